@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	crossplaneModule    = "github.com/crossplane/crossplane/v2"
+	crossplaneNamespace = "crossplane-system"
+)
+
+// crossplaneDeployments are what has to be available before Crossplane is up.
+var crossplaneDeployments = []string{"crossplane", "crossplane-rbac-manager"}
+
+// crossplaneValues are the settings of the chart: one pod each, from our image,
+// with room for our packages and enough CPU that tests wait for Storeplane
+// rather than for Crossplane.
+func crossplaneValues(tag string) []string {
+	return []string{
+		"image.repository=" + registry + "/crossplane",
+		"image.tag=" + tag,
+		"image.pullPolicy=IfNotPresent",
+		"replicas=1",
+		"rbacManager.replicas=1",
+		"resourcesCrossplane.limits.cpu=2",
+		"resourcesCrossplane.limits.memory=2Gi",
+		"resourcesRBACManager.limits.cpu=1",
+		"packageCache.sizeLimit=500Mi",
+	}
+}
+
+// installed is kept of a finished installation, so that the next run sees at
+// once that nothing has to be done.
+type installed struct {
+	Key string `json:"key"`
+}
+
+// installCrossplane installs Crossplane from the chart in its own module and
+// waits until it is available.
+func (c *cluster) installCrossplane(ctx context.Context) (string, error) {
+	version, err := c.crossplaneVersion()
+	if err != nil {
+		return "", err
+	}
+	key := filepath.Base(filepath.Dir(c.tools.path("crossplane-core"))) + " " + strings.Join(crossplaneValues(version), " ")
+	var was installed
+	if readJSON(c.path("crossplane.json"), &was) && was.Key == key {
+		if err := waitFor(ctx, 2*time.Minute, c.crossplaneReady); err == nil {
+			return "already installed", nil
+		}
+	}
+
+	module, err := c.crossplaneSource(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := c.crossplaneImage(ctx, module, version); err != nil {
+		return "", err
+	}
+	chart, err := c.crossplaneChart(ctx, module, version)
+	if err != nil {
+		return "", err
+	}
+	if err := c.clearPending(ctx); err != nil {
+		return "", err
+	}
+	argv := []string{
+		"upgrade", "--install", "crossplane", chart,
+		"--namespace", crossplaneNamespace, "--create-namespace", "--wait", "--timeout", "5m",
+	}
+	for _, v := range crossplaneValues(version) {
+		argv = append(argv, "--set", v)
+	}
+	if _, err := c.helm(ctx, argv...); err != nil {
+		return "", fmt.Errorf("cannot install Crossplane: %w", err)
+	}
+	if err := waitFor(ctx, time.Minute, c.crossplaneReady); err != nil {
+		return "", fmt.Errorf("cannot install Crossplane: %w", err)
+	}
+	return "installed " + version, writeJSON(c.path("crossplane.json"), installed{Key: key})
+}
+
+// helm runs helm against the cluster. Its caches belong with the cluster.
+func (c *cluster) helm(ctx context.Context, args ...string) (string, error) {
+	return run(ctx, command{
+		env:  []string{"HELM_CACHE_HOME=" + c.path("helm"), "HELM_CONFIG_HOME=" + c.path("helm"), "HELM_DATA_HOME=" + c.path("helm")},
+		argv: append([]string{c.tools.path("helm"), "--kubeconfig", c.kubeconfig()}, args...),
+	})
+}
+
+// crossplaneChart packs the chart under the version it is released with; the
+// module's own says 0.0.1, and so would Crossplane's CLI of the server.
+func (c *cluster) crossplaneChart(ctx context.Context, module, version string) (string, error) {
+	number := strings.TrimPrefix(version, "v")
+	_, err := c.helm(ctx, "package", filepath.Join(module, "cluster", "charts", "crossplane"),
+		"--version", number, "--app-version", number, "--destination", c.path("helm"))
+	if err != nil {
+		return "", fmt.Errorf("cannot pack Crossplane's chart: %w", err)
+	}
+	return c.path("helm", "crossplane-"+number+".tgz"), nil
+}
+
+// clearPending forgets an installation that was broken off: helm would refuse
+// to start another one beside it, and takes over what that one left.
+func (c *cluster) clearPending(ctx context.Context) error {
+	_, err := sh(ctx, c.tools.path("kubectl"), "--kubeconfig", c.kubeconfig(), "--namespace", crossplaneNamespace,
+		"delete", "secret", "--selector", "owner=helm,name=crossplane,status in (pending-install,pending-upgrade,pending-rollback)")
+	if err != nil {
+		return fmt.Errorf("cannot clear a broken-off installation of Crossplane: %w", err)
+	}
+	return nil
+}
+
+func (c *cluster) crossplaneReady(ctx context.Context) error {
+	for _, name := range crossplaneDeployments {
+		path := "/apis/apps/v1/namespaces/" + crossplaneNamespace + "/deployments/" + name
+		if _, err := c.condition(ctx, path, "Available"); err != nil {
+			return fmt.Errorf("deployment %s: %w", name, err)
+		}
+	}
+	return c.crossplaneServes(ctx)
+}
+
+// crossplaneServes asks Crossplane itself: for a while after a restart of the
+// machine the API server only repeats what was true before.
+func (c *cluster) crossplaneServes(ctx context.Context) error {
+	b, err := c.get(ctx, "/api/v1/namespaces/"+crossplaneNamespace+"/services/crossplane-webhooks")
+	if err != nil {
+		return err
+	}
+	var service struct {
+		Spec struct {
+			ClusterIP string `json:"clusterIP"`
+			Ports     []struct {
+				Port int `json:"port"`
+			} `json:"ports"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(b, &service); err != nil || len(service.Spec.Ports) == 0 {
+		return fmt.Errorf("cannot read the service of Crossplane's webhooks: %w", err)
+	}
+	address := net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(service.Spec.Ports[0].Port))
+	conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("its webhooks do not answer: %w", err)
+	}
+	return conn.Close()
+}
+
+func (c *cluster) crossplaneVersion() (string, error) {
+	mod, err := os.ReadFile(c.source("tools", "crossplane", "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("cannot read Crossplane's version: %w", err)
+	}
+	version := requiredVersion(string(mod), crossplaneModule)
+	if version == "" {
+		return "", errors.New("cannot find Crossplane's version in tools/crossplane/go.mod")
+	}
+	return version, nil
+}
+
+// crossplaneSource is the folder of Crossplane's module, fetched if need be.
+func (c *cluster) crossplaneSource(ctx context.Context) (string, error) {
+	out, err := run(ctx, command{
+		dir:  c.source("tools", "crossplane"),
+		env:  []string{"GOWORK=off"},
+		argv: []string{"go", "mod", "download", "-json", crossplaneModule},
+	})
+	if err != nil {
+		return "", fmt.Errorf("cannot fetch Crossplane's module: %w", err)
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal([]byte(out), &module); err != nil || module.Dir == "" {
+		return "", fmt.Errorf("cannot find the folder of Crossplane's module in %q: %w", out, err)
+	}
+	return module.Dir, nil
+}
+
+func (c *cluster) crossplaneImage(ctx context.Context, module, version string) error {
+	dir, err := c.imageContext("crossplane", map[string]string{
+		"crossplane":            c.tools.path("crossplane-core"),
+		"crds":                  filepath.Join(module, "cluster", "crds"),
+		"webhookconfigurations": filepath.Join(module, "cluster", "webhookconfigurations"),
+	})
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // Copies.
+	_, err = c.buildImage(ctx, image{
+		file: c.source("images", "crossplane", "Dockerfile"), context: dir,
+		tag: registry + "/crossplane:" + version, base: "scratch", push: true,
+	})
+	return err
+}
+
+// pauseImage is the sandbox image's name; it changes with the program in it, so
+// that no node goes on with an old one.
+func (c *cluster) pauseImage() string {
+	return registry + "/pause:" + strings.TrimPrefix(filepath.Base(filepath.Dir(c.tools.path("pause"))), "pause-")
+}
+
+func (c *cluster) pushPause(ctx context.Context) (string, error) {
+	dir, err := c.imageContext("pause", map[string]string{"pause": c.tools.path("pause")})
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // A copy.
+	return c.buildImage(ctx, image{
+		file: c.source("images", "pause", "Dockerfile"), context: dir,
+		tag: c.pauseImage(), base: "scratch", push: true,
+	})
+}
+
+// imageContext gathers files and folders for a build, by the name they get.
+func (c *cluster) imageContext(name string, files map[string]string) (string, error) {
+	dir, err := os.MkdirTemp(c.state, "context-")
+	if err != nil {
+		return "", fmt.Errorf("cannot make the context of image %s: %w", name, err)
+	}
+	for to, from := range files {
+		if err := copyTree(from, filepath.Join(dir, to)); err != nil {
+			return "", fmt.Errorf("cannot copy %s for image %s: %w", from, name, err)
+		}
+	}
+	return dir, nil
+}
+
+// copyTree copies a file, or a folder's files; modes other than executable are
+// evened out, so that equal inputs make equal images.
+func copyTree(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		b, err := os.ReadFile(from) //nolint:gosec // A program or a module's file.
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, b, 0o644|info.Mode()&0o111)
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := copyTree(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

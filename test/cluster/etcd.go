@@ -1,0 +1,25 @@
+package main
+
+// etcd keeps the cluster's objects. It never waits for the disk: what a power
+// cut may take from a test cluster is not worth the seconds, and up rebuilds a
+// cluster whose etcd does not start any more.
+func (c *cluster) etcd() process {
+	const client, peer = "127.0.0.1:2379", "127.0.0.1:2380"
+	return process{
+		name:  "etcd",
+		ports: []string{client, peer},
+		argv: []string{
+			c.tools.path("etcd"),
+			"--name=storeplane",
+			"--data-dir=" + c.path("etcd"),
+			"--unsafe-no-fsync",
+			"--listen-client-urls=http://" + client,
+			"--advertise-client-urls=http://" + client,
+			"--listen-peer-urls=http://" + peer,
+			"--initial-advertise-peer-urls=http://" + peer,
+			"--initial-cluster=storeplane=http://" + peer,
+			"--log-level=warn",
+		},
+		healthy: answers("http://" + client + "/health"),
+	}
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// answers is the health check of what serves 200 at url when it is well.
+func answers(url string) func(context.Context) error {
+	client := &http.Client{
+		Timeout: 5 * time.Second,
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			// The scheduler and the controller manager sign their own
+			// certificates; only their answer on this machine matters here.
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // See above.
+		},
+	}
+	return func(ctx context.Context) error {
+		_, err := get(ctx, client, url)
+		return err
+	}
+}
+
+// listens is the health check of what serves a socket and no HTTP.
+func listens(path string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "unix", path)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+}
+
+// api is a client of the cluster's API server for the few objects that this
+// program looks at; kubectl takes longer to start than the answer does to come.
+func (c *cluster) api() (*http.Client, error) {
+	cert, err := tls.LoadX509KeyPair(c.certPath("admin"), c.keyPath("admin"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the admin's certificate: %w", err)
+	}
+	ca, err := os.ReadFile(c.certPath("ca"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the authority's certificate: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return nil, errors.New("cannot read the authority's certificate: it is not PEM")
+	}
+	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, RootCAs: pool},
+	}}, nil
+}
+
+// object is what this program wants to know of an object.
+type object struct {
+	Status struct {
+		ObservedGeneration int64 `json:"observedGeneration"`
+		Conditions         []struct {
+			Type    string `json:"type"`
+			Status  string `json:"status"`
+			Message string `json:"message"`
+
+			LastHeartbeatTime time.Time `json:"lastHeartbeatTime"`
+		} `json:"conditions"`
+		NodeInfo struct {
+			KubeletVersion          string `json:"kubeletVersion"`
+			ContainerRuntimeVersion string `json:"containerRuntimeVersion"`
+		} `json:"nodeInfo"`
+	} `json:"status"`
+	Metadata struct {
+		Generation int64 `json:"generation"`
+	} `json:"metadata"`
+}
+
+// get asks the API server for what is at path.
+func (c *cluster) get(ctx context.Context, path string) ([]byte, error) {
+	client, err := c.api()
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	return get(ctx, client, apiServer+path)
+}
+
+// condition asks for an object and for one of its conditions to be True.
+func (c *cluster) condition(ctx context.Context, path, condition string) (object, error) {
+	var o object
+	b, err := c.get(ctx, path)
+	if err != nil {
+		return o, err
+	}
+	if err := json.Unmarshal(b, &o); err != nil {
+		return o, fmt.Errorf("cannot read %s: %w", path, err)
+	}
+	for _, cond := range o.Status.Conditions {
+		if cond.Type != condition {
+			continue
+		}
+		// A node has no generation of its own; a deployment's condition may
+		// speak of the one before.
+		if cond.Status == "True" && (o.Status.ObservedGeneration == 0 || o.Status.ObservedGeneration >= o.Metadata.Generation) {
+			return o, nil
+		}
+		return o, fmt.Errorf("%s is %s: %s", condition, cond.Status, cond.Message)
+	}
+	return o, fmt.Errorf("it has no condition %s yet", condition)
+}
+
+func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // Only read.
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", url, resp.Status)
+	}
+	return b, nil
+}

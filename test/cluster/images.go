@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// imageCmd is the command that builds an image.
+type imageCmd struct {
+	File     string            `help:"Dockerfile to build; it gets the base image as build argument BASE." required:"" type:"existingfile"`
+	Context  string            `help:"Folder that the Dockerfile copies from. All of it but .git counts as input." required:"" type:"existingdir"`
+	Tag      string            `help:"Name of the image, with its tag." required:""`
+	BuildArg map[string]string `help:"Further build arguments." mapsep:"none" placeholder:"NAME=VALUE"`
+	Base     string            `help:"What to build on, debian or scratch." default:"debian" enum:"debian,scratch"`
+	Tar      string            `help:"Write the image to this file too, in docker-archive format." type:"path"`
+	Push     bool              `help:"Push the image to the registry of its name, by plain HTTP."`
+}
+
+// Run builds the image unless nothing changed.
+func (cmd *imageCmd) Run(ctx context.Context, c *cluster) error {
+	if err := needRoot(); err != nil {
+		return fmt.Errorf("cannot build images: %w", err)
+	}
+	base := "scratch"
+	if cmd.Base == "debian" {
+		var err error
+		if base, err = c.ensureBase(ctx); err != nil {
+			return err
+		}
+	}
+	note, err := c.buildImage(ctx, image{
+		file: cmd.File, context: cmd.Context, tag: cmd.Tag, args: cmd.BuildArg, base: base, tar: cmd.Tar, push: cmd.Push,
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "%s: %s\n", cmd.Tag, note)
+	return nil
+}
+
+// image is what to build, from what, and where it should be afterwards.
+type image struct {
+	file    string
+	context string
+	tag     string
+	args    map[string]string
+	base    string
+	tar     string
+	push    bool
+}
+
+// memory is what is remembered of an image's last build.
+type memory struct {
+	Key    string `json:"key"`    // of what it was built from
+	ID     string `json:"id"`     // in buildah's storage
+	Digest string `json:"digest"` // under which it was pushed
+	Tar    string `json:"tar"`    // size and time of the archive
+}
+
+// buildImage sees to it that an image is built from its present inputs and is
+// where it is wanted. It says what it had to do.
+func (c *cluster) buildImage(ctx context.Context, img image) (string, error) {
+	if _, err := installPackages(ctx, c.buildLog("apt"), "buildah"); err != nil {
+		return "", err
+	}
+	key, err := img.key()
+	if err != nil {
+		return "", err
+	}
+	path := img.memoryPath(c.cache)
+	var mem memory
+	if readJSON(path, &mem) && img.done(ctx, mem, key) {
+		return "unchanged", nil
+	}
+
+	// One build at a time: they share the cache of Debian packages, which apt
+	// locks, and the machine's few cores.
+	unlock, err := lock(ctx, filepath.Join(c.cache, "images", "lock"), "building images")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+
+	note := "unchanged"
+	mem = memory{} // the run that held the lock may have built it
+	if !readJSON(path, &mem) || mem.Key != key || imageID(ctx, img.tag) != mem.ID {
+		note = "built"
+		id, err := c.bud(ctx, img)
+		if err != nil {
+			return "", err
+		}
+		mem = memory{Key: key, ID: id}
+	}
+	if !img.saved(mem) {
+		if err := writeArchive(ctx, img); err != nil {
+			return "", err
+		}
+		mem.Tar, note = fileMark(img.tar), note+", saved"
+	}
+	if !img.pushed(ctx, mem) {
+		if mem.Digest, err = c.pushImage(ctx, img.tag); err != nil {
+			return "", err
+		}
+		note += ", pushed"
+	}
+	return note, writeJSON(path, mem)
+}
+
+// memoryPath is where the memory of an image is kept.
+func (img image) memoryPath(cache string) string {
+	name := sha256.Sum256([]byte(img.tag))
+	return filepath.Join(cache, "images", hex.EncodeToString(name[:])[:16]+".json")
+}
+
+// done says whether an image is built from its present inputs, which key stands
+// for, and is wherever it is wanted.
+func (img image) done(ctx context.Context, mem memory, key string) bool {
+	if mem.Key != key || !img.saved(mem) || !img.pushed(ctx, mem) {
+		return false
+	}
+	// What is saved or pushed needs buildah's own copy no more.
+	return img.tar != "" || img.push || imageID(ctx, img.tag) == mem.ID
+}
+
+func (img image) saved(mem memory) bool {
+	return img.tar == "" || (mem.Tar != "" && mem.Tar == fileMark(img.tar))
+}
+
+func (img image) pushed(ctx context.Context, mem memory) bool {
+	return !img.push || (mem.Digest != "" && mem.Digest == pushedDigest(ctx, img.tag))
+}
+
+// bud runs the Dockerfile.
+func (c *cluster) bud(ctx context.Context, img image) (string, error) {
+	debs := filepath.Join(c.cache, "debs")
+	if err := os.MkdirAll(filepath.Join(debs, "partial"), 0o755); err != nil {
+		return "", fmt.Errorf("cannot make the cache of Debian packages: %w", err)
+	}
+	argv := []string{
+		"buildah", "bud", "--isolation", "chroot", "--network", "host", "--pull-never", "--layers",
+		"--volume", debs + ":/var/cache/apt/archives",
+		"--build-arg", "BASE=" + img.base,
+		"--file", img.file, "--tag", img.tag,
+	}
+	for _, name := range slices.Sorted(maps.Keys(img.args)) {
+		argv = append(argv, "--build-arg", name+"="+img.args[name])
+	}
+	defer ticker("building image " + img.tag)()
+	log := c.buildLog(filepath.Base(filepath.Dir(img.file)))
+	if _, err := run(ctx, command{log: log, argv: append(argv, img.context)}); err != nil {
+		return "", fmt.Errorf("cannot build image %s: %w", img.tag, err)
+	}
+	return imageID(ctx, img.tag), nil
+}
+
+func writeArchive(ctx context.Context, img image) error {
+	if err := os.MkdirAll(filepath.Dir(img.tar), 0o755); err != nil {
+		return fmt.Errorf("cannot make the folder of %s: %w", img.tar, err)
+	}
+	tmp := img.tar + ".tmp"
+	_ = os.Remove(tmp) // an archive is never added to
+	if _, err := sh(ctx, "buildah", "push", "--quiet", img.tag, "docker-archive:"+tmp+":"+img.tag); err != nil {
+		return fmt.Errorf("cannot save image %s: %w", img.tag, err)
+	}
+	if err := os.Rename(tmp, img.tar); err != nil {
+		return fmt.Errorf("cannot save image %s: %w", img.tag, err)
+	}
+	return nil
+}
+
+func (c *cluster) pushImage(ctx context.Context, tag string) (string, error) {
+	digest := filepath.Join(c.cache, "images", "digest")
+	_, err := sh(ctx, "buildah", "push", "--quiet", "--tls-verify=false", "--format", "oci", "--compression-level", "1", "--digestfile", digest, tag, "docker://"+tag)
+	if err != nil {
+		return "", fmt.Errorf("cannot push image %s, does the cluster run?: %w", tag, err)
+	}
+	b, err := os.ReadFile(digest) //nolint:gosec // Written just now.
+	if err != nil {
+		return "", fmt.Errorf("cannot read the digest of image %s: %w", tag, err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// imageID is an image's id in buildah's storage, empty when it is not there.
+func imageID(ctx context.Context, ref string) string {
+	out, err := sh(ctx, "buildah", "inspect", "--type", "image", "--format", "{{.FromImageID}}", ref)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(out)
+}
+
+// key changes with all that goes into an image.
+func (img image) key() (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, img.base)
+	for _, name := range slices.Sorted(maps.Keys(img.args)) {
+		fmt.Fprintf(h, "%q=%q\n", name, img.args[name])
+	}
+	if err := hashFile(h, img.file); err != nil {
+		return "", err
+	}
+	if err := hashTree(h, img.context); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// hashTree writes the names, modes and contents of all files under a folder,
+// .git aside.
+func hashTree(w io.Writer, dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("cannot list %s: %w", dir, err)
+		}
+		if d.IsDir() && d.Name() == ".git" {
+			return filepath.SkipDir
+		}
+		info, err := d.Info()
+		if err != nil {
+			return fmt.Errorf("cannot list %s: %w", path, err)
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return fmt.Errorf("cannot list %s: %w", path, err)
+		}
+		fmt.Fprintf(w, "%q %s", rel, info.Mode())
+		switch {
+		case info.Mode().IsRegular():
+			fmt.Fprintln(w, info.Size())
+			return hashFile(w, path)
+		case info.Mode()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(path)
+			if err != nil {
+				return fmt.Errorf("cannot read link %s: %w", path, err)
+			}
+			fmt.Fprintf(w, "%q\n", target)
+		}
+		return nil
+	})
+}
+
+// fileMark tells whether a large file is still the one that was written.
+func fileMark(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %d %s", path, info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
+}
+
+// buildLog is where the output of a long command outside the cluster goes; the
+// cluster's own logs go with the cluster.
+func (c *cluster) buildLog(name string) string { return filepath.Join(c.cache, "logs", name+".log") }

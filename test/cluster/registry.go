@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+func (c *cluster) registry() process {
+	return process{
+		name:    "registry",
+		ports:   []string{registryAddress},
+		argv:    []string{c.tools.path("registry"), "--address", registryAddress, "--disk", c.path("registry")},
+		healthy: answers("http://" + registryAddress + "/v2/"),
+	}
+}
+
+// pushedDigest is the digest under which a registry on this machine has an
+// image, empty when it has none.
+func pushedDigest(ctx context.Context, ref string) string {
+	address, rest, ok := strings.Cut(ref, "/")
+	if !ok {
+		return ""
+	}
+	name, tag := rest, "latest"
+	if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, '/') {
+		name, tag = rest[:i], rest[i+1:]
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, fmt.Sprintf("http://%s/v2/%s/manifests/%s", address, name, tag), nil)
+	if err != nil {
+		return ""
+	}
+	req.Header.Set("Accept", "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json")
+	resp, err := (&http.Client{Timeout: 5 * time.Second}).Do(req)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close() //nolint:errcheck // Empty.
+	if resp.StatusCode != http.StatusOK {
+		return ""
+	}
+	return resp.Header.Get("Docker-Content-Digest")
+}

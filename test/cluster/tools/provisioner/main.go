@@ -1,0 +1,71 @@
+// Command provisioner gives the test cluster its volumes. It makes each
+// PersistentVolume a folder of the host, in Kubernetes' words a local volume,
+// and removes the folder with the volume.
+//
+// Local volumes rather than hostPath ones, because the kubelet applies a pod's
+// fsGroup to the former and ignores it for the latter, and the databases under
+// test run as plain users. It also plays the resizer: a folder needs no work to
+// grow, so a raised request is granted at once. It enforces no sizes.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
+)
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", "", "Kubeconfig of a user who may write volumes and claims.")
+	dir := flag.String("dir", "", "Folder under which the volumes are made.")
+	name := flag.String("name", "storeplane.example.com/local", "Provisioner that storage classes name.")
+	port := flag.Int("metrics-port", 8182, "Port of 127.0.0.1 that serves metrics, and shows that it runs.")
+	flag.Parse()
+
+	if err := run(*kubeconfig, *dir, *name, int32(*port)); err != nil { //nolint:gosec // A port.
+		log.Fatal(err)
+	}
+}
+
+func run(kubeconfig, dir, name string, port int32) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	// Volumes are 0777 so that pods without an fsGroup can write too; a umask
+	// would take that away.
+	syscall.Umask(0)
+
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("cannot read kubeconfig %s: %w", kubeconfig, err)
+	}
+	cfg.QPS, cfg.Burst = 100, 200
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("cannot make a client: %w", err)
+	}
+
+	shared := informers.NewSharedInformerFactory(client, 0)
+	r, err := newResizer(client, shared, name)
+	if err != nil {
+		return err
+	}
+	shared.Start(ctx.Done())
+	shared.WaitForCacheSync(ctx.Done())
+	go r.run(ctx)
+
+	controller.NewProvisionController(ctx, client, name, &folders{root: dir},
+		controller.LeaderElection(false),
+		controller.MetricsAddress("127.0.0.1"),
+		controller.MetricsPort(port),
+	).Run(ctx)
+	return nil
+}
