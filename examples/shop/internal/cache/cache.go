@@ -1,0 +1,159 @@
+// Package cache keeps copies of carts in Redis. PostgreSQL stays the truth: a
+// cache that is absent, down, emptied or replaced costs time and nothing else,
+// so nothing here returns an error.
+package cache
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/storeplane/storeplane/examples/shop/internal/shop"
+)
+
+const (
+	// A slow cache is worse than none.
+	dialTimeout = 500 * time.Millisecond
+	opTimeout   = 250 * time.Millisecond
+
+	// restFor is how long a cache that failed is left alone, so that one which
+	// swallows packets delays a few requests and not all.
+	restFor = 2 * time.Second
+
+	// keepFor bounds how long a copy may be shown that could not be replaced,
+	// because Redis failed at just that moment.
+	keepFor = time.Minute
+)
+
+// Carts are copies of carts, by session. A nil *Carts is a cache that was not
+// asked for, and works.
+type Carts struct {
+	client *redis.Client
+	log    *slog.Logger
+	wake   atomic.Int64 // Unix nanoseconds; until then the cache rests.
+}
+
+// Open returns the cache at url, a redis:// URI. It does not wait for Redis.
+// The error never holds the URI, since that holds a password.
+func Open(url string, log *slog.Logger) (*Carts, error) {
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, errors.New("cannot parse REDIS_URL: it should read redis://:password@host:6379/0 (it is not printed, as it holds a password)")
+	}
+	opts.DialTimeout = dialTimeout
+	opts.ReadTimeout = opTimeout
+	opts.WriteTimeout = opTimeout
+	opts.PoolTimeout = opTimeout
+	opts.ContextTimeoutEnabled = true
+	opts.DialerRetries = 1
+	opts.MaxRetries = 1
+	opts.ClientName = "shop-backend"
+	opts.DisableIdentity = true
+	// A handshake for a managed service, which a plain Redis answers with an error.
+	opts.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+
+	// The client reports what it cannot return, as plain text. What it does
+	// return is logged here.
+	redis.SetLogger(silent{})
+	return &Carts{client: redis.NewClient(opts), log: log}, nil
+}
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+// Close closes the connections.
+func (c *Carts) Close() {
+	if c != nil {
+		_ = c.client.Close()
+	}
+}
+
+// Enabled reports whether there is a cache at all.
+func (c *Carts) Enabled() bool { return c != nil }
+
+// Ready reports whether the cache answers.
+func (c *Carts) Ready(ctx context.Context) bool {
+	if c == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	return c.client.Ping(ctx).Err() == nil
+}
+
+func key(session string) string { return "shop:cart:" + session }
+
+// Get returns the copy of a session's cart, if there is one.
+func (c *Carts) Get(ctx context.Context, session string) (shop.Cart, bool) {
+	if c == nil || c.resting() {
+		return shop.Cart{}, false
+	}
+	raw, err := c.client.HGet(ctx, key(session), "cart").Bytes()
+	if err != nil {
+		c.failed(ctx, err)
+		return shop.Cart{}, false
+	}
+	var cart shop.Cart
+	if err := json.Unmarshal(raw, &cart); err != nil {
+		// Written by a release that stored carts differently.
+		return shop.Cart{}, false
+	}
+	return cart, true
+}
+
+// put stores a copy unless a newer one is there: two requests may write their
+// copies in another order than that of their transactions.
+var put = redis.NewScript(`
+	local held = redis.call('HGET', KEYS[1], 'version')
+	if held and tonumber(held) > tonumber(ARGV[1]) then return 0 end
+	redis.call('HSET', KEYS[1], 'version', ARGV[1], 'cart', ARGV[2])
+	redis.call('PEXPIRE', KEYS[1], ARGV[3])
+	return 1`)
+
+// Put stores a copy of a cart that PostgreSQL has.
+func (c *Carts) Put(ctx context.Context, session string, cart shop.Cart) {
+	if c == nil || c.resting() {
+		return
+	}
+	raw, err := json.Marshal(cart)
+	if err != nil {
+		c.log.Info("Cannot encode a cart", "error", err)
+		return
+	}
+	if err := put.Run(ctx, c.client, []string{key(session)}, cart.Version, raw, keepFor.Milliseconds()).Err(); err != nil {
+		c.failed(ctx, err)
+	}
+}
+
+// Drop forgets the copy of a session's cart.
+func (c *Carts) Drop(ctx context.Context, session string) {
+	if c == nil || c.resting() {
+		return
+	}
+	if err := c.client.Del(ctx, key(session)).Err(); err != nil {
+		c.failed(ctx, err)
+	}
+}
+
+func (c *Carts) resting() bool { return time.Now().UnixNano() < c.wake.Load() }
+
+// failed lets the cache rest, unless err says that nothing is stored or that
+// the visitor left.
+func (c *Carts) failed(ctx context.Context, err error) {
+	if errors.Is(err, redis.Nil) || errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	now := time.Now()
+	wake := c.wake.Load()
+	// One of the requests that failed together reports it.
+	if wake < now.UnixNano() && c.wake.CompareAndSwap(wake, now.Add(restFor).UnixNano()) {
+		c.log.Info("Cannot use the cache, going on without it", "error", err, "retryAfter", restFor.String())
+	}
+}

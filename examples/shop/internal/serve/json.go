@@ -1,0 +1,41 @@
+package serve
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// JSON writes v as the whole response.
+func JSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	// An error here means that the client left.
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// Readiness is the answer of /readyz: whether requests should come here, and
+// what each dependency has to do with it.
+type Readiness struct {
+	Ready  bool             `json:"ready"`
+	Reason string           `json:"reason,omitempty"`
+	Checks map[string]Check `json:"checks,omitempty"`
+}
+
+// A Check is the state of one dependency. One that is not required never makes
+// a program unready.
+type Check struct {
+	OK       bool   `json:"ok"`
+	Required bool   `json:"required"`
+	Message  string `json:"message,omitempty"`
+}
+
+// Write writes the readiness with the status that a probe understands.
+func (r Readiness) Write(w http.ResponseWriter) {
+	status := http.StatusOK
+	if !r.Ready {
+		status = http.StatusServiceUnavailable
+	}
+	JSON(w, status, r)
+}

@@ -1,0 +1,37 @@
+package web
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+
+	"github.com/storeplane/storeplane/examples/shop/internal/serve"
+)
+
+// proxy passes requests on to the backend as they are, for the clients that
+// want JSON rather than pages.
+func (b *Backend) proxy(log *slog.Logger) http.Handler {
+	return &httputil.ReverseProxy{
+		Transport: b.client.Transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(b.url)
+			// What the ingress knew about the visitor is passed on; the backend
+			// trusts nobody because of it.
+			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+			r.SetXForwarded()
+			if proto := r.In.Header.Get("X-Forwarded-Proto"); proto != "" {
+				r.Out.Header.Set("X-Forwarded-Proto", proto)
+			}
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if r.Context().Err() == nil {
+				log.Info("Cannot pass the request on", "method", r.Method, "path", r.URL.Path, "error", err)
+			}
+			w.Header().Set("Retry-After", "1")
+			serve.JSON(w, http.StatusBadGateway, map[string]any{"error": map[string]string{
+				"code": "no_backend", "message": "the shop cannot reach its backend, please try again",
+			}})
+		},
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelInfo),
+	}
+}
