@@ -1,0 +1,324 @@
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Engine of a database.
+//
+// +kubebuilder:validation:Enum=postgresql;mysql
+type Engine string
+
+// The database engines.
+const (
+	PostgreSQL Engine = "postgresql"
+	MySQL      Engine = "mysql"
+)
+
+// Version of a database engine: major, major.minor or major.minor.patch, for
+// example 17, 17.2 or 17.2.0.
+//
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+){0,2}$`
+type Version string
+
+// DatabaseClusterSpec is a replicated database.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.storageSize) || has(self.storageSize)",message="storageSize may not be removed once it is set, since volumes may not shrink"
+type DatabaseClusterSpec struct {
+	// Size is the number of database servers: one primary, the others its
+	// replicas.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	Size int32 `json:"size"`
+
+	// Version of the engine: 17, 17.2 or 17.2.0. The major of PostgreSQL is
+	// 14 to 18.
+	Version Version `json:"version"`
+
+	// Engine of the database. It can not be changed.
+	// +optional
+	// +kubebuilder:default=postgresql
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="engine is immutable: claim a new DatabaseCluster and move the data"
+	Engine Engine `json:"engine,omitempty"`
+
+	// Environment whose defaults apply.
+	// +optional
+	// +kubebuilder:default=development
+	Environment Environment `json:"environment,omitempty"`
+
+	// StorageSize of each server's volume, as a Kubernetes quantity. It may
+	// grow, never shrink. Defaults to 10Gi in development, 50Gi in staging,
+	// 100Gi in production.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))",message="storageSize must be a quantity above zero, like 20Gi"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(self) || !isQuantity(oldSelf) || quantity(self).compareTo(quantity(oldSelf)) >= 0",message="storageSize may not shrink",messageExpression="'storageSize may not shrink: ' + oldSelf + ' to ' + self"
+	StorageSize string `json:"storageSize,omitempty"`
+
+	// StorageClassName of the volumes. Defaults to the installation's
+	// setting, else to the cluster's default class.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storageClassName is immutable"
+	StorageClassName string `json:"storageClassName,omitempty"`
+
+	// Resources of each database server's container, as in core/v1. Defaults
+	// to what the environment gives.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// Parameters of the engine, for example work_mem: 16MB. Those that
+	// Storeplane itself sets, like listen_addresses or ssl, are refused.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=100
+	Parameters map[string]string `json:"parameters,omitempty"`
+
+	// Synchronous replication: a commit is acknowledged once a replica has
+	// it too. Defaults to true in production, else false. It needs a size of
+	// at least 2.
+	// +optional
+	Synchronous *bool `json:"synchronous,omitempty"`
+
+	// Databases beside the default one, app.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=50
+	Databases []Database `json:"databases,omitempty"`
+
+	// Users beside the default one, app.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=50
+	Users []DatabaseUser `json:"users,omitempty"`
+
+	// Backup of the whole cluster. Defaults to what the environment gives.
+	// +optional
+	Backup *DatabaseBackup `json:"backup,omitempty"`
+
+	// RestoreFrom fills a new cluster from a backup. It can not be changed.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
+	RestoreFrom *RestoreFrom `json:"restoreFrom,omitempty"`
+
+	// Monitoring of the database servers.
+	// +optional
+	// +kubebuilder:default={}
+	Monitoring *Monitoring `json:"monitoring,omitempty"`
+
+	// Hibernated stops the database servers and keeps their volumes.
+	// +optional
+	Hibernated bool `json:"hibernated,omitempty"`
+
+	// DeletionProtection refuses the claim's deletion until it is set to
+	// false. Defaults to true in production, else false.
+	// +optional
+	DeletionProtection *bool `json:"deletionProtection,omitempty"`
+
+	// Clients restricts who reaches the database to pods of the same
+	// namespace that carry all of these labels. Without it, all pods of the
+	// namespace do.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	Clients map[string]string `json:"clients,omitempty"`
+}
+
+// Identifier of a database or user: lower-case letters, digits and _.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^[a-z_][a-z0-9_]*$`
+type Identifier string
+
+// Database inside the cluster.
+type Database struct {
+	// Name of the database.
+	Name Identifier `json:"name"`
+
+	// Owner of the database: a user of this claim. Defaults to app.
+	// +optional
+	Owner Identifier `json:"owner,omitempty"`
+
+	// Extensions to create in the database, for example pg_trgm.
+	// +optional
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z][a-z0-9_-]*$`
+	Extensions []string `json:"extensions,omitempty"`
+}
+
+// DatabaseUser is a role that can log in.
+type DatabaseUser struct {
+	// Name of the role.
+	Name Identifier `json:"name"`
+
+	// PasswordSecretRef names the Secret of the claim's namespace whose key
+	// password holds the role's password. Without it one is generated.
+	// +optional
+	PasswordSecretRef *LocalSecretReference `json:"passwordSecretRef,omitempty"`
+}
+
+// LocalSecretReference names a Secret of the claim's own namespace.
+type LocalSecretReference struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// DatabaseBackup says when backups are made, how long they are kept, where.
+type DatabaseBackup struct {
+	// Enabled turns backups on or off. Defaults to true in staging and
+	// production, else false.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// Schedule of full backups. Defaults to every day at 02:00.
+	// +optional
+	// +kubebuilder:default="0 2 * * *"
+	Schedule Schedule `json:"schedule,omitempty"`
+
+	// Retention is the age at which a backup expires: a number of days,
+	// weeks or months like 30d, 4w, 12m.
+	// +optional
+	// +kubebuilder:default="30d"
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:Pattern=`^[1-9][0-9]*[dwm]$`
+	Retention string `json:"retention,omitempty"`
+
+	// Destination of the backups. Defaults to the installation's setting,
+	// else to a volume claim of their own.
+	// +optional
+	Destination *BackupDestination `json:"destination,omitempty"`
+}
+
+// BackupDestination is a place in an object store, or a volume.
+//
+// +kubebuilder:validation:XValidation:rule="self.type == 'volume' || has(self.bucket)",message="destination.bucket is needed for type s3, gcs and azure"
+type BackupDestination struct {
+	// Type of the store.
+	// +kubebuilder:validation:Enum=s3;gcs;azure;volume
+	Type string `json:"type"`
+
+	// Bucket (s3, gcs), container (azure) or volume claim (volume).
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Bucket string `json:"bucket,omitempty"`
+
+	// Prefix of all names in the bucket.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Prefix string `json:"prefix,omitempty"`
+
+	// Endpoint URL of a store that is not the cloud provider's own.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// Region of the bucket.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Region string `json:"region,omitempty"`
+
+	// SecretRef names the Secret with the store's credentials.
+	// +optional
+	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
+}
+
+// RestoreFrom names a Backup, or a place where one lies.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.backupRef) != has(self.destination)",message="restoreFrom needs either a backupRef or a destination"
+type RestoreFrom struct {
+	// BackupRef names a Backup of the claim's namespace.
+	// +optional
+	BackupRef *LocalBackupReference `json:"backupRef,omitempty"`
+
+	// Destination where the backups of a cluster lie whose Backup no longer
+	// exists.
+	// +optional
+	Destination *BackupDestination `json:"destination,omitempty"`
+
+	// Time to which the data is restored. Defaults to the latest possible.
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
+}
+
+// LocalBackupReference names a Backup of the claim's own namespace.
+type LocalBackupReference struct {
+	// Name of the Backup.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// DatabaseClusterPhase is the state of a DatabaseCluster in one word.
+//
+// +kubebuilder:validation:Enum=Creating;Running;Scaling;Upgrading;Restoring;Degraded;Failed
+type DatabaseClusterPhase string
+
+// DatabaseClusterStatus is the observed state of a DatabaseCluster.
+type DatabaseClusterStatus struct {
+	CommonStatus `json:",inline"`
+
+	// Phase in one word: Creating, Running, Scaling (servers are added or
+	// removed), Upgrading (servers are rolled to a change), Restoring,
+	// Degraded (what was healthy is not any more) or Failed.
+	// +optional
+	Phase DatabaseClusterPhase `json:"phase,omitempty"`
+
+	// Endpoint is host:port of the primary, for reads and writes.
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// ReadOnlyEndpoint is host:port of the replicas. Absent with a size of 1.
+	// +optional
+	ReadOnlyEndpoint string `json:"readOnlyEndpoint,omitempty"`
+
+	// ConnectionSecret names the Secret with username, password, host, port,
+	// dbname, uri and jdbc-uri.
+	// +optional
+	ConnectionSecret string `json:"connectionSecret,omitempty"`
+
+	// Primary is the name of the pod that takes writes.
+	// +optional
+	Primary string `json:"primary,omitempty"`
+
+	// Version of the engine that runs or is rolled to.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// ReadyReplicas is the number of database servers that are ready, the
+	// primary included.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+}
+
+// DatabaseCluster is a replicated database with automatic failover, Services
+// for its primary and its replicas, and a Secret to connect with.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=dbc,categories={storeplane}
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
+// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`
+// +kubebuilder:printcolumn:name="Up",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Primary",type=string,JSONPath=`.status.primary`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="metadata.name may have at most 40 characters, so that the names made from it fit"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must start with a letter and hold only lower-case letters, digits and hyphens, since Services are named after it"
+type DatabaseCluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the application team asks for.
+	Spec DatabaseClusterSpec `json:"spec"`
+
+	// Status is what Storeplane observed.
+	// +optional
+	Status DatabaseClusterStatus `json:"status,omitempty"`
+}

@@ -1,0 +1,11 @@
+package apis
+
+import (
+	"embed"
+)
+
+// Definitions are the generated CompositeResourceDefinitions, each in
+// <kind>/definition.yaml.
+//
+//go:embed */definition.yaml
+var Definitions embed.FS

@@ -1,0 +1,278 @@
+package structs
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// An encoder writes one Go type. It returns nil for a value that is null in
+// JSON.
+type encoder func(v reflect.Value) (*structpb.Value, error)
+
+var encoders sync.Map // reflect.Type to encoder
+
+// Encode returns v, a struct or a pointer to one, as a Struct.
+func Encode(v any) (*structpb.Struct, error) {
+	rv := reflect.ValueOf(v)
+	val, err := encoderOf(rv.Type())(rv)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode %T: %w", v, err)
+	}
+	s := val.GetStructValue()
+	if s == nil {
+		return nil, fmt.Errorf("cannot encode %T: it is not a struct", v)
+	}
+	return s, nil
+}
+
+// EncodeObject returns a Kubernetes object as the Struct to apply: without its
+// status, which is not ours to write.
+func EncodeObject(obj any) (*structpb.Struct, error) {
+	s, err := Encode(obj)
+	if err != nil {
+		return nil, err
+	}
+	delete(s.GetFields(), "status")
+	return s, nil
+}
+
+func encoderOf(t reflect.Type) encoder {
+	if e, ok := encoders.Load(t); ok {
+		return e.(encoder) //nolint:forcetypeassert // only encoders are stored
+	}
+
+	// A type may contain itself (JSONSchemaProps does), so what is stored
+	// while the plan is being made waits for it.
+	var (
+		wg   sync.WaitGroup
+		plan encoder
+	)
+	wg.Add(1)
+	e, loaded := encoders.LoadOrStore(t, encoder(func(v reflect.Value) (*structpb.Value, error) {
+		wg.Wait()
+		return plan(v)
+	}))
+	if loaded {
+		return e.(encoder) //nolint:forcetypeassert // only encoders are stored
+	}
+	plan = newEncoder(t)
+	wg.Done()
+	encoders.Store(t, plan)
+	return plan
+}
+
+var (
+	quantityType    = reflect.TypeFor[resource.Quantity]()
+	intOrStringType = reflect.TypeFor[intstr.IntOrString]()
+	timeType        = reflect.TypeFor[metav1.Time]()
+	marshalerType   = reflect.TypeFor[json.Marshaler]()
+)
+
+func newEncoder(t reflect.Type) encoder {
+	switch t {
+	case quantityType:
+		return encodeQuantity
+	case intOrStringType:
+		return encodeIntOrString
+	case timeType:
+		return encodeTime
+	}
+	if t.Kind() != reflect.Pointer && (t.Implements(marshalerType) || reflect.PointerTo(t).Implements(marshalerType)) {
+		return encodeMarshaler
+	}
+
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return newElemEncoder(t)
+	case reflect.Struct:
+		return newStructEncoder(t)
+	case reflect.Map:
+		return newMapEncoder(t)
+	case reflect.Slice, reflect.Array:
+		return newListEncoder(t)
+	case reflect.String:
+		return func(v reflect.Value) (*structpb.Value, error) { return structpb.NewStringValue(v.String()), nil }
+	case reflect.Bool:
+		return func(v reflect.Value) (*structpb.Value, error) { return structpb.NewBoolValue(v.Bool()), nil }
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return func(v reflect.Value) (*structpb.Value, error) { return structpb.NewNumberValue(float64(v.Int())), nil }
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return func(v reflect.Value) (*structpb.Value, error) { return structpb.NewNumberValue(float64(v.Uint())), nil }
+	case reflect.Float32, reflect.Float64:
+		return func(v reflect.Value) (*structpb.Value, error) { return structpb.NewNumberValue(v.Float()), nil }
+	default:
+		return func(reflect.Value) (*structpb.Value, error) { return nil, fmt.Errorf("unsupported type %s", t) }
+	}
+}
+
+func newElemEncoder(t reflect.Type) encoder {
+	if t.Kind() == reflect.Interface {
+		return func(v reflect.Value) (*structpb.Value, error) {
+			if v.IsNil() {
+				return nil, nil //nolint:nilnil // nil is JSON's null here
+			}
+			return encoderOf(v.Elem().Type())(v.Elem())
+		}
+	}
+	elem := encoderOf(t.Elem())
+	return func(v reflect.Value) (*structpb.Value, error) {
+		if v.IsNil() {
+			return nil, nil //nolint:nilnil // nil is JSON's null here
+		}
+		return elem(v.Elem())
+	}
+}
+
+func newStructEncoder(t reflect.Type) encoder {
+	type step struct {
+		field
+		encode   encoder
+		isStruct bool
+	}
+	fs := fields(t)
+	steps := make([]step, len(fs))
+	for i, f := range fs {
+		ft := t.FieldByIndex(f.index).Type
+		steps[i] = step{field: f, encode: encoderOf(ft), isStruct: ft.Kind() == reflect.Struct}
+	}
+
+	return func(v reflect.Value) (*structpb.Value, error) {
+		out := make(map[string]*structpb.Value)
+		for i := range steps {
+			s := &steps[i]
+			fv := v.FieldByIndex(s.index)
+			if s.omitEmpty && isEmpty(fv) {
+				continue
+			}
+			val, err := s.encode(fv)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", s.name, err)
+			}
+			if val == nil || s.omitEmpty && s.isStruct && isEmptyStruct(val) {
+				continue
+			}
+			out[s.name] = val
+		}
+		return structpb.NewStructValue(&structpb.Struct{Fields: out}), nil
+	}
+}
+
+func newMapEncoder(t reflect.Type) encoder {
+	if t.Key().Kind() != reflect.String {
+		return func(reflect.Value) (*structpb.Value, error) {
+			return nil, fmt.Errorf("unsupported type %s: its keys are not strings", t)
+		}
+	}
+	elem := encoderOf(t.Elem())
+	return func(v reflect.Value) (*structpb.Value, error) {
+		if v.IsNil() {
+			return nil, nil //nolint:nilnil // nil is JSON's null here
+		}
+		out := make(map[string]*structpb.Value, v.Len())
+		for it := v.MapRange(); it.Next(); {
+			val, err := elem(it.Value())
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", it.Key(), err)
+			}
+			if val == nil {
+				val = structpb.NewNullValue()
+			}
+			out[it.Key().String()] = val
+		}
+		return structpb.NewStructValue(&structpb.Struct{Fields: out}), nil
+	}
+}
+
+func newListEncoder(t reflect.Type) encoder {
+	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
+		return func(v reflect.Value) (*structpb.Value, error) {
+			if v.IsNil() {
+				return nil, nil //nolint:nilnil // nil is JSON's null here
+			}
+			return structpb.NewStringValue(base64.StdEncoding.EncodeToString(v.Bytes())), nil
+		}
+	}
+	elem := encoderOf(t.Elem())
+	return func(v reflect.Value) (*structpb.Value, error) {
+		if v.Kind() == reflect.Slice && v.IsNil() {
+			return nil, nil //nolint:nilnil // nil is JSON's null here
+		}
+		out := make([]*structpb.Value, v.Len())
+		for i := range out {
+			val, err := elem(v.Index(i))
+			if err != nil {
+				return nil, fmt.Errorf("[%d]: %w", i, err)
+			}
+			if val == nil {
+				val = structpb.NewNullValue()
+			}
+			out[i] = val
+		}
+		return structpb.NewListValue(&structpb.ListValue{Values: out}), nil
+	}
+}
+
+func encodeQuantity(v reflect.Value) (*structpb.Value, error) {
+	q := v.Interface().(resource.Quantity) //nolint:forcetypeassert // chosen by type
+	return structpb.NewStringValue(q.String()), nil
+}
+
+func encodeIntOrString(v reflect.Value) (*structpb.Value, error) {
+	is := v.Interface().(intstr.IntOrString) //nolint:forcetypeassert // chosen by type
+	if is.Type == intstr.String {
+		return structpb.NewStringValue(is.StrVal), nil
+	}
+	return structpb.NewNumberValue(float64(is.IntVal)), nil
+}
+
+func encodeTime(v reflect.Value) (*structpb.Value, error) {
+	t := v.Interface().(metav1.Time) //nolint:forcetypeassert // chosen by type
+	if t.IsZero() {
+		return nil, nil //nolint:nilnil // nil is JSON's null here
+	}
+	return structpb.NewStringValue(t.UTC().Format(time.RFC3339)), nil
+}
+
+// encodeMarshaler is the way of the few types that write their own JSON.
+func encodeMarshaler(v reflect.Value) (*structpb.Value, error) {
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	b, err := json.Marshal(p.Interface())
+	if err != nil {
+		return nil, err
+	}
+	out := &structpb.Value{}
+	if err := out.UnmarshalJSON(b); err != nil {
+		return nil, err
+	}
+	if _, null := out.GetKind().(*structpb.Value_NullValue); null {
+		return nil, nil //nolint:nilnil // nil is JSON's null here
+	}
+	return out, nil
+}
+
+// isEmpty is encoding/json's notion of empty.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	default:
+		return v.IsZero()
+	}
+}
+
+func isEmptyStruct(v *structpb.Value) bool {
+	s, ok := v.GetKind().(*structpb.Value_StructValue)
+	return ok && len(s.StructValue.GetFields()) == 0
+}

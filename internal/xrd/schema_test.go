@@ -1,0 +1,564 @@
+package xrd_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/storeplane/storeplane/apis"
+	"github.com/storeplane/storeplane/internal/xrd"
+)
+
+// The manifests that people bring along, as they are.
+const (
+	productionStore = `
+apiVersion: platform.example.com/v1
+kind: EcommercePlatform
+metadata:
+  name: production-store
+spec:
+  environment: production
+  frontend:
+    replicas: 5
+    image: registry.company.com/ecommerce-frontend:v2.1.0
+  backend:
+    replicas: 3
+    image: registry.company.com/ecommerce-backend:v2.1.0
+  database:
+    type: postgresql
+    version: "14"
+    storage: 500Gi
+  cache:
+    enabled: true
+  monitoring:
+    enabled: true
+`
+	databaseCluster = `
+apiVersion: apps.example.com/v1
+kind: DatabaseCluster
+metadata:
+  name: my-db
+spec:
+  size: 3
+  version: "14.5.0"
+  storageSize: 20Gi
+`
+	webApp = `
+apiVersion: apps.example.com/v1
+kind: WebApp
+metadata:
+  name: my-webapp
+spec:
+  image: nginx:1.25
+  replicas: 3
+  port: 80
+`
+)
+
+// schemas are compiled once: it is the slowest part of these tests.
+var schemas = func() xrd.Schemas {
+	s, err := xrd.Load(apis.Definitions)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}()
+
+func parse(t testing.TB, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
+		t.Fatalf("cannot parse manifest: %v", err)
+	}
+	// YAML knows no integers; the API server's decoder does.
+	b, err := u.MarshalJSON()
+	if err != nil {
+		t.Fatalf("cannot encode manifest: %v", err)
+	}
+	if err := u.UnmarshalJSON(b); err != nil {
+		t.Fatalf("cannot decode manifest: %v", err)
+	}
+	return u
+}
+
+// A change of a claim. The path is like spec.cronJobs; a nil value removes it.
+type change struct {
+	path  string
+	value any
+}
+
+func set(path string, value any) change { return change{path: path, value: value} }
+func remove(path string) change         { return change{path: path} }
+
+func with(t testing.TB, manifest string, changes ...change) *unstructured.Unstructured {
+	t.Helper()
+	u := parse(t, manifest)
+	for _, c := range changes {
+		at := strings.Split(c.path, ".")
+		if c.value == nil {
+			unstructured.RemoveNestedField(u.Object, at...)
+			continue
+		}
+		if err := unstructured.SetNestedField(u.Object, c.value, at...); err != nil {
+			t.Fatalf("cannot set %s: %v", c.path, err)
+		}
+	}
+	return u
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestValidate(t *testing.T) {
+	cron := func(name, schedule string) []any {
+		return []any{map[string]any{"name": name, "schedule": schedule, "args": []any{"run"}}}
+	}
+	cases := map[string]struct {
+		reason string
+		claim  *unstructured.Unstructured
+		want   string
+	}{
+		"EcommercePlatform": {
+			reason: "The shop that people bring along is accepted as it stands.",
+			claim:  with(t, productionStore),
+		},
+		"DatabaseCluster": {
+			reason: "The database that people bring along is accepted as it stands.",
+			claim:  with(t, databaseCluster),
+		},
+		"WebApp": {
+			reason: "The web app that people bring along is accepted as it stands.",
+			claim:  with(t, webApp),
+		},
+		"UnknownField": {
+			reason: "A misspelt field is an error and not silently dropped.",
+			claim:  with(t, webApp, set("spec.replica", int64(2))),
+			want:   `WebApp "my-webapp" is invalid: unknown field "spec.replica"`,
+		},
+		"UnknownNestedField": {
+			reason: "The path of an unknown field names the list item that it is in.",
+			claim: with(t, webApp, set("spec.cronJobs", []any{map[string]any{
+				"name": "sweep", "schedule": "@daily", "timezone": "UTC",
+			}})),
+			want: `WebApp "my-webapp" is invalid: unknown field "spec.cronJobs[0].timezone"`,
+		},
+		"UnknownMetadata": {
+			reason: "Metadata is checked as strictly as the spec.",
+			claim:  with(t, webApp, set("metadata.label", map[string]any{"a": "b"})),
+			want:   `WebApp "my-webapp" is invalid: unknown field "metadata.label"`,
+		},
+		"WrongEnum": {
+			reason: "A wrong environment is answered with those there are.",
+			claim:  with(t, productionStore, set("spec.environment", "prod")),
+			want: `EcommercePlatform "production-store" is invalid:
+  spec.environment: Unsupported value: "prod": supported values: "development", "staging", "production"
+  some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
+		},
+		"NoReplicas": {
+			reason: "A tier has at least one pod.",
+			claim:  with(t, webApp, set("spec.replicas", int64(0))),
+			want:   `WebApp "my-webapp" is invalid: spec.replicas: Invalid value: 0: should be greater than or equal to 1`,
+		},
+		"NoFrontendReplicas": {
+			reason: "A tier of a shop has at least one pod.",
+			claim:  with(t, productionStore, set("spec.frontend.replicas", int64(0))),
+			want:   `EcommercePlatform "production-store" is invalid: spec.frontend.replicas: Invalid value: 0: should be greater than or equal to 1`,
+		},
+		"TooManyFrontendReplicas": {
+			reason: "Production has at most ten pods a tier.",
+			claim:  with(t, productionStore, set("spec.frontend.replicas", int64(11))),
+			want:   `EcommercePlatform "production-store" is invalid: spec: frontend.replicas may be at most 10 in production`,
+		},
+		"TooManyBackendReplicas": {
+			reason: "Production has at most ten pods a tier.",
+			claim:  with(t, productionStore, set("spec.backend.replicas", int64(11))),
+			want:   `EcommercePlatform "production-store" is invalid: spec: backend.replicas may be at most 10 in production`,
+		},
+		"ManyReplicasInStaging": {
+			reason: "The cap is production's only.",
+			claim:  with(t, productionStore, set("spec.environment", "staging"), set("spec.frontend.replicas", int64(11))),
+		},
+		"AutoscalingAboveTheCap": {
+			reason: "Autoscaling is no way round the cap of production.",
+			claim:  with(t, productionStore, set("spec.backend.autoscaling", map[string]any{"maxReplicas": int64(11)})),
+			want:   `EcommercePlatform "production-store" is invalid: spec: backend.autoscaling.maxReplicas may be at most 10 in production`,
+		},
+		"TooManyWebAppReplicas": {
+			reason: "A web app has at most ten pods unless it says that it is no production.",
+			claim:  with(t, webApp, set("spec.replicas", int64(11))),
+			want:   `WebApp "my-webapp" is invalid: spec: replicas may be at most 10 (more only where environment says development or staging)`,
+		},
+		"ManyWebAppReplicasInStaging": {
+			reason: "A web app that says so may have more.",
+			claim:  with(t, webApp, set("spec.replicas", int64(11)), set("spec.environment", "staging")),
+		},
+		"BadQuantity": {
+			reason: "What is no quantity is refused, with the value.",
+			claim:  with(t, databaseCluster, set("spec.storageSize", "20 GB")),
+			want:   `DatabaseCluster "my-db" is invalid: spec.storageSize: Invalid value: "20 GB": storageSize must be a quantity above zero, like 20Gi`,
+		},
+		"NoQuantity": {
+			reason: "No storage at all is refused.",
+			claim:  with(t, productionStore, set("spec.database.storage", "0")),
+			want:   `EcommercePlatform "production-store" is invalid: spec.database.storage: Invalid value: "0": database.storage must be a quantity above zero, like 20Gi`,
+		},
+		"TooLittleCache": {
+			reason: "A cache that Redis can not even start with is refused.",
+			claim:  with(t, productionStore, set("spec.cache.memory", "1Mi")),
+			want:   `EcommercePlatform "production-store" is invalid: spec.cache.memory: Invalid value: "1Mi": cache.memory must be a quantity of at least 16Mi`,
+		},
+		"BadCron": {
+			reason: "What is no cron expression is refused.",
+			claim:  with(t, webApp, set("spec.cronJobs", cron("sweep", "every day"))),
+			want:   `WebApp "my-webapp" is invalid: spec.cronJobs[0].schedule: Invalid value: "every day": should match '` + schedule(t) + `'`,
+		},
+		"BadBackupCron": {
+			reason: "Six fields are no cron expression of Kubernetes.",
+			claim:  with(t, databaseCluster, set("spec.backup", map[string]any{"schedule": "0 0 2 * * *"})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.backup.schedule: Invalid value: "0 0 2 * * *": should match '` + schedule(t) + `'`,
+		},
+		"SameCronJobTwice": {
+			reason: "Two jobs of one name would be one CronJob.",
+			claim:  with(t, webApp, set("spec.cronJobs", append(cron("sweep", "@daily"), cron("sweep", "@hourly")...))),
+			want:   `WebApp "my-webapp" is invalid: spec.cronJobs[1]: Duplicate value: {"name":"sweep"}`,
+		},
+		"LongestEcommercePlatformName": {
+			reason: "31 characters fit.",
+			claim:  with(t, productionStore, set("metadata.name", strings.Repeat("a", 31))),
+		},
+		"EcommercePlatformNameTooLong": {
+			reason: "The names made from a shop's name must fit.",
+			claim:  with(t, productionStore, set("metadata.name", strings.Repeat("a", 32))),
+			want:   `EcommercePlatform "` + strings.Repeat("a", 32) + `" is invalid: metadata.name may have at most 31 characters, so that the names made from it fit`,
+		},
+		"DatabaseClusterNameTooLong": {
+			reason: "The names made from a database's name must fit.",
+			claim:  with(t, databaseCluster, set("metadata.name", strings.Repeat("a", 41))),
+			want:   `DatabaseCluster "` + strings.Repeat("a", 41) + `" is invalid: metadata.name may have at most 40 characters, so that the names made from it fit`,
+		},
+		"WebAppNameTooLong": {
+			reason: "The names made from a web app's name must fit.",
+			claim:  with(t, webApp, set("metadata.name", strings.Repeat("a", 41))),
+			want:   `WebApp "` + strings.Repeat("a", 41) + `" is invalid: metadata.name may have at most 40 characters, so that the names made from it fit`,
+		},
+		"NameAboveCrossplanesOwnCap": {
+			reason: "Crossplane's own cap is 63, since the name is the value of a label.",
+			claim:  with(t, webApp, set("metadata.name", strings.Repeat("a", 64))),
+			want: `WebApp "` + strings.Repeat("a", 64) + `" is invalid:
+  metadata.name: Too long: may not be more than 63 bytes
+  some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
+		},
+		"EcommercePlatformNameStartsWithDigit": {
+			reason: "A Service's name starts with a letter.",
+			claim:  with(t, productionStore, set("metadata.name", "1shop")),
+			want:   `EcommercePlatform "1shop" is invalid: metadata.name must start with a letter and hold only lower-case letters, digits and hyphens, since Services are named after it`,
+		},
+		"DatabaseClusterNameStartsWithDigit": {
+			reason: "A Service's name starts with a letter.",
+			claim:  with(t, databaseCluster, set("metadata.name", "1db")),
+			want:   `DatabaseCluster "1db" is invalid: metadata.name must start with a letter and hold only lower-case letters, digits and hyphens, since Services are named after it`,
+		},
+		"WebAppNameWithDot": {
+			reason: "A Service's name has no dots.",
+			claim:  with(t, webApp, set("metadata.name", "my.app")),
+			want:   `WebApp "my.app" is invalid: metadata.name must start with a letter and hold only lower-case letters, digits and hyphens, since Services are named after it`,
+		},
+		"NoName": {
+			reason: "A claim without a name is refused as the API server does.",
+			claim:  with(t, webApp, remove("metadata.name")),
+			want: `WebApp "" is invalid:
+  metadata.name: Required value: name or generateName is required
+  some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
+		},
+		"ImageWithSpace": {
+			reason: "An image reference has no spaces.",
+			claim:  with(t, webApp, set("spec.image", "nginx: 1.25")),
+			want:   `WebApp "my-webapp" is invalid: spec.image: Invalid value: "nginx: 1.25": should match '^[a-zA-Z0-9]([a-zA-Z0-9._:/@-]*[a-zA-Z0-9])?$'`,
+		},
+		"AutoscalingUpsideDown": {
+			reason: "The lower bound is not above the upper one.",
+			claim:  with(t, webApp, set("spec.autoscaling", map[string]any{"minReplicas": int64(4), "maxReplicas": int64(3)})),
+			want:   `WebApp "my-webapp" is invalid: spec.autoscaling: autoscaling.minReplicas must not be more than autoscaling.maxReplicas`,
+		},
+		"NoServers": {
+			reason: "A database has at least one server.",
+			claim:  with(t, databaseCluster, set("spec.size", int64(0))),
+			want:   `DatabaseCluster "my-db" is invalid: spec.size: Invalid value: 0: should be greater than or equal to 1`,
+		},
+		"TooManyServers": {
+			reason: "A database has at most ten servers.",
+			claim:  with(t, databaseCluster, set("spec.size", int64(11))),
+			want:   `DatabaseCluster "my-db" is invalid: spec.size: Invalid value: 11: should be less than or equal to 10`,
+		},
+		"NoImage": {
+			reason: "A web app can not do without an image.",
+			claim:  with(t, webApp, remove("spec.image")),
+			want: `WebApp "my-webapp" is invalid:
+  spec.image: Required value
+  some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
+		},
+		"NoSizeNoVersion": {
+			reason: "All that is missing is listed at once.",
+			claim:  with(t, databaseCluster, remove("spec.size"), remove("spec.version")),
+			want: `DatabaseCluster "my-db" is invalid:
+  spec.size: Required value
+  spec.version: Required value
+  some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
+		},
+		"BadVersion": {
+			reason: "A version is a number of one to three parts.",
+			claim:  with(t, databaseCluster, set("spec.version", "latest")),
+			want:   `DatabaseCluster "my-db" is invalid: spec.version: Invalid value: "latest": should match '^[0-9]+(\.[0-9]+){0,2}$'`,
+		},
+		"VersionIsANumber": {
+			reason: "YAML makes a number of an unquoted version, and the answer shows which.",
+			claim:  with(t, databaseCluster, set("spec.version", 14.5)),
+			want: `DatabaseCluster "my-db" is invalid:
+  spec.version: Invalid value: 14.5: must be of type string: "number"
+  some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
+		},
+		"MigrationOfNothing": {
+			reason: "A migration that runs the image as it is would never end.",
+			claim:  with(t, webApp, set("spec.migration", map[string]any{})),
+			want:   `WebApp "my-webapp" is invalid: spec.migration: migration needs a command or args`,
+		},
+		"MigrationOfAnEmptyList": {
+			reason: "An empty list is no command either.",
+			claim:  with(t, webApp, set("spec.migration", map[string]any{"args": []any{}})),
+			want:   `WebApp "my-webapp" is invalid: spec.migration: migration needs a command or args`,
+		},
+		"EmptyBucket": {
+			reason: "An empty name is no bucket.",
+			claim:  with(t, databaseCluster, set("spec.backup", map[string]any{"destination": map[string]any{"type": "s3", "bucket": ""}})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.backup.destination.bucket: Invalid value: "": should be at least 1 chars long`,
+		},
+		"BackendMigrationOfNothing": {
+			reason: "The same rule holds for a shop's backend.",
+			claim:  with(t, productionStore, set("spec.backend.migration", map[string]any{})),
+			want:   `EcommercePlatform "production-store" is invalid: spec.backend.migration: migration needs a command or args`,
+		},
+		"LongestCronJobName": {
+			reason: "Claim and job together may have 46 characters.",
+			claim:  with(t, webApp, set("metadata.name", strings.Repeat("a", 40)), set("spec.cronJobs", cron("nights", "@daily"))),
+		},
+		"CronJobNameTooLong": {
+			reason: "Each name fits, but not the two together.",
+			claim:  with(t, webApp, set("metadata.name", strings.Repeat("a", 40)), set("spec.cronJobs", cron("nightly", "@daily"))),
+			want:   `WebApp "` + strings.Repeat("a", 40) + `" is invalid: metadata.name and a cronJobs name together may have at most 46 characters, so that <claim>-cron-<name> fits a CronJob`,
+		},
+		"BackendCronJobNameTooLong": {
+			reason: "A shop's backend takes eight characters more.",
+			claim:  with(t, productionStore, set("metadata.name", strings.Repeat("a", 31)), set("spec.backend.cronJobs", cron("nightlys", "@daily"))),
+			want:   `EcommercePlatform "` + strings.Repeat("a", 31) + `" is invalid: metadata.name and a backend.cronJobs name together may have at most 38 characters, so that <claim>-backend-cron-<name> fits a CronJob`,
+		},
+		"BucketMissing": {
+			reason: "An object store needs a bucket.",
+			claim:  with(t, databaseCluster, set("spec.backup", map[string]any{"destination": map[string]any{"type": "s3"}})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.backup.destination: destination.bucket is needed for type s3, gcs and azure`,
+		},
+		"UnknownKind": {
+			reason: "The answer names the kinds that there are.",
+			claim:  with(t, webApp, set("kind", "WebSite")),
+			want:   `cannot find a definition of kind "WebSite" in "apps.example.com/v1": there are DatabaseCluster (apps.example.com/v1), EcommercePlatform (platform.example.com/v1), WebApp (apps.example.com/v1)`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := tc.claim.DeepCopy()
+			if diff := cmp.Diff(tc.want, text(schemas.Validate(tc.claim))); diff != "" {
+				t.Errorf("\n%s\nValidate(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(before, tc.claim); diff != "" {
+				t.Errorf("\nThe claim is never changed.\nValidate(...): -want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// schedule is the pattern of cron expressions, which only the definition
+// spells out.
+func schedule(t testing.TB) string {
+	t.Helper()
+	var invalid *xrd.InvalidError
+	err := schemas.Validate(with(t, databaseCluster, set("spec.backup", map[string]any{"schedule": "x"})))
+	if !errors.As(err, &invalid) {
+		t.Fatalf("cannot learn the pattern of a schedule: %v", err)
+	}
+	_, after, _ := strings.Cut(invalid.Problems[0].Message, "should match '")
+	return strings.TrimSuffix(after, "'")
+}
+
+func TestValidateUpdate(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		old    *unstructured.Unstructured
+		claim  *unstructured.Unstructured
+		want   string
+	}{
+		"Same": {
+			reason: "What does not change is let pass.",
+			old:    with(t, productionStore),
+			claim:  with(t, productionStore),
+		},
+		"Grow": {
+			reason: "Storage may grow.",
+			old:    with(t, databaseCluster),
+			claim:  with(t, databaseCluster, set("spec.storageSize", "21Gi")),
+		},
+		"SameInAnotherUnit": {
+			reason: "The same size in another unit is no shrinking.",
+			old:    with(t, databaseCluster),
+			claim:  with(t, databaseCluster, set("spec.storageSize", "20480Mi")),
+		},
+		"Shrink": {
+			reason: "Storage may not shrink, and the answer says from what to what.",
+			old:    with(t, databaseCluster),
+			claim:  with(t, databaseCluster, set("spec.storageSize", "10Gi")),
+			want:   `DatabaseCluster "my-db" is invalid: spec.storageSize: Invalid value: "10Gi": storageSize may not shrink: 20Gi to 10Gi`,
+		},
+		"ShrinkOfAShop": {
+			reason: "A shop's storage may not shrink either.",
+			old:    with(t, productionStore),
+			claim:  with(t, productionStore, set("spec.database.storage", "499Gi")),
+			want:   `EcommercePlatform "production-store" is invalid: spec.database.storage: Invalid value: "499Gi": database.storage may not shrink: 500Gi to 499Gi`,
+		},
+		"RemoveStorageSize": {
+			reason: "To remove the size is to fall back on a default that may be less.",
+			old:    with(t, databaseCluster),
+			claim:  with(t, databaseCluster, remove("spec.storageSize")),
+			want:   `DatabaseCluster "my-db" is invalid: spec: storageSize may not be removed once it is set, since volumes may not shrink`,
+		},
+		"RemoveStorageOfAShop": {
+			reason: "The same holds for a shop.",
+			old:    with(t, productionStore),
+			claim:  with(t, productionStore, remove("spec.database.storage")),
+			want:   `EcommercePlatform "production-store" is invalid: spec.database: database.storage may not be removed once it is set, since volumes may not shrink`,
+		},
+		"RemoveDatabaseOfAShop": {
+			reason: "To remove the whole database is to remove its storage too.",
+			old:    with(t, productionStore),
+			claim:  with(t, productionStore, remove("spec.database")),
+			want:   `EcommercePlatform "production-store" is invalid: spec.database: database.storage may not be removed once it is set, since volumes may not shrink`,
+		},
+		"SetStorageSize": {
+			reason: "A size may be set where the default was used; the function knows what is there.",
+			old:    with(t, databaseCluster, remove("spec.storageSize")),
+			claim:  with(t, databaseCluster),
+		},
+		"ChangeEngine": {
+			reason: "The data of one engine is nothing to the other.",
+			old:    with(t, databaseCluster),
+			claim:  with(t, databaseCluster, set("spec.engine", "mysql")),
+			want:   `DatabaseCluster "my-db" is invalid: spec.engine: Invalid value: "mysql": engine is immutable: claim a new DatabaseCluster and move the data`,
+		},
+		"SetTheDefaultEngine": {
+			reason: "To write the default down is no change.",
+			old:    with(t, databaseCluster),
+			claim:  with(t, databaseCluster, set("spec.engine", "postgresql")),
+		},
+		"ChangeTypeOfAShop": {
+			reason: "The same holds for a shop.",
+			old:    with(t, productionStore),
+			claim:  with(t, productionStore, set("spec.database.type", "mysql")),
+			want:   `EcommercePlatform "production-store" is invalid: spec.database.type: Invalid value: "mysql": database.type is immutable: claim a new EcommercePlatform and move the data`,
+		},
+		"ChangeStorageClass": {
+			reason: "Volumes do not change their class.",
+			old:    with(t, databaseCluster, set("spec.storageClassName", "fast")),
+			claim:  with(t, databaseCluster, set("spec.storageClassName", "slow")),
+			want:   `DatabaseCluster "my-db" is invalid: spec.storageClassName: Invalid value: "slow": storageClassName is immutable`,
+		},
+		"WrongBeforeAndNow": {
+			reason: "What was wrong before and has not changed is let pass, as the API server does.",
+			old:    with(t, webApp, set("spec.image", "a b")),
+			claim:  with(t, webApp, set("spec.image", "a b"), set("spec.replicas", int64(2))),
+		},
+		"WrongNow": {
+			reason: "What a claim is refused for when created, it is refused for when changed.",
+			old:    with(t, webApp),
+			claim:  with(t, webApp, set("spec.replicas", int64(11))),
+			want:   `WebApp "my-webapp" is invalid: spec: replicas may be at most 10 (more only where environment says development or staging)`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, text(schemas.ValidateUpdate(tc.old, tc.claim))); diff != "" {
+				t.Errorf("\n%s\nValidateUpdate(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestDefault(t *testing.T) {
+	got, err := schemas.Default(with(t, webApp, remove("spec.replicas"), remove("spec.port")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := with(t, webApp,
+		set("metadata.namespace", "default"),
+		set("spec.replicas", int64(1)),
+		set("spec.port", int64(8080)))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("\nDefaults of the definition are filled in.\nDefault(...): -want, +got:\n%s", diff)
+	}
+
+	got, err = schemas.Default(with(t, productionStore,
+		remove("spec.environment"), remove("spec.database"), remove("spec.cache"), remove("spec.monitoring")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _, _ := unstructured.NestedMap(got.Object, "spec")
+	delete(spec, "frontend")
+	delete(spec, "backend")
+	wantSpec := map[string]any{
+		"environment": "development",
+		"database":    map[string]any{"type": "postgresql", "version": "17"},
+		"cache":       map[string]any{"enabled": true},
+		"monitoring":  map[string]any{"enabled": true},
+	}
+	if diff := cmp.Diff(wantSpec, spec); diff != "" {
+		t.Errorf("\nDefaults are filled in within defaulted objects too.\nDefault(...): -want, +got:\n%s", diff)
+	}
+}
+
+func TestValidateStatus(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		claim  *unstructured.Unstructured
+		want   string
+	}{
+		"Conditions": {
+			reason: "Conditions are Crossplane's own and always there.",
+			claim: with(t, webApp, set("status", map[string]any{"phase": "Running", "conditions": []any{map[string]any{
+				"type": "Ready", "status": "True", "reason": "Available", "lastTransitionTime": "2024-01-01T00:00:00Z",
+			}}})),
+		},
+		"UnknownField": {
+			reason: "A status field that the definition lacks would make the server refuse the whole status.",
+			claim:  with(t, webApp, set("status", map[string]any{"phases": "Running"})),
+			want:   `WebApp "my-webapp" is invalid: unknown field "status.phases"`,
+		},
+		"UnknownPhase": {
+			reason: "A phase is one of those that the definition names.",
+			claim:  with(t, webApp, set("status", map[string]any{"phase": "Fine"})),
+			want: `WebApp "my-webapp" is invalid:
+  status.phase: Unsupported value: "Fine": supported values: "Pending", "Deploying", "Running", "Degraded", "Failed"
+  some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, text(schemas.ValidateStatus(tc.claim))); diff != "" {
+				t.Errorf("\n%s\nValidateStatus(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
