@@ -1,0 +1,103 @@
+# Storeplane's one entry point. `make help` lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.ONESHELL:
+MAKEFLAGS += --no-print-directory
+
+# The embedded cluster's registry is used unless another one is given.
+REGISTRY ?= 10.88.0.1:5000/storeplane
+# dev makes a version of the packages' content.
+VERSION ?= dev
+OUT := _out
+
+CLUSTER := go run ./test/cluster
+POSTGRESQL_MAJORS := 17
+
+##@ General
+
+.PHONY: help
+help: ## Print this help.
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)} \
+	  /^[a-z0-9-]+:.*## / {printf "  \033[36m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Try it
+
+.PHONY: up
+up: ## From nothing to a running shop: cluster, Crossplane, packages, examples/shop/store.yaml. Needs root.
+	$(CLUSTER) up
+	eval "$$($(CLUSTER) env)"
+	$(MAKE) images install
+	go run ./hack/demo --claim examples/shop/store.yaml
+
+.PHONY: down
+down: ## Stop the cluster of `make up` and remove all of it but the caches.
+	$(CLUSTER) down
+
+.PHONY: status
+status: ## Say what of the cluster of `make up` runs.
+	$(CLUSTER) status
+
+.PHONY: render
+render: ## Print what a claim becomes, offline: CLAIM=FILE [OBSERVED=DIR] [SETTINGS=FILE] [CONVERGE=1 for all it will ever make].
+	@test -n "$(CLAIM)" || { echo "render: say which claim: make render CLAIM=examples/shop/store.yaml" >&2; exit 1; }
+	$(if $(CONVERGE),,eval "$$(hack/crossplane.sh)")
+	go run ./cmd/render $(if $(OBSERVED),--observed "$(OBSERVED)") $(if $(SETTINGS),--settings "$(SETTINGS)") $(if $(CONVERGE),--converge) "$(CLAIM)"
+
+##@ Install
+
+.PHONY: packages
+packages: ## Build the Crossplane packages and install manifests into _out/packages: [REGISTRY=…] [VERSION=v1.2.3].
+	eval "$$(hack/crossplane.sh)"
+	go run ./hack/packages --registry "$(REGISTRY)" --version "$(VERSION)" --crossplane "$$CROSSPLANE_CLI" --out $(OUT)/packages
+
+.PHONY: images
+images: ## Build the images that claims run, and the example's, and push them to REGISTRY.
+	hack/shop.sh $(OUT)/shop
+	for major in $(POSTGRESQL_MAJORS); do
+	  $(CLUSTER) image --file package/images/postgresql/Dockerfile --context package/images/postgresql --build-arg MAJOR=$$major --tag $(REGISTRY)/postgresql:$$major --push
+	done
+	$(CLUSTER) image --file package/images/redis/Dockerfile --context package/images/redis --tag $(REGISTRY)/redis:8 --push
+	for tier in backend frontend; do
+	  for tag in v1 v2; do
+	    $(CLUSTER) image --file examples/shop/$$tier.Dockerfile --context $(OUT)/shop/$$tier --base scratch --build-arg VERSION=$$tag --tag $(REGISTRY)/shop-$$tier:$$tag --push
+	  done
+	done
+
+.PHONY: install
+install: ## Build, push and install the packages on the cluster of KUBECONFIG, from REGISTRY.
+	eval "$$(hack/crossplane.sh)"
+	go run ./hack/packages --registry "$(REGISTRY)" --version "$(VERSION)" --crossplane "$$CROSSPLANE_CLI" --out $(OUT)/packages --push
+	hack/install.sh $(OUT)/packages
+
+##@ Develop
+
+.PHONY: generate
+generate: ## Write what is made from the API's Go types: deep copies and definitions.
+	go generate ./apis/...
+
+.PHONY: test
+test: ## Run all tests that need neither root nor a cluster.
+	hack/generated.sh
+	go vet ./... && go vet -tags e2e ./test/e2e/...
+	eval "$$(hack/crossplane.sh)"
+	go test ./...
+	cd examples/shop && go vet ./... && go test ./...
+
+.PHONY: e2e
+e2e: ## Run the core suite on the cluster of KUBECONFIG, else on the embedded one.
+	hack/e2e.sh core
+
+.PHONY: e2e-full
+e2e-full: ## Run a suite in full: SUITE=core.
+	hack/e2e.sh "$(or $(SUITE),core)" --full
+
+.PHONY: bench
+bench: ## Measure the function against a floor, in one run.
+	go test ./test/bench -run '^$$' -bench . -benchmem -count 1 -timeout 30m
+
+.PHONY: lint
+lint: ## Run golangci-lint, built from its module.
+	go tool -modfile=hack/lint/go.mod golangci-lint run ./...

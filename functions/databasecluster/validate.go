@@ -1,0 +1,134 @@
+package databasecluster
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/profile"
+)
+
+// validate refuses what can not be done, and what is not done yet: a claim that
+// asks for it must not believe that it has it.
+func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
+	if s.Engine == appsv1.MySQL {
+		return compose.Invalidf("engine mysql is not available yet: use engine postgresql")
+	}
+	if s.Size < 1 || s.Size > 10 {
+		return compose.Invalidf("size must be 1 to 10, is %d", s.Size)
+	}
+	want, err := parseVersion(s.Version)
+	if err != nil {
+		return compose.Invalidf("%v", err)
+	}
+	if want.major < oldestMajor || want.major > newestMajor {
+		return compose.Invalidf("version %s is not supported: PostgreSQL %d to %d are", s.Version, oldestMajor, newestMajor)
+	}
+	if err := validateChange(want, l); err != nil {
+		return err
+	}
+	if s.Synchronous != nil && *s.Synchronous && s.Size < 2 {
+		return compose.Invalidf("synchronous needs a size of at least 2, is %d", s.Size)
+	}
+	if err := validateParameters(s.Parameters); err != nil {
+		return err
+	}
+
+	for _, f := range []struct {
+		field string
+		asked bool
+	}{
+		{"restoreFrom", s.RestoreFrom != nil},
+		{"backup.enabled", s.Backup != nil && s.Backup.Enabled != nil && *s.Backup.Enabled},
+		{"databases", len(s.Databases) > 0},
+		{"users", len(s.Users) > 0},
+		{"hibernated", s.Hibernated},
+		{"deletionProtection", s.DeletionProtection != nil && *s.DeletionProtection},
+	} {
+		if f.asked {
+			return compose.Invalidf("%s is not available yet: leave it out", f.field)
+		}
+	}
+	return nil
+}
+
+// validateChange refuses a version that the data on the volumes does not fit.
+func validateChange(want number, l *live) error {
+	if !l.exists || l.version() == "" {
+		return nil
+	}
+	have, err := parseVersion(appsv1.Version(l.version()))
+	if err != nil {
+		// A label that we did not write: nothing to compare with.
+		return nil //nolint:nilerr // see above
+	}
+	switch {
+	case want.major < have.major:
+		return compose.Invalidf("version may not go back: %s → %s", have.tag(), want.tag())
+	case want.major > have.major:
+		return compose.Invalidf("version may not change its major: %s → %s: claim a new DatabaseCluster and move the data", have.tag(), want.tag())
+	case want.hasMinor && have.hasMinor && want.minor < have.minor:
+		return compose.Invalidf("version may not go back: %s → %s", have.tag(), want.tag())
+	}
+	return nil
+}
+
+// ownParameters are set by Storeplane or Patroni, which depend on them.
+var ownParameters = []string{
+	"archive_command", "archive_mode", "cluster_name", "config_file", "data_directory", "external_pid_file",
+	"hba_file", "hot_standby", "ident_file", "listen_addresses", "log_destination", "logging_collector", "max_replication_slots",
+	"max_wal_senders", "port", "primary_conninfo", "primary_slot_name", "recovery_target", "recovery_target_timeline", "restore_command",
+	"ssl", "ssl_ca_file", "ssl_cert_file", "ssl_key_file", "synchronous_standby_names", "unix_socket_directories",
+	"wal_level", "wal_log_hints",
+}
+
+// controlled is what Patroni takes only from its state in the cluster, since it
+// must be the same on all servers: it can be set when the cluster is made.
+func validateParameters(params map[string]string) error {
+	for _, k := range slices.Sorted(maps.Keys(params)) {
+		if slices.Contains(ownParameters, k) {
+			return compose.Invalidf("parameters.%s is set by Storeplane: leave it out", k)
+		}
+		for _, r := range k {
+			if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != '.' {
+				return compose.Invalidf("parameters has %q, which is no name of a PostgreSQL parameter", k)
+			}
+		}
+	}
+	return nil
+}
+
+// storage of each volume. A claim that says nothing keeps what it has when the
+// environment's default changes. Growing volumes comes later, and a StatefulSet
+// refuses a changed template, so what is there stays there.
+func storage(s *appsv1.DatabaseClusterSpec, p *profile.Profile, l *live) (string, error) {
+	want := s.StorageSize
+	if want == "" {
+		want = p.DatabaseStorage
+	}
+	wq, err := resource.ParseQuantity(want)
+	if err != nil || wq.Sign() <= 0 {
+		return "", compose.Invalidf("storageSize must be a quantity above zero, like 20Gi: is %q", want)
+	}
+	have := l.storage()
+	if have == "" {
+		return want, nil
+	}
+	hq, err := resource.ParseQuantity(have)
+	if err != nil {
+		return want, nil //nolint:nilerr // the API server holds no such quantity
+	}
+	switch {
+	case s.StorageSize == "":
+		return have, nil
+	case wq.Cmp(hq) < 0:
+		return "", compose.Invalidf("storageSize may not shrink: %s → %s", have, want)
+	case wq.Cmp(hq) > 0:
+		return "", compose.Invalidf("storageSize can not grow yet: %s → %s", have, want)
+	default:
+		return have, nil
+	}
+}

@@ -1,0 +1,48 @@
+package databasecluster
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+)
+
+// The majors of PostgreSQL that are accepted.
+const (
+	oldestMajor = 14
+	newestMajor = 18
+)
+
+// number is a version as PostgreSQL counts: a major, and perhaps a minor. A
+// third number, which other engines have, is accepted and means nothing.
+type number struct {
+	major, minor int
+	hasMinor     bool
+}
+
+// parseVersion reads a version that the XRD's pattern has let through.
+func parseVersion(v appsv1.Version) (number, error) {
+	parts := strings.Split(string(v), ".")
+	nums := make([]int, len(parts))
+	for i, p := range parts {
+		n, err := strconv.Atoi(p)
+		if err != nil || len(parts) > 3 {
+			return number{}, fmt.Errorf("version %q is not like 17, 17.2 or 17.2.0", v)
+		}
+		nums[i] = n
+	}
+	out := number{major: nums[0]}
+	if len(nums) > 1 {
+		out.minor, out.hasMinor = nums[1], true
+	}
+	return out, nil
+}
+
+// tag of the image that runs this version.
+func (n number) tag() string {
+	if n.hasMinor {
+		return fmt.Sprintf("%d.%d", n.major, n.minor)
+	}
+	return strconv.Itoa(n.major)
+}

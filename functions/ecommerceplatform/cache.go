@@ -1,0 +1,143 @@
+package ecommerceplatform
+
+import (
+	"fmt"
+	"strconv"
+
+	k8sappsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/storeplane/storeplane/internal/build"
+)
+
+const (
+	cacheApp  = "redis"
+	cachePort = 6379
+
+	// redisUser is the uid and gid of redis in package/images/redis.
+	redisUser = 999
+	redisTag  = "8"
+)
+
+// cacheSecret holds the password, the URI for the backend, and Redis' own
+// configuration, which contains the password.
+func (s *shop) cacheSecret() *corev1.Secret {
+	host := s.cacheHost()
+	return build.Secret(s.Meta(cache, cacheApp), map[string]string{
+		"password":   s.cachePassword,
+		"host":       host,
+		"port":       strconv.Itoa(cachePort),
+		"uri":        fmt.Sprintf("redis://:%s@%s:%d/0", s.cachePassword, host, cachePort),
+		"redis.conf": s.redisConf(),
+	})
+}
+
+func (s *shop) cacheHost() string {
+	return fmt.Sprintf("%s.%s.svc", s.Name(cache), s.Namespace)
+}
+
+// redisConf makes Redis a cache: nothing is written to disk, and the least
+// recently used keys make room for new ones.
+func (s *shop) redisConf() string {
+	q := s.cacheMemory()
+	return fmt.Sprintf(`bind * -::*
+port %d
+requirepass %s
+maxmemory %d
+maxmemory-policy allkeys-lru
+save ""
+appendonly no
+dir /tmp
+`, cachePort, s.cachePassword, q.Value())
+}
+
+// cacheMemory was checked by validate.
+func (s *shop) cacheMemory() resource.Quantity {
+	text := s.profile.CacheMemory
+	if s.spec.Cache != nil && s.spec.Cache.Memory != "" {
+		text = s.spec.Cache.Memory
+	}
+	q, _ := resource.ParseQuantity(text)
+	return q
+}
+
+func (s *shop) cacheService() *corev1.Service {
+	return &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: s.Meta(cache, cacheApp),
+		Spec: corev1.ServiceSpec{
+			Selector: s.Selector(cache),
+			Ports:    []corev1.ServicePort{{Name: "redis", Port: cachePort, TargetPort: intstr.FromString("redis")}},
+		},
+	}
+}
+
+// cachePolicy admits the backend's pods alone.
+func (s *shop) cachePolicy() *networkingv1.NetworkPolicy {
+	return build.NetworkPolicy(s.Scope, cache, cacheApp, build.Admit{
+		From:  []networkingv1.NetworkPolicyPeer{build.Pods(map[string]string{build.LabelInstance: s.Name(backend)})},
+		Ports: []int32{cachePort},
+	})
+}
+
+func (s *shop) cacheSet() *k8sappsv1.StatefulSet {
+	memory := s.cacheMemory()
+	// Redis needs room beside its data: for clients and for fragmentation.
+	limit := memory.DeepCopy()
+	limit.Add(memory)
+	limit.Add(resource.MustParse("32Mi"))
+
+	alive := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("redis")}}
+	return &k8sappsv1.StatefulSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"},
+		ObjectMeta: s.Meta(cache, cacheApp),
+		Spec: k8sappsv1.StatefulSetSpec{
+			Replicas:    new(int32(1)),
+			ServiceName: s.Name(cache),
+			Selector:    &metav1.LabelSelector{MatchLabels: s.Selector(cache)},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{
+					Labels: s.Labels(cache, cacheApp),
+					// Redis reads its configuration once, so a change rolls it.
+					Annotations: map[string]string{"storeplane.example.com/memory": memory.String()},
+				},
+				Spec: corev1.PodSpec{
+					ServiceAccountName:            s.Name(cache),
+					AutomountServiceAccountToken:  new(false),
+					EnableServiceLinks:            new(false),
+					SecurityContext:               build.PodSecurity(redisUser, redisUser),
+					TerminationGracePeriodSeconds: new(int64(10)),
+					Containers: []corev1.Container{{
+						Name:  cacheApp,
+						Image: s.settings.ImageRegistry + "/redis:" + redisTag,
+						Ports: []corev1.ContainerPort{{Name: "redis", ContainerPort: cachePort}},
+						Resources: corev1.ResourceRequirements{
+							Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: memory},
+							Limits:   corev1.ResourceList{corev1.ResourceMemory: limit},
+						},
+						SecurityContext: build.ContainerSecurity(),
+						StartupProbe:    &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 1, FailureThreshold: 60},
+						ReadinessProbe:  &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 5},
+						LivenessProbe:   &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 10, FailureThreshold: 6},
+						VolumeMounts: []corev1.VolumeMount{
+							{Name: "config", MountPath: "/etc/redis", ReadOnly: true},
+							{Name: "tmp", MountPath: "/tmp"},
+						},
+					}},
+					Volumes: []corev1.Volume{
+						{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+							SecretName:  s.Name(cache),
+							DefaultMode: new(int32(0o440)),
+							Items:       []corev1.KeyToPath{{Key: "redis.conf", Path: "redis.conf"}},
+						}}},
+						build.Scratch("tmp", corev1.StorageMediumDefault),
+					},
+				},
+			},
+		},
+	}
+}

@@ -1,0 +1,52 @@
+package ecommerceplatform
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
+	"github.com/storeplane/storeplane/internal/build"
+)
+
+// defaultDatabaseVersion of PostgreSQL.
+const defaultDatabaseVersion = "17"
+
+// database is a DatabaseCluster that only the backend's pods reach.
+func (s *shop) database() *appsv1.DatabaseCluster {
+	spec := s.spec.Database
+	if spec == nil {
+		spec = &platformv1.Database{}
+	}
+	size := s.profile.DatabaseSize
+	if spec.Size != nil {
+		size = *spec.Size
+	}
+	version := spec.Version
+	if version == "" {
+		version = defaultDatabaseVersion
+	}
+	engine := spec.Type
+	if engine == "" {
+		engine = appsv1.PostgreSQL
+	}
+	return &appsv1.DatabaseCluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.GroupVersion.String(), Kind: appsv1.DatabaseClusterKind},
+		ObjectMeta: s.Meta(database, "databasecluster"),
+		Spec: appsv1.DatabaseClusterSpec{
+			Size:        size,
+			Version:     version,
+			Engine:      engine,
+			Environment: s.environment(),
+			StorageSize: spec.Storage,
+			Monitoring:  s.spec.Monitoring,
+			Clients:     map[string]string{build.LabelInstance: s.Name(backend)},
+		},
+	}
+}
+
+func (s *shop) environment() appsv1.Environment {
+	if s.spec.Environment == "" {
+		return appsv1.Development
+	}
+	return s.spec.Environment
+}

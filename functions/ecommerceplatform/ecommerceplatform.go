@@ -1,0 +1,123 @@
+// Package ecommerceplatform turns an EcommercePlatform claim into a database, a
+// cache, a backend and a frontend, wired by Secrets and started in the order of
+// their dependencies. Database, backend and frontend are claims of their own
+// kinds: what they become is theirs to say.
+package ecommerceplatform
+
+import (
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/profile"
+	"github.com/storeplane/storeplane/internal/settings"
+)
+
+// Names of components.
+const (
+	database    = "database"
+	cache       = "cache"
+	cacheSecret = "cache-secret"
+	cacheSvc    = "cache-service"
+	cachePolicy = "cache-networkpolicy"
+	cacheSA     = "cache-account"
+	backend     = "backend"
+	frontend    = "frontend"
+	ingress     = "ingress"
+
+	ingressPolicy = "ingress-networkpolicy"
+)
+
+// Types of this kind's conditions.
+const (
+	conditionDatabase = "DatabaseReady"
+	conditionCache    = "CacheReady"
+	conditionBackend  = "BackendReady"
+	conditionFrontend = "FrontendReady"
+	conditionIngress  = "IngressReady"
+)
+
+// shop is what the builders know of a claim.
+type shop struct {
+	build.Scope
+	spec     platformv1.EcommercePlatformSpec
+	profile  *profile.Profile
+	settings settings.Settings
+
+	// cachePassword is empty when there is no cache.
+	cachePassword string
+}
+
+// Intent of an EcommercePlatform.
+func Intent(defaults settings.Settings) compose.Intent {
+	return func(c *compose.Claim) (*compose.Plan, error) {
+		s := &shop{Scope: build.ScopeOf(c)}
+		if err := c.Spec(&s.spec); err != nil {
+			return nil, err
+		}
+		s.profile = profile.Of(s.spec.Environment)
+		var err error
+		if s.settings, err = settings.Read(c, defaults); err != nil {
+			return nil, err
+		}
+		if err := validate(&s.spec, s.profile); err != nil {
+			return nil, err
+		}
+		if s.hasCache() {
+			if s.cachePassword, err = c.Secret(cacheSecret, "password", compose.Random.Password); err != nil {
+				return nil, err
+			}
+		}
+		return s.plan(), nil
+	}
+}
+
+// plan lists the components of a claim.
+func (s *shop) plan() *compose.Plan {
+	p := &compose.Plan{}
+	add := func(comp compose.Component) { p.Components = append(p.Components, comp) }
+
+	add(compose.Component{Name: database, Object: s.database(), HoldsData: true})
+	needs := []string{database}
+	if s.hasCache() {
+		add(compose.Component{Name: cacheSecret, Part: cache, Object: s.cacheSecret()})
+		add(compose.Component{Name: cacheSA, Part: cache, Object: build.ServiceAccount(s.Scope, cache, cacheApp)})
+		add(compose.Component{Name: cacheSvc, Part: cache, Object: s.cacheService()})
+		add(compose.Component{Name: cachePolicy, Part: cache, Object: s.cachePolicy()})
+		add(compose.Component{Name: cache, Object: s.cacheSet()})
+		needs = append(needs, cache)
+	}
+	add(compose.Component{Name: backend, Object: s.backend(), After: needs})
+	add(compose.Component{Name: frontend, Object: s.frontend(), After: []string{backend}})
+	if s.spec.Ingress != nil {
+		add(compose.Component{Name: ingressPolicy, Part: ingress, Object: s.ingressPolicy(), After: []string{frontend}})
+		add(compose.Component{Name: ingress, Object: s.ingress(), After: []string{frontend}})
+	}
+
+	p.Status = func(o compose.Outcome) any { return s.status(o) }
+	p.Conditions = conditions
+	return p
+}
+
+func conditions(o compose.Outcome) []compose.Condition {
+	return []compose.Condition{
+		compose.PartReady(conditionDatabase, o, database),
+		compose.PartReady(conditionCache, o, cache),
+		compose.PartReady(conditionBackend, o, backend),
+		compose.PartReady(conditionFrontend, o, frontend),
+		compose.PartReady(conditionIngress, o, ingress),
+	}
+}
+
+func (s *shop) hasCache() bool {
+	c := s.spec.Cache
+	return c == nil || c.Enabled == nil || *c.Enabled
+}
+
+// port of a tier.
+func port(w *appsv1.Workload) int32 {
+	if w.Port != nil {
+		return *w.Port
+	}
+	return 8080
+}

@@ -1,0 +1,83 @@
+package ecommerceplatform
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster"
+	"github.com/storeplane/storeplane/functions/webapp"
+	"github.com/storeplane/storeplane/internal/build"
+)
+
+// Environment variables by which the tiers find each other.
+const (
+	envBackendURL  = "BACKEND_URL"
+	envDatabaseURL = "DATABASE_URL"
+	envRedisURL    = "REDIS_URL"
+)
+
+// backend reaches database and cache by Secrets; only the frontend's pods reach
+// it.
+func (s *shop) backend() *appsv1.WebApp {
+	b := &s.spec.Backend
+	env := []corev1.EnvVar{build.FromSecret(envDatabaseURL, databasecluster.ConnectionSecret(s.Name(database)), "uri")}
+	if s.hasCache() {
+		env = append(env, build.FromSecret(envRedisURL, s.Name(cache), "uri"))
+	}
+	wa := s.webApp(backend, &b.Workload, b.Replicas, env)
+	wa.Spec.Migration = b.Migration
+	wa.Spec.CronJobs = b.CronJobs
+	wa.Spec.Clients = map[string]string{build.LabelInstance: s.Name(frontend)}
+	return wa
+}
+
+// frontend is reached by all pods of the namespace and, where there is an
+// ingress, by its controller.
+func (s *shop) frontend() *appsv1.WebApp {
+	f := &s.spec.Frontend
+	url := webapp.URL(s.Name(backend), s.Namespace, port(&s.spec.Backend.Workload))
+	return s.webApp(frontend, &f.Workload, f.Replicas, []corev1.EnvVar{{Name: envBackendURL, Value: url}})
+}
+
+func (s *shop) webApp(component string, w *appsv1.Workload, replicas *int32, env []corev1.EnvVar) *appsv1.WebApp {
+	wa := &appsv1.WebApp{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.GroupVersion.String(), Kind: appsv1.WebAppKind},
+		ObjectMeta: s.Meta(component, "webapp"),
+		Spec: appsv1.WebAppSpec{
+			Workload:    *w,
+			Environment: s.environment(),
+			Replicas:    replicas,
+			Config:      s.spec.Config,
+		},
+	}
+	if replicas == nil && w.Autoscaling == nil {
+		wa.Spec.Replicas = &s.profile.Replicas
+	}
+	// What the claim sets itself comes last and wins.
+	wa.Spec.Env = slices.DeleteFunc(env, func(e corev1.EnvVar) bool {
+		return slices.ContainsFunc(w.Env, func(own corev1.EnvVar) bool { return own.Name == e.Name })
+	})
+	wa.Spec.Env = append(wa.Spec.Env, w.Env...)
+	return wa
+}
+
+// ingress leads to the frontend.
+func (s *shop) ingress() *networkingv1.Ingress {
+	return build.Ingress(s.Meta(ingress, "ingress"), *s.spec.Ingress, s.settings.Ingress.ClassName,
+		webapp.ServiceName(s.Name(frontend)), port(&s.spec.Frontend.Workload))
+}
+
+// ingressPolicy lets the ingress controller reach the frontend's pods, which
+// otherwise only the namespace's own pods do.
+func (s *shop) ingressPolicy() *networkingv1.NetworkPolicy {
+	np := build.NetworkPolicy(s.Scope, ingress, "ingress", build.Admit{
+		From:  []networkingv1.NetworkPolicyPeer{build.Namespace(s.settings.Ingress.Namespace)},
+		Ports: []int32{port(&s.spec.Frontend.Workload)},
+	})
+	np.Spec.PodSelector.MatchLabels = webapp.PodLabels(s.Name(frontend))
+	return np
+}

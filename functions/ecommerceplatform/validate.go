@@ -1,0 +1,50 @@
+package ecommerceplatform
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/profile"
+)
+
+// validate repeats what the XRD checks, for what slips by it, and adds what
+// only a parser can tell. The smaller intents check what is theirs.
+func validate(s *platformv1.EcommercePlatformSpec, p *profile.Profile) error {
+	for _, t := range []struct {
+		name     string
+		workload *appsv1.Workload
+		replicas *int32
+	}{
+		{frontend, &s.Frontend.Workload, s.Frontend.Replicas},
+		{backend, &s.Backend.Workload, s.Backend.Replicas},
+	} {
+		if t.workload.Image == "" {
+			return compose.Invalidf("%s.image is missing", t.name)
+		}
+		if t.replicas != nil && (*t.replicas < 1 || *t.replicas > p.MaxReplicas) {
+			return compose.Invalidf("%s.replicas must be 1 to %d in %s, is %d", t.name, p.MaxReplicas, s.Environment, *t.replicas)
+		}
+	}
+	for _, j := range s.Backend.CronJobs {
+		if err := build.CheckSchedule(j.Schedule, j.TimeZone); err != nil {
+			return compose.Invalidf("backend.cronJobs %s: %v", j.Name, err)
+		}
+	}
+	if d := s.Database; d != nil {
+		if d.Type == appsv1.MySQL {
+			return compose.Invalidf("database.type mysql is not available yet: use postgresql")
+		}
+		if _, err := resource.ParseQuantity(d.Storage); d.Storage != "" && err != nil {
+			return compose.Invalidf("database.storage must be a quantity above zero, like 20Gi: is %q", d.Storage)
+		}
+	}
+	if c := s.Cache; c != nil && c.Memory != "" {
+		if _, err := resource.ParseQuantity(c.Memory); err != nil {
+			return compose.Invalidf("cache.memory must be a quantity of at least 16Mi: is %q", c.Memory)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package functions
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/crossplane/function-sdk-go/logging"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster"
+	"github.com/storeplane/storeplane/functions/ecommerceplatform"
+	"github.com/storeplane/storeplane/functions/webapp"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/settings"
+)
+
+// DefaultImageRegistry stands where neither the image of the function nor the
+// installation names one. Nothing can be pulled from it.
+const DefaultImageRegistry = "registry.example.com/storeplane"
+
+// Function is the gRPC service that Crossplane calls.
+type Function struct {
+	fnv1.UnimplementedFunctionRunnerServiceServer
+
+	intents  map[schema.GroupKind]compose.Intent
+	random   compose.Random
+	registry string
+	log      logging.Logger
+	observe  func(kind, result string, took time.Duration)
+}
+
+// Option of a Function.
+type Option func(*Function)
+
+// WithReview prints placeholders where a value would be drawn at random, so
+// that a result can be read and compared.
+func WithReview() Option { return func(f *Function) { f.random = compose.ReviewRandom{} } }
+
+// WithImageRegistry names where Storeplane's own images are pulled from, unless
+// the installation's settings do.
+func WithImageRegistry(r string) Option { return func(f *Function) { f.registry = r } }
+
+// WithLogger logs each call.
+func WithLogger(l logging.Logger) Option { return func(f *Function) { f.log = l } }
+
+// WithObserver is told of each call: the composite's kind, how it ended (ok,
+// invalid or error), and how long it took.
+func WithObserver(o func(kind, result string, took time.Duration)) Option {
+	return func(f *Function) { f.observe = o }
+}
+
+// New returns a Function that serves every intent.
+func New(opts ...Option) *Function {
+	f := &Function{
+		random:   compose.CryptoRandom{},
+		registry: DefaultImageRegistry,
+		log:      logging.NewNopLogger(),
+		observe:  func(string, string, time.Duration) {},
+	}
+	for _, o := range opts {
+		o(f)
+	}
+	defaults := settings.Settings{ImageRegistry: f.registry}
+	f.intents = map[schema.GroupKind]compose.Intent{
+		{Group: platformv1.GroupVersion.Group, Kind: platformv1.EcommercePlatformKind}: ecommerceplatform.Intent(defaults),
+		{Group: appsv1.GroupVersion.Group, Kind: appsv1.DatabaseClusterKind}:           databasecluster.Intent(defaults),
+		{Group: appsv1.GroupVersion.Group, Kind: appsv1.WebAppKind}:                    webapp.Intent(defaults),
+	}
+	return f
+}
+
+// RunFunction implements the function protocol. What goes wrong is a result of
+// the response, never an error of the call: Crossplane shows results to users.
+func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+	start := time.Now()
+	claim := compose.NewClaim(req, f.random)
+	log := f.log.WithValues("kind", claim.Kind(), "namespace", claim.Namespace(), "name", claim.Name())
+
+	done := make(chan *fnv1.RunFunctionResponse, 1)
+	go func() { done <- f.run(req, log) }()
+
+	var rsp *fnv1.RunFunctionResponse
+	select {
+	case rsp = <-done:
+	case <-ctx.Done():
+		rsp = compose.Refuse(req, fmt.Errorf("cannot compose in time: %w", ctx.Err()))
+	}
+
+	took, result := time.Since(start), ending(rsp)
+	f.observe(claim.Kind(), result, took)
+	if result != "ok" {
+		log.Info("Refused a claim", "result", result, "reason", rsp.GetResults()[0].GetMessage(), "took", took)
+		return rsp, nil
+	}
+	log.Debug("Composed a claim", "resources", len(rsp.GetDesired().GetResources()), "took", took)
+	return rsp, nil
+}
+
+// run finds and runs the intent. A panic is an error of that one claim, not the
+// end of the server that all claims share.
+func (f *Function) run(req *fnv1.RunFunctionRequest, log logging.Logger) (rsp *fnv1.RunFunctionResponse) {
+	gk := health.GroupKind(req.GetObserved().GetComposite().GetResource())
+	defer func() {
+		if p := recover(); p != nil {
+			log.Info("Recovered from a panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			rsp = compose.Refuse(req, fmt.Errorf("cannot compose %s: the function panicked: please report this with the function's log", gk.Kind))
+		}
+	}()
+
+	intent, ok := f.intents[gk]
+	if !ok {
+		return compose.Refuse(req, fmt.Errorf("cannot compose %s: this function serves no such kind", gk))
+	}
+	return compose.Respond(req, intent, f.random)
+}
+
+func ending(rsp *fnv1.RunFunctionResponse) string {
+	for _, r := range rsp.GetResults() {
+		switch {
+		case r.GetReason() == compose.ReasonInvalid:
+			return "invalid"
+		case r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL:
+			return "error"
+		}
+	}
+	return "ok"
+}

@@ -1,0 +1,120 @@
+// Package webapp turns a WebApp claim into a Deployment behind a Service, with
+// what keeps it available and safe around it.
+package webapp
+
+import (
+	"fmt"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/profile"
+	"github.com/storeplane/storeplane/internal/settings"
+)
+
+// Names of components. The ones of a migration and of CronJobs have more after
+// a hyphen.
+const (
+	web       = "web"
+	account   = "account"
+	config    = "config"
+	migration = "migration"
+	service   = "service"
+	policy    = "networkpolicy"
+	scaler    = "autoscaler"
+	budget    = "disruptionbudget"
+	ingress   = "ingress"
+	cron      = "cron"
+)
+
+// app is what the builders know of a claim.
+type app struct {
+	build.Scope
+	spec     appsv1.WebAppSpec
+	profile  *profile.Profile
+	settings settings.Settings
+}
+
+// Intent of a WebApp.
+func Intent(defaults settings.Settings) compose.Intent {
+	return func(c *compose.Claim) (*compose.Plan, error) {
+		a := &app{Scope: build.ScopeOf(c)}
+		if err := c.Spec(&a.spec); err != nil {
+			return nil, err
+		}
+		a.profile = profile.Of(a.spec.Environment)
+		var err error
+		if a.settings, err = settings.Read(c, defaults); err != nil {
+			return nil, err
+		}
+		if err := validate(&a.spec); err != nil {
+			return nil, err
+		}
+		return a.plan(c)
+	}
+}
+
+// plan lists the components of a claim.
+func (a *app) plan(c *compose.Claim) (*compose.Plan, error) {
+	p := &compose.Plan{}
+	add := func(comp compose.Component) { p.Components = append(p.Components, comp) }
+
+	add(compose.Component{Name: account, Part: web, Object: build.ServiceAccount(a.Scope, web, a.name())})
+	if len(a.spec.Config) > 0 {
+		add(compose.Component{Name: config, Part: web, Object: a.configMap()})
+	}
+
+	var gates []string
+	if a.spec.Migration != nil {
+		name := a.migrationName()
+		add(compose.Component{Name: name, Part: migration, Object: a.migrationJob(name), Once: true})
+		gates = []string{name}
+	}
+
+	// What the pods mount is applied in the same pass: to wait until it is
+	// stored would cost a pass, and the kubelet waits for it anyway.
+	add(compose.Component{Name: web, Object: a.deployment(), After: gates, ChangeAfter: gates})
+	add(compose.Component{Name: service, Part: web, Object: a.service()})
+	add(compose.Component{Name: policy, Part: web, Object: a.networkPolicy()})
+	if a.spec.Autoscaling != nil {
+		add(compose.Component{Name: scaler, Part: web, Object: a.autoscaler(), After: []string{web}})
+	}
+	if a.profile.HighlyAvailable {
+		add(compose.Component{Name: budget, Part: web, Object: build.DisruptionBudget(a.Scope, web, a.name())})
+	}
+	for i := range a.spec.CronJobs {
+		j := &a.spec.CronJobs[i]
+		add(compose.Component{Name: cron + "-" + j.Name, Object: a.cronJob(j), After: []string{web}})
+	}
+	if a.spec.Ingress != nil {
+		add(compose.Component{Name: ingress, Object: build.Ingress(a.Named(a.Name(web), ingress, a.name()), *a.spec.Ingress, a.settings.Ingress.ClassName, a.Name(web), *a.port())})
+	}
+
+	live, err := observe(c)
+	if err != nil {
+		return nil, err
+	}
+	p.Status = func(o compose.Outcome) any { return a.status(o, live) }
+	return p, nil
+}
+
+// name of what runs, for app.kubernetes.io/name.
+func (a *app) name() string { return "webapp" }
+
+func (a *app) port() *int32 {
+	if a.spec.Port != nil {
+		return a.spec.Port
+	}
+	return new(int32(8080))
+}
+
+// ServiceName of a WebApp's pods.
+func ServiceName(name string) string { return name + "-" + web }
+
+// PodLabels select the pods of a WebApp that serve.
+func PodLabels(name string) map[string]string { return build.Scope{Claim: name}.Selector(web) }
+
+// URL of a WebApp inside the cluster.
+func URL(name, namespace string, port int32) string {
+	return fmt.Sprintf("http://%s.%s.svc:%d", ServiceName(name), namespace, port)
+}

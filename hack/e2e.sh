@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Runs a suite of end-to-end tests on the cluster of KUBECONFIG, else on the
+# embedded one, which it starts, fills with the packages of this tree, and
+# leaves running. Usage: hack/e2e.sh SUITE [--full]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if [ -z "${KUBECONFIG:-}" ]; then
+	go run ./test/cluster up
+	eval "$(go run ./test/cluster env)"
+	make images install
+fi
+export REGISTRY
+exec go run ./test/e2e/run --suite "$@"

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Fails when `make generate` changes anything: what is committed must be what
+# the types make.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+sum() { find apis -name 'zz_generated*' -o -name definition.yaml | sort | xargs sha256sum; }
+before=$(sum)
+go generate ./apis/...
+if [ "$before" != "$(sum)" ]; then
+	echo "generated files were not up to date: commit what make generate wrote" >&2
+	exit 1
+fi

@@ -1,0 +1,55 @@
+// Command packages builds Storeplane's Crossplane packages and the manifests to
+// install them: the Function package with its runtime image, the Configuration
+// package with the definitions and compositions, and beside them what no
+// package may carry.
+//
+// It is told the registry from which they will be installed, since Crossplane
+// names a dependency after the path of its repository, and Compositions call a
+// function by that name.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+type cli struct {
+	Registry   string `help:"Registry and path to install from, for example registry.example.com/storeplane." required:""`
+	Version    string `help:"Version of the packages, or dev for one made of their content."                     default:"dev"`
+	Crossplane string `help:"The crossplane command line tool."                                                  required:"" type:"existingfile"`
+	Out        string `help:"Folder to write to."                                                                 default:"_out/packages"`
+	Push       bool   `help:"Push the packages to the registry."`
+}
+
+// Run builds.
+func (c *cli) Run(ctx context.Context) error {
+	r, err := newRelease(c.Registry, c.Version)
+	if err != nil {
+		return err
+	}
+	b := builder{release: r, crossplane: c.Crossplane, out: c.Out}
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	if !c.Push {
+		return nil
+	}
+	return b.push(ctx)
+}
+
+func main() {
+	args := &cli{}
+	k := kong.Parse(args, kong.Description("Builds Storeplane's Crossplane packages. Run it at the root of the repository."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := args.Run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "packages:", err)
+		stop()
+		k.Exit(1)
+	}
+}

@@ -1,0 +1,57 @@
+package build
+
+import (
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+)
+
+// Ingress of one host for one Service.
+func Ingress(meta metav1.ObjectMeta, in appsv1.Ingress, defaultClass, service string, port int32) *networkingv1.Ingress {
+	ing := &networkingv1.Ingress{
+		TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "Ingress"},
+		ObjectMeta: meta,
+		Spec: networkingv1.IngressSpec{
+			Rules: []networkingv1.IngressRule{{
+				Host: in.Host,
+				IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
+					Paths: []networkingv1.HTTPIngressPath{{
+						Path:     "/",
+						PathType: new(networkingv1.PathTypePrefix),
+						Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+							Name: service,
+							Port: networkingv1.ServiceBackendPort{Number: port},
+						}},
+					}},
+				}},
+			}},
+		},
+	}
+	class := in.ClassName
+	if class == "" {
+		class = defaultClass
+	}
+	if class != "" {
+		ing.Spec.IngressClassName = &class
+	}
+	if in.TLS != nil {
+		secret := in.TLS.SecretName
+		if secret == "" {
+			secret = meta.Name + "-tls"
+		}
+		ing.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{in.Host}, SecretName: secret}}
+		if in.TLS.Issuer != "" {
+			ing.Annotations = map[string]string{"cert-manager.io/cluster-issuer": in.TLS.Issuer}
+		}
+	}
+	return ing
+}
+
+// IngressURL is where an ingress is reached.
+func IngressURL(in appsv1.Ingress) string {
+	if in.TLS != nil {
+		return "https://" + in.Host
+	}
+	return "http://" + in.Host
+}

@@ -1,0 +1,49 @@
+package build
+
+import (
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Admit is one way in to a component's pods.
+type Admit struct {
+	// From names the peers. None admits everybody.
+	From []networkingv1.NetworkPolicyPeer
+	// Ports by number.
+	Ports []int32
+}
+
+// NetworkPolicy closes a component's pods to all but the given ways in.
+func NetworkPolicy(s Scope, component, app string, ways ...Admit) *networkingv1.NetworkPolicy {
+	np := &networkingv1.NetworkPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
+		ObjectMeta: s.Meta(component, app),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: s.Selector(component)},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+		},
+	}
+	for _, w := range ways {
+		rule := networkingv1.NetworkPolicyIngressRule{From: w.From}
+		for _, p := range w.Ports {
+			rule.Ports = append(rule.Ports, networkingv1.NetworkPolicyPort{Port: new(intstr.FromInt32(p))})
+		}
+		np.Spec.Ingress = append(np.Spec.Ingress, rule)
+	}
+	return np
+}
+
+// Pods of the same namespace with all of these labels. None means all pods.
+func Pods(labels map[string]string) networkingv1.NetworkPolicyPeer {
+	return networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: labels}}
+}
+
+// Namespace of that name; "" means all namespaces.
+func Namespace(name string) networkingv1.NetworkPolicyPeer {
+	sel := &metav1.LabelSelector{}
+	if name != "" {
+		sel.MatchLabels = map[string]string{"kubernetes.io/metadata.name": name}
+	}
+	return networkingv1.NetworkPolicyPeer{NamespaceSelector: sel}
+}

@@ -1,0 +1,83 @@
+package build
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/compose"
+)
+
+// Labels of all that a claim makes.
+const (
+	LabelName      = "app.kubernetes.io/name"
+	LabelInstance  = "app.kubernetes.io/instance"
+	LabelComponent = "app.kubernetes.io/component"
+	LabelPartOf    = "app.kubernetes.io/part-of"
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	LabelVersion   = "app.kubernetes.io/version"
+
+	// LabelPlatform names the outermost claim, so that
+	// `kubectl get all -l platform=NAME` shows all of it.
+	LabelPlatform = "platform"
+)
+
+// ManagedBy is the value of LabelManagedBy.
+const ManagedBy = "storeplane"
+
+// Scope names and labels what one claim makes.
+type Scope struct {
+	// Claim is the name of the claim.
+	Claim string
+	// Namespace of the claim and of all that it makes.
+	Namespace string
+	// Platform is the name of the outermost claim.
+	Platform string
+}
+
+// ScopeOf a claim. A nested claim carries its platform as a label.
+func ScopeOf(c *compose.Claim) Scope {
+	s := Scope{Claim: c.Name(), Namespace: c.Namespace(), Platform: c.Label(LabelPlatform)}
+	if s.Platform == "" {
+		s.Platform = s.Claim
+	}
+	return s
+}
+
+// Name of a component's object.
+func (s Scope) Name(component string) string { return s.Claim + "-" + component }
+
+// Labels of a component's objects. app is what runs there, for example redis.
+func (s Scope) Labels(component, app string) map[string]string {
+	return map[string]string{
+		LabelName:      app,
+		LabelInstance:  s.Claim,
+		LabelComponent: component,
+		LabelPartOf:    s.Platform,
+		LabelManagedBy: ManagedBy,
+		LabelPlatform:  s.Platform,
+	}
+}
+
+// Selector of a component's pods. It can never change: a Deployment's and
+// StatefulSet's selector is immutable.
+func (s Scope) Selector(component string) map[string]string {
+	return map[string]string{LabelInstance: s.Claim, LabelComponent: component}
+}
+
+// Meta of a component's object.
+func (s Scope) Meta(component, app string) metav1.ObjectMeta {
+	return s.Named(s.Name(component), component, app)
+}
+
+// Named is Meta for an object whose name says more than its component.
+func (s Scope) Named(name, component, app string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: s.Labels(component, app)}
+}
+
+// With returns labels and more of them.
+func With(labels, more map[string]string) map[string]string {
+	out := maps.Clone(labels)
+	maps.Copy(out, more)
+	return out
+}

@@ -1,0 +1,123 @@
+package compose
+
+import (
+	"encoding/base64"
+	"fmt"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/storeplane/storeplane/internal/structs"
+)
+
+// SettingsRequirement is the name under which a pipeline step requires the
+// installation's EnvironmentConfig.
+const SettingsRequirement = "settings"
+
+// Claim is what an intent may look at: the composite resource as it is in the
+// cluster, what has been composed of it so far, and the installation's
+// settings.
+type Claim struct {
+	composite *structpb.Struct
+	observed  map[string]*fnv1.Resource
+	settings  *structpb.Struct
+	random    Random
+}
+
+// NewClaim reads a claim from a function request.
+func NewClaim(req *fnv1.RunFunctionRequest, random Random) *Claim {
+	c := &Claim{
+		composite: req.GetObserved().GetComposite().GetResource(),
+		observed:  req.GetObserved().GetResources(),
+		random:    random,
+	}
+	if rs := req.GetRequiredResources()[SettingsRequirement].GetItems(); len(rs) > 0 {
+		c.settings = rs[0].GetResource().GetFields()["data"].GetStructValue()
+	}
+	return c
+}
+
+// Name of the claim.
+func (c *Claim) Name() string { return c.meta("name").GetStringValue() }
+
+// Namespace of the claim.
+func (c *Claim) Namespace() string { return c.meta("namespace").GetStringValue() }
+
+// Kind of the claim.
+func (c *Claim) Kind() string { return c.composite.GetFields()["kind"].GetStringValue() }
+
+// Label of the claim, or "".
+func (c *Claim) Label(key string) string {
+	return c.meta("labels").GetStructValue().GetFields()[key].GetStringValue()
+}
+
+// Generation of the claim.
+func (c *Claim) Generation() int64 { return int64(c.meta("generation").GetNumberValue()) }
+
+// Spec reads the claim's spec into a pointer to its type.
+func (c *Claim) Spec(into any) error {
+	s := c.composite.GetFields()["spec"].GetStructValue()
+	if s == nil {
+		return Invalidf("spec is missing")
+	}
+	if err := structs.Decode(s, into); err != nil {
+		return Invalidf("cannot read spec: %v", err)
+	}
+	return nil
+}
+
+// Settings reads the data of the installation's EnvironmentConfig. It leaves
+// into as it is when there is none.
+func (c *Claim) Settings(into any) error {
+	if c.settings == nil {
+		return nil
+	}
+	if err := structs.Decode(c.settings, into); err != nil {
+		return Invalidf("cannot read EnvironmentConfig storeplane: data.%v", err)
+	}
+	return nil
+}
+
+// Observed returns the object composed under a component's name, or nil.
+func (c *Claim) Observed(component string) *structpb.Struct {
+	return c.observed[component].GetResource()
+}
+
+// ReadObserved reads the object composed under a component's name into a
+// pointer to its type, and tells whether there is one.
+func (c *Claim) ReadObserved(component string, into any) (bool, error) {
+	s := c.Observed(component)
+	if s == nil {
+		return false, nil
+	}
+	if err := structs.Decode(s, into); err != nil {
+		return false, fmt.Errorf("cannot read the observed %s of component %s: %w", s.GetFields()["kind"].GetStringValue(), component, err)
+	}
+	return true, nil
+}
+
+// Secret returns the value of a key of the Secret composed under a component's
+// name: what is observed there, else one drawn at random. It never draws again
+// for a Secret that exists, since whoever uses the old value would be locked
+// out.
+func (c *Claim) Secret(component, key string, draw func(Random) (string, error)) (string, error) {
+	s := c.Observed(component)
+	if s == nil {
+		return draw(c.random)
+	}
+	name := s.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()
+	v, err := base64.StdEncoding.DecodeString(s.GetFields()["data"].GetStructValue().GetFields()[key].GetStringValue())
+	if err != nil || len(v) == 0 {
+		return "", Invalidf("Secret %s has lost its key %s: put it back, or delete the Secret if nothing uses it any more", name, key)
+	}
+	return string(v), nil
+}
+
+func (c *Claim) meta(field string) *structpb.Value {
+	return c.composite.GetFields()["metadata"].GetStructValue().GetFields()[field]
+}
+
+// status returns a field of the claim's observed status.
+func (c *Claim) status(field string) *structpb.Value {
+	return c.composite.GetFields()["status"].GetStructValue().GetFields()[field]
+}

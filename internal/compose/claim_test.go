@@ -1,0 +1,287 @@
+package compose
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+func TestClaimReads(t *testing.T) {
+	req := request(t, 3, nil, nil)
+	c := NewClaim(req, nil)
+	type facts struct {
+		Name, Namespace, Kind string
+		Generation            int64
+	}
+	if diff := cmp.Diff(facts{"shop", "team", "WebApp", 3}, facts{c.Name(), c.Namespace(), c.Kind(), c.Generation()}); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if c.Label("platform") != "" {
+		t.Errorf("a label that is not there is empty")
+	}
+	child(child(req.GetObserved().GetComposite().GetResource(), "metadata"), "labels").Fields["platform"] = structpb.NewStringValue("store")
+	if got := c.Label("platform"); got != "store" {
+		t.Errorf("Label(): want store, got %q", got)
+	}
+	if c.Observed("web") != nil {
+		t.Errorf("what is not observed is nil")
+	}
+}
+
+func TestClaimSpec(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   any
+		want   string
+	}{
+		"Fine":    {reason: "A spec that fits is read.", spec: map[string]any{"size": 3}},
+		"Unknown": {reason: "Fields that this version does not know are the API server's to refuse.", spec: map[string]any{"size": 3, "colour": "red"}},
+		"Missing": {reason: "A claim has a spec.", want: "spec is missing"},
+		"Text":    {reason: "And it is an object.", spec: "text", want: "spec is missing"},
+		"Type":    {reason: "What does not fit is named by its path, without its value.", spec: map[string]any{"size": "secret"}, want: "cannot read spec: size: must be a whole number, is a string"},
+		"Nested":  {reason: "Also deeper down.", spec: map[string]any{"users": []any{map[string]any{"name": 1}}}, want: "cannot read spec: users[0].name: must be a string, is a number"},
+		"Half":    {reason: "Half a server is none.", spec: map[string]any{"size": 1.5}, want: "cannot read spec: size: must be a whole number, is a number"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			xr := map[string]any{}
+			if tc.spec != nil {
+				xr["spec"] = tc.spec
+			}
+			c := NewClaim(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: mustStruct(t, xr)}}}, nil)
+			into := struct {
+				Size  int32 `json:"size"`
+				Users []struct {
+					Name string `json:"name"`
+				} `json:"users"`
+			}{}
+			err := c.Spec(&into)
+			if got := text(err); got != tc.want {
+				t.Errorf("%s\nSpec(): want %q, got %q", tc.reason, tc.want, got)
+			}
+			if err != nil && !IsInvalid(err) {
+				t.Errorf("%s\nSpec(): it is the claim's error", tc.reason)
+			}
+		})
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestClaimSettings(t *testing.T) {
+	type settings struct {
+		Registry string `json:"registry"`
+		Class    string `json:"class"`
+	}
+	cases := map[string]struct {
+		reason string
+		items  []map[string]any
+		want   settings
+		err    string
+	}{
+		"None":       {reason: "Without an EnvironmentConfig the defaults hold.", want: settings{Registry: "default"}},
+		"Empty":      {reason: "An empty one changes nothing.", items: []map[string]any{{"kind": "EnvironmentConfig"}}, want: settings{Registry: "default"}},
+		"Some":       {reason: "What it says replaces the default, what it does not say stays.", items: []map[string]any{{"data": map[string]any{"class": "nginx"}}}, want: settings{Registry: "default", Class: "nginx"}},
+		"OtherKeys":  {reason: "Keys for others are ignored.", items: []map[string]any{{"data": map[string]any{"team": 7}}}, want: settings{Registry: "default"}},
+		"WrongType":  {reason: "Nonsense is named.", items: []map[string]any{{"data": map[string]any{"registry": 7}}}, want: settings{Registry: "default"}, err: "cannot read EnvironmentConfig storeplane: data.registry: must be a string, is a number"},
+		"NullIsNone": {reason: "Null says nothing.", items: []map[string]any{{"data": map[string]any{"registry": nil}}}, want: settings{Registry: "default"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := request(t, 1, nil, nil)
+			rs := &fnv1.Resources{}
+			for _, i := range tc.items {
+				rs.Items = append(rs.Items, &fnv1.Resource{Resource: mustStruct(t, i)})
+			}
+			req.RequiredResources = map[string]*fnv1.Resources{SettingsRequirement: rs}
+			got := settings{Registry: "default"}
+			err := NewClaim(req, nil).Settings(&got)
+			if text(err) != tc.err {
+				t.Errorf("%s\nSettings(): want error %q, got %q", tc.reason, tc.err, text(err))
+			}
+			if err != nil && !IsInvalid(err) {
+				t.Errorf("%s\nSettings(): somebody can act on it", tc.reason)
+			}
+			if diff := cmp.Diff(tc.want, got); err == nil && diff != "" {
+				t.Errorf("%s\nSettings(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestErrorsDoNotFlap has more wrong than one error can name: the same one must
+// be named each time, or the claim's conditions change for ever.
+func TestErrorsDoNotFlap(t *testing.T) {
+	req := request(t, 1, nil, nil)
+	spec := child(req.GetObserved().GetComposite().GetResource(), "spec")
+	data := map[string]any{}
+	for _, k := range []string{"a", "b", "c", "d", "e", "f"} {
+		spec.Fields[k] = structpb.NewBoolValue(true)
+		data[k] = true
+	}
+	req.RequiredResources = map[string]*fnv1.Resources{SettingsRequirement: {Items: []*fnv1.Resource{{Resource: mustStruct(t, map[string]any{"data": data})}}}}
+	type fields struct {
+		A string `json:"a"`
+		B string `json:"b"`
+		C string `json:"c"`
+		D string `json:"d"`
+		E string `json:"e"`
+		F string `json:"f"`
+	}
+	read := map[string]func(*Claim) error{
+		"Spec":     func(c *Claim) error { return c.Spec(&fields{}) },
+		"Settings": func(c *Claim) error { return c.Settings(&fields{}) },
+	}
+	for name, f := range read {
+		t.Run(name, func(t *testing.T) {
+			first := text(f(NewClaim(req, nil)))
+			for range 50 {
+				if again := text(f(NewClaim(req, nil))); again != first {
+					t.Fatalf("The same input gave two errors:\n%s\n%s", first, again)
+				}
+			}
+		})
+	}
+}
+
+func TestReadObserved(t *testing.T) {
+	obj := mustStruct(t, map[string]any{"kind": "StatefulSet", "spec": map[string]any{"replicas": "three"}})
+	c := NewClaim(request(t, 1, nil, map[string]*structpb.Struct{"db": obj}), nil)
+	into := struct {
+		Spec struct {
+			Replicas int32 `json:"replicas"`
+		} `json:"spec"`
+	}{}
+
+	if found, err := c.ReadObserved("none", &into); found || err != nil {
+		t.Errorf("What is not observed is neither found nor an error: got %t, %v", found, err)
+	}
+	_, err := c.ReadObserved("db", &into)
+	if want := "cannot read the observed StatefulSet of component db: spec.replicas: must be a whole number, is a string"; text(err) != want {
+		t.Errorf("ReadObserved(): want %q, got %q", want, text(err))
+	}
+	if IsInvalid(err) {
+		t.Errorf("An object that can not be read is not the claim's error")
+	}
+}
+
+func TestClaimSecret(t *testing.T) {
+	errDraw := errors.New("no entropy")
+	draws := 0
+	drawn := func(Random) (string, error) { draws++; return "drawn", nil }
+
+	noData := secret(t, "db", nil)
+	delete(noData.Fields, "data")
+	torn := secret(t, "db", nil)
+	child(torn, "data").Fields["password"] = structpb.NewStringValue("%%%")
+	number := secret(t, "db", nil)
+	child(number, "data").Fields["password"] = structpb.NewNumberValue(7)
+	const lost = "Secret shop-db has lost its key password: put it back, or delete the Secret if nothing uses it any more"
+
+	cases := map[string]struct {
+		reason   string
+		observed *structpb.Struct
+		draw     func(Random) (string, error)
+		want     string
+		draws    int
+		err      string
+	}{
+		"NotObserved": {reason: "It is drawn while there is no Secret.", draw: drawn, want: "drawn", draws: 1},
+		"DrawFails":   {reason: "An error of drawing is passed on.", draw: func(Random) (string, error) { draws++; return "", errDraw }, draws: 1, err: "no entropy"},
+		"Observed":    {reason: "It is read back from the Secret ever after.", observed: secret(t, "db", map[string]string{"password": "kept"}), draw: drawn, want: "kept"},
+		"Binary":      {reason: "Whatever it is.", observed: secret(t, "db", map[string]string{"password": "\x00\xff\n'"}), draw: drawn, want: "\x00\xff\n'"},
+		"KeyGone":     {reason: "A lost key is never drawn again: whoever uses the old one would be locked out.", observed: secret(t, "db", map[string]string{"other": "x"}), draw: drawn, err: lost},
+		"KeyEmpty":    {reason: "An empty password is a lost one.", observed: secret(t, "db", map[string]string{"password": ""}), draw: drawn, err: lost},
+		"NoData":      {reason: "So it is without any data.", observed: noData, draw: drawn, err: lost},
+		"NotBase64":   {reason: "And with data that is none.", observed: torn, draw: drawn, err: lost},
+		"NotText":     {reason: "Or of another type.", observed: number, draw: drawn, err: lost},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			draws = 0
+			observed := map[string]*structpb.Struct{}
+			if tc.observed != nil {
+				observed["db"] = tc.observed
+			}
+			got, err := NewClaim(request(t, 1, nil, observed), nil).Secret("db", "password", tc.draw)
+			if text(err) != tc.err || got != tc.want {
+				t.Errorf("%s\nSecret(): want %q, error %q; got %q, error %q", tc.reason, tc.want, tc.err, got, text(err))
+			}
+			if draws != tc.draws {
+				t.Errorf("%s\nSecret(): want %d draws, got %d", tc.reason, tc.draws, draws)
+			}
+			if tc.err == lost && !IsInvalid(err) {
+				t.Errorf("%s\nSecret(): somebody can act on it", tc.reason)
+			}
+		})
+	}
+	if _, err := NewClaim(request(t, 1, nil, nil), nil).Secret("db", "password", func(Random) (string, error) { return "", errDraw }); !cmp.Equal(err, errDraw, cmpopts.EquateErrors()) {
+		t.Errorf("The error of drawing can be told: got %v", err)
+	}
+}
+
+func TestRandom(t *testing.T) {
+	seen := map[string]bool{}
+	counts := map[rune]int{}
+	for range 500 {
+		p, err := CryptoRandom{}.Password()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p) != 32 || strings.Trim(p, alphabet) != "" {
+			t.Fatalf("want 32 letters and digits, got %q", p)
+		}
+		if seen[p] {
+			t.Fatalf("drawn twice: %s", p)
+		}
+		seen[p] = true
+		for _, r := range p {
+			counts[r]++
+		}
+	}
+	// 16000 characters over 62: 258 each, give or take 16. One in a billion
+	// runs is six times that away.
+	for _, r := range alphabet {
+		if counts[r] < 150 || counts[r] > 370 {
+			t.Errorf("%c was drawn %d times of 16000: some characters are favoured", r, counts[r])
+		}
+	}
+	a, _ := ReviewRandom{}.Password()
+	b, _ := ReviewRandom{}.Password()
+	if a != b || a != "generated-at-first-apply" {
+		t.Errorf("a review shows the same placeholder each time: got %q, %q", a, b)
+	}
+}
+
+func TestIsInvalid(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   bool
+	}{
+		"Nil":     {reason: "No error is not invalid."},
+		"Invalid": {reason: "The claim's error is.", err: Invalidf("size is %d", 11), want: true},
+		"Wrapped": {reason: "Also inside others.", err: errors.Join(errors.New("x"), Invalidf("y")), want: true},
+		"Other":   {reason: "Ours is not.", err: errors.New("x")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := IsInvalid(tc.err); got != tc.want {
+				t.Errorf("%s\nIsInvalid(): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+	if got := Invalidf("size must be %d to %d", 1, 10).Error(); got != "size must be 1 to 10" {
+		t.Errorf("Invalidf(): got %q", got)
+	}
+}

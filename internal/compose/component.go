@@ -1,0 +1,78 @@
+package compose
+
+import (
+	"google.golang.org/protobuf/types/known/structpb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/storeplane/storeplane/internal/health"
+)
+
+// Object is a Kubernetes object to apply, with its apiVersion and kind set.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Component is one object that an intent declares.
+type Component struct {
+	// Name of the component: its key among the composed resources of a
+	// claim. It must never change, or the object is replaced.
+	Name string
+
+	// Part is the entry of status.components that the component counts for.
+	// Defaults to Name.
+	Part string
+
+	// Object to apply.
+	Object Object
+
+	// After names the components that must be healthy before this one is
+	// applied for the first time.
+	After []string
+
+	// ChangeAfter names the components that must be healthy before a change
+	// of this one is applied. Until then the observed object is kept as it is.
+	// Unlike After it holds for every change, not only for the first apply.
+	ChangeAfter []string
+
+	// Once keeps the object as it was first applied, for kinds that can not
+	// be changed, like Jobs. A changed one needs another name.
+	Once bool
+
+	// HoldsData keeps the object when it is no longer declared, unless the
+	// plan releases it.
+	HoldsData bool
+
+	// Health judges the observed object. Defaults to health.Of.
+	Health func(observed *structpb.Struct) health.Status
+}
+
+func (c *Component) part() string {
+	if c.Part != "" {
+		return c.Part
+	}
+	return c.Name
+}
+
+// Plan is what an intent makes of a claim.
+type Plan struct {
+	// Components in the order in which a reader expects them.
+	Components []Component
+
+	// Release names components that hold data, are no longer declared, and
+	// may go: the claim says so in an explicit field.
+	Release []string
+
+	// Status returns the claim's status, a pointer to its type. The kernel
+	// has filled nothing of it in: CommonStatus comes from Outcome.
+	Status func(Outcome) any
+
+	// Conditions beside the kernel's own. Each type must be returned always,
+	// whatever its status, or an old one would stay.
+	Conditions func(Outcome) []Condition
+}
+
+// Intent turns a claim into a plan. It is pure. An error from Invalidf is the
+// claim's; any other is ours.
+type Intent func(*Claim) (*Plan, error)

@@ -1,0 +1,85 @@
+package compose
+
+import (
+	"strings"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+)
+
+// Types of the conditions that the kernel sets on every claim.
+const (
+	// ConditionAccepted is False while the claim, or the installation's
+	// settings, say something that can not be done. What runs is left alone.
+	ConditionAccepted = "Accepted"
+
+	// ConditionPruned is False while something that is no longer part of the
+	// claim stays, since it holds data.
+	ConditionPruned = "Pruned"
+)
+
+// ReasonInvalid is the reason of a claim's own errors, as a result and as a
+// condition.
+const ReasonInvalid = "Invalid"
+
+// Reasons of those conditions.
+const (
+	reasonAccepted  = "Accepted"
+	reasonInternal  = "InternalError"
+	reasonPruned    = "Pruned"
+	reasonHoldsData = "HoldsData"
+	reasonHealthy   = "Healthy"
+	reasonWaiting   = "Waiting"
+)
+
+// Condition of a claim.
+type Condition struct {
+	Type    string
+	True    bool
+	Reason  string
+	Message string
+}
+
+// PartReady is the condition that a part of a claim is healthy. A part that is
+// not declared is reported with the reason Disabled, and nobody waits for it.
+func PartReady(typ string, o Outcome, part string) Condition {
+	p, ok := o.Part(part)
+	switch {
+	case !ok:
+		return Condition{Type: typ, True: true, Reason: "Disabled", Message: "Not part of this claim"}
+	case p.Ready:
+		return Condition{Type: typ, True: true, Reason: reasonHealthy}
+	default:
+		return Condition{Type: typ, Reason: reasonWaiting, Message: p.Message}
+	}
+}
+
+func accepted() Condition {
+	return Condition{Type: ConditionAccepted, True: true, Reason: reasonAccepted}
+}
+
+func pruned(kept []string) Condition {
+	if len(kept) == 0 {
+		return Condition{Type: ConditionPruned, True: true, Reason: reasonPruned}
+	}
+	return Condition{
+		Type:    ConditionPruned,
+		Reason:  reasonHoldsData,
+		Message: "No longer part of the claim, but kept since they hold data: " + strings.Join(kept, ", "),
+	}
+}
+
+func (c Condition) toProto() *fnv1.Condition {
+	out := &fnv1.Condition{
+		Type:   c.Type,
+		Status: fnv1.Status_STATUS_CONDITION_FALSE,
+		Reason: c.Reason,
+		Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
+	}
+	if c.True {
+		out.Status = fnv1.Status_STATUS_CONDITION_TRUE
+	}
+	if c.Message != "" {
+		out.Message = &c.Message
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+package compose
+
+import (
+	"fmt"
+	"strings"
+)
+
+// check returns an error when a plan contradicts itself: that is a bug of an
+// intent, never a user's.
+func check(claim string, p *Plan) error {
+	index := make(map[string]*Component, len(p.Components))
+	objects := make(map[string]string, len(p.Components))
+	for i := range p.Components {
+		c := &p.Components[i]
+		if c.Name == "" {
+			return fmt.Errorf("cannot compose: component %d has no name", i)
+		}
+		if index[c.Name] != nil {
+			return fmt.Errorf("cannot compose: two components are named %s", c.Name)
+		}
+		index[c.Name] = c
+		if c.Object == nil {
+			return fmt.Errorf("cannot compose: component %s has no object", c.Name)
+		}
+		object := groupKind(c).String() + "/" + c.Object.GetName()
+		if first := objects[object]; first != "" {
+			return fmt.Errorf("cannot compose: components %s and %s are both %s %s", first, c.Name, groupKind(c).Kind, c.Object.GetName())
+		}
+		objects[object] = c.Name
+		if n := c.Object.GetName(); !strings.HasPrefix(n, claim+"-") {
+			return fmt.Errorf("cannot compose: component %s is named %q, not %s-<component>", c.Name, n, claim)
+		}
+	}
+	for i := range p.Components {
+		c := &p.Components[i]
+		for _, deps := range [][]string{c.After, c.ChangeAfter} {
+			for _, d := range deps {
+				if index[d] == nil {
+					return fmt.Errorf("cannot compose: component %s comes after %s, which is not declared", c.Name, d)
+				}
+			}
+		}
+	}
+
+	done := make(map[string]bool, len(index))
+	for i := range p.Components {
+		if cycle := findCycle(index, done, nil, p.Components[i].Name); cycle != nil {
+			return fmt.Errorf("cannot compose: components wait for each other: %s", strings.Join(cycle, " after "))
+		}
+	}
+	return nil
+}
+
+// findCycle walks the dependencies of a component depth first and returns the
+// first path that comes back to itself.
+func findCycle(index map[string]*Component, done map[string]bool, path []string, name string) []string {
+	for i, p := range path {
+		if p == name {
+			return append(path[i:], name)
+		}
+	}
+	if done[name] {
+		return nil
+	}
+	path = append(path, name)
+	c := index[name]
+	for _, deps := range [][]string{c.After, c.ChangeAfter} {
+		for _, d := range deps {
+			if cycle := findCycle(index, done, path, d); cycle != nil {
+				return cycle
+			}
+		}
+	}
+	done[name] = true
+	return nil
+}

@@ -1,0 +1,54 @@
+package compose
+
+import (
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// keptMetadata is what of an object's metadata may be applied again.
+var keptMetadata = []string{"name", "namespace", "labels", "annotations"}
+
+// keep returns what to apply so that an observed object stays as it is: all of
+// it but what the API server and Crossplane own. Leaving the object out of the
+// response would delete it, and applying less would take its fields away.
+func keep(observed *structpb.Struct) *structpb.Struct {
+	out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(observed.GetFields()))}
+	for k, v := range observed.GetFields() {
+		switch k {
+		case "status":
+		case "metadata":
+			out.Fields[k] = structpb.NewStructValue(pick(v.GetStructValue(), keptMetadata))
+		case "spec":
+			out.Fields[k] = without(v, "crossplane")
+		default:
+			out.Fields[k] = v
+		}
+	}
+	return out
+}
+
+func pick(s *structpb.Struct, fields []string) *structpb.Struct {
+	out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(fields))}
+	for _, f := range fields {
+		if v, ok := s.GetFields()[f]; ok {
+			out.Fields[f] = v
+		}
+	}
+	return out
+}
+
+// without returns v less one field. A nested composite's spec.crossplane holds
+// the references to what it composed: applying an old copy of those would
+// orphan its newest resources.
+func without(v *structpb.Value, field string) *structpb.Value {
+	s := v.GetStructValue()
+	if _, ok := s.GetFields()[field]; !ok {
+		return v
+	}
+	out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(s.GetFields()))}
+	for k, f := range s.GetFields() {
+		if k != field {
+			out.Fields[k] = f
+		}
+	}
+	return structpb.NewStructValue(out)
+}

@@ -1,0 +1,82 @@
+package compose
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"pgregory.net/rapid"
+)
+
+func TestDigestTellsApart(t *testing.T) {
+	// Each of these is another object, however alike they read.
+	objs := map[string]map[string]any{
+		"Empty":        {},
+		"EmptyKey":     {"": ""},
+		"Text":         {"a": "1"},
+		"Number":       {"a": 1},
+		"True":         {"a": true},
+		"False":        {"a": false},
+		"Null":         {"a": nil},
+		"EmptyText":    {"a": ""},
+		"EmptyObject":  {"a": map[string]any{}},
+		"EmptyList":    {"a": []any{}},
+		"Zero":         {"a": 0},
+		"Half":         {"a": 0.5},
+		"ListOfOne":    {"a": []any{"1"}},
+		"ListOfTwo":    {"a": []any{"1", "2"}},
+		"ListTurned":   {"a": []any{"2", "1"}},
+		"ListJoined":   {"a": []any{"12"}},
+		"ListNested":   {"a": []any{[]any{"1"}, "2"}},
+		"ListNested2":  {"a": []any{[]any{"1", "2"}}},
+		"TwoKeys":      {"a": "1", "b": "2"},
+		"OneKeyNested": {"a": map[string]any{"b": "2"}},
+		"Deeper":       {"a": map[string]any{"b": map[string]any{}}},
+		"Sibling":      {"a": map[string]any{}, "b": map[string]any{}},
+		"KeyInValue":   {"a": "1b", "c": "2"},
+		"KeyInValue2":  {"a": "1", "bc": "2"},
+	}
+	seen := map[string]string{}
+	for name, fields := range objs {
+		d := digest(mustStruct(t, fields))
+		if other, ok := seen[d]; ok {
+			t.Errorf("%s and %s have the same digest", name, other)
+		}
+		seen[d] = name
+	}
+}
+
+func TestDigestIgnoresMapOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := drawValue(3).Draw(t, "value")
+		s := &structpb.Struct{Fields: map[string]*structpb.Value{"a": v}}
+		// A clone is another map, which Go walks in another order.
+		if a, b := digest(s), digest(proto.CloneOf(s)); a != b {
+			t.Fatalf("two digests of %v: %s, %s", s, a, b)
+		}
+	})
+}
+
+// drawValue draws any JSON value of a depth.
+func drawValue(depth int) *rapid.Generator[*structpb.Value] {
+	return rapid.Custom(func(t *rapid.T) *structpb.Value {
+		kinds := 4
+		if depth > 0 {
+			kinds = 6
+		}
+		switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
+		case 0:
+			return structpb.NewStringValue(rapid.String().Draw(t, "text"))
+		case 1:
+			return structpb.NewNumberValue(float64(rapid.Int32().Draw(t, "number")))
+		case 2:
+			return structpb.NewBoolValue(rapid.Bool().Draw(t, "bool"))
+		case 3:
+			return structpb.NewNullValue()
+		case 4:
+			return structpb.NewStructValue(&structpb.Struct{Fields: rapid.MapOfN(rapid.String(), drawValue(depth-1), 0, 6).Draw(t, "fields")})
+		default:
+			return structpb.NewListValue(&structpb.ListValue{Values: rapid.SliceOfN(drawValue(depth-1), 0, 4).Draw(t, "values")})
+		}
+	})
+}

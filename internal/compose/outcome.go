@@ -1,0 +1,164 @@
+package compose
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/health"
+)
+
+// Phase of a claim in one word, as far as it is the same for every kind.
+type Phase string
+
+// The phases.
+const (
+	// Pending means that nothing of the claim exists yet.
+	Pending Phase = "Pending"
+	// Deploying means that the claim, or a change of it, is on its way.
+	Deploying Phase = "Deploying"
+	// Running means that every declared component is healthy.
+	Running Phase = "Running"
+	// Degraded means that a component is not healthy any more though the
+	// claim has not changed since all were.
+	Degraded Phase = "Degraded"
+	// Failed means that a component will not get healthy without a change, or
+	// that the claim can not be composed.
+	Failed Phase = "Failed"
+)
+
+// Outcome is what the kernel made of a plan, for the claim's status.
+type Outcome struct {
+	// Phase of the claim.
+	Phase Phase
+
+	// Ready is true when every declared component is healthy.
+	Ready bool
+
+	// Common is the part of the status that every claim shares.
+	Common appsv1.CommonStatus
+
+	health map[string]health.Status
+}
+
+// Health of a declared component.
+func (o Outcome) Health(component string) health.Status { return o.health[component] }
+
+// Part returns the state of a part, and whether it is declared.
+func (o Outcome) Part(name string) (appsv1.ComponentStatus, bool) {
+	for _, p := range o.Common.Components {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return appsv1.ComponentStatus{}, false
+}
+
+// newOutcome sums up a decision.
+func newOutcome(c *Claim, p *Plan, d *Decision) Outcome {
+	o := Outcome{Ready: true, health: d.Health}
+	withheld := make(map[string]bool, len(d.Withheld))
+	for _, n := range d.Withheld {
+		withheld[n] = true
+	}
+
+	index := map[string]int{}
+	worst := health.Healthy
+	ranks := map[string]rank{}
+	for i := range p.Components {
+		comp := &p.Components[i]
+		at, ok := index[comp.part()]
+		if !ok {
+			at = len(o.Common.Components)
+			index[comp.part()] = at
+			o.Common.Components = append(o.Common.Components, appsv1.ComponentStatus{Name: comp.part(), Ready: true})
+		}
+		h := d.Health[comp.Name]
+		worst = min(worst, h.State)
+		if h.IsHealthy() {
+			continue
+		}
+		o.Ready = false
+		part := &o.Common.Components[at]
+		if r := rankOf(comp, h, withheld[comp.Name]); part.Ready || r < ranks[part.Name] {
+			part.Ready, part.Message, ranks[part.Name] = false, h.Message, r
+		}
+	}
+
+	o.Common.Message = message(o.Common.Components, ranks)
+	o.Common.ReadyGeneration = int64(c.status("readyGeneration").GetNumberValue())
+	if o.Ready {
+		o.Common.ReadyGeneration = c.Generation()
+	}
+	o.Phase = phase(c, o, worst)
+	return o
+}
+
+// rank of a trouble: the lowest of a part's explains the part, the first of
+// equals.
+type rank int
+
+const (
+	// rankFailed will not go away by itself.
+	rankFailed rank = iota
+	// rankCause is being worked on.
+	rankCause
+	// rankStoring is over with the next pass.
+	rankStoring
+	// rankWithheld only waits for others.
+	rankWithheld
+)
+
+func rankOf(c *Component, h health.Status, withheld bool) rank {
+	switch {
+	case h.State == health.Failed:
+		return rankFailed
+	case withheld:
+		return rankWithheld
+	case c.Health == nil && health.IsStored(groupKind(c)):
+		return rankStoring
+	default:
+		return rankCause
+	}
+}
+
+// message names the parts that hold up the claim, with what they wait for.
+func message(parts []appsv1.ComponentStatus, ranks map[string]rank) string {
+	var causes, storing []string
+	for _, p := range parts {
+		switch r := ranks[p.Name]; {
+		case p.Ready || r == rankWithheld:
+		case r == rankStoring:
+			storing = append(storing, p.Name)
+		default:
+			causes = append(causes, p.Name+" ("+p.Message+")")
+		}
+	}
+	if len(causes) == 0 {
+		causes = storing
+	}
+	if len(causes) == 0 {
+		return ""
+	}
+	return "Waiting for " + strings.Join(causes, ", ")
+}
+
+func groupKind(c *Component) schema.GroupKind {
+	return c.Object.GetObjectKind().GroupVersionKind().GroupKind()
+}
+
+func phase(c *Claim, o Outcome, worst health.State) Phase {
+	switch {
+	case o.Ready:
+		return Running
+	case worst == health.Failed:
+		return Failed
+	case len(c.observed) == 0:
+		return Pending
+	case o.Common.ReadyGeneration != 0 && o.Common.ReadyGeneration == c.Generation():
+		return Degraded
+	default:
+		return Deploying
+	}
+}

@@ -1,0 +1,185 @@
+package compose
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/storeplane/storeplane/internal/structs"
+)
+
+// How soon Crossplane calls again when nothing in the cluster changes. Changes
+// are watched, but its circuit breaker drops events of a claim whose objects
+// change often, as they do while a shop starts
+// (https://github.com/crossplane/crossplane/issues/7703): a claim that has not
+// settled asks to be looked at again soon.
+const (
+	unsettledTTL = 5 * time.Second
+	settledTTL   = 10 * time.Minute
+)
+
+// Respond runs an intent for a request and returns the response, with errors
+// as results: it never fails otherwise.
+func Respond(req *fnv1.RunFunctionRequest, intent Intent, random Random) *fnv1.RunFunctionResponse {
+	rsp := newResponse(req)
+	claim := NewClaim(req, random)
+
+	plan, err := intent(claim)
+	if err != nil {
+		return refuse(rsp, claim, err)
+	}
+	decision, err := Decide(claim.Name(), plan, claim.observed)
+	if err != nil {
+		return refuse(rsp, claim, err)
+	}
+	outcome := newOutcome(claim, plan, decision)
+
+	unready := setResources(rsp, decision)
+	rsp.Desired.Composite.Ready = fnv1.Ready_READY_UNSPECIFIED
+	if !outcome.Ready && !unready {
+		// All that is applied is healthy, but something is withheld still.
+		rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
+	}
+	if err := setStatus(rsp, claim, plan.Status(outcome)); err != nil {
+		return refuse(newResponse(req), claim, err)
+	}
+
+	conditions := []Condition{accepted(), pruned(decision.Kept)}
+	if plan.Conditions != nil {
+		conditions = append(conditions, plan.Conditions(outcome)...)
+	}
+	for _, c := range conditions {
+		rsp.Conditions = append(rsp.Conditions, c.toProto())
+	}
+	if outcome.Ready {
+		rsp.Meta.Ttl = durationpb.New(settledTTL)
+	}
+	return rsp
+}
+
+// Refuse returns the response to a request that could not be composed at all.
+func Refuse(req *fnv1.RunFunctionRequest, err error) *fnv1.RunFunctionResponse {
+	return refuse(newResponse(req), NewClaim(req, nil), err)
+}
+
+// newResponse carries over what functions before this one desired.
+func newResponse(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
+	rsp := &fnv1.RunFunctionResponse{
+		Meta:    &fnv1.ResponseMeta{Tag: req.GetMeta().GetTag(), Ttl: durationpb.New(unsettledTTL)},
+		Context: req.GetContext(),
+		Desired: &fnv1.State{
+			Composite: &fnv1.Resource{
+				Resource:          req.GetDesired().GetComposite().GetResource(),
+				ConnectionDetails: req.GetDesired().GetComposite().GetConnectionDetails(),
+			},
+			Resources: make(map[string]*fnv1.Resource, len(req.GetDesired().GetResources())),
+		},
+	}
+	for n, r := range req.GetDesired().GetResources() {
+		rsp.Desired.Resources[n] = r
+	}
+	return rsp
+}
+
+// setResources writes the objects to apply and tells whether one of them is
+// not ready.
+func setResources(rsp *fnv1.RunFunctionResponse, d *Decision) (unready bool) {
+	for name, obj := range d.Apply {
+		ready := fnv1.Ready_READY_TRUE
+		if h, declared := d.Health[name]; declared && !h.IsHealthy() {
+			ready, unready = fnv1.Ready_READY_FALSE, true
+		}
+		rsp.Desired.Resources[name] = &fnv1.Resource{Resource: obj, Ready: ready}
+	}
+	return unready
+}
+
+// setStatus writes the claim's status. Crossplane applies it whole, so what is
+// left out is removed.
+func setStatus(rsp *fnv1.RunFunctionResponse, c *Claim, status any) error {
+	s, err := structs.Encode(status)
+	if err != nil {
+		return fmt.Errorf("cannot report status: %w", err)
+	}
+	// What functions before this one desired is the request's, and a call that
+	// is too late may still read it: it is copied, not written to.
+	xr := shallow(rsp.GetDesired().GetComposite().GetResource())
+	for _, f := range []string{"apiVersion", "kind"} {
+		xr.Fields[f] = c.composite.GetFields()[f]
+	}
+	merged := shallow(xr.GetFields()["status"].GetStructValue())
+	for k, v := range s.GetFields() {
+		merged.Fields[k] = v
+	}
+	xr.Fields["status"] = structpb.NewStructValue(merged)
+	rsp.Desired.Composite.Resource = xr
+	return nil
+}
+
+// refuse reports an error. While something of the claim exists the result is
+// fatal: Crossplane then applies and removes nothing. The claim's other
+// conditions are repeated, or Crossplane would call them unknown. Before
+// anything exists there is nothing to protect, and the status can say Failed.
+func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, err error) *fnv1.RunFunctionResponse {
+	reason := reasonInternal
+	if IsInvalid(err) {
+		reason = ReasonInvalid
+	}
+	rsp.Conditions = []*fnv1.Condition{Condition{Type: ConditionAccepted, Reason: reason, Message: err.Error()}.toProto()}
+
+	severity := fnv1.Severity_SEVERITY_FATAL
+	if reason == ReasonInvalid && len(c.observed) == 0 {
+		severity = fnv1.Severity_SEVERITY_WARNING
+		rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
+		failed := struct {
+			Phase   Phase  `json:"phase"`
+			Message string `json:"message"`
+		}{Failed, err.Error()}
+		if serr := setStatus(rsp, c, failed); serr != nil {
+			severity = fnv1.Severity_SEVERITY_FATAL
+		}
+	} else {
+		rsp.Conditions = append(rsp.Conditions, observedConditions(c)...)
+	}
+	rsp.Results = []*fnv1.Result{{
+		Severity: severity,
+		Message:  err.Error(),
+		Reason:   &reason,
+		Target:   fnv1.Target_TARGET_COMPOSITE.Enum(),
+	}}
+	return rsp
+}
+
+// crossplaneConditions are set by Crossplane, which ignores functions there.
+var crossplaneConditions = []string{ConditionAccepted, "Ready", "Synced", "Healthy", "UpToDate", "Responsive"}
+
+// observedConditions returns the claim's own conditions as they are.
+func observedConditions(c *Claim) []*fnv1.Condition {
+	var out []*fnv1.Condition
+	for _, v := range c.status("conditions").GetListValue().GetValues() {
+		f := v.GetStructValue().GetFields()
+		if slices.Contains(crossplaneConditions, f["type"].GetStringValue()) || f["status"].GetStringValue() == "Unknown" {
+			continue
+		}
+		out = append(out, Condition{
+			Type:    f["type"].GetStringValue(),
+			True:    f["status"].GetStringValue() == "True",
+			Reason:  f["reason"].GetStringValue(),
+			Message: f["message"].GetStringValue(),
+		}.toProto())
+	}
+	return out
+}
+
+// shallow copies a struct's own fields.
+func shallow(s *structpb.Struct) *structpb.Struct {
+	out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(s.GetFields())+1)}
+	for k, v := range s.GetFields() {
+		out.Fields[k] = v
+	}
+	return out
+}

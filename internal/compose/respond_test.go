@@ -1,0 +1,350 @@
+package compose
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/storeplane/storeplane/internal/health"
+)
+
+func condition(typ string, st fnv1.Status, reason, message string) *fnv1.Condition {
+	c := &fnv1.Condition{Type: typ, Status: st, Reason: reason, Target: fnv1.Target_TARGET_COMPOSITE.Enum()}
+	if message != "" {
+		c.Message = &message
+	}
+	return c
+}
+
+func TestRespond(t *testing.T) {
+	const (
+		yes = fnv1.Status_STATUS_CONDITION_TRUE
+		no  = fnv1.Status_STATUS_CONDITION_FALSE
+	)
+	db := Component{Name: "db", Object: deployment("db", "db:1")}
+	web := Component{Name: "web", Object: deployment("web", "web:1"), After: []string{"db"}}
+	// What an object is said to be is package health's.
+	unready := health.Of(observe(t, db)).Message
+	missing := health.OfMissing(applied(t, db.Object)).Message
+	accepted := condition("Accepted", yes, "Accepted", "")
+	pruned := condition("Pruned", yes, "Pruned", "")
+	xr := func(t *testing.T, status map[string]any) *structpb.Struct {
+		t.Helper()
+		return mustStruct(t, map[string]any{"apiVersion": "apps.example.com/v1", "kind": "WebApp", "status": status})
+	}
+
+	type want struct {
+		ready      fnv1.Ready
+		resources  map[string]fnv1.Ready
+		conditions []*fnv1.Condition
+		status     map[string]any
+		ttl        time.Duration
+	}
+	cases := map[string]struct {
+		reason   string
+		plan     *Plan
+		observed map[string]*structpb.Struct
+		want     want
+	}{
+		"Withheld": {
+			reason:   "While something that is applied is not ready, Crossplane's own message names it.",
+			plan:     &Plan{Components: []Component{db, web}},
+			observed: map[string]*structpb.Struct{},
+			want: want{
+				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_FALSE},
+				conditions: []*fnv1.Condition{accepted, pruned},
+				status:     map[string]any{"phase": "Pending", "message": "Waiting for db (" + missing + ")"},
+				ttl:        unsettledTTL,
+			},
+		},
+		"AllReady": {
+			reason:   "When every component is healthy nothing overrides what Crossplane derives.",
+			plan:     &Plan{Components: []Component{db, web}},
+			observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": mended(observe(t, web))},
+			want: want{
+				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "web": fnv1.Ready_READY_TRUE},
+				conditions: []*fnv1.Condition{accepted, pruned},
+				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
+				ttl:        settledTTL,
+			},
+		},
+		"Kept": {
+			reason:   "What is kept is nobody's to wait for, and a condition names it.",
+			plan:     &Plan{Components: []Component{db}},
+			observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "old": holding(stored(applied(t, configMap("old", ""))))},
+			want: want{
+				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "old": fnv1.Ready_READY_TRUE},
+				conditions: []*fnv1.Condition{accepted, condition("Pruned", no, "HoldsData", "No longer part of the claim, but kept since they hold data: old")},
+				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
+				ttl:        settledTTL,
+			},
+		},
+		"OwnConditions": {
+			reason: "An intent's own conditions come after the kernel's.",
+			plan: &Plan{Components: []Component{db}, Conditions: func(o Outcome) []Condition {
+				return []Condition{PartReady("DbReady", o, "db"), PartReady("CacheReady", o, "cache")}
+			}},
+			observed: map[string]*structpb.Struct{"db": observe(t, db)},
+			want: want{
+				resources: map[string]fnv1.Ready{"db": fnv1.Ready_READY_FALSE},
+				conditions: []*fnv1.Condition{
+					accepted, pruned,
+					condition("DbReady", no, "Waiting", unready),
+					condition("CacheReady", yes, "Disabled", "Not part of this claim"),
+				},
+				status: map[string]any{"phase": "Deploying", "message": "Waiting for db (" + unready + ")"},
+				ttl:    unsettledTTL,
+			},
+		},
+		"NothingDeclared": {
+			reason:   "A claim that declares nothing is ready.",
+			plan:     &Plan{},
+			observed: map[string]*structpb.Struct{},
+			want:     want{conditions: []*fnv1.Condition{accepted, pruned}, status: map[string]any{"phase": "Running", "readyGeneration": 1}, ttl: settledTTL},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			rsp := Respond(request(t, 1, nil, tc.observed), planned(tc.plan), ReviewRandom{})
+			got := want{ready: rsp.GetDesired().GetComposite().GetReady(), resources: map[string]fnv1.Ready{}, conditions: rsp.GetConditions(), ttl: rsp.GetMeta().GetTtl().AsDuration()}
+			for n, r := range rsp.GetDesired().GetResources() {
+				got.resources[n] = r.GetReady()
+			}
+			got.status = tc.want.status
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{}), protocmp.Transform(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nRespond(): -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(xr(t, tc.want.status), rsp.GetDesired().GetComposite().GetResource(), protocmp.Transform()); diff != "" {
+				t.Errorf("%s\nRespond() composite: -want, +got:\n%s", tc.reason, diff)
+			}
+			if len(rsp.GetResults()) != 0 {
+				t.Errorf("%s\nRespond(): want no results, got %v", tc.reason, rsp.GetResults())
+			}
+			if rsp.GetMeta().GetTag() != "tag" {
+				t.Errorf("%s\nRespond(): the request's tag must come back, got %q", tc.reason, rsp.GetMeta().GetTag())
+			}
+		})
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	const no = fnv1.Status_STATUS_CONDITION_FALSE
+	invalid := Invalidf("storageSize may not shrink: 20Gi → 10Gi")
+	ours := errors.New("cannot compose: a bug")
+	web := Component{Name: "web", Object: deployment("web", "web:1")}
+	existing := map[string]*structpb.Struct{"web": mended(observe(t, web))}
+
+	claimStatus := map[string]any{"phase": "Running", "conditions": []any{
+		map[string]any{"type": "Ready", "status": "True", "reason": "Available"},
+		map[string]any{"type": "Synced", "status": "True", "reason": "ReconcileSuccess"},
+		map[string]any{"type": "Responsive", "status": "True", "reason": "X"},
+		map[string]any{"type": "Accepted", "status": "True", "reason": "Accepted"},
+		map[string]any{"type": "Pruned", "status": "False", "reason": "HoldsData", "message": "kept: a"},
+		map[string]any{"type": "DatabaseReady", "status": "True", "reason": "Healthy"},
+		map[string]any{"type": "CacheReady", "status": "Unknown", "reason": "FatalError"},
+	}}
+
+	type want struct {
+		severity   fnv1.Severity
+		reason     string
+		ready      fnv1.Ready
+		conditions []*fnv1.Condition
+		status     map[string]any
+	}
+	cases := map[string]struct {
+		reason   string
+		err      error
+		status   map[string]any
+		observed map[string]*structpb.Struct
+		text     string
+		want     want
+	}{
+		"InvalidAndNothingExists": {
+			reason: "There is nothing to protect, so the claim itself can say Failed and why.",
+			err:    invalid,
+			text:   "storageSize may not shrink: 20Gi → 10Gi",
+			want: want{
+				severity: fnv1.Severity_SEVERITY_WARNING, reason: "Invalid", ready: fnv1.Ready_READY_FALSE,
+				conditions: []*fnv1.Condition{condition("Accepted", no, "Invalid", "storageSize may not shrink: 20Gi → 10Gi")},
+				status:     map[string]any{"phase": "Failed", "message": "storageSize may not shrink: 20Gi → 10Gi"},
+			},
+		},
+		"InvalidAndSomethingExists": {
+			reason:   "A fatal result is the only one with which Crossplane applies and removes nothing. The claim's own conditions are repeated, Crossplane's and unknown ones are not.",
+			err:      invalid,
+			status:   claimStatus,
+			observed: existing,
+			text:     "storageSize may not shrink: 20Gi → 10Gi",
+			want: want{
+				severity: fnv1.Severity_SEVERITY_FATAL, reason: "Invalid",
+				conditions: []*fnv1.Condition{
+					condition("Accepted", no, "Invalid", "storageSize may not shrink: 20Gi → 10Gi"),
+					condition("Pruned", no, "HoldsData", "kept: a"),
+					condition("DatabaseReady", fnv1.Status_STATUS_CONDITION_TRUE, "Healthy", ""),
+				},
+			},
+		},
+		"WrappedInvalid": {
+			reason: "An error of the claim stays one when somebody adds facts to it.",
+			err:    fmt.Errorf("cannot compose the database: %w", invalid),
+			text:   "cannot compose the database: storageSize may not shrink: 20Gi → 10Gi",
+			want: want{
+				severity: fnv1.Severity_SEVERITY_WARNING, reason: "Invalid", ready: fnv1.Ready_READY_FALSE,
+				conditions: []*fnv1.Condition{condition("Accepted", no, "Invalid", "cannot compose the database: storageSize may not shrink: 20Gi → 10Gi")},
+				status:     map[string]any{"phase": "Failed", "message": "cannot compose the database: storageSize may not shrink: 20Gi → 10Gi"},
+			},
+		},
+		"OursAndNothingExists": {
+			reason: "Our own error is fatal always: trying again may help.",
+			err:    ours,
+			text:   "cannot compose: a bug",
+			want: want{
+				severity: fnv1.Severity_SEVERITY_FATAL, reason: "InternalError",
+				conditions: []*fnv1.Condition{condition("Accepted", no, "InternalError", "cannot compose: a bug")},
+			},
+		},
+		"OursAndSomethingExists": {
+			reason:   "And it leaves everything running.",
+			err:      ours,
+			status:   claimStatus,
+			observed: existing,
+			text:     "cannot compose: a bug",
+			want: want{
+				severity: fnv1.Severity_SEVERITY_FATAL, reason: "InternalError",
+				conditions: []*fnv1.Condition{
+					condition("Accepted", no, "InternalError", "cannot compose: a bug"),
+					condition("Pruned", no, "HoldsData", "kept: a"),
+					condition("DatabaseReady", fnv1.Status_STATUS_CONDITION_TRUE, "Healthy", ""),
+				},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := request(t, 2, tc.status, tc.observed)
+			for how, rsp := range map[string]*fnv1.RunFunctionResponse{
+				"Respond": Respond(req, refusing(tc.err), ReviewRandom{}),
+				"Refuse":  Refuse(req, tc.err),
+			} {
+				if diff := cmp.Diff(
+					[]*fnv1.Result{{Severity: tc.want.severity, Message: tc.text, Reason: &tc.want.reason, Target: fnv1.Target_TARGET_COMPOSITE.Enum()}},
+					rsp.GetResults(), protocmp.Transform()); diff != "" {
+					t.Errorf("%s\n%s() results: -want, +got:\n%s", tc.reason, how, diff)
+				}
+				if diff := cmp.Diff(tc.want.conditions, rsp.GetConditions(), protocmp.Transform()); diff != "" {
+					t.Errorf("%s\n%s() conditions: -want, +got:\n%s", tc.reason, how, diff)
+				}
+				if got := rsp.GetDesired().GetComposite().GetReady(); got != tc.want.ready {
+					t.Errorf("%s\n%s() ready: want %v, got %v", tc.reason, how, tc.want.ready, got)
+				}
+				if len(rsp.GetDesired().GetResources()) != 0 {
+					t.Errorf("%s\n%s() must apply nothing, got %v", tc.reason, how, names(rsp.GetDesired().GetResources()))
+				}
+				var status *structpb.Struct
+				if tc.want.status != nil {
+					status = mustStruct(t, tc.want.status)
+				}
+				if diff := cmp.Diff(status, rsp.GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue(), protocmp.Transform()); diff != "" {
+					t.Errorf("%s\n%s() status: -want, +got:\n%s", tc.reason, how, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestRespondInPipeline has another function run before this one.
+func TestRespondInPipeline(t *testing.T) {
+	other := mustStruct(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "other"}})
+	cases := map[string]struct {
+		reason    string
+		composite *structpb.Struct
+		want      *structpb.Struct
+	}{
+		"OtherStatus": {
+			reason:    "What it wrote to the claim's status stays beside ours.",
+			composite: mustStruct(t, map[string]any{"status": map[string]any{"cost": "3 EUR", "phase": "Theirs"}}),
+			want: mustStruct(t, map[string]any{
+				"apiVersion": "apps.example.com/v1", "kind": "WebApp",
+				"status": map[string]any{"cost": "3 EUR", "phase": "Running", "readyGeneration": 1},
+			}),
+		},
+		"EmptyComposite": {
+			reason:    "A composite without a field is what many functions send.",
+			composite: &structpb.Struct{},
+			want:      mustStruct(t, map[string]any{"apiVersion": "apps.example.com/v1", "kind": "WebApp", "status": map[string]any{"phase": "Running", "readyGeneration": 1}}),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := request(t, 1, nil, map[string]*structpb.Struct{"conf": stored(applied(t, configMap("conf", "")))})
+			req.Context = mustStruct(t, map[string]any{"key": "value"})
+			req.Desired = &fnv1.State{
+				Composite: &fnv1.Resource{Resource: tc.composite, ConnectionDetails: map[string][]byte{"k": []byte("v")}},
+				Resources: map[string]*fnv1.Resource{"other": {Resource: other, Ready: fnv1.Ready_READY_TRUE}},
+			}
+			before := proto.CloneOf(req)
+
+			defer func() {
+				if p := recover(); p != nil {
+					t.Errorf("%s\nRespond() panicked: %v", tc.reason, p)
+				}
+			}()
+			rsp := Respond(req, planned(&Plan{Components: []Component{{Name: "conf", Object: configMap("conf", "")}}}), ReviewRandom{})
+			if diff := cmp.Diff(tc.want, rsp.GetDesired().GetComposite().GetResource(), protocmp.Transform()); diff != "" {
+				t.Errorf("%s\nRespond() composite: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff([]string{"conf", "other"}, names(rsp.GetDesired().GetResources())); diff != "" {
+				t.Errorf("Its resources stay: -want, +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(req.GetContext(), rsp.GetContext(), protocmp.Transform()); diff != "" {
+				t.Errorf("Its context stays: -want, +got:\n%s", diff)
+			}
+			if string(rsp.GetDesired().GetComposite().GetConnectionDetails()["k"]) != "v" {
+				t.Errorf("Its connection details stay")
+			}
+			if diff := cmp.Diff(before, req, protocmp.Transform()); diff != "" {
+				t.Errorf("The request is not ours to change; a call that is too late still reads it: -before, +after:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRespondStatusError proves that a status that can not be written is our
+// error and applies nothing.
+func TestRespondStatusError(t *testing.T) {
+	plan := &Plan{
+		Components: []Component{{Name: "conf", Object: configMap("conf", "")}},
+		Status:     func(Outcome) any { return &struct{ C chan int }{make(chan int)} },
+	}
+	rsp := Respond(request(t, 1, nil, nil), planned(plan), ReviewRandom{})
+	if len(rsp.GetResults()) != 1 || rsp.GetResults()[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL {
+		t.Errorf("want one fatal result, got %v", rsp.GetResults())
+	}
+	if len(rsp.GetDesired().GetResources()) != 0 {
+		t.Errorf("want nothing applied, got %v", names(rsp.GetDesired().GetResources()))
+	}
+}
+
+// TestRefuseWithoutClaim proves that not even an empty request is a panic.
+func TestRefuseWithoutClaim(t *testing.T) {
+	for name, req := range map[string]*fnv1.RunFunctionRequest{"Nil": nil, "Empty": {}} {
+		t.Run(name, func(t *testing.T) {
+			rsp := Refuse(req, errors.New("cannot compose"))
+			if got := rsp.GetResults()[0].GetMessage(); got != "cannot compose" {
+				t.Errorf("want the error as result, got %q", got)
+			}
+			if diff := cmp.Diff(durationpb.New(unsettledTTL), rsp.GetMeta().GetTtl(), protocmp.Transform()); diff != "" {
+				t.Errorf("It is tried again soon: -want, +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package health
+
+import (
+	"fmt"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// stored lists the kinds that are healthy once the API server has them: there
+// is nothing to wait for, or (CronJob, HorizontalPodAutoscaler) what there is
+// to wait for does not hinder anybody.
+var stored = map[schema.GroupKind]bool{
+	{Kind: "ConfigMap"}:               true,
+	{Kind: "Secret"}:                  true,
+	{Kind: "Service"}:                 true,
+	{Kind: "ServiceAccount"}:          true,
+	{Group: "batch", Kind: "CronJob"}: true,
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:   true,
+	{Group: "networking.k8s.io", Kind: "Ingress"}:             true,
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:       true,
+	{Group: "policy", Kind: "PodDisruptionBudget"}:            true,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:        true,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}: true,
+	{Group: "protection.crossplane.io", Kind: "Usage"}:        true,
+	{Group: "monitoring.coreos.com", Kind: "PodMonitor"}:      true,
+	{Group: "monitoring.coreos.com", Kind: "ServiceMonitor"}:  true,
+	{Group: "monitoring.coreos.com", Kind: "PrometheusRule"}:  true,
+}
+
+// kstatusGroups are judged by kstatus. All else with a status is expected to
+// have a Ready condition.
+var kstatusGroups = map[string]bool{"": true, "apps": true, "batch": true}
+
+// IsStored tells whether objects of this kind are healthy as soon as they are
+// stored.
+func IsStored(gk schema.GroupKind) bool { return stored[gk] }
+
+// Of judges an object of the cluster.
+func Of(obj *structpb.Struct) Status {
+	if IsBeingDeleted(obj) {
+		return progressing("Being deleted")
+	}
+	gk := GroupKind(obj)
+	switch {
+	case stored[gk]:
+		return healthy()
+	case gk == schema.GroupKind{Group: "batch", Kind: "Job"}:
+		return job(obj)
+	case kstatusGroups[gk.Group]:
+		return kstatus(obj)
+	default:
+		return readyCondition(obj)
+	}
+}
+
+// IsBeingDeleted tells whether an object is on its way out.
+func IsBeingDeleted(obj *structpb.Struct) bool {
+	return obj.GetFields()["metadata"].GetStructValue().GetFields()["deletionTimestamp"].GetStringValue() != ""
+}
+
+// OfMissing judges an object that is to be applied and does not exist yet. It
+// says what Of will say once it does, so that the message does not change for
+// nothing.
+func OfMissing(want *structpb.Struct) Status {
+	if stored[GroupKind(want)] {
+		return progressing("Not created yet")
+	}
+	if s := Of(want); !s.IsHealthy() {
+		return s
+	}
+	return progressing("Not created yet")
+}
+
+// GroupKind of an object, from its apiVersion and kind.
+func GroupKind(obj *structpb.Struct) schema.GroupKind {
+	gv, err := schema.ParseGroupVersion(obj.GetFields()["apiVersion"].GetStringValue())
+	if err != nil {
+		return schema.GroupKind{Kind: obj.GetFields()["kind"].GetStringValue()}
+	}
+	return schema.GroupKind{Group: gv.Group, Kind: obj.GetFields()["kind"].GetStringValue()}
+}
+
+// kstatus asks the library. Only what it looks at is converted: the managed
+// fields of an object are often the greater part of it.
+func kstatus(obj *structpb.Struct) Status {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	for _, f := range []string{"apiVersion", "kind", "spec", "status"} {
+		if v, ok := obj.GetFields()[f]; ok {
+			u.Object[f] = integers(v)
+		}
+	}
+	meta := map[string]any{}
+	for _, f := range []string{"name", "namespace", "generation"} {
+		if v, ok := obj.GetFields()["metadata"].GetStructValue().GetFields()[f]; ok {
+			meta[f] = integers(v)
+		}
+	}
+	u.Object["metadata"] = meta
+
+	r, err := status.Compute(u)
+	if err != nil {
+		return progressing(fmt.Sprintf("Its status can not be read: %v", err))
+	}
+	switch r.Status {
+	case status.CurrentStatus:
+		return healthy()
+	case status.FailedStatus:
+		return failed(words(obj, r.Message))
+	case status.InProgressStatus, status.TerminatingStatus, status.NotFoundStatus, status.UnknownStatus:
+		return progressing(words(obj, r.Message))
+	}
+	return progressing(words(obj, r.Message))
+}
+
+// integers returns v as encoding/json's users in Kubernetes expect it: numbers
+// without a fraction are int64.
+func integers(v *structpb.Value) any {
+	switch k := v.GetKind().(type) {
+	case *structpb.Value_NumberValue:
+		if i := int64(k.NumberValue); float64(i) == k.NumberValue {
+			return i
+		}
+		return k.NumberValue
+	case *structpb.Value_StructValue:
+		out := make(map[string]any, len(k.StructValue.GetFields()))
+		for n, f := range k.StructValue.GetFields() {
+			out[n] = integers(f)
+		}
+		return out
+	case *structpb.Value_ListValue:
+		out := make([]any, len(k.ListValue.GetValues()))
+		for i, e := range k.ListValue.GetValues() {
+			out[i] = integers(e)
+		}
+		return out
+	default:
+		return v.AsInterface()
+	}
+}
+
+// words says what is waited for. There are no counts in it: each change of a
+// message is a write to the claim and an event for whoever watches it, and the
+// status has fields for counts.
+func words(obj *structpb.Struct, fallback string) string {
+	kind := obj.GetFields()["kind"].GetStringValue()
+	if kind != "Deployment" && kind != "StatefulSet" && kind != "DaemonSet" {
+		return fallback
+	}
+	if fallback == "Progress deadline exceeded" {
+		return "Its pods made no progress in time: look at the pods"
+	}
+	return "Not all pods are ready"
+}

@@ -1,0 +1,95 @@
+// Package profile holds what each environment defaults to. Every value can be
+// overridden by its own field of the claim.
+package profile
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+)
+
+// Profile is the defaults of one environment.
+type Profile struct {
+	// Replicas of a web tier.
+	Replicas int32
+	// MaxReplicas is the most pods that a web tier may ask for.
+	MaxReplicas int32
+
+	// DatabaseSize is the number of database servers.
+	DatabaseSize int32
+	// DatabaseStorage of each of them.
+	DatabaseStorage string
+	// Synchronous replication of databases.
+	Synchronous bool
+	// Backups of databases.
+	Backups bool
+	// KeepVolumes when a database is deleted.
+	KeepVolumes bool
+	// DeletionProtection of databases.
+	DeletionProtection bool
+
+	// CacheMemory of Redis.
+	CacheMemory string
+
+	// HighlyAvailable adds disruption budgets and spread over nodes and zones.
+	HighlyAvailable bool
+
+	// Web, Database are the resources of one pod.
+	Web, Database corev1.ResourceRequirements
+}
+
+// The profiles are shared: treat them as constants.
+var (
+	development = Profile{
+		Replicas: 1, MaxReplicas: 100,
+		DatabaseSize: 1, DatabaseStorage: "10Gi",
+		CacheMemory: "64Mi",
+		Web:         resources("50m", "64Mi", "256Mi"),
+		Database:    resources("100m", "256Mi", "512Mi"),
+	}
+	staging = Profile{
+		Replicas: 2, MaxReplicas: 100,
+		DatabaseSize: 2, DatabaseStorage: "50Gi", Backups: true,
+		CacheMemory:     "256Mi",
+		HighlyAvailable: true,
+		Web:             resources("100m", "128Mi", "512Mi"),
+		Database:        resources("250m", "512Mi", "1Gi"),
+	}
+	production = Profile{
+		Replicas: 2, MaxReplicas: 10,
+		DatabaseSize: 3, DatabaseStorage: "100Gi", Synchronous: true, Backups: true, KeepVolumes: true, DeletionProtection: true,
+		CacheMemory:     "512Mi",
+		HighlyAvailable: true,
+		Web:             resources("100m", "128Mi", "512Mi"),
+		Database:        resources("250m", "1Gi", "2Gi"),
+	}
+)
+
+// Of returns the profile of an environment: development's for none.
+func Of(env appsv1.Environment) *Profile {
+	switch env {
+	case appsv1.Production:
+		return &production
+	case appsv1.Staging:
+		return &staging
+	case appsv1.Development:
+		return &development
+	default:
+		return &development
+	}
+}
+
+// resources limits memory, which can not be taken back from a pod, and leaves
+// CPU, which can, without a limit: a limit there only adds latency.
+func resources(cpu, memory, memoryLimit string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse(cpu),
+			corev1.ResourceMemory: resource.MustParse(memory),
+		},
+		Limits: corev1.ResourceList{
+			corev1.ResourceMemory: resource.MustParse(memoryLimit),
+		},
+	}
+}

@@ -1,0 +1,97 @@
+package settings
+
+import (
+	"testing"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/compose"
+)
+
+func claimWith(t testing.TB, data any) *compose.Claim {
+	t.Helper()
+	req := &fnv1.RunFunctionRequest{}
+	if data != nil {
+		s, err := structpb.NewStruct(map[string]any{"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig", "data": data})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.RequiredResources = map[string]*fnv1.Resources{compose.SettingsRequirement: {Items: []*fnv1.Resource{{Resource: s}}}}
+	}
+	return compose.NewClaim(req, nil)
+}
+
+func TestRead(t *testing.T) {
+	defaults := Settings{ImageRegistry: "registry.example.com/storeplane"}
+	const refused = "cannot use EnvironmentConfig storeplane: data."
+
+	cases := map[string]struct {
+		reason string
+		data   any
+		want   Settings
+		err    string
+	}{
+		"None":  {reason: "Everything works without it.", want: defaults},
+		"Empty": {reason: "An empty one changes nothing.", data: map[string]any{}, want: defaults},
+		"All": {
+			reason: "What it says is taken.",
+			data: map[string]any{
+				"imageRegistry": "10.0.0.1:5000/store_plane/v1", "storageClassName": "fast.ssd",
+				"ingress": map[string]any{"className": "nginx", "namespace": "ingress-nginx"},
+				"backup":  map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s"}},
+			},
+			want: Settings{
+				ImageRegistry: "10.0.0.1:5000/store_plane/v1", StorageClassName: "fast.ssd",
+				Ingress: Ingress{ClassName: "nginx", Namespace: "ingress-nginx"},
+				Backup:  &appsv1.BackupDestination{Type: "s3", Bucket: "b", SecretRef: &appsv1.LocalSecretReference{Name: "s"}},
+			},
+		},
+		"PartOfIngress":  {reason: "A part of a part leaves the rest.", data: map[string]any{"ingress": map[string]any{"className": "nginx"}}, want: Settings{ImageRegistry: defaults.ImageRegistry, Ingress: Ingress{ClassName: "nginx"}}},
+		"OthersKeys":     {reason: "Others may keep theirs there.", data: map[string]any{"region": "eu", "n": 7}, want: defaults},
+		"EmptyRegistry":  {reason: "An empty registry says nothing, as an empty class does: there is no image without one.", data: map[string]any{"imageRegistry": ""}, want: defaults},
+		"NullRegistry":   {reason: "Null says nothing.", data: map[string]any{"imageRegistry": nil}, want: defaults},
+		"RegistryNumber": {reason: "A wrong type is named by its path.", data: map[string]any{"imageRegistry": 5000}, err: "cannot read EnvironmentConfig storeplane: data.imageRegistry: must be a string, is a number"},
+		"IngressText":    {reason: "So is one of a part.", data: map[string]any{"ingress": "nginx"}, err: "cannot read EnvironmentConfig storeplane: data.ingress: must be an object, is a string"},
+		"ClassList":      {reason: "And one deeper down.", data: map[string]any{"ingress": map[string]any{"className": []any{"a"}}}, err: "cannot read EnvironmentConfig storeplane: data.ingress.className: must be a string, is a list"},
+		"BackupBoolean":  {reason: "Also where nothing is used of it yet.", data: map[string]any{"backup": true}, err: "cannot read EnvironmentConfig storeplane: data.backup: must be an object, is a boolean"},
+		"RegistryURL":    {reason: "A URL is no image registry.", data: map[string]any{"imageRegistry": "https://registry.example.com/x y"}, err: refused + `imageRegistry must be a registry and path like registry.example.com/storeplane, is "https://registry.example.com/x y"`},
+		"RegistryUpper":  {reason: "Images have no upper-case letters.", data: map[string]any{"imageRegistry": "registry.example.com/Store"}, err: refused + `imageRegistry must be a registry and path like registry.example.com/storeplane, is "registry.example.com/Store"`},
+		"RegistrySlash":  {reason: "A slash at the end would give two.", data: map[string]any{"imageRegistry": "registry.example.com/"}, err: refused + `imageRegistry must be a registry and path like registry.example.com/storeplane, is "registry.example.com/"`},
+		"RegistryLine":   {reason: "Nothing follows on a second line.", data: map[string]any{"imageRegistry": "registry.example.com\n"}, err: refused + `imageRegistry must be a registry and path like registry.example.com/storeplane, is "registry.example.com\n"`},
+		"Class":          {reason: "A class is named.", data: map[string]any{"ingress": map[string]any{"className": "My Class"}}, err: refused + `ingress.className must be the name of an IngressClass, is "My Class"`},
+		"Namespace":      {reason: "A namespace is named.", data: map[string]any{"ingress": map[string]any{"namespace": "-x"}}, err: refused + `ingress.namespace must be the name of a namespace, is "-x"`},
+		"StorageClass":   {reason: "A storage class is named.", data: map[string]any{"storageClassName": "fast;"}, err: refused + `storageClassName must be the name of a StorageClass, is "fast;"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Read(claimWith(t, tc.data), defaults)
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if text != tc.err {
+				t.Errorf("%s\nRead(): want error %q, got %q", tc.reason, tc.err, text)
+			}
+			if err != nil && !compose.IsInvalid(err) {
+				t.Errorf("%s\nRead(): somebody can act on it", tc.reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nRead(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestReadLeavesDefaults: one claim's settings are not the next one's.
+func TestReadLeavesDefaults(t *testing.T) {
+	defaults := Settings{ImageRegistry: "a", Backup: &appsv1.BackupDestination{Type: "volume"}}
+	if _, err := Read(claimWith(t, map[string]any{"imageRegistry": "b", "backup": map[string]any{"type": "s3", "bucket": "x"}}), defaults); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Settings{ImageRegistry: "a", Backup: &appsv1.BackupDestination{Type: "volume"}}, defaults); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
