@@ -2,6 +2,7 @@ package databasecluster
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -80,22 +81,20 @@ func validateChange(want number, l *live) error {
 var ownParameters = []string{
 	"archive_command", "archive_mode", "cluster_name", "config_file", "data_directory", "external_pid_file",
 	"hba_file", "hot_standby", "ident_file", "listen_addresses", "log_destination", "logging_collector", "max_replication_slots",
-	"max_wal_senders", "port", "primary_conninfo", "primary_slot_name", "recovery_target", "recovery_target_timeline", "restore_command",
+	"max_wal_senders", "password_encryption", "port", "primary_conninfo", "primary_slot_name", "recovery_target", "recovery_target_timeline", "restore_command",
 	"ssl", "ssl_ca_file", "ssl_cert_file", "ssl_key_file", "synchronous_standby_names", "unix_socket_directories",
 	"wal_level", "wal_log_hints",
 }
 
-// controlled is what Patroni takes only from its state in the cluster, since it
-// must be the same on all servers: it can be set when the cluster is made.
+var parameterName = regexp.MustCompile(`^[a-z0-9_]+(\.[a-z0-9_]+)?$`)
+
 func validateParameters(params map[string]string) error {
 	for _, k := range slices.Sorted(maps.Keys(params)) {
 		if slices.Contains(ownParameters, k) {
 			return compose.Invalidf("parameters.%s is set by Storeplane: leave it out", k)
 		}
-		for _, r := range k {
-			if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != '.' {
-				return compose.Invalidf("parameters has %q, which is no name of a PostgreSQL parameter", k)
-			}
+		if !parameterName.MatchString(k) {
+			return compose.Invalidf("parameters has %q, which is no name of a PostgreSQL parameter", k)
 		}
 	}
 	return nil

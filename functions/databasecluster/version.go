@@ -2,6 +2,7 @@ package databasecluster
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -21,13 +22,18 @@ type number struct {
 	hasMinor     bool
 }
 
-// parseVersion reads a version that the XRD's pattern has let through.
+// pattern is the XRD's.
+var pattern = regexp.MustCompile(`^[0-9]+(\.[0-9]+){0,2}$`)
+
 func parseVersion(v appsv1.Version) (number, error) {
+	if !pattern.MatchString(string(v)) {
+		return number{}, fmt.Errorf("version %q is not like 17, 17.2 or 17.2.0", v)
+	}
 	parts := strings.Split(string(v), ".")
 	nums := make([]int, len(parts))
 	for i, p := range parts {
 		n, err := strconv.Atoi(p)
-		if err != nil || len(parts) > 3 {
+		if err != nil {
 			return number{}, fmt.Errorf("version %q is not like 17, 17.2 or 17.2.0", v)
 		}
 		nums[i] = n

@@ -42,24 +42,22 @@ func Decide(claim string, p *Plan, observed map[string]*fnv1.Resource) (*Decisio
 	for i := range p.Components {
 		c := &p.Components[i]
 		declared[c.Name] = true
-		want, err := encode(c)
-		if err != nil {
-			return nil, fmt.Errorf("cannot compose component %s: %w", c.Name, err)
+		if err := d.observe(c, observed[c.Name].GetResource()); err != nil {
+			return nil, err
 		}
-		d.Apply[c.Name] = want
-		d.Health[c.Name] = judge(c, want, observed[c.Name].GetResource())
 	}
 
-	// Every health is known now, so one pass over the components decides,
-	// whatever their order.
+	// The health of all that exists is known now, so one pass over the
+	// components decides, whatever their order.
 	for i := range p.Components {
 		c := &p.Components[i]
-		obs := observed[c.Name].GetResource()
-		if obs == nil {
-			d.gate(c)
+		if obs := observed[c.Name].GetResource(); obs != nil {
+			d.holdChange(c, obs)
 			continue
 		}
-		d.holdChange(c, obs)
+		if err := d.gate(c); err != nil {
+			return nil, err
+		}
 	}
 
 	released := make(map[string]bool, len(p.Release))
@@ -76,23 +74,52 @@ func Decide(claim string, p *Plan, observed map[string]*fnv1.Resource) (*Decisio
 	return d, nil
 }
 
-// gate withholds a component that does not exist until all that it comes after
-// is healthy.
-func (d *Decision) gate(c *Component) {
-	w := d.waitsFor(c.After)
-	if len(w) == 0 {
-		return
+// observe judges a component that exists, and applies it. One that does not
+// exist is not healthy.
+func (d *Decision) observe(c *Component, obs *structpb.Struct) error {
+	if obs == nil {
+		d.Health[c.Name] = health.Status{State: health.Progressing}
+		return nil
 	}
-	delete(d.Apply, c.Name)
-	d.Withheld = append(d.Withheld, c.Name)
-	d.Health[c.Name] = health.Status{State: health.Progressing, Message: "Waits for " + strings.Join(w, ", ")}
+	if c.Once {
+		d.Apply[c.Name] = keep(obs)
+		d.Health[c.Name] = judge(c, obs)
+		return nil
+	}
+	want, err := encode(c)
+	if err != nil {
+		return err
+	}
+	d.Apply[c.Name] = want
+	d.Health[c.Name] = health.Status{State: health.Progressing, Message: "A change is being applied"}
+	if annotation(want, AppliedAnnotation) == annotation(obs, AppliedAnnotation) {
+		d.Health[c.Name] = judge(c, obs)
+	}
+	return nil
+}
+
+// gate withholds a component that does not exist until all that it comes after
+// is healthy. What is withheld is not even encoded: at first that is most of a
+// claim.
+func (d *Decision) gate(c *Component) error {
+	if w := d.waitsFor(c.After); len(w) > 0 {
+		d.Withheld = append(d.Withheld, c.Name)
+		d.Health[c.Name] = health.Status{State: health.Progressing, Message: "Waits for " + strings.Join(w, ", ")}
+		return nil
+	}
+	want, err := encode(c)
+	if err != nil {
+		return err
+	}
+	d.Apply[c.Name] = want
+	d.Health[c.Name] = missing(c, want)
+	return nil
 }
 
 // holdChange keeps a component that exists as it is until all that its changes
 // come after is healthy.
 func (d *Decision) holdChange(c *Component, obs *structpb.Struct) {
 	if c.Once {
-		d.Apply[c.Name] = keep(obs)
 		return
 	}
 	w := d.waitsFor(c.ChangeAfter)
@@ -118,10 +145,10 @@ func (d *Decision) waitsFor(names []string) []string {
 func encode(c *Component) (*structpb.Struct, error) {
 	s, err := structs.EncodeObject(c.Object)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot compose component %s: %w", c.Name, err)
 	}
 	if s.GetFields()["apiVersion"].GetStringValue() == "" || s.GetFields()["kind"].GetStringValue() == "" {
-		return nil, fmt.Errorf("its %T has no apiVersion or kind", c.Object)
+		return nil, fmt.Errorf("cannot compose component %s: its %T has no apiVersion or kind", c.Name, c.Object)
 	}
 	// The hash is of what was declared, so it goes in before the other marks.
 	// Kinds that are healthy once stored need none.
@@ -134,14 +161,8 @@ func encode(c *Component) (*structpb.Struct, error) {
 	return s, nil
 }
 
-// judge returns the health of a component against what is declared now.
-func judge(c *Component, want, observed *structpb.Struct) health.Status {
-	if observed == nil {
-		return missing(c, want)
-	}
-	if !c.Once && annotation(want, AppliedAnnotation) != annotation(observed, AppliedAnnotation) {
-		return health.Status{State: health.Progressing, Message: "A change is being applied"}
-	}
+// judge returns the health of a component that carries what is declared now.
+func judge(c *Component, observed *structpb.Struct) health.Status {
 	if c.Health != nil && !health.IsBeingDeleted(observed) {
 		return c.Health(observed)
 	}

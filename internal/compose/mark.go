@@ -1,8 +1,6 @@
 package compose
 
 import (
-	"hash"
-	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
@@ -48,49 +46,67 @@ func child(s *structpb.Struct, field string) *structpb.Struct {
 // its maps. It guards against confusion, not against attack, and is never
 // taken of a Secret.
 func digest(obj *structpb.Struct) string {
-	h := fnv.New64a()
-	digestStruct(h, obj)
-	return strconv.FormatUint(h.Sum64(), 16)
+	d := fnv(offset64)
+	d.object(obj)
+	return strconv.FormatUint(uint64(d), 16)
 }
 
-func digestStruct(h hash.Hash64, s *structpb.Struct) {
+// fnv is FNV-1a of 64 bits. The standard library's takes slices of bytes, and
+// would have every string copied.
+type fnv uint64
+
+const (
+	offset64 = 14695981039346656037
+	prime64  = 1099511628211
+)
+
+func (d *fnv) object(s *structpb.Struct) {
 	for _, k := range slices.Sorted(maps.Keys(s.GetFields())) {
-		digestString(h, k)
-		digestValue(h, s.GetFields()[k])
+		d.text(k)
+		d.value(s.GetFields()[k])
 	}
 }
 
-func digestValue(h hash.Hash64, v *structpb.Value) {
+func (d *fnv) value(v *structpb.Value) {
 	switch k := v.GetKind().(type) {
 	case *structpb.Value_StringValue:
-		digestString(h, k.StringValue)
+		d.text(k.StringValue)
 	case *structpb.Value_NumberValue:
-		digestNumber(h, 'n', math.Float64bits(k.NumberValue))
+		d.number('n', math.Float64bits(k.NumberValue))
 	case *structpb.Value_BoolValue:
 		if k.BoolValue {
-			digestNumber(h, 'b', 1)
+			d.number('b', 1)
 			return
 		}
-		digestNumber(h, 'b', 0)
+		d.number('b', 0)
 	case *structpb.Value_StructValue:
-		digestNumber(h, '{', uint64(len(k.StructValue.GetFields())))
-		digestStruct(h, k.StructValue)
+		d.number('{', uint64(len(k.StructValue.GetFields())))
+		d.object(k.StructValue)
 	case *structpb.Value_ListValue:
-		digestNumber(h, '[', uint64(len(k.ListValue.GetValues())))
+		d.number('[', uint64(len(k.ListValue.GetValues())))
 		for _, e := range k.ListValue.GetValues() {
-			digestValue(h, e)
+			d.value(e)
 		}
 	default:
-		digestNumber(h, '0', 0)
+		d.number('0', 0)
 	}
 }
 
-// Lengths go in before contents, so that no two different objects read alike.
-func digestString(h hash.Hash64, s string) {
-	digestNumber(h, 's', uint64(len(s)))
-	_, _ = h.Write([]byte(s))
+// text puts the length before the content, so that no two different objects
+// read alike.
+func (d *fnv) text(s string) {
+	d.number('s', uint64(len(s)))
+	for i := range len(s) {
+		d.byte(s[i])
+	}
 }
 
-func digestNumber(h hash.Hash64, kind byte, n uint64) {
-	_, _ = h.Write([]byte{kind, byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24), byte(n >> 32), byte(n >> 40), byte(n >> 48), byte(n >> 56)})
+func (d *fnv) number(kind byte, n uint64) {
+	d.byte(kind)
+	for range 8 {
+		d.byte(byte(n))
+		n >>= 8
+	}
 }
+
+func (d *fnv) byte(b byte) { *d = (*d ^ fnv(b)) * prime64 }

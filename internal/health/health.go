@@ -34,6 +34,8 @@ var stored = map[schema.GroupKind]bool{
 // have a Ready condition.
 var kstatusGroups = map[string]bool{"": true, "apps": true, "batch": true}
 
+var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
+
 // IsStored tells whether objects of this kind are healthy as soon as they are
 // stored.
 func IsStored(gk schema.GroupKind) bool { return stored[gk] }
@@ -47,7 +49,7 @@ func Of(obj *structpb.Struct) Status {
 	switch {
 	case stored[gk]:
 		return healthy()
-	case gk == schema.GroupKind{Group: "batch", Kind: "Job"}:
+	case gk == jobKind:
 		return job(obj)
 	case kstatusGroups[gk.Group]:
 		return kstatus(obj)
@@ -65,13 +67,17 @@ func IsBeingDeleted(obj *structpb.Struct) bool {
 // says what Of will say once it does, so that the message does not change for
 // nothing.
 func OfMissing(want *structpb.Struct) Status {
-	if stored[GroupKind(want)] {
+	gk := GroupKind(want)
+	switch {
+	case stored[gk]:
 		return progressing("Not created yet")
+	case gk == jobKind:
+		return job(want)
+	case kstatusGroups[gk.Group]:
+		return progressing(words(want, "Not created yet"))
+	default:
+		return readyCondition(want)
 	}
-	if s := Of(want); !s.IsHealthy() {
-		return s
-	}
-	return progressing("Not created yet")
 }
 
 // GroupKind of an object, from its apiVersion and kind.
@@ -83,15 +89,25 @@ func GroupKind(obj *structpb.Struct) schema.GroupKind {
 	return schema.GroupKind{Group: gv.Group, Kind: obj.GetFields()["kind"].GetStringValue()}
 }
 
-// kstatus asks the library. Only what it looks at is converted: the managed
-// fields of an object are often the greater part of it.
+// unread is what of a spec kstatus never looks at: most of it.
+var unread = map[string]bool{"template": true, "volumeClaimTemplates": true, "selector": true}
+
+// kstatus asks the library. Only what it looks at is converted: managed fields
+// and pod templates are the greater part of an object.
 func kstatus(obj *structpb.Struct) Status {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	for _, f := range []string{"apiVersion", "kind", "spec", "status"} {
+	for _, f := range []string{"apiVersion", "kind", "status"} {
 		if v, ok := obj.GetFields()[f]; ok {
 			u.Object[f] = integers(v)
 		}
 	}
+	spec := map[string]any{}
+	for f, v := range obj.GetFields()["spec"].GetStructValue().GetFields() {
+		if !unread[f] {
+			spec[f] = integers(v)
+		}
+	}
+	u.Object["spec"] = spec
 	meta := map[string]any{}
 	for _, f := range []string{"name", "namespace", "generation"} {
 		if v, ok := obj.GetFields()["metadata"].GetStructValue().GetFields()[f]; ok {

@@ -12,21 +12,24 @@ func readyCondition(obj *structpb.Struct) Status {
 	st := obj.GetFields()["status"].GetStructValue().GetFields()
 	msg := st["message"].GetStringValue()
 
-	if st["phase"].GetStringValue() == "Failed" {
-		return failed(first(msg, "It failed"))
-	}
-	if c := condition(obj, "Synced"); c["status"].GetStringValue() == "False" {
-		return progressing(first(c["message"].GetStringValue(), msg, "It is not synced"))
-	}
-	c := condition(obj, "Ready")
-	if c["status"].GetStringValue() != "True" {
-		return progressing(first(msg, "Not ready yet"))
-	}
+	ready, synced := condition(obj, "Ready"), condition(obj, "Synced")
+	// What was said of an older generation says nothing of this one.
 	// Conditions without a generation are older than the field.
-	if og, ok := c["observedGeneration"]; ok && og.GetNumberValue() < meta["generation"].GetNumberValue() {
-		return progressing("Its last change has not been taken up yet")
+	for _, c := range []map[string]*structpb.Value{synced, ready} {
+		if og, ok := c["observedGeneration"]; ok && og.GetNumberValue() < meta["generation"].GetNumberValue() {
+			return progressing("Its last change has not been taken up yet")
+		}
 	}
-	return healthy()
+	switch {
+	case st["phase"].GetStringValue() == "Failed":
+		return failed(first(msg, "It failed"))
+	case synced["status"].GetStringValue() == "False":
+		return progressing(first(synced["message"].GetStringValue(), msg, "It is not synced"))
+	case ready["status"].GetStringValue() != "True":
+		return progressing(first(msg, "Not ready yet"))
+	default:
+		return healthy()
+	}
 }
 
 // condition returns the fields of the status condition of a type, or nil.

@@ -50,6 +50,9 @@ func Read(c *compose.Claim, defaults Settings) (Settings, error) {
 	if err := c.Settings(&s); err != nil {
 		return Settings{}, err
 	}
+	if s.ImageRegistry == "" {
+		s.ImageRegistry = defaults.ImageRegistry
+	}
 	checks := []struct {
 		field, value string
 		valid        *regexp.Regexp

@@ -4,8 +4,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -130,22 +132,26 @@ func newStructDecoder(t reflect.Type) decoder {
 		field
 		decode decoder
 	}
-	steps := map[string]step{}
-	for _, f := range fields(t) {
-		steps[f.name] = step{field: f, decode: decoderOf(t.FieldByIndex(f.index).Type)}
+	fs := fields(t)
+	steps := make([]step, len(fs))
+	for i, f := range fs {
+		steps[i] = step{field: f, decode: decoderOf(t.FieldByIndex(f.index).Type)}
 	}
 	return func(s *structpb.Value, into reflect.Value) error {
 		k, ok := s.GetKind().(*structpb.Value_StructValue)
 		if !ok {
 			return mismatch("an object", s)
 		}
-		for name, v := range k.StructValue.GetFields() {
-			st, ok := steps[name]
+		// In the order of the type, so that of several errors it is always
+		// the same that is told.
+		for i := range steps {
+			st := &steps[i]
+			v, ok := k.StructValue.GetFields()[st.name]
 			if !ok || isNull(v) {
 				continue
 			}
 			if err := st.decode(v, into.FieldByIndex(st.index)); err != nil {
-				return at(name, err)
+				return at(st.name, err)
 			}
 		}
 		return nil
@@ -160,7 +166,8 @@ func newMapDecoder(t reflect.Type) decoder {
 			return mismatch("an object", s)
 		}
 		m := reflect.MakeMapWithSize(t, len(k.StructValue.GetFields()))
-		for name, v := range k.StructValue.GetFields() {
+		for _, name := range slices.Sorted(maps.Keys(k.StructValue.GetFields())) {
+			v := k.StructValue.GetFields()[name]
 			e := reflect.New(t.Elem()).Elem()
 			if !isNull(v) {
 				if err := elem(v, e); err != nil {

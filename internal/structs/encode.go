@@ -74,6 +74,7 @@ var (
 	quantityType    = reflect.TypeFor[resource.Quantity]()
 	intOrStringType = reflect.TypeFor[intstr.IntOrString]()
 	timeType        = reflect.TypeFor[metav1.Time]()
+	stringMapType   = reflect.TypeFor[map[string]string]()
 	marshalerType   = reflect.TypeFor[json.Marshaler]()
 )
 
@@ -100,15 +101,15 @@ func newEncoder(t reflect.Type) encoder {
 	case reflect.Slice, reflect.Array:
 		return newListEncoder(t)
 	case reflect.String:
-		return func(v reflect.Value) (*structpb.Value, error) { return structpb.NewStringValue(v.String()), nil }
+		return func(v reflect.Value) (*structpb.Value, error) { return newString(v.String()), nil }
 	case reflect.Bool:
-		return func(v reflect.Value) (*structpb.Value, error) { return structpb.NewBoolValue(v.Bool()), nil }
+		return func(v reflect.Value) (*structpb.Value, error) { return newBool(v.Bool()), nil }
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return func(v reflect.Value) (*structpb.Value, error) { return structpb.NewNumberValue(float64(v.Int())), nil }
+		return func(v reflect.Value) (*structpb.Value, error) { return newNumber(float64(v.Int())), nil }
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return func(v reflect.Value) (*structpb.Value, error) { return structpb.NewNumberValue(float64(v.Uint())), nil }
+		return func(v reflect.Value) (*structpb.Value, error) { return newNumber(float64(v.Uint())), nil }
 	case reflect.Float32, reflect.Float64:
-		return func(v reflect.Value) (*structpb.Value, error) { return structpb.NewNumberValue(v.Float()), nil }
+		return func(v reflect.Value) (*structpb.Value, error) { return newNumber(v.Float()), nil }
 	default:
 		return func(reflect.Value) (*structpb.Value, error) { return nil, fmt.Errorf("unsupported type %s", t) }
 	}
@@ -162,7 +163,7 @@ func newStructEncoder(t reflect.Type) encoder {
 			}
 			out[s.name] = val
 		}
-		return structpb.NewStructValue(&structpb.Struct{Fields: out}), nil
+		return newStruct(out), nil
 	}
 }
 
@@ -171,6 +172,9 @@ func newMapEncoder(t reflect.Type) encoder {
 		return func(reflect.Value) (*structpb.Value, error) {
 			return nil, fmt.Errorf("unsupported type %s: its keys are not strings", t)
 		}
+	}
+	if t == stringMapType {
+		return encodeStringMap
 	}
 	elem := encoderOf(t.Elem())
 	return func(v reflect.Value) (*structpb.Value, error) {
@@ -188,8 +192,22 @@ func newMapEncoder(t reflect.Type) encoder {
 			}
 			out[it.Key().String()] = val
 		}
-		return structpb.NewStructValue(&structpb.Struct{Fields: out}), nil
+		return newStruct(out), nil
 	}
+}
+
+// encodeStringMap is the way of labels, annotations and selectors, which most
+// maps are: reflection would allocate each of their values.
+func encodeStringMap(v reflect.Value) (*structpb.Value, error) {
+	m := v.Interface().(map[string]string) //nolint:forcetypeassert // chosen by type
+	if m == nil {
+		return nil, nil //nolint:nilnil // nil is JSON's null here
+	}
+	out := make(map[string]*structpb.Value, len(m))
+	for k, e := range m {
+		out[k] = newString(e)
+	}
+	return newStruct(out), nil
 }
 
 func newListEncoder(t reflect.Type) encoder {
@@ -198,7 +216,7 @@ func newListEncoder(t reflect.Type) encoder {
 			if v.IsNil() {
 				return nil, nil //nolint:nilnil // nil is JSON's null here
 			}
-			return structpb.NewStringValue(base64.StdEncoding.EncodeToString(v.Bytes())), nil
+			return newString(base64.StdEncoding.EncodeToString(v.Bytes())), nil
 		}
 	}
 	elem := encoderOf(t.Elem())
@@ -217,21 +235,21 @@ func newListEncoder(t reflect.Type) encoder {
 			}
 			out[i] = val
 		}
-		return structpb.NewListValue(&structpb.ListValue{Values: out}), nil
+		return newList(out), nil
 	}
 }
 
 func encodeQuantity(v reflect.Value) (*structpb.Value, error) {
 	q := v.Interface().(resource.Quantity) //nolint:forcetypeassert // chosen by type
-	return structpb.NewStringValue(q.String()), nil
+	return newString(q.String()), nil
 }
 
 func encodeIntOrString(v reflect.Value) (*structpb.Value, error) {
 	is := v.Interface().(intstr.IntOrString) //nolint:forcetypeassert // chosen by type
 	if is.Type == intstr.String {
-		return structpb.NewStringValue(is.StrVal), nil
+		return newString(is.StrVal), nil
 	}
-	return structpb.NewNumberValue(float64(is.IntVal)), nil
+	return newNumber(float64(is.IntVal)), nil
 }
 
 func encodeTime(v reflect.Value) (*structpb.Value, error) {
@@ -239,7 +257,7 @@ func encodeTime(v reflect.Value) (*structpb.Value, error) {
 	if t.IsZero() {
 		return nil, nil //nolint:nilnil // nil is JSON's null here
 	}
-	return structpb.NewStringValue(t.UTC().Format(time.RFC3339)), nil
+	return newString(t.UTC().Format(time.RFC3339)), nil
 }
 
 // encodeMarshaler is the way of the few types that write their own JSON.
@@ -260,13 +278,14 @@ func encodeMarshaler(v reflect.Value) (*structpb.Value, error) {
 	return out, nil
 }
 
-// isEmpty is encoding/json's notion of empty.
+// isEmpty is encoding/json's notion of empty, zero structs included.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
 		return v.Len() == 0
 	case reflect.Struct:
-		return false
+		// Not encoding/json's: it has no notion of an empty struct.
+		return v.IsZero()
 	default:
 		return v.IsZero()
 	}

@@ -26,6 +26,8 @@ type Version string
 // DatabaseClusterSpec is a replicated database.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.storageSize) || has(self.storageSize)",message="storageSize may not be removed once it is set, since volumes may not shrink"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.storageClassName) == has(self.storageClassName)",message="storageClassName is immutable"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.restoreFrom) == has(self.restoreFrom)",message="restoreFrom is immutable"
 type DatabaseClusterSpec struct {
 	// Size is the number of database servers: one primary, the others its
 	// replicas.

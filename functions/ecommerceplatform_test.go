@@ -1,0 +1,391 @@
+package functions_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	k8sappsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+)
+
+func ecommercePlatform(spec string) string {
+	return "apiVersion: platform.example.com/v1\nkind: EcommercePlatform\nmetadata: {name: store, namespace: team}\nspec: " + spec
+}
+
+const (
+	smallShop = "{frontend: {image: front:1}, backend: {image: back:1}}"
+	bigShop   = `
+  environment: production
+  frontend:
+    image: front:1
+    replicas: 3
+    probe: {path: /healthz}
+    autoscaling: {minReplicas: 3, maxReplicas: 9}
+  backend:
+    image: back:1
+    port: 9000
+    env: [{name: LOG, value: debug}]
+    migration: {command: [/back, migrate]}
+    cronJobs: [{name: report, schedule: "0 4 * * *", timeZone: Europe/Paris, args: [report]}]
+  database: {version: "17.2", storage: 20Gi, size: 2}
+  cache: {memory: 128Mi}
+  ingress: {host: store.example.com, tls: {secretName: cert}}
+  config: {CURRENCY: EUR}
+`
+)
+
+// TestEcommercePlatformOrder: database and cache, then the backend, then the
+// frontend, then the ingress.
+func TestEcommercePlatformOrder(t *testing.T) {
+	cache := []string{"cache", "cache-account", "cache-networkpolicy", "cache-secret", "cache-service"}
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   [][]string
+	}{
+		"Small":   {reason: "Without an ingress the frontend is last.", spec: smallShop, want: [][]string{append(slices.Clone(cache), "database"), {"backend"}, {"frontend"}}},
+		"Big":     {reason: "The ingress opens once there is something behind it.", spec: bigShop, want: [][]string{append(slices.Clone(cache), "database"), {"backend"}, {"frontend"}, {"ingress", "ingress-networkpolicy"}}},
+		"NoCache": {reason: "Without a cache nobody waits for one.", spec: "{frontend: {image: front:1}, backend: {image: back:1}, cache: {enabled: false}}", want: [][]string{{"database"}, {"backend"}, {"frontend"}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, newCluster(t, ecommercePlatform(tc.spec)).settle()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestEcommercePlatformWaits: the order is that of health, not of rounds.
+func TestEcommercePlatformWaits(t *testing.T) {
+	c := newCluster(t, ecommercePlatform(bigShop))
+	has := func(what string, want ...string) {
+		t.Helper()
+		c.reconcile()
+		var got []string
+		for _, n := range []string{"database", "cache", "backend", "frontend", "ingress"} {
+			if c.observed[n] != nil {
+				got = append(got, n)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", what, diff)
+		}
+	}
+	for range 4 {
+		has("Nothing is healthy", "database", "cache")
+	}
+	if c.phase() != "Deploying" || !strings.Contains(c.message(), "database") || !strings.Contains(c.message(), "cache") || strings.Contains(c.message(), "frontend") {
+		t.Errorf("The message names what is waited for and nothing that waits itself: got %s, %q", c.phase(), c.message())
+	}
+	if status, _ := c.condition("BackendReady"); status != "False" {
+		t.Errorf("The backend is not ready before it exists: got %s", status)
+	}
+	c.heal("cache")
+	has("The cache is up", "database", "cache")
+	c.heal("database")
+	has("The database is up", "database", "cache", "backend")
+	has("The backend starts", "database", "cache", "backend")
+	c.heal("backend")
+	has("The backend is up", "database", "cache", "backend", "frontend")
+
+	// What exists stays, whatever happens to what it came after.
+	c.status("database", `{phase: Degraded, message: "Waiting for postgresql", conditions: [{type: Ready, status: "False"}]}`)
+	c.status("backend", `{phase: Degraded, message: "Waiting for web", conditions: [{type: Ready, status: "False"}]}`)
+	has("The database is down", "database", "cache", "backend", "frontend")
+	if got := c.message(); !strings.Contains(got, "database (Waiting for postgresql)") {
+		t.Errorf("A nested claim's own words are passed on: got %q", got)
+	}
+	c.heal()
+	has("All is well", "database", "cache", "backend", "frontend", "ingress")
+	c.heal()
+	c.reconcile()
+	if c.phase() != "Running" || c.message() != "" {
+		t.Errorf("got %s, %q", c.phase(), c.message())
+	}
+	for _, typ := range []string{"DatabaseReady", "CacheReady", "BackendReady", "FrontendReady", "IngressReady"} {
+		if status, _ := c.condition(typ); status != "True" {
+			t.Errorf("%s: want True, got %s", typ, status)
+		}
+	}
+	want := map[string]any{
+		"url": "https://store.example.com", "frontend": "http://store-frontend-web.team.svc:8080", "backend": "http://store-backend-web.team.svc:9000",
+		"database": "store-database-primary.team.svc:5432", "cache": "store-cache.team.svc:6379",
+	}
+	if diff := cmp.Diff(want, get(c.claim, "status", "endpoints").GetStructValue().AsMap()); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	c.status("frontend", `{phase: Failed, message: "image is missing", conditions: [{type: Ready, status: "False"}]}`)
+	c.reconcile()
+	if c.phase() != "Failed" || !strings.Contains(c.message(), "frontend (image is missing)") {
+		t.Errorf("A nested claim that failed fails the shop, in its words: got %s, %q", c.phase(), c.message())
+	}
+}
+
+func TestEcommercePlatformWiring(t *testing.T) {
+	c := newCluster(t, ecommercePlatform(bigShop))
+	c.settle()
+	env := func(component string) map[string]string {
+		out := map[string]string{}
+		for _, e := range as[appsv1.WebApp](t, c.observed[component]).Spec.Env {
+			out[e.Name] = e.Value
+			if e.ValueFrom != nil {
+				out[e.Name] = e.ValueFrom.SecretKeyRef.Name + "/" + e.ValueFrom.SecretKeyRef.Key
+			}
+		}
+		return out
+	}
+	if diff := cmp.Diff(map[string]string{"DATABASE_URL": "store-database-connection/uri", "REDIS_URL": "store-cache/uri", "LOG": "debug"}, env("backend")); diff != "" {
+		t.Errorf("backend: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"BACKEND_URL": "http://store-backend-web.team.svc:9000"}, env("frontend")); diff != "" {
+		t.Errorf("frontend: -want, +got:\n%s", diff)
+	}
+
+	back, front := as[appsv1.WebApp](t, c.observed["backend"]), as[appsv1.WebApp](t, c.observed["frontend"])
+	if back.Spec.Migration == nil || len(back.Spec.CronJobs) != 1 || *back.Spec.Replicas != 2 || back.Spec.Environment != "production" || back.Spec.Config["CURRENCY"] != "EUR" {
+		t.Errorf("backend: got %+v", back.Spec)
+	}
+	if front.Spec.Probe.Path != "/healthz" || *front.Spec.Autoscaling.MinReplicas != 3 || front.Spec.Config["CURRENCY"] != "EUR" || len(front.Spec.Clients) != 0 {
+		t.Errorf("frontend: got %+v", front.Spec)
+	}
+	db := as[appsv1.DatabaseCluster](t, c.observed["database"])
+	if db.Spec.Size != 2 || db.Spec.Version != "17.2" || db.Spec.StorageSize != "20Gi" || db.Spec.Environment != "production" || db.Spec.Engine != "postgresql" {
+		t.Errorf("database: got %+v", db.Spec)
+	}
+}
+
+func TestEcommercePlatformDefaults(t *testing.T) {
+	type want struct {
+		size, frontend, backend int32
+		environment             appsv1.Environment
+		memory                  string
+	}
+	cases := map[string]struct {
+		reason string
+		env    string
+		want   want
+	}{
+		"None":        {reason: "Without one it is development.", want: want{1, 1, 1, "development", "64Mi"}},
+		"Development": {reason: "The most frugal.", env: "development", want: want{1, 1, 1, "development", "64Mi"}},
+		"Staging":     {reason: "Two of each.", env: "staging", want: want{2, 2, 2, "staging", "256Mi"}},
+		"Production":  {reason: "Three databases.", env: "production", want: want{3, 2, 2, "production", "512Mi"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, ecommercePlatform(smallShop))
+			if tc.env != "" {
+				c.edit(tc.env, "environment")
+			}
+			c.settle()
+			db := as[appsv1.DatabaseCluster](t, c.observed["database"])
+			got := want{
+				db.Spec.Size, *as[appsv1.WebApp](t, c.observed["frontend"]).Spec.Replicas, *as[appsv1.WebApp](t, c.observed["backend"]).Spec.Replicas,
+				db.Spec.Environment, as[k8sappsv1.StatefulSet](t, c.observed["cache"]).Spec.Template.Spec.Containers[0].Resources.Requests.Memory().String(),
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if db.Spec.Version != "17" || db.Spec.StorageSize != "" {
+				t.Errorf("%s\nPostgreSQL 17, whose storage the environment decides: got %+v", tc.reason, db.Spec)
+			}
+		})
+	}
+}
+
+// TestEcommercePlatformOwnEnvironment: what the claim sets itself wins, and
+// nothing is set twice.
+func TestEcommercePlatformOwnEnvironment(t *testing.T) {
+	c := newCluster(t, ecommercePlatform(`{frontend: {image: f, env: [{name: BACKEND_URL, value: mine}]}, backend: {image: b, env: [{name: A, value: x}, {name: REDIS_URL, value: mine}]}}`))
+	c.settle()
+	var got []string
+	for _, n := range []string{"backend", "frontend"} {
+		for _, e := range as[appsv1.WebApp](t, c.observed[n]).Spec.Env {
+			got = append(got, e.Name+"="+e.Value)
+		}
+	}
+	if diff := cmp.Diff([]string{"DATABASE_URL=", "A=x", "REDIS_URL=mine", "BACKEND_URL=mine"}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+func TestEcommercePlatformWithoutCache(t *testing.T) {
+	c := newCluster(t, ecommercePlatform(smallShop))
+	c.settle()
+	c.edit(map[string]any{"enabled": false}, "cache")
+	c.settle()
+	for _, n := range c.names() {
+		if strings.HasPrefix(n, "cache") {
+			t.Errorf("%s must go with the cache", n)
+		}
+	}
+	for _, e := range as[appsv1.WebApp](t, c.observed["backend"]).Spec.Env {
+		if e.Name == "REDIS_URL" {
+			t.Errorf("REDIS_URL must go with the cache")
+		}
+	}
+	if status, message := c.condition("CacheReady"); status != "True" || message != "Not part of this claim" {
+		t.Errorf("CacheReady: got %s, %q", status, message)
+	}
+	if v := get(c.claim, "status", "endpoints", "cache"); v != nil {
+		t.Errorf("There is no endpoint of a cache: got %v", v)
+	}
+	if status, _ := c.condition("Pruned"); status != "True" || c.phase() != "Running" {
+		t.Errorf("A cache holds nothing that must be kept: got %s, %s", status, c.phase())
+	}
+}
+
+// TestEcommercePlatformCache: Redis has the claim's memory and password.
+func TestEcommercePlatformCache(t *testing.T) {
+	c := newCluster(t, ecommercePlatform(bigShop))
+	c.settle()
+	password, conf := c.value("cache-secret", "password"), c.value("cache-secret", "redis.conf")
+	if !strings.Contains(conf, "requirepass "+password+"\n") || !strings.Contains(conf, "maxmemory 134217728\n") {
+		t.Errorf("got redis.conf without its password or memory")
+	}
+	if got := c.value("cache-secret", "uri"); got != "redis://:"+password+"@store-cache.team.svc:6379/0" {
+		t.Errorf("got uri %s", strings.ReplaceAll(got, password, "PASSWORD"))
+	}
+	annotations := func() map[string]string {
+		return as[k8sappsv1.StatefulSet](t, c.observed["cache"]).Spec.Template.Annotations
+	}
+	before := annotations()
+	c.edit("256Mi", "cache", "memory")
+	c.settle()
+	if cmp.Equal(before, annotations()) {
+		t.Errorf("Redis reads its configuration once, so a change rolls it")
+	}
+	if c.value("cache-secret", "password") != password {
+		t.Errorf("the password was drawn again")
+	}
+	if strings.Contains(c.value("cache-secret", "redis.conf"), "134217728") {
+		t.Errorf("the change did not arrive")
+	}
+}
+
+func TestEcommercePlatformIngress(t *testing.T) {
+	c := newCluster(t, ecommercePlatform(bigShop))
+	c.install("{ingress: {className: nginx, namespace: ingress-nginx}}")
+	c.settle()
+	ing := as[networkingv1.Ingress](t, c.observed["ingress"])
+	backend := ing.Spec.Rules[0].HTTP.Paths[0].Backend.Service
+	if ing.Name != "store-ingress" || *ing.Spec.IngressClassName != "nginx" || backend.Name != "store-frontend-web" || backend.Port.Number != 8080 || ing.Spec.TLS[0].SecretName != "cert" {
+		t.Errorf("got %+v", ing.Spec)
+	}
+	c.edit(map[string]any{"host": "store.example.com", "tls": map[string]any{"issuer": "le"}}, "ingress")
+	c.settle()
+	if got := as[networkingv1.Ingress](t, c.observed["ingress"]).Spec.TLS[0].SecretName; got != "store-tls" {
+		t.Errorf("The certificate goes to store-tls, as the field says: got %s", got)
+	}
+	c.edit(nil, "ingress")
+	c.settle()
+	if c.observed["ingress"] != nil || c.observed["ingress-networkpolicy"] != nil || get(c.claim, "status", "endpoints", "url") != nil {
+		t.Errorf("without an ingress nothing of it stays: got %v", c.names())
+	}
+}
+
+func TestEcommercePlatformRefuses(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   string
+	}{
+		"MySQL":            {reason: "MySQL is for later.", spec: "{frontend: {image: f}, backend: {image: b}, database: {type: mysql}}", want: "database.type mysql is not available yet: use postgresql"},
+		"NoFrontend":       {reason: "A shop has a frontend.", spec: "{backend: {image: b}}", want: "frontend.image is missing"},
+		"NoBackend":        {reason: "And a backend.", spec: "{frontend: {image: f}}", want: "backend.image is missing"},
+		"Replicas0":        {reason: "No pods is no frontend.", spec: "{environment: development, frontend: {image: f, replicas: 0}, backend: {image: b}}", want: "frontend.replicas must be 1 to 100 in development, is 0"},
+		"Replicas0Default": {reason: "The environment is named also when the claim does not.", spec: "{frontend: {image: f, replicas: 0}, backend: {image: b}}", want: "frontend.replicas must be 1 to 100 in development, is 0"},
+		"Production11":     {reason: "Production has at most 10.", spec: "{environment: production, frontend: {image: f}, backend: {image: b, replicas: 11}}", want: "backend.replicas must be 1 to 10 in production, is 11"},
+		"Cron61":           {reason: "There is no minute 61.", spec: `{frontend: {image: f}, backend: {image: b, cronJobs: [{name: clean, schedule: "61 * * * *"}]}}`, want: `backend.cronJobs clean: schedule "61 * * * *" is no cron expression: end of range (61) above maximum (59): 61`},
+		"CronZone":         {reason: "There is no such zone.", spec: `{frontend: {image: f}, backend: {image: b, cronJobs: [{name: clean, schedule: "@daily", timeZone: Mars/Base}]}}`, want: `backend.cronJobs clean: timeZone "Mars/Base" is not known: use a name like Europe/Paris`},
+		"Storage":          {reason: "No quantity.", spec: "{frontend: {image: f}, backend: {image: b}, database: {storage: big}}", want: `database.storage must be a quantity above zero, like 20Gi: is "big"`},
+		"StorageZero":      {reason: "Nothing is too little.", spec: "{frontend: {image: f}, backend: {image: b}, database: {storage: '0'}}", want: `database.storage must be a quantity above zero, like 20Gi: is "0"`},
+		"Memory":           {reason: "No quantity.", spec: "{frontend: {image: f}, backend: {image: b}, cache: {memory: big}}", want: `cache.memory must be a quantity of at least 16Mi: is "big"`},
+		"MemoryLittle":     {reason: "Redis does not start with so little.", spec: "{frontend: {image: f}, backend: {image: b}, cache: {memory: 1Mi}}", want: `cache.memory must be a quantity of at least 16Mi: is "1Mi"`},
+		"MemoryMinus":      {reason: "Nor with less than nothing.", spec: "{frontend: {image: f}, backend: {image: b}, cache: {memory: '-1Gi'}}", want: `cache.memory must be a quantity of at least 16Mi: is "-1Gi"`},
+		"Type":             {reason: "A wrong type that slipped by the XRD.", spec: "{frontend: {image: f}, backend: {image: b}, cache: yes}", want: "cannot read spec: cache: must be an object, is a boolean"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := refused(t, ecommercePlatform(tc.spec)); got != tc.want {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestEcommercePlatformEnforcesCaps: what the XRD caps the function caps again.
+func TestEcommercePlatformEnforcesCaps(t *testing.T) {
+	for _, tier := range []string{"frontend", "backend"} {
+		c := newCluster(t, ecommercePlatform(smallShop))
+		c.edit("production", "environment")
+		c.edit(map[string]any{"maxReplicas": 11}, tier, "autoscaling")
+		rsp := c.run()
+		if len(rsp.GetResults()) == 0 || !strings.HasPrefix(rsp.GetResults()[0].GetMessage(), tier+".autoscaling.maxReplicas ") {
+			t.Errorf("Production has at most 10 pods, however they come to be: want a refusal of %s.autoscaling.maxReplicas, got %v", tier, rsp.GetResults())
+		}
+	}
+}
+
+func TestEcommercePlatformRefusesWhileRunning(t *testing.T) {
+	const lost = "Secret store-cache has lost its key password: put it back, or delete the Secret if nothing uses it any more"
+	cases := map[string]struct {
+		reason string
+		change func(*cluster)
+		want   string
+	}{
+		"MySQL": {reason: "A database is not changed into another.", change: func(c *cluster) { c.edit("mysql", "database", "type") }, want: "database.type mysql is not available yet: use postgresql"},
+		"Cron": {reason: "A mistake in a schedule stops nothing.", change: func(c *cluster) {
+			c.edit([]any{map[string]any{"name": "x", "schedule": "61 * * * *"}}, "backend", "cronJobs")
+		}, want: `backend.cronJobs x: schedule "61 * * * *" is no cron expression: end of range (61) above maximum (59): 61`},
+		"LostKey":  {reason: "A lost password is not drawn again.", change: func(c *cluster) { delete(fields(c.observed["cache-secret"], "data"), "password") }, want: lost},
+		"Settings": {reason: "Nonsense of the installation stops nothing.", change: func(c *cluster) { c.install("{ingress: [nginx]}") }, want: "cannot read EnvironmentConfig storeplane: data.ingress: must be an object, is a list"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, ecommercePlatform(bigShop))
+			if got := refusedWhileRunning(t, c, func() { tc.change(c) }); got != tc.want {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestEcommercePlatformConnectionExists: the Secrets that the tiers read are
+// the ones that are made.
+func TestEcommercePlatformConnectionExists(t *testing.T) {
+	all := expand(t, ecommercePlatform(bigShop), "")
+	secrets := map[string]*corev1.Secret{}
+	for _, o := range all {
+		if o.kind() == "Secret" {
+			s := as[corev1.Secret](t, o.object)
+			secrets[s.Name] = s
+		}
+	}
+	refs := 0
+	for _, o := range all {
+		for _, p := range o.pods(t) {
+			for _, c := range p.spec.Containers {
+				for _, e := range c.Env {
+					if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil {
+						continue
+					}
+					refs++
+					ref := e.ValueFrom.SecretKeyRef
+					if s := secrets[ref.Name]; s == nil || len(s.Data[ref.Key]) == 0 {
+						t.Errorf("%s of %s reads key %s of Secret %s, which there is not", e.Name, o.name(), ref.Key, ref.Name)
+					}
+				}
+			}
+		}
+	}
+	// Backend, migration and CronJob read two each, the servers three.
+	if refs != 9 {
+		t.Errorf("want 9 references to Secrets, got %d", refs)
+	}
+}

@@ -1,0 +1,637 @@
+package functions_test
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	k8sappsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+
+	"github.com/storeplane/storeplane/functions"
+)
+
+// composed is one object that a claim makes.
+type composed struct {
+	claim     string // kind and name of the claim that composes it
+	component string
+	object    *structpb.Struct
+}
+
+func (o composed) kind() string { return get(o.object, "kind").GetStringValue() }
+func (o composed) name() string {
+	return o.kind() + " " + get(o.object, "metadata", "name").GetStringValue()
+}
+
+func (o composed) pods(t testing.TB) []pod {
+	t.Helper()
+	return pods(t, map[string]*structpb.Struct{o.component: o.object})
+}
+
+// expand settles a claim and all claims that it composes, and returns all that
+// there is in the end.
+func expand(t testing.TB, claim, settings string, opts ...functions.Option) []composed {
+	t.Helper()
+	c := newCluster(t, claim, opts...)
+	if settings != "" {
+		c.install(settings)
+	}
+	return c.expand()
+}
+
+func (c *cluster) expand() []composed {
+	c.t.Helper()
+	c.settle()
+	var out []composed
+	for _, n := range c.names() {
+		o := composed{claim: get(c.claim, "kind").GetStringValue() + " " + get(c.claim, "metadata", "name").GetStringValue(), component: n, object: c.observed[n]}
+		out = append(out, o)
+		if o.kind() == "WebApp" || o.kind() == "DatabaseCluster" {
+			nested := &cluster{t: c.t, fn: c.fn, settings: c.settings, claim: proto.CloneOf(o.object), observed: map[string]*structpb.Struct{}, annotations: map[string][]string{}}
+			delete(nested.claim.Fields, "status")
+			out = append(out, nested.expand()...)
+		}
+	}
+	return out
+}
+
+// claims of every kind, from the smallest to one that uses every field.
+func claims() map[string]string {
+	out := map[string]string{
+		"WebAppSmall": smallApp, "WebAppMigrated": migratedApp, "WebAppBig": bigApp,
+		"DatabaseClusterOne": databaseCluster(oneServer), "DatabaseClusterProduction": databaseCluster(production),
+		"EcommercePlatformSmall": ecommercePlatform(smallShop), "EcommercePlatformBig": ecommercePlatform(bigShop),
+		"EcommercePlatformStaging": ecommercePlatform("{environment: staging, frontend: {image: f}, backend: {image: b}}"),
+	}
+	return out
+}
+
+// longest allowed names of each kind.
+var longest = map[string]string{
+	"WebApp":            strings.Repeat("w", 40),
+	"DatabaseCluster":   strings.Repeat("d", 40),
+	"EcommercePlatform": strings.Repeat("e", 31),
+}
+
+// TestNamesFit: with the longest name that its definition allows, every claim's
+// objects have names and labels that the API server takes, and so have the pods
+// and objects that controllers make of them.
+func TestNamesFit(t *testing.T) {
+	web := strings.Replace(bigApp, "name: hello,", "name: "+longest["WebApp"]+",", 1)
+	// With a name of 40, a CronJob's may have 6.
+	web = strings.Replace(web, "name: clean", "name: clean6", 1)
+	shop := strings.Replace(ecommercePlatform(bigShop), "name: store,", "name: "+longest["EcommercePlatform"]+",", 1)
+	shop = strings.Replace(shop, "name: report", "name: report7", 1)
+	cases := map[string]string{
+		"WebApp":            web,
+		"DatabaseCluster":   strings.Replace(databaseCluster("{size: 10, version: '17', environment: production}"), "name: orders,", "name: "+longest["DatabaseCluster"]+",", 1),
+		"EcommercePlatform": shop,
+	}
+	for kind, claim := range cases {
+		t.Run(kind, func(t *testing.T) {
+			for _, o := range expand(t, claim, "") {
+				name := get(o.object, "metadata", "name").GetStringValue()
+				check := validation.IsDNS1123Label
+				limit := 63
+				switch o.kind() {
+				case "Service":
+					check = validation.IsDNS1035Label
+				case "StatefulSet", "CronJob":
+					// A revision's hash, or a run's time, is added to them
+					// where 63 is the limit.
+					limit = 52
+				case "WebApp", "DatabaseCluster":
+					limit = len(longest[o.kind()])
+				}
+				if errs := check(name); len(errs) > 0 {
+					t.Errorf("%s: %v", o.name(), errs)
+				}
+				if len(name) > limit {
+					t.Errorf("%s has %d characters, more than %d", o.name(), len(name), limit)
+				}
+				for _, m := range labelsOf(o.object) {
+					for k, v := range m {
+						if errs := slices.Concat(validation.IsQualifiedName(k), validation.IsValidLabelValue(v.GetStringValue())); len(errs) > 0 {
+							t.Errorf("%s: label %s=%s: %v", o.name(), k, v.GetStringValue(), errs)
+						}
+					}
+				}
+				for _, p := range o.pods(t) {
+					checkPodNames(t, o, p)
+				}
+			}
+		})
+	}
+}
+
+// labelsOf an object, of its pod template and of its volume claims.
+func labelsOf(obj *structpb.Struct) []map[string]*structpb.Value {
+	var out []map[string]*structpb.Value
+	var walk func(v *structpb.Value)
+	walk = func(v *structpb.Value) {
+		for k, f := range v.GetStructValue().GetFields() {
+			if k == "labels" || k == "matchLabels" || k == "selector" && f.GetStructValue().GetFields()["matchLabels"] == nil {
+				out = append(out, f.GetStructValue().GetFields())
+			}
+			walk(f)
+		}
+		for _, e := range v.GetListValue().GetValues() {
+			walk(e)
+		}
+	}
+	walk(structpb.NewStructValue(obj))
+	return out
+}
+
+func checkPodNames(t *testing.T, o composed, p pod) {
+	t.Helper()
+	for _, v := range p.spec.Volumes {
+		if errs := validation.IsDNS1123Label(v.Name); len(errs) > 0 {
+			t.Errorf("%s: volume %s: %v", o.name(), v.Name, errs)
+		}
+	}
+	for _, c := range p.spec.Containers {
+		if errs := validation.IsDNS1123Label(c.Name); len(errs) > 0 {
+			t.Errorf("%s: container %s: %v", o.name(), c.Name, errs)
+		}
+		for _, port := range c.Ports {
+			if errs := validation.IsValidPortName(port.Name); len(errs) > 0 {
+				t.Errorf("%s: port %s: %v", o.name(), port.Name, errs)
+			}
+		}
+	}
+	if o.kind() == "StatefulSet" {
+		// The tenth pod's name is its host name.
+		if errs := validation.IsDNS1123Label(get(o.object, "metadata", "name").GetStringValue() + "-9"); len(errs) > 0 {
+			t.Errorf("%s: its pods: %v", o.name(), errs)
+		}
+	}
+}
+
+// TestRestrictedPods: every pod passes the restricted pod security standard
+// with a read-only root, and mounts no token that it does not need.
+func TestRestrictedPods(t *testing.T) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	for name, claim := range claims() {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			for _, o := range expand(t, claim, "") {
+				for _, p := range o.pods(t) {
+					n++
+					if r := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &metav1.ObjectMeta{Labels: p.labels}, &p.spec)); !r.Allowed {
+						t.Errorf("%s is not restricted: %s: %s", o.name(), r.ForbiddenReason(), r.ForbiddenDetail())
+					}
+					for _, c := range slices.Concat(p.spec.InitContainers, p.spec.Containers) {
+						if ro := c.SecurityContext.ReadOnlyRootFilesystem; ro == nil || !*ro {
+							t.Errorf("%s: the root of container %s can be written to", o.name(), c.Name)
+						}
+						if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
+							t.Errorf("%s: container %s needs requests and a limit of memory: %v", o.name(), c.Name, c.Resources)
+						}
+					}
+					token := p.spec.AutomountServiceAccountToken
+					if token == nil || *token != strings.HasSuffix(o.name(), "-postgresql") {
+						t.Errorf("%s: only Patroni talks to the API server, got automount %v", o.name(), token)
+					}
+					if p.spec.EnableServiceLinks == nil || *p.spec.EnableServiceLinks {
+						t.Errorf("%s: no environment of other people's Services", o.name())
+					}
+				}
+			}
+			if n == 0 {
+				t.Errorf("there are no pods")
+			}
+		})
+	}
+}
+
+// TestLabels: everything that a claim makes can be found by one label, and says
+// what it is.
+func TestLabels(t *testing.T) {
+	for name, claim := range claims() {
+		t.Run(name, func(t *testing.T) {
+			platform := get(parse(t, claim), "metadata", "name").GetStringValue()
+			for _, o := range expand(t, claim, "") {
+				_, claimName, _ := strings.Cut(o.claim, " ")
+				check := func(what string, labels map[string]string) {
+					t.Helper()
+					for _, k := range []string{"app.kubernetes.io/name", "app.kubernetes.io/component"} {
+						if labels[k] == "" {
+							t.Errorf("%s of %s has no label %s", what, o.name(), k)
+						}
+					}
+					for k, want := range map[string]string{
+						"platform": platform, "app.kubernetes.io/part-of": platform, "app.kubernetes.io/instance": claimName, "app.kubernetes.io/managed-by": "storeplane",
+					} {
+						if labels[k] != want {
+							t.Errorf("%s of %s has label %s=%s, want %s", what, o.name(), k, labels[k], want)
+						}
+					}
+				}
+				check("the object", as[metav1.PartialObjectMetadata](t, o.object).Labels)
+				for _, p := range o.pods(t) {
+					check("the pod template", p.labels)
+				}
+				if got := get(o.object, "metadata", "namespace").GetStringValue(); got != "team" {
+					t.Errorf("%s is in namespace %q, not in its claim's", o.name(), got)
+				}
+				if got := get(o.object, "metadata", "name").GetStringValue(); !strings.HasPrefix(got, claimName+"-") {
+					t.Errorf("%s is not named after its claim %s", o.name(), claimName)
+				}
+			}
+		})
+	}
+}
+
+// TestSelectors: whatever selects pods selects those that it means, and no
+// others; whatever names an object names one that there is.
+func TestSelectors(t *testing.T) {
+	for name, claim := range claims() {
+		t.Run(name, func(t *testing.T) {
+			all := expand(t, claim, "")
+			templates := map[string]map[string]string{} // labels by object
+			specs := map[string]corev1.PodSpec{}
+			exists := map[string]bool{}
+			seen := map[string]string{}
+			for _, o := range all {
+				exists[o.name()] = true
+				if other, ok := seen[o.name()]; ok {
+					t.Errorf("%s is composed by %s and by %s", o.name(), other, o.claim)
+				}
+				seen[o.name()] = o.claim
+				for _, p := range o.pods(t) {
+					templates[o.name()], specs[o.name()] = p.labels, p.spec
+				}
+			}
+			// The role is written by Patroni while it runs.
+			selected := func(labels map[string]string) []string {
+				var out []string
+				for n, l := range templates {
+					match := true
+					for k, v := range labels {
+						match = match && (l[k] == v || k == "storeplane.example.com/role")
+					}
+					if match {
+						out = append(out, n)
+					}
+				}
+				slices.Sort(out)
+				return out
+			}
+			one := func(o composed, labels map[string]string) string {
+				t.Helper()
+				s := selected(labels)
+				if len(s) != 1 {
+					t.Errorf("%s must select the pods of one object, selects those of %v by %v", o.name(), s, labels)
+					return ""
+				}
+				return s[0]
+			}
+			port := func(of string, number int32) bool {
+				return slices.ContainsFunc(specs[of].Containers, func(c corev1.Container) bool {
+					return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == number })
+				})
+			}
+
+			protected := map[string]bool{}
+			for _, o := range all {
+				switch o.kind() {
+				case "Service":
+					s := as[corev1.Service](t, o.object)
+					of := one(o, s.Spec.Selector)
+					for _, p := range s.Spec.Ports {
+						if !slices.ContainsFunc(specs[of].Containers, func(c corev1.Container) bool {
+							return slices.ContainsFunc(c.Ports, func(cp corev1.ContainerPort) bool {
+								return p.TargetPort == intstr.FromString(cp.Name) && cp.ContainerPort == p.Port
+							})
+						}) {
+							t.Errorf("%s leads to port %v, which %s does not have", o.name(), p, of)
+						}
+					}
+				case "NetworkPolicy":
+					np := as[networkingv1.NetworkPolicy](t, o.object)
+					of := one(o, np.Spec.PodSelector.MatchLabels)
+					protected[of] = true
+					for _, rule := range np.Spec.Ingress {
+						if len(rule.Ports) == 0 || len(rule.From) == 0 {
+							t.Errorf("%s: a way in without ports or peers is open to all: %v", o.name(), rule)
+						}
+						for _, p := range rule.Ports {
+							if !port(of, p.Port.IntVal) {
+								t.Errorf("%s admits to port %v, which %s does not have", o.name(), p.Port, of)
+							}
+						}
+						for _, from := range rule.From {
+							if from.PodSelector == nil && from.NamespaceSelector == nil {
+								t.Errorf("%s: a peer without a selector", o.name())
+							}
+							if from.PodSelector != nil && len(from.PodSelector.MatchLabels) > 0 && len(selected(from.PodSelector.MatchLabels)) == 0 {
+								t.Errorf("%s admits %v, which no pod is", o.name(), from.PodSelector.MatchLabels)
+							}
+						}
+					}
+				case "PodDisruptionBudget":
+					one(o, as[policyv1.PodDisruptionBudget](t, o.object).Spec.Selector.MatchLabels)
+				case "Deployment":
+					if got := one(o, as[k8sappsv1.Deployment](t, o.object).Spec.Selector.MatchLabels); got != o.name() {
+						t.Errorf("%s selects %s", o.name(), got)
+					}
+				case "StatefulSet":
+					s := as[k8sappsv1.StatefulSet](t, o.object)
+					if got := one(o, s.Spec.Selector.MatchLabels); got != o.name() {
+						t.Errorf("%s selects %s", o.name(), got)
+					}
+					if !exists["Service "+s.Spec.ServiceName] {
+						t.Errorf("%s: there is no Service %s", o.name(), s.Spec.ServiceName)
+					}
+				case "HorizontalPodAutoscaler":
+					ref := as[autoscalingv2.HorizontalPodAutoscaler](t, o.object).Spec.ScaleTargetRef
+					if !exists[ref.Kind+" "+ref.Name] {
+						t.Errorf("%s scales %v, which there is not", o.name(), ref)
+					}
+				case "Ingress":
+					for _, p := range as[networkingv1.Ingress](t, o.object).Spec.Rules[0].HTTP.Paths {
+						if !exists["Service "+p.Backend.Service.Name] {
+							t.Errorf("%s leads to Service %s, which there is not", o.name(), p.Backend.Service.Name)
+						}
+					}
+				}
+			}
+			for n, spec := range specs {
+				if kind, _, _ := strings.Cut(n, " "); !protected[n] && (kind == "Deployment" || kind == "StatefulSet") {
+					t.Errorf("no NetworkPolicy closes %s", n)
+				}
+				if !exists["ServiceAccount "+spec.ServiceAccountName] {
+					t.Errorf("%s runs as %s, which there is not", n, spec.ServiceAccountName)
+				}
+				mounts := map[string]bool{}
+				for _, v := range spec.Volumes {
+					mounts[v.Name] = true
+					if v.Secret != nil && !exists["Secret "+v.Secret.SecretName] || v.ConfigMap != nil && !exists["ConfigMap "+v.ConfigMap.Name] {
+						t.Errorf("%s mounts what there is not: %v", n, v)
+					}
+				}
+				for _, c := range spec.Containers {
+					for _, m := range c.VolumeMounts {
+						if !mounts[m.Name] && m.Name != "data" {
+							t.Errorf("%s: there is no volume %s", n, m.Name)
+						}
+					}
+					for _, f := range c.EnvFrom {
+						if f.ConfigMapRef != nil && !exists["ConfigMap "+f.ConfigMapRef.Name] {
+							t.Errorf("%s takes its environment from %s, which there is not", n, f.ConfigMapRef.Name)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestWhoReachesWhom is a shop's network as its policies make it.
+func TestWhoReachesWhom(t *testing.T) {
+	all := expand(t, ecommercePlatform(bigShop), "{ingress: {namespace: ingress-nginx}}")
+	type way struct{ labels map[string]string }
+	people := map[string]way{}
+	for _, o := range all {
+		for _, p := range o.pods(t) {
+			name := get(o.object, "metadata", "name").GetStringValue()
+			if o.kind() == "Job" {
+				name = "store-backend-migration"
+			}
+			people[name] = way{p.labels}
+		}
+	}
+	people["stranger"] = way{map[string]string{"app": "other"}}
+
+	matches := func(sel *metav1.LabelSelector, labels map[string]string) bool {
+		for k, v := range sel.MatchLabels {
+			if labels[k] != v {
+				return false
+			}
+		}
+		return true
+	}
+	got := map[string][]string{}
+	for target, w := range people {
+		if target == "stranger" {
+			continue
+		}
+		closed := false
+		from := map[string]bool{}
+		for _, o := range all {
+			if o.kind() != "NetworkPolicy" {
+				continue
+			}
+			np := as[networkingv1.NetworkPolicy](t, o.object)
+			if !matches(&np.Spec.PodSelector, w.labels) {
+				continue
+			}
+			closed = true
+			for _, rule := range np.Spec.Ingress {
+				for _, peer := range rule.From {
+					if peer.NamespaceSelector != nil {
+						from["namespace "+peer.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"]] = true
+						continue
+					}
+					for n, other := range people {
+						if matches(peer.PodSelector, other.labels) {
+							from[n] = true
+						}
+					}
+				}
+			}
+		}
+		if closed {
+			got[target] = slices.Sorted(maps.Keys(from))
+		}
+	}
+	backend := []string{"store-backend-cron-report", "store-backend-migration", "store-backend-web"}
+	want := map[string][]string{
+		"store-database-postgresql": slices.Concat(backend, []string{"store-database-postgresql"}),
+		"store-cache":               backend,
+		"store-backend-web":         {"store-frontend-web"},
+		"store-frontend-web":        slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(people)), []string{"namespace ingress-nginx"}))),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestPasswordsStayInSecrets: what is drawn is nowhere but in Secrets, neither
+// as it is nor encoded, in no round and in nothing that is said.
+func TestPasswordsStayInSecrets(t *testing.T) {
+	for name, claim := range claims() {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, claim)
+			for range 6 {
+				rsp := c.reconcile()
+				drawn := map[string]string{}
+				for n, r := range rsp.GetDesired().GetResources() {
+					if get(r.GetResource(), "kind").GetStringValue() != "Secret" {
+						continue
+					}
+					for k := range get(r.GetResource(), "data").GetStructValue().GetFields() {
+						if k == "password" || strings.HasSuffix(k, "-password") {
+							b, err := base64.StdEncoding.DecodeString(get(r.GetResource(), "data", k).GetStringValue())
+							if err != nil || len(b) != 32 {
+								t.Fatalf("%s of %s is no password: %v", k, n, err)
+							}
+							drawn[n+"/"+k] = string(b)
+						}
+					}
+				}
+				rest := proto.CloneOf(rsp)
+				for n, r := range rsp.GetDesired().GetResources() {
+					if get(r.GetResource(), "kind").GetStringValue() == "Secret" {
+						// What names and marks a Secret is read by anybody.
+						delete(rest.GetDesired().GetResources()[n].GetResource().GetFields(), "data")
+					}
+				}
+				b, err := proto.Marshal(rest)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for from, password := range drawn {
+					for _, form := range []string{password, base64.StdEncoding.EncodeToString([]byte(password)), base64.RawStdEncoding.EncodeToString([]byte(password))} {
+						if strings.Contains(string(b), form) {
+							t.Errorf("the value of %s is also outside of Secrets", from)
+						}
+					}
+				}
+				if strings.HasPrefix(name, "WebApp") != (len(drawn) == 0) {
+					t.Errorf("want passwords of databases and caches, got %d", len(drawn))
+				}
+				c.heal()
+			}
+		})
+	}
+}
+
+// TestReview: a review prints placeholders, and the same bytes each time.
+func TestReview(t *testing.T) {
+	for name, claim := range claims() {
+		t.Run(name, func(t *testing.T) {
+			one, two := newCluster(t, claim, functions.WithReview()), newCluster(t, claim, functions.WithReview())
+			for range 5 {
+				a, b := one.reconcile(), two.reconcile()
+				x, err := proto.MarshalOptions{Deterministic: true}.Marshal(a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				y, err := proto.MarshalOptions{Deterministic: true}.Marshal(b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if string(x) != string(y) {
+					t.Fatalf("two reviews of one claim differ")
+				}
+				for n, r := range a.GetDesired().GetResources() {
+					for k, v := range get(r.GetResource(), "data").GetStructValue().GetFields() {
+						if k != "password" && !strings.HasSuffix(k, "-password") {
+							continue
+						}
+						if got, _ := base64.StdEncoding.DecodeString(v.GetStringValue()); string(got) != "generated-at-first-apply" {
+							t.Errorf("%s of %s: want a placeholder, got %q", k, n, got)
+						}
+					}
+				}
+				one.heal()
+				two.heal()
+			}
+		})
+	}
+}
+
+// TestSettledChangesNothing: a claim that has settled is applied byte for byte
+// the same ever after, also with real passwords.
+func TestSettledChangesNothing(t *testing.T) {
+	for name, claim := range claims() {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, claim)
+			c.settle()
+			first := c.reconcile()
+			for range 5 {
+				again := c.reconcile()
+				x, err := proto.MarshalOptions{Deterministic: true}.Marshal(first)
+				if err != nil {
+					t.Fatal(err)
+				}
+				y, err := proto.MarshalOptions{Deterministic: true}.Marshal(again)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if string(x) != string(y) {
+					t.Fatalf("the same input, another output:\n%s", cmp.Diff(first.String(), again.String()))
+				}
+			}
+		})
+	}
+}
+
+// TestRequestIsLeftAlone: the function changes nothing of what it is given.
+func TestRequestIsLeftAlone(t *testing.T) {
+	for name, claim := range claims() {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, claim)
+			for range 4 {
+				req := c.request()
+				before := proto.CloneOf(req)
+				if _, err := c.fn.RunFunction(t.Context(), req); err != nil {
+					t.Fatal(err)
+				}
+				if !proto.Equal(before, req) {
+					t.Fatalf("the request was changed")
+				}
+				c.reconcile()
+				c.heal()
+			}
+		})
+	}
+}
+
+// TestMessages: a claim that is not ready says in words what it waits for, in
+// every round, and what it says is one line.
+func TestMessages(t *testing.T) {
+	for name, claim := range claims() {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, claim)
+			for round := range 8 {
+				c.reconcile()
+				if (c.phase() == "Running") != (c.message() == "") {
+					t.Errorf("round %d: phase %s, message %q", round, c.phase(), c.message())
+				}
+				if strings.Contains(c.message(), "\n") {
+					t.Errorf("round %d: want one line, got %q", round, c.message())
+				}
+				for _, v := range get(c.claim, "status", "components").GetListValue().GetValues() {
+					f := v.GetStructValue().GetFields()
+					if f["ready"].GetBoolValue() != (f["message"].GetStringValue() == "") {
+						t.Errorf("round %d: component %v: what is not ready says why", round, v)
+					}
+				}
+				c.heal()
+			}
+			if c.phase() != "Running" {
+				t.Errorf("want Running in the end, got %s: %s", c.phase(), c.message())
+			}
+		})
+	}
+}

@@ -1,0 +1,539 @@
+package functions_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/structpb"
+	k8sappsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+)
+
+const smallApp = `
+apiVersion: apps.example.com/v1
+kind: WebApp
+metadata: {name: hello, namespace: team}
+spec:
+  image: registry.example.com/hello:1
+`
+
+const migratedApp = `
+apiVersion: apps.example.com/v1
+kind: WebApp
+metadata: {name: hello, namespace: team}
+spec:
+  image: registry.example.com/hello:1
+  replicas: 2
+  config: {GREETING: hi}
+  migration: {command: [/hello, migrate]}
+`
+
+const bigApp = `
+apiVersion: apps.example.com/v1
+kind: WebApp
+metadata: {name: hello, namespace: team}
+spec:
+  image: registry.example.com/hello:1
+  environment: production
+  port: 9000
+  config: {GREETING: hi}
+  migration: {args: [migrate]}
+  autoscaling: {minReplicas: 2, maxReplicas: 5, targetCPUUtilization: 70}
+  probe: {path: /readyz}
+  ingress: {host: hello.example.com, tls: {issuer: letsencrypt}}
+  cronJobs:
+  - {name: clean, schedule: "0 3 * * *", timeZone: Europe/Paris, args: [clean]}
+  - {name: report, schedule: "@weekly", command: [/hello, report]}
+`
+
+func TestWebAppOrder(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		claim  string
+		want   [][]string
+	}{
+		"Small": {
+			reason: "What the pods mount is applied with them: the kubelet waits for it.",
+			claim:  smallApp,
+			want:   [][]string{{"account", "networkpolicy", "service", "web"}},
+		},
+		"Migrated": {
+			reason: "The migration comes before the first pod.",
+			claim:  migratedApp,
+			want:   [][]string{{"account", "config", "migration", "networkpolicy", "service"}, {"web"}},
+		},
+		"Big": {
+			reason: "What needs running pods comes last.",
+			claim:  bigApp,
+			want: [][]string{
+				{"account", "config", "disruptionbudget", "ingress", "migration", "networkpolicy", "service"}, {"web"},
+				{"autoscaler", "cron-clean", "cron-report"},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, tc.claim)
+			got := c.settle()
+			// A migration's name has a digest.
+			for _, round := range got {
+				for i, n := range round {
+					if strings.HasPrefix(n, "migration-") {
+						round[i] = "migration"
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWebAppStatus follows what a claim says of itself while it starts.
+func TestWebAppStatus(t *testing.T) {
+	c := newCluster(t, smallApp)
+	type said struct {
+		phase, endpoint, image string
+		ready                  fnv1.Ready
+		silent                 bool
+	}
+	step := func(what string, want said) {
+		t.Helper()
+		rsp := c.reconcile()
+		got := said{
+			c.phase(), get(c.claim, "status", "endpoint").GetStringValue(), get(c.claim, "status", "image").GetStringValue(),
+			rsp.GetDesired().GetComposite().GetReady(), c.message() == "",
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(said{})); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", what, diff)
+		}
+	}
+	const endpoint, image = "http://hello-web.team.svc:8080", "registry.example.com/hello:1"
+	step("Nothing exists yet", said{phase: "Pending", endpoint: endpoint})
+	step("The pods start", said{phase: "Deploying", endpoint: endpoint, image: image})
+	c.heal()
+	step("All is well", said{phase: "Running", endpoint: endpoint, image: image, silent: true})
+	c.status("web", `{observedGeneration: 1, replicas: 1, updatedReplicas: 1}`)
+	step("The pod crashed", said{phase: "Degraded", endpoint: endpoint, image: image})
+	c.heal()
+	step("It is back", said{phase: "Running", endpoint: endpoint, image: image, silent: true})
+	c.edit("registry.example.com/hello:2", "image")
+	step("The claim changed", said{phase: "Deploying", endpoint: endpoint, image: image})
+	step("The change rolls", said{phase: "Deploying", endpoint: endpoint, image: "registry.example.com/hello:2"})
+	c.heal()
+	step("It is there", said{phase: "Running", endpoint: endpoint, image: "registry.example.com/hello:2", silent: true})
+	c.status("web", `{observedGeneration: 2, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`)
+	step("It makes no progress", said{phase: "Failed", endpoint: endpoint, image: "registry.example.com/hello:2"})
+}
+
+// TestWebAppMigrates: a new image rolls only once its own migration completed.
+func TestWebAppMigrates(t *testing.T) {
+	migration := func(c *cluster) string {
+		i := slices.IndexFunc(c.names(), func(n string) bool { return strings.HasPrefix(n, "migration-") })
+		if i < 0 {
+			t.Fatal("there is no migration")
+		}
+		return c.names()[i]
+	}
+	image := func(c *cluster, component string) string {
+		return get(c.observed[component], "spec", "template", "spec", "containers", 0, "image").GetStringValue()
+	}
+
+	c := newCluster(t, migratedApp)
+	c.settle()
+	first := migration(c)
+	before := proto.CloneOf(c.observed["web"])
+
+	c.edit("registry.example.com/hello:2", "image")
+	rsp := c.reconcile()
+	second := migration(c)
+	if second == first || image(c, second) != "registry.example.com/hello:2" {
+		t.Fatalf("A new image has a migration of its own that runs it: got %s with %s", second, image(c, second))
+	}
+	if slices.Contains(c.names(), first) {
+		t.Errorf("The old migration is done and goes: got %v", c.names())
+	}
+
+	untouched := func(when string) {
+		t.Helper()
+		if diff := cmp.Diff(applicable(before), rsp.GetDesired().GetResources()["web"].GetResource(), protocmp.Transform()); diff != "" {
+			t.Errorf("%s: the Deployment stays exactly as it was: -want, +got:\n%s", when, diff)
+		}
+		if got := get(c.claim, "status", "image").GetStringValue(); got != "registry.example.com/hello:1" {
+			t.Errorf("%s: the status says which image runs, got %s", when, got)
+		}
+	}
+	untouched("The migration is not there")
+	rsp = c.reconcile()
+	untouched("The migration starts")
+	if c.phase() != "Deploying" || !strings.Contains(c.message(), "migration") {
+		t.Errorf("The claim waits for its migration: got %s, %q", c.phase(), c.message())
+	}
+
+	c.status(second, `{failed: 1, active: 1}`)
+	rsp = c.reconcile()
+	untouched("The migration is tried again")
+	if c.phase() != "Deploying" {
+		t.Errorf("A try that failed is not the end: got %s", c.phase())
+	}
+
+	c.status(second, `{failed: 5, conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded}]}`)
+	rsp = c.reconcile()
+	untouched("The migration failed")
+	if c.phase() != "Failed" || !strings.Contains(c.message(), "The Job failed (BackoffLimitExceeded)") {
+		t.Errorf("A migration that failed fails the claim, in words: got %s, %q", c.phase(), c.message())
+	}
+	for range 3 {
+		rsp = c.reconcile()
+	}
+	untouched("However often it is looked at")
+
+	// A third image mends it.
+	c.edit("registry.example.com/hello:3", "image")
+	rsp = c.reconcile()
+	third := migration(c)
+	untouched("The next migration is not there")
+	if third == second {
+		t.Fatalf("The third image has a migration of its own")
+	}
+	c.heal(third)
+	c.reconcile()
+	if got := image(c, "web"); got != "registry.example.com/hello:3" {
+		t.Errorf("Once its migration completed the new image rolls: got %s", got)
+	}
+	c.heal()
+	c.reconcile()
+	if c.phase() != "Running" || c.message() != "" {
+		t.Errorf("And all is well: got %s, %q", c.phase(), c.message())
+	}
+
+	// Nothing of it is run twice.
+	uid := get(c.observed[third], "metadata", "uid").GetStringValue()
+	c.edit(3, "replicas")
+	c.settle()
+	if migration(c) != third || get(c.observed[third], "metadata", "uid").GetStringValue() != uid {
+		t.Errorf("A change that is not the image's needs no migration: got %v", c.names())
+	}
+	if got := as[k8sappsv1.Deployment](t, c.observed["web"]).Spec.Replicas; *got != 3 {
+		t.Errorf("It is applied at once: got %d replicas", *got)
+	}
+}
+
+// TestWebAppMigrationHoldsAllChanges: while a migration is under way no other
+// change of the Deployment slips by with the new image.
+func TestWebAppMigrationHoldsAllChanges(t *testing.T) {
+	c := newCluster(t, migratedApp)
+	c.settle()
+	before := proto.CloneOf(c.observed["web"])
+	c.edit("registry.example.com/hello:2", "image")
+	c.edit("hello", "config", "GREETING")
+	c.edit(4, "replicas")
+	rsp := c.reconcile()
+	if diff := cmp.Diff(applicable(before), rsp.GetDesired().GetResources()["web"].GetResource(), protocmp.Transform()); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// applicable is what of an observed object may be applied again, in words of
+// its own.
+func applicable(obj *structpb.Struct) *structpb.Struct {
+	s := proto.CloneOf(obj)
+	delete(s.Fields, "status")
+	for _, f := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
+		delete(fields(s, "metadata"), f)
+	}
+	return s
+}
+
+func TestWebAppAutoscaling(t *testing.T) {
+	c := newCluster(t, bigApp)
+	c.settle()
+	if v, ok := fields(c.observed["web"], "spec")["replicas"]; ok {
+		t.Errorf("With autoscaling the number of pods is the autoscaler's alone: got %v", v)
+	}
+	hpa := as[autoscalingv2.HorizontalPodAutoscaler](t, c.observed["autoscaler"])
+	type want struct {
+		target        autoscalingv2.CrossVersionObjectReference
+		min, max, cpu int32
+	}
+	got := want{hpa.Spec.ScaleTargetRef, *hpa.Spec.MinReplicas, hpa.Spec.MaxReplicas, *hpa.Spec.Metrics[0].Resource.Target.AverageUtilization}
+	if diff := cmp.Diff(want{autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "hello-web"}, 2, 5, 70}, got, cmp.AllowUnexported(want{})); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if got := as[k8sappsv1.Deployment](t, c.observed["web"]).Name; got != hpa.Spec.ScaleTargetRef.Name {
+		t.Errorf("The autoscaler scales %s, the Deployment is %s", hpa.Spec.ScaleTargetRef.Name, got)
+	}
+
+	// replicas is ignored while autoscaling is set, and holds again after.
+	c.edit(7, "replicas")
+	c.reconcile()
+	if _, ok := fields(c.observed["web"], "spec")["replicas"]; ok {
+		t.Errorf("replicas is ignored while autoscaling is set")
+	}
+	c.edit(nil, "autoscaling")
+	c.settle()
+	if got := as[k8sappsv1.Deployment](t, c.observed["web"]).Spec.Replicas; got == nil || *got != 7 {
+		t.Errorf("Without autoscaling replicas holds again: got %v", got)
+	}
+	if slices.Contains(c.names(), "autoscaler") {
+		t.Errorf("and the autoscaler goes")
+	}
+}
+
+// TestWebAppAutoscaledHeldChange: the number of pods is the autoscaler's also
+// while a change waits for its migration. Applying the number that was observed
+// would take it away from the autoscaler.
+func TestWebAppAutoscaledHeldChange(t *testing.T) {
+	c := newCluster(t, bigApp)
+	c.settle()
+	// The autoscaler writes it through the scale subresource.
+	set(c.observed["web"], 4, "spec", "replicas")
+	c.edit("registry.example.com/hello:2", "image")
+	rsp := c.reconcile()
+	if v := get(rsp.GetDesired().GetResources()["web"].GetResource(), "spec", "replicas"); v != nil {
+		t.Errorf("want no replicas in what is applied, got %v", v)
+	}
+}
+
+func TestWebAppEnvironment(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   string
+		env    []string // NAME=value
+		from   []string // names of ConfigMaps and Secrets, in order
+	}{
+		"Default": {reason: "The application is told its port.", spec: "{image: x}", env: []string{"PORT=8080"}},
+		"Port":    {reason: "Whatever it is.", spec: "{image: x, port: 9000}", env: []string{"PORT=9000"}},
+		"OwnPort": {reason: "A PORT of its own is not set twice.", spec: `{image: x, port: 9000, env: [{name: A, value: "1"}, {name: PORT, value: "7"}]}`, env: []string{"A=1", "PORT=7"}},
+		"Refers":  {reason: "PORT comes first, so that others may refer to it.", spec: `{image: x, env: [{name: URL, value: "http://$(PORT)"}]}`, env: []string{"PORT=8080", "URL=http://$(PORT)"}},
+		"Config":  {reason: "Config comes from its ConfigMap.", spec: "{image: x, config: {A: b}}", env: []string{"PORT=8080"}, from: []string{"hello-config"}},
+		"EnvFrom": {
+			reason: "What the claim names itself comes after the config and wins.",
+			spec:   "{image: x, config: {A: b}, envFrom: [{secretRef: {name: s}}, {configMapRef: {name: m}}]}",
+			env:    []string{"PORT=8080"}, from: []string{"hello-config", "s", "m"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec)
+			c.edit([]any{map[string]any{"name": "n", "schedule": "@daily", "args": []any{"a"}}}, "cronJobs")
+			c.edit(map[string]any{"args": []any{"m"}}, "migration")
+			c.settle()
+			n := 0
+			for _, p := range pods(t, c.observed) {
+				n++
+				var env, from []string
+				for _, e := range p.spec.Containers[0].Env {
+					env = append(env, e.Name+"="+e.Value)
+				}
+				for _, f := range p.spec.Containers[0].EnvFrom {
+					if f.ConfigMapRef != nil {
+						from = append(from, f.ConfigMapRef.Name)
+					}
+					if f.SecretRef != nil {
+						from = append(from, f.SecretRef.Name)
+					}
+				}
+				if diff := cmp.Diff(tc.env, env); diff != "" {
+					t.Errorf("%s\nenv of %s: -want, +got:\n%s", tc.reason, p.component, diff)
+				}
+				if diff := cmp.Diff(tc.from, from); diff != "" {
+					t.Errorf("%s\nenvFrom of %s: -want, +got:\n%s", tc.reason, p.component, diff)
+				}
+			}
+			if n != 3 {
+				t.Errorf("%s\nDeployment, migration and CronJob have the same environment, got %d pods", tc.reason, n)
+			}
+		})
+	}
+}
+
+// TestWebAppConfig: a change of the config rolls the pods, and without it there
+// is no ConfigMap.
+func TestWebAppConfig(t *testing.T) {
+	hash := func(c *cluster) string {
+		return get(c.observed["web"], "spec", "template", "metadata", "annotations", "storeplane.example.com/config-hash").GetStringValue()
+	}
+	c := newCluster(t, smallApp)
+	c.settle()
+	if slices.Contains(c.names(), "config") {
+		t.Errorf("without config there is no ConfigMap")
+	}
+	c.edit(map[string]any{"A": "1"}, "config")
+	c.settle()
+	one := hash(c)
+	if diff := cmp.Diff(map[string]string{"A": "1"}, as[corev1.ConfigMap](t, c.observed["config"]).Data); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	c.edit("2", "config", "A")
+	c.settle()
+	if two := hash(c); one == "" || two == "" || one == two {
+		t.Errorf("a change of the config changes the pods: got %q, %q", one, two)
+	}
+	c.edit(nil, "config")
+	c.settle()
+	if slices.Contains(c.names(), "config") || hash(c) != "" {
+		t.Errorf("without config there is no ConfigMap any more: got %v", c.names())
+	}
+}
+
+func TestWebAppProbe(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   string
+	}{
+		"None":     {reason: "Without a path any connection will do.", spec: "{image: x}", want: "tcp http"},
+		"Path":     {reason: "A path is asked for at the application's port.", spec: "{image: x, probe: {path: /readyz}}", want: "GET /readyz http"},
+		"PathPort": {reason: "Or at another.", spec: "{image: x, probe: {path: /readyz, port: 9}}", want: "GET /readyz 9"},
+		"Port":     {reason: "Or that port alone.", spec: "{image: x, probe: {port: 9}}", want: "tcp 9"},
+	}
+	say := func(h corev1.ProbeHandler) string {
+		if h.HTTPGet != nil {
+			return "GET " + h.HTTPGet.Path + " " + h.HTTPGet.Port.String()
+		}
+		return "tcp " + h.TCPSocket.Port.String()
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec)
+			c.settle()
+			app := as[k8sappsv1.Deployment](t, c.observed["web"]).Spec.Template.Spec.Containers[0]
+			if got := say(app.ReadinessProbe.ProbeHandler); got != tc.want {
+				t.Errorf("%s\nreadiness: want %s, got %s", tc.reason, tc.want, got)
+			}
+			if got := say(app.StartupProbe.ProbeHandler); got != tc.want {
+				t.Errorf("%s\nstartup: want %s, got %s", tc.reason, tc.want, got)
+			}
+			if got := say(app.LivenessProbe.ProbeHandler); got != "tcp http" {
+				t.Errorf("A dependency that is down must not restart the pods: liveness is %s", got)
+			}
+		})
+	}
+}
+
+func TestWebAppCronJobs(t *testing.T) {
+	c := newCluster(t, bigApp)
+	c.settle()
+	clean := as[batchv1.CronJob](t, c.observed["cron-clean"])
+	if clean.Name != "hello-cron-clean" || clean.Spec.Schedule != "0 3 * * *" || *clean.Spec.TimeZone != "Europe/Paris" || clean.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {
+		t.Errorf("got %v", clean.Spec)
+	}
+	if report := as[batchv1.CronJob](t, c.observed["cron-report"]); report.Spec.TimeZone != nil || report.Spec.Schedule != "@weekly" {
+		t.Errorf("got %v", report.Spec)
+	}
+	c.edit([]any{map[string]any{"name": "report", "schedule": "@daily", "args": []any{"x"}}}, "cronJobs")
+	c.settle()
+	if slices.Contains(c.names(), "cron-clean") || as[batchv1.CronJob](t, c.observed["cron-report"]).Spec.Schedule != "@daily" {
+		t.Errorf("one goes, one changes: got %v", c.names())
+	}
+}
+
+func TestWebAppIngress(t *testing.T) {
+	c := newCluster(t, bigApp)
+	c.install(`{ingress: {className: nginx, namespace: ingress-nginx}}`)
+	c.settle()
+	ing := as[networkingv1.Ingress](t, c.observed["ingress"])
+	service := as[corev1.Service](t, c.observed["service"])
+	backend := ing.Spec.Rules[0].HTTP.Paths[0].Backend.Service
+	if *ing.Spec.IngressClassName != "nginx" || ing.Spec.Rules[0].Host != "hello.example.com" || backend.Name != service.Name || backend.Port.Number != service.Spec.Ports[0].Port {
+		t.Errorf("got %v for Service %s %v", ing.Spec, service.Name, service.Spec.Ports)
+	}
+	// The field's documentation promises <claim>-tls.
+	if got := ing.Spec.TLS[0].SecretName; got != "hello-tls" {
+		t.Errorf("The certificate goes to hello-tls, as the field says: got %s", got)
+	}
+	if got := get(c.claim, "status", "url").GetStringValue(); got != "https://hello.example.com" {
+		t.Errorf("got url %s", got)
+	}
+	np := as[networkingv1.NetworkPolicy](t, c.observed["networkpolicy"])
+	if !slices.ContainsFunc(np.Spec.Ingress[0].From, func(p networkingv1.NetworkPolicyPeer) bool {
+		return p.NamespaceSelector != nil && p.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] == "ingress-nginx"
+	}) {
+		t.Errorf("The ingress controller must reach the pods: got %v", np.Spec.Ingress)
+	}
+}
+
+func TestWebAppRefuses(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   string
+	}{
+		"NoImage":    {reason: "There is nothing to run.", spec: "{replicas: 1}", want: "image is missing"},
+		"MinOverMax": {reason: "The bounds are turned round.", spec: "{image: x, autoscaling: {minReplicas: 5, maxReplicas: 2}}", want: "autoscaling.minReplicas must not be more than autoscaling.maxReplicas: 5, 2"},
+		"Cron61":     {reason: "There is no minute 61.", spec: `{image: x, cronJobs: [{name: clean, schedule: "61 * * * *"}]}`, want: `cronJobs clean: schedule "61 * * * *" is no cron expression: end of range (61) above maximum (59): 61`},
+		"CronZone":   {reason: "There is no such zone.", spec: `{image: x, cronJobs: [{name: clean, schedule: "@daily", timeZone: Mars/Base}]}`, want: `cronJobs clean: timeZone "Mars/Base" is not known: use a name like Europe/Paris`},
+		"Type":       {reason: "A wrong type that slipped by the XRD.", spec: `{image: x, replicas: many}`, want: "cannot read spec: replicas: must be a whole number, is a string"},
+		"Quantity":   {reason: "No quantity.", spec: `{image: x, resources: {requests: {memory: much}}}`, want: "cannot read spec: resources.requests.memory: must be a quantity, is a string"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := refused(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec); got != tc.want {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestWebAppEnforcesCaps: what the XRD caps the function caps again, for claims
+// that slipped by it.
+func TestWebAppEnforcesCaps(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   string
+		field  string
+	}{
+		"Replicas0":          {reason: "No pods is no application.", spec: "{image: x, replicas: 0}", field: "replicas"},
+		"Production11":       {reason: "Production has at most 10.", spec: "{image: x, environment: production, replicas: 11}", field: "replicas"},
+		"ProductionScaled11": {reason: "However they come to be.", spec: "{image: x, environment: production, autoscaling: {maxReplicas: 11}}", field: "autoscaling.maxReplicas"},
+		"None11":             {reason: "Without an environment it is at most 10 too.", spec: "{image: x, replicas: 11}", field: "replicas"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := refused(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec); !strings.HasPrefix(got, tc.field+" ") {
+				t.Errorf("%s\nwant a refusal that begins with %s, got %q", tc.reason, tc.field, got)
+			}
+		})
+	}
+	if got := refused(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: {image: x, environment: staging, replicas: 11}"); got != "" {
+		t.Errorf("More than 10 are fine in staging: got %q", got)
+	}
+}
+
+func TestWebAppRefusesWhileRunning(t *testing.T) {
+	c := newCluster(t, bigApp)
+	got := refusedWhileRunning(t, c, func() {
+		c.edit([]any{map[string]any{"name": "clean", "schedule": "61 * * * *"}}, "cronJobs")
+	})
+	if want := `cronJobs clean: schedule "61 * * * *" is no cron expression: end of range (61) above maximum (59): 61`; got != want {
+		t.Errorf("want %q, got %q", want, got)
+	}
+	c.edit([]any{}, "cronJobs")
+	c.settle()
+	if status, _ := c.condition("Accepted"); status != "True" || c.phase() != "Running" {
+		t.Errorf("A claim that was put right is accepted again: got %s, %s", status, c.phase())
+	}
+}
+
+// TestWebAppUnreadable: an observed object that can not be read is not the
+// claim's fault, and nothing is changed.
+func TestWebAppUnreadable(t *testing.T) {
+	c := newCluster(t, smallApp)
+	c.settle()
+	set(c.observed["web"], "one", "status", "availableReplicas")
+	rsp := c.run()
+	want := "cannot read the observed Deployment of component web: status.availableReplicas: must be a whole number, is a string"
+	if r := rsp.GetResults(); len(r) != 1 || r[0].GetMessage() != want || r[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL || r[0].GetReason() != "InternalError" {
+		t.Errorf("want a fatal result %q, got %v", want, r)
+	}
+}

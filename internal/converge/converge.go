@@ -1,0 +1,186 @@
+package converge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/internal/xrd"
+)
+
+// rounds after which a claim must have settled. A round starts everything that
+// waits only for what was started before, so this is far above the length of
+// any chain of dependencies.
+const rounds = 50
+
+// A Runner is a composition function.
+type Runner interface {
+	RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error)
+}
+
+// A Simulator converges claims.
+type Simulator struct {
+	// Function that composes every kind of claim.
+	Function Runner
+
+	// Schemas of the claims. An object of one of these kinds is a claim
+	// wherever it is composed.
+	Schemas xrd.Schemas
+
+	// Bootstrap is what the Composition's step requires before its function
+	// is called, by requirement name.
+	Bootstrap map[string]*fnv1.ResourceSelector
+
+	// Cluster is what exists beside the claim, like an EnvironmentConfig.
+	Cluster []*unstructured.Unstructured
+
+	// Pods play what the pods of a claim's objects do to these objects once
+	// they run. May be nil.
+	Pods func(composed []*unstructured.Unstructured)
+}
+
+// Run a claim until nothing changes any more. It returns an error when the
+// claim or what is composed of it is refused, and when it does not settle.
+func (s *Simulator) Run(ctx context.Context, claim *unstructured.Unstructured) (*Result, error) {
+	if err := s.Schemas.Validate(claim); err != nil {
+		return nil, err
+	}
+	live, err := s.Schemas.Default(claim)
+	if err != nil {
+		return nil, err
+	}
+
+	w := newWorld(s.Cluster)
+	root := w.create(live)
+	p := &play{Simulator: s, world: w, result: &Result{}}
+	if err := p.settle(ctx, root); err != nil {
+		return nil, err
+	}
+	p.result.finish(w, root)
+	return p.result, nil
+}
+
+// play is one run of a Simulator.
+type play struct {
+	*Simulator
+	world  *world
+	result *Result
+}
+
+// settle a claim and all claims composed of it.
+func (p *play) settle(ctx context.Context, claim *object) error {
+	var before *snapshot
+	for range rounds {
+		before = p.world.snapshot()
+		if err := p.reconcile(ctx, claim); err != nil {
+			return err
+		}
+		if err := p.run(ctx, claim); err != nil {
+			return err
+		}
+		if len(p.world.changesSince(before)) == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("cannot settle %s: after %d rounds these still change:\n  %s", claim.ref(), rounds, strings.Join(p.world.changesSince(before), "\n  "))
+}
+
+// run what a claim composes until it is healthy.
+func (p *play) run(ctx context.Context, claim *object) error {
+	composed := make([]*unstructured.Unstructured, 0)
+	for _, o := range p.world.composedBy(claim) {
+		if p.Schemas.Has(o.live.GroupVersionKind()) {
+			if err := p.settle(ctx, o); err != nil {
+				return fmt.Errorf("cannot settle what %s composes: %w", claim.ref(), err)
+			}
+		} else {
+			heal(o.live)
+		}
+		composed = append(composed, o.live)
+	}
+	if p.Pods != nil {
+		p.Pods(composed)
+	}
+	return nil
+}
+
+// reconcile a claim once, as Crossplane does.
+func (p *play) reconcile(ctx context.Context, claim *object) error {
+	rsp, err := p.call(ctx, claim)
+	if err != nil {
+		return fmt.Errorf("cannot compose %s: %w", claim.ref(), err)
+	}
+	if msg := refusal(rsp); msg != "" {
+		return &RefusedError{Claim: claim.ref(), Message: msg}
+	}
+
+	step := Step{Claim: claim.ref()}
+	desired, err := render(claim.live, rsp)
+	if err != nil {
+		return fmt.Errorf("cannot compose %s: %w", claim.ref(), err)
+	}
+	for _, o := range p.world.composedBy(claim) {
+		if _, ok := desired[o.component]; !ok {
+			p.world.remove(o)
+			step.Removed = append(step.Removed, o.ref())
+		}
+	}
+	for _, name := range sortedKeys(desired) {
+		change, o, err := p.apply(claim, name, desired[name])
+		if err != nil {
+			return fmt.Errorf("cannot apply component %s of %s: %w", name, claim.ref(), err)
+		}
+		switch change {
+		case appeared:
+			step.Appeared = append(step.Appeared, o.rendered.DeepCopy())
+		case changed:
+			step.Changed = append(step.Changed, o.rendered.DeepCopy())
+		case unchanged:
+		}
+	}
+	if err := p.setStatus(claim, rsp); err != nil {
+		return fmt.Errorf("cannot write status of %s: %w", claim.ref(), err)
+	}
+	p.result.add(step)
+	return nil
+}
+
+// apply a desired object. A claim is checked and defaulted as by an API server.
+func (p *play) apply(owner *object, component string, desired *unstructured.Unstructured) (change, *object, error) {
+	if !p.Schemas.Has(desired.GroupVersionKind()) {
+		return p.world.apply(owner, component, desired, normalize)
+	}
+	schema, err := p.Schemas.For(desired)
+	if err != nil {
+		return unchanged, nil, err
+	}
+	if old := p.world.find(keyOf(desired)); old == nil {
+		err = schema.Validate(desired)
+	} else {
+		err = schema.ValidateUpdate(old.live, desired)
+	}
+	if err != nil {
+		return unchanged, nil, err
+	}
+	return p.world.apply(owner, component, desired, schema.Default)
+}
+
+// A RefusedError is a claim that its definition accepts and the function does
+// not.
+type RefusedError struct {
+	Claim   Ref
+	Message string
+}
+
+func (e *RefusedError) Error() string { return fmt.Sprintf("%s is refused: %s", e.Claim, e.Message) }
+
+// IsRefused tells whether an error is a claim's own, in words for its author.
+func IsRefused(err error) bool {
+	var refused *RefusedError
+	var invalid *xrd.InvalidError
+	return errors.As(err, &refused) || errors.As(err, &invalid)
+}

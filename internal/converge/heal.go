@@ -1,0 +1,133 @@
+package converge
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// healers set the status that an object has once the cluster is done with it,
+// by kind. A kind without one has no status that anybody waits for.
+var healers = map[schema.GroupKind]func(*unstructured.Unstructured) map[string]any{
+	{Group: "apps", Kind: "Deployment"}:                     deployment,
+	{Group: "apps", Kind: "StatefulSet"}:                    statefulSet,
+	{Group: "batch", Kind: "Job"}:                           job,
+	{Group: "policy", Kind: "PodDisruptionBudget"}:          disruptionBudget,
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: autoscaler,
+	{Group: "networking.k8s.io", Kind: "Ingress"}:           ingress,
+	{Kind: "PersistentVolumeClaim"}:                         volumeClaim,
+}
+
+// heal an object that is no claim: make its status what it is once all went
+// well.
+func heal(u *unstructured.Unstructured) {
+	gk := u.GroupVersionKind().GroupKind()
+	if h, ok := healers[gk]; ok {
+		u.Object["status"] = h(u)
+		return
+	}
+	if hasReadyCondition(gk.Group) {
+		u.Object["status"] = map[string]any{"conditions": []any{
+			condition("Synced", "True", "ReconcileSuccess", "", u.GetGeneration()),
+			condition("Ready", "True", "Available", "", u.GetGeneration()),
+		}}
+	}
+}
+
+// hasReadyCondition tells whether the kinds of a group say by a Ready condition
+// that they are healthy: Kubernetes' own do not, Prometheus' neither.
+func hasReadyCondition(group string) bool {
+	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") && group != "monitoring.coreos.com"
+}
+
+// replicas of an object's spec, which the API server makes 1.
+func replicas(u *unstructured.Unstructured) int64 {
+	n, ok, err := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	if !ok || err != nil {
+		return 1
+	}
+	return n
+}
+
+func deployment(u *unstructured.Unstructured) map[string]any {
+	n := replicas(u)
+	return map[string]any{
+		"observedGeneration": u.GetGeneration(),
+		"replicas":           n,
+		"updatedReplicas":    n,
+		"readyReplicas":      n,
+		"availableReplicas":  n,
+		"conditions": []any{
+			plainCondition("Available", "MinimumReplicasAvailable"),
+			plainCondition("Progressing", "NewReplicaSetAvailable"),
+		},
+	}
+}
+
+func statefulSet(u *unstructured.Unstructured) map[string]any {
+	n := replicas(u)
+	revision := u.GetName() + "-1"
+	return map[string]any{
+		"observedGeneration": u.GetGeneration(),
+		"replicas":           n,
+		"currentReplicas":    n,
+		"updatedReplicas":    n,
+		"readyReplicas":      n,
+		"availableReplicas":  n,
+		"currentRevision":    revision,
+		"updateRevision":     revision,
+	}
+}
+
+func job(*unstructured.Unstructured) map[string]any {
+	return map[string]any{
+		"succeeded":      int64(1),
+		"startTime":      now,
+		"completionTime": now,
+		"conditions": []any{
+			plainCondition("SuccessCriteriaMet", "CompletionsReached"),
+			plainCondition("Complete", "CompletionsReached"),
+		},
+	}
+}
+
+func disruptionBudget(u *unstructured.Unstructured) map[string]any {
+	return map[string]any{
+		"observedGeneration": u.GetGeneration(),
+		"currentHealthy":     int64(2),
+		"desiredHealthy":     int64(1),
+		"disruptionsAllowed": int64(1),
+		"expectedPods":       int64(2),
+		"conditions":         []any{plainCondition("DisruptionAllowed", "SufficientPods")},
+	}
+}
+
+func autoscaler(u *unstructured.Unstructured) map[string]any {
+	n, ok, err := unstructured.NestedInt64(u.Object, "spec", "minReplicas")
+	if !ok || err != nil {
+		n = 1
+	}
+	return map[string]any{
+		"currentReplicas": n,
+		"desiredReplicas": n,
+		"conditions":      []any{plainCondition("AbleToScale", "ReadyForNewScale"), plainCondition("ScalingActive", "ValidMetricFound")},
+	}
+}
+
+func ingress(*unstructured.Unstructured) map[string]any {
+	return map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "192.0.2.1"}}}}
+}
+
+func volumeClaim(u *unstructured.Unstructured) map[string]any {
+	out := map[string]any{"phase": "Bound"}
+	if r, ok, err := unstructured.NestedMap(u.Object, "spec", "resources", "requests"); ok && err == nil {
+		out["capacity"] = r
+	}
+	return out
+}
+
+// plainCondition is one of Kubernetes' own kinds', which has no generation.
+func plainCondition(typ, reason string) map[string]any {
+	return map[string]any{"type": typ, "status": "True", "reason": reason, "lastTransitionTime": now}
+}

@@ -1,0 +1,66 @@
+package converge
+
+import (
+	"fmt"
+
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// render the objects that a response desires as Crossplane applies them, by
+// component.
+func render(claim *unstructured.Unstructured, rsp *fnv1.RunFunctionResponse) (map[string]*unstructured.Unstructured, error) {
+	out := make(map[string]*unstructured.Unstructured, len(rsp.GetDesired().GetResources()))
+	for component, r := range rsp.GetDesired().GetResources() {
+		u, err := toUnstructured(r.GetResource())
+		if err != nil {
+			return nil, fmt.Errorf("cannot read component %s: %w", component, err)
+		}
+		if u.GetName() == "" {
+			return nil, fmt.Errorf("component %s has no name: Crossplane would make one up, which nobody could predict", component)
+		}
+		if ns := u.GetNamespace(); ns != "" && ns != claim.GetNamespace() {
+			return nil, fmt.Errorf("component %s is in namespace %s: a claim composes in its own namespace only", component, ns)
+		}
+		setMetadata(claim, component, u)
+		out[component] = u
+	}
+	return out, nil
+}
+
+// setMetadata sets what Crossplane derives from the claim.
+func setMetadata(claim *unstructured.Unstructured, component string, u *unstructured.Unstructured) {
+	u.SetNamespace(claim.GetNamespace())
+	xcrd.SetCompositionResourceName(u, component)
+	// A claim that is composed by another carries the first one's name on.
+	prefix := claim.GetLabels()[xcrd.LabelKeyNamePrefixForComposed]
+	if prefix == "" {
+		prefix = claim.GetName()
+	}
+	xpmeta.AddLabels(u, map[string]string{xcrd.LabelKeyNamePrefixForComposed: prefix})
+	// Each object is rendered anew, so that it has no other controller yet.
+	_ = xpmeta.AddControllerReference(u, xpmeta.AsController(xpmeta.TypedReferenceTo(claim, claim.GroupVersionKind())))
+}
+
+func toUnstructured(s *structpb.Struct) (*unstructured.Unstructured, error) {
+	b, err := s.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	// This decoder tells integers from other numbers.
+	return u, json.Unmarshal(b, &u.Object)
+}
+
+func toStruct(u *unstructured.Unstructured) (*structpb.Struct, error) {
+	b, err := json.Marshal(u.Object)
+	if err != nil {
+		return nil, err
+	}
+	s := &structpb.Struct{}
+	return s, s.UnmarshalJSON(b)
+}

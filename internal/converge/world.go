@@ -1,0 +1,250 @@
+package converge
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// now stands in for every time: a result must not depend on when it is made.
+const now = "2024-01-01T00:00:00Z"
+
+// world is the cluster that a claim is played in.
+type world struct {
+	// objects in the order in which they were created.
+	objects []*object
+	// others exist beside the claim.
+	others []*unstructured.Unstructured
+}
+
+// object of the world.
+type object struct {
+	// owner is the claim that composes the object, nil for the first claim.
+	owner *object
+	// component is its name among what the owner composes.
+	component string
+	// rendered is what Crossplane applied last, less what a cluster adds.
+	rendered *unstructured.Unstructured
+	// live is what the cluster has.
+	live *unstructured.Unstructured
+}
+
+func (o *object) ref() Ref { return Ref{Kind: o.live.GetKind(), Name: o.live.GetName()} }
+
+type key struct {
+	schema.GroupKind
+	types.NamespacedName
+}
+
+func keyOf(u *unstructured.Unstructured) key {
+	return key{GroupKind: u.GroupVersionKind().GroupKind(), NamespacedName: types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}}
+}
+
+func newWorld(others []*unstructured.Unstructured) *world { return &world{others: others} }
+
+// create an object that nothing in the world owns.
+func (w *world) create(u *unstructured.Unstructured) *object {
+	o := &object{live: u.DeepCopy(), rendered: u.DeepCopy()}
+	stamp(o.live)
+	w.objects = append(w.objects, o)
+	return o
+}
+
+func (w *world) find(k key) *object {
+	for _, o := range w.objects {
+		if keyOf(o.live) == k {
+			return o
+		}
+	}
+	return nil
+}
+
+// composedBy a claim, sorted by component.
+func (w *world) composedBy(claim *object) []*object {
+	out := make([]*object, 0)
+	for _, o := range w.objects {
+		if o.owner == claim {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(a, b *object) int { return compareStrings(a.component, b.component) })
+	return out
+}
+
+// remove an object and all that it composes.
+func (w *world) remove(gone *object) {
+	for _, o := range w.composedBy(gone) {
+		w.remove(o)
+	}
+	w.objects = slices.DeleteFunc(w.objects, func(o *object) bool { return o == gone })
+}
+
+type change int
+
+const (
+	unchanged change = iota
+	appeared
+	changed
+)
+
+// apply an object by server-side apply: what is applied replaces what was
+// applied before, and what the cluster added stays. complete does to the stored
+// object what an API server does after merging, like filling in defaults.
+func (w *world) apply(owner *object, component string, rendered *unstructured.Unstructured, complete func(*unstructured.Unstructured) *unstructured.Unstructured) (change, *object, error) {
+	o := w.find(keyOf(rendered))
+	if o == nil {
+		o = &object{owner: owner, component: component, rendered: rendered, live: complete(rendered.DeepCopy())}
+		stamp(o.live)
+		w.objects = append(w.objects, o)
+		return appeared, o, nil
+	}
+	if o.owner != owner {
+		return unchanged, nil, fmt.Errorf("%s exists already and is not its own", o.ref())
+	}
+	if o.component != component {
+		return unchanged, nil, fmt.Errorf("%s is component %s already", o.ref(), o.component)
+	}
+
+	merged := &unstructured.Unstructured{Object: merge(o.live.Object, o.rendered.Object, rendered.DeepCopy().Object)}
+	merged = complete(merged)
+	if !reflect.DeepEqual(specOf(merged), specOf(o.live)) {
+		merged.SetGeneration(o.live.GetGeneration() + 1)
+	}
+	what := unchanged
+	if !reflect.DeepEqual(o.rendered.Object, rendered.Object) {
+		what = changed
+	}
+	o.live, o.rendered = merged, rendered
+	return what, o, nil
+}
+
+// merge what is applied now into what is live, and drop what was applied
+// before and is not now. Lists are taken whole.
+func merge(live, before, now map[string]any) map[string]any {
+	out := make(map[string]any, len(live))
+	for k, v := range live {
+		_, was := before[k]
+		_, is := now[k]
+		if is || !was {
+			out[k] = v
+		}
+	}
+	for k, v := range now {
+		is, ok := v.(map[string]any)
+		at, found := out[k].(map[string]any)
+		if !ok || !found {
+			out[k] = v
+			continue
+		}
+		was, _ := before[k].(map[string]any)
+		out[k] = merge(at, was, is)
+	}
+	return out
+}
+
+// specOf an object is all of it that its generation counts the changes of.
+func specOf(u *unstructured.Unstructured) map[string]any {
+	out := make(map[string]any, len(u.Object))
+	for k, v := range u.Object {
+		if k != "metadata" && k != "status" {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// stamp an object with what an API server sets on creation.
+func stamp(u *unstructured.Unstructured) {
+	if u.GetGeneration() == 0 {
+		u.SetGeneration(1)
+	}
+	if u.GetUID() == "" {
+		u.SetUID(uid(u))
+	}
+	_ = unstructured.SetNestedField(u.Object, now, "metadata", "creationTimestamp")
+}
+
+// uid of an object, by the rule of `crossplane composition render`.
+func uid(u *unstructured.Unstructured) types.UID {
+	id := u.GroupVersionKind().String() + "\x00" + u.GetNamespace() + "\x00" + u.GetName()
+	return types.UID(uuid.NewSHA1(uuid.Nil, []byte(id)).String())
+}
+
+// snapshot of all that a cluster has of the world.
+type snapshot struct {
+	live map[key]*unstructured.Unstructured
+}
+
+func (w *world) snapshot() *snapshot {
+	s := &snapshot{live: make(map[key]*unstructured.Unstructured, len(w.objects))}
+	for _, o := range w.objects {
+		s.live[keyOf(o.live)] = o.live.DeepCopy()
+	}
+	return s
+}
+
+// changesSince a snapshot, as readable paths, sorted.
+func (w *world) changesSince(before *snapshot) []string {
+	out := make([]string, 0)
+	seen := make(map[key]bool, len(w.objects))
+	for _, o := range w.objects {
+		seen[keyOf(o.live)] = true
+		was, ok := before.live[keyOf(o.live)]
+		if !ok {
+			out = append(out, o.ref().String()+" appears")
+			continue
+		}
+		for _, path := range differences("", was.Object, o.live.Object) {
+			out = append(out, o.ref().String()+" "+path)
+		}
+	}
+	for k, u := range before.live {
+		if !seen[k] {
+			out = append(out, u.GetKind()+"/"+u.GetName()+" goes")
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// differences lists the paths at which two JSON values differ.
+func differences(path string, a, b any) []string {
+	if reflect.DeepEqual(a, b) {
+		return nil
+	}
+	out := make([]string, 0)
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			break
+		}
+		for _, k := range sortedKeys(x, y) {
+			out = append(out, differences(joinPath(path, k), x[k], y[k])...)
+		}
+		return out
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			break
+		}
+		for i := range x {
+			out = append(out, differences(path+"["+strconv.Itoa(i)+"]", x[i], y[i])...)
+		}
+		return out
+	}
+	return []string{path}
+}
+
+func joinPath(path, k string) string {
+	if path == "" {
+		return k
+	}
+	return path + "." + k
+}

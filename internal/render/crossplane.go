@@ -1,0 +1,178 @@
+package render
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/storeplane/storeplane/internal/converge"
+)
+
+// Tools are the programs that the real render needs.
+type Tools struct {
+	// CLI is the crossplane command line tool.
+	CLI string
+
+	// Core is Crossplane's own binary, which runs the real reconciler.
+	Core string
+
+	// Function is the binary of our function.
+	Function string
+
+	// FunctionArgs are arguments of the function beside those that make it
+	// serve here.
+	FunctionArgs []string
+}
+
+// Check that Crossplane's programs are there.
+func (t Tools) Check() error {
+	for _, p := range []struct{ what, path, env string }{
+		{"the crossplane command line tool", t.CLI, "CROSSPLANE_CLI"},
+		{"Crossplane's own binary", t.Core, "CROSSPLANE_CORE"},
+	} {
+		if p.path == "" {
+			return fmt.Errorf("cannot render without %s: set %s to its path, or run make render, which builds it", p.what, p.env)
+		}
+		if _, err := exec.LookPath(p.path); err != nil {
+			return fmt.Errorf("cannot render without %s: %w", p.what, err)
+		}
+	}
+	return nil
+}
+
+// Crossplane renders what Crossplane makes of a claim in one go, by the real
+// `crossplane composition render` with the real function in review mode.
+func (r *Renderer) Crossplane(ctx context.Context, tools Tools, in Input) ([]byte, error) {
+	if err := r.Schemas.Validate(in.Claim); err != nil {
+		return nil, err
+	}
+	comp, err := compositionFor(r.Compositions, in.Claim.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	claim, err := r.Schemas.Default(in.Claim)
+	if err != nil {
+		return nil, err
+	}
+	// The server sets it, and the function reports by it.
+	if claim.GetGeneration() == 0 {
+		claim.SetGeneration(1)
+	}
+
+	dir, err := os.MkdirTemp("", "storeplane-render-")
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a folder for render's files: %w", err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // it is temporary anyway
+
+	server, err := startFunction(ctx, tools.Function, tools.FunctionArgs)
+	if err != nil {
+		return nil, err
+	}
+	defer server.stop()
+
+	args, err := renderArgs(dir, claim, comp, server.address, in)
+	if err != nil {
+		return nil, err
+	}
+	out, err := run(ctx, tools.CLI, append(args, "--crossplane-binary="+tools.Core)...)
+	if err != nil {
+		return nil, fmt.Errorf("cannot render %s %q: %w", claim.GetKind(), claim.GetName(), err)
+	}
+	if err := refused(claim, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// renderArgs writes render's files into a folder and returns its arguments.
+func renderArgs(dir string, claim *unstructured.Unstructured, comp *composition, address string, in Input) ([]string, error) {
+	functions := make([]*unstructured.Unstructured, 0)
+	for _, name := range comp.functions() {
+		functions = append(functions, functionAt(name, address))
+	}
+	files := []struct {
+		name, flag string
+		objects    []*unstructured.Unstructured
+	}{
+		{name: "claim.yaml", objects: []*unstructured.Unstructured{claim}},
+		{name: "composition.yaml"},
+		{name: "functions.yaml", objects: functions},
+		{name: "observed.yaml", flag: "--observed-resources=", objects: in.Observed},
+		{name: "required.yaml", flag: "--required-resources=", objects: in.Cluster},
+	}
+	args := []string{"composition", "render"}
+	for _, f := range files {
+		if f.flag != "" && len(f.objects) == 0 {
+			continue
+		}
+		b := &bytes.Buffer{}
+		if err := write(b, f.objects, ""); err != nil {
+			return nil, err
+		}
+		if f.name == "composition.yaml" {
+			b.Write(comp.yaml)
+		}
+		path := filepath.Join(dir, f.name)
+		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+			return nil, fmt.Errorf("cannot write render's %s: %w", f.name, err)
+		}
+		args = append(args, f.flag+path)
+	}
+	return args, nil
+}
+
+// functionAt is how render is told that a function is served already.
+func functionAt(name, address string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "pkg.crossplane.io/v1",
+		"kind":       "Function",
+		"spec":       map[string]any{"package": name},
+	}}
+	u.SetName(name)
+	u.SetAnnotations(map[string]string{
+		"render.crossplane.io/runtime":                    "Development",
+		"render.crossplane.io/runtime-development-target": address,
+	})
+	return u
+}
+
+// run a program and return what it prints. The error holds its complaint.
+func run(ctx context.Context, program string, args ...string) ([]byte, error) {
+	stdout, stderr := &bytes.Buffer{}, &bytes.Buffer{}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if err := cmd.Run(); err != nil {
+		if text := strings.TrimSpace(stderr.String()); text != "" {
+			return nil, fmt.Errorf("%w: %s", err, text)
+		}
+		return nil, err
+	}
+	return stdout.Bytes(), nil
+}
+
+// refused finds out whether the function accepted the claim: when it did not,
+// render prints a status that says so, and succeeds.
+func refused(claim *unstructured.Unstructured, rendered []byte) error {
+	docs := documents(rendered)
+	for _, doc := range docs {
+		xr := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(doc, &xr.Object); err != nil {
+			return fmt.Errorf("cannot read what render printed: %w", err)
+		}
+		if xr.GetKind() != claim.GetKind() || xr.GetName() != claim.GetName() {
+			continue
+		}
+		if msg := converge.Refusal(xr); msg != "" {
+			return &converge.RefusedError{Claim: converge.Ref{Kind: claim.GetKind(), Name: claim.GetName()}, Message: msg}
+		}
+	}
+	return nil
+}

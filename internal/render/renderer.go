@@ -1,0 +1,123 @@
+package render
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/storeplane/storeplane/internal/converge"
+	"github.com/storeplane/storeplane/internal/xrd"
+)
+
+// A Renderer renders claims.
+type Renderer struct {
+	// Schemas of the claims' kinds.
+	Schemas xrd.Schemas
+
+	// Compositions, one a file, one for each kind.
+	Compositions fs.FS
+
+	// Function that all Compositions call, for what is played in process.
+	Function converge.Runner
+}
+
+// Input is a claim and what is there beside it.
+type Input struct {
+	Claim *unstructured.Unstructured
+
+	// Observed are the objects that the claim composed so far.
+	Observed []*unstructured.Unstructured
+
+	// Cluster is what else exists: the installation's EnvironmentConfig.
+	Cluster []*unstructured.Unstructured
+}
+
+// Run a claim until nothing changes any more.
+func (r *Renderer) Run(ctx context.Context, in Input) (*converge.Result, error) {
+	s, err := r.simulator(in)
+	if err != nil {
+		return nil, err
+	}
+	return s.Run(ctx, in.Claim)
+}
+
+// Converged renders everything that a claim will ever make, in its order, as a
+// YAML stream with a comment before what each step makes. The error may come
+// with a stream, when the claim does not get ready.
+func (r *Renderer) Converged(ctx context.Context, in Input) ([]byte, error) {
+	result, err := r.Run(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	out := &bytes.Buffer{}
+	for _, step := range result.Steps {
+		fmt.Fprintf(out, "# step %d: %s\n", step.Number, step.Claim)
+		for _, ref := range step.Removed {
+			fmt.Fprintf(out, "# removes %s\n", ref)
+		}
+		if err := write(out, step.Appeared, ""); err != nil {
+			return nil, err
+		}
+		if err := write(out, step.Changed, "# changed\n"); err != nil {
+			return nil, err
+		}
+	}
+	if !result.Ready {
+		message, _, _ := unstructured.NestedString(result.Claim.Object, "status", "message")
+		return out.Bytes(), fmt.Errorf("%s %q does not get ready: %s", in.Claim.GetKind(), in.Claim.GetName(), message)
+	}
+	return out.Bytes(), nil
+}
+
+// Once renders in process what Crossplane makes of a claim in one go. The
+// result is byte for byte that of `crossplane composition render`.
+func (r *Renderer) Once(ctx context.Context, in Input) ([]byte, error) {
+	s, err := r.simulator(in)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := s.Once(ctx, in.Claim, in.Observed)
+	if err != nil {
+		return nil, err
+	}
+	out := &bytes.Buffer{}
+	if err := write(out, objects, ""); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+func (r *Renderer) simulator(in Input) (*converge.Simulator, error) {
+	// A claim of an unknown kind is not ours to find a Composition for.
+	if err := r.Schemas.Validate(in.Claim); err != nil {
+		return nil, err
+	}
+	c, err := compositionFor(r.Compositions, in.Claim.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	return &converge.Simulator{
+		Function:  r.Function,
+		Schemas:   r.Schemas,
+		Bootstrap: c.required(),
+		Cluster:   in.Cluster,
+		Pods:      converge.ElectPrimary,
+	}, nil
+}
+
+// write objects as documents of a YAML stream, each with a comment.
+func write(out *bytes.Buffer, objects []*unstructured.Unstructured, comment string) error {
+	for _, u := range objects {
+		b, err := yaml.Marshal(u.Object)
+		if err != nil {
+			return fmt.Errorf("cannot print %s/%s: %w", u.GetKind(), u.GetName(), err)
+		}
+		out.WriteString("---\n" + comment)
+		out.Write(b)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/crossplane/function-sdk-go"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/storeplane/storeplane/functions"
+)
+
+// The servers run in processes of their own, so that their memory is theirs.
+const (
+	envServe    = "STOREPLANE_BENCH_SERVE"
+	envAddress  = "STOREPLANE_BENCH_ADDRESS"
+	envClaim    = "STOREPLANE_BENCH_CLAIM"
+	envObserved = "STOREPLANE_BENCH_OBSERVED"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envServe) == "" {
+		os.Exit(m.Run())
+	}
+	if err := serve(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func serve() error {
+	var fn fnv1.FunctionRunnerServiceServer = functions.New()
+	if os.Getenv(envServe) == "floor" {
+		req, err := newRequest(os.Getenv(envClaim), os.Getenv(envObserved) == "true")
+		if err != nil {
+			return err
+		}
+		if fn, err = newFloor(req); err != nil {
+			return err
+		}
+	}
+	fmt.Println("serving")
+	return function.Serve(fn, function.Listen("tcp", os.Getenv(envAddress)), function.Insecure(true), function.WithMetricsServer(""))
+}
+
+// server is a running one.
+type server struct {
+	client fnv1.FunctionRunnerServiceClient
+	pid    int
+}
+
+func startServer(b *testing.B, which, claim string, observed bool) *server {
+	b.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	address := lis.Addr().String()
+	if err := lis.Close(); err != nil {
+		b.Fatal(err)
+	}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), envServe+"="+which, envAddress+"="+address, envClaim+"="+claim, envObserved+"="+strconv.FormatBool(observed))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		b.Fatalf("cannot start the %s server: %v", which, err)
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(64<<20), grpc.MaxCallSendMsgSize(64<<20)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = conn.Close()
+		cancel()
+		_ = cmd.Wait()
+	})
+	return &server{client: fnv1.NewFunctionRunnerServiceClient(conn), pid: cmd.Process.Pid}
+}
+
+// residentMiB of the server's process.
+func (s *server) residentMiB(b *testing.B) float64 {
+	b.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(string(bytes.TrimSpace(data))) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == "VmRSS:" {
+			kib, err := strconv.Atoi(f[1])
+			if err != nil {
+				b.Fatal(err)
+			}
+			return float64(kib) / 1024
+		}
+	}
+	b.Fatal("cannot read the server's resident memory")
+	return 0
+}
