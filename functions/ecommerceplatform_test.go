@@ -127,6 +127,30 @@ func TestEcommercePlatformWaits(t *testing.T) {
 	}
 }
 
+// TestEcommercePlatformNeedsBoth: the backend waits for the database and for
+// the cache, whichever is up first.
+func TestEcommercePlatformNeedsBoth(t *testing.T) {
+	for first, second := range map[string]string{"database": "cache", "cache": "database"} {
+		t.Run(first, func(t *testing.T) {
+			c := newCluster(t, ecommercePlatform(smallShop))
+			c.reconcile()
+			c.heal(first)
+			c.reconcile()
+			if c.observed["backend"] != nil {
+				t.Errorf("only the %s is up, yet the backend starts", first)
+			}
+			if got := c.message(); !strings.Contains(got, second) || strings.Contains(got, first) {
+				t.Errorf("want a message that names the %s alone, got %q", second, got)
+			}
+			c.heal(second)
+			c.reconcile()
+			if c.observed["backend"] == nil {
+				t.Errorf("both are up, yet the backend does not start")
+			}
+		})
+	}
+}
+
 func TestEcommercePlatformWiring(t *testing.T) {
 	c := newCluster(t, ecommercePlatform(bigShop))
 	c.settle()

@@ -71,7 +71,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if d.storage, err = storage(&d.spec, d.profile, live); err != nil {
 			return nil, err
 		}
-		if d.secrets, err = drawSecrets(c); err != nil {
+		if d.secrets, err = drawSecrets(c, live); err != nil {
 			return nil, err
 		}
 		return d.plan(live), nil
@@ -99,7 +99,7 @@ func (d *cluster) plan(l *live) *compose.Plan {
 	}
 	// What the pods mount is applied in the same pass: to wait until it is
 	// stored would cost a pass, and the kubelet waits for it anyway.
-	add(compose.Component{Name: postgresql, Object: d.statefulSet(), HoldsData: true})
+	add(compose.Component{Name: postgresql, Object: d.statefulSet(l.set.Spec.VolumeClaimTemplates), HoldsData: true})
 	add(compose.Component{Name: primary, Part: connection, Object: d.service(primary)})
 	if d.spec.Size > 1 {
 		add(compose.Component{Name: replica, Part: connection, Object: d.service(replica)})

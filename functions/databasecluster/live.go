@@ -2,6 +2,8 @@ package databasecluster
 
 import (
 	k8sappsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -21,14 +23,8 @@ type statefulSet struct {
 		Labels map[string]string `json:"labels"`
 	} `json:"metadata"`
 	Spec struct {
-		Replicas             int32 `json:"replicas"`
-		VolumeClaimTemplates []struct {
-			Spec struct {
-				Resources struct {
-					Requests map[string]string `json:"requests"`
-				} `json:"resources"`
-			} `json:"spec"`
-		} `json:"volumeClaimTemplates"`
+		Replicas             int32                          `json:"replicas"`
+		VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates"`
 	} `json:"spec"`
 	Status k8sappsv1.StatefulSetStatus `json:"status"`
 }
@@ -46,10 +42,11 @@ func observe(c *compose.Claim) (*live, error) {
 // version that the servers were last rolled to.
 func (l *live) version() string { return l.set.Metadata.Labels[build.LabelVersion] }
 
-// storage of each volume, or "".
-func (l *live) storage() string {
+// storage of each volume, and whether there are any.
+func (l *live) storage() (resource.Quantity, bool) {
 	for _, t := range l.set.Spec.VolumeClaimTemplates {
-		return t.Spec.Resources.Requests["storage"]
+		q, ok := t.Spec.Resources.Requests[corev1.ResourceStorage]
+		return q, ok
 	}
-	return ""
+	return resource.Quantity{}, false
 }

@@ -125,7 +125,7 @@ func (d *cluster) patroniYAML() string {
 	p("    unix_socket_directories: /var/run/postgresql")
 	p("    password_encryption: scram-sha-256")
 	for _, k := range slices.Sorted(maps.Keys(d.spec.Parameters)) {
-		p("    %s: %s", k, quoted(d.spec.Parameters[k]))
+		p("    %s: %s", quoted(k), quoted(d.spec.Parameters[k]))
 	}
 	p("  pg_hba:")
 	p("    - local all postgres peer")
@@ -144,7 +144,7 @@ func (d *cluster) patroniYAML() string {
 	p("  labels:")
 	labels := d.Selector(postgresql)
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		p("    %s: %s", k, labels[k])
+		p("    %s: %s", k, quoted(labels[k]))
 	}
 	return b.String()
 }

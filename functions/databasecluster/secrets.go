@@ -27,14 +27,22 @@ const (
 // secrets are drawn once and read back ever after.
 type secrets struct{ app, superuser, replication, rewind string }
 
-func drawSecrets(c *compose.Claim) (secrets, error) {
+func drawSecrets(c *compose.Claim, l *live) (secrets, error) {
+	// Once there has been a primary the volumes hold the passwords, and new
+	// ones would lock everybody out.
+	if l.primary != "" && c.Observed(credentials) == nil {
+		return secrets{}, compose.Invalidf("Secret %s-%s is gone, and the volumes hold the passwords that were in it: put it back", c.Name(), credentials)
+	}
 	s := secrets{}
-	for key, into := range map[string]*string{keyPassword: &s.app, keySuperuser: &s.superuser, keyReplication: &s.replication, keyRewind: &s.rewind} {
-		v, err := c.Secret(credentials, key, compose.Random.Password)
+	for _, k := range []struct {
+		key  string
+		into *string
+	}{{keyPassword, &s.app}, {keySuperuser, &s.superuser}, {keyReplication, &s.replication}, {keyRewind, &s.rewind}} {
+		v, err := c.Secret(credentials, k.key, compose.Random.Password)
 		if err != nil {
 			return secrets{}, err
 		}
-		*into = v
+		*k.into = v
 	}
 	return s, nil
 }

@@ -17,7 +17,13 @@ const postgresUser = 26
 // them.
 const configHashAnnotation = "storeplane.example.com/config-hash"
 
-func (d *cluster) statefulSet() *k8sappsv1.StatefulSet {
+// statefulSet keeps the volume claim templates that a StatefulSet already has:
+// the API server refuses a change of them, and with it all else.
+func (d *cluster) statefulSet(templates []corev1.PersistentVolumeClaim) *k8sappsv1.StatefulSet {
+	if len(templates) == 0 {
+		templates = []corev1.PersistentVolumeClaim{d.volumeClaim()}
+	}
+
 	// The XRD and validate have let only whole versions through.
 	version, _ := parseVersion(d.spec.Version)
 
@@ -38,7 +44,7 @@ func (d *cluster) statefulSet() *k8sappsv1.StatefulSet {
 			PodManagementPolicy:                  k8sappsv1.ParallelPodManagement,
 			RevisionHistoryLimit:                 new(int32(5)),
 			PersistentVolumeClaimRetentionPolicy: d.retention(),
-			VolumeClaimTemplates:                 []corev1.PersistentVolumeClaim{d.volumeClaim()},
+			VolumeClaimTemplates:                 templates,
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
 					Labels:      labels,

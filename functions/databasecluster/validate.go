@@ -112,22 +112,15 @@ func storage(s *appsv1.DatabaseClusterSpec, p *profile.Profile, l *live) (string
 	if err != nil || wq.Sign() <= 0 {
 		return "", compose.Invalidf("storageSize must be a quantity above zero, like 20Gi: is %q", want)
 	}
-	have := l.storage()
-	if have == "" {
+	have, exists := l.storage()
+	switch c := wq.Cmp(have); {
+	case !exists:
 		return want, nil
-	}
-	hq, err := resource.ParseQuantity(have)
-	if err != nil {
-		return want, nil //nolint:nilerr // the API server holds no such quantity
-	}
-	switch {
-	case s.StorageSize == "":
-		return have, nil
-	case wq.Cmp(hq) < 0:
-		return "", compose.Invalidf("storageSize may not shrink: %s → %s", have, want)
-	case wq.Cmp(hq) > 0:
-		return "", compose.Invalidf("storageSize can not grow yet: %s → %s", have, want)
+	case s.StorageSize == "" || c == 0:
+		return have.String(), nil
+	case c < 0:
+		return "", compose.Invalidf("storageSize may not shrink: %s → %s", have.String(), want)
 	default:
-		return have, nil
+		return "", compose.Invalidf("storageSize can not grow yet: %s → %s", have.String(), want)
 	}
 }

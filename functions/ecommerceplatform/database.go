@@ -36,7 +36,7 @@ func (s *shop) database() *appsv1.DatabaseCluster {
 			Size:        size,
 			Version:     version,
 			Engine:      engine,
-			Environment: s.environment(),
+			Environment: environment(&s.spec),
 			StorageSize: spec.Storage,
 			Monitoring:  s.spec.Monitoring,
 			Clients:     map[string]string{build.LabelInstance: s.Name(backend)},
@@ -44,9 +44,9 @@ func (s *shop) database() *appsv1.DatabaseCluster {
 	}
 }
 
-func (s *shop) environment() appsv1.Environment {
-	if s.spec.Environment == "" {
+func environment(s *platformv1.EcommercePlatformSpec) appsv1.Environment {
+	if s.Environment == "" {
 		return appsv1.Development
 	}
-	return s.spec.Environment
+	return s.Environment
 }

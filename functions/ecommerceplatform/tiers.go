@@ -49,7 +49,7 @@ func (s *shop) webApp(component string, w *appsv1.Workload, replicas *int32, env
 		ObjectMeta: s.Meta(component, "webapp"),
 		Spec: appsv1.WebAppSpec{
 			Workload:    *w,
-			Environment: s.environment(),
+			Environment: environment(&s.spec),
 			Replicas:    replicas,
 			Config:      s.spec.Config,
 		},
@@ -67,7 +67,7 @@ func (s *shop) webApp(component string, w *appsv1.Workload, replicas *int32, env
 
 // ingress leads to the frontend.
 func (s *shop) ingress() *networkingv1.Ingress {
-	return build.Ingress(s.Meta(ingress, "ingress"), *s.spec.Ingress, s.settings.Ingress.ClassName,
+	return build.Ingress(s.Scope, s.Meta(ingress, "ingress"), *s.spec.Ingress, s.settings.Ingress.ClassName,
 		webapp.ServiceName(s.Name(frontend)), port(&s.spec.Frontend.Workload))
 }
 

@@ -10,6 +10,9 @@ import (
 	"github.com/storeplane/storeplane/internal/profile"
 )
 
+// leastMemory with which Redis starts.
+var leastMemory = resource.MustParse("16Mi")
+
 // validate repeats what the XRD checks, for what slips by it, and adds what
 // only a parser can tell. The smaller intents check what is theirs.
 func validate(s *platformv1.EcommercePlatformSpec, p *profile.Profile) error {
@@ -24,8 +27,8 @@ func validate(s *platformv1.EcommercePlatformSpec, p *profile.Profile) error {
 		if t.workload.Image == "" {
 			return compose.Invalidf("%s.image is missing", t.name)
 		}
-		if t.replicas != nil && (*t.replicas < 1 || *t.replicas > p.MaxReplicas) {
-			return compose.Invalidf("%s.replicas must be 1 to %d in %s, is %d", t.name, p.MaxReplicas, s.Environment, *t.replicas)
+		if err := build.CheckReplicas(t.name+".", " in "+string(environment(s)), t.replicas, t.workload.Autoscaling, p.MaxReplicas); err != nil {
+			return compose.Invalidf("%v", err)
 		}
 	}
 	for _, j := range s.Backend.CronJobs {
@@ -37,12 +40,12 @@ func validate(s *platformv1.EcommercePlatformSpec, p *profile.Profile) error {
 		if d.Type == appsv1.MySQL {
 			return compose.Invalidf("database.type mysql is not available yet: use postgresql")
 		}
-		if _, err := resource.ParseQuantity(d.Storage); d.Storage != "" && err != nil {
+		if q, err := resource.ParseQuantity(d.Storage); d.Storage != "" && (err != nil || q.Sign() <= 0) {
 			return compose.Invalidf("database.storage must be a quantity above zero, like 20Gi: is %q", d.Storage)
 		}
 	}
 	if c := s.Cache; c != nil && c.Memory != "" {
-		if _, err := resource.ParseQuantity(c.Memory); err != nil {
+		if q, err := resource.ParseQuantity(c.Memory); err != nil || q.Cmp(leastMemory) < 0 {
 			return compose.Invalidf("cache.memory must be a quantity of at least 16Mi: is %q", c.Memory)
 		}
 	}

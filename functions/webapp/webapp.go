@@ -47,7 +47,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if a.settings, err = settings.Read(c, defaults); err != nil {
 			return nil, err
 		}
-		if err := validate(&a.spec); err != nil {
+		if err := validate(&a.spec, a.profile); err != nil {
 			return nil, err
 		}
 		return a.plan(c)
@@ -87,7 +87,7 @@ func (a *app) plan(c *compose.Claim) (*compose.Plan, error) {
 		add(compose.Component{Name: cron + "-" + j.Name, Object: a.cronJob(j), After: []string{web}})
 	}
 	if a.spec.Ingress != nil {
-		add(compose.Component{Name: ingress, Object: build.Ingress(a.Named(a.Name(web), ingress, a.name()), *a.spec.Ingress, a.settings.Ingress.ClassName, a.Name(web), *a.port())})
+		add(compose.Component{Name: ingress, Object: build.Ingress(a.Scope, a.Named(a.Name(web), ingress, a.name()), *a.spec.Ingress, a.settings.Ingress.ClassName, a.Name(web), *a.port())})
 	}
 
 	live, err := observe(c)

@@ -198,11 +198,11 @@ func TestIngress(t *testing.T) {
 		"OwnClass":    {reason: "The claim's own wins.", in: appsv1.Ingress{Host: "shop.example.com", ClassName: "own"}, class: "nginx", want: want{Class: "own", URL: "http://shop.example.com"}},
 		"OwnSecret":   {reason: "A certificate of the claim's own.", in: appsv1.Ingress{Host: "shop.example.com", TLS: &appsv1.IngressTLS{SecretName: "cert"}}, want: want{Secret: "cert", Hosts: []string{"shop.example.com"}, URL: "https://shop.example.com"}},
 		"Issuer":      {reason: "cert-manager issues one and keeps it where it is told.", in: appsv1.Ingress{Host: "shop.example.com", TLS: &appsv1.IngressTLS{Issuer: "le", SecretName: "cert"}}, want: want{Secret: "cert", Issuer: "le", Hosts: []string{"shop.example.com"}, URL: "https://shop.example.com"}},
-		"IssuerAlone": {reason: "Or in a Secret of its own.", in: appsv1.Ingress{Host: "shop.example.com", TLS: &appsv1.IngressTLS{Issuer: "le"}}, want: want{Secret: "shop-ingress-tls", Issuer: "le", Hosts: []string{"shop.example.com"}, URL: "https://shop.example.com"}},
+		"IssuerAlone": {reason: "Or in a Secret of its own.", in: appsv1.Ingress{Host: "shop.example.com", TLS: &appsv1.IngressTLS{Issuer: "le"}}, want: want{Secret: "shop-tls", Issuer: "le", Hosts: []string{"shop.example.com"}, URL: "https://shop.example.com"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ing := Ingress(meta, tc.in, tc.class, "shop-frontend-web", 8080)
+			ing := Ingress(Scope{Claim: "shop"}, meta, tc.in, tc.class, "shop-frontend-web", 8080)
 			got := want{Issuer: ing.Annotations["cert-manager.io/cluster-issuer"], URL: IngressURL(tc.in)}
 			if ing.Spec.IngressClassName != nil {
 				got.Class = *ing.Spec.IngressClassName

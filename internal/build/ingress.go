@@ -7,8 +7,9 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
-// Ingress of one host for one Service.
-func Ingress(meta metav1.ObjectMeta, in appsv1.Ingress, defaultClass, service string, port int32) *networkingv1.Ingress {
+// Ingress of one host for one Service. A certificate that is issued goes to the
+// Secret <claim>-tls unless the claim names another.
+func Ingress(s Scope, meta metav1.ObjectMeta, in appsv1.Ingress, defaultClass, service string, port int32) *networkingv1.Ingress {
 	ing := &networkingv1.Ingress{
 		TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "Ingress"},
 		ObjectMeta: meta,
@@ -38,7 +39,7 @@ func Ingress(meta metav1.ObjectMeta, in appsv1.Ingress, defaultClass, service st
 	if in.TLS != nil {
 		secret := in.TLS.SecretName
 		if secret == "" {
-			secret = meta.Name + "-tls"
+			secret = s.Name("tls")
 		}
 		ing.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{in.Host}, SecretName: secret}}
 		if in.TLS.Issuer != "" {

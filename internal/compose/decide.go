@@ -126,7 +126,12 @@ func (d *Decision) holdChange(c *Component, obs *structpb.Struct) {
 	if len(w) == 0 || annotation(obs, AppliedAnnotation) == annotation(d.Apply[c.Name], AppliedAnnotation) {
 		return
 	}
-	d.Apply[c.Name] = keep(obs)
+	kept := keep(obs)
+	if has(kept, "spec", "replicas") && !has(d.Apply[c.Name], "spec", "replicas") {
+		// An autoscaler's.
+		kept.Fields["spec"] = without(kept.GetFields()["spec"], "replicas")
+	}
+	d.Apply[c.Name] = kept
 	d.Health[c.Name] = health.Status{State: health.Progressing, Message: "Its change waits for " + strings.Join(w, ", ")}
 }
 

@@ -18,6 +18,9 @@ func keep(observed *structpb.Struct) *structpb.Struct {
 		case "metadata":
 			out.Fields[k] = structpb.NewStructValue(pick(v.GetStructValue(), keptMetadata))
 		case "spec":
+			// A nested composite's spec.crossplane holds the references to
+			// what it composed: an old copy of those would orphan its newest
+			// resources.
 			out.Fields[k] = without(v, "crossplane")
 		default:
 			out.Fields[k] = v
@@ -36,9 +39,13 @@ func pick(s *structpb.Struct, fields []string) *structpb.Struct {
 	return out
 }
 
-// without returns v less one field. A nested composite's spec.crossplane holds
-// the references to what it composed: applying an old copy of those would
-// orphan its newest resources.
+// has tells whether a struct has a field of a field.
+func has(s *structpb.Struct, outer, inner string) bool {
+	_, ok := s.GetFields()[outer].GetStructValue().GetFields()[inner]
+	return ok
+}
+
+// without returns v less one field.
 func without(v *structpb.Value, field string) *structpb.Value {
 	s := v.GetStructValue()
 	if _, ok := s.GetFields()[field]; !ok {

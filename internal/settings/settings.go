@@ -38,7 +38,7 @@ type Ingress struct {
 }
 
 var (
-	registry = regexp.MustCompile(`^[a-z0-9]([a-z0-9.:/_-]*[a-z0-9])?$`)
+	registry = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*$`)
 	dnsName  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 )
 

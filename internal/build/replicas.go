@@ -1,0 +1,26 @@
+package build
+
+import (
+	"fmt"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+)
+
+// CheckReplicas returns an error for a number of pods, fixed or autoscaled, that
+// is out of bounds. prefix is the path of the tier, like "frontend."; where says
+// to what the bound belongs, like " in production".
+func CheckReplicas(prefix, where string, replicas *int32, a *appsv1.Autoscaling, most int32) error {
+	if replicas != nil && (*replicas < 1 || *replicas > most) {
+		return fmt.Errorf("%sreplicas must be 1 to %d%s, is %d", prefix, most, where, *replicas)
+	}
+	if a == nil {
+		return nil
+	}
+	if a.MaxReplicas < 1 || a.MaxReplicas > most {
+		return fmt.Errorf("%sautoscaling.maxReplicas must be 1 to %d%s, is %d", prefix, most, where, a.MaxReplicas)
+	}
+	if a.MinReplicas != nil && *a.MinReplicas > a.MaxReplicas {
+		return fmt.Errorf("%sautoscaling.minReplicas must not be more than %sautoscaling.maxReplicas: %d, %d", prefix, prefix, *a.MinReplicas, a.MaxReplicas)
+	}
+	return nil
+}
