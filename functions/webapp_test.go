@@ -304,6 +304,21 @@ func TestWebAppAutoscaledHeldChange(t *testing.T) {
 	}
 }
 
+// TestWebAppBecomesAutoscaledWhileHeld: a claim that hands its pods over to an
+// autoscaler together with a new image keeps them all while the change waits:
+// there is no autoscaler yet, and a Deployment without a number has one pod.
+func TestWebAppBecomesAutoscaledWhileHeld(t *testing.T) {
+	c := newCluster(t, migratedApp)
+	c.edit(5, "replicas")
+	c.settle()
+	c.edit("registry.example.com/hello:2", "image")
+	c.edit(map[string]any{"minReplicas": 3, "maxReplicas": 9}, "autoscaling")
+	rsp := c.reconcile()
+	if got := get(rsp.GetDesired().GetResources()["web"].GetResource(), "spec", "replicas").GetNumberValue(); got != 5 {
+		t.Errorf("want the 5 pods that serve, got %v", got)
+	}
+}
+
 func TestWebAppEnvironment(t *testing.T) {
 	cases := map[string]struct {
 		reason string
