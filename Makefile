@@ -7,7 +7,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 # The embedded cluster's registry is used unless another one is given.
-REGISTRY ?= 10.88.0.1:5000/storeplane
+export REGISTRY ?= 10.88.0.1:5000/storeplane
 # dev makes a version of the packages' content.
 VERSION ?= dev
 OUT := _out
@@ -68,6 +68,7 @@ images: ## Build the images that claims run, and the example's, and push them to
 
 .PHONY: install
 install: ## Build, push and install the packages on the cluster of KUBECONFIG, from REGISTRY.
+	@kubectl get --raw /readyz >/dev/null || { echo "install: no cluster answers: set KUBECONFIG, or run make up" >&2; exit 1; }
 	eval "$$(hack/crossplane.sh)"
 	go run ./hack/packages --registry "$(REGISTRY)" --version "$(VERSION)" --crossplane "$$CROSSPLANE_CLI" --out $(OUT)/packages --push
 	hack/install.sh $(OUT)/packages

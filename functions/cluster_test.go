@@ -214,6 +214,10 @@ func (c *cluster) store(component string, applied *structpb.Struct) {
 	meta["creationTimestamp"] = structpb.NewStringValue("2024-01-01T00:00:00Z")
 	meta["generation"] = structpb.NewNumberValue(1)
 	meta["managedFields"] = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStructValue(&structpb.Struct{})}})
+	if kind := get(next, "kind").GetStringValue(); kind == "Deployment" && get(next, "spec", "replicas") == nil && !scaledByOther(was) {
+		// The API server's default, also for a field that its owner let go.
+		set(next, 1, "spec", "replicas")
+	}
 	if was != nil {
 		if st, ok := was.GetFields()["status"]; ok {
 			next.Fields["status"] = st
@@ -223,6 +227,10 @@ func (c *cluster) store(component string, applied *structpb.Struct) {
 				fields(next, "metadata", "annotations")[k] = v
 			}
 		}
+		if get(next, "spec", "replicas") == nil && scaledByOther(was) {
+			fields(next, "spec")["replicas"] = get(was, "spec", "replicas")
+			meta["managedFields"] = get(was, "metadata", "managedFields")
+		}
 		generation := get(was, "metadata", "generation").GetNumberValue()
 		if !proto.Equal(get(was, "spec"), get(next, "spec")) {
 			generation++
@@ -231,6 +239,34 @@ func (c *cluster) store(component string, applied *structpb.Struct) {
 	}
 	c.annotations[component] = slices.Collect(maps.Keys(get(applied, "metadata", "annotations").GetStructValue().GetFields()))
 	c.observed[component] = next
+}
+
+// scale a Deployment as an autoscaler does: through the subresource, which makes
+// the field its own.
+func (c *cluster) scale(component string, replicas int) {
+	c.t.Helper()
+	o := c.observed[component]
+	set(o, replicas, "spec", "replicas")
+	set(o, get(o, "metadata", "generation").GetNumberValue()+1, "metadata", "generation")
+	c.managed(component, "kube-controller-manager", "scale", "f:spec", "f:replicas")
+}
+
+// managed makes a field somebody else's.
+func (c *cluster) managed(component, manager, subresource string, path ...string) {
+	c.t.Helper()
+	owned := map[string]any{}
+	for _, p := range slices.Backward(path) {
+		owned = map[string]any{p: owned}
+	}
+	set(c.observed[component], []any{
+		map[string]any{"manager": "apiextensions.crossplane.io/composed/0123456789abcdef", "operation": "Apply", "fieldsV1": map[string]any{"f:spec": map[string]any{"f:template": map[string]any{}}}},
+		map[string]any{"manager": manager, "operation": "Update", "subresource": subresource, "fieldsV1": owned},
+	}, "metadata", "managedFields")
+}
+
+// scaledByOther tells whether an object's number of pods was set by scale.
+func scaledByOther(o *structpb.Struct) bool {
+	return get(o, "metadata", "managedFields", 1, "fieldsV1", "f:spec", "f:replicas") != nil
 }
 
 // heal makes the status of objects what it is once all went well: of those

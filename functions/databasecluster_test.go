@@ -1,14 +1,20 @@
 package functions_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -352,12 +358,225 @@ func patroni(t testing.TB, c *cluster) map[string]any {
 	return out
 }
 
+// dynamic reads the configuration that all servers share, as Patroni does.
+func dynamic(t testing.TB, c *cluster) map[string]any {
+	t.Helper()
+	text := get(c.observed["patroni-config"], "metadata", "annotations", "config").GetStringValue()
+	out := map[string]any{}
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatalf("Patroni's dynamic configuration is no JSON: %v\n%s", err, text)
+	}
+	return out
+}
+
+// dynamicParameters must be the same on all servers: Patroni takes them from
+// nowhere but its dynamic configuration.
+var dynamicParameters = []string{"max_connections", "max_locks_per_transaction", "max_prepared_transactions", "max_worker_processes", "track_commit_timestamp"}
+
+// TestDatabaseClusterDynamic: the configuration that all servers share, whole.
+func TestDatabaseClusterDynamic(t *testing.T) {
+	config := func(synchronous bool, changed map[string]any) map[string]any {
+		params := map[string]any{
+			"max_connections": "200", "max_locks_per_transaction": "64", "max_prepared_transactions": "0", "max_worker_processes": "8", "track_commit_timestamp": "off",
+			"wal_level": "replica", "wal_log_hints": "on", "max_wal_senders": 20.0, "max_replication_slots": 20.0,
+		}
+		maps.Copy(params, changed)
+		return map[string]any{
+			"ttl": 20.0, "loop_wait": 5.0, "retry_timeout": 5.0, "maximum_lag_on_failover": 1048576.0, "failsafe_mode": true, "synchronous_mode": synchronous,
+			"postgresql": map[string]any{"use_pg_rewind": true, "use_slots": true, "parameters": params},
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   map[string]any
+	}{
+		"One":        {reason: "One server has nobody to wait for.", spec: oneServer, want: config(false, nil)},
+		"Production": {reason: "Production waits for another server.", spec: production, want: config(true, nil)},
+		"Parameters": {
+			reason: "The claim's values replace the defaults; what is another's is not there.",
+			spec:   "{size: 1, version: '17', parameters: {max_connections: '500', track_commit_timestamp: 'on', work_mem: 16MB}}",
+			want:   config(false, map[string]any{"max_connections": "500", "track_commit_timestamp": "on"}),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(tc.spec))
+			c.reconcile()
+			if diff := cmp.Diff(tc.want, dynamic(t, c)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			for _, component := range []string{"patroni-failover", "patroni-sync"} {
+				if got := get(c.observed[component], "metadata", "annotations", "config"); got != nil {
+					t.Errorf("It is in one place only, got %v in %s", got, component)
+				}
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterDynamicChanges: what reaches servers that run, and for
+// which of it they must restart. Patroni takes up its dynamic configuration by
+// itself; parameters that PostgreSQL reads only at its start roll the pods.
+func TestDatabaseClusterDynamicChanges(t *testing.T) {
+	type want struct{ config, rolls bool }
+	cases := map[string]struct {
+		reason string
+		change func(*cluster)
+		want   want
+	}{
+		"Nothing":      {reason: "Nothing is changed.", change: func(*cluster) {}},
+		"Asynchronous": {reason: "Servers take it up as they run.", change: func(c *cluster) { c.edit(false, "synchronous") }, want: want{config: true}},
+		"Said":         {reason: "What holds anyway is no change.", change: func(c *cluster) { c.edit(true, "synchronous") }},
+		"OneServer":    {reason: "The last server has nobody to wait for.", change: func(c *cluster) { c.edit(1, "size") }, want: want{config: true}},
+		"TwoServers":   {reason: "Two still do.", change: func(c *cluster) { c.edit(2, "size") }},
+		"Default":      {reason: "To say the default is no change.", change: func(c *cluster) { c.edit(map[string]any{"max_connections": "200"}, "parameters") }},
+		"OwnParameter": {reason: "Others are in the file.", change: func(c *cluster) { c.edit(map[string]any{"work_mem": "16MB"}, "parameters") }, want: want{rolls: true}},
+		"Both": {
+			reason: "Both at once.",
+			change: func(c *cluster) {
+				c.edit(false, "synchronous")
+				c.edit(map[string]any{"max_connections": "500"}, "parameters")
+			},
+			want: want{config: true, rolls: true},
+		},
+	}
+	for _, name := range dynamicParameters {
+		cases["Parameter/"+name] = struct {
+			reason string
+			change func(*cluster)
+			want   want
+		}{
+			reason: "PostgreSQL reads it when it starts.",
+			change: func(c *cluster) { c.edit(map[string]any{name: "17"}, "parameters") },
+			want:   want{config: true, rolls: true},
+		}
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(production))
+			c.settle()
+			template := func() *structpb.Value { return get(c.observed["postgresql"], "spec", "template") }
+			config, pods := dynamic(t, c), template()
+			tc.change(c)
+			c.reconcile()
+			got := want{config: !cmp.Equal(config, dynamic(t, c)), rolls: !proto.Equal(pods, template())}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if got := get(c.observed["patroni-config"], "metadata", "annotations", "storeplane.example.com/primary").GetStringValue(); got == "" {
+				t.Errorf("Who the primary is stays beside it")
+			}
+			c.settle()
+			if c.phase() != "Running" {
+				t.Errorf("want Running in the end, got %s, %q", c.phase(), c.message())
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterCallback: the script that Patroni calls is Python, and sets
+// the passwords from what is mounted, without a secret in its text.
+func TestDatabaseClusterCallback(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skipf("There is no python3 to compile the script with: %v", err)
+	}
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	dir := t.TempDir()
+	script := filepath.Join(dir, "on-role.py")
+	if err := os.WriteFile(script, []byte(as[corev1.ConfigMap](t, c.observed["config"]).Data["on-role.py"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), python, args...)
+		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "PYTHONPYCACHEPREFIX="+dir)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
+		}
+		return string(out)
+	}
+
+	// A warning may be an error of the next Python.
+	run("-W", "error", "-m", "py_compile", script)
+
+	// A server that does not lead does nothing: there is neither a psql nor an
+	// API server here.
+	for _, role := range []string{"replica", "standby_leader", "demoted"} {
+		if out := run(script, "on_role_change", role, "orders-postgresql"); out != "" {
+			t.Errorf("%s: want nothing to be said, got %q", role, out)
+		}
+	}
+
+	// What psql is told.
+	psql := "#!/bin/sh\necho \"$@\" > " + filepath.Join(dir, "args") + "\ncat > " + filepath.Join(dir, "input") + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "psql"), []byte(psql), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	run("-c", "import sys; sys.argv = ['', 'on_role_change', 'replica', 'x']; exec(open('"+script+"').read()); set_passwords()")
+	read := func(name string) string {
+		t.Helper()
+		b, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // made above
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	got := regexp.MustCompile("(?m)^\\\\set password `cat (\\S+)`\nSELECT .*:'password'.* FROM pg_roles WHERE rolname = '(\\w+)' \\\\gexec$").FindAllStringSubmatch(read("input"), -1)
+	files := map[string]string{}
+	for _, m := range got {
+		files[m[2]] = m[1]
+	}
+	mount := "/etc/storeplane/credentials/"
+	want := map[string]string{"app": mount + "password", "postgres": mount + "superuser-password", "standby": mount + "replication-password", "rewind": mount + "rewind-password"}
+	if diff := cmp.Diff(want, files); diff != "" {
+		t.Errorf("Each role has its file: -want, +got:\n%s\n%s", diff, read("input"))
+	}
+	for _, k := range []string{"password", "superuser-password", "replication-password", "rewind-password"} {
+		if v := c.value("credentials", k); strings.Contains(read("input")+read("args"), v) {
+			t.Errorf("%s is in what psql is told: it is to read it itself", k)
+		}
+	}
+}
+
+// TestDatabaseClusterCredentialsMounted: all of the Secret is in the pods, where
+// the scripts look for it, and other users can not read it.
+func TestDatabaseClusterCredentialsMounted(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	pod := as[k8sappsv1.StatefulSet](t, c.observed["postgresql"]).Spec.Template.Spec
+	i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool {
+		return v.Secret != nil && v.Secret.SecretName == as[corev1.Secret](t, c.observed["credentials"]).Name
+	})
+	if i < 0 {
+		t.Fatalf("want a volume of the credentials, got %v", pod.Volumes)
+	}
+	v := pod.Volumes[i]
+	if len(v.Secret.Items) > 0 {
+		t.Errorf("want all its keys, got %v", v.Secret.Items)
+	}
+	if v.Secret.DefaultMode == nil || *v.Secret.DefaultMode&0o007 != 0 {
+		t.Errorf("want files that others can not read, got %v", v.Secret.DefaultMode)
+	}
+	if !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool {
+		return m.Name == v.Name && m.MountPath == "/etc/storeplane/credentials" && m.ReadOnly
+	}) {
+		t.Errorf("want it where the scripts look for it, got %v", pod.Containers[0].VolumeMounts)
+	}
+}
+
 func TestDatabaseClusterPatroni(t *testing.T) {
 	c := newCluster(t, databaseCluster(production))
 	c.edit(map[string]any{"work_mem": "16MB", "max_connections": "500"}, "parameters")
 	c.settle()
 	p := patroni(t, c)
-	dcs := p["bootstrap"].(map[string]any)["dcs"].(map[string]any)
+	if v, ok := p["bootstrap"].(map[string]any)["dcs"]; ok {
+		t.Errorf("What all servers share is read from the cluster, not from a file that counts only at first: got %v", v)
+	}
+	dcs := dynamic(t, c)
 	if dcs["synchronous_mode"] != true || dcs["failsafe_mode"] != true {
 		t.Errorf("production is synchronous, and keeps its primary without the API server: got %v", dcs)
 	}
@@ -367,6 +586,9 @@ func TestDatabaseClusterPatroni(t *testing.T) {
 	pg := p["postgresql"].(map[string]any)
 	if got := pg["parameters"].(map[string]any)["work_mem"]; got != "16MB" {
 		t.Errorf("want work_mem 16MB, got %v", got)
+	}
+	if got, ok := pg["parameters"].(map[string]any)["max_connections"]; ok {
+		t.Errorf("and it is in no other place, got max_connections %v in patroni.yaml", got)
 	}
 	for _, line := range pg["pg_hba"].([]any) {
 		if f := strings.Fields(line.(string)); f[0] != "local" && f[len(f)-1] != "scram-sha-256" {
@@ -436,10 +658,10 @@ func TestDatabaseClusterPatroniNames(t *testing.T) {
 // TestDatabaseClusterHostileParameters: whatever a value holds, it stays one
 // value.
 func TestDatabaseClusterHostileParameters(t *testing.T) {
-	names := rapid.SampledFrom([]string{"work_mem", "max_connections", "shared_preload_libraries", "log_line_prefix", "search_path", "pg_stat_statements.max"})
+	names := rapid.SampledFrom(append([]string{"work_mem", "shared_preload_libraries", "log_line_prefix", "search_path", "pg_stat_statements.max"}, dynamicParameters...))
 	values := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 		`"`, `\`, `'`, "a\nb", "a: b", "- x", "#", "{{x}}", "%", "", " ", "\t", "\x00", "\x7f", "\u0085", "\u2028", "\ufeff", "ünï", "😀", "on", "null", "017", "1e3", "~", "!!binary x", "&a *a",
-		"x'\n  pg_hba:\n    - host all all all trust\n",
+		"x'\n  pg_hba:\n    - host all all all trust\n", `","wal_level":"minimal`, `\"`, "\\\n", `</script>&`,
 	}))
 	claim := databaseCluster(oneServer)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -454,20 +676,25 @@ func TestDatabaseClusterHostileParameters(t *testing.T) {
 			rt.Fatalf("refused: %v", rsp.GetResults())
 		}
 		p := patroni(t, c)
-		got := p["postgresql"].(map[string]any)["parameters"].(map[string]any)
+		file := p["postgresql"].(map[string]any)["parameters"].(map[string]any)
+		dcs := dynamic(t, c)["postgresql"].(map[string]any)["parameters"].(map[string]any)
 		for k, v := range want {
-			if got[k] != v {
-				rt.Fatalf("%s: want %q, got %v", k, v, got[k])
+			here, elsewhere := file, dcs
+			if slices.Contains(dynamicParameters, k) {
+				here, elsewhere = dcs, file
 			}
+			if here[k] != v {
+				rt.Fatalf("%s: want %q, got %v", k, v, here[k])
+			}
+			if other, ok := elsewhere[k]; ok {
+				rt.Fatalf("%s is in one place only, got %v in the other", k, other)
+			}
+		}
+		if len(dcs) != 9 || len(dynamic(t, c)) != 7 {
+			rt.Fatalf("want no more than what is Storeplane's, got %v", dynamic(t, c))
 		}
 		if hba := p["postgresql"].(map[string]any)["pg_hba"].([]any); len(hba) != 4 {
 			rt.Fatalf("want four lines of pg_hba, got %v", hba)
-		}
-		if v, ok := want["max_connections"]; ok {
-			dcs := p["bootstrap"].(map[string]any)["dcs"].(map[string]any)["postgresql"].(map[string]any)["parameters"].(map[string]any)
-			if dcs["max_connections"] != v {
-				rt.Fatalf("max_connections: want %q, got %v", v, dcs["max_connections"])
-			}
 		}
 	})
 }
@@ -518,7 +745,7 @@ func TestDatabaseClusterEnvironments(t *testing.T) {
 			got := want{
 				storage: q.String(), whenDeleted: string(set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted),
 				budget: c.observed["disruptionbudget"] != nil, spread: len(set.Spec.Template.Spec.TopologySpreadConstraints) > 0, affinity: set.Spec.Template.Spec.Affinity != nil,
-				synchronous: patroni(t, c)["bootstrap"].(map[string]any)["dcs"].(map[string]any)["synchronous_mode"],
+				synchronous: dynamic(t, c)["synchronous_mode"],
 			}
 			got.backup, _ = c.condition("BackupHealthy")
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {

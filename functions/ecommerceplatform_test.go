@@ -98,8 +98,8 @@ func TestEcommercePlatformWaits(t *testing.T) {
 	c.status("database", `{phase: Degraded, message: "Waiting for postgresql", conditions: [{type: Ready, status: "False"}]}`)
 	c.status("backend", `{phase: Degraded, message: "Waiting for web", conditions: [{type: Ready, status: "False"}]}`)
 	has("The database is down", "database", "cache", "backend", "frontend")
-	if got := c.message(); !strings.Contains(got, "database (Waiting for postgresql)") {
-		t.Errorf("A nested claim's own words are passed on: got %q", got)
+	if got := c.message(); !strings.Contains(got, "database (Not ready yet: see DatabaseCluster store-database)") || strings.Contains(got, "postgresql") {
+		t.Errorf("The message says where to look, and does not follow a nested claim's own: got %q", got)
 	}
 	c.heal()
 	has("All is well", "database", "cache", "backend", "frontend", "ingress")

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Runs a suite of end-to-end tests on the cluster of KUBECONFIG, else on the
-# embedded one, which it starts, fills with the packages of this tree, and
-# leaves running. Usage: hack/e2e.sh SUITE [--full]
+# embedded one, which it starts, fills with the packages of this tree (in both
+# ways, if it has none yet), and leaves running. Usage: hack/e2e.sh SUITE [--full]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ -z "${KUBECONFIG:-}" ]; then
 	go run ./test/cluster up
 	eval "$(go run ./test/cluster env)"
-	make images install
+	make images
+	if ! kubectl get configurations.pkg.crossplane.io -o name | grep -q .; then
+		hack/install-test.sh "$REGISTRY"
+	fi
+	make install
 fi
-export REGISTRY
 exec go run ./test/e2e/run --suite "$@"

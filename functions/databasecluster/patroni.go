@@ -1,6 +1,7 @@
 package databasecluster
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,14 +52,17 @@ func (d *cluster) configMap() *corev1.ConfigMap {
 	})
 }
 
-// patroniState is an object in which Patroni keeps its state, made here with
-// nothing but its labels: so it goes with the claim, and its name is free for
-// the next one. The leader lock is not among them, since it changes every few
+// patroniState is an object in which Patroni keeps its state, made here so that
+// it goes with the claim, and its name is free for the next one. Of its content
+// only the dynamic configuration is the claim's. The leader lock is not among them, since it changes every few
 // seconds and each change would run this function: the callback ties that one
 // to the StatefulSet.
 func (d *cluster) patroniState(kind string) *corev1.ConfigMap {
 	meta := d.Named(d.Name(postgresql)+"-"+kind, postgresql, appName)
 	meta.Labels[scopeLabel] = d.Name(postgresql)
+	if kind == "config" {
+		meta.Annotations = map[string]string{"config": d.dynamicConfig()}
+	}
 	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta}
 }
 
@@ -69,36 +73,55 @@ func (d *cluster) synchronous() bool {
 	return d.profile.Synchronous && d.spec.Size > 1
 }
 
+// dynamicParameters must be the same on all servers, so Patroni takes them only
+// from its dynamic configuration, with these defaults
+// (https://patroni.readthedocs.io/en/latest/patroni_configuration.html).
+var dynamicParameters = []struct{ name, value string }{
+	{"max_connections", "200"},
+	{"max_locks_per_transaction", "64"},
+	{"max_prepared_transactions", "0"},
+	{"max_worker_processes", "8"},
+	{"track_commit_timestamp", "off"},
+}
+
+// dynamicConfig is the configuration that all servers share, as JSON. Patroni
+// reads it from the cluster, so that a change reaches servers that run. Times
+// are in seconds. ttl 20 and loop_wait 5 notice a dead primary in at most 20 s;
+// failsafe_mode keeps the primary when it is the API server that is away.
+func (d *cluster) dynamicConfig() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"ttl":20,"loop_wait":5,"retry_timeout":5,"maximum_lag_on_failover":1048576,"failsafe_mode":true,"synchronous_mode":%t,`, d.synchronous())
+	b.WriteString(`"postgresql":{"use_pg_rewind":true,"use_slots":true,"parameters":{`)
+	for _, p := range dynamicParameters {
+		fmt.Fprintf(&b, `"%s":%s,`, p.name, jsonString(d.parameter(p.name, p.value)))
+	}
+	b.WriteString(`"wal_level":"replica","wal_log_hints":"on","max_wal_senders":20,"max_replication_slots":20}}}`)
+	return b.String()
+}
+
+// dynamicParameters as text: servers take up a change of them when they restart.
+func (d *cluster) dynamicParameters() string {
+	var b strings.Builder
+	for _, p := range dynamicParameters {
+		b.WriteString(p.name + "=" + d.parameter(p.name, p.value) + "\n")
+	}
+	return b.String()
+}
+
+// jsonString can not fail: every string has one.
+func jsonString(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
 // patroniYAML is written by hand: a marshaller costs more than all else that
-// this function does. Times are in seconds. ttl 20 and loop_wait 5 notice a
-// dead primary in at most 20 s; failsafe_mode keeps the primary when it is the
-// API server that is away.
+// this function does.
 func (d *cluster) patroniYAML() string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 
 	p("scope: %s", d.Name(postgresql))
 	p("bootstrap:")
-	p("  dcs:")
-	p("    ttl: 20")
-	p("    loop_wait: 5")
-	p("    retry_timeout: 5")
-	p("    maximum_lag_on_failover: 1048576")
-	p("    failsafe_mode: true")
-	p("    synchronous_mode: %t", d.synchronous())
-	p("    postgresql:")
-	p("      use_pg_rewind: true")
-	p("      use_slots: true")
-	p("      parameters:")
-	p("        max_connections: %s", quoted(d.parameter("max_connections", "200")))
-	p("        max_worker_processes: %s", quoted(d.parameter("max_worker_processes", "8")))
-	p("        max_prepared_transactions: %s", quoted(d.parameter("max_prepared_transactions", "0")))
-	p("        max_locks_per_transaction: %s", quoted(d.parameter("max_locks_per_transaction", "64")))
-	p("        track_commit_timestamp: %s", quoted(d.parameter("track_commit_timestamp", "off")))
-	p("        wal_level: replica")
-	p("        wal_log_hints: 'on'")
-	p("        max_wal_senders: 20")
-	p("        max_replication_slots: 20")
 	p("  initdb:")
 	p("    - data-checksums")
 	p("    - encoding: UTF8")
@@ -118,6 +141,10 @@ func (d *cluster) patroniYAML() string {
 	p("      username: standby")
 	p("    rewind:")
 	p("      username: rewind")
+	// Without it a new server waits for minutes until an idle primary writes a
+	// checkpoint of its own accord.
+	p("  basebackup:")
+	p("    - checkpoint: fast")
 	p("  callbacks:")
 	p("    on_start: python3 %s/%s", configDir, fileCallback)
 	p("    on_role_change: python3 %s/%s", configDir, fileCallback)
@@ -125,6 +152,9 @@ func (d *cluster) patroniYAML() string {
 	p("    unix_socket_directories: /var/run/postgresql")
 	p("    password_encryption: scram-sha-256")
 	for _, k := range slices.Sorted(maps.Keys(d.spec.Parameters)) {
+		if slices.ContainsFunc(dynamicParameters, func(p struct{ name, value string }) bool { return p.name == k }) {
+			continue
+		}
 		p("    %s: %s", quoted(k), quoted(d.spec.Parameters[k]))
 	}
 	p("  pg_hba:")
@@ -177,11 +207,14 @@ SQL
 
 // onRole is called by Patroni with an action, a role and the scope, after a
 // server has started or changed its role. On the primary it does what nobody
-// outside the pods should need to watch for: it writes down who the primary
-// is, and ties the leader lock to the StatefulSet, so that it is not left
-// behind.
-const onRole = `import json, os, ssl, sys, time, urllib.request
+// outside the pods should need to watch for. It sets the passwords of the
+// credentials Secret, since a volume that was kept from an earlier claim holds
+// others. It writes down who the primary is. And it ties the leader lock to the
+// StatefulSet, so that it is not left behind.
+const onRole = `import json, os, ssl, subprocess, sys, time, urllib.request
 
+CREDENTIALS = "` + secretDir + `"
+ROLES = {"` + appUser + `": "` + keyPassword + `", "postgres": "` + keySuperuser + `", "standby": "` + keyReplication + `", "rewind": "` + keyRewind + `"}
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
 
@@ -207,13 +240,29 @@ def record(scope):
     call("PATCH", "configmaps", scope + "-leader", {"metadata": {"ownerReferences": [owner]}})
 
 
-action, role, scope = sys.argv[1:4]
-if role in ("primary", "master"):
+def set_passwords():
+    # Nothing of it is logged: the statements carry passwords.
+    sql = ["SET log_statement = 'none';", "SET log_min_duration_statement = -1;", "SET log_min_error_statement = 'panic';"]
+    for role, key in ROLES.items():
+        sql.append("\\set password ` + "`" + `cat %s/%s` + "`" + `" % (CREDENTIALS, key))
+        sql.append("SELECT format('ALTER ROLE %I PASSWORD %L', rolname, :'password') FROM pg_roles WHERE rolname = '" + role + "' \\gexec")
+    subprocess.run(
+        ["psql", "--host=/var/run/postgresql", "--username=postgres", "--dbname=postgres",
+         "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1"],
+        input="\n".join(sql), text=True, check=True, timeout=30, capture_output=True)
+
+
+def insist(what, do):
     for attempt in range(30):
         try:
-            record(scope)
-            break
+            return do()
         except Exception as e:
-            print("cannot record the primary, trying again: %s" % e, file=sys.stderr)
+            print("cannot %s, trying again: %s" % (what, type(e).__name__), file=sys.stderr)
             time.sleep(1)
+
+
+action, role, scope = sys.argv[1:4]
+if role in ("primary", "master"):
+    insist("set the passwords", set_passwords)
+    insist("record the primary", lambda: record(scope))
 `

@@ -48,7 +48,7 @@ func (d *cluster) statefulSet(templates []corev1.PersistentVolumeClaim) *k8sapps
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
 					Labels:      labels,
-					Annotations: map[string]string{configHashAnnotation: build.Digest(d.patroniYAML(), postInit, onRole)},
+					Annotations: map[string]string{configHashAnnotation: build.Digest(d.patroniYAML(), d.dynamicParameters(), postInit, onRole)},
 				},
 				Spec: d.pod(version),
 			},
@@ -106,7 +106,6 @@ func (d *cluster) pod(version number) corev1.PodSpec {
 			{Name: "credentials", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 				SecretName:  d.Name(credentials),
 				DefaultMode: new(int32(0o440)),
-				Items:       []corev1.KeyToPath{{Key: keyPassword, Path: keyPassword}},
 			}}},
 			build.Scratch("tmp", corev1.StorageMediumDefault),
 			build.Scratch("run", corev1.StorageMediumDefault),

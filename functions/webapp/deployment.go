@@ -54,16 +54,24 @@ func (a *app) deployment() *k8sappsv1.Deployment {
 			Template:             corev1.PodTemplateSpec{ObjectMeta: template, Spec: pod},
 		},
 	}
-	// With autoscaling the number of pods is the autoscaler's alone.
-	if a.spec.Autoscaling == nil {
-		d.Spec.Replicas = a.replicas()
-	}
+	d.Spec.Replicas = a.replicas()
 	return d
 }
 
+// replicas of the Deployment. With autoscaling they are the autoscaler's alone
+// from when it first scales: to apply none before would make them one, which is
+// what the API server defaults a field to that its owner let go.
 func (a *app) replicas() *int32 {
-	if a.spec.Replicas != nil {
+	switch {
+	case a.spec.Autoscaling != nil && a.live.scaledByOther:
+		return nil
+	case a.spec.Autoscaling != nil && a.live.Spec.Replicas != nil:
+		return a.live.Spec.Replicas
+	case a.spec.Autoscaling != nil:
+		return a.spec.Autoscaling.MinReplicas
+	case a.spec.Replicas != nil:
 		return a.spec.Replicas
+	default:
+		return new(int32(1))
 	}
-	return new(int32(1))
 }

@@ -1,10 +1,17 @@
 package webapp
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/storeplane/storeplane/internal/compose"
 )
+
+// portName of the Service's port, and of the container's.
+const portName = "http"
 
 func (a *app) service() *corev1.Service {
 	return &corev1.Service{
@@ -12,7 +19,38 @@ func (a *app) service() *corev1.Service {
 		ObjectMeta: a.Meta(web, a.name()),
 		Spec: corev1.ServiceSpec{
 			Selector: a.Selector(web),
-			Ports:    []corev1.ServicePort{{Name: "http", Port: *a.port(), TargetPort: intstr.FromString("http")}},
+			Ports:    []corev1.ServicePort{{Name: a.servicePortName(), Port: *a.port(), TargetPort: intstr.FromString(portName)}},
 		},
 	}
+}
+
+// servicePortName gives way to an entry of the same name and another number,
+// which somebody made of ours by hand: server-side apply can not take it away,
+// as it knows entries by their number and their owners, and the API server
+// refuses two of one name. So the Service serves at its port again.
+func (a *app) servicePortName() string {
+	if a.live.portNameTaken {
+		return fmt.Sprintf("%s-%d", portName, *a.port())
+	}
+	return portName
+}
+
+// portNameTaken tells whether somebody else's entry of the observed Service has
+// the name of ours.
+func portNameTaken(c *compose.Claim, port int32) (bool, error) {
+	s := struct {
+		Spec struct {
+			Ports []corev1.ServicePort `json:"ports"`
+		} `json:"spec"`
+	}{}
+	if _, err := c.ReadObserved(service, &s); err != nil {
+		return false, err
+	}
+	for _, p := range s.Spec.Ports {
+		entry := fmt.Sprintf(`k:{"port":%d,"protocol":"TCP"}`, p.Port)
+		if p.Name == portName && p.Port != port && c.OwnedByOther(service, "f:spec", "f:ports", entry) {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// live is what of the observed Deployment the status tells.
+// live is what the function looks at of the observed Deployment.
 type live struct {
 	Spec struct {
+		Replicas *int32 `json:"replicas"`
 		Template struct {
 			Spec struct {
 				Containers []struct {
@@ -20,22 +21,34 @@ type live struct {
 		} `json:"template"`
 	} `json:"spec"`
 	Status k8sappsv1.DeploymentStatus `json:"status"`
+
+	// scaledByOther is true once somebody else has set the number of pods.
+	scaledByOther bool
+
+	// portNameTaken is true while somebody else's port of the Service has the
+	// name of ours.
+	portNameTaken bool
 }
 
-func observe(c *compose.Claim) (live, error) {
+func observe(c *compose.Claim, port int32) (live, error) {
 	l := live{}
-	_, err := c.ReadObserved(web, &l)
+	if _, err := c.ReadObserved(web, &l); err != nil {
+		return l, err
+	}
+	l.scaledByOther = c.OwnedByOther(web, "f:spec", "f:replicas")
+	var err error
+	l.portNameTaken, err = portNameTaken(c, port)
 	return l, err
 }
 
-func (a *app) status(o compose.Outcome, l live) *appsv1.WebAppStatus {
+func (a *app) status(o compose.Outcome) *appsv1.WebAppStatus {
 	s := &appsv1.WebAppStatus{
 		CommonStatus:      o.Common,
 		Phase:             appsv1.WebAppPhase(o.Phase),
 		Endpoint:          URL(a.Claim, a.Namespace, *a.port()),
-		AvailableReplicas: l.Status.AvailableReplicas,
+		AvailableReplicas: a.live.Status.AvailableReplicas,
 	}
-	if cs := l.Spec.Template.Spec.Containers; len(cs) > 0 {
+	if cs := a.live.Spec.Template.Spec.Containers; len(cs) > 0 {
 		s.Image = cs[0].Image
 	}
 	if a.spec.Ingress != nil {

@@ -8,6 +8,7 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/health"
 	"github.com/storeplane/storeplane/internal/profile"
 	"github.com/storeplane/storeplane/internal/settings"
 )
@@ -33,6 +34,7 @@ type app struct {
 	spec     appsv1.WebAppSpec
 	profile  *profile.Profile
 	settings settings.Settings
+	live     live
 }
 
 // Intent of a WebApp.
@@ -50,12 +52,15 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if err := validate(&a.spec, a.profile); err != nil {
 			return nil, err
 		}
-		return a.plan(c)
+		if a.live, err = observe(c, *a.port()); err != nil {
+			return nil, err
+		}
+		return a.plan(), nil
 	}
 }
 
 // plan lists the components of a claim.
-func (a *app) plan(c *compose.Claim) (*compose.Plan, error) {
+func (a *app) plan() *compose.Plan {
 	p := &compose.Plan{}
 	add := func(comp compose.Component) { p.Components = append(p.Components, comp) }
 
@@ -73,7 +78,12 @@ func (a *app) plan(c *compose.Claim) (*compose.Plan, error) {
 
 	// What the pods mount is applied in the same pass: to wait until it is
 	// stored would cost a pass, and the kubelet waits for it anyway.
-	add(compose.Component{Name: web, Object: a.deployment(), After: gates, ChangeAfter: gates})
+	deployment := compose.Component{Name: web, Object: a.deployment(), After: gates, ChangeAfter: gates}
+	if a.spec.Autoscaling != nil {
+		// While pods are added the others serve: that is no trouble.
+		deployment.Health = health.Available
+	}
+	add(deployment)
 	add(compose.Component{Name: service, Part: web, Object: a.service()})
 	add(compose.Component{Name: policy, Part: web, Object: a.networkPolicy()})
 	if a.spec.Autoscaling != nil {
@@ -90,12 +100,8 @@ func (a *app) plan(c *compose.Claim) (*compose.Plan, error) {
 		add(compose.Component{Name: ingress, Object: build.Ingress(a.Scope, a.Named(a.Name(web), ingress, a.name()), *a.spec.Ingress, a.settings.Ingress.ClassName, a.Name(web), *a.port())})
 	}
 
-	live, err := observe(c)
-	if err != nil {
-		return nil, err
-	}
-	p.Status = func(o compose.Outcome) any { return a.status(o, live) }
-	return p, nil
+	p.Status = func(o compose.Outcome) any { return a.status(o) }
+	return p
 }
 
 // name of what runs, for app.kubernetes.io/name.

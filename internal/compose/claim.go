@@ -3,6 +3,7 @@ package compose
 import (
 	"encoding/base64"
 	"fmt"
+	"strings"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -13,6 +14,10 @@ import (
 // SettingsRequirement is the name under which a pipeline step requires the
 // installation's EnvironmentConfig.
 const SettingsRequirement = "settings"
+
+// composedManager begins the name under which Crossplane applies what it
+// composes (FieldOwnerComposedPrefix of crossplane/crossplane v2.4.0).
+const composedManager = "apiextensions.crossplane.io/composed"
 
 // Claim is what an intent may look at: the composite resource as it is in the
 // cluster, what has been composed of it so far, and the installation's
@@ -102,7 +107,8 @@ func (c *Claim) ReadObserved(component string, into any) (bool, error) {
 // out.
 func (c *Claim) Secret(component, key string, draw func(Random) (string, error)) (string, error) {
 	s := c.Observed(component)
-	if s == nil {
+	// What is read by people shows no secret, also not one that exists.
+	if _, review := c.random.(ReviewRandom); review || s == nil {
 		return draw(c.random)
 	}
 	name := s.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()
@@ -120,4 +126,39 @@ func (c *Claim) meta(field string) *structpb.Value {
 // status returns a field of the claim's observed status.
 func (c *Claim) status(field string) *structpb.Value {
 	return c.composite.GetFields()["status"].GetStructValue().GetFields()[field]
+}
+
+// OwnedByOther tells whether somebody else than Crossplane set a field of the
+// object composed under a component's name, an autoscaler for example. The path
+// is the one of managed fields: "f:spec", "f:replicas".
+func (c *Claim) OwnedByOther(component string, path ...string) bool {
+	meta := c.Observed(component).GetFields()["metadata"].GetStructValue()
+	for _, v := range meta.GetFields()["managedFields"].GetListValue().GetValues() {
+		entry := v.GetStructValue().GetFields()
+		if strings.HasPrefix(entry["manager"].GetStringValue(), composedManager) {
+			continue
+		}
+		fields := entry["fieldsV1"].GetStructValue()
+		for i, p := range path {
+			f, ok := fields.GetFields()[p]
+			if !ok {
+				break
+			}
+			if i == len(path)-1 {
+				return true
+			}
+			fields = f.GetStructValue()
+		}
+	}
+	return false
+}
+
+// isWatched is false while Crossplane's circuit breaker drops the claim's events.
+func (c *Claim) isWatched() bool {
+	for _, v := range c.status("conditions").GetListValue().GetValues() {
+		if f := v.GetStructValue().GetFields(); f["type"].GetStringValue() == "Responsive" {
+			return f["status"].GetStringValue() != "False"
+		}
+	}
+	return true
 }

@@ -230,6 +230,154 @@ func TestClaimSecret(t *testing.T) {
 	}
 }
 
+// TestClaimSecretInReview: what is read by people shows no secret, whatever is
+// observed; nor is what is missing from one that exists a reason to refuse.
+func TestClaimSecretInReview(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		observed *structpb.Struct
+	}{
+		"NotObserved": {reason: "There is none yet."},
+		"Observed":    {reason: "One exists.", observed: secret(t, "db", map[string]string{"password": "kept"})},
+		"KeyGone":     {reason: "One exists that has lost the key.", observed: secret(t, "db", map[string]string{"other": "x"})},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			observed := map[string]*structpb.Struct{}
+			if tc.observed != nil {
+				observed["db"] = tc.observed
+			}
+			got, err := NewClaim(request(t, 1, nil, observed), ReviewRandom{}).Secret("db", "password", Random.Password)
+			if want := "generated-at-first-apply"; err != nil || got != want {
+				t.Errorf("%s\nSecret(): want %q, got %q, error %v", tc.reason, want, got, err)
+			}
+		})
+	}
+}
+
+func TestOwnedByOther(t *testing.T) {
+	const (
+		crossplane = "apiextensions.crossplane.io/composed/0123456789abcdef"
+		autoscaler = "kube-controller-manager"
+	)
+	entry := func(manager, subresource string, fields map[string]any) map[string]any {
+		e := map[string]any{"manager": manager, "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
+		if subresource != "" {
+			e["subresource"] = subresource
+		}
+		return e
+	}
+	replicas := map[string]any{"f:spec": map[string]any{"f:replicas": map[string]any{}}}
+	template := map[string]any{"f:spec": map[string]any{"f:template": map[string]any{}}}
+	statusReplicas := map[string]any{"f:status": map[string]any{"f:replicas": map[string]any{}}}
+	ports := map[string]any{"f:spec": map[string]any{"f:ports": map[string]any{`k:{"port":80,"protocol":"TCP"}`: map[string]any{".": map[string]any{}, "f:name": map[string]any{}}}}}
+
+	cases := map[string]struct {
+		reason  string
+		missing bool
+		managed []any
+		path    []string // f:spec, f:replicas unless given
+		want    bool
+	}{
+		"NotObserved": {reason: "What does not exist is nobody's.", missing: true},
+		"NoManagedFields": {
+			reason: "Without managed fields, as a file may be, nobody else is known of.",
+		},
+		"CrossplaneOnly": {
+			reason:  "Crossplane applies what it composes under a name of its own for each claim.",
+			managed: []any{entry(crossplane, "", replicas)},
+		},
+		"Autoscaler": {
+			reason:  "An autoscaler writes through the subresource.",
+			managed: []any{entry(crossplane, "", template), entry(autoscaler, "scale", replicas)},
+			want:    true,
+		},
+		"Both": {
+			reason:  "Two may own a field of one value: then another does too.",
+			managed: []any{entry(crossplane, "", replicas), entry(autoscaler, "scale", replicas)},
+			want:    true,
+		},
+		"AnyOrder": {
+			reason:  "In whatever order they are.",
+			managed: []any{entry(autoscaler, "scale", replicas), entry(crossplane, "", template)},
+			want:    true,
+		},
+		"ByHand": {
+			reason:  "Who it is does not matter.",
+			managed: []any{entry(crossplane, "", template), entry("kubectl", "scale", replicas)},
+			want:    true,
+		},
+		"OtherField": {
+			reason:  "The Deployment's controller writes the status, which has a field of the same name.",
+			managed: []any{entry(crossplane, "", replicas), entry(autoscaler, "status", statusReplicas)},
+		},
+		"Neighbour": {
+			reason:  "A neighbour of the field is another field.",
+			managed: []any{entry(crossplane, "", replicas), entry("kubectl-edit", "", template)},
+		},
+		"LaterEntry": {
+			reason:  "Whoever owns nothing of it does not hide the one who does.",
+			managed: []any{entry("kubectl-edit", "", template), entry(autoscaler, "status", statusReplicas), entry(autoscaler, "scale", replicas)},
+			want:    true,
+		},
+		"OtherOfCrossplane": {
+			reason:  "Another part of Crossplane is somebody else.",
+			managed: []any{entry("apiextensions.crossplane.io/composite", "", replicas)},
+			want:    true,
+		},
+		"NoName": {
+			reason:  "So is one without a name.",
+			managed: []any{map[string]any{"fieldsV1": replicas}},
+			want:    true,
+		},
+		"ListEntry": {
+			reason:  "An entry of a list has a path too.",
+			managed: []any{entry(crossplane, "", template), entry("kubectl-edit", "", ports)},
+			path:    []string{"f:spec", "f:ports", `k:{"port":80,"protocol":"TCP"}`},
+			want:    true,
+		},
+		"OtherListEntry": {
+			reason:  "And another entry has another one.",
+			managed: []any{entry("kubectl-edit", "", ports)},
+			path:    []string{"f:spec", "f:ports", `k:{"port":81,"protocol":"TCP"}`},
+		},
+		"Parent": {
+			reason:  "Who owns a field is known of what holds it.",
+			managed: []any{entry(autoscaler, "scale", replicas)},
+			path:    []string{"f:spec"},
+			want:    true,
+		},
+		"TooDeep": {
+			reason:  "Nothing is below a field that holds nothing.",
+			managed: []any{entry(autoscaler, "scale", replicas)},
+			path:    []string{"f:spec", "f:replicas", "f:x"},
+		},
+		"Unreadable": {
+			reason:  "What is no entry owns nothing.",
+			managed: []any{"many", map[string]any{}, entry(autoscaler, "", nil), map[string]any{"manager": "x", "fieldsV1": "f:spec"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			meta := map[string]any{"name": "shop-web"}
+			if tc.managed != nil {
+				meta["managedFields"] = tc.managed
+			}
+			observed := map[string]*structpb.Struct{}
+			if !tc.missing {
+				observed["web"] = mustStruct(t, map[string]any{"kind": "Deployment", "metadata": meta})
+			}
+			path := tc.path
+			if path == nil {
+				path = []string{"f:spec", "f:replicas"}
+			}
+			if got := NewClaim(request(t, 1, nil, observed), nil).OwnedByOther("web", path...); got != tc.want {
+				t.Errorf("%s\nOwnedByOther(): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
 func TestRandom(t *testing.T) {
 	seen := map[string]bool{}
 	counts := map[rune]int{}

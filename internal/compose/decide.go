@@ -152,9 +152,6 @@ func encode(c *Component) (*structpb.Struct, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot compose component %s: %w", c.Name, err)
 	}
-	if s.GetFields()["apiVersion"].GetStringValue() == "" || s.GetFields()["kind"].GetStringValue() == "" {
-		return nil, fmt.Errorf("cannot compose component %s: its %T has no apiVersion or kind", c.Name, c.Object)
-	}
 	// The hash is of what was declared, so it goes in before the other marks.
 	// Kinds that are healthy once stored need none.
 	if len(c.ChangeAfter) > 0 || !c.Once && !health.IsStored(health.GroupKind(s)) {

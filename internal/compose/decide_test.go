@@ -418,12 +418,12 @@ func TestDecideErrors(t *testing.T) {
 		"NoTypeMeta": {
 			reason: "An object without a kind can not be applied, and the component at fault is named.",
 			object: nameless,
-			want:   "cannot compose component a: its *v1.ConfigMap has no apiVersion or kind",
+			want:   "cannot compose: component a has no apiVersion or kind",
 		},
 		"NoKind": {
 			reason: "Half a type is none.",
 			object: list,
-			want:   "cannot compose component a: its *unstructured.Unstructured has no apiVersion or kind",
+			want:   "cannot compose: component a has no apiVersion or kind",
 		},
 	}
 	for name, tc := range cases {

@@ -22,6 +22,9 @@ func check(claim string, p *Plan) error {
 		if c.Object == nil {
 			return fmt.Errorf("cannot compose: component %s has no object", c.Name)
 		}
+		if gvk := c.Object.GetObjectKind().GroupVersionKind(); gvk.Version == "" || gvk.Kind == "" {
+			return fmt.Errorf("cannot compose: component %s has no apiVersion or kind", c.Name)
+		}
 		object := groupKind(c).String() + "/" + c.Object.GetName()
 		if first := objects[object]; first != "" {
 			return fmt.Errorf("cannot compose: components %s and %s are both %s %s", first, c.Name, groupKind(c).Kind, c.Object.GetName())

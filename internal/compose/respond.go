@@ -13,13 +13,13 @@ import (
 )
 
 // How soon Crossplane calls again when nothing in the cluster changes. Changes
-// are watched, but its circuit breaker drops events of a claim whose objects
-// change often, as they do while a shop starts
-// (https://github.com/crossplane/crossplane/issues/7703): a claim that has not
-// settled asks to be looked at again soon.
+// are watched, but Crossplane's circuit breaker drops events of a claim whose
+// objects change often, as they do while a shop starts, and for five minutes
+// after (https://github.com/crossplane/crossplane/issues/7703). A claim that has
+// not settled, or whose breaker was open, asks to be looked at again soon.
 const (
 	unsettledTTL = 5 * time.Second
-	settledTTL   = 10 * time.Minute
+	settledTTL   = time.Minute
 )
 
 // Respond runs an intent for a request and returns the response, with errors
@@ -38,12 +38,10 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, random Random) *fnv1.R
 	}
 	outcome := newOutcome(claim, plan, decision)
 
-	unready := setResources(rsp, decision)
-	rsp.Desired.Composite.Ready = fnv1.Ready_READY_UNSPECIFIED
-	if !outcome.Ready && !unready {
-		// All that is applied is healthy, but something is withheld still.
-		rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
-	}
+	// Crossplane makes the claim ready when all that is applied is, and names
+	// what is not. What is withheld needs no word of its own: it waits for
+	// something that is applied and not healthy.
+	setResources(rsp, decision)
 	if err := setStatus(rsp, claim, plan.Status(outcome)); err != nil {
 		return refuse(newResponse(req), claim, err)
 	}
@@ -55,7 +53,7 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, random Random) *fnv1.R
 	for _, c := range conditions {
 		rsp.Conditions = append(rsp.Conditions, c.toProto())
 	}
-	if outcome.Ready {
+	if outcome.Ready && claim.isWatched() {
 		rsp.Meta.Ttl = durationpb.New(settledTTL)
 	}
 	return rsp
@@ -85,17 +83,15 @@ func newResponse(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 	return rsp
 }
 
-// setResources writes the objects to apply and tells whether one of them is
-// not ready.
-func setResources(rsp *fnv1.RunFunctionResponse, d *Decision) (unready bool) {
+// setResources writes the objects to apply, and which of them are ready.
+func setResources(rsp *fnv1.RunFunctionResponse, d *Decision) {
 	for name, obj := range d.Apply {
 		ready := fnv1.Ready_READY_TRUE
 		if h, declared := d.Health[name]; declared && !h.IsHealthy() {
-			ready, unready = fnv1.Ready_READY_FALSE, true
+			ready = fnv1.Ready_READY_FALSE
 		}
 		rsp.Desired.Resources[name] = &fnv1.Resource{Resource: obj, Ready: ready}
 	}
-	return unready
 }
 
 // setStatus writes the claim's status. Crossplane applies it whole, so what is

@@ -136,6 +136,52 @@ func TestRespond(t *testing.T) {
 	}
 }
 
+// TestRespondTTL: how soon Crossplane is to call again when nothing changes. The
+// numbers are what the platform promises of itself, so they are spelled out.
+func TestRespondTTL(t *testing.T) {
+	const soon, later = 5 * time.Second, time.Minute
+	db := Component{Name: "db", Object: deployment("db", "db:1")}
+	settled := map[string]*structpb.Struct{"db": mended(observe(t, db))}
+	conditions := func(cs ...map[string]any) map[string]any {
+		list := make([]any, len(cs))
+		for i := range cs {
+			list[i] = cs[i]
+		}
+		return map[string]any{"conditions": list}
+	}
+	ready := map[string]any{"type": "Ready", "status": "True"}
+	responsive := func(status string) map[string]any { return map[string]any{"type": "Responsive", "status": status} }
+
+	cases := map[string]struct {
+		reason   string
+		status   map[string]any
+		observed map[string]*structpb.Struct
+		want     time.Duration
+	}{
+		"NothingExists":        {reason: "What starts is looked at soon: its events may be dropped.", want: soon},
+		"Starts":               {reason: "So is what is under way.", observed: map[string]*structpb.Struct{"db": observe(t, db)}, want: soon},
+		"Failed":               {reason: "And what failed.", observed: map[string]*structpb.Struct{"db": broken(observe(t, db))}, want: soon},
+		"Settled":              {reason: "What has settled is looked at now and then.", observed: settled, want: later},
+		"SettledNoResponsive":  {reason: "Other conditions say nothing of its events.", status: conditions(ready), observed: settled, want: later},
+		"SettledResponsive":    {reason: "Nor is it looked at more often when they arrive.", status: conditions(ready, responsive("True")), observed: settled, want: later},
+		"SettledUnknown":       {reason: "Unknown is not False.", status: conditions(ready, responsive("Unknown")), observed: settled, want: later},
+		"SettledNotResponsive": {reason: "While its events are dropped it is looked at soon, however well it is.", status: conditions(ready, responsive("False")), observed: settled, want: soon},
+		"StartsNotResponsive":  {reason: "Both together are no sooner than soon.", status: conditions(responsive("False")), observed: map[string]*structpb.Struct{"db": observe(t, db)}, want: soon},
+		"ConditionsUnreadable": {reason: "Conditions that are none say nothing.", status: map[string]any{"conditions": "Responsive"}, observed: settled, want: later},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			rsp := Respond(request(t, 1, tc.status, tc.observed), planned(&Plan{Components: []Component{db}}), ReviewRandom{})
+			if got := rsp.GetMeta().GetTtl().AsDuration(); got != tc.want {
+				t.Errorf("%s\nRespond() TTL: want %v, got %v", tc.reason, tc.want, got)
+			}
+			if got := rsp.GetDesired().GetComposite().GetReady(); got != fnv1.Ready_READY_UNSPECIFIED {
+				t.Errorf("%s\nRespond() composite: what is ready is left to Crossplane, got %v", tc.reason, got)
+			}
+		})
+	}
+}
+
 func TestRefuse(t *testing.T) {
 	const no = fnv1.Status_STATUS_CONDITION_FALSE
 	invalid := Invalidf("storageSize may not shrink: 20Gi → 10Gi")
@@ -242,6 +288,9 @@ func TestRefuse(t *testing.T) {
 				}
 				if diff := cmp.Diff(tc.want.conditions, rsp.GetConditions(), protocmp.Transform()); diff != "" {
 					t.Errorf("%s\n%s() conditions: -want, +got:\n%s", tc.reason, how, diff)
+				}
+				if got := rsp.GetMeta().GetTtl().AsDuration(); got != unsettledTTL {
+					t.Errorf("%s\n%s() TTL: want %v, got %v", tc.reason, how, unsettledTTL, got)
 				}
 				if got := rsp.GetDesired().GetComposite().GetReady(); got != tc.want.ready {
 					t.Errorf("%s\n%s() ready: want %v, got %v", tc.reason, how, tc.want.ready, got)

@@ -59,7 +59,10 @@ spec: {size: 3}
 )
 
 func TestOf(t *testing.T) {
-	const notAll = "Not all pods are ready"
+	const (
+		notAll      = "Not all pods are ready"
+		seeDatabase = "Not ready yet: see DatabaseCluster db"
+	)
 	cases := map[string]struct {
 		reason string
 		object string
@@ -272,9 +275,9 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 			want:   progressing("Being deleted"),
 		},
 		"CompositeNew": {
-			reason: "A aComposite without conditions is not ready.",
+			reason: "A composite without conditions is not ready.",
 			object: aComposite,
-			want:   progressing("Not ready yet"),
+			want:   progressing(seeDatabase),
 		},
 		"CompositeReady": {
 			reason: "It is healthy when Ready is True at its generation.",
@@ -289,12 +292,12 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 		"CompositeReadyOldGeneration": {
 			reason: "Ready at an old generation is not ready.",
 			object: aComposite + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 3}, {type: Ready, status: "True", observedGeneration: 3}]}`,
-			want:   progressing("Its last change has not been taken up yet"),
+			want:   progressing(seeDatabase),
 		},
 		"CompositeWaits": {
-			reason: "It says itself what it waits for; that is better than Crossplane's list.",
+			reason: "It says itself what it waits for: to repeat that would be a write to its owner at each change of it.",
 			object: aComposite + `status: {phase: Creating, message: "Waiting for postgresql (No primary yet)", conditions: [{type: Ready, status: "False", reason: Creating, message: "Unready resources: a, b"}]}`,
-			want:   progressing("Waiting for postgresql (No primary yet)"),
+			want:   progressing(seeDatabase),
 		},
 		"CompositeNotSynced": {
 			reason: "One that can not be synced says why, even while it is still ready.",
@@ -302,8 +305,8 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 			want:   progressing("cannot apply"),
 		},
 		"CompositeNotSyncedWithoutWords": {
-			reason: "Or that it is not.",
-			object: aComposite + `status: {conditions: [{type: Synced, status: "False"}]}`,
+			reason: "Or that it is not; its own message is about something else.",
+			object: aComposite + `status: {message: "Waiting for x", conditions: [{type: Synced, status: "False"}]}`,
 			want:   progressing("It is not synced"),
 		},
 		"CompositeFailed": {
@@ -319,12 +322,22 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 		"CompositeFailedOldGeneration": {
 			reason: "A failure of an old generation is not the newest's: the claim has just been mended.",
 			object: aComposite + `status: {phase: Failed, message: "engine mysql is not available yet", conditions: [{type: Synced, status: "True", observedGeneration: 3}, {type: Ready, status: "False", observedGeneration: 3}]}`,
-			want:   progressing("Its last change has not been taken up yet"),
+			want:   progressing(seeDatabase),
 		},
 		"CompositeDegraded": {
 			reason: "Other phases do not judge, the Ready condition does.",
 			object: aComposite + `status: {phase: Degraded, message: "Waiting for postgresql", conditions: [{type: Ready, status: "False", observedGeneration: 4}]}`,
-			want:   progressing("Waiting for postgresql"),
+			want:   progressing(seeDatabase),
+		},
+		"CompositeFailedNotSynced": {
+			reason: "A failure is the end, so it is told before what is not synced.",
+			object: aComposite + `status: {phase: Failed, message: "image is missing", conditions: [{type: Synced, status: "False", message: "cannot apply"}]}`,
+			want:   failed("image is missing"),
+		},
+		"CompositeNotSyncedOldGeneration": {
+			reason: "What could not be synced of an old generation may be mended in the newest.",
+			object: aComposite + `status: {conditions: [{type: Synced, status: "False", observedGeneration: 3, message: "cannot apply"}, {type: Ready, status: "True", observedGeneration: 3}]}`,
+			want:   progressing(seeDatabase),
 		},
 		"CompositeDeleted": {
 			reason: "What is on its way out is not healthy.",
@@ -334,7 +347,7 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 		"ReadyUnknown": {
 			reason: "Unknown is not ready.",
 			object: aComposite + `status: {conditions: [{type: Ready, status: Unknown}]}`,
-			want:   progressing("Not ready yet"),
+			want:   progressing(seeDatabase),
 		},
 		"VolumeClaimPending": {
 			reason: "A volume claim is judged by kstatus.",
@@ -349,7 +362,7 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 		"UnknownKind": {
 			reason: "A kind that nobody knows must say that it is ready.",
 			object: "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}",
-			want:   progressing("Not ready yet"),
+			want:   progressing("Not ready yet: see Widget w"),
 		},
 	}
 	for name, tc := range cases {
@@ -366,6 +379,7 @@ func TestOfNothing(_ *testing.T) {
 	for _, obj := range []*structpb.Struct{nil, {}, {Fields: map[string]*structpb.Value{"apiVersion": structpb.NewStringValue("a/b/c")}}} {
 		_ = Of(obj)
 		_ = OfMissing(obj)
+		_ = Available(obj)
 	}
 }
 
@@ -439,7 +453,7 @@ func TestOfMissing(t *testing.T) {
 	}{
 		"Deployment": {reason: "Its pods will not be ready.", object: aDeployment, want: progressing("Not all pods are ready")},
 		"Job":        {reason: "It will not have completed.", object: aJob, want: progressing("The Job has not completed yet")},
-		"Composite":  {reason: "It will not be ready.", object: aComposite, want: progressing("Not ready yet")},
+		"Composite":  {reason: "It will not be ready.", object: aComposite, want: progressing("Not ready yet: see DatabaseCluster db")},
 		"Stored":     {reason: "It will be healthy, but it is not there.", object: aCronJob, want: progressing("Not created yet")},
 		"NoPods":     {reason: "What would be healthy at once is not there either.", object: strings.Replace(aDeployment, "replicas: 2", "replicas: 0", 1), want: progressing("Not all pods are ready")},
 	}
@@ -495,12 +509,31 @@ func TestMessagesHaveNoCounts(t *testing.T) {
 	}
 }
 
+// TestMessagesOfCompositesStay: while a composite is on its way its owner says
+// one thing of it, however often the composite says something else of itself.
+func TestMessagesOfCompositesStay(t *testing.T) {
+	seen := map[string]bool{OfMissing(object(t, aComposite)).Message: true}
+	for _, st := range []string{
+		`{}`,
+		`{phase: Pending, message: "Waiting for a, b"}`,
+		`{phase: Creating, message: "Waiting for b", conditions: [{type: Ready, status: "False", message: "Unready resources: b"}]}`,
+		`{phase: Degraded, message: "Waiting for c", conditions: [{type: Synced, status: "True"}, {type: Ready, status: "False", reason: Creating}]}`,
+		`{phase: Running, conditions: [{type: Synced, status: "True", observedGeneration: 3}, {type: Ready, status: "True", observedGeneration: 3}]}`,
+	} {
+		seen[Of(object(t, aComposite+"status: "+st)).Message] = true
+	}
+	if len(seen) != 1 {
+		t.Errorf("want one message on the way, got %v", seen)
+	}
+}
+
 // TestOfLeavesTheObject: judging changes nothing.
 func TestOfLeavesTheObject(t *testing.T) {
 	for _, text := range []string{aDeployment, aStatefulSet, aJob, aCronJob, aComposite} {
 		obj, same := object(t, text), object(t, text)
 		_ = Of(obj)
 		_ = OfMissing(obj)
+		_ = Available(obj)
 		if obj.String() != same.String() {
 			t.Errorf("want %v, got %v", same, obj)
 		}

@@ -5,31 +5,45 @@ import (
 )
 
 // readyCondition judges composite and managed resources: healthy when Ready is
-// True for the current generation. They say themselves, in status.message, what
-// they wait for.
+// True for the current generation. What they wait for they say themselves, in
+// their own status. It is not repeated while it changes: each change would be
+// two writes to their owner, whose events Crossplane counts.
 func readyCondition(obj *structpb.Struct) Status {
 	meta := obj.GetFields()["metadata"].GetStructValue().GetFields()
 	st := obj.GetFields()["status"].GetStructValue().GetFields()
 	msg := st["message"].GetStringValue()
 
 	ready, synced := condition(obj, "Ready"), condition(obj, "Synced")
-	// What was said of an older generation says nothing of this one.
-	// Conditions without a generation are older than the field.
-	for _, c := range []map[string]*structpb.Value{synced, ready} {
-		if og, ok := c["observedGeneration"]; ok && og.GetNumberValue() < meta["generation"].GetNumberValue() {
-			return progressing("Its last change has not been taken up yet")
-		}
-	}
+	accepted := condition(obj, "Accepted")
 	switch {
+	// Crossplane writes Synced with every pass, so it tells what generation
+	// all that follows is about.
+	case isOld(synced, meta):
+		return progressing(notReady(obj))
+	case accepted["status"].GetStringValue() == "False":
+		return failed(first(accepted["message"].GetStringValue(), "It was refused"))
 	case st["phase"].GetStringValue() == "Failed":
 		return failed(first(msg, "It failed"))
 	case synced["status"].GetStringValue() == "False":
-		return progressing(first(synced["message"].GetStringValue(), msg, "It is not synced"))
-	case ready["status"].GetStringValue() != "True":
-		return progressing(first(msg, "Not ready yet"))
+		return progressing(first(synced["message"].GetStringValue(), "It is not synced"))
+	case ready["status"].GetStringValue() != "True" || isOld(ready, meta):
+		return progressing(notReady(obj))
 	default:
 		return healthy()
 	}
+}
+
+// isOld tells whether a condition is about an older generation. One without a
+// generation is older than the field, and taken as it is.
+func isOld(condition, meta map[string]*structpb.Value) bool {
+	og, ok := condition["observedGeneration"]
+	return ok && og.GetNumberValue() < meta["generation"].GetNumberValue()
+}
+
+// notReady says where to look.
+func notReady(obj *structpb.Struct) string {
+	name := obj.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()
+	return "Not ready yet: see " + obj.GetFields()["kind"].GetStringValue() + " " + name
 }
 
 // condition returns the fields of the status condition of a type, or nil.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -21,7 +22,8 @@ func (c *cluster) registry() process {
 // image, empty when it has none.
 func pushedDigest(ctx context.Context, ref string) string {
 	address, rest, ok := strings.Cut(ref, "/")
-	if !ok {
+	// Other registries are not asked: to push what they have costs little.
+	if !ok || address != registryAddress || checkReachable(ref) != nil {
 		return ""
 	}
 	name, tag := rest, "latest"
@@ -42,4 +44,23 @@ func pushedDigest(ctx context.Context, ref string) string {
 		return ""
 	}
 	return resp.Header.Get("Docker-Content-Digest")
+}
+
+// checkReachable returns an error for an image of the cluster's registry while
+// the cluster is down. Its address is then somebody else's, and a request to it
+// would leave the machine.
+func checkReachable(ref string) error {
+	if !strings.HasPrefix(ref, registryAddress+"/") {
+		return nil
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return fmt.Errorf("cannot list this machine's addresses: %w", err)
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.String() == hostAddress {
+			return nil
+		}
+	}
+	return fmt.Errorf("cannot push image %s: the cluster whose registry this is does not run: start it with up, or name another registry", ref)
 }

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Proves the second way to install on a cluster without Storeplane: the
+# prerequisites, then a bare `crossplane xpkg install configuration` from another
+# path of the registry, where the function comes as a dependency. A claim must
+# become ready, which it only does if its Composition finds that function. All of
+# it is removed again. Usage: hack/install-test.sh REGISTRY, with KUBECONFIG set.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+registry=$1/mirror
+start=$(date +%s)
+step() { echo "install-test: $* ($(($(date +%s) - start))s)" >&2; }
+
+if kubectl get configurations.pkg.crossplane.io -o name | grep -q .; then
+	echo "install-test: cannot test a first installation: a Configuration is installed already" >&2
+	exit 1
+fi
+eval "$(hack/crossplane.sh)"
+out=$(mktemp -d)
+cleanup() {
+	kubectl delete namespace install-test --ignore-not-found --timeout=2m >&2
+	kubectl delete configurations.pkg.crossplane.io --all --timeout=2m >&2
+	kubectl delete functions.pkg.crossplane.io --all --timeout=2m >&2
+	kubectl wait --for=delete xrd --all --timeout=2m >&2
+	kubectl delete --ignore-not-found -f "$out/prerequisites.yaml" >&2
+	rm -rf "$out"
+}
+trap cleanup EXIT
+
+go run ./hack/packages --registry "$registry" --crossplane "$CROSSPLANE_CLI" --out "$out" --push
+kubectl apply --server-side -f "$out/prerequisites.yaml" >&2
+"$CROSSPLANE_CLI" xpkg install configuration "$registry/storeplane:$(cat "$out/version")" --wait=3m >&2
+kubectl wait --for=condition=Established xrd/webapps.apps.example.com --timeout=1m >&2
+kubectl wait --for=condition=Healthy functions.pkg.crossplane.io --all --timeout=2m >&2
+step "installed as $(kubectl get configurations.pkg.crossplane.io,functions.pkg.crossplane.io -o name | tr '\n' ' ')"
+
+replicas=$(kubectl get deployments -n crossplane-system -o jsonpath='{range .items[*]}{.metadata.name} {.spec.replicas}{"\n"}{end}' | awk '/function/ {print $2}')
+if [ "$replicas" != 2 ]; then
+	echo "install-test: the function's runtime configuration did not reach it: $replicas replicas instead of 2" >&2
+	exit 1
+fi
+kubectl create namespace install-test >&2
+sed "s#namespace: default#namespace: install-test#; s#10.88.0.1:5000/storeplane/#$1/#" examples/webapp/minimal.yaml | kubectl apply -f - >&2
+kubectl wait --for=condition=Ready webapp/hello -n install-test --timeout=2m >&2
+step "a claim is ready"

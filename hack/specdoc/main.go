@@ -1,0 +1,146 @@
+// Command specdoc writes the tables of fields of docs/spec from the definitions
+// under apis/, between two marks of each page. What is around them is written
+// by hand.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	apiextensionsv2 "github.com/crossplane/crossplane/apis/v2/apiextensions/v2"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: specdoc APIS DOCS")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "specdoc:", err)
+		os.Exit(1)
+	}
+}
+
+func run(apis, docs string) error {
+	files, err := filepath.Glob(filepath.Join(apis, "*", "definition.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		kind := filepath.Base(filepath.Dir(f))
+		schema, err := readSchema(f)
+		if err != nil {
+			return fmt.Errorf("cannot read %s: %w", f, err)
+		}
+		page := filepath.Join(docs, kind+".md")
+		b, err := os.ReadFile(page) //nolint:gosec // files of the repository
+		if err != nil {
+			return err
+		}
+		for _, section := range []string{"spec", "status"} {
+			if b, err = replace(b, section, table(schema.Properties[section])); err != nil {
+				return fmt.Errorf("cannot write %s: %w", page, err)
+			}
+		}
+		if err := os.WriteFile(page, b, 0o644); err != nil { //nolint:gosec // meant to be read
+			return err
+		}
+	}
+	return nil
+}
+
+func readSchema(path string) (*extv1.JSONSchemaProps, error) {
+	b, err := os.ReadFile(path) //nolint:gosec // files of the repository
+	if err != nil {
+		return nil, err
+	}
+	def := &apiextensionsv2.CompositeResourceDefinition{}
+	if err := yaml.Unmarshal(b, def); err != nil {
+		return nil, err
+	}
+	schema := &extv1.JSONSchemaProps{}
+	return schema, yaml.Unmarshal(def.Spec.Versions[0].Schema.OpenAPIV3Schema.Raw, schema)
+}
+
+// replace what stands between the marks of a section.
+func replace(page []byte, section, text string) ([]byte, error) {
+	begin, end := fmt.Appendf(nil, "<!-- %s: made by make generate -->\n", section), fmt.Appendf(nil, "<!-- end of %s -->\n", section)
+	before, rest, ok := bytes.Cut(page, begin)
+	_, after, ok2 := bytes.Cut(rest, end)
+	if !ok || !ok2 {
+		return nil, fmt.Errorf("the marks %q and %q are missing", bytes.TrimSpace(begin), bytes.TrimSpace(end))
+	}
+	return slices.Concat(before, begin, []byte(text), end, after), nil
+}
+
+// table of all fields below a schema, by their paths.
+func table(s extv1.JSONSchemaProps) string {
+	var b strings.Builder
+	b.WriteString("| field | type | default | what |\n|---|---|---|---|\n")
+	rows(&b, "", s)
+	return b.String()
+}
+
+// foreign kinds are documented by Kubernetes itself.
+var foreign = map[string]string{
+	"env":       "[EnvVar](https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#envvar-v1-core) list",
+	"envFrom":   "[EnvFromSource](https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#envfromsource-v1-core) list",
+	"resources": "[ResourceRequirements](https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#resourcerequirements-v1-core)",
+}
+
+func rows(b *strings.Builder, prefix string, s extv1.JSONSchemaProps) {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		p := s.Properties[name]
+		path := prefix + name
+		def := ""
+		switch {
+		case slices.Contains(s.Required, name):
+			def = "required"
+		case p.Default != nil && string(p.Default.Raw) != "{}":
+			def = "`" + string(p.Default.Raw) + "`"
+		}
+		typ, isForeign := foreign[name]
+		if !isForeign {
+			typ = typeOf(p)
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", path, typ, def, cell(p.Description))
+		switch {
+		case isForeign:
+		case p.Type == "array" && p.Items != nil && p.Items.Schema != nil:
+			rows(b, path+"[].", *p.Items.Schema)
+		default:
+			rows(b, path+".", p)
+		}
+	}
+}
+
+func typeOf(p extv1.JSONSchemaProps) string {
+	switch {
+	case len(p.Enum) > 0:
+		var values []string
+		for _, e := range p.Enum {
+			values = append(values, strings.Trim(string(e.Raw), `"`))
+		}
+		return strings.Join(values, ", ")
+	case p.Type == "array" && p.Items != nil && p.Items.Schema != nil:
+		return typeOf(*p.Items.Schema) + " list"
+	case p.Type == "object" && p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil:
+		return "map of " + typeOf(*p.AdditionalProperties.Schema)
+	case p.Minimum != nil && p.Maximum != nil:
+		return fmt.Sprintf("%s %g–%g", p.Type, *p.Minimum, *p.Maximum)
+	default:
+		return p.Type
+	}
+}
+
+// cell holds a description on one line.
+func cell(s string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
+}

@@ -1,0 +1,160 @@
+//go:build e2e
+
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// readyWithin is what a person is promised.
+const readyWithin = 90 * time.Second
+
+// parts of a shop by their names in status.components, in their order.
+var parts = []string{"database", "cache", "backend", "frontend", "ingress"}
+
+func comesUp(ctx context.Context, n notes) error {
+	start := time.Now()
+	if err := dev.claim(ctx); err != nil {
+		return err
+	}
+	// A shop that comes up late is a failure of this check alone: the others
+	// go on with it.
+	err := dev.world.AwaitReady(ctx, started, "EcommercePlatform", claimName)
+	took := time.Since(start)
+	for _, part := range parts {
+		if at, ok := becameReady(dev.world, part); ok {
+			n.Add("%s %.1fs", part, at.Sub(start).Seconds())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	n.Add("all %.1fs", took.Seconds())
+	if took > readyWithin {
+		return fmt.Errorf("the shop took %.1fs to be Ready", took.Seconds())
+	}
+	return nil
+}
+
+// becameReady tells when the claim first said that a part is ready.
+func becameReady(w *harness.World, part string) (time.Time, bool) {
+	for _, v := range w.History("EcommercePlatform", claimName) {
+		if c, ok := harness.ClaimOf(v.Object).Component(part); ok && c.Ready {
+			return v.At, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// link is one dependency: next may appear once first is healthy.
+type link struct {
+	first, next harness.Key
+	healthy     func(*unstructured.Unstructured) bool
+}
+
+func claimReady(u *unstructured.Unstructured) bool { return harness.ClaimOf(u).Is("Ready") }
+
+func setReady(u *unstructured.Unstructured) bool {
+	return harness.Number(u, "status", "readyReplicas") == harness.Number(u, "spec", "replicas") &&
+		harness.Number(u, "status", "observedGeneration") == u.GetGeneration()
+}
+
+func inOrder(ctx context.Context, n notes) error {
+	if err := dev.ready(ctx, soon); err != nil {
+		return err
+	}
+	database := harness.Key{Kind: "DatabaseCluster", Name: databaseClaim}
+	cache := harness.Key{Kind: "StatefulSet", Name: cacheName}
+	backend := harness.Key{Kind: "WebApp", Name: backendClaim}
+	frontend := harness.Key{Kind: "WebApp", Name: frontendClaim}
+	ingress := harness.Key{Kind: "Ingress", Name: ingressName}
+	var errs []error
+	for _, l := range []link{
+		{database, backend, claimReady},
+		{cache, backend, setReady},
+		{backend, frontend, claimReady},
+		{frontend, ingress, claimReady},
+	} {
+		errs = append(errs, l.check(dev.world))
+	}
+	for _, k := range []harness.Key{database, cache, backend, frontend, ingress} {
+		if h := dev.world.History(k.Kind, k.Name); len(h) > 0 {
+			n.Add("%s at revision %s", k.Name, h[0].Revision())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// check that of the versions of first, the newest one before next appeared was
+// healthy.
+func (l link) check(w *harness.World) error {
+	next := w.History(l.next.Kind, l.next.Name)
+	if len(next) == 0 {
+		return fmt.Errorf("%s never appeared", l.next)
+	}
+	var before *harness.Version
+	for _, v := range w.History(l.first.Kind, l.first.Name) {
+		older, err := resourceversion.CompareResourceVersion(v.Revision(), next[0].Revision())
+		if err != nil {
+			return fmt.Errorf("cannot compare revisions: %w", err)
+		}
+		if older < 0 {
+			before = &v
+		}
+	}
+	switch {
+	case before == nil:
+		return fmt.Errorf("%s appeared before %s", l.next, l.first)
+	case !l.healthy(before.Object):
+		return fmt.Errorf("%s appeared at revision %s while %s was not healthy at %s", l.next, next[0].Revision(), l.first, before.Revision())
+	case next[0].Object.GetCreationTimestamp().Time.Before(before.Object.GetCreationTimestamp().Time):
+		return fmt.Errorf("%s was created before %s", l.next, l.first)
+	default:
+		return nil
+	}
+}
+
+// saysWaiting looks back at every status that the claim had.
+func saysWaiting(ctx context.Context, n notes) error {
+	if err := dev.ready(ctx, soon); err != nil {
+		return err
+	}
+	named := map[string]string{}
+	for _, v := range dev.world.History("EcommercePlatform", claimName) {
+		c := harness.ClaimOf(v.Object)
+		if c.Ready() {
+			break
+		}
+		if len(c.Status.Components) == 0 {
+			continue
+		}
+		if c.Is("Ready") {
+			return fmt.Errorf("Ready is True while %s", c)
+		}
+		for _, part := range parts {
+			if s, ok := c.Component(part); ok && !s.Ready && s.Message == "" {
+				return fmt.Errorf("component %s is not ready and does not say why, while %s", part, c)
+			}
+			if strings.Contains(c.Status.Message, part+" (") {
+				named[part] = c.Status.Message
+			}
+		}
+	}
+	var errs []error
+	for _, part := range []string{"database", "cache", "backend", "frontend"} {
+		if named[part] == "" {
+			errs = append(errs, fmt.Errorf("status.message never named %s", part))
+		}
+	}
+	n.Add("%q", named["database"])
+	return errors.Join(errs...)
+}

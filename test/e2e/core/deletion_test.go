@@ -1,0 +1,61 @@
+//go:build e2e
+
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// end deletes a shop's claim, waits until all that goes is gone, and returns an
+// error when there is more, or less, left than what stays.
+func end(ctx context.Context, s *shop, stays ...string) (time.Duration, error) {
+	if err := s.ready(ctx, settled); err != nil {
+		return 0, err
+	}
+	if err := s.client.Stop(ctx); err != nil {
+		return 0, err
+	}
+	s.client = nil
+	start := time.Now()
+	if err := cluster.Delete(ctx, "EcommercePlatform", s.namespace, claimName); err != nil {
+		return 0, err
+	}
+	if err := s.world.AwaitGone(ctx, settled, "EcommercePlatform", claimName); err != nil {
+		return 0, err
+	}
+	left, err := cluster.AwaitLeft(ctx, s.namespace, settled, stays)
+	took := time.Since(start)
+	if err != nil {
+		return took, fmt.Errorf("%w: left are %v", err, left)
+	}
+	if missing := slices.DeleteFunc(slices.Clone(stays), func(k string) bool { return slices.Contains(left, k) }); len(missing) > 0 {
+		return took, fmt.Errorf("%v should have stayed and are gone", missing)
+	}
+	return took, nil
+}
+
+func leavesNothing(ctx context.Context, n notes) error {
+	took, err := end(ctx, dev)
+	n.Add("gone after %.1fs", took.Seconds())
+	return err
+}
+
+// neverRecreated looks back at all that was done to the shop. What a check took
+// away on purpose is not there any more, and a migration is made for each image.
+func neverRecreated(ctx context.Context, _ notes) error {
+	if err := dev.ready(ctx, settled); err != nil {
+		return err
+	}
+	var errs []error
+	for _, k := range dev.world.Keys() {
+		h := dev.world.History(k.Kind, k.Name)
+		if composed(h[0]) && k.Kind != "Job" && h[0].Object.GetUID() != h[len(h)-1].Object.GetUID() {
+			errs = append(errs, fmt.Errorf("%s was made again", k))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,119 @@
+//go:build e2e
+
+package core
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/e2e-framework/pkg/features"
+	"sigs.k8s.io/e2e-framework/pkg/types"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+var production = &shop{namespace: "e2e-core-production", manifest: "production/store.yaml"}
+
+func productionShop() types.Feature {
+	ns := production.namespace
+	return features.New("a production shop").
+		Assess("a production shop with two database servers becomes Ready", assess(productionComesUp, ns)).
+		Assess("production pods are restricted, doubled and guarded by disruption budgets", assess(productionIsSafe, ns)).
+		Assess("deleting a production shop leaves its volumes and nothing else", assess(productionLeavesVolumes, ns)).
+		Assess("claiming a deleted production shop again finds its orders", assess(productionComesBack, ns)).
+		Feature()
+}
+
+func productionComesUp(ctx context.Context, n notes) error {
+	start := time.Now()
+	if err := production.ready(ctx, started); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if at, ok := becameReady(production.world, part); ok {
+			n.Add("%s %.1fs", part, at.Sub(start).Seconds())
+		}
+	}
+	n.Add("all %.1fs", time.Since(start).Seconds())
+	return placeProductionOrder(ctx)
+}
+
+// productionCustomer comes back after the shop was deleted and claimed again.
+const productionCustomer = "a-production-customer"
+
+// productionOrder is what was placed before that.
+var productionOrder string
+
+func placeProductionOrder(ctx context.Context) error {
+	var err error
+	if productionOrder, err = production.order(ctx, productionCustomer); err != nil {
+		return err
+	}
+	return production.serves(ctx, productionCustomer, productionOrder)
+}
+
+func productionIsSafe(ctx context.Context, n notes) error {
+	if err := production.ready(ctx, soon); err != nil {
+		return err
+	}
+	if err := cluster.AuditRestricted(ctx, production.namespace); err != nil {
+		return err
+	}
+	for _, name := range []string{backendWeb, frontendWeb} {
+		if up := harness.Number(production.world.Get("Deployment", name), "status", "availableReplicas"); up != 2 {
+			return fmt.Errorf("Deployment %s has %d pods, not 2", name, up)
+		}
+	}
+	for _, name := range []string{backendWeb, frontendWeb, databaseSet} {
+		if production.world.Get("PodDisruptionBudget", name) == nil {
+			return fmt.Errorf("there is no PodDisruptionBudget %s", name)
+		}
+	}
+	state, err := production.sql(ctx, "SELECT string_agg(state || ' ' || sync_state, ', ') FROM pg_stat_replication")
+	if err != nil {
+		return err
+	}
+	if state != "streaming sync" && state != "streaming quorum" {
+		return fmt.Errorf("replication is %q, not synchronous", state)
+	}
+	n.Add("replication is %s", state)
+	return nil
+}
+
+// productionStays is what a production shop leaves behind on purpose.
+var productionStays = []string{
+	"PersistentVolumeClaim data-" + databaseSet + "-0",
+	"PersistentVolumeClaim data-" + databaseSet + "-1",
+}
+
+func productionLeavesVolumes(ctx context.Context, n notes) error {
+	took, err := end(ctx, production, productionStays...)
+	n.Add("gone after %.1fs", took.Seconds())
+	return err
+}
+
+// productionComesBack on the volumes that were kept: they are kept for that.
+func productionComesBack(ctx context.Context, n notes) error {
+	// The check before has deleted the claim, unless this one is run alone.
+	if production.world == nil || production.status().Metadata.Name != "" {
+		if err := production.ready(ctx, started); err != nil {
+			return err
+		}
+		if err := placeProductionOrder(ctx); err != nil {
+			return err
+		}
+		if _, err := end(ctx, production, productionStays...); err != nil {
+			return err
+		}
+	}
+	start := time.Now()
+	if err := production.file(ctx); err != nil {
+		return err
+	}
+	if err := production.ready(ctx, started); err != nil {
+		return err
+	}
+	n.Add("Ready after %.1fs", time.Since(start).Seconds())
+	return production.serves(ctx, productionCustomer, productionOrder)
+}

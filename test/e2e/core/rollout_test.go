@@ -1,0 +1,131 @@
+//go:build e2e
+
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// rolls both tiers to another version and back as often as asked for, under
+// load.
+func rolls(ctx context.Context, n notes) error {
+	versions := []string{"v2"}
+	for range repeats() - 1 {
+		versions = append(versions, "v1", "v2")
+	}
+	if err := dev.ready(ctx, settled); err != nil {
+		return err
+	}
+	load, err := dev.client.Start(ctx, dev.customers(300*len(versions)))
+	if err != nil {
+		return err
+	}
+	for _, v := range versions {
+		if err = roll(ctx, v); err != nil {
+			break
+		}
+	}
+	tally, lerr := load.Stop()
+	if err := errors.Join(err, lerr); err != nil {
+		return err
+	}
+	n.Add("%s", tally)
+	if err := tally.Check(200 * len(versions)); err != nil {
+		return err
+	}
+	return acknowledged(ctx, dev, tally, n)
+}
+
+// roll to a version and wait until nothing of another one runs.
+func roll(ctx context.Context, version string) error {
+	err := dev.change(ctx, harness.Patch{
+		"backend":  harness.Patch{"image": image("backend", version)},
+		"frontend": harness.Patch{"image": image("frontend", version)},
+	})
+	if err != nil {
+		return err
+	}
+	err = dev.world.Await(ctx, settled, "both tiers to run "+version, func() (bool, string) {
+		for _, tier := range []string{"backend", "frontend"} {
+			name := claimName + "-" + tier + "-web"
+			if have := harness.Image(dev.world.Get("Deployment", name)); have != image(tier, version) {
+				return false, name + " is to run " + have
+			}
+			if !rolledOut(dev, name) {
+				return false, name + " has not rolled out"
+			}
+			for _, p := range dev.world.List("Pod") {
+				if strings.HasPrefix(p.GetName(), name) && harness.Image(p) != image(tier, version) {
+					return false, "old pod " + p.GetName() + " is still there"
+				}
+			}
+		}
+		return true, ""
+	})
+	if err != nil {
+		return fmt.Errorf("%w (%s)", err, dev.status())
+	}
+	return dev.ready(ctx, soon)
+}
+
+// acknowledged orders must all be rows.
+func acknowledged(ctx context.Context, s *shop, t harness.Tally, n notes) error {
+	if len(t.Orders) == 0 {
+		return errors.New("the load placed no order")
+	}
+	have, err := s.rows(ctx, t.Orders...)
+	if err != nil {
+		return err
+	}
+	if have != len(t.Orders) {
+		return fmt.Errorf("of %d acknowledged orders %d are rows in PostgreSQL", len(t.Orders), have)
+	}
+	n.Add("%d orders, all rows", have)
+	return nil
+}
+
+// migratedFirst looks back at the roll: the Job of the new image was complete
+// before the Deployment took that image.
+func migratedFirst(ctx context.Context, n notes) error {
+	if err := dev.ready(ctx, soon); err != nil {
+		return err
+	}
+	want := image("backend", "v2")
+	var rolled *harness.Version
+	for _, v := range dev.world.History("Deployment", backendWeb) {
+		if harness.Image(v.Object) == want {
+			rolled = &v
+			break
+		}
+	}
+	if rolled == nil {
+		return fmt.Errorf("Deployment %s never took image %s", backendWeb, want)
+	}
+	for _, k := range dev.world.Keys() {
+		if k.Kind != "Job" || !strings.HasPrefix(k.Name, backendClaim+"-migration-") {
+			continue
+		}
+		for _, v := range dev.world.History(k.Kind, k.Name) {
+			if harness.Image(v.Object) != want || !harness.ClaimOf(v.Object).Is("Complete") {
+				continue
+			}
+			older, err := resourceversion.CompareResourceVersion(v.Revision(), rolled.Revision())
+			if err != nil {
+				return fmt.Errorf("cannot compare revisions: %w", err)
+			}
+			if older >= 0 {
+				return fmt.Errorf("%s completed at revision %s, after the image changed at %s", k, v.Revision(), rolled.Revision())
+			}
+			n.Add("%s complete at revision %s, image changed at %s", k.Name, v.Revision(), rolled.Revision())
+			return nil
+		}
+	}
+	return fmt.Errorf("no migration of image %s ever completed", want)
+}

@@ -1,0 +1,117 @@
+//go:build e2e
+
+package core
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// restricted asks of every pod that there ever was, those of Jobs included.
+func restricted(ctx context.Context, n notes) error {
+	if err := dev.ready(ctx, settled); err != nil {
+		return err
+	}
+	if err := cluster.AuditRestricted(ctx, dev.namespace); err != nil {
+		return err
+	}
+	var errs []error
+	pods := 0
+	for _, k := range dev.world.Keys() {
+		if k.Kind != "Pod" {
+			continue
+		}
+		pods++
+		h := dev.world.History(k.Kind, k.Name)
+		for _, c := range harness.WritableRoots(h[0].Object) {
+			errs = append(errs, fmt.Errorf("the root file system of %s can be written", c))
+		}
+	}
+	n.Add("%d pods", pods)
+	return errors.Join(errs...)
+}
+
+// password is one of a Secret.
+type password struct{ where, value string }
+
+// passwords of a namespace's Secrets.
+func passwords(w *harness.World) ([]password, error) {
+	var out []password
+	for _, s := range w.List("Secret") {
+		data, _ := s.Object["data"].(map[string]any)
+		for key, v := range data {
+			if !strings.Contains(key, "password") {
+				continue
+			}
+			raw, err := base64.StdEncoding.DecodeString(fmt.Sprint(v))
+			if err != nil {
+				return nil, fmt.Errorf("cannot decode Secret %s: %w", s.GetName(), err)
+			}
+			out = append(out, password{s.GetName() + "/" + key, string(raw)})
+		}
+	}
+	return out, nil
+}
+
+// noPasswords searches every version of every object but Secrets, the events
+// and the logs of Crossplane, its functions and the shop.
+func noPasswords(ctx context.Context, n notes) error {
+	if err := dev.ready(ctx, settled); err != nil {
+		return err
+	}
+	secrets, err := passwords(dev.world)
+	if err != nil {
+		return err
+	}
+	if len(secrets) < 5 {
+		return fmt.Errorf("there are only %d passwords: this test looks for the wrong ones", len(secrets))
+	}
+	var errs []error
+	places := 0
+	search := func(where, text string) {
+		places++
+		for _, s := range secrets {
+			if strings.Contains(text, s.value) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(s.value))) {
+				errs = append(errs, fmt.Errorf("the password of Secret %s shows in %s", s.where, where))
+			}
+		}
+	}
+	for _, k := range dev.world.Keys() {
+		if k.Kind == "Secret" {
+			continue
+		}
+		for _, v := range dev.world.History(k.Kind, k.Name) {
+			raw, err := json.Marshal(v.Object)
+			if err != nil {
+				return fmt.Errorf("cannot encode %s: %w", k, err)
+			}
+			search(k.String(), string(raw))
+		}
+	}
+	events, err := cluster.Kube.CoreV1().Events(dev.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("cannot list events: %w", err)
+	}
+	for _, e := range events.Items {
+		search("event "+e.Reason+" of "+e.InvolvedObject.Kind, e.Message)
+	}
+	for _, ns := range []string{systemNamespace, dev.namespace} {
+		logs, err := cluster.Logs(ctx, ns)
+		if err != nil {
+			return err
+		}
+		for pod, text := range logs {
+			search("the log of "+pod, text)
+		}
+	}
+	n.Add("%d passwords, %d places", len(secrets), places)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,73 @@
+//go:build e2e
+
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// settingsName of the EnvironmentConfig that all claims of the cluster read.
+const settingsName = "storeplane"
+
+// refusesSettings puts nonsense in place of the installation's settings, for as
+// short as can be, and puts back what was there.
+func refusesSettings(ctx context.Context, n notes) error {
+	was, err := cluster.Get(ctx, "EnvironmentConfig", "", settingsName)
+	if err != nil {
+		return err
+	}
+	put := func(ctx context.Context, u *unstructured.Unstructured) error {
+		if err := cluster.Delete(ctx, "EnvironmentConfig", "", settingsName); err != nil {
+			return err
+		}
+		if u != nil {
+			if _, err := cluster.Create(ctx, u); err != nil {
+				return err
+			}
+		}
+		return dev.touch(ctx)
+	}
+	var errs []error
+	for _, nonsense := range []struct {
+		data map[string]any
+		want string
+	}{
+		{map[string]any{"ingress": map[string]any{"className": "Not A Class!"}}, "Accepted False: cannot use EnvironmentConfig storeplane: data.ingress.className must be the name of an IngressClass"},
+		{map[string]any{"ingress": "nginx"}, "Accepted False: cannot read EnvironmentConfig storeplane: data.ingress"},
+	} {
+		err := refused(ctx, n, nonsense.want,
+			func(ctx context.Context) error {
+				return put(ctx, settings(nonsense.data))
+			},
+			func(ctx context.Context) error {
+				// Also after an interrupt: all claims of the cluster depend on it.
+				return put(context.WithoutCancel(ctx), fresh(was))
+			})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("with %v: %w", nonsense.data, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func settings(data map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig", "data": data}}
+	u.SetName(settingsName)
+	return u
+}
+
+// fresh copy of an object, to create it again; nil for nil.
+func fresh(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if u == nil {
+		return nil
+	}
+	data, _, _ := unstructured.NestedMap(u.Object, "data")
+	out := settings(data)
+	out.SetLabels(u.GetLabels())
+	out.SetAnnotations(u.GetAnnotations())
+	return out
+}

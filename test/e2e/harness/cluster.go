@@ -1,0 +1,116 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// fieldManager under which the tests change objects. It is what kubectl edit
+// uses: the tests stand in for people.
+const fieldManager = "kubectl-edit"
+
+// Cluster is what the tests run against.
+type Cluster struct {
+	Config  *rest.Config
+	Dynamic dynamic.Interface
+	Kube    kubernetes.Interface
+
+	// Registry and path of the images of claims.
+	Registry string
+}
+
+// NewCluster from a configuration for its API server.
+func NewCluster(cfg *rest.Config) (*Cluster, error) {
+	cfg = rest.CopyConfig(cfg)
+	// The client's own throttling would be measured as the platform's time.
+	cfg.QPS, cfg.Burst = 500, 1000
+	// What the API server warns of is asserted where it matters.
+	cfg.WarningHandler = rest.NoWarnings{}
+
+	dyn, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client: %w", err)
+	}
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client: %w", err)
+	}
+	return &Cluster{Config: cfg, Dynamic: dyn, Kube: kube, Registry: os.Getenv("REGISTRY")}, nil
+}
+
+// Get an object; nil when there is none.
+func (c *Cluster) Get(ctx context.Context, kind, namespace, name string) (*unstructured.Unstructured, error) {
+	u, err := c.Dynamic.Resource(kinds[kind]).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if errors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot get %s %s/%s: %w", kind, namespace, name, err)
+	}
+	return u, nil
+}
+
+// Create an object, as strictly as kubectl does.
+func (c *Cluster) Create(ctx context.Context, u *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+	opts := metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun}
+	out, err := c.Dynamic.Resource(kinds[u.GetKind()]).Namespace(u.GetNamespace()).Create(ctx, u, opts)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+	}
+	return out, nil
+}
+
+// Patch is merged into an object, as JSON Merge Patch has it.
+type Patch map[string]any
+
+// Patch an object.
+func (c *Cluster) Patch(ctx context.Context, kind, namespace, name string, p Patch, dryRun ...string) (*unstructured.Unstructured, error) {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode a patch: %w", err)
+	}
+	return c.patch(ctx, kind, namespace, name, types.MergePatchType, raw, dryRun)
+}
+
+// PatchList patches an object of a kind that Kubernetes itself has. Elements of
+// lists are merged by their names.
+func (c *Cluster) PatchList(ctx context.Context, kind, namespace, name, patch string) (*unstructured.Unstructured, error) {
+	return c.patch(ctx, kind, namespace, name, types.StrategicMergePatchType, []byte(patch), nil)
+}
+
+func (c *Cluster) patch(ctx context.Context, kind, namespace, name string, t types.PatchType, raw []byte, dryRun []string) (*unstructured.Unstructured, error) {
+	opts := metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun}
+	u, err := c.Dynamic.Resource(kinds[kind]).Namespace(namespace).Patch(ctx, name, t, raw, opts)
+	if err != nil {
+		return nil, fmt.Errorf("cannot change %s %s/%s: %w", kind, namespace, name, err)
+	}
+	return u, nil
+}
+
+// Delete an object, if there is one.
+func (c *Cluster) Delete(ctx context.Context, kind, namespace, name string) error {
+	err := c.Dynamic.Resource(kinds[kind]).Namespace(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !errors.IsNotFound(err) {
+		return fmt.Errorf("cannot delete %s %s/%s: %w", kind, namespace, name, err)
+	}
+	return nil
+}
+
+// List objects of a kind by labels.
+func (c *Cluster) List(ctx context.Context, kind, namespace, selector string) ([]unstructured.Unstructured, error) {
+	l, err := c.Dynamic.Resource(kinds[kind]).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("cannot list %s: %w", kind, err)
+	}
+	return l.Items, nil
+}

@@ -1,0 +1,54 @@
+package harness
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// dumps are what a person asks first of a namespace in trouble. Secrets are
+// not among them.
+var dumps = map[string][]string{
+	"claims.txt":          {"get", "ecp,dbc,wa", "-o", "wide"},
+	"claims-describe.txt": {"describe", "ecp,dbc,wa"},
+	"objects.txt":         {"get", "deployments,statefulsets,jobs,cronjobs,pods,services,ingresses,persistentvolumeclaims", "-o", "wide"},
+	"pods-describe.txt":   {"describe", "pods"},
+	"pods-logs.txt":       {"logs", "--selector=app.kubernetes.io/managed-by=storeplane", "--all-containers", "--prefix", "--tail=300", "--max-log-requests=30", "--ignore-errors"},
+	"events.txt":          {"get", "events", "--sort-by=.lastTimestamp"},
+}
+
+// systemDumps are what Crossplane knows.
+var systemDumps = map[string][]string{
+	"packages.txt":            {"get", "pkg", "-o", "wide"},
+	"crossplane-pods.txt":     {"get", "pods", "--namespace=crossplane-system", "-o", "wide"},
+	"crossplane-log.txt":      {"logs", "--namespace=crossplane-system", "--selector=app=crossplane", "--tail=2000", "--prefix"},
+	"function-log.txt":        {"logs", "--namespace=crossplane-system", "--selector=pkg.crossplane.io/function", "--tail=2000", "--prefix", "--max-log-requests=20"},
+	"crossplane-describe.txt": {"describe", "pods", "--namespace=crossplane-system"},
+	"nodes.txt":               {"describe", "nodes"},
+}
+
+// Dump writes what explains a failure into a folder. What can not be had is
+// told in place of it.
+func Dump(folder string, namespaces ...string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for file, args := range systemDumps {
+		dump(ctx, filepath.Join(folder, file), args)
+	}
+	for _, ns := range namespaces {
+		for file, args := range dumps {
+			dump(ctx, filepath.Join(folder, ns, file), slices.Concat(args, []string{"--namespace=" + ns}))
+		}
+	}
+}
+
+func dump(ctx context.Context, file string, args []string) {
+	out, err := Kubectl(ctx, args...)
+	if err != nil {
+		out += "\n" + err.Error() + "\n"
+	}
+	_ = os.MkdirAll(filepath.Dir(file), 0o755) //nolint:gosec // For everyone to read.
+	_ = os.WriteFile(file, []byte(out), 0o644) //nolint:gosec // For everyone to read.
+}

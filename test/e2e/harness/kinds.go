@@ -1,0 +1,49 @@
+package harness
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func core(resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: resource}
+}
+
+func v1of(group, resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
+}
+
+// kinds that the tests read or change, by name.
+var kinds = map[string]schema.GroupVersionResource{
+	"EcommercePlatform": v1of("platform.example.com", "ecommerceplatforms"),
+	"DatabaseCluster":   v1of("apps.example.com", "databaseclusters"),
+	"WebApp":            v1of("apps.example.com", "webapps"),
+
+	"StatefulSet":             v1of("apps", "statefulsets"),
+	"Deployment":              v1of("apps", "deployments"),
+	"Job":                     v1of("batch", "jobs"),
+	"CronJob":                 v1of("batch", "cronjobs"),
+	"Pod":                     core("pods"),
+	"Service":                 core("services"),
+	"Secret":                  core("secrets"),
+	"ConfigMap":               core("configmaps"),
+	"ServiceAccount":          core("serviceaccounts"),
+	"PersistentVolumeClaim":   core("persistentvolumeclaims"),
+	"Ingress":                 v1of("networking.k8s.io", "ingresses"),
+	"NetworkPolicy":           v1of("networking.k8s.io", "networkpolicies"),
+	"PodDisruptionBudget":     v1of("policy", "poddisruptionbudgets"),
+	"HorizontalPodAutoscaler": {Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"},
+	"Role":                    v1of("rbac.authorization.k8s.io", "roles"),
+	"RoleBinding":             v1of("rbac.authorization.k8s.io", "rolebindings"),
+
+	"Namespace":                   core("namespaces"),
+	"CompositeResourceDefinition": {Group: "apiextensions.crossplane.io", Version: "v2", Resource: "compositeresourcedefinitions"},
+	"Composition":                 v1of("apiextensions.crossplane.io", "compositions"),
+	"EnvironmentConfig":           {Group: "apiextensions.crossplane.io", Version: "v1beta1", Resource: "environmentconfigs"},
+	"Function":                    v1of("pkg.crossplane.io", "functions"),
+	"Configuration":               v1of("pkg.crossplane.io", "configurations"),
+}
+
+// clusterScoped are the kinds without a namespace.
+var clusterScoped = map[string]bool{
+	"Namespace": true, "CompositeResourceDefinition": true, "Composition": true, "EnvironmentConfig": true, "Function": true, "Configuration": true,
+}

@@ -1,0 +1,65 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/e2e-framework/klient/wait"
+)
+
+// everyNamespaceHas is what Kubernetes itself puts into a namespace.
+var everyNamespaceHas = []string{"ConfigMap kube-root-ca.crt", "ServiceAccount default"}
+
+// Left lists all that is in a namespace, whatever its kind, but for what
+// Kubernetes itself puts there and for events.
+func (c *Cluster) Left(ctx context.Context, namespace string) ([]string, error) {
+	lists, err := discovery.ServerPreferredNamespacedResources(c.Kube.Discovery())
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the kinds of the API server: %w", err)
+	}
+	var out []string
+	for _, l := range lists {
+		gv, err := schema.ParseGroupVersion(l.GroupVersion)
+		if err != nil {
+			return nil, fmt.Errorf("cannot parse %q: %w", l.GroupVersion, err)
+		}
+		for _, r := range l.APIResources {
+			if r.Kind == "Event" || !slices.Contains(r.Verbs, "list") {
+				continue
+			}
+			objs, err := c.Dynamic.Resource(gv.WithResource(r.Name)).Namespace(namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, fmt.Errorf("cannot list %s: %w", r.Name, err)
+			}
+			for _, o := range objs.Items {
+				if k := r.Kind + " " + o.GetName(); !slices.Contains(everyNamespaceHas, k) {
+					out = append(out, k)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// AwaitLeft waits until nothing is left in a namespace but what stays, and
+// returns what is.
+func (c *Cluster) AwaitLeft(ctx context.Context, namespace string, within time.Duration, stays []string) ([]string, error) {
+	var left []string
+	err := wait.For(func(ctx context.Context) (bool, error) {
+		var err error
+		if left, err = c.Left(ctx, namespace); err != nil {
+			return false, err
+		}
+		return !slices.ContainsFunc(left, func(k string) bool { return !slices.Contains(stays, k) }), nil
+	}, wait.WithContext(ctx), wait.WithTimeout(within), wait.WithInterval(time.Second), wait.WithImmediate())
+	if err != nil {
+		return left, fmt.Errorf("waited %s for all but %v to be gone from namespace %s: %w", within, stays, namespace, err)
+	}
+	return left, nil
+}

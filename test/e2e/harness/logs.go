@@ -1,0 +1,31 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Logs of all that runs, or ran, in a namespace, by pod and container.
+func (c *Cluster) Logs(ctx context.Context, namespace string) (map[string]string, error) {
+	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot list pods: %w", err)
+	}
+	out := map[string]string{}
+	for _, p := range pods.Items {
+		if p.Status.Phase == corev1.PodPending {
+			continue
+		}
+		for _, ct := range p.Spec.Containers {
+			raw, err := c.Kube.CoreV1().Pods(namespace).GetLogs(p.Name, &corev1.PodLogOptions{Container: ct.Name}).DoRaw(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("cannot read the log of %s/%s: %w", namespace, p.Name, err)
+			}
+			out[p.Name+"/"+ct.Name] = string(raw)
+		}
+	}
+	return out, nil
+}

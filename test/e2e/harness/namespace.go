@@ -1,0 +1,58 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/e2e-framework/klient/wait"
+)
+
+// namespaceLabel marks the namespaces that the tests make.
+const namespaceLabel = "storeplane.example.com/e2e"
+
+// CreateNamespace in which only pods of the restricted standard may run.
+func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+		namespaceLabel:                       "true",
+		"pod-security.kubernetes.io/enforce": "restricted",
+	}}}
+	if _, err := c.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("cannot create namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// Sweep removes all namespaces that the tests have made, and waits until they
+// are gone. Claims go first: what they made goes with them.
+func (c *Cluster) Sweep(ctx context.Context) error {
+	list := metav1.ListOptions{LabelSelector: namespaceLabel}
+	nss, err := c.Kube.CoreV1().Namespaces().List(ctx, list)
+	if err != nil {
+		return fmt.Errorf("cannot list namespaces: %w", err)
+	}
+	for _, ns := range nss.Items {
+		for _, kind := range []string{"EcommercePlatform", "DatabaseCluster", "WebApp"} {
+			// Not there when Storeplane is not, and then there is nothing to remove.
+			_ = c.Dynamic.Resource(kinds[kind]).Namespace(ns.Name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		}
+		if err := c.Kube.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
+			return fmt.Errorf("cannot delete namespace %s: %w", ns.Name, err)
+		}
+	}
+	left := ""
+	err = wait.For(func(ctx context.Context) (bool, error) {
+		nss, err := c.Kube.CoreV1().Namespaces().List(ctx, list)
+		if err != nil || len(nss.Items) == 0 {
+			return err == nil, err
+		}
+		left = nss.Items[0].Name
+		return false, nil
+	}, wait.WithContext(ctx), wait.WithTimeout(5*time.Minute), wait.WithInterval(time.Second), wait.WithImmediate())
+	if err != nil {
+		return fmt.Errorf("cannot remove namespace %s: %w", left, err)
+	}
+	return nil
+}

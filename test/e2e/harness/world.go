@@ -1,0 +1,223 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	toolswatch "k8s.io/client-go/tools/watch"
+)
+
+// Version of an object, as it came by watch.
+type Version struct {
+	// At is when this process saw it.
+	At time.Time
+	// Object as it was; as it was last, when Deleted.
+	Object  *unstructured.Unstructured
+	Deleted bool
+}
+
+// Revision is the resourceVersion: of two versions, whatever their kinds, the
+// one with the smaller revision came first.
+func (v Version) Revision() string { return v.Object.GetResourceVersion() }
+
+// Key names an object in a World.
+type Key struct{ Kind, Name string }
+
+func (k Key) String() string { return k.Kind + " " + k.Name }
+
+// World is all that is seen of a namespace by watching it: what is there, and
+// every version that there ever was.
+type World struct {
+	Namespace string
+
+	mu      sync.Mutex
+	changed chan struct{}
+	history map[Key][]Version
+	err     error
+	stop    context.CancelFunc
+}
+
+// Watch a namespace until ctx ends or Stop is called. What it sees begins before
+// Watch returns.
+func (c *Cluster) Watch(ctx context.Context, namespace string) (*World, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &World{Namespace: namespace, changed: make(chan struct{}), history: map[Key][]Version{}, stop: cancel}
+	for kind, gvr := range kinds {
+		if clusterScoped[kind] {
+			continue
+		}
+		if err := w.watch(ctx, c, kind, gvr); err != nil {
+			cancel()
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// Stop watching.
+func (w *World) Stop() { w.stop() }
+
+// watcher adapts a client to what RetryWatcher starts again and again.
+type watcher func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+
+func (f watcher) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	return f(ctx, opts)
+}
+
+func (w *World) watch(ctx context.Context, c *Cluster, kind string, gvr schema.GroupVersionResource) error {
+	client := c.Dynamic.Resource(gvr).Namespace(w.Namespace)
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("cannot list %s: %w", kind, err)
+	}
+	for i := range list.Items {
+		w.add(kind, &list.Items[i], false)
+	}
+	rw, err := toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), watcher(client.Watch))
+	if err != nil {
+		return fmt.Errorf("cannot watch %s: %w", kind, err)
+	}
+	go func() {
+		for e := range rw.ResultChan() {
+			switch e.Type {
+			case watch.Added, watch.Modified, watch.Deleted:
+				u, ok := e.Object.(*unstructured.Unstructured)
+				if ok {
+					w.add(kind, u, e.Type == watch.Deleted)
+				}
+			case watch.Error:
+				w.fail(fmt.Errorf("cannot go on watching %s: %v", kind, status(e.Object)))
+			case watch.Bookmark:
+			}
+		}
+		if ctx.Err() == nil {
+			w.fail(fmt.Errorf("cannot go on watching %s: the watch ended", kind))
+		}
+	}()
+	return nil
+}
+
+func status(o runtime.Object) string {
+	if s, ok := o.(*metav1.Status); ok {
+		return s.Message
+	}
+	if a, err := meta.Accessor(o); err == nil {
+		return a.GetName()
+	}
+	return fmt.Sprintf("%T", o)
+}
+
+func (w *World) add(kind string, u *unstructured.Unstructured, deleted bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := Key{kind, u.GetName()}
+	w.history[k] = append(w.history[k], Version{At: time.Now(), Object: u, Deleted: deleted})
+	w.wake()
+}
+
+func (w *World) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+	w.wake()
+}
+
+// wake all that wait. The lock is held.
+func (w *World) wake() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// Get an object that is there now, or nil.
+func (w *World) Get(kind, name string) *unstructured.Unstructured {
+	h := w.History(kind, name)
+	if len(h) == 0 || h[len(h)-1].Deleted {
+		return nil
+	}
+	return h[len(h)-1].Object
+}
+
+// Claim that is there now.
+func (w *World) Claim(kind, name string) Claim { return ClaimOf(w.Get(kind, name)) }
+
+// List the objects of a kind that are there now, by name.
+func (w *World) List(kind string) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, k := range w.Keys() {
+		if k.Kind != kind {
+			continue
+		}
+		if u := w.Get(kind, k.Name); u != nil {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// History of an object, oldest first.
+func (w *World) History(kind, name string) []Version {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.history[Key{kind, name}])
+}
+
+// Keys of all that was ever seen, sorted.
+func (w *World) Keys() []Key {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(w.history), func(a, b Key) int {
+		return strings.Compare(a.String(), b.String())
+	})
+}
+
+// Await an event after which done is true. done also says what there is
+// instead, for the error.
+func (w *World) Await(ctx context.Context, within time.Duration, what string, done func() (ok bool, instead string)) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for {
+		w.mu.Lock()
+		changed, err := w.changed, w.err
+		w.mu.Unlock()
+		if err != nil {
+			return fmt.Errorf("cannot wait for %s: %w", what, err)
+		}
+		ok, instead := done()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("waited %s for %s: %s", within, what, instead)
+		}
+	}
+}
+
+// AwaitReady waits until a claim is Ready as it is now.
+func (w *World) AwaitReady(ctx context.Context, within time.Duration, kind, name string) error {
+	return w.Await(ctx, within, kind+" "+name+" to be Ready", func() (bool, string) {
+		c := w.Claim(kind, name)
+		return c.Ready(), c.String()
+	})
+}
+
+// AwaitGone waits until an object is no more.
+func (w *World) AwaitGone(ctx context.Context, within time.Duration, kind, name string) error {
+	return w.Await(ctx, within, kind+" "+name+" to be gone", func() (bool, string) {
+		return w.Get(kind, name) == nil, "it is still there"
+	})
+}

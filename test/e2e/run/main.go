@@ -1,0 +1,81 @@
+// Command e2e runs a suite of end-to-end tests against a cluster on which
+// Storeplane is installed: the one that KUBECONFIG names, else the embedded one
+// (test/cluster). It prints one line a check and the totals last; what went
+// wrong goes to stderr and to a folder.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// suites by their names, which are also their folders.
+var suites = []string{"core"}
+
+type cli struct {
+	Suite string `default:"core" help:"Name of the suite to run."`
+	Full  bool   `help:"Repeat what may go wrong once in a while, and load for longer."`
+	Only  string `name:"run" help:"Run only checks whose name matches this regular expression, and what they build on." placeholder:"REGEXP"`
+	Keep  bool   `help:"Leave the suite's namespaces behind, to look at them. The next run removes them."`
+	Out   string `help:"Folder for what explains failures. A temporary one by default."                       placeholder:"DIR"`
+}
+
+var errFailed = errors.New("checks failed")
+
+// Run the suite.
+func (c *cli) Run(ctx context.Context) error {
+	if !slices.Contains(suites, c.Suite) {
+		return fmt.Errorf("cannot run suite %q: the suites are %s", c.Suite, strings.Join(suites, ", "))
+	}
+	env, err := environment(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Out == "" {
+		if c.Out, err = os.MkdirTemp("", "storeplane-e2e-"); err != nil {
+			return fmt.Errorf("cannot make a folder for what explains failures: %w", err)
+		}
+	}
+	if c.Out, err = filepath.Abs(c.Out); err != nil {
+		return fmt.Errorf("cannot use folder %s: %w", c.Out, err)
+	}
+	if err := os.MkdirAll(c.Out, 0o755); err != nil { //nolint:gosec // For everyone to read.
+		return fmt.Errorf("cannot make folder %s: %w", c.Out, err)
+	}
+
+	r := &report{out: os.Stdout, details: os.Stderr}
+	err = c.test(ctx, env, r)
+	r.finish(err)
+	if r.failed == 0 {
+		// Empty unless something failed.
+		_ = os.Remove(c.Out)
+		return nil
+	}
+	fmt.Fprintln(os.Stderr, "What explains the failures is in", c.Out)
+	return errFailed
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	var c cli
+	k := kong.Parse(&c, kong.Name("e2e"), kong.Description("Runs a suite of end-to-end tests."), kong.BindTo(ctx, (*context.Context)(nil)))
+	err := k.Run()
+	stop()
+	switch {
+	case err == nil:
+	case errors.Is(err, errFailed):
+		os.Exit(1)
+	default:
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// event is what go test -json prints: see go doc test2json.
+type event struct {
+	Action  string
+	Test    string
+	Elapsed float64
+	Output  string
+	Key     string
+	Value   string
+}
+
+// report prints one line a check.
+type report struct {
+	out, details   io.Writer
+	passed, failed int
+
+	notes  map[string][]string
+	output map[string][]string
+}
+
+// add an event. A check is the third level of a test: the suite, the shop it
+// looks at, and itself.
+func (r *report) add(e event) {
+	parts := strings.Split(e.Test, "/")
+	switch e.Action {
+	case "attr":
+		if e.Key == "note" {
+			r.keep(&r.notes, e.Test, e.Value)
+		}
+	case "output", "build-output":
+		r.keep(&r.output, e.Test, e.Output)
+	case "pass":
+		if len(parts) == 3 {
+			r.passed++
+			r.line("ok  ", e)
+		}
+	case "fail":
+		if len(parts) != 3 {
+			return
+		}
+		r.failed++
+		r.line("FAIL", e)
+		r.explain(e.Test)
+	}
+}
+
+func (r *report) keep(in *map[string][]string, test, text string) {
+	if *in == nil {
+		*in = map[string][]string{}
+	}
+	(*in)[test] = append((*in)[test], text)
+}
+
+func (r *report) line(verdict string, e event) {
+	_, name, _ := strings.Cut(e.Test, "/")
+	_, name, _ = strings.Cut(name, "/")
+	text := fmt.Sprintf("%s %5.1fs  %s", verdict, e.Elapsed, strings.ReplaceAll(name, "_", " "))
+	if notes := r.notes[e.Test]; len(notes) > 0 {
+		text += " (" + strings.Join(notes, "; ") + ")"
+	}
+	fmt.Fprintln(r.out, text)
+}
+
+// explain prints what a test printed, without go test's own marks.
+func (r *report) explain(test string) {
+	for _, o := range r.output[test] {
+		if t := strings.TrimSpace(o); strings.HasPrefix(t, "===") || strings.HasPrefix(t, "---") {
+			continue
+		}
+		fmt.Fprint(r.details, o)
+	}
+}
+
+// finish prints the totals. An error of the whole run counts as a failure when
+// no check tells of one: nothing must look as if it had passed.
+func (r *report) finish(err error) {
+	if err != nil && r.failed == 0 {
+		r.failed++
+		fmt.Fprintln(r.out, "FAIL   0.0s  the suite runs to its end")
+		for test := range r.output {
+			if strings.Count(test, "/") < 2 {
+				r.explain(test)
+			}
+		}
+		fmt.Fprintln(r.details, err)
+	}
+	if r.passed+r.failed == 0 {
+		r.failed++
+		fmt.Fprintln(r.out, "FAIL   0.0s  there is a check to run")
+	}
+	fmt.Fprintf(r.out, "%d passed, %d failed\n", r.passed, r.failed)
+}
