@@ -46,7 +46,7 @@ const (
 // configMap holds what the servers start with.
 func (d *cluster) configMap() *corev1.ConfigMap {
 	return build.ConfigMap(d.Meta(postgresql, appName), map[string]string{
-		fileConfig:   d.patroniYAML(),
+		fileConfig:   d.patroniYAML(d.dynamicConfig()),
 		filePostInit: postInit,
 		fileCallback: onRole,
 	})
@@ -54,9 +54,9 @@ func (d *cluster) configMap() *corev1.ConfigMap {
 
 // patroniState is an object in which Patroni keeps its state, made here so that
 // it goes with the claim, and its name is free for the next one. Of its content
-// only the dynamic configuration is the claim's. The leader lock is not among them, since it changes every few
-// seconds and each change would run this function: the callback ties that one
-// to the StatefulSet.
+// only the dynamic configuration is the claim's. The leader lock is not among
+// them, since it changes every few seconds and each change would run this
+// function: the callback ties that one to the StatefulSet.
 func (d *cluster) patroniState(kind string) *corev1.ConfigMap {
 	meta := d.Named(d.Name(postgresql)+"-"+kind, postgresql, appName)
 	meta.Labels[scopeLabel] = d.Name(postgresql)
@@ -99,8 +99,9 @@ func (d *cluster) dynamicConfig() string {
 	return b.String()
 }
 
-// dynamicParameters as text: servers take up a change of them when they restart.
-func (d *cluster) dynamicParameters() string {
+// restartParameters are those of the dynamic ones as text: servers take up a
+// change of them when they restart.
+func (d *cluster) restartParameters() string {
 	var b strings.Builder
 	for _, p := range dynamicParameters {
 		b.WriteString(p.name + "=" + d.parameter(p.name, p.value) + "\n")
@@ -108,20 +109,35 @@ func (d *cluster) dynamicParameters() string {
 	return b.String()
 }
 
-// jsonString can not fail: every string has one.
+// jsonString is a string that YAML reads as JSON does: YAML takes no control
+// characters as they are, and no pairs of escapes for one character. It can not
+// fail: every string has one.
 func jsonString(s string) string {
-	b, _ := json.Marshal(s)
-	return string(b)
+	quoted, err := json.Marshal(s)
+	if err != nil {
+		return `""`
+	}
+	var b strings.Builder
+	for _, r := range string(quoted) {
+		if r < 0x7f || r > 0xffff {
+			b.WriteRune(r)
+			continue
+		}
+		fmt.Fprintf(&b, `\u%04x`, r)
+	}
+	return b.String()
 }
 
 // patroniYAML is written by hand: a marshaller costs more than all else that
-// this function does.
-func (d *cluster) patroniYAML() string {
+// this function does. The dynamic configuration, JSON and so YAML too, is in it
+// for a server that starts before it can read the cluster's.
+func (d *cluster) patroniYAML(dynamic string) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 
 	p("scope: %s", d.Name(postgresql))
 	p("bootstrap:")
+	p("  dcs: %s", dynamic)
 	p("  initdb:")
 	p("    - data-checksums")
 	p("    - encoding: UTF8")
@@ -242,18 +258,20 @@ def record(scope):
 
 def set_passwords():
     # Nothing of it is logged: the statements carry passwords.
-    sql = ["SET log_statement = 'none';", "SET log_min_duration_statement = -1;", "SET log_min_error_statement = 'panic';"]
+    sql = ["SET log_statement = 'none';", "SET log_min_duration_statement = -1;", "SET log_min_error_statement = 'panic';",
+           # A synchronous standby may need these very passwords to connect.
+           "SET synchronous_commit = local;"]
     for role, key in ROLES.items():
         sql.append("\\set password ` + "`" + `cat %s/%s` + "`" + `" % (CREDENTIALS, key))
         sql.append("SELECT format('ALTER ROLE %I PASSWORD %L', rolname, :'password') FROM pg_roles WHERE rolname = '" + role + "' \\gexec")
     subprocess.run(
         ["psql", "--host=/var/run/postgresql", "--username=postgres", "--dbname=postgres",
          "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1"],
-        input="\n".join(sql), text=True, check=True, timeout=30, capture_output=True)
+        input="\n".join(sql), text=True, check=True, timeout=10, capture_output=True)
 
 
-def insist(what, do):
-    for attempt in range(30):
+def insist(what, do, attempts):
+    for attempt in range(attempts):
         try:
             return do()
         except Exception as e:
@@ -263,6 +281,6 @@ def insist(what, do):
 
 action, role, scope = sys.argv[1:4]
 if role in ("primary", "master"):
-    insist("set the passwords", set_passwords)
-    insist("record the primary", lambda: record(scope))
+    insist("set the passwords", set_passwords, 5)
+    insist("record the primary", lambda: record(scope), 60)
 `

@@ -48,7 +48,7 @@ func (d *cluster) statefulSet(templates []corev1.PersistentVolumeClaim) *k8sapps
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
 					Labels:      labels,
-					Annotations: map[string]string{configHashAnnotation: build.Digest(d.patroniYAML(), d.dynamicParameters(), postInit, onRole)},
+					Annotations: map[string]string{configHashAnnotation: build.Digest(d.patroniYAML(""), d.restartParameters(), postInit, onRole)},
 				},
 				Spec: d.pod(version),
 			},

@@ -81,7 +81,7 @@ func (a *app) plan() *compose.Plan {
 	deployment := compose.Component{Name: web, Object: a.deployment(), After: gates, ChangeAfter: gates}
 	if a.spec.Autoscaling != nil {
 		// While pods are added the others serve: that is no trouble.
-		deployment.Health = health.Available
+		deployment.Health, deployment.Scaled = health.Available, true
 	}
 	add(deployment)
 	add(compose.Component{Name: service, Part: web, Object: a.service()})

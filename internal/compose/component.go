@@ -40,6 +40,11 @@ type Component struct {
 	// be changed, like Jobs. A changed one needs another name.
 	Once bool
 
+	// Scaled says that the number of replicas is somebody else's, an
+	// autoscaler's, and what is declared of it only a beginning. Its change is
+	// no change of the component.
+	Scaled bool
+
 	// HoldsData keeps the object when it is no longer declared, unless the
 	// plan releases it.
 	HoldsData bool

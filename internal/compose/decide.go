@@ -155,12 +155,22 @@ func encode(c *Component) (*structpb.Struct, error) {
 	// The hash is of what was declared, so it goes in before the other marks.
 	// Kinds that are healthy once stored need none.
 	if len(c.ChangeAfter) > 0 || !c.Once && !health.IsStored(health.GroupKind(s)) {
-		annotate(s, AppliedAnnotation, digest(s))
+		annotate(s, AppliedAnnotation, digest(declared(c, s)))
 	}
 	if c.HoldsData {
 		annotate(s, HoldsDataAnnotation, "true")
 	}
 	return s, nil
+}
+
+// declared is what of an object counts as the claim's will.
+func declared(c *Component, s *structpb.Struct) *structpb.Struct {
+	if !c.Scaled || !has(s, "spec", "replicas") {
+		return s
+	}
+	out := shallow(s)
+	out.Fields["spec"] = without(s.GetFields()["spec"], "replicas")
+	return out
 }
 
 // judge returns the health of a component that carries what is declared now.
