@@ -4,6 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .ONESHELL:
+.SILENT:
 MAKEFLAGS += --no-print-directory
 
 # The embedded cluster's registry is used unless another one is given.

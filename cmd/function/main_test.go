@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// envMain makes the test's binary the command itself.
+const envMain = "STOREPLANE_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envMain) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// start the command with flags, and stop it when the test ends.
+func start(t *testing.T, flags ...string) *bytes.Buffer {
+	t.Helper()
+	cmd := command(t, flags...)
+	out := &bytes.Buffer{}
+	cmd.Stderr = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return out
+}
+
+func command(t *testing.T, flags ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], flags...) //nolint:gosec // this very binary
+	cmd.Env = append(os.Environ(), envMain+"=1")
+	return cmd
+}
+
+// freeAddress of loopback. Nobody else takes it in the moment until it is used.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	lis, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lis.Close() }()
+	return lis.Addr().String()
+}
+
+// authority signs certificates for a test.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{}
+	a.cert, a.key, a.pem, _ = issue(t, nil, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	return a
+}
+
+func issue(t *testing.T, by *authority, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, []byte, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	template.Subject = pkix.Name{CommonName: "test"}
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, signer := template, key
+	if by != nil {
+		parent, signer = by.cert, by.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
+}
+
+func leaf() *x509.Certificate {
+	return &x509.Certificate{
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+}
+
+func TestServesMutualTLS(t *testing.T) {
+	ca, stranger := newAuthority(t), newAuthority(t)
+	dir := t.TempDir()
+	_, _, crt, key := issue(t, ca, leaf())
+	for name, b := range map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": ca.pem} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address, metrics := freeAddress(t), freeAddress(t)
+	out := start(t, "--address", address, "--tls-certs-dir", dir, "--metrics-address", metrics, "--debug")
+
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca.pem)
+	dial := func(by *authority) *grpc.ClientConn {
+		config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+		if by != nil {
+			_, _, crt, key := issue(t, by, leaf())
+			pair, err := tls.X509KeyPair(crt, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.Certificates = []tls.Certificate{pair}
+		}
+		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+
+	conn := dial(ca)
+	h, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{}, grpc.WaitForReady(true))
+	if err != nil || h.GetStatus() != healthv1.HealthCheckResponse_SERVING {
+		t.Fatalf("health: %v, %v\n%s", h, err, out)
+	}
+	claim, err := structpb.NewStruct(map[string]any{
+		"apiVersion": "apps.example.com/v1", "kind": "WebApp",
+		"metadata": map[string]any{"name": "hello", "namespace": "team"},
+		"spec":     map[string]any{"image": "registry.example.com/hello:v1"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rsp, err := fnv1.NewFunctionRunnerServiceClient(conn).RunFunction(ctx, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: claim}}})
+	if err != nil || len(rsp.GetDesired().GetResources()) == 0 {
+		t.Fatalf("a client with a certificate of the CA is served: %v, %v", rsp, err)
+	}
+
+	for reason, by := range map[string]*authority{"without a certificate": nil, "with another CA's": stranger} {
+		if _, err := healthv1.NewHealthClient(dial(by)).Check(ctx, &healthv1.HealthCheckRequest{}); err == nil {
+			t.Errorf("a client %s must be refused", reason)
+		}
+	}
+
+	if got := get(t, "http://"+metrics+"/metrics"); !strings.Contains(got, `storeplane_function_call_duration_seconds_count{kind="WebApp",result="ok"} 1`) {
+		t.Errorf("the call must be counted, got:\n%s", got)
+	}
+	if !strings.Contains(out.String(), `"kind": "WebApp", "namespace": "team", "name": "hello"`) {
+		t.Errorf("the log must name the claim, got:\n%s", out)
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rsp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rsp.Body.Close() }()
+	b, err := io.ReadAll(rsp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestRefusesToServeOpenly(t *testing.T) {
+	cmd := command(t, "--address", freeAddress(t), "--metrics-address", "")
+	cmd.Env = append(cmd.Env, "TLS_SERVER_CERTS_DIR=")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "no credentials provided") {
+		t.Errorf("without certificates it must not serve unless --insecure says so: %v\n%s", err, out)
+	}
+}
