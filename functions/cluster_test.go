@@ -243,7 +243,7 @@ func (c *cluster) store(component string, applied *structpb.Struct) {
 
 // scale a Deployment as an autoscaler does: through the subresource, which makes
 // the field its own.
-func (c *cluster) scale(component string, replicas int) {
+func (c *cluster) scale(component string, replicas int) { //nolint:unparam // a case names what it scales
 	c.t.Helper()
 	o := c.observed[component]
 	set(o, replicas, "spec", "replicas")
@@ -338,7 +338,7 @@ func (c *cluster) settle() [][]string {
 			out = append(out, appeared)
 			continue
 		}
-		if rsp = c.reconcile(); c.phase() != "Running" {
+		if c.reconcile(); c.phase() != "Running" {
 			c.heal()
 			continue
 		}

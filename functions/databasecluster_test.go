@@ -513,13 +513,13 @@ func TestDatabaseClusterCallback(t *testing.T) {
 
 	// What psql is told.
 	psql := "#!/bin/sh\necho \"$@\" > " + filepath.Join(dir, "args") + "\ncat > " + filepath.Join(dir, "input") + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "psql"), []byte(psql), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(filepath.Join(dir, "psql"), []byte(psql), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	run("-c", "import sys; sys.argv = ['', 'on_role_change', 'replica', 'x']; exec(open('"+script+"').read()); set_passwords()")
 	read := func(name string) string {
 		t.Helper()
-		b, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // made above
+		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,9 +43,9 @@ func (o composed) pods(t testing.TB) []pod {
 
 // expand settles a claim and all claims that it composes, and returns all that
 // there is in the end.
-func expand(t testing.TB, claim, settings string, opts ...functions.Option) []composed {
+func expand(t testing.TB, claim, settings string) []composed {
 	t.Helper()
-	c := newCluster(t, claim, opts...)
+	c := newCluster(t, claim)
 	if settings != "" {
 		c.install(settings)
 	}

@@ -57,7 +57,7 @@ func start(t *testing.T, flags ...string) *bytes.Buffer {
 
 func command(t *testing.T, flags ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], flags...) //nolint:gosec // this very binary
+	cmd := exec.CommandContext(t.Context(), os.Args[0], flags...)
 	cmd.Env = append(os.Environ(), envMain+"=1")
 	return cmd
 }

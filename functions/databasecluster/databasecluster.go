@@ -42,6 +42,7 @@ const (
 // cluster is what the builders know of a claim.
 type cluster struct {
 	build.Scope
+
 	spec     appsv1.DatabaseClusterSpec
 	profile  *profile.Profile
 	settings settings.Settings

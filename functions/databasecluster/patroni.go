@@ -36,7 +36,7 @@ const (
 
 const (
 	configDir = "/etc/patroni"
-	secretDir = "/etc/storeplane/credentials"
+	secretDir = "/etc/storeplane/credentials" //nolint:gosec // a folder's name
 	volumeDir = "/var/lib/postgresql/data"
 	// dataDir is a folder of the volume: the volume's own permissions are the
 	// kubelet's (fsGroup), and PostgreSQL insists on its own.

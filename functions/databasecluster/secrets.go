@@ -2,6 +2,7 @@ package databasecluster
 
 import (
 	"fmt"
+	"net"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,7 +68,7 @@ func (d *cluster) connection() *corev1.Secret {
 		"host":     host,
 		"port":     strconv.Itoa(port),
 		"dbname":   appDatabase,
-		"uri":      fmt.Sprintf("postgresql://%s:%s@%s:%d/%s?target_session_attrs=read-write", appUser, d.secrets.app, host, port, appDatabase),
+		"uri":      "postgresql://" + appUser + ":" + d.secrets.app + "@" + net.JoinHostPort(host, strconv.Itoa(port)) + "/" + appDatabase + "?target_session_attrs=read-write",
 		"jdbc-uri": fmt.Sprintf("jdbc:postgresql://%s:%d/%s?user=%s&password=%s&targetServerType=primary", host, port, appDatabase, appUser, d.secrets.app),
 	}
 	if d.spec.Size > 1 {

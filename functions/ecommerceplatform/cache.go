@@ -2,6 +2,7 @@ package ecommerceplatform
 
 import (
 	"fmt"
+	"net"
 	"strconv"
 
 	k8sappsv1 "k8s.io/api/apps/v1"
@@ -31,7 +32,7 @@ func (s *shop) cacheSecret() *corev1.Secret {
 		"password":   s.cachePassword,
 		"host":       host,
 		"port":       strconv.Itoa(cachePort),
-		"uri":        fmt.Sprintf("redis://:%s@%s:%d/0", s.cachePassword, host, cachePort),
+		"uri":        "redis://:" + s.cachePassword + "@" + net.JoinHostPort(host, strconv.Itoa(cachePort)) + "/0",
 		"redis.conf": s.redisConf(),
 	})
 }

@@ -40,6 +40,7 @@ const (
 // shop is what the builders know of a claim.
 type shop struct {
 	build.Scope
+
 	spec     platformv1.EcommercePlatformSpec
 	profile  *profile.Profile
 	settings settings.Settings

@@ -31,6 +31,7 @@ const (
 // app is what the builders know of a claim.
 type app struct {
 	build.Scope
+
 	spec     appsv1.WebAppSpec
 	profile  *profile.Profile
 	settings settings.Settings

@@ -84,7 +84,7 @@ func (b *builder) nameVersion() error {
 		return err
 	}
 	for _, f := range append(files, conf...) {
-		data, err := os.ReadFile(f) //nolint:gosec // files of the repository
+		data, err := os.ReadFile(f)
 		if err != nil {
 			return err
 		}
@@ -131,14 +131,14 @@ func (b *builder) stage() error {
 }
 
 func (b *builder) copyReleased(from, to string) error {
-	data, err := os.ReadFile(from) //nolint:gosec // files of the repository
+	data, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(to, b.release.inPackage(data), 0o644) //nolint:gosec // meant to be read
+	return os.WriteFile(to, b.release.inPackage(data), 0o644)
 }
 
 // manifests writes what is applied with kubectl: all at once, or the
@@ -165,11 +165,11 @@ func (b *builder) manifests() error {
 		all = append(all, data)
 	}
 	for name, docs := range map[string][][]byte{prerequisites: before, installManifest: all} {
-		if err := os.WriteFile(b.path(name), bytes.Join(docs, []byte("---\n")), 0o644); err != nil { //nolint:gosec // meant to be read
+		if err := os.WriteFile(b.path(name), bytes.Join(docs, []byte("---\n")), 0o644); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(b.path(versionFile), []byte(b.release.version+"\n"), 0o644) //nolint:gosec // meant to be read
+	return os.WriteFile(b.path(versionFile), []byte(b.release.version+"\n"), 0o644)
 }
 
 func (b *builder) push(ctx context.Context) error {
@@ -191,7 +191,7 @@ func run(ctx context.Context, name string, args ...string) error {
 
 // command prints to standard error: standard output is for results.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // names are ours
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd
 }

@@ -90,7 +90,7 @@ func goldenObjects(t *testing.T) []*unstructured.Unstructured {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
 			return err
 		}
-		b, err := os.ReadFile(path) //nolint:gosec // files of the repository
+		b, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func run(apis, docs string) error {
 			return fmt.Errorf("cannot read %s: %w", f, err)
 		}
 		page := filepath.Join(docs, kind+".md")
-		b, err := os.ReadFile(page) //nolint:gosec // files of the repository
+		b, err := os.ReadFile(page)
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func run(apis, docs string) error {
 				return fmt.Errorf("cannot write %s: %w", page, err)
 			}
 		}
-		if err := os.WriteFile(page, b, 0o644); err != nil { //nolint:gosec // meant to be read
+		if err := os.WriteFile(page, b, 0o644); err != nil {
 			return err
 		}
 	}
@@ -57,7 +57,7 @@ func run(apis, docs string) error {
 }
 
 func readSchema(path string) (*extv1.JSONSchemaProps, error) {
-	b, err := os.ReadFile(path) //nolint:gosec // files of the repository
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

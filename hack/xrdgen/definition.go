@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ func convert(c *extv1.CustomResourceDefinition) (*v2.CompositeResourceDefinition
 
 func convertVersion(v extv1.CustomResourceDefinitionVersion) (*v2.CompositeResourceDefinitionVersion, error) {
 	if len(v.SelectableFields) > 0 {
-		return nil, fmt.Errorf("it has selectable fields, which Crossplane drops")
+		return nil, errors.New("it has selectable fields, which Crossplane drops")
 	}
 	if err := checkColumns(v.AdditionalPrinterColumns); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func (c *cli) run() error {
 	if err != nil {
 		return err
 	}
-	for _, crd := range bytes.Split(crds, []byte("\n---\n")) {
+	for crd := range bytes.SplitSeq(crds, []byte("\n---\n")) {
 		if len(bytes.TrimSpace(crd)) == 0 {
 			continue
 		}
@@ -57,7 +57,7 @@ func controllerGen(tools string, packages []string) ([]byte, error) {
 		args = append(args, "paths="+p)
 	}
 	stderr := &bytes.Buffer{}
-	cmd := exec.Command("go", args...)
+	cmd := exec.Command("go", args...) //nolint:noctx // an interrupt reaches it as well
 	cmd.Stderr = stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -1,7 +1,6 @@
 package compose
 
 import (
-	"bytes"
 	"encoding/base64"
 	"maps"
 	"slices"
@@ -194,21 +193,7 @@ func refusing(err error) Intent { return func(*Claim) (*Plan, error) { return ni
 // names of what a decision or a response applies, sorted.
 func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-func wire(t testing.TB, m proto.Message) []byte {
-	t.Helper()
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func sameWire(t testing.TB, a, b proto.Message) bool {
-	t.Helper()
-	return bytes.Equal(wire(t, a), wire(t, b))
-}
-
-func secret(t testing.TB, component string, values map[string]string) *structpb.Struct {
+func secret(t testing.TB, component string, values map[string]string) *structpb.Struct { //nolint:unparam // a case names its component
 	t.Helper()
 	data := map[string]any{}
 	for k, v := range values {

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -77,9 +78,7 @@ func newResponse(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 			Resources: make(map[string]*fnv1.Resource, len(req.GetDesired().GetResources())),
 		},
 	}
-	for n, r := range req.GetDesired().GetResources() {
-		rsp.Desired.Resources[n] = r
-	}
+	maps.Copy(rsp.GetDesired().GetResources(), req.GetDesired().GetResources())
 	return rsp
 }
 
@@ -108,9 +107,7 @@ func setStatus(rsp *fnv1.RunFunctionResponse, c *Claim, status any) error {
 		xr.Fields[f] = c.composite.GetFields()[f]
 	}
 	merged := shallow(xr.GetFields()["status"].GetStructValue())
-	for k, v := range s.GetFields() {
-		merged.Fields[k] = v
-	}
+	maps.Copy(merged.GetFields(), s.GetFields())
 	xr.Fields["status"] = structpb.NewStructValue(merged)
 	rsp.Desired.Composite.Resource = xr
 	return nil
@@ -174,8 +171,6 @@ func observedConditions(c *Claim) []*fnv1.Condition {
 // shallow copies a struct's own fields.
 func shallow(s *structpb.Struct) *structpb.Struct {
 	out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(s.GetFields())+1)}
-	for k, v := range s.GetFields() {
-		out.Fields[k] = v
-	}
+	maps.Copy(out.GetFields(), s.GetFields())
 	return out
 }

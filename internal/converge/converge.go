@@ -67,6 +67,7 @@ func (s *Simulator) Run(ctx context.Context, claim *unstructured.Unstructured) (
 // play is one run of a Simulator.
 type play struct {
 	*Simulator
+
 	world  *world
 	result *Result
 }

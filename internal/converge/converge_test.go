@@ -2,7 +2,6 @@ package converge_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -203,8 +202,7 @@ func TestRun(t *testing.T) {
 			reason: "What was written as stringData is read back as data.",
 			function: func(i input) *fnv1.RunFunctionResponse {
 				read, _ := i.field("secret", "data", "password").(string)
-				b, _ := json.Marshal(read)
-				return desired(`{"message":`+string(b)+`}`, true, map[string]string{"secret": secret})
+				return desired(fmt.Sprintf(`{"message":%q}`, read), true, map[string]string{"secret": secret})
 			},
 			claim: webApp,
 			want: want{

@@ -13,6 +13,7 @@ import (
 // composition of one kind, and its YAML.
 type composition struct {
 	v1.Composition
+
 	yaml []byte
 }
 

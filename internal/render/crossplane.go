@@ -70,7 +70,7 @@ func (r *Renderer) Crossplane(ctx context.Context, tools Tools, in Input) ([]byt
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a folder for render's files: %w", err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // it is temporary anyway
+	defer os.RemoveAll(dir)
 
 	server, err := startFunction(ctx, tools.Function, tools.FunctionArgs)
 	if err != nil {
@@ -147,7 +147,7 @@ func functionAt(name, address string) *unstructured.Unstructured {
 // run a program and return what it prints. The error holds its complaint.
 func run(ctx context.Context, program string, args ...string) ([]byte, error) {
 	stdout, stderr := &bytes.Buffer{}, &bytes.Buffer{}
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // the user's own tool
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if err := cmd.Run(); err != nil {
 		if text := strings.TrimSpace(stderr.String()); text != "" {

@@ -63,7 +63,7 @@ func Load(path string) ([]*unstructured.Unstructured, error) {
 }
 
 func loadFile(path string) ([]*unstructured.Unstructured, error) {
-	b, err := os.ReadFile(path)
+	b, err := os.ReadFile(path) //nolint:gosec // the user's file
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", path, unwrapPath(err))
 	}
@@ -76,8 +76,7 @@ func loadFile(path string) ([]*unstructured.Unstructured, error) {
 
 // unwrapPath drops the path from a file system's error, which ours names too.
 func unwrapPath(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
 	}
 	return err
@@ -101,7 +100,7 @@ func Parse(stream []byte) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("it is no Kubernetes object: %w", err)
 		}
 		if u.GetAPIVersion() == "" || u.GetKind() == "" {
-			return nil, fmt.Errorf("it is no Kubernetes object: it has no apiVersion or no kind")
+			return nil, errors.New("it is no Kubernetes object: it has no apiVersion or no kind")
 		}
 		out = append(out, u)
 	}

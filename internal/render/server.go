@@ -32,7 +32,7 @@ func startFunction(ctx context.Context, binary string, extra []string) (*server,
 	}
 	s := &server{address: address, ended: make(chan error, 1), output: &bytes.Buffer{}}
 	args := append([]string{"--insecure", "--review", "--address=" + address, "--metrics-address="}, extra...)
-	s.cmd = exec.CommandContext(ctx, binary, args...)
+	s.cmd = exec.CommandContext(ctx, binary, args...) //nolint:gosec // the user's own function
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start the function: %w", err)
@@ -42,7 +42,7 @@ func startFunction(ctx context.Context, binary string, extra []string) (*server,
 	for deadline := time.Now().Add(startTime); time.Now().Before(deadline); {
 		select {
 		case err := <-s.ended:
-			return nil, fmt.Errorf("cannot serve the function: it ended (%v): %s", err, strings.TrimSpace(s.output.String()))
+			return nil, fmt.Errorf("cannot serve the function: it ended (%v): %s", err, strings.TrimSpace(s.output.String())) //nolint:errorlint // nil when it ended well, which %w can not print
 		default:
 		}
 		if c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address); err == nil {
@@ -57,7 +57,7 @@ func startFunction(ctx context.Context, binary string, extra []string) (*server,
 // stop the function and wait for its end.
 func (s *server) stop() {
 	_ = s.cmd.Process.Kill()
-	<-s.ended
+	<-s.ended //nolint:errcheck // it says that it was killed
 }
 
 // freeAddress of this machine only. It is free until somebody else takes it,

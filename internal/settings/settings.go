@@ -17,7 +17,7 @@ type Settings struct {
 	ImageRegistry string `json:"imageRegistry,omitempty"`
 
 	// Ingress of all claims.
-	Ingress Ingress `json:"ingress,omitempty"`
+	Ingress Ingress `json:"ingress,omitzero"`
 
 	// StorageClassName of volumes whose claim names none. Defaults to the
 	// cluster's default class.

@@ -130,6 +130,7 @@ func newDecoder(t reflect.Type) decoder {
 func newStructDecoder(t reflect.Type) decoder {
 	type step struct {
 		field
+
 		decode decoder
 	}
 	fs := fields(t)

@@ -119,7 +119,7 @@ func newElemEncoder(t reflect.Type) encoder {
 	if t.Kind() == reflect.Interface {
 		return func(v reflect.Value) (*structpb.Value, error) {
 			if v.IsNil() {
-				return nil, nil //nolint:nilnil // nil is JSON's null here
+				return nil, nil // nil is JSON's null here
 			}
 			return encoderOf(v.Elem().Type())(v.Elem())
 		}
@@ -127,7 +127,7 @@ func newElemEncoder(t reflect.Type) encoder {
 	elem := encoderOf(t.Elem())
 	return func(v reflect.Value) (*structpb.Value, error) {
 		if v.IsNil() {
-			return nil, nil //nolint:nilnil // nil is JSON's null here
+			return nil, nil // nil is JSON's null here
 		}
 		return elem(v.Elem())
 	}
@@ -136,6 +136,7 @@ func newElemEncoder(t reflect.Type) encoder {
 func newStructEncoder(t reflect.Type) encoder {
 	type step struct {
 		field
+
 		encode   encoder
 		isStruct bool
 	}
@@ -179,7 +180,7 @@ func newMapEncoder(t reflect.Type) encoder {
 	elem := encoderOf(t.Elem())
 	return func(v reflect.Value) (*structpb.Value, error) {
 		if v.IsNil() {
-			return nil, nil //nolint:nilnil // nil is JSON's null here
+			return nil, nil // nil is JSON's null here
 		}
 		out := make(map[string]*structpb.Value, v.Len())
 		for it := v.MapRange(); it.Next(); {
@@ -201,7 +202,7 @@ func newMapEncoder(t reflect.Type) encoder {
 func encodeStringMap(v reflect.Value) (*structpb.Value, error) {
 	m := v.Interface().(map[string]string) //nolint:forcetypeassert // chosen by type
 	if m == nil {
-		return nil, nil //nolint:nilnil // nil is JSON's null here
+		return nil, nil // nil is JSON's null here
 	}
 	out := make(map[string]*structpb.Value, len(m))
 	for k, e := range m {
@@ -214,7 +215,7 @@ func newListEncoder(t reflect.Type) encoder {
 	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
 		return func(v reflect.Value) (*structpb.Value, error) {
 			if v.IsNil() {
-				return nil, nil //nolint:nilnil // nil is JSON's null here
+				return nil, nil // nil is JSON's null here
 			}
 			return newString(base64.StdEncoding.EncodeToString(v.Bytes())), nil
 		}
@@ -222,7 +223,7 @@ func newListEncoder(t reflect.Type) encoder {
 	elem := encoderOf(t.Elem())
 	return func(v reflect.Value) (*structpb.Value, error) {
 		if v.Kind() == reflect.Slice && v.IsNil() {
-			return nil, nil //nolint:nilnil // nil is JSON's null here
+			return nil, nil // nil is JSON's null here
 		}
 		out := make([]*structpb.Value, v.Len())
 		for i := range out {
@@ -255,7 +256,7 @@ func encodeIntOrString(v reflect.Value) (*structpb.Value, error) {
 func encodeTime(v reflect.Value) (*structpb.Value, error) {
 	t := v.Interface().(metav1.Time) //nolint:forcetypeassert // chosen by type
 	if t.IsZero() {
-		return nil, nil //nolint:nilnil // nil is JSON's null here
+		return nil, nil // nil is JSON's null here
 	}
 	return newString(t.UTC().Format(time.RFC3339)), nil
 }
@@ -273,7 +274,7 @@ func encodeMarshaler(v reflect.Value) (*structpb.Value, error) {
 		return nil, err
 	}
 	if _, null := out.GetKind().(*structpb.Value_NullValue); null {
-		return nil, nil //nolint:nilnil // nil is JSON's null here
+		return nil, nil // nil is JSON's null here
 	}
 	return out, nil
 }

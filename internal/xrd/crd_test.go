@@ -97,10 +97,10 @@ func TestNew(t *testing.T) {
       openAPIV3Schema:
         type: object
         properties:
-          spec: {type: object, properties: {size: {type: integer, minumum: 1}}}
+          spec: {type: object, properties: {size: {type: integer, minValue: 1}}}
 `,
 			want: `cannot use CompositeResourceDefinition "things.example.org": Crossplane does not copy these parts of its schema into the CustomResourceDefinition, or replaces them:
-  v1.properties.spec.properties.size.minumum`,
+  v1.properties.spec.properties.size.minValue`,
 		},
 		"TooExpensiveRule": {
 			reason: "An API server refuses rules that may take too long, which a bound on each list prevents.",

@@ -61,7 +61,7 @@ type server struct {
 
 func startServer(b *testing.B, which, claim string, observed bool) *server {
 	b.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	lis, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}

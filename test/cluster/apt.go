@@ -95,7 +95,7 @@ func debianMirror() (string, error) {
 		files = append(files, more...)
 	}
 	for _, path := range files {
-		b, err := os.ReadFile(path) //nolint:gosec // Apt's own files.
+		b, err := os.ReadFile(path)
 		if err != nil {
 			continue
 		}

@@ -68,7 +68,7 @@ func (c *cluster) ensureBase(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot make a folder for the base image: %w", err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // It is in the image by then.
+	defer os.RemoveAll(dir)
 	debs := filepath.Join(c.cache, "debs")
 	if err := os.MkdirAll(debs, 0o755); err != nil {
 		return "", fmt.Errorf("cannot make the cache of Debian packages: %w", err)

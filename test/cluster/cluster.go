@@ -82,7 +82,7 @@ func repositoryRoot() (string, error) {
 		return "", fmt.Errorf("cannot find the working folder: %w", err)
 	}
 	for {
-		mod, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // A folder above the working one.
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 		if err == nil && strings.HasPrefix(string(mod), rootModule) {
 			return dir, nil
 		}

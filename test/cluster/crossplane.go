@@ -178,7 +178,9 @@ func (c *cluster) crossplaneSource(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot fetch Crossplane's module: %w", err)
 	}
-	var module struct{ Dir string }
+	var module struct {
+		Dir string `json:"Dir"`
+	}
 	if err := json.Unmarshal([]byte(out), &module); err != nil || module.Dir == "" {
 		return "", fmt.Errorf("cannot find the folder of Crossplane's module in %q: %w", out, err)
 	}
@@ -194,7 +196,7 @@ func (c *cluster) crossplaneImage(ctx context.Context, module, version string) e
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // Copies.
+	defer os.RemoveAll(dir)
 	_, err = c.buildImage(ctx, image{
 		file: c.source("images", "crossplane", "Dockerfile"), context: dir,
 		tag: registry + "/crossplane:" + version, base: "scratch", push: true,
@@ -213,7 +215,7 @@ func (c *cluster) pushPause(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // A copy.
+	defer os.RemoveAll(dir)
 	return c.buildImage(ctx, image{
 		file: c.source("images", "pause", "Dockerfile"), context: dir,
 		tag: c.pauseImage(), base: "scratch", push: true,
@@ -242,7 +244,7 @@ func copyTree(from, to string) error {
 		return err
 	}
 	if !info.IsDir() {
-		b, err := os.ReadFile(from) //nolint:gosec // A program or a module's file.
+		b, err := os.ReadFile(from)
 		if err != nil {
 			return err
 		}

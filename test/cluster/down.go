@@ -153,14 +153,14 @@ func (c *cluster) cgroups() []string {
 			if err == nil && d.IsDir() && ours[d.Name()] {
 				out = append(out, path)
 			}
-			return nil //nolint:nilerr // Groups come and go while we look.
+			return nil // Groups come and go while we look.
 		})
 	}
 	return out
 }
 
 func cgroupPIDs(dir string) []int {
-	b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")) //nolint:gosec // The kernel's.
+	b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
 		return nil
 	}
@@ -232,7 +232,7 @@ func mountsBelow(mountinfo, dir string) []string {
 // interfaces in them, the bridge, and the rules of kube-proxy and the plugins.
 func (c *cluster) removeNetwork(ctx context.Context) error {
 	for _, dir := range c.bundles() {
-		b, err := os.ReadFile(filepath.Join(dir, "config.json")) //nolint:gosec // Our own state.
+		b, err := os.ReadFile(filepath.Join(dir, "config.json"))
 		if err != nil {
 			continue
 		}
@@ -294,11 +294,11 @@ func (c *cluster) restoreHost(context.Context) error {
 	var errs []error
 	for name, value := range h.Sysctls {
 		path := "/proc/sys/" + name
-		b, err := os.ReadFile(path) //nolint:gosec // One of a fixed list.
+		b, err := os.ReadFile(path)
 		if err != nil || strings.TrimSpace(string(b)) == value {
 			continue
 		}
-		if err := os.WriteFile(path, []byte(value), 0o644); err != nil { //nolint:gosec // Not a file.
+		if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
 			errs = append(errs, fmt.Errorf("cannot set the kernel's setting %s back to %s: %w", name, value, err))
 		}
 	}
@@ -319,7 +319,7 @@ func (c *cluster) bundles() []string {
 // folder: the sockets of their shims and the results of the network plugins.
 func (c *cluster) forgetContainers() {
 	for _, dir := range c.bundles() {
-		if b, err := os.ReadFile(filepath.Join(dir, "address")); err == nil { //nolint:gosec // Our own state.
+		if b, err := os.ReadFile(filepath.Join(dir, "address")); err == nil {
 			_ = os.Remove(strings.TrimPrefix(strings.TrimSpace(string(b)), "unix://"))
 		}
 		results, _ := filepath.Glob(filepath.Join(cniResults, "*-"+filepath.Base(dir)+"-*"))

@@ -37,7 +37,7 @@ func (c *cluster) linkTools() (string, error) {
 		fmt.Fprintln(h, c.tools.path(name))
 	}
 	bin := filepath.Join(c.tools.cache, "bin-"+hex.EncodeToString(h.Sum(nil))[:12])
-	if err := os.MkdirAll(bin, 0o755); err != nil { //nolint:gosec // Programs for everyone.
+	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return "", fmt.Errorf("cannot make the folder of tools: %w", err)
 	}
 	for _, name := range peoplesTools {

@@ -24,7 +24,7 @@ type command struct {
 // run runs a command and returns its standard output. The error carries the end
 // of what it said.
 func run(ctx context.Context, cmd command) (string, error) {
-	c := exec.CommandContext(ctx, cmd.argv[0], cmd.argv[1:]...) //nolint:gosec // Running programs is the job.
+	c := exec.CommandContext(ctx, cmd.argv[0], cmd.argv[1:]...)
 	c.Dir = cmd.dir
 	c.Env = append(os.Environ(), cmd.env...)
 	c.Stdin = strings.NewReader(cmd.stdin)
@@ -38,7 +38,7 @@ func run(ctx context.Context, cmd command) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		defer f.Close() //nolint:errcheck // A log.
+		defer f.Close()
 		c.Stdout, c.Stderr = &tee{&out, f}, f
 	}
 	err := c.Run()

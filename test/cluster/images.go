@@ -190,7 +190,7 @@ func (c *cluster) pushImage(ctx context.Context, tag string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot push image %s: %w", tag, err)
 	}
-	b, err := os.ReadFile(digest) //nolint:gosec // Written just now.
+	b, err := os.ReadFile(digest)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the digest of image %s: %w", tag, err)
 	}

@@ -11,7 +11,7 @@ import (
 func (c *cluster) writeKubeconfig(name, path string) error {
 	var parts [3]string
 	for i, file := range []string{c.certPath("ca"), c.certPath(name), c.keyPath(name)} {
-		b, err := os.ReadFile(file) //nolint:gosec // A file of our own state.
+		b, err := os.ReadFile(file)
 		if err != nil {
 			return fmt.Errorf("cannot read %s: %w", file, err)
 		}

@@ -90,7 +90,7 @@ func setSysctl(name, want string) error {
 		return nil
 	}
 	path := "/proc/sys/" + name
-	b, err := os.ReadFile(path) //nolint:gosec // One of a fixed list.
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("cannot read the kernel's setting %s, its module may be missing: %w", name, err)
 	}
@@ -99,7 +99,7 @@ func setSysctl(name, want string) error {
 	if err == nil && have >= least {
 		return nil
 	}
-	if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // Not a file.
+	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 		return fmt.Errorf("cannot set the kernel's setting %s to %s: %w", name, want, err)
 	}
 	return nil

@@ -227,7 +227,7 @@ func encode(kind string, der []byte) string {
 }
 
 func decode(path string) ([]byte, error) {
-	b, err := os.ReadFile(path) //nolint:gosec // A file of our own state.
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", path, err)
 	}

@@ -109,9 +109,9 @@ func (c *cluster) start(p process, spec string) (chan error, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() //nolint:errcheck // The process has its own.
+	defer log.Close()
 	raiseFileLimit()
-	cmd := exec.Command(p.argv[0], p.argv[1:]...) //nolint:gosec,noctx // It must outlive us.
+	cmd := exec.Command(p.argv[0], p.argv[1:]...) //nolint:noctx // It must outlive us.
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + c.state}
 	cmd.Stdout, cmd.Stderr = log, log

@@ -52,11 +52,11 @@ func ticker(what string) func() {
 
 // tail returns the end of a file, for an error message.
 func tail(path string, size int64) string {
-	f, err := os.Open(path) //nolint:gosec // A log of our own.
+	f, err := os.Open(path)
 	if err != nil {
 		return ""
 	}
-	defer f.Close() //nolint:errcheck // Only read.
+	defer f.Close()
 	if end, err := f.Seek(0, io.SeekEnd); err == nil {
 		_, _ = f.Seek(max(0, end-size), io.SeekStart)
 	}

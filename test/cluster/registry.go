@@ -39,7 +39,7 @@ func pushedDigest(ctx context.Context, ref string) string {
 	if err != nil {
 		return ""
 	}
-	defer resp.Body.Close() //nolint:errcheck // Empty.
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return ""
 	}

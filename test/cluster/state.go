@@ -107,7 +107,7 @@ func writeJSON(path string, v any) error {
 // readJSON reports false when there is no such file, or none that can be read:
 // all that is kept so can be found out again.
 func readJSON(path string, v any) bool {
-	b, err := os.ReadFile(path) //nolint:gosec // A file of our own state.
+	b, err := os.ReadFile(path)
 	return err == nil && json.Unmarshal(b, v) == nil
 }
 

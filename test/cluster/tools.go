@@ -165,7 +165,7 @@ func (t *toolbox) build(ctx context.Context, g toolGroup, dir string) error {
 	if err != nil {
 		return fmt.Errorf("cannot make a build folder: %w", err)
 	}
-	defer os.RemoveAll(tmp) //nolint:errcheck // Gone when all went well.
+	defer os.RemoveAll(tmp)
 	_, err = run(ctx, command{
 		dir: filepath.Join(t.source, g.dir),
 		// The images these programs go into have no C library.
@@ -260,11 +260,11 @@ func (t *toolbox) key(g toolGroup) (string, error) {
 }
 
 func hashFile(w io.Writer, path string) error {
-	f, err := os.Open(path) //nolint:gosec // A file that the caller names.
+	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", path, err)
 	}
-	defer f.Close() //nolint:errcheck // Only read.
+	defer f.Close()
 	if _, err := io.Copy(w, f); err != nil {
 		return fmt.Errorf("cannot read %s: %w", path, err)
 	}

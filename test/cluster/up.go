@@ -128,12 +128,12 @@ func (c *cluster) ensureAll(ctx context.Context, processes ...process) error {
 // more.
 func (c *cluster) prepareState() error {
 	for _, dir := range []string{"run", "logs", filepath.Join("registry", "blobs"), "volumes", "kubelet", "kubelet-plugins"} {
-		if err := os.MkdirAll(c.path(dir), 0o755); err != nil { //nolint:gosec // Pods read below it.
+		if err := os.MkdirAll(c.path(dir), 0o755); err != nil {
 			return fmt.Errorf("cannot make the state folder: %w", err)
 		}
 	}
 	boot := c.path("boot")
-	if b, err := os.ReadFile(boot); err == nil && string(b) != bootID() { //nolint:gosec // Our own state.
+	if b, err := os.ReadFile(boot); err == nil && string(b) != bootID() {
 		c.forgetContainers()
 		for _, dir := range []string{c.path("containerd", "state"), c.path("containerd", "runc"), c.path("cni", "data")} {
 			if err := os.RemoveAll(dir); err != nil {

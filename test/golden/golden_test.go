@@ -47,8 +47,9 @@ func renderer(t testing.TB) *render.Renderer {
 
 // example is a claim of the examples.
 type example struct {
-	name string
 	render.Input
+
+	name string
 }
 
 // claims of all examples. What else stands in a claim's file, like an
@@ -133,7 +134,7 @@ func compare(t *testing.T, path string, got []byte) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, got, 0o644); err != nil { //nolint:gosec // Committed.
+		if err := os.WriteFile(path, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

@@ -41,8 +41,7 @@ func TestAnyClaimConverges(t *testing.T) {
 					rt.Fatalf("The generator draws only what the definition accepts: %v", err)
 				}
 				result, err := r.Run(t.Context(), render.Input{Claim: claim})
-				var refused *converge.RefusedError
-				if errors.As(err, &refused) {
+				if refused, ok := errors.AsType[*converge.RefusedError](err); ok {
 					if refused.Claim.Kind != kind {
 						rt.Fatalf("%s accepts what its %s refuses: %v", kind, refused.Claim, err)
 					}

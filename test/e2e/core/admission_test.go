@@ -127,7 +127,7 @@ func rejectsClaims(ctx context.Context, n notes) error {
 		_, err := cluster.Create(ctx, u, metav1.DryRunAll)
 		errs = append(errs, compare(name, err, tc.want))
 	}
-	n.Add("%d claims", len(cases))
+	n.Addf("%d claims", len(cases))
 	return errors.Join(errs...)
 }
 
@@ -175,6 +175,6 @@ func rejectsChanges(ctx context.Context, n notes) error {
 		_, err := cluster.Patch(ctx, tc.kind, dev.namespace, tc.name, harness.Patch{"spec": tc.spec}, metav1.DryRunAll)
 		errs = append(errs, compare(name, err, tc.want))
 	}
-	n.Add("%d changes", len(cases))
+	n.Addf("%d changes", len(cases))
 	return errors.Join(errs...)
 }

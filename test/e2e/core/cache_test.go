@@ -39,8 +39,8 @@ func cacheGoes(ctx context.Context, n notes) error {
 	if err := errors.Join(err, lerr); err != nil {
 		return err
 	}
-	n.Add("gone after %.1fs", gone.Seconds())
-	n.Add("%s", tally)
+	n.Addf("gone after %.1fs", gone.Seconds())
+	n.Addf("%s", tally)
 	for _, c := range harness.Containers(dev.world.Get("Deployment", backendWeb)) {
 		env, _ := c["env"].([]any)
 		for _, e := range env {

@@ -19,8 +19,8 @@ import (
 // notes are what a check tells beside its verdict.
 type notes struct{ t *testing.T }
 
-// Add a note to the check's line.
-func (n notes) Add(format string, args ...any) {
+// Addf adds a note to the check's line.
+func (n notes) Addf(format string, args ...any) {
 	n.t.Attr("note", strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 }
 

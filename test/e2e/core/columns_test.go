@@ -57,7 +57,7 @@ func columns(ctx context.Context, n notes) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
-	n.Add("%d rows", rows["ecommerceplatform"]+rows["databasecluster"]+rows["webapp"])
+	n.Addf("%d rows", rows["ecommerceplatform"]+rows["databasecluster"]+rows["webapp"])
 	return nil
 }
 
@@ -105,7 +105,7 @@ func badImage(ctx context.Context, n notes) error {
 				err = fmt.Errorf("kubectl describe does not say that the claim waits for backend:\n%s", out)
 			}
 		}
-		n.Add("after %.1fs: %q", took.Seconds(), dev.status().Status.Message)
+		n.Addf("after %.1fs: %q", took.Seconds(), dev.status().Status.Message)
 	}
 	for _, p := range before {
 		if strings.HasPrefix(p, backendWeb) && !slices.Contains(dev.pods(), p) {

@@ -32,13 +32,13 @@ func comesUp(ctx context.Context, n notes) error {
 	took := time.Since(start)
 	for _, part := range parts {
 		if at, ok := becameReady(dev.world, part); ok {
-			n.Add("%s %.1fs", part, at.Sub(start).Seconds())
+			n.Addf("%s %.1fs", part, at.Sub(start).Seconds())
 		}
 	}
 	if err != nil {
 		return err
 	}
-	n.Add("all %.1fs", took.Seconds())
+	n.Addf("all %.1fs", took.Seconds())
 	if took > readyWithin {
 		return fmt.Errorf("the shop took %.1fs to be Ready", took.Seconds())
 	}
@@ -88,7 +88,7 @@ func inOrder(ctx context.Context, n notes) error {
 	}
 	for _, k := range []harness.Key{database, cache, backend, frontend, ingress} {
 		if h := dev.world.History(k.Kind, k.Name); len(h) > 0 {
-			n.Add("%s at revision %s", k.Name, h[0].Revision())
+			n.Addf("%s at revision %s", k.Name, h[0].Revision())
 		}
 	}
 	return errors.Join(errs...)
@@ -155,6 +155,6 @@ func saysWaiting(ctx context.Context, n notes) error {
 			errs = append(errs, fmt.Errorf("status.message never named %s", part))
 		}
 	}
-	n.Add("%q", named["database"])
+	n.Addf("%q", named["database"])
 	return errors.Join(errs...)
 }

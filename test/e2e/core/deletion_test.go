@@ -40,7 +40,7 @@ func end(ctx context.Context, s *shop, stays ...string) (time.Duration, error) {
 
 func leavesNothing(ctx context.Context, n notes) error {
 	took, err := end(ctx, dev)
-	n.Add("gone after %.1fs", took.Seconds())
+	n.Addf("gone after %.1fs", took.Seconds())
 	return err
 }
 

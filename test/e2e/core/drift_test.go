@@ -49,7 +49,7 @@ func servicePortDrift(ctx context.Context, n notes) error {
 		numbers := ports(dev.world.Get("Service", backendWeb))
 		return slices.Equal(numbers, []int64{8080, 9999}), fmt.Sprintf("its ports are %v\n%s", numbers, dev.world.Claim("WebApp", backendClaim))
 	})
-	n.Add("port %.1fs", time.Since(start).Seconds())
+	n.Addf("port %.1fs", time.Since(start).Seconds())
 
 	// The other entry goes by hand, as it came.
 	_, cleaned := cluster.PatchList(ctx, "Service", dev.namespace, backendWeb, `{"spec":{"ports":[{"$patch":"delete","port":9999}]}}`)
@@ -104,7 +104,7 @@ func putBack(ctx context.Context, n notes, kind, name string, edits ...edit) err
 			errs = append(errs, err)
 			continue
 		}
-		n.Add("%s %.1fs", e.what, time.Since(start).Seconds())
+		n.Addf("%s %.1fs", e.what, time.Since(start).Seconds())
 	}
 	if len(errs) > 0 {
 		// What was not put back is by hand, for the checks that follow.

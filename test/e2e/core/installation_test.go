@@ -49,7 +49,7 @@ func packagesHealthy(ctx context.Context, n notes) error {
 			if !c.Is("Installed") || !c.Is("Healthy") {
 				errs = append(errs, fmt.Errorf("%s %s is not Installed and Healthy: %s", kind, ps[i].GetName(), c))
 			}
-			n.Add("%s", harness.Field(&ps[i], "spec", "package"))
+			n.Addf("%s", harness.Field(&ps[i], "spec", "package"))
 		}
 		if found == 0 {
 			errs = append(errs, fmt.Errorf("there is no %s of Storeplane", kind))
@@ -111,7 +111,7 @@ func functionRuns(ctx context.Context, n notes) error {
 		if err := twoPods(ctx, name); err != nil {
 			return err
 		}
-		n.Add("%s", name)
+		n.Addf("%s", name)
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func survivesOutage(ctx context.Context, n notes) error {
 	if err := other.ready(ctx, started); err != nil {
 		return err
 	}
-	n.Add("Ready after %.1fs", time.Since(start).Seconds())
+	n.Addf("Ready after %.1fs", time.Since(start).Seconds())
 	return errors.Join(once(other), once(dev))
 }
 
@@ -136,7 +136,7 @@ func apart(ctx context.Context, n notes) error {
 	if have, err := other.rows(ctx, id); err != nil || have != 0 {
 		return errors.Join(err, fmt.Errorf("the order is %d rows in the other shop's database", have))
 	}
-	n.Add("%d passwords each", len(mine))
+	n.Addf("%d passwords each", len(mine))
 	return nil
 }
 
@@ -154,7 +154,7 @@ func leavesOther(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	n.Add("gone after %.1fs", took.Seconds())
+	n.Addf("gone after %.1fs", took.Seconds())
 	if after := uids(dev); !slices.Equal(before, after) {
 		return fmt.Errorf("the pods of the shop that stays were %v, are %v", before, after)
 	}

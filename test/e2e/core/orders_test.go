@@ -73,7 +73,7 @@ func surviveOnce(ctx context.Context, n notes, grace *int64) error {
 	if err != nil {
 		return err
 	}
-	n.Add("%d pods, Ready again after %.1fs", len(old), time.Since(start).Seconds())
+	n.Addf("%d pods, Ready again after %.1fs", len(old), time.Since(start).Seconds())
 	return dev.serves(ctx, session, id)
 }
 

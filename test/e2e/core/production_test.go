@@ -32,10 +32,10 @@ func productionComesUp(ctx context.Context, n notes) error {
 	}
 	for _, part := range parts {
 		if at, ok := becameReady(production.world, part); ok {
-			n.Add("%s %.1fs", part, at.Sub(start).Seconds())
+			n.Addf("%s %.1fs", part, at.Sub(start).Seconds())
 		}
 	}
-	n.Add("all %.1fs", time.Since(start).Seconds())
+	n.Addf("all %.1fs", time.Since(start).Seconds())
 	return placeProductionOrder(ctx)
 }
 
@@ -77,7 +77,7 @@ func productionIsSafe(ctx context.Context, n notes) error {
 	if state != "streaming sync" && state != "streaming quorum" {
 		return fmt.Errorf("replication is %q, not synchronous", state)
 	}
-	n.Add("replication is %s", state)
+	n.Addf("replication is %s", state)
 	return nil
 }
 
@@ -89,7 +89,7 @@ var productionStays = []string{
 
 func productionLeavesVolumes(ctx context.Context, n notes) error {
 	took, err := end(ctx, production, productionStays...)
-	n.Add("gone after %.1fs", took.Seconds())
+	n.Addf("gone after %.1fs", took.Seconds())
 	return err
 }
 
@@ -114,6 +114,6 @@ func productionComesBack(ctx context.Context, n notes) error {
 	if err := production.ready(ctx, started); err != nil {
 		return err
 	}
-	n.Add("Ready after %.1fs", time.Since(start).Seconds())
+	n.Addf("Ready after %.1fs", time.Since(start).Seconds())
 	return production.serves(ctx, productionCustomer, productionOrder)
 }

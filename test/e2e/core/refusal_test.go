@@ -29,7 +29,7 @@ func refused(ctx context.Context, n notes, want string, do, undo func(context.Co
 		})
 	}
 	if err == nil {
-		n.Add("said after %.1fs", time.Since(start).Seconds())
+		n.Addf("said after %.1fs", time.Since(start).Seconds())
 		c := dev.status()
 		if c.Is("Accepted") && c.Is("Ready") {
 			err = fmt.Errorf("the claim is Ready and Accepted all the same: %s", c)
@@ -49,7 +49,7 @@ func refused(ctx context.Context, n notes, want string, do, undo func(context.Co
 		return errors.Join(err, uerr)
 	}
 	rerr := dev.ready(ctx, settled)
-	n.Add("accepted again after %.1fs", time.Since(start).Seconds())
+	n.Addf("accepted again after %.1fs", time.Since(start).Seconds())
 	if after := uids(dev); !slices.Equal(before, after) {
 		rerr = errors.Join(rerr, fmt.Errorf("after it was undone, the pods are %v, were %v", after, before))
 	}

@@ -36,7 +36,7 @@ func rolls(ctx context.Context, n notes) error {
 	if err := errors.Join(err, lerr); err != nil {
 		return err
 	}
-	n.Add("%s", tally)
+	n.Addf("%s", tally)
 	if err := tally.Check(200 * len(versions)); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func acknowledged(ctx context.Context, s *shop, t harness.Tally, n notes) error 
 	if have != len(t.Orders) {
 		return fmt.Errorf("of %d acknowledged orders %d are rows in PostgreSQL", len(t.Orders), have)
 	}
-	n.Add("%d orders, all rows", have)
+	n.Addf("%d orders, all rows", have)
 	return nil
 }
 
@@ -123,7 +123,7 @@ func migratedFirst(ctx context.Context, n notes) error {
 			if older >= 0 {
 				return fmt.Errorf("%s completed at revision %s, after the image changed at %s", k, v.Revision(), rolled.Revision())
 			}
-			n.Add("%s complete at revision %s, image changed at %s", k.Name, v.Revision(), rolled.Revision())
+			n.Addf("%s complete at revision %s, image changed at %s", k.Name, v.Revision(), rolled.Revision())
 			return nil
 		}
 	}

@@ -31,7 +31,7 @@ func scales(ctx context.Context, n notes) error {
 		if err := dev.ready(ctx, settled); err != nil {
 			return err
 		}
-		n.Add("to %d %.1fs", replicas, time.Since(start).Seconds())
+		n.Addf("to %d %.1fs", replicas, time.Since(start).Seconds())
 	}
 	return nil
 }

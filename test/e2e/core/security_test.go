@@ -35,7 +35,7 @@ func restricted(ctx context.Context, n notes) error {
 			errs = append(errs, fmt.Errorf("the root file system of %s can be written", c))
 		}
 	}
-	n.Add("%d pods", pods)
+	n.Addf("%d pods", pods)
 	return errors.Join(errs...)
 }
 
@@ -112,6 +112,6 @@ func noPasswords(ctx context.Context, n notes) error {
 			search("the log of "+pod, text)
 		}
 	}
-	n.Add("%d passwords, %d places", len(secrets), places)
+	n.Addf("%d passwords, %d places", len(secrets), places)
 	return errors.Join(errs...)
 }

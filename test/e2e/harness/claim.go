@@ -16,8 +16,9 @@ type Claim struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Status   struct {
 		appsv1.CommonStatus `json:",inline"`
-		Phase               string             `json:"phase"`
-		Conditions          []metav1.Condition `json:"conditions"`
+
+		Phase      string             `json:"phase"`
+		Conditions []metav1.Condition `json:"conditions"`
 	} `json:"status"`
 }
 

@@ -49,6 +49,6 @@ func dump(ctx context.Context, file string, args []string) {
 	if err != nil {
 		out += "\n" + err.Error() + "\n"
 	}
-	_ = os.MkdirAll(filepath.Dir(file), 0o755) //nolint:gosec // For everyone to read.
-	_ = os.WriteFile(file, []byte(out), 0o644) //nolint:gosec // For everyone to read.
+	_ = os.MkdirAll(filepath.Dir(file), 0o755)
+	_ = os.WriteFile(file, []byte(out), 0o644)
 }

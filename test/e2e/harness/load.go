@@ -6,6 +6,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -117,7 +118,7 @@ func (c *Client) Start(ctx context.Context, l Load) (*Running, error) {
 		return nil, fmt.Errorf("cannot start the load: it ended: %w", err)
 	case <-time.After(time.Minute):
 		cancel()
-		return nil, fmt.Errorf("cannot start the load: its first requests take longer than a minute")
+		return nil, errors.New("cannot start the load: its first requests take longer than a minute")
 	}
 }
 

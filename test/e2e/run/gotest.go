@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,7 +26,7 @@ func environment(ctx context.Context) ([]string, error) {
 	env := os.Environ()
 	if os.Getenv("KUBECONFIG") != "" {
 		if os.Getenv("REGISTRY") == "" {
-			return nil, fmt.Errorf("cannot run against KUBECONFIG without REGISTRY: set it to the registry and path that hold shop-backend and shop-frontend, v1 and v2")
+			return nil, errors.New("cannot run against KUBECONFIG without REGISTRY: set it to the registry and path that hold shop-backend and shop-frontend, v1 and v2")
 		}
 		return env, nil
 	}

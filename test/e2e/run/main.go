@@ -48,7 +48,7 @@ func (c *cli) Run(ctx context.Context) error {
 	if c.Out, err = filepath.Abs(c.Out); err != nil {
 		return fmt.Errorf("cannot use folder %s: %w", c.Out, err)
 	}
-	if err := os.MkdirAll(c.Out, 0o755); err != nil { //nolint:gosec // For everyone to read.
+	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return fmt.Errorf("cannot make folder %s: %w", c.Out, err)
 	}
 

@@ -8,12 +8,12 @@ import (
 
 // event is what go test -json prints: see go doc test2json.
 type event struct {
-	Action  string
-	Test    string
-	Elapsed float64
-	Output  string
-	Key     string
-	Value   string
+	Action  string  `json:"Action"`
+	Test    string  `json:"Test"`
+	Elapsed float64 `json:"Elapsed"`
+	Output  string  `json:"Output"`
+	Key     string  `json:"Key"`
+	Value   string  `json:"Value"`
 }
 
 // report prints one line a check.
