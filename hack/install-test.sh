@@ -42,3 +42,13 @@ kubectl create namespace install-test >&2
 sed "s#namespace: default#namespace: install-test#; s#10.88.0.1:5000/storeplane/#$1/#" examples/webapp/minimal.yaml | kubectl apply -f - >&2
 kubectl wait --for=condition=Ready webapp/hello -n install-test --timeout=2m >&2
 step "a claim is ready"
+
+# Our own images are looked for where the function came from.
+sed "s#namespace: default#namespace: install-test#" examples/databasecluster/minimal.yaml | kubectl apply -f - >&2
+kubectl wait --for=create statefulset/orders-postgresql -n install-test --timeout=1m >&2
+image=$(kubectl get statefulset orders-postgresql -n install-test -o jsonpath='{.spec.template.spec.containers[0].image}')
+if [ "$image" != "$registry/postgresql:17" ]; then
+	echo "install-test: the function of $registry composes the image $image" >&2
+	exit 1
+fi
+step "our own images come from $registry"

@@ -147,7 +147,12 @@ func (c *cluster) bud(ctx context.Context, img image) (string, error) {
 		return "", fmt.Errorf("cannot make the cache of Debian packages: %w", err)
 	}
 	argv := []string{
-		"buildah", "bud", "--isolation", "chroot", "--network", "host", "--pull-never", "--layers",
+		"buildah", "bud", "--isolation", "chroot", "--network", "host", "--pull-never",
+		// buildah 1.28 takes an ENV that names a build argument from its cache
+		// whatever the argument's value (it compares the text of the line). On
+		// Debian a RUN with the argument stands before; from scratch there is
+		// nothing worth a cache.
+		fmt.Sprintf("--layers=%t", img.base != "scratch"),
 		"--volume", debs + ":/var/cache/apt/archives",
 		"--build-arg", "BASE=" + img.base,
 		"--file", img.file, "--tag", img.tag,
