@@ -40,7 +40,7 @@ if [ "$replicas" != 2 ]; then
 fi
 kubectl create namespace install-test >&2
 sed "s#namespace: default#namespace: install-test#; s#10.88.0.1:5000/storeplane/#$1/#" examples/webapp/minimal.yaml | kubectl apply -f - >&2
-kubectl wait --for=condition=Ready webapp/hello -n install-test --timeout=2m >&2
+kubectl wait --for=condition=Ready webapp/hello -n install-test --timeout=5m >&2
 step "a claim is ready"
 
 # Our own images are looked for where the function came from.
