@@ -3,13 +3,21 @@ package compose
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// objectKey tells one object of a namespace from another.
+type objectKey struct {
+	kind schema.GroupKind
+	name string
+}
 
 // check returns an error when a plan contradicts itself: that is a bug of an
 // intent, never a user's.
 func check(claim string, p *Plan) error {
 	index := make(map[string]*Component, len(p.Components))
-	objects := make(map[string]string, len(p.Components))
+	objects := make(map[objectKey]string, len(p.Components))
 	for i := range p.Components {
 		c := &p.Components[i]
 		if c.Name == "" {
@@ -25,7 +33,7 @@ func check(claim string, p *Plan) error {
 		if gvk := c.Object.GetObjectKind().GroupVersionKind(); gvk.Version == "" || gvk.Kind == "" {
 			return fmt.Errorf("cannot compose: component %s has no apiVersion or kind", c.Name)
 		}
-		object := groupKind(c).String() + "/" + c.Object.GetName()
+		object := objectKey{groupKind(c), c.Object.GetName()}
 		if first := objects[object]; first != "" {
 			return fmt.Errorf("cannot compose: components %s and %s are both %s %s", first, c.Name, groupKind(c).Kind, c.Object.GetName())
 		}
