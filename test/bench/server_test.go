@@ -1,23 +1,22 @@
 package bench
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/crossplane/function-sdk-go"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-
-	"github.com/storeplane/storeplane/functions"
 )
 
 // The servers run in processes of their own, so that their memory is theirs.
@@ -30,7 +29,9 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envServe) == "" {
-		os.Exit(m.Run())
+		code := m.Run()
+		_ = os.RemoveAll(built.dir)
+		os.Exit(code)
 	}
 	if err := serve(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -39,18 +40,39 @@ func TestMain(m *testing.M) {
 }
 
 func serve() error {
-	var fn fnv1.FunctionRunnerServiceServer = functions.New()
-	if os.Getenv(envServe) == "floor" {
-		req, err := newRequest(os.Getenv(envClaim), os.Getenv(envObserved) == "true")
-		if err != nil {
-			return err
-		}
-		if fn, err = newFloor(req); err != nil {
-			return err
-		}
+	req, err := newRequest(os.Getenv(envClaim), os.Getenv(envObserved) == "true")
+	if err != nil {
+		return err
 	}
-	fmt.Println("serving")
+	fn, err := newFloor(req)
+	if err != nil {
+		return err
+	}
 	return function.Serve(fn, function.Listen("tcp", os.Getenv(envAddress)), function.Insecure(true), function.WithMetricsServer(""))
+}
+
+// built is the command that is measured: the one that ships.
+var built struct {
+	sync.Once
+
+	dir string
+	err error
+}
+
+func command(b *testing.B) string {
+	b.Helper()
+	built.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "bench"); built.err != nil {
+			return
+		}
+		build := exec.CommandContext(context.Background(), "go", "build", "-o", built.dir, "../../cmd/function")
+		build.Stderr = os.Stderr
+		built.err = build.Run()
+	})
+	if built.err != nil {
+		b.Fatal(built.err)
+	}
+	return filepath.Join(built.dir, "function")
 }
 
 // server is a running one.
@@ -71,18 +93,16 @@ func startServer(b *testing.B, which, claim string, observed bool) *server {
 	}
 
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), envServe+"="+which, envAddress+"="+address, envClaim+"="+claim, envObserved+"="+strconv.FormatBool(observed))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
+	var cmd *exec.Cmd
+	if which == "floor" {
+		cmd = exec.CommandContext(ctx, os.Args[0])
+		cmd.Env = append(os.Environ(), envServe+"="+which, envAddress+"="+address, envClaim+"="+claim, envObserved+"="+strconv.FormatBool(observed))
+	} else {
+		cmd = exec.CommandContext(ctx, command(b), "--insecure", "--address", address, "--metrics-address", "")
 	}
+	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
-	}
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		b.Fatalf("cannot start the %s server: %v", which, err)
 	}
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(64<<20), grpc.MaxCallSendMsgSize(64<<20)))
