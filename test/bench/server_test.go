@@ -62,7 +62,7 @@ var built struct {
 func command(b *testing.B) string {
 	b.Helper()
 	built.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "bench"); built.err != nil {
+		if built.dir, built.err = os.MkdirTemp("", "bench"); built.err != nil { //nolint:usetesting // it outlives the benchmark that builds it
 			return
 		}
 		build := exec.CommandContext(context.Background(), "go", "build", "-o", built.dir, "../../cmd/function")
