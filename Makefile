@@ -29,7 +29,7 @@ help: ## Print this help.
 .PHONY: up
 up: ## From nothing to a running shop: cluster, Crossplane, packages, examples/shop/store.yaml. Needs root.
 	$(CLUSTER) up
-	eval "$$($(CLUSTER) env)"
+	point=$$($(CLUSTER) env); eval "$$point"
 	$(MAKE) images install
 	go run ./hack/demo --claim examples/shop/store.yaml
 
@@ -44,14 +44,14 @@ status: ## Say what of the cluster of `make up` runs.
 .PHONY: render
 render: ## Print what a claim becomes, offline: CLAIM=FILE [OBSERVED=DIR] [SETTINGS=FILE] [CONVERGE=1 for all it will ever make].
 	@test -n "$(CLAIM)" || { echo "render: say which claim: make render CLAIM=examples/shop/store.yaml" >&2; exit 1; }
-	$(if $(CONVERGE),,eval "$$(hack/crossplane.sh)")
+	$(if $(CONVERGE),,tools=$$(hack/crossplane.sh); eval "$$tools")
 	go run ./cmd/render $(if $(OBSERVED),--observed "$(OBSERVED)") $(if $(SETTINGS),--settings "$(SETTINGS)") $(if $(CONVERGE),--converge) "$(CLAIM)"
 
 ##@ Install
 
 .PHONY: packages
 packages: ## Build the Crossplane packages and install manifests into _out/packages: [REGISTRY=…] [VERSION=v1.2.3].
-	eval "$$(hack/crossplane.sh)"
+	tools=$$(hack/crossplane.sh); eval "$$tools"
 	go run ./hack/packages --registry "$(REGISTRY)" --version "$(VERSION)" --crossplane "$$CROSSPLANE_CLI" --out $(OUT)/packages
 
 .PHONY: images
@@ -70,7 +70,7 @@ images: ## Build the images that claims run, and the example's, and push them to
 .PHONY: install
 install: ## Build, push and install the packages on the cluster of KUBECONFIG, from REGISTRY.
 	@kubectl get --raw /readyz >/dev/null || { echo "install: no cluster answers: set KUBECONFIG, or run make up" >&2; exit 1; }
-	eval "$$(hack/crossplane.sh)"
+	tools=$$(hack/crossplane.sh); eval "$$tools"
 	go run ./hack/packages --registry "$(REGISTRY)" --version "$(VERSION)" --crossplane "$$CROSSPLANE_CLI" --out $(OUT)/packages --push
 	hack/install.sh $(OUT)/packages
 
@@ -84,7 +84,7 @@ generate: ## Write what is made from the API's Go types: deep copies and definit
 test: ## Run all tests that need neither root nor a cluster.
 	hack/generated.sh
 	go vet ./... && go vet -tags e2e ./test/e2e/...
-	eval "$$(hack/crossplane.sh)"
+	tools=$$(hack/crossplane.sh); eval "$$tools"
 	go test ./...
 	cd examples/shop && go vet ./... && go test ./...
 

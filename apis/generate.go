@@ -3,9 +3,9 @@
 // version below it.
 package apis
 
-// The first line writes the deep copies, the second the definitions, the third the
-// tables of fields in the documentation. All
-// depend on the types, so that a second run changes nothing.
+// The first line writes the deep copies, the second the definitions, the third
+// the tables of fields in the documentation. All depend on the types, so that a
+// second run changes nothing.
 
 //go:generate go tool -modfile=../hack/tools/go.mod controller-gen object paths=./...
 //go:generate go run ../hack/xrdgen ./apps/... ./platform/...

@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ -z "${KUBECONFIG:-}" ]; then
 	go run ./test/cluster up
-	eval "$(go run ./test/cluster env)"
+	point=$(go run ./test/cluster env)
+	eval "$point"
 	make images
 	if ! kubectl get configurations.pkg.crossplane.io -o name | grep -q .; then
 		hack/install-test.sh "$REGISTRY"

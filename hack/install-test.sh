@@ -14,7 +14,8 @@ if kubectl get configurations.pkg.crossplane.io -o name | grep -q .; then
 	echo "install-test: cannot test a first installation: a Configuration is installed already" >&2
 	exit 1
 fi
-eval "$(hack/crossplane.sh)"
+tools=$(hack/crossplane.sh)
+eval "$tools"
 out=$(mktemp -d)
 cleanup() {
 	kubectl delete namespace install-test --ignore-not-found --timeout=2m >&2
