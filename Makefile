@@ -14,7 +14,10 @@ VERSION ?= dev
 OUT := _out
 
 CLUSTER := go run ./test/cluster
-POSTGRESQL_MAJORS := 17
+# What images of PostgreSQL are made for here; 14 and 16 are in no release of Debian.
+POSTGRESQL_MAJORS := 15 17 18
+# Where the majors come from that the images' base, trixie, does not have.
+POSTGRESQL_SUITES := bookworm sid
 
 ##@ General
 
@@ -22,7 +25,7 @@ POSTGRESQL_MAJORS := 17
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)} \
-	  /^[a-z0-9-]+:.*## / {printf "  \033[36m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	  /^[a-z0-9-]+:.*## / {printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Try it
 
@@ -57,8 +60,9 @@ packages: ## Build the Crossplane packages and install manifests into _out/packa
 .PHONY: images
 images: ## Build the images that claims run, and the example's, and push them to REGISTRY.
 	hack/shop.sh $(OUT)/shop
+	hack/instance.sh $(OUT)/postgresql
 	for major in $(POSTGRESQL_MAJORS); do
-	  $(CLUSTER) image --file package/images/postgresql/Dockerfile --context package/images/postgresql --build-arg MAJOR=$$major --tag $(REGISTRY)/postgresql:$$major --push
+	  $(CLUSTER) image --file package/images/postgresql/Dockerfile --context $(OUT)/postgresql --build-arg MAJOR=$$major --build-arg SUITES="$(POSTGRESQL_SUITES)" --tag $(REGISTRY)/postgresql:$$major --version "postgres --version" --push
 	done
 	$(CLUSTER) image --file package/images/redis/Dockerfile --context package/images/redis --tag $(REGISTRY)/redis:8 --push
 	for tier in backend frontend; do
@@ -89,16 +93,20 @@ test: ## Run all tests that need neither root nor a cluster.
 	cd examples/shop && go vet ./... && go test ./...
 
 .PHONY: e2e
-e2e: ## Run the core suite on the cluster of KUBECONFIG, else on the embedded one.
-	hack/e2e.sh core
+e2e: ## Run what is quick of the suites on the cluster of KUBECONFIG, else on the embedded one.
+	hack/with-cluster.sh hack/e2e.sh core postgresql
 
 .PHONY: e2e-full
-e2e-full: ## Run a suite in full: SUITE=core.
-	hack/e2e.sh "$(or $(SUITE),core)" --full
+e2e-full: ## Run a suite in full: SUITE=core|postgresql.
+	hack/with-cluster.sh hack/e2e.sh --full "$(or $(SUITE),core)"
 
 .PHONY: bench
 bench: ## Measure the function against a floor, in one run.
 	go test ./test/bench -run '^$$' -bench . -benchmem -count 1 -timeout 30m
+
+.PHONY: bench-postgresql
+bench-postgresql: ## Measure PostgreSQL of a claim against the same image run plainly, on the cluster of KUBECONFIG, else on the embedded one.
+	hack/with-cluster.sh go run ./test/bench/postgresql
 
 .PHONY: lint
 lint: ## Run golangci-lint, built from its module.

@@ -3,18 +3,24 @@ package functions_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/internal/converge"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // cluster is just enough of Crossplane and of a cluster to play a claim round
@@ -27,6 +33,14 @@ type cluster struct {
 	claim    *structpb.Struct
 	observed map[string]*structpb.Struct
 	settings *structpb.Struct
+
+	// others are in the namespace too, and composed by nobody here.
+	others []*structpb.Struct
+	// schemas of kinds that the cluster has, by requirement.
+	schemas map[string]*fnv1.Schema
+
+	// versions that were stored so far.
+	versions int
 
 	// annotations that were applied, by component: all others are somebody
 	// else's and stay.
@@ -155,6 +169,7 @@ func (c *cluster) request() *fnv1.RunFunctionRequest {
 		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: c.claim}, Resources: map[string]*fnv1.Resource{}},
 		Desired:           &fnv1.State{},
 		RequiredResources: map[string]*fnv1.Resources{"settings": {}},
+		RequiredSchemas:   c.schemas,
 	}
 	for n, o := range c.observed {
 		req.Observed.Resources[n] = &fnv1.Resource{Resource: o}
@@ -165,14 +180,64 @@ func (c *cluster) request() *fnv1.RunFunctionRequest {
 	return req
 }
 
-// run calls the function as the wire would: with copies.
-func (c *cluster) run() *fnv1.RunFunctionResponse {
+// call the function once, as the wire would: with a copy.
+func (c *cluster) call(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 	c.t.Helper()
-	rsp, err := c.fn.RunFunction(context.Background(), proto.CloneOf(c.request()))
+	rsp, err := c.fn.RunFunction(context.Background(), proto.CloneOf(req))
 	if err != nil {
 		c.t.Fatalf("RunFunction(): %v", err)
 	}
 	return rsp
+}
+
+// run calls the function until it asks for nothing new, and gives up when
+// Crossplane does (FetchingFunctionRunner of crossplane/crossplane v2.4.0).
+func (c *cluster) run() *fnv1.RunFunctionResponse {
+	c.t.Helper()
+	req := c.request()
+	var asked *fnv1.Requirements
+	for range 6 {
+		rsp := c.call(req)
+		if isFatal(rsp) || proto.Equal(asked, rsp.GetRequirements()) {
+			return rsp
+		}
+		asked, req = rsp.GetRequirements(), c.request()
+		for name, sel := range asked.GetResources() {
+			req.RequiredResources[name] = c.fetch(sel)
+		}
+	}
+	c.t.Fatalf("the function asks for more each time it is called: %v", asked)
+	return nil
+}
+
+func isFatal(rsp *fnv1.RunFunctionResponse) bool {
+	return slices.ContainsFunc(rsp.GetResults(), func(r *fnv1.Result) bool { return r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL })
+}
+
+// fetch what a function asks for.
+func (c *cluster) fetch(sel *fnv1.ResourceSelector) *fnv1.Resources {
+	out := &fnv1.Resources{}
+	for _, o := range c.others {
+		meta := get(o, "metadata").GetStructValue()
+		match := get(o, "apiVersion").GetStringValue() == sel.GetApiVersion() && get(o, "kind").GetStringValue() == sel.GetKind() &&
+			get(meta, "namespace").GetStringValue() == sel.GetNamespace()
+		if n := sel.GetMatchName(); n != "" {
+			match = match && get(meta, "name").GetStringValue() == n
+		}
+		for k, v := range sel.GetMatchLabels().GetLabels() {
+			match = match && get(meta, "labels", k).GetStringValue() == v
+		}
+		if match {
+			out.Items = append(out.Items, &fnv1.Resource{Resource: o})
+		}
+	}
+	return out
+}
+
+// add an object to the namespace.
+func (c *cluster) add(object string) {
+	c.t.Helper()
+	c.others = append(c.others, parse(c.t, object))
 }
 
 // reconcile calls the function and stores what it desires. A fatal result
@@ -180,8 +245,7 @@ func (c *cluster) run() *fnv1.RunFunctionResponse {
 func (c *cluster) reconcile() *fnv1.RunFunctionResponse {
 	c.t.Helper()
 	rsp := c.run()
-	fatal := slices.ContainsFunc(rsp.GetResults(), func(r *fnv1.Result) bool { return r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL })
-	if !fatal {
+	if !isFatal(rsp) {
 		for n := range c.observed {
 			if rsp.GetDesired().GetResources()[n] == nil {
 				delete(c.observed, n)
@@ -210,7 +274,6 @@ func (c *cluster) store(component string, applied *structpb.Struct) {
 	was, next := c.observed[component], proto.CloneOf(applied)
 	meta := fields(next, "metadata")
 	meta["uid"] = structpb.NewStringValue("uid-" + component)
-	meta["resourceVersion"] = structpb.NewStringValue("7")
 	meta["creationTimestamp"] = structpb.NewStringValue("2024-01-01T00:00:00Z")
 	meta["generation"] = structpb.NewNumberValue(1)
 	meta["managedFields"] = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStructValue(&structpb.Struct{})}})
@@ -219,26 +282,39 @@ func (c *cluster) store(component string, applied *structpb.Struct) {
 		set(next, 1, "spec", "replicas")
 	}
 	if was != nil {
-		if st, ok := was.GetFields()["status"]; ok {
-			next.Fields["status"] = st
-		}
-		for k, v := range get(was, "metadata", "annotations").GetStructValue().GetFields() {
-			if !slices.Contains(c.annotations[component], k) {
-				fields(next, "metadata", "annotations")[k] = v
-			}
-		}
-		if get(next, "spec", "replicas") == nil && scaledByOther(was) {
-			fields(next, "spec")["replicas"] = get(was, "spec", "replicas")
-			meta["managedFields"] = get(was, "metadata", "managedFields")
-		}
+		c.keepOthers(component, was, next)
 		generation := get(was, "metadata", "generation").GetNumberValue()
 		if !proto.Equal(get(was, "spec"), get(next, "spec")) {
 			generation++
 		}
 		meta["generation"] = structpb.NewNumberValue(generation)
 	}
+	meta["resourceVersion"] = get(was, "metadata", "resourceVersion")
+	if was == nil || !proto.Equal(was, next) {
+		c.versions++
+		meta["resourceVersion"] = structpb.NewStringValue(strconv.Itoa(c.versions))
+	}
 	c.annotations[component] = slices.Collect(maps.Keys(get(applied, "metadata", "annotations").GetStructValue().GetFields()))
 	c.observed[component] = next
+}
+
+// keepOthers keeps what nobody applies: it is somebody else's.
+func (c *cluster) keepOthers(component string, was, next *structpb.Struct) {
+	if st, ok := was.GetFields()["status"]; ok {
+		next.Fields["status"] = st
+	}
+	if data, ok := was.GetFields()["data"]; ok && get(next, "data") == nil {
+		next.Fields["data"] = data
+	}
+	for k, v := range get(was, "metadata", "annotations").GetStructValue().GetFields() {
+		if !slices.Contains(c.annotations[component], k) {
+			fields(next, "metadata", "annotations")[k] = v
+		}
+	}
+	if get(next, "spec", "replicas") == nil && scaledByOther(was) {
+		fields(next, "spec")["replicas"] = get(was, "spec", "replicas")
+		fields(next, "metadata")["managedFields"] = get(was, "metadata", "managedFields")
+	}
 }
 
 // scale a Deployment as an autoscaler does: through the subresource, which makes
@@ -299,15 +375,60 @@ func (c *cluster) heal(components ...string) {
 		case "DatabaseCluster", "WebApp":
 			status = fmt.Sprintf(`{phase: Running, readyGeneration: %[1]v, conditions: [{type: Synced, status: "True", observedGeneration: %[1]v}, {type: Ready, status: "True", observedGeneration: %[1]v}]}`, generation)
 		case "ConfigMap":
-			// Patroni's callback names the primary.
-			if n == "patroni-config" {
-				set(o, get(o, "metadata", "name").GetStringValue()+"-0", "metadata", "annotations", "storeplane.example.com/primary")
+			if n == "instances" {
+				c.runInstances()
 			}
 		}
 		if status != "" {
 			c.status(n, status)
 		}
 	}
+}
+
+// runInstances has the instance managers do and report what they are told.
+func (c *cluster) runInstances() {
+	c.t.Helper()
+	var objects []*unstructured.Unstructured
+	for _, n := range c.names() {
+		objects = append(objects, &unstructured.Unstructured{Object: whole(c.observed[n].AsMap()).(map[string]any)})
+	}
+	converge.RunInstances(objects)
+	for i, n := range c.names() {
+		if data, ok := objects[i].Object["data"]; ok && n == "instances" {
+			set(c.observed[n], data, "data")
+		}
+	}
+}
+
+// report changes what the instance managers report under a key.
+func (c *cluster) report(key, json string) {
+	c.t.Helper()
+	set(c.observed["instances"], json, "data", key)
+}
+
+// reportCluster changes what the manager beside the primary says.
+func (c *cluster) reportCluster(change func(*instance.Cluster)) {
+	changeReport(c, instance.ClusterKey, change)
+}
+
+// reportMember changes what a server's own manager says.
+func (c *cluster) reportMember(ordinal int32, change func(*instance.Member)) {
+	name := get(c.claim, "metadata", "name").GetStringValue() + "-postgresql"
+	changeReport(c, instance.MemberKey(instance.Pod(name, ordinal)), change)
+}
+
+func changeReport[T any](c *cluster, key string, change func(*T)) {
+	c.t.Helper()
+	var report T
+	if err := json.Unmarshal([]byte(get(c.observed["instances"], "data", key).GetStringValue()), &report); err != nil {
+		c.t.Fatalf("cannot read report %s: %v", key, err)
+	}
+	change(&report)
+	b, err := json.Marshal(report)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.report(key, string(b))
 }
 
 // status of an object, as some controller writes it.
@@ -338,7 +459,7 @@ func (c *cluster) settle() [][]string {
 			out = append(out, appeared)
 			continue
 		}
-		if c.reconcile(); c.phase() != "Running" {
+		if c.reconcile(); c.phase() != "Running" && c.phase() != "Hibernated" {
 			c.heal()
 			continue
 		}
@@ -354,13 +475,50 @@ func (c *cluster) message() string { return get(c.claim, "status", "message").Ge
 
 // condition of the claim as it is.
 func (c *cluster) condition(typ string) (status, message string) {
+	f := c.conditionFields(typ)
+	return f["status"].GetStringValue(), f["message"].GetStringValue()
+}
+
+// verdict is a condition in one line: its status, reason and message.
+func (c *cluster) verdict(typ string) string {
+	f := c.conditionFields(typ)
+	return strings.TrimSpace(f["status"].GetStringValue() + " " + f["reason"].GetStringValue() + " " + f["message"].GetStringValue())
+}
+
+func (c *cluster) conditionFields(typ string) map[string]*structpb.Value {
 	for _, v := range get(c.claim, "status", "conditions").GetListValue().GetValues() {
-		f := v.GetStructValue().GetFields()
-		if f["type"].GetStringValue() == typ {
-			return f["status"].GetStringValue(), f["message"].GetStringValue()
+		if f := v.GetStructValue().GetFields(); f["type"].GetStringValue() == typ {
+			return f
 		}
 	}
-	return "", ""
+	return nil
+}
+
+// component of the claim's status in one line: ready, or what it waits for.
+func (c *cluster) component(name string) string { //nolint:unparam // a case names what it looks at
+	for _, v := range get(c.claim, "status", "components").GetListValue().GetValues() {
+		f := v.GetStructValue().GetFields()
+		switch {
+		case f["name"].GetStringValue() != name:
+		case f["ready"].GetBoolValue():
+			return "ready"
+		default:
+			return f["message"].GetStringValue()
+		}
+	}
+	return ""
+}
+
+// waiting names the components that are applied and not ready.
+func waiting(rsp *fnv1.RunFunctionResponse) []string {
+	var out []string
+	for n, r := range rsp.GetDesired().GetResources() {
+		if r.GetReady() != fnv1.Ready_READY_TRUE {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // names of the observed components, sorted.

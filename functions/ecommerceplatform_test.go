@@ -49,7 +49,7 @@ func TestEcommercePlatformOrder(t *testing.T) {
 		want   [][]string
 	}{
 		"Small":   {reason: "Without an ingress the frontend is last.", spec: smallShop, want: [][]string{append(slices.Clone(cache), "database"), {"backend"}, {"frontend"}}},
-		"Big":     {reason: "The ingress opens once there is something behind it.", spec: bigShop, want: [][]string{append(slices.Clone(cache), "database"), {"backend"}, {"frontend"}, {"ingress", "ingress-networkpolicy"}}},
+		"Big":     {reason: "The ingress opens once there is something behind it.", spec: bigShop, want: [][]string{append(slices.Clone(cache), "database", "protection"), {"backend"}, {"frontend"}, {"ingress", "ingress-networkpolicy"}}},
 		"NoCache": {reason: "Without a cache nobody waits for one.", spec: "{frontend: {image: front:1}, backend: {image: back:1}, cache: {enabled: false}}", want: [][]string{{"database"}, {"backend"}, {"frontend"}}},
 	}
 	for name, tc := range cases {
@@ -179,7 +179,7 @@ func TestEcommercePlatformWiring(t *testing.T) {
 		t.Errorf("frontend: got %+v", front.Spec)
 	}
 	db := as[appsv1.DatabaseCluster](t, c.observed["database"])
-	if db.Spec.Size != 2 || db.Spec.Version != "17.2" || db.Spec.StorageSize != "20Gi" || db.Spec.Environment != "production" || db.Spec.Engine != "postgresql" {
+	if db.Spec.Size != 2 || db.Spec.Version != "17.2" || db.Spec.StorageSize != "20Gi" || db.Spec.Environment != "production" || db.Spec.Engine != "postgresql" || db.Spec.DeletionProtection == nil || !*db.Spec.DeletionProtection {
 		t.Errorf("database: got %+v", db.Spec)
 	}
 }
@@ -408,8 +408,8 @@ func TestEcommercePlatformConnectionExists(t *testing.T) {
 			}
 		}
 	}
-	// Backend, migration and CronJob read two each, the servers three.
-	if refs != 9 {
-		t.Errorf("want 9 references to Secrets, got %d", refs)
+	// Backend, migration and CronJob read two each.
+	if refs != 6 {
+		t.Errorf("want 6 references to Secrets, got %d", refs)
 	}
 }

@@ -3,10 +3,13 @@ package functions_test
 import (
 	"encoding/base64"
 	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -72,7 +75,7 @@ func (c *cluster) expand() []composed {
 func claims() map[string]string {
 	out := map[string]string{
 		"WebAppSmall": smallApp, "WebAppMigrated": migratedApp, "WebAppBig": bigApp,
-		"DatabaseClusterOne": databaseCluster(oneServer), "DatabaseClusterProduction": databaseCluster(production),
+		"DatabaseClusterOne": databaseCluster(oneServer), "DatabaseClusterProduction": databaseCluster(production), "DatabaseClusterBig": databaseCluster(bigCluster),
 		"EcommercePlatformSmall": ecommercePlatform(smallShop), "EcommercePlatformBig": ecommercePlatform(bigShop),
 		"EcommercePlatformStaging": ecommercePlatform("{environment: staging, frontend: {image: f}, backend: {image: b}}"),
 	}
@@ -97,7 +100,7 @@ func TestNamesFit(t *testing.T) {
 	shop = strings.Replace(shop, "name: report", "name: report7", 1)
 	cases := map[string]string{
 		"WebApp":            web,
-		"DatabaseCluster":   strings.Replace(databaseCluster("{size: 10, version: '17', environment: production}"), "name: orders,", "name: "+longest["DatabaseCluster"]+",", 1),
+		"DatabaseCluster":   strings.Replace(databaseCluster("{size: 10, version: '17', environment: production, users: [{name: "+strings.Repeat("u", 63)+"}, {name: _a__b}]}"), "name: orders,", "name: "+longest["DatabaseCluster"]+",", 1),
 		"EcommercePlatform": shop,
 	}
 	for kind, claim := range cases {
@@ -107,6 +110,8 @@ func TestNamesFit(t *testing.T) {
 				check := validation.IsDNS1123Label
 				limit := 63
 				switch o.kind() {
+				case "Secret":
+					check, limit = validation.IsDNS1123Subdomain, 253
 				case "Service":
 					check = validation.IsDNS1035Label
 				case "StatefulSet", "CronJob":
@@ -163,7 +168,7 @@ func checkPodNames(t *testing.T, o composed, p pod) {
 			t.Errorf("%s: volume %s: %v", o.name(), v.Name, errs)
 		}
 	}
-	for _, c := range p.spec.Containers {
+	for _, c := range slices.Concat(p.spec.InitContainers, p.spec.Containers) {
 		if errs := validation.IsDNS1123Label(c.Name); len(errs) > 0 {
 			t.Errorf("%s: container %s: %v", o.name(), c.Name, errs)
 		}
@@ -305,7 +310,7 @@ func TestSelectors(t *testing.T) {
 				return s[0]
 			}
 			port := func(of string, number int32) bool {
-				return slices.ContainsFunc(specs[of].Containers, func(c corev1.Container) bool {
+				return slices.ContainsFunc(slices.Concat(specs[of].InitContainers, specs[of].Containers), func(c corev1.Container) bool {
 					return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == number })
 				})
 			}
@@ -342,7 +347,8 @@ func TestSelectors(t *testing.T) {
 							if from.PodSelector == nil && from.NamespaceSelector == nil {
 								t.Errorf("%s: a peer without a selector", o.name())
 							}
-							if from.PodSelector != nil && len(from.PodSelector.MatchLabels) > 0 && len(selected(from.PodSelector.MatchLabels)) == 0 {
+							// A claim's clients are somebody else's.
+							if from.PodSelector != nil && len(from.PodSelector.MatchLabels) > 0 && from.PodSelector.MatchLabels["app"] == "" && len(selected(from.PodSelector.MatchLabels)) == 0 {
 								t.Errorf("%s admits %v, which no pod is", o.name(), from.PodSelector.MatchLabels)
 							}
 						}
@@ -387,8 +393,16 @@ func TestSelectors(t *testing.T) {
 					if v.Secret != nil && !exists["Secret "+v.Secret.SecretName] || v.ConfigMap != nil && !exists["ConfigMap "+v.ConfigMap.Name] {
 						t.Errorf("%s mounts what there is not: %v", n, v)
 					}
+					if v.Projected == nil {
+						continue
+					}
+					for _, s := range v.Projected.Sources {
+						if s.Secret != nil && !exists["Secret "+s.Secret.Name] || s.ConfigMap != nil && !exists["ConfigMap "+s.ConfigMap.Name] {
+							t.Errorf("%s mounts what there is not: %v", n, s)
+						}
+					}
 				}
-				for _, c := range spec.Containers {
+				for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 					for _, m := range c.VolumeMounts {
 						if !mounts[m.Name] && m.Name != "data" {
 							t.Errorf("%s: there is no volume %s", n, m.Name)
@@ -407,7 +421,7 @@ func TestSelectors(t *testing.T) {
 
 // TestWhoReachesWhom is a shop's network as its policies make it.
 func TestWhoReachesWhom(t *testing.T) {
-	all := expand(t, ecommercePlatform(bigShop), "{ingress: {namespace: ingress-nginx}}")
+	all := expand(t, ecommercePlatform(bigShop), "{ingress: {namespace: ingress-nginx}, monitoring: {namespace: observability}}")
 	type way struct{ labels map[string]string }
 	people := map[string]way{}
 	for _, o := range all {
@@ -465,7 +479,7 @@ func TestWhoReachesWhom(t *testing.T) {
 	}
 	backend := []string{"store-backend-cron-report", "store-backend-migration", "store-backend-web"}
 	want := map[string][]string{
-		"store-database-postgresql": slices.Concat(backend, []string{"store-database-postgresql"}),
+		"store-database-postgresql": slices.Concat([]string{"namespace observability"}, backend, []string{"store-database-postgresql"}),
 		"store-cache":               backend,
 		"store-backend-web":         {"store-frontend-web"},
 		"store-frontend-web":        slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(people)), []string{"namespace ingress-nginx"}))),
@@ -475,53 +489,67 @@ func TestWhoReachesWhom(t *testing.T) {
 	}
 }
 
-// TestPasswordsStayInSecrets: what is drawn is nowhere but in Secrets, neither
+// TestPasswordsStayInSecrets: what is secret is nowhere but in Secrets, neither
 // as it is nor encoded, in no round and in nothing that is said.
 func TestPasswordsStayInSecrets(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, claim)
+			podMonitors(c)
 			for range 6 {
 				rsp := c.reconcile()
-				drawn := map[string]string{}
+				applied := map[string]*structpb.Struct{}
 				for n, r := range rsp.GetDesired().GetResources() {
-					if get(r.GetResource(), "kind").GetStringValue() != "Secret" {
-						continue
-					}
-					for k := range get(r.GetResource(), "data").GetStructValue().GetFields() {
-						if k == "password" || strings.HasSuffix(k, "-password") {
-							b, err := base64.StdEncoding.DecodeString(get(r.GetResource(), "data", k).GetStringValue())
-							if err != nil || len(b) != 32 {
-								t.Fatalf("%s of %s is no password: %v", k, n, err)
-							}
-							drawn[n+"/"+k] = string(b)
-						}
-					}
+					applied[n] = r.GetResource()
 				}
-				rest := proto.CloneOf(rsp)
-				for n, r := range rsp.GetDesired().GetResources() {
-					if get(r.GetResource(), "kind").GetStringValue() == "Secret" {
-						// What names and marks a Secret is read by anybody.
-						delete(rest.GetDesired().GetResources()[n].GetResource().GetFields(), "data")
-					}
-				}
-				b, err := proto.Marshal(rest)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for from, password := range drawn {
-					for _, form := range []string{password, base64.StdEncoding.EncodeToString([]byte(password)), base64.RawStdEncoding.EncodeToString([]byte(password))} {
-						if strings.Contains(string(b), form) {
-							t.Errorf("the value of %s is also outside of Secrets", from)
-						}
-					}
-				}
-				if strings.HasPrefix(name, "WebApp") != (len(drawn) == 0) {
-					t.Errorf("want passwords of databases and caches, got %d", len(drawn))
+				secret := secretValues(t, applied)
+				checkNotSaid(t, rsp, secret)
+				if strings.HasPrefix(name, "WebApp") != (len(secret) == 0) {
+					t.Errorf("want passwords of databases and caches, got %d", len(secret))
 				}
 				c.heal()
 			}
 		})
+	}
+}
+
+// checkNotSaid looks for secret values in all of a response but in the data of
+// Secrets. What names and marks a Secret is read by anybody.
+func checkNotSaid(t *testing.T, rsp *fnv1.RunFunctionResponse, secret map[string]string) {
+	t.Helper()
+	rest := proto.CloneOf(rsp)
+	for n, r := range rest.GetDesired().GetResources() {
+		if get(r.GetResource(), "kind").GetStringValue() == "Secret" {
+			delete(rest.GetDesired().GetResources()[n].GetResource().GetFields(), "data")
+		}
+	}
+	b, err := proto.Marshal(rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, value := range secret {
+		for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte(value)), base64.RawStdEncoding.EncodeToString([]byte(value)), url.QueryEscape(value)} {
+			if strings.Contains(string(b), form) {
+				t.Errorf("the value of %s is also outside of Secrets", from)
+			}
+		}
+	}
+}
+
+// TestBroughtSecretsStay: what users bring is where it is needed, and in no
+// refusal.
+func TestBroughtSecretsStay(t *testing.T) {
+	c := newCluster(t, databaseCluster("{size: 1, version: '17', tls: {secretName: certs}, users: [{name: reader, passwordSecretRef: {name: mine}}]}"))
+	good := certs(t, nil)
+	mine := secretObject(t, "mine", map[string]string{"password": "a very long password"})
+	broken := certs(t, func(v map[string]string) { v["ca.crt"] = v["tls.key"] })
+	for _, secrets := range [][]*structpb.Struct{nil, {good}, {mine}, {broken, mine}, {good, mine}, {broken, mine}} {
+		c.others = secrets
+		secret := map[string]string{}
+		for i, s := range secrets {
+			maps.Copy(secret, secretValues(t, map[string]*structpb.Struct{strconv.Itoa(i): s}))
+		}
+		checkNotSaid(t, c.reconcile(), secret)
 	}
 }
 
@@ -544,11 +572,12 @@ func TestReview(t *testing.T) {
 					t.Fatalf("two reviews of one claim differ")
 				}
 				for n, r := range a.GetDesired().GetResources() {
+					if get(r.GetResource(), "kind").GetStringValue() != "Secret" {
+						continue
+					}
 					for k, v := range get(r.GetResource(), "data").GetStructValue().GetFields() {
-						if k != "password" && !strings.HasSuffix(k, "-password") {
-							continue
-						}
-						if got, _ := base64.StdEncoding.DecodeString(v.GetStringValue()); string(got) != "generated-at-first-apply" {
+						got, _ := base64.StdEncoding.DecodeString(v.GetStringValue())
+						if drawn := k != "ca.crt" && k != "tls.crt" && slices.Contains(public, k); !drawn && !strings.Contains(string(got), "generated-at-first-apply") {
 							t.Errorf("%s of %s: want a placeholder, got %q", k, n, got)
 						}
 					}

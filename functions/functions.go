@@ -29,7 +29,7 @@ type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
 	intents  map[schema.GroupKind]compose.Intent
-	random   compose.Random
+	source   compose.Source
 	registry string
 	log      logging.Logger
 	observe  func(kind, result string, took time.Duration)
@@ -40,7 +40,11 @@ type Option func(*Function)
 
 // WithReview prints placeholders where a value would be drawn at random, so
 // that a result can be read and compared.
-func WithReview() Option { return func(f *Function) { f.random = compose.ReviewRandom{} } }
+func WithReview() Option { return func(f *Function) { f.source = compose.ReviewSource{} } }
+
+// WithSource draws what is random, and reads the time, from elsewhere than the
+// system.
+func WithSource(s compose.Source) Option { return func(f *Function) { f.source = s } }
 
 // WithImageRegistry names where Storeplane's own images are pulled from, unless
 // the installation's settings do.
@@ -58,7 +62,7 @@ func WithObserver(o func(kind, result string, took time.Duration)) Option {
 // New returns a Function that serves every intent.
 func New(opts ...Option) *Function {
 	f := &Function{
-		random:   compose.CryptoRandom{},
+		source:   compose.SystemSource{},
 		registry: DefaultImageRegistry,
 		log:      logging.NewNopLogger(),
 		observe:  func(string, string, time.Duration) {},
@@ -79,7 +83,7 @@ func New(opts ...Option) *Function {
 // the response, never an error of the call: Crossplane shows results to users.
 func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 	start := time.Now()
-	claim := compose.NewClaim(req, f.random)
+	claim := compose.NewClaim(req, f.source)
 	log := f.log.WithValues("kind", claim.Kind(), "namespace", claim.Namespace(), "name", claim.Name())
 
 	done := make(chan *fnv1.RunFunctionResponse, 1)
@@ -117,7 +121,7 @@ func (f *Function) run(req *fnv1.RunFunctionRequest, log logging.Logger) (rsp *f
 	if !ok {
 		return compose.Refuse(req, fmt.Errorf("cannot compose %s: this function serves no such kind", gk))
 	}
-	return compose.Respond(req, intent, f.random)
+	return compose.Respond(req, intent, f.source)
 }
 
 func ending(rsp *fnv1.RunFunctionResponse) string {

@@ -1,17 +1,15 @@
 #!/usr/bin/env bash
-# Runs a suite of end-to-end tests on the cluster of KUBECONFIG, else on the
-# embedded one, which it starts, fills with the packages of this tree (in both
-# ways, if it has none yet), and leaves running. Usage: hack/e2e.sh SUITE [--full]
+# Runs suites of end-to-end tests on the cluster of KUBECONFIG, all of them even
+# if one fails. Usage: hack/with-cluster.sh hack/e2e.sh [--full] SUITE…
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if [ -z "${KUBECONFIG:-}" ]; then
-	go run ./test/cluster up
-	point=$(go run ./test/cluster env)
-	eval "$point"
-	make images
-	if ! kubectl get configurations.pkg.crossplane.io -o name | grep -q .; then
-		hack/install-test.sh "$REGISTRY"
-	fi
-	make install
+flags=()
+if [ "${1:-}" = --full ]; then
+	flags+=(--full)
+	shift
 fi
-exec go run ./test/e2e/run --suite "$@"
+failed=0
+for suite in "$@"; do
+	go run ./test/e2e/run --suite "$suite" "${flags[@]}" || failed=1
+done
+exit "$failed"

@@ -1,12 +1,17 @@
 // Package databasecluster turns a DatabaseCluster claim into PostgreSQL servers
 // under Patroni. Failover is Patroni's: it happens in the pods and needs
-// neither Crossplane nor this function alive.
+// neither Crossplane nor this function alive. What else has to be done beside
+// the servers is the instance managers', who are told by a ConfigMap and answer
+// by another one (internal/instance).
 package databasecluster
 
 import (
+	"strings"
+
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/profile"
 	"github.com/storeplane/storeplane/internal/settings"
 )
@@ -16,6 +21,8 @@ const (
 	postgresql  = "postgresql"
 	credentials = "credentials"
 	connection  = "connection"
+	authority   = "ca"
+	certificate = "tls"
 	account     = "account"
 	role        = "role"
 	roleBinding = "rolebinding"
@@ -23,20 +30,31 @@ const (
 	state       = "patroni-config"
 	failover    = "patroni-failover"
 	syncState   = "patroni-sync"
+	instances   = "instances"
 	headless    = "headless"
 	primary     = "primary"
 	replica     = "replica"
 	policy      = "networkpolicy"
 	budget      = "disruptionbudget"
+	protection  = "protection"
+	podMonitor  = "podmonitor"
 )
+
+// userComponent is the component of a user's Secret, and the end of its name.
+func userComponent(name appsv1.Identifier) string {
+	return "user-" + strings.ReplaceAll(string(name), "_", "-")
+}
 
 // appName is what runs, for app.kubernetes.io/name.
 const appName = "postgresql"
 
-// port of PostgreSQL, and of Patroni's REST API.
+// Ports of PostgreSQL, of Patroni's REST API, of the instance manager and of the
+// metrics exporter.
 const (
-	port    = 5432
-	apiPort = 8008
+	port         = 5432
+	apiPort      = 8008
+	instancePort = 8009
+	metricsPort  = 9187
 )
 
 // cluster is what the builders know of a claim.
@@ -46,8 +64,16 @@ type cluster struct {
 	spec     appsv1.DatabaseClusterSpec
 	profile  *profile.Profile
 	settings settings.Settings
+	live     *live
 	storage  string
 	secrets  secrets
+	tls      tlsFiles
+
+	// desired is what the instance managers are told, as JSON.
+	desired string
+
+	// scraped tells that there is somebody to read a PodMonitor.
+	scraped bool
 }
 
 // Intent of a DatabaseCluster.
@@ -62,37 +88,52 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if d.settings, err = settings.Read(c, defaults); err != nil {
 			return nil, err
 		}
-		live, err := observe(c)
-		if err != nil {
+		if d.live, err = observe(c, d.Scope); err != nil {
 			return nil, err
 		}
-		if err := validate(&d.spec, live); err != nil {
+		if err := validate(&d.spec, d.live); err != nil {
 			return nil, err
 		}
-		if d.storage, err = storage(&d.spec, d.profile, live); err != nil {
+		if d.storage, err = storage(&d.spec, d.profile, d.live); err != nil {
 			return nil, err
 		}
-		if d.secrets, err = drawSecrets(c, live); err != nil {
+		if err := d.requireSecrets(c); err != nil {
 			return nil, err
 		}
-		return d.plan(live), nil
+		if d.secrets, err = drawSecrets(c, &d.spec); err != nil {
+			return nil, err
+		}
+		if d.tls, err = d.drawTLS(c); err != nil {
+			return nil, err
+		}
+		if d.desired, err = d.desiredJSON(); err != nil {
+			return nil, err
+		}
+		d.scraped = d.monitored() && c.HasKind(podMonitorSchema)
+		d.live.settled = d.live.cluster.Applied == instance.Digest(d.desired) && (c.IsReview() || d.secrets.observedIn(c.Observed(credentials)))
+		return d.plan(), nil
 	}
 }
 
 // plan lists the components of a claim.
-func (d *cluster) plan(l *live) *compose.Plan {
+func (d *cluster) plan() *compose.Plan {
 	p := &compose.Plan{}
 	add := func(comp compose.Component) { p.Components = append(p.Components, comp) }
 
 	// The credentials outlive a mistake: without them the data is locked.
 	add(compose.Component{Name: credentials, Object: d.credentials(), HoldsData: true})
+	if d.ownAuthority() {
+		add(compose.Component{Name: authority, Part: credentials, Object: d.authority()})
+		add(compose.Component{Name: certificate, Part: credentials, Object: d.certificate()})
+	}
 	add(compose.Component{Name: config, Part: postgresql, Object: d.configMap()})
 	add(compose.Component{Name: account, Part: postgresql, Object: build.ServiceAccount(d.Scope, postgresql, appName)})
 	add(compose.Component{Name: role, Part: postgresql, Object: d.role()})
 	add(compose.Component{Name: roleBinding, Part: postgresql, Object: d.roleBinding()})
-	add(compose.Component{Name: state, Part: postgresql, Object: d.patroniState("config"), Health: hasPrimary})
+	add(compose.Component{Name: state, Part: postgresql, Object: d.patroniState("config")})
 	add(compose.Component{Name: failover, Part: postgresql, Object: d.patroniState("failover")})
 	add(compose.Component{Name: syncState, Part: postgresql, Object: d.patroniState("sync")})
+	add(compose.Component{Name: instances, Part: postgresql, Object: d.instances(), Health: d.judgeInstances})
 	add(compose.Component{Name: headless, Part: postgresql, Object: d.headlessService()})
 	add(compose.Component{Name: policy, Part: postgresql, Object: d.networkPolicy()})
 	if d.profile.HighlyAvailable {
@@ -100,16 +141,33 @@ func (d *cluster) plan(l *live) *compose.Plan {
 	}
 	// What the pods mount is applied in the same pass: to wait until it is
 	// stored would cost a pass, and the kubelet waits for it anyway.
-	add(compose.Component{Name: postgresql, Object: d.statefulSet(l.set.Spec.VolumeClaimTemplates), HoldsData: true})
+	add(compose.Component{Name: postgresql, Object: d.statefulSet(), HoldsData: true, Health: d.judgeServers})
 	add(compose.Component{Name: primary, Part: connection, Object: d.service(primary)})
 	if d.spec.Size > 1 {
 		add(compose.Component{Name: replica, Part: connection, Object: d.service(replica)})
 	}
-	add(compose.Component{Name: connection, Object: d.connection()})
+	add(compose.Component{Name: connection, Object: d.connection(appUser, connection)})
+	for _, u := range d.spec.Users {
+		add(compose.Component{Name: userComponent(u.Name), Part: connection, Object: d.connection(string(u.Name), userComponent(u.Name))})
+	}
+	if d.scraped {
+		add(compose.Component{Name: podMonitor, Part: postgresql, Object: d.podMonitor()})
+	}
+	if d.protected() {
+		add(compose.Component{Name: protection, Object: build.Protection(d.Scope, protection, appName, appsv1.GroupVersion.String(), appsv1.DatabaseClusterKind)})
+	}
 
-	p.Status = func(o compose.Outcome) any { return d.status(o, l) }
-	p.Conditions = func(o compose.Outcome) []compose.Condition { return d.conditions(o) }
+	p.Status = func(o compose.Outcome) any { return d.status(o) }
+	p.Conditions = func(compose.Outcome) []compose.Condition { return d.conditions() }
 	return p
+}
+
+// protected tells whether the claim's deletion is refused.
+func (d *cluster) protected() bool {
+	if d.spec.DeletionProtection != nil {
+		return *d.spec.DeletionProtection
+	}
+	return d.profile.DeletionProtection
 }
 
 // Endpoint of the primary of a DatabaseCluster.

@@ -1,12 +1,19 @@
 package databasecluster
 
 import (
+	"encoding/json"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // live is what of the observed objects the function looks at.
@@ -14,13 +21,27 @@ type live struct {
 	exists bool
 	set    statefulSet
 
-	// primary is the pod that Patroni's callback named last.
-	primary string
+	// told is what the instance managers were told last, cluster and members
+	// what they report, by pod.
+	told    instance.Desired
+	cluster instance.Cluster
+	members map[string]instance.Member
+
+	// credentials is the resource version of the Secret.
+	credentials string
+
+	// settled is true once what is desired now has been brought about in the
+	// database, as far as it can be.
+	settled bool
+
+	// trouble of the pods in words while none of them is up.
+	trouble string
 }
 
 type statefulSet struct {
 	Metadata struct {
-		Labels map[string]string `json:"labels"`
+		Generation int64             `json:"generation"`
+		Labels     map[string]string `json:"labels"`
 	} `json:"metadata"`
 	Spec struct {
 		Replicas             int32                          `json:"replicas"`
@@ -29,24 +50,97 @@ type statefulSet struct {
 	Status k8sappsv1.StatefulSetStatus `json:"status"`
 }
 
-func observe(c *compose.Claim) (*live, error) {
-	l := &live{}
+func observe(c *compose.Claim, s build.Scope) (*live, error) {
+	l := &live{members: map[string]instance.Member{}}
 	var err error
 	if l.exists, err = c.ReadObserved(postgresql, &l.set); err != nil {
 		return nil, err
 	}
-	l.primary = primaryOf(c.Observed(state))
+	l.credentials = metadata(c.Observed(credentials), "resourceVersion")
+	// What can not be read there is as good as not written yet: the managers
+	// write it again.
+	_ = json.Unmarshal([]byte(datum(c.Observed(config), instance.DesiredKey)), &l.told)
+	for key, v := range c.Observed(instances).GetFields()["data"].GetStructValue().GetFields() {
+		switch pod := instance.PodOf(key); {
+		case key == instance.ClusterKey:
+			_ = json.Unmarshal([]byte(v.GetStringValue()), &l.cluster)
+		case pod != "":
+			var m instance.Member
+			if json.Unmarshal([]byte(v.GetStringValue()), &m) == nil && instance.Ordinal(pod) < max(l.set.Spec.Replicas, l.told.Size) {
+				l.members[pod] = m
+			}
+		}
+	}
+	// While one server is up its instance manager tells about the others.
+	// Pods that run are not asked for: Patroni writes on them all the time.
+	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 {
+		pods, _ := c.Require("pods", podsOf(s))
+		l.trouble = health.TroubleOf(pods)
+	}
 	return l, nil
+}
+
+func podsOf(s build.Scope) *fnv1.ResourceSelector {
+	return &fnv1.ResourceSelector{
+		ApiVersion: "v1", Kind: "Pod", Namespace: &s.Namespace,
+		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{scopeLabel: s.Name(postgresql)}}},
+	}
+}
+
+func metadata(obj *structpb.Struct, field string) string {
+	return obj.GetFields()["metadata"].GetStructValue().GetFields()[field].GetStringValue()
+}
+
+func datum(configMap *structpb.Struct, key string) string {
+	return configMap.GetFields()["data"].GetStructValue().GetFields()[key].GetStringValue()
 }
 
 // version that the servers were last rolled to.
 func (l *live) version() string { return l.set.Metadata.Labels[build.LabelVersion] }
 
-// storage of each volume, and whether there are any.
-func (l *live) storage() (resource.Quantity, bool) {
-	for _, t := range l.set.Spec.VolumeClaimTemplates {
-		q, ok := t.Spec.Resources.Requests[corev1.ResourceStorage]
-		return q, ok
+// running is the newest version that a server reports, else the major that the
+// servers were made for: an image that was asked for and never ran has left no
+// data behind.
+func (l *live) running() (number, bool) {
+	newest, known := number{}, false
+	for _, m := range l.members {
+		v, err := parseVersion(appsv1.Version(m.Version))
+		if err == nil && (!known || v.major > newest.major || v.major == newest.major && v.minor > newest.minor) {
+			newest, known = v, true
+		}
 	}
-	return resource.Quantity{}, false
+	if known {
+		return newest, true
+	}
+	v, err := parseVersion(appsv1.Version(l.version()))
+	return number{major: v.major}, l.exists && err == nil
+}
+
+// primary is the pod that takes writes, as far as anybody is up to take them.
+func (l *live) primary() string {
+	if l.set.Status.ReadyReplicas == 0 {
+		return ""
+	}
+	return l.cluster.Primary
+}
+
+// isOutdated tells whether pods of an older revision are left.
+func (l *live) isOutdated() bool { return l.set.Status.UpdatedReplicas < l.set.Status.Replicas }
+
+// pod of an ordinal.
+func (d *cluster) podName(ordinal int32) string {
+	return instance.Pod(d.Name(postgresql), ordinal)
+}
+
+// storage that each volume has or was to have, whichever is more, and whether
+// there are volumes.
+func (l *live) storage() (resource.Quantity, bool) {
+	var have resource.Quantity
+	for _, t := range l.set.Spec.VolumeClaimTemplates {
+		have = t.Spec.Resources.Requests[corev1.ResourceStorage]
+	}
+	if told, err := resource.ParseQuantity(l.told.Storage); err == nil && told.Cmp(have) > 0 {
+		have = told
+	}
+	return have, len(l.set.Spec.VolumeClaimTemplates) > 0
 }

@@ -6,11 +6,19 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// networkPolicy admits the claim's clients to PostgreSQL, and the servers to
-// each other.
+// networkPolicy admits the claim's clients to PostgreSQL, the servers to each
+// other, and whoever scrapes to the metrics. Patroni's own metrics share a port
+// with its API, which answers anybody who only asks.
 func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
-	return build.NetworkPolicy(d.Scope, postgresql, appName,
-		build.Admit{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.spec.Clients)}, Ports: []int32{port}},
-		build.Admit{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(postgresql))}, Ports: []int32{port, apiPort}},
-	)
+	ways := []build.Admit{
+		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.spec.Clients)}, Ports: []int32{port}},
+		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(postgresql))}, Ports: []int32{port, apiPort}},
+	}
+	if d.monitored() {
+		ways = append(ways, build.Admit{
+			From:  []networkingv1.NetworkPolicyPeer{build.Namespace(d.settings.Monitoring.Namespace)},
+			Ports: []int32{metricsPort, apiPort, instancePort},
+		})
+	}
+	return build.NetworkPolicy(d.Scope, postgresql, appName, ways...)
 }

@@ -5,16 +5,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// maxSize is the largest number of servers.
+const maxSize = 10
+
 // role is what Patroni needs with its state in ConfigMaps
-// (https://github.com/patroni/patroni/blob/master/kubernetes/patroni_k8s.yaml).
-// Its objects are made while it runs, so they can not be named here.
+// (https://github.com/patroni/patroni/blob/master/kubernetes/patroni_k8s.yaml),
+// whose objects are made while it runs and can not be named here, and what the
+// instance managers need, all of it of this cluster's own objects alone.
 func (d *cluster) role() *rbacv1.Role {
+	var pods, volumes []string
+	for i := range int32(maxSize) {
+		pods = append(pods, d.podName(i))
+		volumes = append(volumes, "data-"+d.podName(i))
+	}
+	named := func(group, resource string, names []string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names, Verbs: verbs}
+	}
 	return &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
 		ObjectMeta: d.Meta(postgresql, appName),
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "get", "list", "patch", "update", "watch"}},
 			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "patch", "update", "watch"}},
+			// To replace servers one at a time.
+			named("", "pods", pods, "delete"),
+			named("apps", "statefulsets", []string{d.Name(postgresql)}, "get", "list", "watch"),
+			// To grow volumes.
+			named("", "persistentvolumeclaims", volumes, "get", "list", "patch", "watch"),
+			// To set passwords.
+			named("", "secrets", []string{d.Name(credentials)}, "get", "list", "watch"),
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},
 		},
 	}
 }

@@ -3,78 +3,224 @@ package databasecluster
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
+	"strings"
 
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// The user and database that every cluster has.
+// The user and database that every cluster has, and the user who reads its
+// metrics.
 const (
-	appUser     = "app"
-	appDatabase = "app"
+	appUser        = "app"
+	appDatabase    = "app"
+	monitoringUser = "monitoring"
 )
 
-// Keys of the credentials Secret.
+// Keys of Secrets.
 const (
 	keyPassword    = "password"
 	keySuperuser   = "superuser-password"
 	keyReplication = "replication-password"
 	keyRewind      = "rewind-password"
+	keyRestAPI     = "restapi-password"
 )
 
-// secrets are drawn once and read back ever after.
-type secrets struct{ app, superuser, replication, rewind string }
+// secrets are drawn once and read back ever after. One whose key is taken out of
+// its Secret is drawn again: the instance managers set it, by the socket, where
+// they need none.
+type secrets struct {
+	superuser, replication, rewind, restAPI string
 
-func drawSecrets(c *compose.Claim, l *live) (secrets, error) {
-	// Once there has been a primary the volumes hold the passwords, and new
-	// ones would lock everybody out.
-	if l.primary != "" && c.Observed(credentials) == nil {
-		return secrets{}, compose.Invalidf("Secret %s-%s is gone, and the volumes hold the passwords that were in it: put it back", c.Name(), credentials)
+	// users who may log in, by name, the first one included.
+	users map[string]string
+}
+
+func drawSecrets(c *compose.Claim, spec *appsv1.DatabaseClusterSpec) (secrets, error) {
+	s := secrets{users: map[string]string{}}
+	draw := func(component, key string) (string, error) {
+		return c.Rotatable(component, key, compose.Source.Password)
 	}
-	s := secrets{}
 	for _, k := range []struct {
 		key  string
 		into *string
-	}{{keyPassword, &s.app}, {keySuperuser, &s.superuser}, {keyReplication, &s.replication}, {keyRewind, &s.rewind}} {
-		v, err := c.Secret(credentials, k.key, compose.Random.Password)
+	}{{keySuperuser, &s.superuser}, {keyReplication, &s.replication}, {keyRewind, &s.rewind}, {keyRestAPI, &s.restAPI}} {
+		v, err := draw(credentials, k.key)
 		if err != nil {
 			return secrets{}, err
 		}
 		*k.into = v
 	}
+	var err error
+	if s.users[appUser], err = draw(connection, keyPassword); err != nil {
+		return secrets{}, err
+	}
+	for _, u := range spec.Users {
+		if u.PasswordSecretRef == nil {
+			s.users[string(u.Name)], err = draw(userComponent(u.Name), keyPassword)
+		} else {
+			s.users[string(u.Name)], err = brought(c, u)
+		}
+		if err != nil {
+			return secrets{}, err
+		}
+	}
 	return s, nil
+}
+
+// brought is a password that a user of the claim brings.
+func brought(c *compose.Claim, u appsv1.DatabaseUser) (string, error) {
+	secret, err := requireSecret(c, passwordRequirement(u.Name), u.PasswordSecretRef.Name)
+	if err != nil {
+		return "", err
+	}
+	if c.IsReview() {
+		return compose.Placeholder, nil
+	}
+	v, ok := compose.SecretValue(secret, keyPassword)
+	if !ok {
+		return "", compose.Invalidf("users: Secret %s, which holds the password of %s, does not exist or has no key %s: make it", u.PasswordSecretRef.Name, u.Name, keyPassword)
+	}
+	return v, nil
+}
+
+// requireSecrets asks for all Secrets that the claim names at once: Crossplane
+// gives up on a function that asks for more each time it is called.
+func (d *cluster) requireSecrets(c *compose.Claim) error {
+	var pending error
+	ask := func(requirement, name string) {
+		if _, err := requireSecret(c, requirement, name); err != nil {
+			pending = err
+		}
+	}
+	for _, u := range d.spec.Users {
+		if u.PasswordSecretRef != nil {
+			ask(passwordRequirement(u.Name), u.PasswordSecretRef.Name)
+		}
+	}
+	if !d.ownAuthority() {
+		ask(certificate, d.spec.TLS.SecretName)
+	}
+	return pending
+}
+
+// passwordRequirement is the name under which a user's Secret is asked for.
+func passwordRequirement(user appsv1.Identifier) string { return "password-" + string(user) }
+
+// requireSecret of the claim's namespace, nil when there is none.
+func requireSecret(c *compose.Claim, requirement, name string) (*structpb.Struct, error) {
+	namespace := c.Namespace()
+	found, fetched := c.Require(requirement, &fnv1.ResourceSelector{
+		ApiVersion: "v1", Kind: "Secret", Namespace: &namespace,
+		Match: &fnv1.ResourceSelector_MatchName{MatchName: name},
+	})
+	switch {
+	case c.IsReview():
+		// A reader gets placeholders.
+		return nil, nil
+	case !fetched:
+		return nil, compose.ErrPending
+	case len(found) == 0:
+		return nil, nil
+	}
+	return found[0], nil
+}
+
+// values of the Secret that is for the servers alone.
+func (s *secrets) values() map[string]string {
+	out := map[string]string{
+		keySuperuser:   s.superuser,
+		keyReplication: s.replication,
+		keyRewind:      s.rewind,
+		keyRestAPI:     s.restAPI,
+	}
+	for u, v := range s.users {
+		out[instance.PasswordKey(u)] = v
+	}
+	return out
+}
+
+// observedIn tells whether a Secret holds just these values.
+func (s *secrets) observedIn(secret *structpb.Struct) bool {
+	for k, want := range s.values() {
+		if have, ok := compose.SecretValue(secret, k); !ok || have != want {
+			return false
+		}
+	}
+	return true
 }
 
 // credentials is for the servers alone.
 func (d *cluster) credentials() *corev1.Secret {
-	return build.Secret(d.Meta(credentials, appName), map[string]string{
-		keyPassword:    d.secrets.app,
-		keySuperuser:   d.secrets.superuser,
-		keyReplication: d.secrets.replication,
-		keyRewind:      d.secrets.rewind,
-	})
+	values := d.secrets.values()
+	values[fileCredentials] = d.credentialsYAML()
+	return build.Secret(d.Meta(credentials, appName), values)
 }
 
-// connection is for applications. Its keys are those that users of
-// CloudNativePG know.
-func (d *cluster) connection() *corev1.Secret {
-	host := serviceHost(d.Claim, primary, d.Namespace)
+// connection is for an application: what it needs to connect as a user. Its keys
+// are those that users of CloudNativePG know.
+func (d *cluster) connection(user, component string) *corev1.Secret {
+	host, password, name := serviceHost(d.Claim, primary, d.Namespace), d.secrets.users[user], d.databaseOf(user)
 	values := map[string]string{
-		"username": appUser,
-		"password": d.secrets.app,
+		"username": user,
+		"password": password,
 		"host":     host,
 		"port":     strconv.Itoa(port),
-		"dbname":   appDatabase,
-		"uri":      "postgresql://" + appUser + ":" + d.secrets.app + "@" + net.JoinHostPort(host, strconv.Itoa(port)) + "/" + appDatabase + "?target_session_attrs=read-write",
-		"jdbc-uri": fmt.Sprintf("jdbc:postgresql://%s:%d/%s?user=%s&password=%s&targetServerType=primary", host, port, appDatabase, appUser, d.secrets.app),
+		"dbname":   name,
+		"uri":      d.uri(user, []string{host}, name),
+		"jdbc-uri": fmt.Sprintf("jdbc:postgresql://%s:%d/%s?user=%s&password=%s&sslmode=%s&targetServerType=primary", host, port, name, user, url.QueryEscape(password), d.sslMode()),
+		"ca.crt":   d.tls.authority.Certificate,
+		// Not every driver understands this one.
+		"multi-host-uri": d.uri(user, d.servers(), name),
 	}
 	if d.spec.Size > 1 {
 		values["ro-host"] = serviceHost(d.Claim, replica, d.Namespace)
 	}
-	return build.Secret(d.Meta(connection, appName), values)
+	// A user's name can be too long for the value of a label.
+	return build.Secret(d.Named(d.Name(component), connection, appName), values)
+}
+
+// uri of a database, on the first of some hosts that takes writes.
+func (d *cluster) uri(user string, hosts []string, database string) string {
+	addresses := make([]string, 0, len(hosts))
+	for _, h := range hosts {
+		addresses = append(addresses, net.JoinHostPort(h, strconv.Itoa(port)))
+	}
+	return "postgresql://" + url.UserPassword(user, d.secrets.users[user]).String() + "@" + strings.Join(addresses, ",") +
+		"/" + database + "?sslmode=" + d.sslMode() + "&target_session_attrs=read-write"
+}
+
+// servers are all hosts at which the primary may be: its Service, and behind it
+// each server by its own name, since the label that the Service selects by is
+// not moved while the API server is away.
+func (d *cluster) servers() []string {
+	out := []string{serviceHost(d.Claim, primary, d.Namespace)}
+	for i := range d.spec.Size {
+		out = append(out, fmt.Sprintf("%s.%s.%s.svc", d.podName(i), d.Name(postgresql), d.Namespace))
+	}
+	return out
+}
+
+// databaseOf a user: the only one that it owns, else the first of all.
+func (d *cluster) databaseOf(user string) string {
+	owned := ""
+	for _, db := range d.spec.Databases {
+		if owner(db) == user && user != appUser {
+			if owned != "" {
+				return appDatabase
+			}
+			owned = string(db.Name)
+		}
+	}
+	return first(owned, appDatabase)
 }
 
 func serviceHost(claim, component, namespace string) string {

@@ -5,57 +5,65 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-func (d *cluster) status(o compose.Outcome, l *live) *appsv1.DatabaseClusterStatus {
+func (d *cluster) status(o compose.Outcome) *appsv1.DatabaseClusterStatus {
+	l := d.live
 	s := &appsv1.DatabaseClusterStatus{
 		CommonStatus:     o.Common,
-		Phase:            d.phase(o, l),
+		Phase:            d.phase(o),
 		Endpoint:         hostPort(d.Claim, primary, d.Namespace),
 		ConnectionSecret: d.Name(connection),
-		Primary:          l.primary,
+		Primary:          l.primary(),
+		Timeline:         l.cluster.Timeline,
 		Version:          l.version(),
 		ReadyReplicas:    l.set.Status.ReadyReplicas,
 	}
 	if d.spec.Size > 1 {
 		s.ReadOnlyEndpoint = hostPort(d.Claim, replica, d.Namespace)
 	}
+	if s.Phase == "Degraded" && s.Message == "" {
+		s.Message = first(d.replication().trouble(), d.volumes().trouble())
+	}
 	return s
 }
 
 // phase tells a change of the number of servers from any other.
-func (d *cluster) phase(o compose.Outcome, l *live) appsv1.DatabaseClusterPhase {
-	switch o.Phase {
-	case compose.Running:
-		return "Running"
-	case compose.Degraded:
-		return "Degraded"
-	case compose.Failed:
-		return "Failed"
-	case compose.Pending, compose.Deploying:
-	}
-	st := l.set.Status
+func (d *cluster) phase(o compose.Outcome) appsv1.DatabaseClusterPhase {
+	l := d.live
 	switch {
+	case o.Phase == compose.Running && d.spec.Hibernated:
+		return "Hibernated"
+	case o.Phase == compose.Running && (!d.replication().True || !d.volumes().True):
+		// It serves, and somebody should look.
+		return "Degraded"
+	case o.Phase == compose.Running:
+		return "Running"
+	case o.Phase == compose.Degraded:
+		return "Degraded"
+	case o.Phase == compose.Failed:
+		return "Failed"
 	case o.Common.ReadyGeneration == 0:
 		return "Creating"
-	case l.set.Spec.Replicas != d.spec.Size || st.Replicas != d.spec.Size || st.ReadyReplicas != d.spec.Size && st.CurrentRevision == st.UpdateRevision:
+	case l.set.Spec.Replicas != d.size() || l.set.Status.Replicas != d.size() || d.isNew():
 		return "Scaling"
 	default:
 		return "Upgrading"
 	}
 }
 
-// ConditionBackupHealthy tells whether there is a backup to rely on.
-const conditionBackupHealthy = "BackupHealthy"
+// size is the number of servers that the claim asks for.
+func (d *cluster) size() int32 {
+	if d.spec.Hibernated {
+		return 0
+	}
+	return d.spec.Size
+}
 
-func (d *cluster) conditions(compose.Outcome) []compose.Condition {
-	enabled := d.profile.Backups
-	if b := d.spec.Backup; b != nil && b.Enabled != nil {
-		enabled = *b.Enabled
+// isNew tells whether a server is on its way on which PostgreSQL has never run.
+func (d *cluster) isNew() bool {
+	for i := range d.size() {
+		if d.live.members[d.podName(i)].Version == "" {
+			return true
+		}
 	}
-	if !enabled {
-		return []compose.Condition{{Type: conditionBackupHealthy, True: true, Reason: "Disabled", Message: "No backups are asked for"}}
-	}
-	return []compose.Condition{{
-		Type: conditionBackupHealthy, Reason: "NotAvailable",
-		Message: "This version of Storeplane makes no backups yet: nothing of this database is backed up",
-	}}
+	return false
 }

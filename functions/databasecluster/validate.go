@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -18,8 +19,8 @@ func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
 	if s.Engine == appsv1.MySQL {
 		return compose.Invalidf("engine mysql is not available yet: use engine postgresql")
 	}
-	if s.Size < 1 || s.Size > 10 {
-		return compose.Invalidf("size must be 1 to 10, is %d", s.Size)
+	if s.Size < 1 || s.Size > maxSize {
+		return compose.Invalidf("size must be 1 to %d, is %d", maxSize, s.Size)
 	}
 	want, err := parseVersion(s.Version)
 	if err != nil {
@@ -37,6 +38,9 @@ func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
 	if err := validateParameters(s.Parameters); err != nil {
 		return err
 	}
+	if err := validateUsers(s); err != nil {
+		return err
+	}
 
 	for _, f := range []struct {
 		field string
@@ -44,10 +48,6 @@ func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
 	}{
 		{"restoreFrom", s.RestoreFrom != nil},
 		{"backup.enabled", s.Backup != nil && s.Backup.Enabled != nil && *s.Backup.Enabled},
-		{"databases", len(s.Databases) > 0},
-		{"users", len(s.Users) > 0},
-		{"hibernated", s.Hibernated},
-		{"deletionProtection", s.DeletionProtection != nil && *s.DeletionProtection},
 	} {
 		if f.asked {
 			return compose.Invalidf("%s is not available yet: leave it out", f.field)
@@ -56,15 +56,46 @@ func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
 	return nil
 }
 
+// Names that PostgreSQL, Patroni or Storeplane use themselves.
+var (
+	ownUsers     = []string{appUser, monitoringUser, "patroni", "postgres", "rewind", "standby", "public", "none"}
+	ownDatabases = []string{appDatabase, "postgres", "template0", "template1"}
+)
+
+func validateUsers(s *appsv1.DatabaseClusterSpec) error {
+	users := map[appsv1.Identifier]bool{appUser: true}
+	for _, u := range s.Users {
+		switch n := string(u.Name); {
+		case slices.Contains(ownUsers, n) || strings.HasPrefix(n, "pg_"):
+			return compose.Invalidf("users has %s, which is a name of its own in every cluster: choose another", n)
+		case strings.HasSuffix(n, "_"):
+			return compose.Invalidf("users has %s: a name may not end with _, since a Secret is named after it", n)
+		case users[u.Name]:
+			return compose.Invalidf("users has %s twice", n)
+		}
+		users[u.Name] = true
+	}
+	databases := map[appsv1.Identifier]bool{}
+	for _, db := range s.Databases {
+		switch n := string(db.Name); {
+		case slices.Contains(ownDatabases, n):
+			return compose.Invalidf("databases has %s, which every cluster has: choose another", n)
+		case databases[db.Name]:
+			return compose.Invalidf("databases has %s twice", n)
+		case !users[appsv1.Identifier(owner(db))]:
+			return compose.Invalidf("databases.%s.owner is %s, who is not among users", n, owner(db))
+		}
+		databases[db.Name] = true
+	}
+	return nil
+}
+
 // validateChange refuses a version that the data on the volumes does not fit.
 func validateChange(want number, l *live) error {
-	if !l.exists || l.version() == "" {
+	have, ok := l.running()
+	if !ok || want.tag() == l.version() {
+		// What was rolled out stays accepted, whatever the image says it is.
 		return nil
-	}
-	have, err := parseVersion(appsv1.Version(l.version()))
-	if err != nil {
-		// A label that we did not write: nothing to compare with.
-		return nil //nolint:nilerr // see above
 	}
 	switch {
 	case want.major < have.major:
@@ -79,10 +110,11 @@ func validateChange(want number, l *live) error {
 
 // ownParameters are set by Storeplane or Patroni, which depend on them.
 var ownParameters = []string{
-	"archive_command", "archive_mode", "cluster_name", "config_file", "data_directory", "external_pid_file",
+	"archive_cleanup_command", "archive_command", "archive_mode", "cluster_name", "config_file", "data_directory", "external_pid_file",
 	"hba_file", "hot_standby", "ident_file", "listen_addresses", "log_destination", "logging_collector", "max_replication_slots",
 	"max_wal_senders", "password_encryption", "port", "primary_conninfo", "primary_slot_name", "recovery_target", "recovery_target_timeline", "restore_command",
-	"ssl", "ssl_ca_file", "ssl_cert_file", "ssl_key_file", "synchronous_standby_names", "unix_socket_directories",
+	"recovery_end_command", "recovery_target_action", "recovery_target_inclusive", "recovery_target_lsn", "recovery_target_name", "recovery_target_time", "recovery_target_xid", "promote_trigger_file",
+	"ssl", "ssl_ca_file", "ssl_cert_file", "ssl_key_file", "ssl_passphrase_command", "synchronous_standby_names", "unix_socket_directories",
 	"wal_level", "wal_log_hints",
 }
 
@@ -101,8 +133,7 @@ func validateParameters(params map[string]string) error {
 }
 
 // storage of each volume. A claim that says nothing keeps what it has when the
-// environment's default changes. Growing volumes comes later, and a StatefulSet
-// refuses a changed template, so what is there stays there.
+// environment's default changes.
 func storage(s *appsv1.DatabaseClusterSpec, p *profile.Profile, l *live) (string, error) {
 	want := s.StorageSize
 	if want == "" {
@@ -121,6 +152,6 @@ func storage(s *appsv1.DatabaseClusterSpec, p *profile.Profile, l *live) (string
 	case c < 0:
 		return "", compose.Invalidf("storageSize may not shrink: %s → %s", have.String(), want)
 	default:
-		return "", compose.Invalidf("storageSize can not grow yet: %s → %s", have.String(), want)
+		return want, nil
 	}
 }

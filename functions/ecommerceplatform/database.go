@@ -39,7 +39,10 @@ func (s *shop) database() *appsv1.DatabaseCluster {
 			Environment: environment(&s.spec),
 			StorageSize: spec.Storage,
 			Monitoring:  s.spec.Monitoring,
-			Clients:     map[string]string{build.LabelInstance: s.Name(backend)},
+			// The database is as protected as its shop: each can be deleted by
+			// itself.
+			DeletionProtection: new(s.protected()),
+			Clients:            map[string]string{build.LabelInstance: s.Name(backend)},
 		},
 	}
 }

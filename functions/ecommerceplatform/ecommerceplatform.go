@@ -26,7 +26,11 @@ const (
 	ingress     = "ingress"
 
 	ingressPolicy = "ingress-networkpolicy"
+	protection    = "protection"
 )
+
+// platformName is what a shop is, for app.kubernetes.io/name.
+const platformName = "ecommerceplatform"
 
 // Types of this kind's conditions.
 const (
@@ -65,7 +69,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 			return nil, err
 		}
 		if s.hasCache() {
-			if s.cachePassword, err = c.Secret(cacheSecret, "password", compose.Random.Password); err != nil {
+			if s.cachePassword, err = c.Secret(cacheSecret, "password", compose.Source.Password); err != nil {
 				return nil, err
 			}
 		}
@@ -88,11 +92,15 @@ func (s *shop) plan() *compose.Plan {
 		add(compose.Component{Name: cache, Object: s.cacheSet()})
 		needs = append(needs, cache)
 	}
-	add(compose.Component{Name: backend, Object: s.backend(), After: needs})
-	add(compose.Component{Name: frontend, Object: s.frontend(), After: []string{backend}})
+	add(compose.Component{Name: backend, Make: func() compose.Object { return s.backend() }, After: needs})
+	add(compose.Component{Name: frontend, Make: func() compose.Object { return s.frontend() }, After: []string{backend}})
 	if s.spec.Ingress != nil {
-		add(compose.Component{Name: ingressPolicy, Part: ingress, Object: s.ingressPolicy(), After: []string{frontend}})
-		add(compose.Component{Name: ingress, Object: s.ingress(), After: []string{frontend}})
+		add(compose.Component{Name: ingressPolicy, Part: ingress, Make: func() compose.Object { return s.ingressPolicy() }, After: []string{frontend}})
+		add(compose.Component{Name: ingress, Make: func() compose.Object { return s.ingress() }, After: []string{frontend}})
+	}
+
+	if s.protected() {
+		add(compose.Component{Name: protection, Object: build.Protection(s.Scope, protection, platformName, platformv1.GroupVersion.String(), platformv1.EcommercePlatformKind)})
 	}
 
 	p.Status = func(o compose.Outcome) any { return s.status(o) }
@@ -108,6 +116,14 @@ func conditions(o compose.Outcome) []compose.Condition {
 		compose.PartReady(conditionFrontend, o, frontend),
 		compose.PartReady(conditionIngress, o, ingress),
 	}
+}
+
+// protected tells whether the claim's deletion is refused.
+func (s *shop) protected() bool {
+	if s.spec.DeletionProtection != nil {
+		return *s.spec.DeletionProtection
+	}
+	return s.profile.DeletionProtection
 }
 
 func (s *shop) hasCache() bool {

@@ -62,7 +62,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 
 // plan lists the components of a claim.
 func (a *app) plan() *compose.Plan {
-	p := &compose.Plan{}
+	p := &compose.Plan{Components: make([]compose.Component, 0, 10+len(a.spec.CronJobs))}
 	add := func(comp compose.Component) { p.Components = append(p.Components, comp) }
 
 	add(compose.Component{Name: account, Part: web, Object: build.ServiceAccount(a.Scope, web, a.name())})
@@ -79,7 +79,7 @@ func (a *app) plan() *compose.Plan {
 
 	// What the pods mount is applied in the same pass: to wait until it is
 	// stored would cost a pass, and the kubelet waits for it anyway.
-	deployment := compose.Component{Name: web, Object: a.deployment(), After: gates, ChangeAfter: gates}
+	deployment := compose.Component{Name: web, Make: func() compose.Object { return a.deployment() }, After: gates, ChangeAfter: gates}
 	if a.spec.Autoscaling != nil {
 		// While pods are added the others serve: that is no trouble.
 		deployment.Health, deployment.Scaled = health.Available, true
@@ -88,14 +88,14 @@ func (a *app) plan() *compose.Plan {
 	add(compose.Component{Name: service, Part: web, Object: a.service()})
 	add(compose.Component{Name: policy, Part: web, Object: a.networkPolicy()})
 	if a.spec.Autoscaling != nil {
-		add(compose.Component{Name: scaler, Part: web, Object: a.autoscaler(), After: []string{web}})
+		add(compose.Component{Name: scaler, Part: web, Make: func() compose.Object { return a.autoscaler() }, After: []string{web}})
 	}
 	if a.profile.HighlyAvailable {
 		add(compose.Component{Name: budget, Part: web, Object: build.DisruptionBudget(a.Scope, web, a.name())})
 	}
 	for i := range a.spec.CronJobs {
 		j := &a.spec.CronJobs[i]
-		add(compose.Component{Name: cron + "-" + j.Name, Object: a.cronJob(j), After: []string{web}})
+		add(compose.Component{Name: cron + "-" + j.Name, Make: func() compose.Object { return a.cronJob(j) }, After: []string{web}})
 	}
 	if a.spec.Ingress != nil {
 		add(compose.Component{Name: ingress, Object: build.Ingress(a.Scope, a.Named(a.Name(web), ingress, a.name()), *a.spec.Ingress, a.settings.Ingress.ClassName, a.Name(web), *a.port())})

@@ -1,4 +1,4 @@
-// Command specdoc writes the tables of fields of docs/spec from the definitions
+// Command specdoc writes the tables of fields of docs/ from the definitions
 // under apis/, between two marks of each page. What is around them is written
 // by hand.
 package main

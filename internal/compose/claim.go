@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -26,15 +27,23 @@ type Claim struct {
 	composite *structpb.Struct
 	observed  map[string]*fnv1.Resource
 	settings  *structpb.Struct
-	random    Random
+	source    Source
+
+	// required is what the request brought of what was asked for, and asked
+	// is what the intent asks for.
+	required map[string]*fnv1.Resources
+	schemas  map[string]*fnv1.Schema
+	asked    map[string]*fnv1.ResourceSelector
 }
 
 // NewClaim reads a claim from a function request.
-func NewClaim(req *fnv1.RunFunctionRequest, random Random) *Claim {
+func NewClaim(req *fnv1.RunFunctionRequest, source Source) *Claim {
 	c := &Claim{
 		composite: req.GetObserved().GetComposite().GetResource(),
 		observed:  req.GetObserved().GetResources(),
-		random:    random,
+		source:    source,
+		required:  req.GetRequiredResources(),
+		schemas:   req.GetRequiredSchemas(),
 	}
 	if rs := req.GetRequiredResources()[SettingsRequirement].GetItems(); len(rs) > 0 {
 		c.settings = rs[0].GetResource().GetFields()["data"].GetStructValue()
@@ -105,18 +114,66 @@ func (c *Claim) ReadObserved(component string, into any) (bool, error) {
 // name: what is observed there, else one drawn at random. It never draws again
 // for a Secret that exists, since whoever uses the old value would be locked
 // out.
-func (c *Claim) Secret(component, key string, draw func(Random) (string, error)) (string, error) {
+func (c *Claim) Secret(component, key string, draw func(Source) (string, error)) (string, error) {
 	s := c.Observed(component)
 	// What is read by people shows no secret, also not one that exists.
-	if _, review := c.random.(ReviewRandom); review || s == nil {
-		return draw(c.random)
+	if c.IsReview() || s == nil {
+		return draw(c.source)
 	}
-	name := s.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()
-	v, err := base64.StdEncoding.DecodeString(s.GetFields()["data"].GetStructValue().GetFields()[key].GetStringValue())
-	if err != nil || len(v) == 0 {
+	v, ok := SecretValue(s, key)
+	if !ok {
+		name := s.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()
 		return "", Invalidf("Secret %s has lost its key %s: put it back, or delete the Secret if nothing uses it any more", name, key)
 	}
-	return string(v), nil
+	return v, nil
+}
+
+// Rotatable is Secret for a value that whoever uses it can be told anew: a key
+// that was taken out of the Secret is drawn again.
+func (c *Claim) Rotatable(component, key string, draw func(Source) (string, error)) (string, error) {
+	if v, ok := SecretValue(c.Observed(component), key); ok && !c.IsReview() {
+		return v, nil
+	}
+	return draw(c.source)
+}
+
+// SecretValue reads a key of a Secret, and tells whether it has a value.
+func SecretValue(secret *structpb.Struct, key string) (string, bool) {
+	v, err := base64.StdEncoding.DecodeString(secret.GetFields()["data"].GetStructValue().GetFields()[key].GetStringValue())
+	return string(v), err == nil && len(v) > 0
+}
+
+// IsReview tells whether the result is read by people: it must hold no secret,
+// and depend on no time.
+func (c *Claim) IsReview() bool {
+	_, ok := c.source.(ReviewSource)
+	return ok
+}
+
+// Now is the time, for what expires.
+func (c *Claim) Now() time.Time { return c.source.Now() }
+
+// Require asks Crossplane for resources that are not composed, under a name of
+// the intent's choice, and returns them. Until Crossplane has looked for them it
+// returns false: the intent then returns ErrPending, or does without. Crossplane
+// watches what is asked for, so nothing that changes all the time should be.
+func (c *Claim) Require(name string, sel *fnv1.ResourceSelector) ([]*structpb.Struct, bool) {
+	if c.asked == nil {
+		c.asked = map[string]*fnv1.ResourceSelector{}
+	}
+	c.asked[name] = sel
+	r, ok := c.required[name]
+	out := make([]*structpb.Struct, 0, len(r.GetItems()))
+	for _, item := range r.GetItems() {
+		out = append(out, item.GetResource())
+	}
+	return out, ok
+}
+
+// HasKind tells whether the cluster has the kind whose schema the pipeline step
+// requires under a name.
+func (c *Claim) HasKind(requirement string) bool {
+	return len(c.schemas[requirement].GetOpenapiV3().GetFields()) > 0
 }
 
 func (c *Claim) meta(field string) *structpb.Value {

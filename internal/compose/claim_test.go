@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
@@ -178,7 +179,7 @@ func TestReadObserved(t *testing.T) {
 func TestClaimSecret(t *testing.T) {
 	errDraw := errors.New("no entropy")
 	draws := 0
-	drawn := func(Random) (string, error) { draws++; return "drawn", nil }
+	drawn := func(Source) (string, error) { draws++; return "drawn", nil }
 
 	noData := secret(t, "db", nil)
 	delete(noData.Fields, "data")
@@ -191,13 +192,13 @@ func TestClaimSecret(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		observed *structpb.Struct
-		draw     func(Random) (string, error)
+		draw     func(Source) (string, error)
 		want     string
 		draws    int
 		err      string
 	}{
 		"NotObserved": {reason: "It is drawn while there is no Secret.", draw: drawn, want: "drawn", draws: 1},
-		"DrawFails":   {reason: "An error of drawing is passed on.", draw: func(Random) (string, error) { draws++; return "", errDraw }, draws: 1, err: "no entropy"},
+		"DrawFails":   {reason: "An error of drawing is passed on.", draw: func(Source) (string, error) { draws++; return "", errDraw }, draws: 1, err: "no entropy"},
 		"Observed":    {reason: "It is read back from the Secret ever after.", observed: secret(t, "db", map[string]string{"password": "kept"}), draw: drawn, want: "kept"},
 		"Binary":      {reason: "Whatever it is.", observed: secret(t, "db", map[string]string{"password": "\x00\xff\n'"}), draw: drawn, want: "\x00\xff\n'"},
 		"KeyGone":     {reason: "A lost key is never drawn again: whoever uses the old one would be locked out.", observed: secret(t, "db", map[string]string{"other": "x"}), draw: drawn, err: lost},
@@ -225,8 +226,67 @@ func TestClaimSecret(t *testing.T) {
 			}
 		})
 	}
-	if _, err := NewClaim(request(t, 1, nil, nil), nil).Secret("db", "password", func(Random) (string, error) { return "", errDraw }); !cmp.Equal(err, errDraw, cmpopts.EquateErrors()) {
+	if _, err := NewClaim(request(t, 1, nil, nil), nil).Secret("db", "password", func(Source) (string, error) { return "", errDraw }); !cmp.Equal(err, errDraw, cmpopts.EquateErrors()) {
 		t.Errorf("The error of drawing can be told: got %v", err)
+	}
+}
+
+// TestClaimRotatable: a value that can be told anew is drawn again when it is
+// lost, in whichever way.
+func TestClaimRotatable(t *testing.T) {
+	errDraw := errors.New("no entropy")
+	noData := secret(t, "db", nil)
+	delete(noData.Fields, "data")
+	torn := secret(t, "db", nil)
+	child(torn, "data").Fields["password"] = structpb.NewStringValue("%%%")
+	kept := secret(t, "db", map[string]string{"password": "kept"})
+
+	cases := map[string]struct {
+		reason   string
+		observed *structpb.Struct
+		source   Source
+		draw     func(Source) (string, error)
+		want     string
+		err      string
+	}{
+		"NotObserved": {reason: "It is drawn while there is no Secret.", want: "drawn"},
+		"Observed":    {reason: "It is read back as long as it is there.", observed: kept, want: "kept"},
+		"Binary":      {reason: "Whatever it is.", observed: secret(t, "db", map[string]string{"password": "\x00\xff\n'"}), want: "\x00\xff\n'"},
+		"KeyGone":     {reason: "A key that was taken out is drawn again.", observed: secret(t, "db", map[string]string{"other": "x"}), want: "drawn"},
+		"KeyEmpty":    {reason: "So is one that was emptied.", observed: secret(t, "db", map[string]string{"password": ""}), want: "drawn"},
+		"NoData":      {reason: "And one of a Secret without any.", observed: noData, want: "drawn"},
+		"NotBase64":   {reason: "And what nobody can read.", observed: torn, want: "drawn"},
+		"DrawFails":   {reason: "An error of drawing is passed on.", draw: func(Source) (string, error) { return "", errDraw }, err: "no entropy"},
+		"NotDrawn":    {reason: "Nothing is drawn in vain.", observed: kept, draw: func(Source) (string, error) { return "", errDraw }, want: "kept"},
+		"Review":      {reason: "What is read by people shows none.", observed: kept, source: ReviewSource{}, draw: Source.Password, want: "generated-at-first-apply"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			draw := tc.draw
+			if draw == nil {
+				draw = func(Source) (string, error) { return "drawn", nil }
+			}
+			observed := map[string]*structpb.Struct{}
+			if tc.observed != nil {
+				observed["db"] = tc.observed
+			}
+			got, err := NewClaim(request(t, 1, nil, observed), tc.source).Rotatable("db", "password", draw)
+			if got != tc.want || text(err) != tc.err {
+				t.Errorf("%s\nRotatable(): want %q, error %q; got %q, error %q", tc.reason, tc.want, tc.err, got, text(err))
+			}
+		})
+	}
+}
+
+// TestClaimSource: only a review depends on no time, and says so.
+func TestClaimSource(t *testing.T) {
+	review, system := NewClaim(request(t, 1, nil, nil), ReviewSource{}), NewClaim(request(t, 1, nil, nil), SystemSource{})
+	if !review.IsReview() || !review.Now().IsZero() {
+		t.Errorf("A review is at no time, got %v", review.Now())
+	}
+	before := time.Now()
+	if got := system.Now(); system.IsReview() || got.Before(before) || got.After(time.Now()) {
+		t.Errorf("Else it is now, got %v", got)
 	}
 }
 
@@ -247,7 +307,7 @@ func TestClaimSecretInReview(t *testing.T) {
 			if tc.observed != nil {
 				observed["db"] = tc.observed
 			}
-			got, err := NewClaim(request(t, 1, nil, observed), ReviewRandom{}).Secret("db", "password", Random.Password)
+			got, err := NewClaim(request(t, 1, nil, observed), ReviewSource{}).Secret("db", "password", Source.Password)
 			if want := "generated-at-first-apply"; err != nil || got != want {
 				t.Errorf("%s\nSecret(): want %q, got %q, error %v", tc.reason, want, got, err)
 			}
@@ -382,7 +442,7 @@ func TestRandom(t *testing.T) {
 	seen := map[string]bool{}
 	counts := map[rune]int{}
 	for range 500 {
-		p, err := CryptoRandom{}.Password()
+		p, err := SystemSource{}.Password()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -404,8 +464,8 @@ func TestRandom(t *testing.T) {
 			t.Errorf("%c was drawn %d times of 16000: some characters are favoured", r, counts[r])
 		}
 	}
-	a, _ := ReviewRandom{}.Password()
-	b, _ := ReviewRandom{}.Password()
+	a, _ := ReviewSource{}.Password()
+	b, _ := ReviewSource{}.Password()
 	if a != b || a != "generated-at-first-apply" {
 		t.Errorf("a review shows the same placeholder each time: got %q, %q", a, b)
 	}

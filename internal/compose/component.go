@@ -27,6 +27,10 @@ type Component struct {
 	// Object to apply.
 	Object Object
 
+	// Make makes the Object once it is needed: for what waits long, and would
+	// be made in vain each time until then.
+	Make func() Object
+
 	// After names the components that must be healthy before this one is
 	// applied for the first time.
 	After []string

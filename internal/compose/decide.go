@@ -26,17 +26,23 @@ type Decision struct {
 	// Kept names the components that are no longer declared and stay, since
 	// they hold data. Sorted.
 	Kept []string
+
+	claim   string
+	objects objects
 }
 
 // Decide applies the rules of the package to a plan. It is pure.
 func Decide(claim string, p *Plan, observed map[string]*fnv1.Resource) (*Decision, error) {
-	if err := check(claim, p); err != nil {
+	objects, err := check(claim, p)
+	if err != nil {
 		return nil, err
 	}
 
 	d := &Decision{
-		Apply:  make(map[string]*structpb.Struct, len(p.Components)),
-		Health: make(map[string]health.Status, len(p.Components)),
+		claim:   claim,
+		objects: objects,
+		Apply:   make(map[string]*structpb.Struct, len(p.Components)),
+		Health:  make(map[string]health.Status, len(p.Components)),
 	}
 	declared := make(map[string]bool, len(p.Components))
 	for i := range p.Components {
@@ -86,6 +92,9 @@ func (d *Decision) observe(c *Component, obs *structpb.Struct) error {
 		d.Health[c.Name] = judge(c, obs)
 		return nil
 	}
+	if err := d.make(c); err != nil {
+		return err
+	}
 	want, err := encode(c)
 	if err != nil {
 		return err
@@ -106,6 +115,9 @@ func (d *Decision) gate(c *Component) error {
 		d.Withheld = append(d.Withheld, c.Name)
 		d.Health[c.Name] = health.Status{State: health.Progressing, Message: "Waits for " + strings.Join(w, ", ")}
 		return nil
+	}
+	if err := d.make(c); err != nil {
+		return err
 	}
 	want, err := encode(c)
 	if err != nil {
@@ -133,6 +145,15 @@ func (d *Decision) holdChange(c *Component, obs *structpb.Struct) {
 	}
 	d.Apply[c.Name] = kept
 	d.Health[c.Name] = health.Status{State: health.Progressing, Message: "Its change waits for " + strings.Join(w, ", ")}
+}
+
+// make a component's object, unless it is made.
+func (d *Decision) make(c *Component) error {
+	if c.Object != nil {
+		return nil
+	}
+	c.Object = c.Make()
+	return d.objects.check(d.claim, c)
 }
 
 // waitsFor returns those of the named components that are not healthy.

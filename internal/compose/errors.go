@@ -5,6 +5,10 @@ import (
 	"fmt"
 )
 
+// ErrPending is an intent's answer while it waits for what it has asked
+// Crossplane for by Require: Crossplane calls again in the same breath.
+var ErrPending = errors.New("what was asked for has not been fetched yet")
+
 // InvalidError is an error of the claim, or of the installation's settings,
 // that a user can act on. It changes nothing of what runs.
 type InvalidError struct{ text string }

@@ -193,7 +193,7 @@ func refusing(err error) Intent { return func(*Claim) (*Plan, error) { return ni
 // names of what a decision or a response applies, sorted.
 func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-func secret(t testing.TB, component string, values map[string]string) *structpb.Struct { //nolint:unparam // a case names its component
+func secret(t testing.TB, component string, values map[string]string) *structpb.Struct {
 	t.Helper()
 	data := map[string]any{}
 	for k, v := range values {

@@ -13,33 +13,28 @@ type objectKey struct {
 	name string
 }
 
+// objects of components by what tells them apart.
+type objects map[objectKey]string
+
 // check returns an error when a plan contradicts itself: that is a bug of an
-// intent, never a user's.
-func check(claim string, p *Plan) error {
+// intent, never a user's. It returns the objects that are made already.
+func check(claim string, p *Plan) (objects, error) {
 	index := make(map[string]*Component, len(p.Components))
-	objects := make(map[objectKey]string, len(p.Components))
+	objects := make(objects, len(p.Components))
 	for i := range p.Components {
 		c := &p.Components[i]
 		if c.Name == "" {
-			return fmt.Errorf("cannot compose: component %d has no name", i)
+			return nil, fmt.Errorf("cannot compose: component %d has no name", i)
 		}
 		if index[c.Name] != nil {
-			return fmt.Errorf("cannot compose: two components are named %s", c.Name)
+			return nil, fmt.Errorf("cannot compose: two components are named %s", c.Name)
 		}
 		index[c.Name] = c
-		if c.Object == nil {
-			return fmt.Errorf("cannot compose: component %s has no object", c.Name)
+		if c.Object == nil && c.Make != nil {
+			continue
 		}
-		if gvk := c.Object.GetObjectKind().GroupVersionKind(); gvk.Version == "" || gvk.Kind == "" {
-			return fmt.Errorf("cannot compose: component %s has no apiVersion or kind", c.Name)
-		}
-		object := objectKey{groupKind(c), c.Object.GetName()}
-		if first := objects[object]; first != "" {
-			return fmt.Errorf("cannot compose: components %s and %s are both %s %s", first, c.Name, groupKind(c).Kind, c.Object.GetName())
-		}
-		objects[object] = c.Name
-		if n := c.Object.GetName(); !strings.HasPrefix(n, claim+"-") {
-			return fmt.Errorf("cannot compose: component %s is named %q, not %s-<component>", c.Name, n, claim)
+		if err := objects.check(claim, c); err != nil {
+			return nil, err
 		}
 	}
 	for i := range p.Components {
@@ -47,7 +42,7 @@ func check(claim string, p *Plan) error {
 		for _, deps := range [][]string{c.After, c.ChangeAfter} {
 			for _, d := range deps {
 				if index[d] == nil {
-					return fmt.Errorf("cannot compose: component %s comes after %s, which is not declared", c.Name, d)
+					return nil, fmt.Errorf("cannot compose: component %s comes after %s, which is not declared", c.Name, d)
 				}
 			}
 		}
@@ -56,8 +51,27 @@ func check(claim string, p *Plan) error {
 	done := make(map[string]bool, len(index))
 	for i := range p.Components {
 		if cycle := findCycle(index, done, nil, p.Components[i].Name); cycle != nil {
-			return fmt.Errorf("cannot compose: components wait for each other: %s", strings.Join(cycle, " after "))
+			return nil, fmt.Errorf("cannot compose: components wait for each other: %s", strings.Join(cycle, " after "))
 		}
+	}
+	return objects, nil
+}
+
+// check a component's object, and that no other component has the same.
+func (o objects) check(claim string, c *Component) error {
+	if c.Object == nil {
+		return fmt.Errorf("cannot compose: component %s has no object", c.Name)
+	}
+	if gvk := c.Object.GetObjectKind().GroupVersionKind(); gvk.Version == "" || gvk.Kind == "" {
+		return fmt.Errorf("cannot compose: component %s has no apiVersion or kind", c.Name)
+	}
+	object := objectKey{groupKind(c), c.Object.GetName()}
+	if first := o[object]; first != "" {
+		return fmt.Errorf("cannot compose: components %s and %s are both %s %s", first, c.Name, groupKind(c).Kind, c.Object.GetName())
+	}
+	o[object] = c.Name
+	if n := c.Object.GetName(); !strings.HasPrefix(n, claim+"-") {
+		return fmt.Errorf("cannot compose: component %s is named %q, not %s-<component>", c.Name, n, claim)
 	}
 	return nil
 }

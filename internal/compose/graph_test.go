@@ -40,7 +40,7 @@ func TestCheck(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := check(claimName, &Plan{Components: tc.components})
+			_, err := check(claimName, &Plan{Components: tc.components})
 			got := ""
 			if err != nil {
 				got = err.Error()

@@ -1,7 +1,6 @@
 package compose
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -46,14 +45,19 @@ func child(s *structpb.Struct, field string) *structpb.Struct {
 // its maps. It guards against confusion, not against attack, and is never
 // taken of a Secret.
 func digest(obj *structpb.Struct) string {
-	d := fnv(offset64)
+	d := fnv{sum: offset64}
 	d.object(obj)
-	return strconv.FormatUint(uint64(d), 16)
+	return strconv.FormatUint(d.sum, 16)
 }
 
 // fnv is FNV-1a of 64 bits. The standard library's takes slices of bytes, and
 // would have every string copied.
-type fnv uint64
+type fnv struct {
+	sum uint64
+
+	// keys of the objects that are being read, the innermost last.
+	keys []string
+}
 
 const (
 	offset64 = 14695981039346656037
@@ -61,10 +65,16 @@ const (
 )
 
 func (d *fnv) object(s *structpb.Struct) {
-	for _, k := range slices.Sorted(maps.Keys(s.GetFields())) {
-		d.text(k)
-		d.value(s.GetFields()[k])
+	first := len(d.keys)
+	for k := range s.GetFields() {
+		d.keys = append(d.keys, k)
 	}
+	slices.Sort(d.keys[first:])
+	for i := first; i < first+len(s.GetFields()); i++ {
+		d.text(d.keys[i])
+		d.value(s.GetFields()[d.keys[i]])
+	}
+	d.keys = d.keys[:first]
 }
 
 func (d *fnv) value(v *structpb.Value) {
@@ -109,4 +119,4 @@ func (d *fnv) number(kind byte, n uint64) {
 	}
 }
 
-func (d *fnv) byte(b byte) { *d = (*d ^ fnv(b)) * prime64 }
+func (d *fnv) byte(b byte) { d.sum = (d.sum ^ uint64(b)) * prime64 }

@@ -116,7 +116,8 @@ func rankOf(c *Component, h health.Status, withheld bool) rank {
 		return rankFailed
 	case withheld:
 		return rankWithheld
-	case c.Health == nil && health.IsStored(groupKind(c)):
+	case c.Health == nil && c.Object != nil && health.IsStored(groupKind(c)):
+		// What is kept as it was applied is not made again: it has no object.
 		return rankStoring
 	default:
 		return rankCause

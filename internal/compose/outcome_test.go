@@ -93,7 +93,7 @@ func TestPhasesOverTime(t *testing.T) {
 		if s.observed != nil {
 			observed["web"] = s.observed
 		}
-		rsp := Respond(request(t, s.generation, status, observed), planned(&Plan{Components: []Component{s.component}}), ReviewRandom{})
+		rsp := Respond(request(t, s.generation, status, observed), planned(&Plan{Components: []Component{s.component}}), ReviewSource{})
 		status = rsp.GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue().AsMap()
 		if got := status["phase"]; got != string(s.want) {
 			t.Errorf("%s: want phase %s, got %v", s.what, s.want, got)

@@ -309,12 +309,12 @@ func TestPropertySameBytes(t *testing.T) {
 		}
 		req := drawRequest(t, drawObserved(t, p.Components))
 		before := proto.CloneOf(req)
-		first := Respond(req, planned(p), ReviewRandom{})
+		first := Respond(req, planned(p), ReviewSource{})
 		if !proto.Equal(before, req) {
 			t.Fatalf("Respond() changed the request")
 		}
 		for range 3 {
-			again := Respond(proto.CloneOf(req), planned(p), ReviewRandom{})
+			again := Respond(proto.CloneOf(req), planned(p), ReviewSource{})
 			if a, b := bytesOf(first), bytesOf(again); a != b {
 				t.Fatalf("one input, two outputs:\n%v\n%v", first, again)
 			}
@@ -356,7 +356,7 @@ func TestPropertyReports(t *testing.T) {
 		p.Status = func(o Outcome) any { got = o; return &struct{}{} }
 		observed := drawObserved(t, p.Components)
 		req := drawRequest(t, observed)
-		rsp := Respond(req, planned(p), ReviewRandom{})
+		rsp := Respond(req, planned(p), ReviewSource{})
 		d := decide(t, p, observed)
 
 		ready, failed := true, false
@@ -561,7 +561,7 @@ func TestPropertyContradictions(t *testing.T) {
 		if err == nil || IsInvalid(err) || (want != "two components are named" && !strings.Contains(err.Error(), want)) {
 			t.Fatalf("want an error of ours with %q, got %v", want, err)
 		}
-		rsp := Respond(drawRequest(t, observed), planned(p), ReviewRandom{})
+		rsp := Respond(drawRequest(t, observed), planned(p), ReviewSource{})
 		if len(rsp.GetDesired().GetResources()) > 0 || rsp.GetResults()[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL {
 			t.Fatalf("want a fatal result and nothing applied, got %v", rsp)
 		}
@@ -597,7 +597,7 @@ func TestPropertyInvalid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		message := rapid.StringMatching(`[ -~]{1,40}`).Draw(t, "message")
 		observed := drawObserved(t, drawComponents(t))
-		rsp := Respond(drawRequest(t, observed), refusing(Invalidf("%s", message)), ReviewRandom{})
+		rsp := Respond(drawRequest(t, observed), refusing(Invalidf("%s", message)), ReviewSource{})
 
 		if len(rsp.GetDesired().GetResources()) > 0 {
 			t.Fatalf("want nothing applied, got %v", names(rsp.GetDesired().GetResources()))

@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,11 +26,22 @@ const (
 
 // Respond runs an intent for a request and returns the response, with errors
 // as results: it never fails otherwise.
-func Respond(req *fnv1.RunFunctionRequest, intent Intent, random Random) *fnv1.RunFunctionResponse {
+func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.RunFunctionResponse {
 	rsp := newResponse(req)
-	claim := NewClaim(req, random)
+	claim := NewClaim(req, source)
 
 	plan, err := intent(claim)
+	if len(claim.asked) > 0 {
+		rsp.Requirements = &fnv1.Requirements{Resources: claim.asked}
+	}
+	if errors.Is(err, ErrPending) {
+		// A fatal result would end the call before anything is fetched. Nobody
+		// applies this response, and if somebody did nothing would be lost.
+		for name, r := range claim.observed {
+			rsp.Desired.Resources[name] = &fnv1.Resource{Resource: keep(r.GetResource()), Ready: fnv1.Ready_READY_FALSE}
+		}
+		return rsp
+	}
 	if err != nil {
 		return refuse(rsp, claim, err)
 	}

@@ -114,7 +114,7 @@ func TestRespond(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			rsp := Respond(request(t, 1, nil, tc.observed), planned(tc.plan), ReviewRandom{})
+			rsp := Respond(request(t, 1, nil, tc.observed), planned(tc.plan), ReviewSource{})
 			got := want{ready: rsp.GetDesired().GetComposite().GetReady(), resources: map[string]fnv1.Ready{}, conditions: rsp.GetConditions(), ttl: rsp.GetMeta().GetTtl().AsDuration()}
 			for n, r := range rsp.GetDesired().GetResources() {
 				got.resources[n] = r.GetReady()
@@ -171,7 +171,7 @@ func TestRespondTTL(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			rsp := Respond(request(t, 1, tc.status, tc.observed), planned(&Plan{Components: []Component{db}}), ReviewRandom{})
+			rsp := Respond(request(t, 1, tc.status, tc.observed), planned(&Plan{Components: []Component{db}}), ReviewSource{})
 			if got := rsp.GetMeta().GetTtl().AsDuration(); got != tc.want {
 				t.Errorf("%s\nRespond() TTL: want %v, got %v", tc.reason, tc.want, got)
 			}
@@ -278,7 +278,7 @@ func TestRefuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			req := request(t, 2, tc.status, tc.observed)
 			for how, rsp := range map[string]*fnv1.RunFunctionResponse{
-				"Respond": Respond(req, refusing(tc.err), ReviewRandom{}),
+				"Respond": Respond(req, refusing(tc.err), ReviewSource{}),
 				"Refuse":  Refuse(req, tc.err),
 			} {
 				if diff := cmp.Diff(
@@ -347,7 +347,7 @@ func TestRespondInPipeline(t *testing.T) {
 					t.Errorf("%s\nRespond() panicked: %v", tc.reason, p)
 				}
 			}()
-			rsp := Respond(req, planned(&Plan{Components: []Component{{Name: "conf", Object: configMap("conf", "")}}}), ReviewRandom{})
+			rsp := Respond(req, planned(&Plan{Components: []Component{{Name: "conf", Object: configMap("conf", "")}}}), ReviewSource{})
 			if diff := cmp.Diff(tc.want, rsp.GetDesired().GetComposite().GetResource(), protocmp.Transform()); diff != "" {
 				t.Errorf("%s\nRespond() composite: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -374,7 +374,7 @@ func TestRespondStatusError(t *testing.T) {
 		Components: []Component{{Name: "conf", Object: configMap("conf", "")}},
 		Status:     func(Outcome) any { return &struct{ C chan int }{make(chan int)} },
 	}
-	rsp := Respond(request(t, 1, nil, nil), planned(plan), ReviewRandom{})
+	rsp := Respond(request(t, 1, nil, nil), planned(plan), ReviewSource{})
 	if len(rsp.GetResults()) != 1 || rsp.GetResults()[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL {
 		t.Errorf("want one fatal result, got %v", rsp.GetResults())
 	}

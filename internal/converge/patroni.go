@@ -1,27 +1,62 @@
 package converge
 
 import (
+	"encoding/json"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// What a DatabaseCluster's pods and its function agree on.
-const (
-	patroniLabel      = "storeplane.example.com/patroni"
-	primaryAnnotation = "storeplane.example.com/primary"
-)
+// patroniLabel on the pods of a StatefulSet names Patroni's scope.
+const patroniLabel = "storeplane.example.com/patroni"
 
-// ElectPrimary plays what Patroni does in the pods of a StatefulSet: it elects
-// the first pod and writes its name on the ConfigMap of its configuration.
-func ElectPrimary(composed []*unstructured.Unstructured) {
+// RunInstances plays what Patroni and the instance managers do in the pods of a
+// StatefulSet: the first one is elected, the others follow, what is desired is
+// brought about, and all of it is reported.
+func RunInstances(composed []*unstructured.Unstructured) {
+	objects := map[string]*unstructured.Unstructured{}
+	for _, u := range composed {
+		objects[u.GetKind()+"/"+u.GetName()] = u
+	}
 	for _, set := range composed {
 		scope, _, _ := unstructured.NestedString(set.Object, "spec", "template", "metadata", "labels", patroniLabel)
-		if set.GetKind() != "StatefulSet" || scope == "" || replicas(set) == 0 {
+		told, status := objects["ConfigMap/"+scope], objects["ConfigMap/"+scope+"-status"]
+		if set.GetKind() != "StatefulSet" || told == nil || status == nil || replicas(set) == 0 {
 			continue
 		}
-		for _, state := range composed {
-			if state.GetKind() == "ConfigMap" && state.GetName() == scope+"-config" {
-				_ = unstructured.SetNestedField(state.Object, set.GetName()+"-0", "metadata", "annotations", primaryAnnotation)
+		text, _, _ := unstructured.NestedString(told.Object, "data", instance.DesiredKey)
+		var desired instance.Desired
+		if json.Unmarshal([]byte(text), &desired) != nil {
+			continue
+		}
+		version := set.GetLabels()["app.kubernetes.io/version"]
+		for key, report := range reports(set.GetName(), version, desired, replicas(set)) {
+			if c, ok := report.(*instance.Cluster); ok {
+				c.Applied = instance.Digest(text)
+				if s := objects["Secret/"+desired.Claim+"-credentials"]; s != nil {
+					c.Credentials = s.GetResourceVersion()
+				}
+			}
+			b, err := json.Marshal(report)
+			if err == nil {
+				_ = unstructured.SetNestedField(status.Object, string(b), "data", key)
 			}
 		}
 	}
+}
+
+// reports of a cluster in which all is well.
+func reports(set, version string, desired instance.Desired, size int64) map[string]any {
+	out := map[string]any{}
+	cluster := &instance.Cluster{Primary: instance.Pod(set, 0), Timeline: 1}
+	for i := range int32(size) { //nolint:gosec // a size is 10 at most
+		pod := instance.Pod(set, i)
+		out[instance.MemberKey(pod)] = &instance.Member{Version: version, Capacity: desired.Storage}
+		if i > 0 {
+			cluster.Standbys = append(cluster.Standbys, instance.Standby{Name: pod, Streaming: true, Synchronous: desired.Synchronous})
+		}
+	}
+	out[instance.ClusterKey] = cluster
+	return out
 }

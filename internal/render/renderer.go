@@ -105,7 +105,7 @@ func (r *Renderer) simulator(in Input) (*converge.Simulator, error) {
 		Schemas:   r.Schemas,
 		Bootstrap: c.required(),
 		Cluster:   in.Cluster,
-		Pods:      converge.ElectPrimary,
+		Pods:      converge.RunInstances,
 	}, nil
 }
 

@@ -25,6 +25,16 @@ type Settings struct {
 
 	// Backup is where backups go whose claim names no destination.
 	Backup *appsv1.BackupDestination `json:"backup,omitempty"`
+
+	// Monitoring of all claims.
+	Monitoring Monitoring `json:"monitoring,omitzero"`
+}
+
+// Monitoring settings.
+type Monitoring struct {
+	// Namespace in which Prometheus' pods run. Network policies admit it to
+	// metrics; without it they admit all namespaces.
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // Ingress settings.
@@ -61,6 +71,7 @@ func Read(c *compose.Claim, defaults Settings) (Settings, error) {
 		{"imageRegistry", s.ImageRegistry, registry, "a registry and path like registry.example.com/storeplane"},
 		{"ingress.className", s.Ingress.ClassName, dnsName, "the name of an IngressClass"},
 		{"ingress.namespace", s.Ingress.Namespace, dnsName, "the name of a namespace"},
+		{"monitoring.namespace", s.Monitoring.Namespace, dnsName, "the name of a namespace"},
 		{"storageClassName", s.StorageClassName, dnsName, "the name of a StorageClass"},
 	}
 	for _, k := range checks {

@@ -40,13 +40,15 @@ func TestRead(t *testing.T) {
 			reason: "What it says is taken.",
 			data: map[string]any{
 				"imageRegistry": "10.0.0.1:5000/store_plane/v1", "storageClassName": "fast.ssd",
-				"ingress": map[string]any{"className": "nginx", "namespace": "ingress-nginx"},
-				"backup":  map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s"}},
+				"ingress":    map[string]any{"className": "nginx", "namespace": "ingress-nginx"},
+				"backup":     map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s"}},
+				"monitoring": map[string]any{"namespace": "observability"},
 			},
 			want: Settings{
 				ImageRegistry: "10.0.0.1:5000/store_plane/v1", StorageClassName: "fast.ssd",
-				Ingress: Ingress{ClassName: "nginx", Namespace: "ingress-nginx"},
-				Backup:  &appsv1.BackupDestination{Type: "s3", Bucket: "b", SecretRef: &appsv1.LocalSecretReference{Name: "s"}},
+				Ingress:    Ingress{ClassName: "nginx", Namespace: "ingress-nginx"},
+				Monitoring: Monitoring{Namespace: "observability"},
+				Backup:     &appsv1.BackupDestination{Type: "s3", Bucket: "b", SecretRef: &appsv1.LocalSecretReference{Name: "s"}},
 			},
 		},
 		"PartOfIngress":  {reason: "A part of a part leaves the rest.", data: map[string]any{"ingress": map[string]any{"className": "nginx"}}, want: Settings{ImageRegistry: defaults.ImageRegistry, Ingress: Ingress{ClassName: "nginx"}}},
@@ -63,6 +65,9 @@ func TestRead(t *testing.T) {
 		"RegistryLine":   {reason: "Nothing follows on a second line.", data: map[string]any{"imageRegistry": "registry.example.com\n"}, err: refused + `imageRegistry must be a registry and path like registry.example.com/storeplane, is "registry.example.com\n"`},
 		"Class":          {reason: "A class is named.", data: map[string]any{"ingress": map[string]any{"className": "My Class"}}, err: refused + `ingress.className must be the name of an IngressClass, is "My Class"`},
 		"Namespace":      {reason: "A namespace is named.", data: map[string]any{"ingress": map[string]any{"namespace": "-x"}}, err: refused + `ingress.namespace must be the name of a namespace, is "-x"`},
+		"Monitoring":     {reason: "So is Prometheus'.", data: map[string]any{"monitoring": map[string]any{"namespace": "My Namespace"}}, err: refused + `monitoring.namespace must be the name of a namespace, is "My Namespace"`},
+		"MonitoringText": {reason: "A wrong type of it is named by its path.", data: map[string]any{"monitoring": true}, err: "cannot read EnvironmentConfig storeplane: data.monitoring: must be an object, is a boolean"},
+		"NoNamespace":    {reason: "Without one all namespaces are meant.", data: map[string]any{"monitoring": map[string]any{}}, want: defaults},
 		"StorageClass":   {reason: "A storage class is named.", data: map[string]any{"storageClassName": "fast;"}, err: refused + `storageClassName must be the name of a StorageClass, is "fast;"`},
 	}
 	for name, tc := range cases {

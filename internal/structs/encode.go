@@ -148,7 +148,10 @@ func newStructEncoder(t reflect.Type) encoder {
 	}
 
 	return func(v reflect.Value) (*structpb.Value, error) {
-		out := make(map[string]*structpb.Value)
+		// Most fields are empty. A map that is made once it is known how many
+		// are not never grows.
+		var room [16]entry
+		found := room[:0]
 		for i := range steps {
 			s := &steps[i]
 			fv := v.FieldByIndex(s.index)
@@ -162,10 +165,20 @@ func newStructEncoder(t reflect.Type) encoder {
 			if val == nil || s.omitEmpty && s.isStruct && isEmptyStruct(val) {
 				continue
 			}
-			out[s.name] = val
+			found = append(found, entry{s.name, val})
+		}
+		out := make(map[string]*structpb.Value, len(found))
+		for _, e := range found {
+			out[e.name] = e.value
 		}
 		return newStruct(out), nil
 	}
+}
+
+// entry of a struct.
+type entry struct {
+	name  string
+	value *structpb.Value
 }
 
 func newMapEncoder(t reflect.Type) encoder {

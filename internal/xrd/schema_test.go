@@ -325,6 +325,54 @@ func TestValidate(t *testing.T) {
   spec.version: Invalid value: 14.5: must be of type string: "number"
   some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
 		},
+		"EveryDatabaseField": {
+			reason: "A database that says all there is to say.",
+			claim: with(t, databaseCluster, set("spec.synchronous", true), set("spec.synchronousMode", "strict"), set("spec.hibernated", true), set("spec.deletionProtection", false),
+				set("spec.tls", map[string]any{"required": false, "secretName": "certs"}),
+				set("spec.users", []any{map[string]any{"name": "order_writer", "passwordSecretRef": map[string]any{"name": "mine"}}, map[string]any{"name": "_r2"}}),
+				set("spec.databases", []any{map[string]any{"name": "shop", "owner": "order_writer", "extensions": []any{"pg_trgm", "uuid-ossp"}}})),
+		},
+		"UnknownSynchronousMode": {
+			reason: "Writes wait or they do not.",
+			claim:  with(t, databaseCluster, set("spec.synchronousMode", "maybe")),
+			want: `DatabaseCluster "my-db" is invalid:
+  spec.synchronousMode: Unsupported value: "maybe": supported values: "quorum", "strict"
+  some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
+		},
+		"EmptyTLSSecret": {
+			reason: "An empty name names no Secret.",
+			claim:  with(t, databaseCluster, set("spec.tls", map[string]any{"secretName": ""})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.tls.secretName: Invalid value: "": should be at least 1 chars long`,
+		},
+		"UnknownTLSField": {
+			reason: "What nobody reads is refused.",
+			claim:  with(t, databaseCluster, set("spec.tls", map[string]any{"secret": "certs"})),
+			want:   `DatabaseCluster "my-db" is invalid: unknown field "spec.tls.secret"`,
+		},
+		"UserWithHyphen": {
+			reason: "A user's name needs no quotes in SQL.",
+			claim:  with(t, databaseCluster, set("spec.users", []any{map[string]any{"name": "order-writer"}})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.users[0].name: Invalid value: "order-writer": should match '^[a-z_][a-z0-9_]*$'`,
+		},
+		"UserTwice": {
+			reason: "One name is one user.",
+			claim:  with(t, databaseCluster, set("spec.users", []any{map[string]any{"name": "a"}, map[string]any{"name": "a"}})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.users[1]: Duplicate value: {"name":"a"}`,
+		},
+		"DatabaseTwice": {
+			reason: "One name is one database.",
+			claim:  with(t, databaseCluster, set("spec.databases", []any{map[string]any{"name": "a"}, map[string]any{"name": "a"}})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.databases[1]: Duplicate value: {"name":"a"}`,
+		},
+		"ExtensionWithQuote": {
+			reason: "An extension's name is no SQL.",
+			claim:  with(t, databaseCluster, set("spec.databases", []any{map[string]any{"name": "a", "extensions": []any{`x"; DROP`}}})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.databases[0].extensions[0]: Invalid value: "x\"; DROP": should match '^[a-z][a-z0-9_-]*$'`,
+		},
+		"ProtectedShop": {
+			reason: "A shop may be protected, in whichever environment.",
+			claim:  with(t, productionStore, set("spec.deletionProtection", false)),
+		},
 		"MigrationOfNothing": {
 			reason: "A migration that runs the image as it is would never end.",
 			claim:  with(t, webApp, set("spec.migration", map[string]any{})),
@@ -470,6 +518,12 @@ func TestValidateUpdate(t *testing.T) {
 			claim:  with(t, productionStore, set("spec.database.type", "mysql")),
 			want:   `EcommercePlatform "production-store" is invalid: spec.database.type: Invalid value: "mysql": database.type is immutable: claim a new EcommercePlatform and move the data`,
 		},
+		"DatabaseDayTwo": {
+			reason: "All of these may change at any time.",
+			old:    with(t, databaseCluster),
+			claim: with(t, databaseCluster, set("spec.size", int64(5)), set("spec.version", "14.6"), set("spec.synchronous", true), set("spec.synchronousMode", "strict"), set("spec.hibernated", true),
+				set("spec.deletionProtection", true), set("spec.tls", map[string]any{"secretName": "certs"}), set("spec.users", []any{map[string]any{"name": "a"}}), set("spec.databases", []any{map[string]any{"name": "b"}})),
+		},
 		"ChangeStorageClass": {
 			reason: "Volumes do not change their class.",
 			old:    with(t, databaseCluster, set("spec.storageClassName", "fast")),
@@ -529,6 +583,48 @@ func TestDefault(t *testing.T) {
 	}
 }
 
+// TestDefaultDatabase: what a database does not say is filled in, also within
+// what it says in part.
+func TestDefaultDatabase(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		claim  *unstructured.Unstructured
+		want   map[string]any // beside size, version and storageSize
+	}{
+		"Nothing": {
+			reason: "Connections are encrypted, and synchronous replication is a quorum's where there is any.",
+			claim:  with(t, databaseCluster),
+			want: map[string]any{
+				"engine": "postgresql", "environment": "development", "synchronousMode": "quorum",
+				"tls": map[string]any{"required": true}, "monitoring": map[string]any{"enabled": true},
+			},
+		},
+		"InPart": {
+			reason: "Who brings certificates has not said that he takes clear text.",
+			claim:  with(t, databaseCluster, set("spec.tls", map[string]any{"secretName": "certs"}), set("spec.monitoring", map[string]any{"enabled": false}), set("spec.synchronousMode", "strict")),
+			want: map[string]any{
+				"engine": "postgresql", "environment": "development", "synchronousMode": "strict",
+				"tls": map[string]any{"required": true, "secretName": "certs"}, "monitoring": map[string]any{"enabled": false},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := schemas.Default(tc.claim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec, _, _ := unstructured.NestedMap(got.Object, "spec")
+			for _, f := range []string{"size", "version", "storageSize"} {
+				delete(spec, f)
+			}
+			if diff := cmp.Diff(tc.want, spec); diff != "" {
+				t.Errorf("\n%s\nDefault(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestValidateStatus(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -545,6 +641,13 @@ func TestValidateStatus(t *testing.T) {
 			reason: "A status field that the definition lacks would make the server refuse the whole status.",
 			claim:  with(t, webApp, set("status", map[string]any{"phases": "Running"})),
 			want:   `WebApp "my-webapp" is invalid: unknown field "status.phases"`,
+		},
+		"DatabaseStatus": {
+			reason: "All that a database's status says has a place.",
+			claim: with(t, databaseCluster, set("status", map[string]any{
+				"phase": "Hibernated", "primary": "my-db-postgresql-0", "timeline": int64(7), "readyReplicas": int64(3), "version": "14.5", "endpoint": "a:5432", "readOnlyEndpoint": "b:5432",
+				"connectionSecret": "my-db-connection", "message": "x", "readyGeneration": int64(2), "components": []any{map[string]any{"name": "postgresql", "ready": true}},
+			})),
 		},
 		"UnknownPhase": {
 			reason: "A phase is one of those that the definition names.",

@@ -46,7 +46,7 @@ func newRequest(name string, observed bool) (*fnv1.RunFunctionRequest, error) {
 	}
 	req := &fnv1.RunFunctionRequest{Meta: &fnv1.RequestMeta{Tag: "bench"}, Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{}}}
 	if observed {
-		sim := &converge.Simulator{Function: functions.New(functions.WithReview()), Schemas: schemas, Pods: converge.ElectPrimary}
+		sim := &converge.Simulator{Function: functions.New(functions.WithReview()), Schemas: schemas, Pods: converge.RunInstances}
 		result, err := sim.Run(context.Background(), claim)
 		if err != nil {
 			return nil, err

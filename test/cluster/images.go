@@ -24,6 +24,7 @@ type imageCmd struct {
 	Base     string            `help:"What to build on, debian or scratch." default:"debian" enum:"debian,scratch"`
 	Tar      string            `help:"Write the image to this file too, in docker-archive format." type:"path"`
 	Push     bool              `help:"Push the image to the registry of its name, by plain HTTP."`
+	Version  string            `help:"Command of the image that prints a version; with --push, the image gets that as a tag too." placeholder:"COMMAND"`
 }
 
 // Run builds the image unless nothing changed.
@@ -39,7 +40,7 @@ func (cmd *imageCmd) Run(ctx context.Context, c *cluster) error {
 		}
 	}
 	note, err := c.buildImage(ctx, image{
-		file: cmd.File, context: cmd.Context, tag: cmd.Tag, args: cmd.BuildArg, base: base, tar: cmd.Tar, push: cmd.Push,
+		file: cmd.File, context: cmd.Context, tag: cmd.Tag, args: cmd.BuildArg, base: base, tar: cmd.Tar, push: cmd.Push, version: cmd.Version,
 	})
 	if err != nil {
 		return err
@@ -57,14 +58,16 @@ type image struct {
 	base    string
 	tar     string
 	push    bool
+	version string // command that prints a second tag
 }
 
 // memory is what is remembered of an image's last build.
 type memory struct {
-	Key    string `json:"key"`    // of what it was built from
-	ID     string `json:"id"`     // in buildah's storage
-	Digest string `json:"digest"` // under which it was pushed
-	Tar    string `json:"tar"`    // size and time of the archive
+	Key     string `json:"key"`     // of what it was built from
+	ID      string `json:"id"`      // in buildah's storage
+	Digest  string `json:"digest"`  // under which it was pushed
+	Version string `json:"version"` // of what it holds, its second tag
+	Tar     string `json:"tar"`     // size and time of the archive
 }
 
 // buildImage sees to it that an image is built from its present inputs and is
@@ -108,10 +111,10 @@ func (c *cluster) buildImage(ctx context.Context, img image) (string, error) {
 		mem.Tar, note = fileMark(img.tar), note+", saved"
 	}
 	if !img.pushed(ctx, mem) {
-		if mem.Digest, err = c.pushImage(ctx, img.tag); err != nil {
+		if mem, err = c.pushTags(ctx, img, mem); err != nil {
 			return "", err
 		}
-		note += ", pushed"
+		note += ", pushed as " + strings.Join(img.tags(mem), " and ")
 	}
 	return note, writeJSON(path, mem)
 }
@@ -137,7 +140,21 @@ func (img image) saved(mem memory) bool {
 }
 
 func (img image) pushed(ctx context.Context, mem memory) bool {
-	return !img.push || (mem.Digest != "" && mem.Digest == pushedDigest(ctx, img.tag))
+	if !img.push {
+		return true
+	}
+	if mem.Digest == "" || (img.version != "" && mem.Version == "") {
+		return false
+	}
+	return !slices.ContainsFunc(img.tags(mem), func(tag string) bool { return pushedDigest(ctx, tag) != mem.Digest })
+}
+
+// tags are the names that an image is pushed under.
+func (img image) tags(mem memory) []string {
+	if img.version == "" || mem.Version == "" {
+		return []string{img.tag}
+	}
+	return []string{img.tag, withTag(img.tag, mem.Version)}
 }
 
 // bud runs the Dockerfile.
@@ -183,7 +200,27 @@ func writeArchive(ctx context.Context, img image) error {
 	return nil
 }
 
-func (c *cluster) pushImage(ctx context.Context, tag string) (string, error) {
+// pushTags pushes an image under all its names, and remembers them.
+func (c *cluster) pushTags(ctx context.Context, img image, mem memory) (memory, error) {
+	if img.version != "" && mem.Version == "" {
+		version, err := imageVersion(ctx, img.tag, img.version)
+		if err != nil {
+			return memory{}, err
+		}
+		mem.Version = version
+	}
+	for _, tag := range img.tags(mem) {
+		digest, err := c.pushImage(ctx, img.tag, tag)
+		if err != nil {
+			return memory{}, err
+		}
+		mem.Digest = digest
+	}
+	return mem, nil
+}
+
+// pushImage pushes an image of buildah's storage under a name.
+func (c *cluster) pushImage(ctx context.Context, ref, tag string) (string, error) {
 	if err := checkReachable(tag); err != nil {
 		return "", err
 	}
@@ -191,15 +228,26 @@ func (c *cluster) pushImage(ctx context.Context, tag string) (string, error) {
 	// Only the cluster's own registry, which no other machine reaches, does
 	// without TLS.
 	ours := strings.HasPrefix(tag, registryAddress+"/")
-	_, err := sh(ctx, "buildah", "push", "--quiet", fmt.Sprintf("--tls-verify=%t", !ours), "--format", "oci", "--compression-level", "1", "--digestfile", digest, tag, "docker://"+tag)
+	_, err := sh(ctx, "buildah", "push", "--quiet", fmt.Sprintf("--tls-verify=%t", !ours), "--format", "oci", "--compression-level", "1", "--digestfile", digest, ref, "docker://"+tag)
 	if err != nil {
 		return "", fmt.Errorf("cannot push image %s: %w", tag, err)
+	}
+	if ours {
+		c.forgetImage(ctx, tag)
 	}
 	b, err := os.ReadFile(digest)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the digest of image %s: %w", tag, err)
 	}
 	return strings.TrimSpace(string(b)), nil
+}
+
+// forgetImage has the node pull an image anew: what it has under that name is
+// older, and pods ask for what is there. Without a node nothing is to forget.
+func (c *cluster) forgetImage(ctx context.Context, tag string) {
+	if _, err := os.Stat(c.containerdSocket()); err == nil {
+		_, _ = sh(ctx, "ctr", "--address", c.containerdSocket(), "--namespace", "k8s.io", "images", "rm", tag)
+	}
 }
 
 // imageID is an image's id in buildah's storage, empty when it is not there.

@@ -178,9 +178,12 @@ func databases() *rapid.Generator[map[string]any] {
 		"parameters":         oneOf(map[string]any{"work_mem": "16MB"}, map[string]any{}),
 		"synchronous":        flagValue(),
 		"databases":          oneOf([]any{map[string]any{"name": "shop", "extensions": []any{"pg_trgm"}}}),
-		"users":              oneOf([]any{map[string]any{"name": "reader"}}),
+		"users":              oneOf([]any{map[string]any{"name": "reader"}}, []any{map[string]any{"name": "a_b"}, map[string]any{"name": "_c"}}),
 		"backup":             object(fields{"enabled": flagValue(), "schedule": oneOf("@daily", "0 2 * * *"), "retention": oneOf("30d", "4w")}),
 		"monitoring":         object(fields{"enabled": flagValue()}),
+		"synchronousMode":    oneOf("quorum", "strict"),
+		"tls":                object(fields{"required": flagValue()}),
+		"hibernated":         flagValue(),
 		"deletionProtection": flagValue(),
 		"clients":            oneOf(map[string]any{"app": "backend"}),
 	}, "size", "version")
@@ -202,5 +205,7 @@ func shops() *rapid.Generator[map[string]any] {
 		"monitoring": object(fields{"enabled": flagValue()}),
 		"ingress":    ingress(),
 		"config":     stringMap(),
+
+		"deletionProtection": flagValue(),
 	}, "frontend", "backend")
 }

@@ -83,6 +83,19 @@ type DatabaseClusterSpec struct {
 	// +optional
 	Synchronous *bool `json:"synchronous,omitempty"`
 
+	// SynchronousMode says what happens to writes while no replica is there to
+	// acknowledge them: quorum goes on without one, and no replica that lacks
+	// such a write is promoted by itself; strict stops them. Either way any one
+	// replica of those in step is enough.
+	// +optional
+	// +kubebuilder:default=quorum
+	SynchronousMode SynchronousMode `json:"synchronousMode,omitempty"`
+
+	// TLS of the connections to the database.
+	// +optional
+	// +kubebuilder:default={}
+	TLS *DatabaseTLS `json:"tls,omitempty"`
+
 	// Databases beside the default one, app.
 	// +optional
 	// +listType=map
@@ -128,6 +141,33 @@ type DatabaseClusterSpec struct {
 	Clients map[string]string `json:"clients,omitempty"`
 }
 
+// SynchronousMode is how strictly a write waits for a replica.
+//
+// +kubebuilder:validation:Enum=quorum;strict
+type SynchronousMode string
+
+// The modes of synchronous replication.
+const (
+	Quorum SynchronousMode = "quorum"
+	Strict SynchronousMode = "strict"
+)
+
+// DatabaseTLS says how connections to the database are encrypted.
+type DatabaseTLS struct {
+	// Required refuses connections that are not encrypted.
+	// +optional
+	// +kubebuilder:default=true
+	Required *bool `json:"required,omitempty"`
+
+	// SecretName names a Secret of the claim's namespace with tls.crt, tls.key
+	// and ca.crt for the servers. Without it the cluster has an authority of
+	// its own, and its certificates are renewed in time.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	SecretName string `json:"secretName,omitempty"`
+}
+
 // Identifier of a database or user: lower-case letters, digits and _.
 //
 // +kubebuilder:validation:MinLength=1
@@ -154,7 +194,8 @@ type Database struct {
 
 // DatabaseUser is a role that can log in.
 type DatabaseUser struct {
-	// Name of the role.
+	// Name of the role. The Secret to connect with is named
+	// <claim>-user-<name>, with hyphens for underscores.
 	Name Identifier `json:"name"`
 
 	// PasswordSecretRef names the Secret of the claim's namespace whose key
@@ -259,7 +300,7 @@ type LocalBackupReference struct {
 
 // DatabaseClusterPhase is the state of a DatabaseCluster in one word.
 //
-// +kubebuilder:validation:Enum=Creating;Running;Scaling;Upgrading;Restoring;Degraded;Failed
+// +kubebuilder:validation:Enum=Creating;Running;Scaling;Upgrading;Restoring;Hibernated;Degraded;Failed
 type DatabaseClusterPhase string
 
 // DatabaseClusterStatus is the observed state of a DatabaseCluster.
@@ -268,7 +309,7 @@ type DatabaseClusterStatus struct {
 
 	// Phase in one word: Creating, Running, Scaling (servers are added or
 	// removed), Upgrading (servers are rolled to a change), Restoring,
-	// Degraded (what was healthy is not any more) or Failed.
+	// Hibernated, Degraded (what was healthy is not any more) or Failed.
 	// +optional
 	Phase DatabaseClusterPhase `json:"phase,omitempty"`
 
@@ -281,13 +322,17 @@ type DatabaseClusterStatus struct {
 	ReadOnlyEndpoint string `json:"readOnlyEndpoint,omitempty"`
 
 	// ConnectionSecret names the Secret with username, password, host, port,
-	// dbname, uri and jdbc-uri.
+	// dbname, uri, jdbc-uri, ca.crt and, with a size above 1, ro-host.
 	// +optional
 	ConnectionSecret string `json:"connectionSecret,omitempty"`
 
 	// Primary is the name of the pod that takes writes.
 	// +optional
 	Primary string `json:"primary,omitempty"`
+
+	// Timeline of the primary: it grows by one with each failover.
+	// +optional
+	Timeline int64 `json:"timeline,omitempty"`
 
 	// Version of the engine that runs or is rolled to.
 	// +optional

@@ -48,6 +48,12 @@ type EcommercePlatformSpec struct {
 	// +optional
 	Ingress *appsv1.Ingress `json:"ingress,omitempty"`
 
+	// DeletionProtection refuses the deletion of the claim, and of its
+	// database, until it is set to false. Defaults to true in production, else
+	// false.
+	// +optional
+	DeletionProtection *bool `json:"deletionProtection,omitempty"`
+
 	// Config is handed to frontend and backend as environment variables. A
 	// change rolls their pods.
 	// +optional

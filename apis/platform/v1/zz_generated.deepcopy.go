@@ -134,6 +134,11 @@ func (in *EcommercePlatformSpec) DeepCopyInto(out *EcommercePlatformSpec) {
 		*out = new(appsv1.Ingress)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.DeletionProtection != nil {
+		in, out := &in.DeletionProtection, &out.DeletionProtection
+		*out = new(bool)
+		**out = **in
+	}
 	if in.Config != nil {
 		in, out := &in.Config, &out.Config
 		*out = make(map[string]string, len(*in))

@@ -90,7 +90,7 @@ func uids(s *shop) []string {
 
 // repeats of what may go wrong once in a while.
 func repeats() int {
-	if *full {
+	if tests.Full() {
 		return 5
 	}
 	return 1

@@ -5,6 +5,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/e2e-framework/pkg/features"
@@ -88,9 +89,31 @@ var productionStays = []string{
 }
 
 func productionLeavesVolumes(ctx context.Context, n notes) error {
+	if err := production.ready(ctx, settled); err != nil {
+		return err
+	}
+	for kind, name := range map[string]string{"EcommercePlatform": claimName, "DatabaseCluster": databaseClaim} {
+		if err := cluster.Delete(ctx, kind, production.namespace, name); err == nil || !strings.Contains(err.Error(), "deletionProtection") {
+			return fmt.Errorf("want the deletion of %s %s to be refused, naming deletionProtection, got: %w", kind, name, err)
+		}
+	}
+	if err := unprotect(ctx); err != nil {
+		return err
+	}
 	took, err := end(ctx, production, productionStays...)
 	n.Addf("gone after %.1fs", took.Seconds())
 	return err
+}
+
+// unprotect the shop, and with it its database.
+func unprotect(ctx context.Context) error {
+	if err := production.change(ctx, harness.Patch{"deletionProtection": false}); err != nil {
+		return err
+	}
+	return production.world.Await(ctx, settled, "nothing to be protected", func() (bool, string) {
+		left := production.world.List("Usage")
+		return len(left) == 0, fmt.Sprintf("%d Usages are left", len(left))
+	})
 }
 
 // productionComesBack on the volumes that were kept: they are kept for that.
@@ -101,6 +124,9 @@ func productionComesBack(ctx context.Context, n notes) error {
 			return err
 		}
 		if err := placeProductionOrder(ctx); err != nil {
+			return err
+		}
+		if err := unprotect(ctx); err != nil {
 			return err
 		}
 		if _, err := end(ctx, production, productionStays...); err != nil {

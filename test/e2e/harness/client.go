@@ -2,17 +2,11 @@ package harness
 
 import (
 	"context"
-	_ "embed"
-	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
-
-//go:embed request.py
-var requestScript string
 
 // clientPod is the name of the pod in manifests/client.
 const clientPod = "e2e-client"
@@ -46,39 +40,15 @@ func (c *Client) Stop(ctx context.Context) error {
 }
 
 // IsClient tells whether a pod is of the tests' own.
-func IsClient(pod string) bool { return pod == clientPod }
-
-// Request to a Service.
-type Request struct {
-	Host    string            `json:"host"`
-	Port    int               `json:"port"`
-	Method  string            `json:"method"`
-	Path    string            `json:"path"`
-	Headers map[string]string `json:"headers,omitempty"`
-	Body    string            `json:"body,omitempty"`
-}
-
-// Answer to a Request.
-type Answer struct {
-	Status int    `json:"status"`
-	Body   string `json:"body"`
-}
+func IsClient(pod string) bool { return pod == clientPod || pod == ledgerPod }
 
 // Do makes one request. An answer of any status is no error.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
-	ask, err := json.Marshal(r)
-	if err != nil {
-		return Answer{}, fmt.Errorf("cannot encode a request: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	out, err := c.cluster.Exec(ctx, c.namespace, clientPod, "client", strings.NewReader(string(ask)), "python3", "-c", requestScript)
-	if err != nil {
-		return Answer{}, fmt.Errorf("%s http://%s%s: %w", r.Method, r.Host, r.Path, err)
-	}
-	a := Answer{}
-	if err := json.Unmarshal([]byte(out), &a); err != nil {
-		return Answer{}, fmt.Errorf("cannot decode the answer %q: %w", out, err)
-	}
-	return a, nil
+	return c.cluster.Do(ctx, c.namespace, clientPod, "client", r)
+}
+
+// Run a command, with what it reads from standard input, and return what it
+// prints.
+func (c *Client) Run(ctx context.Context, stdin string, command ...string) (string, error) {
+	return c.cluster.Exec(ctx, c.namespace, clientPod, "client", strings.NewReader(stdin), command...)
 }

@@ -15,6 +15,7 @@ var dumps = map[string][]string{
 	"claims-describe.txt": {"describe", "ecp,dbc,wa"},
 	"objects.txt":         {"get", "deployments,statefulsets,jobs,cronjobs,pods,services,ingresses,persistentvolumeclaims", "-o", "wide"},
 	"pods-describe.txt":   {"describe", "pods"},
+	"configmaps.txt":      {"get", "configmaps", "-o", "yaml"},
 	"pods-logs.txt":       {"logs", "--selector=app.kubernetes.io/managed-by=storeplane", "--all-containers", "--prefix", "--tail=300", "--max-log-requests=30", "--ignore-errors"},
 	"events.txt":          {"get", "events", "--sort-by=.lastTimestamp"},
 }

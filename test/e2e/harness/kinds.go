@@ -31,6 +31,7 @@ var kinds = map[string]schema.GroupVersionResource{
 	"Ingress":                 v1of("networking.k8s.io", "ingresses"),
 	"NetworkPolicy":           v1of("networking.k8s.io", "networkpolicies"),
 	"PodDisruptionBudget":     v1of("policy", "poddisruptionbudgets"),
+	"Usage":                   {Group: "protection.crossplane.io", Version: "v1beta1", Resource: "usages"},
 	"HorizontalPodAutoscaler": {Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"},
 	"Role":                    v1of("rbac.authorization.k8s.io", "roles"),
 	"RoleBinding":             v1of("rbac.authorization.k8s.io", "rolebindings"),

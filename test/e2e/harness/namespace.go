@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/e2e-framework/klient/wait"
 )
@@ -29,30 +30,42 @@ func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 // are gone. Claims go first: what they made goes with them.
 func (c *Cluster) Sweep(ctx context.Context) error {
 	list := metav1.ListOptions{LabelSelector: namespaceLabel}
-	nss, err := c.Kube.CoreV1().Namespaces().List(ctx, list)
-	if err != nil {
-		return fmt.Errorf("cannot list namespaces: %w", err)
-	}
-	for _, ns := range nss.Items {
-		for _, kind := range []string{"EcommercePlatform", "DatabaseCluster", "WebApp"} {
-			// Not there when Storeplane is not, and then there is nothing to remove.
-			_ = c.Dynamic.Resource(kinds[kind]).Namespace(ns.Name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-		}
-		if err := c.Kube.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
-			return fmt.Errorf("cannot delete namespace %s: %w", ns.Name, err)
-		}
-	}
 	left := ""
-	err = wait.For(func(ctx context.Context) (bool, error) {
+	err := wait.For(func(ctx context.Context) (bool, error) {
 		nss, err := c.Kube.CoreV1().Namespaces().List(ctx, list)
 		if err != nil || len(nss.Items) == 0 {
 			return err == nil, err
 		}
 		left = nss.Items[0].Name
+		for _, ns := range nss.Items {
+			if err := c.clear(ctx, ns.Name); err != nil {
+				return false, err
+			}
+		}
 		return false, nil
 	}, wait.WithContext(ctx), wait.WithTimeout(5*time.Minute), wait.WithInterval(time.Second), wait.WithImmediate())
 	if err != nil {
 		return fmt.Errorf("cannot remove namespace %s: %w", left, err)
+	}
+	return nil
+}
+
+// clear a namespace. It is asked for again and again, since a database that is
+// protected from its deletion goes a while after it is not any more.
+func (c *Cluster) clear(ctx context.Context, namespace string) error {
+	// Not there when Storeplane is not, and then there is nothing to remove.
+	dbs, err := c.List(ctx, "DatabaseCluster", namespace, "")
+	for _, db := range dbs {
+		if protected := Field(&db, "spec", "deletionProtection"); err == nil && protected != "false" {
+			_, _ = c.Patch(ctx, "DatabaseCluster", namespace, db.GetName(), Patch{"spec": Patch{"deletionProtection": false}})
+		}
+	}
+	for _, kind := range []string{"EcommercePlatform", "DatabaseCluster", "WebApp"} {
+		_ = c.Dynamic.Resource(kinds[kind]).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	}
+	err = c.Kube.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
+	if err != nil && !errors.IsNotFound(err) && !errors.IsConflict(err) {
+		return fmt.Errorf("cannot delete namespace %s: %w", namespace, err)
 	}
 	return nil
 }

@@ -119,6 +119,9 @@ func status(o runtime.Object) string {
 }
 
 func (w *World) add(kind string, u *unstructured.Unstructured, deleted bool) {
+	// Patroni changes its pods every few seconds, and who set which field when
+	// is most of what there is to keep.
+	u.SetManagedFields(nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k := Key{kind, u.GetName()}
@@ -205,6 +208,16 @@ func (w *World) Await(ctx context.Context, within time.Duration, what string, do
 			return fmt.Errorf("waited %s for %s: %s", within, what, instead)
 		}
 	}
+}
+
+// AwaitSeen waits until an object as it was returned by a change is seen here:
+// before that, what is said of it may be about an older one.
+func (w *World) AwaitSeen(ctx context.Context, u *unstructured.Unstructured) error {
+	const within = 10 * time.Second
+	return w.Await(ctx, within, u.GetKind()+" "+u.GetName()+" to be seen changed", func() (bool, string) {
+		have := w.Get(u.GetKind(), u.GetName())
+		return have != nil && have.GetGeneration() >= u.GetGeneration(), "it is the old one"
+	})
 }
 
 // AwaitReady waits until a claim is Ready as it is now.

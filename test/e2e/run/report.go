@@ -18,11 +18,12 @@ type event struct {
 
 // report prints one line a check.
 type report struct {
-	out, details   io.Writer
-	passed, failed int
+	out, details            io.Writer
+	passed, failed, skipped int
 
-	notes  map[string][]string
-	output map[string][]string
+	// By the test's name: what it told, why it could not be made, what it
+	// printed.
+	notes, reasons, output map[string][]string
 }
 
 // add an event. A check is the third level of a test: the suite, the shop it
@@ -31,8 +32,11 @@ func (r *report) add(e event) {
 	parts := strings.Split(e.Test, "/")
 	switch e.Action {
 	case "attr":
-		if e.Key == "note" {
+		switch e.Key {
+		case "note":
 			r.keep(&r.notes, e.Test, e.Value)
+		case "skipped":
+			r.keep(&r.reasons, e.Test, e.Value)
 		}
 	case "output", "build-output":
 		r.keep(&r.output, e.Test, e.Output)
@@ -40,6 +44,13 @@ func (r *report) add(e event) {
 		if len(parts) == 3 {
 			r.passed++
 			r.line("ok  ", e)
+		}
+	case "skip":
+		// Those without a reason are what a filter leaves out.
+		if reasons := r.reasons[e.Test]; len(parts) == 3 && len(reasons) > 0 {
+			r.skipped++
+			r.keep(&r.notes, e.Test, strings.Join(reasons, "; "))
+			r.line("skip", e)
 		}
 	case "fail":
 		if len(parts) != 3 {
@@ -91,9 +102,13 @@ func (r *report) finish(err error) {
 		}
 		fmt.Fprintln(r.details, err)
 	}
-	if r.passed+r.failed == 0 {
+	if r.passed+r.failed+r.skipped == 0 {
 		r.failed++
 		fmt.Fprintln(r.out, "FAIL   0.0s  there is a check to run")
 	}
-	fmt.Fprintf(r.out, "%d passed, %d failed\n", r.passed, r.failed)
+	totals := fmt.Sprintf("%d passed, %d failed", r.passed, r.failed)
+	if r.skipped > 0 {
+		totals += fmt.Sprintf(", %d skipped", r.skipped)
+	}
+	fmt.Fprintln(r.out, totals)
 }

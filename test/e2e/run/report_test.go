@@ -43,6 +43,15 @@ func TestReport(t *testing.T) {
 			err:  errors.New("exit status 1"),
 			want: want{Out: "FAIL 300.0s  an order is a row\n0 passed, 1 failed\n", Details: "    no such row\n"},
 		},
+		"Skipped": {
+			reason: "A check that can not be made here has not passed; what a filter leaves out is no line",
+			events: []event{
+				{Action: "attr", Test: orders, Key: "skipped", Value: "it needs the node"},
+				{Action: "skip", Test: orders, Elapsed: 0.2},
+				{Action: "skip", Test: "TestCore/a_development_shop/another_one"},
+			},
+			want: want{Out: "skip   0.2s  an order is a row (it needs the node)\n0 passed, 0 failed, 1 skipped\n"},
+		},
 		"NotBuilt": {
 			reason: "Tests that do not compile must not look like none that failed",
 			events: []event{{Action: "build-output", Output: "undefined: x\n"}},

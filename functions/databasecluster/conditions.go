@@ -1,0 +1,144 @@
+package databasecluster
+
+import (
+	"strings"
+
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// Types of this kind's conditions.
+const (
+	conditionBackupHealthy      = "BackupHealthy"
+	conditionReplicationHealthy = "ReplicationHealthy"
+	conditionStorageHealthy     = "StorageHealthy"
+	conditionParametersApplied  = "ParametersApplied"
+	conditionDatabasesReady     = "DatabasesReady"
+)
+
+// verdict on one side of a cluster.
+type verdict struct {
+	True    bool
+	reason  string
+	message string
+}
+
+// trouble is the message of a verdict that is not true.
+func (v verdict) trouble() string {
+	if v.True {
+		return ""
+	}
+	return v.message
+}
+
+func (v verdict) condition(typ string) compose.Condition {
+	return compose.Condition{Type: typ, True: v.True, Reason: v.reason, Message: v.message}
+}
+
+func (d *cluster) conditions() []compose.Condition {
+	return []compose.Condition{
+		d.backups().condition(conditionBackupHealthy),
+		d.replication().condition(conditionReplicationHealthy),
+		d.volumes().condition(conditionStorageHealthy),
+		d.problems("ParametersRefused", instance.SubjectParameter).condition(conditionParametersApplied),
+		d.problems("NotInLine", instance.SubjectDatabase, instance.SubjectUser).condition(conditionDatabasesReady),
+	}
+}
+
+// backups tells whether there is a backup to rely on.
+func (d *cluster) backups() verdict {
+	enabled := d.profile.Backups
+	if b := d.spec.Backup; b != nil && b.Enabled != nil {
+		enabled = *b.Enabled
+	}
+	if !enabled {
+		return verdict{True: true, reason: "Disabled", message: "No backups are asked for"}
+	}
+	return verdict{reason: "NotAvailable", message: "This version of Storeplane makes no backups yet: nothing of this database is backed up"}
+}
+
+// replication tells whether every standby follows the primary, and whether one
+// acknowledges writes that have to be.
+func (d *cluster) replication() verdict {
+	switch {
+	case d.spec.Hibernated:
+		return verdict{True: true, reason: "Hibernated"}
+	case d.live.primary() == "":
+		return verdict{reason: "NoPrimary", message: "No primary takes writes"}
+	case d.spec.Size == 1:
+		return verdict{True: true, reason: "SingleServer"}
+	}
+	standbys := make(map[string]instance.Standby, len(d.live.cluster.Standbys))
+	synchronous := false
+	for _, s := range d.live.cluster.Standbys {
+		standbys[s.Name] = s
+		synchronous = synchronous || s.Synchronous
+	}
+	var missing, lagging []string
+	for i := range d.spec.Size {
+		name := d.podName(i)
+		switch s := standbys[name]; {
+		case name == d.live.primary():
+		case !s.Streaming:
+			missing = append(missing, name)
+		case s.Lagging:
+			lagging = append(lagging, name)
+		}
+	}
+	switch {
+	case d.synchronous() && !synchronous && d.strict():
+		return verdict{reason: "NoSynchronousStandby", message: "No standby is in step, so writes wait"}
+	case d.synchronous() && !synchronous:
+		return verdict{reason: "NoSynchronousStandby", message: "No standby is in step: what is written now is on one server only"}
+	case len(missing) > 0:
+		return verdict{reason: "StandbyMissing", message: "Not following the primary: " + strings.Join(missing, ", ")}
+	case len(lagging) > 0:
+		return verdict{reason: "Lagging", message: "Far behind the primary: " + strings.Join(lagging, ", ")}
+	}
+	return verdict{True: true, reason: "Healthy"}
+}
+
+// volumes tells whether there is room, and whether the volumes have their size.
+func (d *cluster) volumes() verdict {
+	var full, refused []string
+	reason := "NearlyFull"
+	for i := range d.spec.Size {
+		name := d.podName(i)
+		m := d.live.members[name]
+		switch {
+		case m.Filling >= 90:
+			full, reason = append(full, "that of "+name+" to more than 90 percent"), "Full"
+		case m.Filling >= 80:
+			full = append(full, "that of "+name+" to more than 80 percent")
+		}
+		if m.Volume != "" {
+			refused = append(refused, "that of "+name+" "+m.Volume)
+		}
+	}
+	switch {
+	case len(full) > 0:
+		return verdict{reason: reason, message: "Volumes are filled: " + strings.Join(full, ", ") + ": raise storageSize"}
+	case len(refused) > 0:
+		return verdict{reason: "CannotGrow", message: "Volumes do not have their size: " + strings.Join(refused, ", ")}
+	}
+	return verdict{True: true, reason: "Healthy"}
+}
+
+// problems of some subjects.
+func (d *cluster) problems(reason string, subjects ...instance.Subject) verdict {
+	var out []string
+	for _, p := range d.live.cluster.Problems {
+		for _, s := range subjects {
+			if p.Subject == s {
+				out = append(out, string(s)+" "+p.Name+": "+p.Message)
+			}
+		}
+	}
+	switch {
+	case len(out) > 0:
+		return verdict{reason: reason, message: strings.Join(out, ", ")}
+	case d.live.cluster.Applied == "" && !d.spec.Hibernated:
+		return verdict{reason: "Pending", message: "Nothing has been applied yet"}
+	}
+	return verdict{True: true, reason: "Applied"}
+}

@@ -1,0 +1,64 @@
+package databasecluster
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// desiredJSON is what the instance managers are told.
+func (d *cluster) desiredJSON() (string, error) {
+	out := instance.Desired{
+		Claim:       d.Claim,
+		Size:        d.spec.Size,
+		Hibernated:  d.spec.Hibernated,
+		Synchronous: d.synchronous(),
+		Storage:     d.storage,
+		Databases:   []instance.Database{{Name: appDatabase, Owner: appUser}},
+		Users:       []string{appUser},
+		Parameters:  d.spec.Parameters,
+	}
+	for _, db := range d.spec.Databases {
+		out.Databases = append(out.Databases, instance.Database{Name: string(db.Name), Owner: owner(db), Extensions: db.Extensions})
+	}
+	for _, u := range d.spec.Users {
+		out.Users = append(out.Users, string(u.Name))
+	}
+	b, err := json.MarshalIndent(out, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("cannot write what the instance managers shall do: %w", err)
+	}
+	return string(b) + "\n", nil
+}
+
+// owner of a database.
+func owner(db appsv1.Database) string {
+	if db.Owner == "" {
+		return appUser
+	}
+	return string(db.Owner)
+}
+
+// configMap holds what the servers start with, and what the instance managers
+// make of them.
+func (d *cluster) configMap() *corev1.ConfigMap {
+	return build.ConfigMap(d.Meta(postgresql, appName), map[string]string{
+		fileConfig:          d.patroniYAML(d.dynamicConfig()),
+		instance.DesiredKey: d.desired,
+	})
+}
+
+// instances is where the instance managers write what they see. It is made
+// here so that it is observed; its content is theirs alone.
+func (d *cluster) instances() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: d.Named(d.Name(postgresql)+"-status", postgresql, appName),
+	}
+}

@@ -1,0 +1,104 @@
+package databasecluster
+
+import (
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+func progressing(message string) health.Status {
+	return health.Status{State: health.Progressing, Message: message}
+}
+
+// judgeInstances judges what the instance managers report: the cluster takes
+// writes once a primary has been elected, and is what the claim says once they
+// say so of what they were told last.
+func (d *cluster) judgeInstances(*structpb.Struct) health.Status {
+	l := d.live
+	switch {
+	case d.spec.Hibernated:
+		return health.Status{State: health.Healthy}
+	case l.cluster.Primary == "":
+		return progressing(first(l.trouble, "No primary has been elected yet"))
+	case !l.settled || l.cluster.Credentials != l.credentials:
+		return progressing("Databases, users and passwords are being brought in line")
+	}
+	return health.Status{State: health.Healthy}
+}
+
+// judgeServers judges the StatefulSet. A library would call one whose pods are
+// replaced on deletion current at once.
+func (d *cluster) judgeServers(*structpb.Struct) health.Status {
+	l, want := d.live, d.replicas()
+	st := l.set.Status
+	switch {
+	case !l.exists:
+		return progressing("Not created yet")
+	case st.ObservedGeneration != l.set.Metadata.Generation, st.Replicas != want, st.ReadyReplicas != want:
+		return progressing(first(d.podTrouble(), "Not all pods are ready"))
+	case want > d.spec.Size:
+		return progressing("The primary moves to a server that stays")
+	case l.isOutdated():
+		return progressing(first(d.podTrouble(), "Servers are being replaced one at a time"))
+	case d.waitsForRestart():
+		return progressing("Servers are being restarted one at a time")
+	case d.isGrowing():
+		return progressing("Volumes are being grown")
+	}
+	return health.Status{State: health.Healthy}
+}
+
+// podTrouble says in words why a pod does not come up, as far as anybody knows.
+func (d *cluster) podTrouble() string {
+	if d.live.set.Status.ReadyReplicas == 0 {
+		return d.live.trouble
+	}
+	return d.problem(instance.SubjectPod)
+}
+
+// problem is the first one of a subject.
+func (d *cluster) problem(s instance.Subject) string {
+	for _, p := range d.live.cluster.Problems {
+		if p.Subject == s {
+			return p.Message
+		}
+	}
+	return ""
+}
+
+func (d *cluster) waitsForRestart() bool {
+	for i := range d.spec.Size {
+		if d.live.members[d.podName(i)].Restart {
+			return !d.spec.Hibernated
+		}
+	}
+	return false
+}
+
+// isGrowing tells whether a volume is smaller than desired and nothing hinders
+// it from growing.
+func (d *cluster) isGrowing() bool {
+	want, err := resource.ParseQuantity(d.storage)
+	if err != nil || d.spec.Hibernated {
+		return false
+	}
+	for i := range d.spec.Size {
+		m := d.live.members[d.podName(i)]
+		have, err := resource.ParseQuantity(m.Capacity)
+		if err == nil && have.Cmp(want) < 0 && m.Volume == "" {
+			return true
+		}
+	}
+	return false
+}
+
+func first(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}

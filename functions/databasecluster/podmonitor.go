@@ -1,0 +1,42 @@
+package databasecluster
+
+import (
+	"strconv"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// podMonitorSchema is the name under which the Composition asks whether the
+// cluster has PodMonitors.
+const podMonitorSchema = "podmonitor"
+
+// monitored tells whether the servers' metrics are exported.
+func (d *cluster) monitored() bool {
+	m := d.spec.Monitoring
+	return m == nil || m.Enabled == nil || *m.Enabled
+}
+
+// podMonitor has Prometheus read all that a server's pod tells about itself.
+func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
+	pm := &monitoringv1.PodMonitor{
+		TypeMeta:   metav1.TypeMeta{APIVersion: monitoringv1.SchemeGroupVersion.String(), Kind: monitoringv1.PodMonitorsKind},
+		ObjectMeta: d.Meta(postgresql, appName),
+		Spec: monitoringv1.PodMonitorSpec{
+			Selector: metav1.LabelSelector{MatchLabels: d.Selector(postgresql)},
+		},
+	}
+	// Alerts tell clusters apart by the first, and look for a standby in step
+	// where the second says that there has to be one.
+	relabel := []monitoringv1.RelabelConfig{
+		{SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_app_kubernetes_io_instance"}, TargetLabel: "databasecluster"},
+		{Replacement: new(strconv.FormatBool(d.synchronous())), TargetLabel: "synchronous"},
+	}
+	for _, name := range []string{exporterContainer, "patroni", managerContainer} {
+		pm.Spec.PodMetricsEndpoints = append(pm.Spec.PodMetricsEndpoints, monitoringv1.PodMetricsEndpoint{
+			Port:           &name,
+			RelabelConfigs: relabel,
+		})
+	}
+	return pm
+}

@@ -1,0 +1,127 @@
+package databasecluster
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/pki"
+)
+
+// Keys of TLS Secrets, as Kubernetes and cert-manager name them.
+const (
+	keyCertificate = corev1.TLSCertKey
+	keyPrivate     = corev1.TLSPrivateKeyKey
+	keyAuthority   = "ca.crt"
+	keyAuthorityKy = "ca.key"
+)
+
+// tlsFiles are the cluster's own authority and what it signed for the servers.
+// Of an authority that the user brings only the certificate is known.
+type tlsFiles struct{ authority, server pki.Pair }
+
+func (d *cluster) ownAuthority() bool { return d.spec.TLS == nil || d.spec.TLS.SecretName == "" }
+
+func (d *cluster) tlsRequired() bool {
+	return d.spec.TLS == nil || d.spec.TLS.Required == nil || *d.spec.TLS.Required
+}
+
+// sslMode that a connection string can ask for by itself: to verify a server a
+// client needs the file ca.crt.
+func (d *cluster) sslMode() string {
+	if d.tlsRequired() {
+		return "require"
+	}
+	return "prefer"
+}
+
+// tlsSecret is what the servers mount.
+func (d *cluster) tlsSecret() string {
+	if d.ownAuthority() {
+		return d.Name(certificate)
+	}
+	return d.spec.TLS.SecretName
+}
+
+func (d *cluster) drawTLS(c *compose.Claim) (tlsFiles, error) {
+	switch {
+	case !d.ownAuthority():
+		return d.broughtTLS(c)
+	case c.IsReview():
+		p := pki.Pair{Certificate: compose.Placeholder, Key: compose.Placeholder}
+		return tlsFiles{authority: p, server: p}, nil
+	}
+	now := c.Now()
+	t := tlsFiles{
+		authority: pairOf(c, authority, keyAuthority, keyAuthorityKy),
+		server:    pairOf(c, certificate, keyCertificate, keyPrivate),
+	}
+	var err error
+	if !pki.AuthorityHolds(t.authority, now) {
+		if t.authority, err = pki.Authority(d.Claim, t.authority, now); err != nil {
+			return tlsFiles{}, err
+		}
+	}
+	if !pki.ServerHolds(t.server, t.authority, d.serverNames(), now) {
+		if t.server, err = pki.Server(t.authority, d.serverNames(), now); err != nil {
+			return tlsFiles{}, err
+		}
+	}
+	return t, nil
+}
+
+// pairOf a composed Secret, empty when there is none.
+func pairOf(c *compose.Claim, component, certificate, key string) pki.Pair {
+	s := c.Observed(component)
+	cert, _ := compose.SecretValue(s, certificate)
+	private, _ := compose.SecretValue(s, key)
+	return pki.Pair{Certificate: cert, Key: private}
+}
+
+// broughtTLS is what the user's Secret holds.
+func (d *cluster) broughtTLS(c *compose.Claim) (tlsFiles, error) {
+	name := d.spec.TLS.SecretName
+	s, err := requireSecret(c, certificate, name)
+	if err != nil {
+		return tlsFiles{}, err
+	}
+	if c.IsReview() {
+		return tlsFiles{authority: pki.Pair{Certificate: compose.Placeholder}}, nil
+	}
+	values := map[string]string{}
+	for _, k := range []string{keyCertificate, keyPrivate, keyAuthority} {
+		v, ok := compose.SecretValue(s, k)
+		if !ok {
+			return tlsFiles{}, compose.Invalidf("tls.secretName: Secret %s does not exist or has no key %s: make it", name, k)
+		}
+		values[k] = v
+	}
+	if err := pki.Check(pki.Pair{Certificate: values[keyCertificate], Key: values[keyPrivate]}, values[keyAuthority]); err != nil {
+		return tlsFiles{}, compose.Invalidf("tls.secretName: Secret %s can not be used: %v", name, err)
+	}
+	return tlsFiles{authority: pki.Pair{Certificate: values[keyAuthority]}}, nil
+}
+
+// serverNames under which a client may verify a server.
+func (d *cluster) serverNames() []string {
+	var out []string
+	for _, s := range []string{d.Name(primary), d.Name(replica), "*." + d.Name(postgresql)} {
+		out = append(out, s, s+"."+d.Namespace, s+"."+d.Namespace+".svc", s+"."+d.Namespace+".svc.cluster.local")
+	}
+	return append(out, "localhost")
+}
+
+func (d *cluster) authority() *corev1.Secret {
+	return build.Secret(d.Meta(authority, appName), map[string]string{
+		keyAuthority:   d.tls.authority.Certificate,
+		keyAuthorityKy: d.tls.authority.Key,
+	})
+}
+
+func (d *cluster) certificate() *corev1.Secret {
+	return build.Secret(d.Meta(certificate, appName), map[string]string{
+		keyCertificate: d.tls.server.Certificate,
+		keyPrivate:     d.tls.server.Key,
+		keyAuthority:   d.tls.authority.Certificate,
+	})
+}

@@ -1,0 +1,149 @@
+package functions_test
+
+import (
+	"fmt"
+	"testing"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// TestDatabaseClusterServersHealth: when the servers are what the claim says.
+// Those that are replaced on deletion are current, for a library, as soon as all
+// are ready.
+func TestDatabaseClusterServersHealth(t *testing.T) {
+	pod := func(name, message string) func(*cluster) {
+		return func(c *cluster) {
+			c.reportCluster(func(r *instance.Cluster) {
+				r.Problems = append(r.Problems, instance.Problem{Subject: instance.SubjectPod, Name: name, Message: message})
+			})
+		}
+	}
+	member := func(ordinal int32, change func(*instance.Member)) func(*cluster) {
+		return func(c *cluster) { c.reportMember(ordinal, change) }
+	}
+	const well = "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 3}"
+	cases := map[string]struct {
+		reason string
+		status string
+		change func(*cluster)
+		want   string
+	}{
+		"Well":          {reason: "All are there, ready and current.", status: well, want: "ready"},
+		"Unseen":        {reason: "A change that the controller has not seen.", status: "{observedGeneration: 0, replicas: 3, readyReplicas: 3, updatedReplicas: 3}", want: "Not all pods are ready"},
+		"Fewer":         {reason: "One is not made yet.", status: "{observedGeneration: 1, replicas: 2, readyReplicas: 2, updatedReplicas: 2}", want: "Not all pods are ready"},
+		"More":          {reason: "One is still going.", status: "{observedGeneration: 1, replicas: 4, readyReplicas: 3, updatedReplicas: 4}", want: "Not all pods are ready"},
+		"NotReady":      {reason: "One is not ready, and nobody knows why.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", want: "Not all pods are ready"},
+		"NotReadyWhy":   {reason: "The manager of another one does.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: pod("orders-postgresql-2", "pod orders-postgresql-2 can not be scheduled: 0/1 nodes are available"), want: "pod orders-postgresql-2 can not be scheduled: 0/1 nodes are available"},
+		"Outdated":      {reason: "One is of an older revision: it is replaced when it is deleted.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 2, currentRevision: a, updateRevision: b}", want: "Servers are being replaced one at a time"},
+		"OutdatedWhy":   {reason: "It is not, and the manager says why.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 2}", change: pod("orders-postgresql-0", "the primary can not hand over"), want: "the primary can not hand over"},
+		"Restart":       {reason: "A parameter waits for a restart.", status: well, change: member(2, func(m *instance.Member) { m.Restart = true }), want: "Servers are being restarted one at a time"},
+		"RestartFormer": {reason: "That of a server that is gone waits for nothing.", status: well, change: func(c *cluster) { c.report("orders-postgresql-3.json", `{"restart":true}`) }, want: "ready"},
+		"Growing":       {reason: "A volume has not its size yet.", status: well, change: member(1, func(m *instance.Member) { m.Capacity = "10Gi" }), want: "Volumes are being grown"},
+		"Stuck":         {reason: "One that can not have it is waited for by nobody.", status: well, change: member(1, func(m *instance.Member) { m.Capacity, m.Volume = "10Gi", "can not grow" }), want: "ready"},
+		"Bigger":        {reason: "More than asked for is fine: disks come in sizes.", status: well, change: member(1, func(m *instance.Member) { m.Capacity = "25Gi" }), want: "ready"},
+		"Silent":        {reason: "Who has told nothing is waited for by its pod alone.", status: well, change: func(c *cluster) { delete(fields(c.observed["instances"], "data"), "orders-postgresql-1.json") }, want: "ready"},
+		"OtherProblem": {reason: "What is no pod's keeps no pod back.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: func(c *cluster) {
+			c.reportCluster(func(r *instance.Cluster) {
+				r.Problems = []instance.Problem{{Subject: instance.SubjectUser, Message: "x"}}
+			})
+		}, want: "Not all pods are ready"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(production))
+			c.settle()
+			c.status("postgresql", tc.status)
+			if tc.change != nil {
+				tc.change(c)
+			}
+			rsp := c.reconcile()
+			if got := c.component("postgresql"); got != tc.want {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+			if got := rsp.GetDesired().GetResources()["postgresql"].GetReady() == fnv1.Ready_READY_TRUE; got != (tc.want == "ready") {
+				t.Errorf("%s\nto Crossplane: got ready %t", tc.reason, got)
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterPodTrouble: while no server is up the pods are looked at,
+// and say in words why. Pods that run are not: they change all the time.
+func TestDatabaseClusterPodTrouble(t *testing.T) {
+	pod := func(ordinal int, status string) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: orders-postgresql-%d, namespace: team, labels: {storeplane.example.com/patroni: orders-postgresql}}\nstatus: %s", ordinal, status)
+	}
+	const (
+		image   = `{initContainerStatuses: [{name: instance, image: 'registry.example.com/storeplane/postgresql:17.99', state: {waiting: {reason: ImagePullBackOff, message: 'Back-off 5m0s pulling image'}}}]}`
+		full    = `{conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: '0/3 nodes are available: 3 Insufficient memory. preemption: 0/3 nodes are available.'}]}`
+		waiting = `{containerStatuses: [{name: postgresql, image: x, state: {waiting: {reason: PodInitializing}}}]}`
+		noTLS   = `{containerStatuses: [{name: postgresql, image: x, state: {waiting: {reason: CreateContainerConfigError, message: 'secret "certs" not found'}}}]}`
+	)
+	none := "{observedGeneration: 1, replicas: 3, updatedReplicas: 3}"
+	asked := map[string]*fnv1.ResourceSelector{"pods": {
+		ApiVersion: "v1", Kind: "Pod", Namespace: new("team"),
+		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{"storeplane.example.com/patroni": "orders-postgresql"}}},
+	}}
+	type want struct {
+		asked   map[string]*fnv1.ResourceSelector
+		message string
+	}
+	words := func(text string) want { return want{asked, "Waiting for postgresql (" + text + ")"} }
+	cases := map[string]struct {
+		reason string
+		status string
+		pods   []string
+		want   want
+	}{
+		"NoImage":       {reason: "An image that does not exist is named.", status: none, pods: []string{pod(0, image)}, want: words("pod orders-postgresql-0 can not pull image registry.example.com/storeplane/postgresql:17.99")},
+		"Unschedulable": {reason: "The scheduler's words, as far as they hold.", status: none, pods: []string{pod(0, full)}, want: words("pod orders-postgresql-0 can not be scheduled: 0/3 nodes are available: 3 Insufficient memory")},
+		"NoSecret":      {reason: "What is mounted and is not there.", status: none, pods: []string{pod(0, noTLS)}, want: words(`pod orders-postgresql-0 can not start: secret "certs" not found`)},
+		"Starting":      {reason: "What passes by itself is no trouble.", status: none, pods: []string{pod(0, waiting)}, want: words("No primary has been elected yet")},
+		"NoPods":        {reason: "No pod has none either.", status: none, want: words("No primary has been elected yet")},
+		"First":         {reason: "The first in trouble speaks for all, in whichever order they come.", status: none, pods: []string{pod(2, full), pod(1, image), pod(0, waiting)}, want: words("pod orders-postgresql-1 can not pull image registry.example.com/storeplane/postgresql:17.99")},
+		"Strangers":     {reason: "Other pods are somebody else's.", status: none, pods: []string{"apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: team}\nstatus: " + image}, want: words("No primary has been elected yet")},
+		"OneReady":      {reason: "With one server up its manager tells about the others.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 1, updatedReplicas: 3}", pods: []string{pod(1, full)}, want: want{message: "Waiting for postgresql (No primary has been elected yet)"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(production))
+			if rsp := c.reconcile(); len(rsp.GetRequirements().GetResources()) > 0 {
+				t.Errorf("%s\nwhat does not exist has no pods: got %v", tc.reason, rsp.GetRequirements())
+			}
+			c.status("postgresql", tc.status)
+			for _, p := range tc.pods {
+				c.add(p)
+			}
+			rsp := c.reconcile()
+			if diff := cmp.Diff(tc.want, want{rsp.GetRequirements().GetResources(), c.message()}, cmp.AllowUnexported(want{}), protocmp.Transform()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterPodTroubleLater: also where all was well before, and not
+// while nobody wants a pod.
+func TestDatabaseClusterPodTroubleLater(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	if rsp := c.run(); len(rsp.GetRequirements().GetResources()) > 0 {
+		t.Errorf("want nothing to be asked for while all is well, got %v", rsp.GetRequirements())
+	}
+	c.status("postgresql", "{observedGeneration: 1, replicas: 3, updatedReplicas: 3}")
+	c.add("apiVersion: v1\nkind: Pod\nmetadata: {name: orders-postgresql-0, namespace: team, labels: {storeplane.example.com/patroni: orders-postgresql}}\nstatus: {containerStatuses: [{name: postgresql, image: x, state: {waiting: {reason: CrashLoopBackOff}}}]}")
+	c.reconcile()
+	if want := "pod orders-postgresql-0 crashes again and again: look at its log"; c.phase() != "Degraded" || c.component("postgresql") != want {
+		t.Errorf("want Degraded and %q, got %s and %q", want, c.phase(), c.component("postgresql"))
+	}
+
+	c.edit(true, "hibernated")
+	c.settle()
+	if rsp := c.run(); len(rsp.GetRequirements().GetResources()) > 0 {
+		t.Errorf("want nothing to be asked for in its sleep, got %v", rsp.GetRequirements())
+	}
+}

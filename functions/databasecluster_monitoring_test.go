@@ -1,0 +1,116 @@
+package functions_test
+
+import (
+	"slices"
+	"testing"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+)
+
+// TestDatabaseClusterMonitoring: metrics are there when they are wanted, and a
+// PodMonitor when the cluster has the kind too.
+func TestDatabaseClusterMonitoring(t *testing.T) {
+	noSchema := func(c *cluster) { c.schemas = map[string]*fnv1.Schema{"podmonitor": {}} }
+	otherSchema := func(c *cluster) {
+		podMonitors(c)
+		c.schemas["servicemonitor"] = c.schemas["podmonitor"]
+		delete(c.schemas, "podmonitor")
+	}
+	type want struct {
+		Containers []string
+		Scraped    []string // ports
+		Admitted   string   // namespace, none where nobody is
+	}
+	containers := []string{"instance", "postgresql", "metrics"}
+	ports := []string{"metrics", "patroni", "instance"}
+	cases := map[string]struct {
+		reason   string
+		spec     string
+		settings string
+		cluster  func(*cluster)
+		want     want
+	}{
+		"Default":      {reason: "Metrics are exported for whoever reads them.", spec: oneServer, want: want{containers, nil, "all"}},
+		"HasKind":      {reason: "Prometheus is told where the cluster has its operator.", spec: oneServer, cluster: podMonitors, want: want{containers, ports, "all"}},
+		"HasNot":       {reason: "Crossplane found no such kind.", spec: oneServer, cluster: noSchema, want: want{containers, nil, "all"}},
+		"OtherKind":    {reason: "Another kind is another.", spec: oneServer, cluster: otherSchema, want: want{containers, nil, "all"}},
+		"Said":         {reason: "To want what is the default is no change.", spec: "{size: 1, version: '17', monitoring: {enabled: true}}", cluster: podMonitors, want: want{containers, ports, "all"}},
+		"SaidNothing":  {reason: "An empty field says nothing.", spec: "{size: 1, version: '17', monitoring: {}}", cluster: podMonitors, want: want{containers, ports, "all"}},
+		"Off":          {reason: "Without there is no exporter and no way in.", spec: "{size: 1, version: '17', monitoring: {enabled: false}}", cluster: podMonitors, want: want{containers[:2], nil, ""}},
+		"Namespace":    {reason: "An installation may say where Prometheus is.", spec: oneServer, settings: "{monitoring: {namespace: observability}}", want: want{containers, nil, "observability"}},
+		"NamespaceOff": {reason: "Which matters only where it comes.", spec: "{size: 1, version: '17', monitoring: {enabled: false}}", settings: "{monitoring: {namespace: observability}}", want: want{containers[:2], nil, ""}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(tc.spec))
+			if tc.settings != "" {
+				c.install(tc.settings)
+			}
+			if tc.cluster != nil {
+				tc.cluster(c)
+			}
+			c.settle()
+			pod := servers(t, c).Spec.Template.Spec
+			got := want{}
+			declared := map[string]int32{}
+			for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
+				got.Containers = append(got.Containers, container.Name)
+				for _, p := range container.Ports {
+					declared[p.Name] = p.ContainerPort
+				}
+			}
+			if pm := c.observed["podmonitor"]; pm != nil {
+				spec := as[monitoringv1.PodMonitor](t, pm).Spec
+				if diff := cmp.Diff(servers(t, c).Spec.Selector.MatchLabels, spec.Selector.MatchLabels); diff != "" {
+					t.Errorf("%s\nit reads the servers: -want, +got:\n%s", tc.reason, diff)
+				}
+				for _, e := range spec.PodMetricsEndpoints {
+					got.Scraped = append(got.Scraped, *e.Port)
+					if declared[*e.Port] == 0 {
+						t.Errorf("%s\nno container has port %s", tc.reason, *e.Port)
+					}
+				}
+			}
+			for _, rule := range as[networkingv1.NetworkPolicy](t, c.observed["networkpolicy"]).Spec.Ingress {
+				if rule.From[0].NamespaceSelector == nil {
+					continue
+				}
+				got.Admitted = rule.From[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"]
+				if got.Admitted == "" {
+					got.Admitted = "all"
+				}
+				var admitted []int32
+				for _, p := range rule.Ports {
+					admitted = append(admitted, p.Port.IntVal)
+				}
+				if diff := cmp.Diff([]int32{9187, 8008, 8009}, admitted); diff != "" {
+					t.Errorf("%s\nwho scrapes does not reach PostgreSQL: -want, +got:\n%s", tc.reason, diff)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterSidecar: the manager is there before PostgreSQL starts and
+// after it stops.
+func TestDatabaseClusterSidecar(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	pod := servers(t, c).Spec.Template.Spec
+	if len(pod.InitContainers) != 1 || pod.InitContainers[0].RestartPolicy == nil || *pod.InitContainers[0].RestartPolicy != corev1.ContainerRestartPolicyAlways {
+		t.Errorf("want one container that starts first and goes on, got %v", pod.InitContainers)
+	}
+	if p := pod.InitContainers[0].StartupProbe; p == nil || p.HTTPGet.Path != "/started" {
+		t.Errorf("PostgreSQL starts once its volume has its size, got probe %v", p)
+	}
+	if stop := pod.Containers[0].Lifecycle.PreStop.Exec.Command; !slices.Equal(stop, []string{"/usr/local/bin/instance", "stop"}) {
+		t.Errorf("a primary hands over before it goes, got %v", stop)
+	}
+}

@@ -1,0 +1,207 @@
+package functions_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"pgregory.net/rapid"
+)
+
+// TestDatabaseClusterDynamic: the configuration that all servers share, whole.
+func TestDatabaseClusterDynamic(t *testing.T) {
+	config := func(synchronous, params map[string]any) map[string]any {
+		all := map[string]any{
+			"max_connections": "200", "max_locks_per_transaction": "64", "max_prepared_transactions": "0", "max_worker_processes": "8", "track_commit_timestamp": "off",
+			"wal_level": "replica", "wal_log_hints": "on", "max_wal_senders": "20", "max_replication_slots": "20",
+		}
+		maps.Copy(all, params)
+		out := map[string]any{
+			"ttl": 20.0, "loop_wait": 5.0, "retry_timeout": 5.0, "primary_start_timeout": 30.0, "maximum_lag_on_failover": 1048576.0, "failsafe_mode": true,
+			"postgresql": map[string]any{"use_pg_rewind": true, "use_slots": true, "parameters": all},
+		}
+		maps.Copy(out, synchronous)
+		return out
+	}
+	off := map[string]any{"synchronous_mode": false}
+	quorum := map[string]any{"synchronous_mode": "quorum", "synchronous_mode_strict": false}
+	strict := map[string]any{"synchronous_mode": "quorum", "synchronous_mode_strict": true}
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   map[string]any
+	}{
+		"One":        {reason: "One server has nobody to wait for.", spec: oneServer, want: config(off, nil)},
+		"OneStrict":  {reason: "However strict it is.", spec: "{size: 1, version: '17', environment: production, synchronousMode: strict}", want: config(off, nil)},
+		"Two":        {reason: "Two do not wait unless asked to.", spec: "{size: 2, version: '17'}", want: config(off, nil)},
+		"Asked":      {reason: "They do when asked to.", spec: "{size: 2, version: '17', synchronous: true}", want: config(quorum, nil)},
+		"Production": {reason: "Production waits for another server.", spec: production, want: config(quorum, nil)},
+		"Quorum":     {reason: "To say the default is no change.", spec: "{size: 3, version: '17', environment: production, synchronousMode: quorum}", want: config(quorum, nil)},
+		"Strict":     {reason: "Strict production stops rather than to go on alone.", spec: "{size: 3, version: '17', environment: production, synchronousMode: strict}", want: config(strict, nil)},
+		"Off":        {reason: "Strict or not, who waits for nobody does not.", spec: "{size: 3, version: '17', environment: production, synchronous: false, synchronousMode: strict}", want: config(off, nil)},
+		"Parameters": {
+			reason: "The claim's values replace the defaults, and all of them are here.",
+			spec:   "{size: 1, version: '17', parameters: {max_connections: '500', track_commit_timestamp: 'on', work_mem: 16MB}}",
+			want:   config(off, map[string]any{"max_connections": "500", "track_commit_timestamp": "on", "work_mem": "16MB"}),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(tc.spec))
+			c.reconcile()
+			if diff := cmp.Diff(tc.want, dynamic(t, c)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			for _, component := range []string{"patroni-failover", "patroni-sync"} {
+				if got := get(c.observed[component], "metadata", "annotations", "config"); got != nil {
+					t.Errorf("It is in one place only, got %v in %s", got, component)
+				}
+			}
+			if got, want := told(t, c).Synchronous, tc.want["synchronous_mode"] != false; got != want {
+				t.Errorf("%s\nThe managers are told too: want %t, got %t", tc.reason, want, got)
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterChanges: what reaches servers that run, and for which of it
+// their pods are replaced. Patroni takes up its dynamic configuration by itself,
+// and its managers restart what must restart.
+func TestDatabaseClusterChanges(t *testing.T) {
+	type want struct{ config, rolls bool }
+	parameter := func(name, value string) func(*cluster) {
+		return func(c *cluster) { c.edit(map[string]any{name: value}, "parameters") }
+	}
+	cases := map[string]struct {
+		reason string
+		change func(*cluster)
+		want   want
+	}{
+		"Nothing":      {reason: "Nothing is changed.", change: func(*cluster) {}},
+		"Asynchronous": {reason: "Servers take it up as they run.", change: func(c *cluster) { c.edit(false, "synchronous") }, want: want{config: true}},
+		"Said":         {reason: "What holds anyway is no change.", change: func(c *cluster) { c.edit(true, "synchronous") }},
+		"Strict":       {reason: "Servers take it up as they run.", change: func(c *cluster) { c.edit("strict", "synchronousMode") }, want: want{config: true}},
+		"OneServer":    {reason: "The last server has nobody to wait for.", change: func(c *cluster) { c.edit(1, "size") }, want: want{config: true}},
+		"TwoServers":   {reason: "Two still do.", change: func(c *cluster) { c.edit(2, "size") }},
+		"Default":      {reason: "To say the default is no change.", change: parameter("max_connections", "200")},
+		"Reload":       {reason: "A parameter replaces no pod.", change: parameter("work_mem", "16MB"), want: want{config: true}},
+		"Restart":      {reason: "Nor does one that needs a restart: the managers see to it.", change: parameter("max_connections", "500"), want: want{config: true}},
+		"Libraries":    {reason: "Whichever it is.", change: parameter("shared_preload_libraries", "pg_stat_statements"), want: want{config: true}},
+		"User":         {reason: "Users and databases are made as servers run.", change: func(c *cluster) { c.edit([]any{map[string]any{"name": "reader"}}, "users") }},
+		"Database":     {reason: "Users and databases are made as servers run.", change: func(c *cluster) { c.edit([]any{map[string]any{"name": "shop"}}, "databases") }},
+		"Storage":      {reason: "Volumes grow as servers run.", change: func(c *cluster) { c.edit("30Gi", "storageSize") }},
+		"Rotation":     {reason: "So do passwords change.", change: func(c *cluster) { delete(fields(c.observed["connection"], "data"), "password") }},
+		"Clients":      {reason: "Who may reach them is the network's.", change: func(c *cluster) { c.edit(map[string]any{"app": "x"}, "clients") }},
+		"Protection":   {reason: "Protection is Crossplane's.", change: func(c *cluster) { c.edit(false, "deletionProtection") }},
+		"Clear":        {reason: "Who may come in in the clear is in their file.", change: func(c *cluster) { c.edit(map[string]any{"required": false}, "tls") }, want: want{rolls: true}},
+		"Version":      {reason: "Another image is another pod.", change: func(c *cluster) { c.edit("17.4", "version") }, want: want{rolls: true}},
+		"Resources":    {reason: "So are other resources.", change: func(c *cluster) { c.edit(map[string]any{"limits": map[string]any{"memory": "4Gi"}}, "resources") }, want: want{rolls: true}},
+		"Unmonitored":  {reason: "And one container less.", change: func(c *cluster) { c.edit(map[string]any{"enabled": false}, "monitoring") }, want: want{rolls: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(production))
+			c.settle()
+			template := func() *structpb.Value { return get(c.observed["postgresql"], "spec", "template") }
+			config, pods := dynamic(t, c), template()
+			tc.change(c)
+			c.reconcile()
+			got := want{config: !cmp.Equal(config, dynamic(t, c)), rolls: !proto.Equal(pods, template())}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			c.settle()
+			if c.phase() != "Running" {
+				t.Errorf("want Running in the end, got %s, %q", c.phase(), c.message())
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterParameterNames: a name that YAML takes for something else
+// than text stays the name that it is.
+func TestDatabaseClusterParameterNames(t *testing.T) {
+	for _, name := range []string{"on", "null", "true", "12", "1e3", "0x1f", "no", "work_mem", "auto_explain.log_nested_statements"} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(oneServer))
+			c.edit(map[string]any{name: "md5"}, "parameters")
+			c.reconcile()
+			for where, params := range map[string]any{"dynamic": dynamic(t, c), "bootstrap": patroni(t, c)["bootstrap"].(map[string]any)["dcs"]} {
+				got := params.(map[string]any)["postgresql"].(map[string]any)["parameters"].(map[string]any)
+				if got[name] != "md5" {
+					t.Errorf("%s: want %s: md5 as text, got %v", where, name, got)
+				}
+			}
+			if diff := cmp.Diff(map[string]string{name: "md5"}, told(t, c).Parameters); diff != "" {
+				t.Errorf("The managers check what the claim says, and nothing else: -want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterHostileParameters: whatever a value holds, it stays one
+// value, and changes nothing of what the pods are made of.
+func TestDatabaseClusterHostileParameters(t *testing.T) {
+	names := rapid.SampledFrom([]string{"work_mem", "shared_preload_libraries", "log_line_prefix", "search_path", "pg_stat_statements.max", "max_connections", "track_commit_timestamp"})
+	values := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
+		`"`, `\`, `'`, "a\nb", "a: b", "- x", "#", "{{x}}", "%", "", " ", "\t", "\x00", "\x7f", "\u0085", "\u2028", "\ufeff", "ünï", "😀", "on", "null", "017", "1e3", "~", "!!binary x", "&a *a",
+		"x'\n  pg_hba:\n    - host all all all trust\n", `","wal_level":"minimal`, `\"`, "\\\n", `</script>&`,
+	}))
+	claim := databaseCluster(oneServer)
+	plain := newCluster(t, claim)
+	plain.reconcile()
+	rapid.Check(t, func(rt *rapid.T) {
+		want := rapid.MapOfN(names, values, 0, 4).Draw(rt, "parameters")
+		c := newCluster(t, claim)
+		params := map[string]any{}
+		for k, v := range want {
+			params[k] = v
+		}
+		c.edit(params, "parameters")
+		if rsp := c.reconcile(); len(rsp.GetResults()) > 0 {
+			rt.Fatalf("refused: %v", rsp.GetResults())
+		}
+		p, dcs := patroni(t, c), dynamic(t, c)
+		bootstrap := p["bootstrap"].(map[string]any)
+		if diff := cmp.Diff(dcs, bootstrap["dcs"]); diff != "" {
+			rt.Fatalf("as YAML it says something else than as JSON: -JSON, +YAML:\n%s", diff)
+		}
+		got := dcs["postgresql"].(map[string]any)["parameters"].(map[string]any)
+		for k, v := range dynamic(t, plain)["postgresql"].(map[string]any)["parameters"].(map[string]any) {
+			if _, ok := want[k]; !ok {
+				want[k] = v.(string)
+			}
+		}
+		if diff := cmp.Diff(want, texts(got)); diff != "" {
+			rt.Fatalf("-want, +got:\n%s", diff)
+		}
+
+		// The rest is as it is without any.
+		delete(dcs["postgresql"].(map[string]any), "parameters")
+		other := dynamic(t, plain)
+		delete(other["postgresql"].(map[string]any), "parameters")
+		if diff := cmp.Diff(other, dcs); diff != "" {
+			rt.Fatalf("-want, +got:\n%s", diff)
+		}
+		delete(bootstrap, "dcs")
+		file := patroni(t, plain)
+		delete(file["bootstrap"].(map[string]any), "dcs")
+		if diff := cmp.Diff(file, p); diff != "" {
+			rt.Fatalf("-want, +got:\n%s", diff)
+		}
+		if !proto.Equal(get(plain.observed["postgresql"], "spec"), get(c.observed["postgresql"], "spec")) {
+			rt.Fatalf("parameters change no pod")
+		}
+	})
+}
+
+// texts of a map whose values are all texts.
+func texts(m map[string]any) map[string]string {
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[k] = v.(string)
+	}
+	return out
+}

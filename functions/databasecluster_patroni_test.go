@@ -1,0 +1,167 @@
+package functions_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestDatabaseClusterPatroni: what Patroni is told agrees with what is made.
+func TestDatabaseClusterPatroni(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.edit(map[string]any{"work_mem": "16MB", "max_connections": "500"}, "parameters")
+	c.settle()
+	p := patroni(t, c)
+	if diff := cmp.Diff(dynamic(t, c), p["bootstrap"].(map[string]any)["dcs"]); diff != "" {
+		t.Errorf("A server that can not read what all servers share begins with the same: -shared, +its own:\n%s", diff)
+	}
+	pg := p["postgresql"].(map[string]any)
+	want := map[string]any{
+		"unix_socket_directories": "/var/run/postgresql", "password_encryption": "scram-sha-256",
+		"ssl": "on", "ssl_cert_file": "/etc/storeplane/tls/tls.crt", "ssl_key_file": "/etc/storeplane/tls/tls.key",
+	}
+	if diff := cmp.Diff(want, pg["parameters"]); diff != "" {
+		t.Errorf("A server's own parameters are those that are the same for every claim: -want, +got:\n%s", diff)
+	}
+
+	// Patroni finds its pods and its objects by these labels.
+	k := p["kubernetes"].(map[string]any)
+	labels := map[string]string{k["scope_label"].(string): p["scope"].(string)}
+	for n, v := range k["labels"].(map[string]any) {
+		labels[n] = v.(string)
+	}
+	for _, where := range []map[string]string{servers(t, c).Spec.Template.Labels, as[corev1.ConfigMap](t, c.observed["patroni-config"]).Labels, as[corev1.ConfigMap](t, c.observed["patroni-failover"]).Labels, as[corev1.ConfigMap](t, c.observed["patroni-sync"]).Labels} {
+		for n, v := range labels {
+			if where[n] != v {
+				t.Errorf("Patroni looks for %s=%s, which is not among %v", n, v, where)
+			}
+		}
+	}
+	for component, suffix := range map[string]string{"patroni-config": "config", "patroni-failover": "failover", "patroni-sync": "sync"} {
+		if got := as[corev1.ConfigMap](t, c.observed[component]).Name; got != p["scope"].(string)+"-"+suffix {
+			t.Errorf("Patroni's %s is named %s-%s, got %s", suffix, p["scope"], suffix, got)
+		}
+		if data := as[corev1.ConfigMap](t, c.observed[component]).Data; len(data) > 0 {
+			t.Errorf("%s is Patroni's to fill, got %v", component, data)
+		}
+	}
+	// A change of it would make Patroni elect no longer what the labels say.
+	if got := as[corev1.ConfigMap](t, c.observed["instances"]).Labels[k["scope_label"].(string)]; got != "" {
+		t.Errorf("What the managers write is none of Patroni's objects, got its label %q", got)
+	}
+	for component, value := range map[string]any{"primary": k["leader_label_value"], "replica": k["follower_label_value"]} {
+		if got := as[corev1.Service](t, c.observed[component]).Spec.Selector[k["role_label"].(string)]; got != value {
+			t.Errorf("Service %s selects role %s, Patroni writes %v", component, got, value)
+		}
+	}
+}
+
+// TestDatabaseClusterWaysIn: who gets in, and how he must show who he is.
+func TestDatabaseClusterWaysIn(t *testing.T) {
+	ways := func(kind string) []any {
+		return []any{
+			"local all postgres,monitoring peer map=pod", "local all all scram-sha-256", "hostssl replication standby all scram-sha-256",
+			"host all postgres,monitoring,standby all reject", kind + " all all all scram-sha-256",
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   []any
+	}{
+		"Default":  {reason: "Nobody comes over the network in the clear, and the superuser not at all.", spec: oneServer, want: ways("hostssl")},
+		"Required": {reason: "So it is when the claim says so.", spec: "{size: 1, version: '17', tls: {required: true}}", want: ways("hostssl")},
+		"Optional": {reason: "Clients may be let in in the clear, servers are not.", spec: "{size: 1, version: '17', tls: {required: false}}", want: ways("host")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(tc.spec))
+			c.reconcile()
+			pg := patroni(t, c)["postgresql"].(map[string]any)
+			if diff := cmp.Diff(tc.want, pg["pg_hba"]); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			// Each server verifies whom it follows.
+			for _, u := range []string{"replication", "rewind"} {
+				a := pg["authentication"].(map[string]any)[u].(map[string]any)
+				if a["sslmode"] != "verify-ca" || a["sslrootcert"] != "/etc/storeplane/tls/ca.crt" {
+					t.Errorf("%s\n%s: got %v", tc.reason, u, a)
+				}
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterPatroniNames: a claim may have any name that the XRD lets
+// through, also one that YAML takes for something else than text.
+func TestDatabaseClusterPatroniNames(t *testing.T) {
+	for _, name := range []string{"orders", "no", "on", "yes", "off", "true", "false", "null", "n", "y", "e1", "a-1"} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, strings.Replace(databaseCluster(oneServer), "name: orders", "name: '"+name+"'", 1))
+			c.reconcile()
+			p := patroni(t, c)
+			labels := p["kubernetes"].(map[string]any)["labels"].(map[string]any)
+			if got := labels["app.kubernetes.io/instance"]; got != name {
+				t.Errorf("Patroni looks for pods of instance %v (%T), want the text %q", got, got, name)
+			}
+			if got := p["scope"]; got != name+"-postgresql" {
+				t.Errorf("want scope %s-postgresql, got %v", name, got)
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterMounts: the servers have of each Secret what they need and
+// no more, and other users of the node can not read it.
+func TestDatabaseClusterMounts(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   string
+		tls    string
+	}{
+		"Own":     {reason: "The authority's key is not there: a server can not make itself another certificate.", spec: production, tls: "orders-tls"},
+		"Brought": {reason: "A Secret of the user's is mounted as it is.", spec: "{size: 1, version: '17', tls: {secretName: certs}}", tls: "certs"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(tc.spec))
+			c.others = append(c.others, certs(t, nil))
+			c.settle()
+			got := map[string][]string{}
+			for _, v := range servers(t, c).Spec.Template.Spec.Volumes {
+				mode := int32(0)
+				add := func(name string, items []corev1.KeyToPath) {
+					for _, i := range items {
+						got[name] = append(got[name], i.Key)
+					}
+					slices.Sort(got[name])
+				}
+				switch {
+				case v.Secret != nil:
+					mode = *v.Secret.DefaultMode
+					add(v.Secret.SecretName, v.Secret.Items)
+				case v.Projected != nil:
+					mode = *v.Projected.DefaultMode
+					for _, s := range v.Projected.Sources {
+						if s.Secret != nil {
+							add(s.Secret.Name, s.Secret.Items)
+						}
+						if s.ConfigMap != nil {
+							add(s.ConfigMap.Name, s.ConfigMap.Items)
+						}
+					}
+				}
+				if mode&0o007 != 0 {
+					t.Errorf("%s\nvolume %s: want files that others can not read, got %o", tc.reason, v.Name, mode)
+				}
+			}
+			want := map[string][]string{"orders-postgresql": {"patroni.yaml"}, "orders-credentials": {"credentials.yaml", "restapi-password"}, tc.tls: {"ca.crt", "tls.crt", "tls.key"}}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

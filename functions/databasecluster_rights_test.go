@@ -1,0 +1,63 @@
+package functions_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// TestDatabaseClusterRights: the servers may do to their own objects what they
+// must, and to others' nothing but what can not be told apart by name.
+func TestDatabaseClusterRights(t *testing.T) {
+	var pods, volumes []string
+	for i := range 10 {
+		pods = append(pods, fmt.Sprintf("orders-postgresql-%d", i))
+		volumes = append(volumes, fmt.Sprintf("data-orders-postgresql-%d", i))
+	}
+	want := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "get", "list", "patch", "update", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "patch", "update", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, ResourceNames: pods, Verbs: []string{"delete"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, ResourceNames: []string{"orders-postgresql"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, ResourceNames: volumes, Verbs: []string{"get", "list", "patch", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"orders-credentials"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},
+	}
+	for name, spec := range map[string]string{"One": oneServer, "Production": production, "Big": bigCluster} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(spec))
+			c.settle()
+			role, binding := as[rbacv1.Role](t, c.observed["role"]), as[rbacv1.RoleBinding](t, c.observed["rolebinding"])
+			if diff := cmp.Diff(want, role.Rules); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+			account := as[corev1.ServiceAccount](t, c.observed["account"])
+			if binding.RoleRef.Name != role.Name || len(binding.Subjects) != 1 || binding.Subjects[0].Name != account.Name || binding.Subjects[0].Namespace != "team" {
+				t.Errorf("got %v for Role %s and ServiceAccount %s", binding, role.Name, account.Name)
+			}
+			set := servers(t, c)
+			if got := set.Spec.Template.Spec.ServiceAccountName; got != account.Name {
+				t.Errorf("The pods run as %s, the account is %s", got, account.Name)
+			}
+
+			// What the rules name is what there is.
+			if set.Name != "orders-postgresql" || !slices.Contains(volumes, set.Spec.VolumeClaimTemplates[0].Name+"-"+set.Name+"-0") || as[corev1.Secret](t, c.observed["credentials"]).Name != "orders-credentials" {
+				t.Errorf("the rules name other objects than there are")
+			}
+			for _, r := range role.Rules {
+				if len(r.ResourceNames) == 0 && slices.Contains(r.Verbs, "delete") {
+					t.Errorf("only its own may be deleted: %v", r)
+				}
+				for _, x := range slices.Concat(r.APIGroups, r.Resources, r.Verbs, r.ResourceNames) {
+					if x == "*" {
+						t.Errorf("there are no rights to all: %v", r)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,288 @@
+package functions_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// TestDatabaseClusterScalesDown: servers go once they hold nothing that is
+// needed: neither the primary, nor the only standby in step.
+func TestDatabaseClusterScalesDown(t *testing.T) {
+	primary := func(ordinal int32) func(*instance.Cluster) {
+		return func(r *instance.Cluster) {
+			was := r.Primary
+			r.Primary = instance.Pod("orders-postgresql", ordinal)
+			for i := range r.Standbys {
+				if r.Standbys[i].Name == r.Primary {
+					r.Standbys[i].Name = was
+				}
+			}
+		}
+	}
+	inStep := func(ordinals ...int32) func(*instance.Cluster) {
+		return func(r *instance.Cluster) {
+			for i := range r.Standbys {
+				r.Standbys[i].Synchronous = false
+				for _, o := range ordinals {
+					r.Standbys[i].Synchronous = r.Standbys[i].Synchronous || r.Standbys[i].Name == instance.Pod("orders-postgresql", o)
+				}
+			}
+		}
+	}
+	const five, asynchronous = "{size: 5, version: '17', environment: production}", "{size: 5, version: '17'}"
+	cases := map[string]struct {
+		reason string
+		spec   string
+		size   int32
+		report func(*instance.Cluster)
+		status string
+		want   int32
+	}{
+		"Free":             {reason: "Nothing holds them.", spec: five, size: 3, want: 3},
+		"PrimaryGoes":      {reason: "The primary is on one that goes.", spec: five, size: 3, report: primary(4), want: 5},
+		"PrimaryAtEdge":    {reason: "The first one that goes goes as well.", spec: five, size: 3, report: primary(3), want: 5},
+		"PrimaryStays":     {reason: "The last one that stays stays.", spec: five, size: 3, report: primary(2), want: 3},
+		"NoneInStepStays":  {reason: "The only one in step would go.", spec: five, size: 3, report: inStep(3, 4), want: 5},
+		"OneInStepStays":   {reason: "One in step stays.", spec: five, size: 3, report: inStep(1, 4), want: 3},
+		"NoneInStep":       {reason: "With nobody in step nobody goes.", spec: five, size: 3, report: inStep(), want: 5},
+		"Asynchronous":     {reason: "Who waits for nobody needs nobody in step.", spec: asynchronous, size: 3, report: inStep(), want: 3},
+		"ToOne":            {reason: "The last one waits for nobody.", spec: five, size: 1, report: inStep(4), want: 1},
+		"ToOnePrimaryGoes": {reason: "It must be the primary.", spec: five, size: 1, report: primary(1), want: 5},
+		"NoPrimary":        {reason: "While there is no primary nobody knows who is needed.", spec: five, size: 3, report: func(r *instance.Cluster) { r.Primary = "" }, want: 5},
+		"NoneReady":        {reason: "What was told last may not be so when nobody is up.", spec: five, size: 3, status: "{observedGeneration: 1, replicas: 5, updatedReplicas: 5}", want: 5},
+		"Up":               {reason: "More are never held.", spec: five, size: 7, report: primary(4), want: 7},
+		"UpNoPrimary":      {reason: "Whatever there is.", spec: five, size: 7, report: func(r *instance.Cluster) { r.Primary = "" }, want: 7},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(tc.spec))
+			c.settle()
+			c.edit(int64(tc.size), "size")
+			c.reconcile()
+			if got, want := *servers(t, c).Spec.Replicas, max(5, tc.size); got != want {
+				t.Errorf("%s\nWhat was reported before the edit lets nobody go: want %d, got %d", tc.reason, want, got)
+			}
+			c.heal("instances")
+			if tc.report != nil {
+				c.reportCluster(tc.report)
+			}
+			if tc.status != "" {
+				c.status("postgresql", tc.status)
+			}
+			c.reconcile()
+			if got := *servers(t, c).Spec.Replicas; got != tc.want {
+				t.Errorf("%s\nwant %d, got %d", tc.reason, tc.want, got)
+			}
+			if got := told(t, c).Size; got != tc.size {
+				t.Errorf("%s\nThe managers are told what is asked for, so that the primary moves: want %d, got %d", tc.reason, tc.size, got)
+			}
+			if c.phase() != "Scaling" {
+				t.Errorf("%s\nwant Scaling, got %s", tc.reason, c.phase())
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterScalesDownLater: what is held is released, and said so
+// meanwhile.
+func TestDatabaseClusterScalesDownLater(t *testing.T) {
+	c := newCluster(t, databaseCluster("{size: 5, version: '17'}"))
+	c.settle()
+	c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-4" })
+	c.edit(3, "size")
+	for range 3 {
+		c.reconcile()
+		if want := "The primary moves to a server that stays"; *servers(t, c).Spec.Replicas != 5 || c.component("postgresql") != want && c.component("postgresql") != "Databases, users and passwords are being brought in line" {
+			t.Errorf("want five servers and %q, got %d and %q", want, *servers(t, c).Spec.Replicas, c.component("postgresql"))
+		}
+		// The manager has taken up what it is told, and has not moved yet.
+		c.heal("instances")
+		c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-4" })
+	}
+	if want := "Waiting for postgresql (The primary moves to a server that stays)"; c.phase() != "Scaling" || c.message() != want {
+		t.Errorf("want Scaling and %q, got %s and %q", want, c.phase(), c.message())
+	}
+	c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-1" })
+	c.reconcile()
+	if got := *servers(t, c).Spec.Replicas; got != 3 {
+		t.Errorf("want three servers once the primary has moved, got %d", got)
+	}
+	c.settle()
+
+	// The service to read from goes with the last standby.
+	c.edit(1, "size")
+	c.settle()
+	if c.observed["replica"] != nil || fields(c.observed["connection"], "data")["ro-host"] != nil || get(c.claim, "status", "readOnlyEndpoint") != nil {
+		t.Errorf("one server has nothing to read from")
+	}
+}
+
+// TestDatabaseClusterScalesDownUnread: a report holds for the size that the
+// managers had read. The primary that wrote it may have handed over since, to a
+// server that goes.
+func TestDatabaseClusterScalesDownUnread(t *testing.T) {
+	c := newCluster(t, databaseCluster("{size: 5, version: '17', environment: production}"))
+	c.settle()
+	step := func(what string, want int32) {
+		t.Helper()
+		for range 2 {
+			c.reconcile()
+		}
+		if got := *servers(t, c).Spec.Replicas; got != want {
+			t.Errorf("%s: want %d servers, got %d", what, want, got)
+		}
+	}
+	read := get(c.observed["config"], "data", instance.DesiredKey).GetStringValue()
+	stale := func(r *instance.Cluster) { r.Applied = instance.Digest(read) }
+
+	c.edit(4, "size")
+	step("Fewer are asked for", 5)
+	c.heal("instances")
+	c.edit(3, "size")
+	step("Another size is asked for before those have gone", 5)
+	c.heal("instances")
+	c.reportCluster(stale)
+	step("The report is of the size at first", 5)
+	c.reportCluster(func(r *instance.Cluster) { r.Applied = "" })
+	step("Or of none", 5)
+	c.heal("instances")
+	step("It is of the size that is asked for", 3)
+
+	c.edit(1, "size")
+	step("The last one is waited for too", 3)
+	c.heal("instances")
+	step("And stays alone", 1)
+
+	c.edit(5, "size")
+	step("More wait for nobody to read it", 5)
+}
+
+// TestDatabaseClusterUpdateStrategy: who replaces pods when they change.
+func TestDatabaseClusterUpdateStrategy(t *testing.T) {
+	const rolling, onDelete = "RollingUpdate", "OnDelete"
+	const status = "{observedGeneration: 1, replicas: %d, readyReplicas: %d, updatedReplicas: %d}"
+	two := "{size: 2, version: '17'}"
+	toOne := func(c *cluster) {
+		c.edit(1, "size")
+		c.reconcile()
+		c.heal("instances")
+	}
+	cases := map[string]struct {
+		reason string
+		spec   string
+		change func(*cluster)
+		want   string
+	}{
+		"One":        {reason: "One server has nobody to hand over to.", spec: oneServer, want: rolling},
+		"Two":        {reason: "Of more the primary's manager replaces the standbys first.", spec: two, want: onDelete},
+		"Production": {reason: "However many.", spec: production, want: onDelete},
+		"SomeReady":  {reason: "While one is up there is somebody to do that.", spec: two, change: func(c *cluster) { c.status("postgresql", fmt.Sprintf(status, 2, 1, 0)) }, want: onDelete},
+		"NoneReady":  {reason: "When none is up and all are current there is nothing to replace.", spec: two, change: func(c *cluster) { c.status("postgresql", fmt.Sprintf(status, 2, 0, 2)) }, want: onDelete},
+		"Dead":       {reason: "When none is up and one is outdated nobody would replace it.", spec: two, change: func(c *cluster) { c.status("postgresql", fmt.Sprintf(status, 2, 0, 1)) }, want: rolling},
+		"Grows":      {reason: "The second server brings the change.", spec: oneServer, change: func(c *cluster) { c.edit(2, "size") }, want: onDelete},
+		"Shrinks":    {reason: "The last one is left alone.", spec: two, change: toOne, want: rolling},
+		"ShrinksHeld": {reason: "While another one is held it is not.", spec: two, change: func(c *cluster) {
+			toOne(c)
+			c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-1" })
+		}, want: onDelete},
+		"ShrinksUnread":   {reason: "Nor while the managers have not read that it shall be.", spec: two, change: func(c *cluster) { c.edit(1, "size") }, want: onDelete},
+		"Hibernated":      {reason: "In its sleep nothing changes it.", spec: two, change: func(c *cluster) { c.edit(true, "hibernated"); c.settle() }, want: onDelete},
+		"HibernatedOfOne": {reason: "Nor there.", spec: oneServer, change: func(c *cluster) { c.edit(true, "hibernated"); c.settle() }, want: rolling},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(tc.spec))
+			c.settle()
+			if tc.change != nil {
+				tc.change(c)
+			}
+			c.reconcile()
+			if got := string(servers(t, c).Spec.UpdateStrategy.Type); got != tc.want {
+				t.Errorf("%s\nwant %s, got %s", tc.reason, tc.want, got)
+			}
+			if got := string(servers(t, c).Spec.PodManagementPolicy); got != "Parallel" {
+				t.Errorf("%s\nafter an outage none waits for another: got %s", tc.reason, got)
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterRevives: a change that no server survived is repaired by
+// the next one.
+func TestDatabaseClusterRevives(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	c.edit("17.3", "version")
+	c.reconcile()
+	generation := get(c.observed["postgresql"], "metadata", "generation").GetNumberValue()
+	c.status("postgresql", fmt.Sprintf("{observedGeneration: %v, replicas: 3, updatedReplicas: 1}", generation))
+	c.reconcile()
+	if got := servers(t, c).Spec.UpdateStrategy.Type; got != "RollingUpdate" {
+		t.Errorf("want the outdated ones to be replaced, got %s", got)
+	}
+	c.settle()
+	if got := servers(t, c).Spec.UpdateStrategy.Type; got != "OnDelete" || c.phase() != "Running" {
+		t.Errorf("want the manager to do that again, got %s in phase %s", got, c.phase())
+	}
+}
+
+// TestDatabaseClusterHibernates: servers go and come back, all else stays.
+func TestDatabaseClusterHibernates(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	before, passwords := c.names(), drawn(c)
+	// No primary is waited for: all of them go, whoever it is.
+	c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-2" })
+	c.edit(true, "hibernated")
+	c.reconcile()
+	if got := *servers(t, c).Spec.Replicas; got != 0 {
+		t.Errorf("want no servers, got %d", got)
+	}
+	if !told(t, c).Hibernated {
+		t.Errorf("the managers are told that none is to take over")
+	}
+	c.settle()
+	rsp := c.reconcile()
+	if len(waiting(rsp)) > 0 || c.phase() != "Hibernated" || c.message() != "" {
+		t.Errorf("want it to sleep and be ready, got %s, %q, waiting for %v", c.phase(), c.message(), waiting(rsp))
+	}
+	if p := get(c.claim, "status", "primary"); p != nil {
+		t.Errorf("nobody is primary, got %v", p)
+	}
+	if got := fmt.Sprint(c.names()); got != fmt.Sprint(before) {
+		t.Errorf("want all to stay, got %s, had %v", got, before)
+	}
+	if policy := servers(t, c).Spec.PersistentVolumeClaimRetentionPolicy; policy.WhenScaled != "Retain" {
+		t.Errorf("the volumes stay, got %v", policy)
+	}
+
+	c.edit(false, "hibernated")
+	c.settle()
+	if got := *servers(t, c).Spec.Replicas; got != 3 || c.phase() != "Running" || told(t, c).Hibernated {
+		t.Errorf("want three servers again, got %d in phase %s", got, c.phase())
+	}
+	if fmt.Sprint(drawn(c)) != fmt.Sprint(passwords) {
+		t.Errorf("its passwords are those that are in the data")
+	}
+}
+
+// TestDatabaseClusterHibernatesChanged: it may wake up with another size.
+func TestDatabaseClusterHibernatesChanged(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	c.edit(true, "hibernated")
+	c.settle()
+	c.edit(2, "size")
+	c.edit("30Gi", "storageSize")
+	c.settle()
+	if got := *servers(t, c).Spec.Replicas; got != 0 || c.phase() != "Hibernated" {
+		t.Errorf("want it to sleep on, got %d servers in phase %s", got, c.phase())
+	}
+	c.edit(false, "hibernated")
+	c.settle()
+	if got := *servers(t, c).Spec.Replicas; got != 2 || told(t, c).Storage != "30Gi" {
+		t.Errorf("want two servers with 30Gi, got %d with %s", got, told(t, c).Storage)
+	}
+}

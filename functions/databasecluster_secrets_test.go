@@ -1,0 +1,250 @@
+package functions_test
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+	"sigs.k8s.io/yaml"
+
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// drawn are all passwords of a claim, by Secret and key.
+func drawn(c *cluster) map[string]string {
+	out := map[string]string{}
+	for _, n := range c.names() {
+		if get(c.observed[n], "kind").GetStringValue() != "Secret" {
+			continue
+		}
+		for k := range get(c.observed[n], "data").GetStructValue().GetFields() {
+			if k == "password" || strings.HasSuffix(k, "-password") || strings.HasPrefix(k, "user-") {
+				out[n+"/"+k] = c.value(n, k)
+			}
+		}
+	}
+	return out
+}
+
+func TestDatabaseClusterPasswords(t *testing.T) {
+	spec := strings.Replace(production, "{", "{users: [{name: reader}], ", 1)
+	c := newCluster(t, databaseCluster(spec))
+	c.settle()
+	passwords := drawn(c)
+	keys := []string{
+		"connection/password", "credentials/replication-password", "credentials/restapi-password", "credentials/rewind-password", "credentials/superuser-password",
+		"credentials/user-app", "credentials/user-reader", "user-reader/password",
+	}
+	if diff := cmp.Diff(keys, slices.Sorted(maps.Keys(passwords))); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	for k, v := range passwords {
+		if len(v) != 32 {
+			t.Errorf("%s: want 32 characters, got %d", k, len(v))
+		}
+	}
+	if n := len(slices.Compact(slices.Sorted(maps.Values(passwords)))); n != 6 {
+		t.Errorf("want six different passwords, got %d", n)
+	}
+	for application, servers := range map[string]string{"connection/password": "credentials/user-app", "user-reader/password": "credentials/user-reader"} {
+		if passwords[application] != passwords[servers] {
+			t.Errorf("%s is not %s", application, servers)
+		}
+	}
+
+	// However often and whatever is asked, they stay.
+	for _, change := range []func(){
+		func() {}, func() { c.edit(4, "size") }, func() { c.edit("17.5", "version") }, func() { c.edit(map[string]any{"work_mem": "1MB"}, "parameters") },
+		func() { c.edit([]any{map[string]any{"name": "shop", "owner": "reader"}}, "databases") }, func() { c.edit(true, "hibernated") }, func() { c.edit(false, "hibernated") },
+	} {
+		change()
+		c.settle()
+		if diff := cmp.Diff(passwords, drawn(c)); diff != "" {
+			t.Errorf("-before, +after:\n%s", diff)
+		}
+	}
+
+	// Another claim has others.
+	other := newCluster(t, databaseCluster(production))
+	other.settle()
+	for k, v := range drawn(other) {
+		if v == passwords[k] {
+			t.Errorf("two claims share %s", k)
+		}
+	}
+}
+
+// TestDatabaseClusterSetPassword: an administrator may write a password of his
+// own, where it is read from.
+func TestDatabaseClusterSetPassword(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	set(c.observed["connection"], base64.StdEncoding.EncodeToString([]byte("changed")), "data", "password")
+	c.settle()
+	if c.value("credentials", "user-app") != "changed" || c.value("connection", "password") != "changed" || !strings.Contains(c.value("connection", "uri"), ":changed@") {
+		t.Errorf("what is in the connection Secret holds, and goes on to the servers")
+	}
+}
+
+// TestDatabaseClusterRotation: a key that is taken out of its Secret is drawn
+// again, reaches the servers, and nothing else changes.
+func TestDatabaseClusterRotation(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*cluster)
+		want   []string
+	}{
+		"Nothing":     {reason: "What is there is read back.", change: func(*cluster) {}},
+		"App":         {reason: "The application's.", change: takeKey("connection", "password"), want: []string{"connection/password", "credentials/user-app"}},
+		"AppEmpty":    {reason: "To empty it is to take it out.", change: func(c *cluster) { set(c.observed["connection"], "", "data", "password") }, want: []string{"connection/password", "credentials/user-app"}},
+		"AppSecret":   {reason: "To delete the Secret too.", change: func(c *cluster) { delete(c.observed, "connection") }, want: []string{"connection/password", "credentials/user-app"}},
+		"AppData":     {reason: "And to empty it.", change: func(c *cluster) { delete(fields(c.observed["connection"]), "data") }, want: []string{"connection/password", "credentials/user-app"}},
+		"User":        {reason: "Another user's.", change: takeKey("user-reader", "password"), want: []string{"credentials/user-reader", "user-reader/password"}},
+		"Superuser":   {reason: "The superuser's.", change: takeKey("credentials", "superuser-password"), want: []string{"credentials/superuser-password"}},
+		"Replication": {reason: "The standbys'.", change: takeKey("credentials", "replication-password"), want: []string{"credentials/replication-password"}},
+		"Rewind":      {reason: "That of rewinding.", change: takeKey("credentials", "rewind-password"), want: []string{"credentials/rewind-password"}},
+		"RestAPI":     {reason: "Patroni's.", change: takeKey("credentials", "restapi-password"), want: []string{"credentials/restapi-password"}},
+		"Copy":        {reason: "What the servers have of an application's is a copy.", change: takeKey("credentials", "user-app")},
+		"File":        {reason: "So is their file.", change: takeKey("credentials", "credentials.yaml")},
+		"Credentials": {
+			reason: "Without the servers' Secret theirs are drawn again: the managers set them where they need none. Applications keep theirs.",
+			change: func(c *cluster) { delete(c.observed, "credentials") },
+			want:   []string{"credentials/replication-password", "credentials/restapi-password", "credentials/rewind-password", "credentials/superuser-password"},
+		},
+		"Two": {
+			reason: "Two at once.",
+			change: func(c *cluster) {
+				takeKey("connection", "password")(c)
+				takeKey("credentials", "rewind-password")(c)
+			},
+			want: []string{"connection/password", "credentials/rewind-password", "credentials/user-app"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(strings.Replace(production, "{", "{users: [{name: reader}], ", 1)))
+			c.settle()
+			before, pods := drawn(c), get(c.observed["postgresql"], "spec")
+			tc.change(c)
+			c.reconcile()
+			var got []string
+			after := drawn(c)
+			for _, k := range slices.Sorted(maps.Keys(after)) {
+				if after[k] != before[k] {
+					got = append(got, k)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if after["connection/password"] != after["credentials/user-app"] || !strings.Contains(c.value("connection", "uri"), after["connection/password"]) {
+				t.Errorf("%s\nan application and the servers have the same password", tc.reason)
+			}
+			if !strings.Contains(c.value("credentials", "credentials.yaml"), after["credentials/superuser-password"]) {
+				t.Errorf("%s\nPatroni's file has the password as it is", tc.reason)
+			}
+			if diff := cmp.Diff(pods.AsInterface(), get(c.observed["postgresql"], "spec").AsInterface()); diff != "" {
+				t.Errorf("%s\nno pod is replaced for a password: -before, +after:\n%s", tc.reason, diff)
+			}
+			c.settle()
+			if diff := cmp.Diff(after, drawn(c)); diff != "" {
+				t.Errorf("%s\nit is drawn once: -before, +after:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func takeKey(component, key string) func(*cluster) {
+	return func(c *cluster) { delete(fields(c.observed[component], "data"), key) }
+}
+
+// TestDatabaseClusterRotationReady: the claim is ready once the servers have
+// taken the password, not when it was drawn.
+func TestDatabaseClusterRotationReady(t *testing.T) {
+	const lining = "Waiting for postgresql (Databases, users and passwords are being brought in line)"
+	for name, change := range map[string]func(*cluster){"User": takeKey("connection", "password"), "Servers": takeKey("credentials", "superuser-password")} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(production))
+			c.settle()
+			version := func() string { return get(c.observed["credentials"], "metadata", "resourceVersion").GetStringValue() }
+			old := version()
+			change(c)
+			// In the pass that draws it the Secret is the old one yet.
+			for range 3 {
+				rsp := c.reconcile()
+				if diff := cmp.Diff([]string{"instances"}, waiting(rsp)); diff != "" || c.message() != lining {
+					t.Errorf("want to wait for the managers, got %s, %q:\n%s", c.phase(), c.message(), diff)
+				}
+			}
+			if version() == old {
+				t.Fatalf("the Secret was to change")
+			}
+			c.reportCluster(func(r *instance.Cluster) { r.Credentials = old })
+			if c.reconcile(); c.message() != lining {
+				t.Errorf("want to wait while they tell of the old Secret, got %s, %q", c.phase(), c.message())
+			}
+			c.reportCluster(func(r *instance.Cluster) { r.Credentials = version() })
+			if rsp := c.reconcile(); len(waiting(rsp)) > 0 || c.phase() != "Running" {
+				t.Errorf("want Running once they tell of the new one, got %s, %q", c.phase(), c.message())
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterCredentialsFile: what Patroni reads is YAML, whatever an
+// administrator wrote there.
+func TestDatabaseClusterCredentialsFile(t *testing.T) {
+	for _, password := range []string{"plain", `"`, `\`, "a: b", "x'y", "a\nb", "#", "ünï", "😀", "\x07\x7f", "{{x}}", "%"} {
+		c := newCluster(t, databaseCluster(oneServer))
+		c.reconcile()
+		for _, k := range []string{"superuser-password", "replication-password", "rewind-password", "restapi-password"} {
+			set(c.observed["credentials"], base64.StdEncoding.EncodeToString([]byte(password)), "data", k)
+		}
+		c.reconcile()
+		var got map[string]any
+		if err := yaml.UnmarshalStrict([]byte(c.value("credentials", "credentials.yaml")), &got); err != nil {
+			t.Fatalf("%q: %v", password, err)
+		}
+		with := func(user string) map[string]any {
+			if user == "" {
+				return map[string]any{"password": password}
+			}
+			return map[string]any{"username": user, "password": password}
+		}
+		want := map[string]any{
+			"postgresql": map[string]any{"authentication": map[string]any{"superuser": with(""), "replication": with(""), "rewind": with("")}},
+			"restapi":    map[string]any{"authentication": with("patroni")},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: -want, +got:\n%s", password, diff)
+		}
+	}
+}
+
+// public keys of Secrets: anybody may read them elsewhere too.
+var public = []string{"username", "host", "ro-host", "port", "dbname", "ca.crt", "tls.crt"}
+
+// secretValues of all Secrets among some objects, those of public keys left out.
+func secretValues(t testing.TB, objects map[string]*structpb.Struct) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for n, o := range objects {
+		if get(o, "kind").GetStringValue() != "Secret" {
+			continue
+		}
+		for k, v := range get(o, "data").GetStructValue().GetFields() {
+			b, err := base64.StdEncoding.DecodeString(v.GetStringValue())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Contains(public, k) && len(b) > 0 {
+				out[n+"/"+k] = string(b)
+			}
+		}
+	}
+	return out
+}

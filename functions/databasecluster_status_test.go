@@ -1,0 +1,382 @@
+package functions_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// TestDatabaseClusterReady: servers that are up are not a database yet; a
+// primary must have been elected, and have made what was asked for.
+func TestDatabaseClusterReady(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.reconcile()
+	c.heal("postgresql")
+	c.reconcile()
+	if want := "Waiting for postgresql (No primary has been elected yet)"; c.phase() != "Creating" || c.message() != want {
+		t.Errorf("want Creating until a primary is elected, got %s, %q", c.phase(), c.message())
+	}
+	c.report("cluster.json", `{"primary":"orders-postgresql-0"}`)
+	c.reconcile()
+	if want := "Waiting for postgresql (Databases, users and passwords are being brought in line)"; c.phase() != "Creating" || c.message() != want {
+		t.Errorf("want Creating until it is what the claim says, got %s, %q", c.phase(), c.message())
+	}
+	c.heal()
+	c.reportCluster(func(r *instance.Cluster) { r.Timeline = 4 })
+	c.reconcile()
+	status := get(c.claim, "status").GetStructValue()
+	delete(status.Fields, "conditions")
+	delete(status.Fields, "components")
+	want := map[string]any{
+		"phase": "Running", "readyGeneration": 1.0, "endpoint": "orders-primary.team.svc:5432", "readOnlyEndpoint": "orders-replica.team.svc:5432",
+		"connectionSecret": "orders-connection", "primary": "orders-postgresql-0", "version": "17.2", "readyReplicas": 3.0, "timeline": 4.0,
+	}
+	if diff := cmp.Diff(want, status.AsMap()); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+func TestDatabaseClusterPhases(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	step := func(what, want string) {
+		t.Helper()
+		c.reconcile()
+		if c.phase() != want {
+			t.Errorf("%s: want %s, got %s (%s)", what, want, c.phase(), c.message())
+		}
+	}
+	step("Nothing exists", "Creating")
+	step("The servers start", "Creating")
+	c.heal("postgresql")
+	step("They are up", "Creating")
+	c.heal()
+	step("They are what the claim says", "Running")
+
+	const three = `{observedGeneration: %d, replicas: 3, readyReplicas: %d, currentReplicas: 3, updatedReplicas: %d, currentRevision: a, updateRevision: %s}`
+	c.status("postgresql", fmt.Sprintf(three, 1, 2, 3, "a"))
+	step("A server is down", "Degraded")
+	c.heal()
+	step("It is back", "Running")
+
+	c.edit(5, "size")
+	step("More servers are asked for", "Scaling")
+	step("And are on their way", "Scaling")
+	c.heal("postgresql")
+	step("They are up and have told nothing yet", "Scaling")
+	for i := range int32(5) {
+		c.report(instance.MemberKey(instance.Pod("orders-postgresql", i)), `{"capacity":"20Gi"}`)
+	}
+	step("PostgreSQL has run on none of them yet", "Scaling")
+	c.heal()
+	step("They are there", "Running")
+
+	c.edit(3, "size")
+	step("Fewer are asked for", "Scaling")
+	c.heal("instances")
+	step("The managers have read it", "Scaling")
+	step("Two are on their way out", "Scaling")
+	c.heal()
+	step("They are gone", "Running")
+
+	c.edit("17.4", "version")
+	step("Another minor is asked for", "Upgrading")
+	generation := int(get(c.observed["postgresql"], "metadata", "generation").GetNumberValue())
+	c.status("postgresql", fmt.Sprintf(three, generation, 2, 1, "b"))
+	step("It rolls", "Upgrading")
+	c.heal()
+	step("It is there", "Running")
+
+	c.edit(map[string]any{"work_mem": "16MB"}, "parameters")
+	step("A parameter is changed", "Upgrading")
+	c.heal()
+	step("It is there", "Running")
+
+	c.edit("30Gi", "storageSize")
+	step("More storage is asked for", "Upgrading")
+	c.heal()
+	step("It is there", "Running")
+
+	c.edit(true, "hibernated")
+	step("Sleep is asked for", "Scaling")
+	step("The servers go", "Scaling")
+	c.heal()
+	step("They are gone", "Hibernated")
+	step("They stay gone", "Hibernated")
+
+	c.edit("17.5", "version")
+	step("Another minor is asked for in its sleep", "Upgrading")
+	c.heal()
+	step("It is there", "Hibernated")
+
+	c.edit(false, "hibernated")
+	step("It is woken", "Scaling")
+	step("The servers start", "Scaling")
+	c.heal()
+	step("They are there", "Running")
+}
+
+func TestDatabaseClusterReplicationHealthy(t *testing.T) {
+	const two, three = "{size: 2, version: '17'}", "{size: 3, version: '17', environment: production}"
+	standby := func(i int, change func(*instance.Standby)) func(*cluster) {
+		return func(c *cluster) {
+			c.reportCluster(func(r *instance.Cluster) { change(&r.Standbys[i]) })
+		}
+	}
+	unsynchronous := func(c *cluster) {
+		c.reportCluster(func(r *instance.Cluster) {
+			for i := range r.Standbys {
+				r.Standbys[i].Synchronous = false
+			}
+		})
+	}
+	type want struct{ verdict, phase, message string }
+	degraded := func(reason, message string) want { return want{"False " + reason + " " + message, "Degraded", message} }
+	notReady := func(verdict, message string) want { return want{verdict, "Degraded", message} }
+	cases := map[string]struct {
+		reason string
+		spec   string
+		change func(*cluster)
+		want   want
+	}{
+		"Healthy":      {reason: "All follow, and some are in step.", spec: three, want: want{"True Healthy", "Running", ""}},
+		"SingleServer": {reason: "One server has nobody who could follow.", spec: oneServer, want: want{"True SingleServer", "Running", ""}},
+		"Hibernated":   {reason: "Who sleeps follows nobody, and is not to.", spec: "{size: 3, version: '17', hibernated: true}", want: want{"True Hibernated", "Hibernated", ""}},
+		"Asynchronous": {reason: "Nobody has to be in step who was not asked to.", spec: two, change: unsynchronous, want: want{"True Healthy", "Running", ""}},
+		"OneOfTwo":     {reason: "One in step is enough.", spec: three, change: standby(0, func(s *instance.Standby) { s.Synchronous = false }), want: want{"True Healthy", "Running", ""}},
+		"NoPrimary": {
+			reason: "Nobody takes writes.", spec: three, change: func(c *cluster) { c.reportCluster(func(r *instance.Cluster) { r.Primary = "" }) },
+			want: notReady("False NoPrimary No primary takes writes", "Waiting for postgresql (No primary has been elected yet)"),
+		},
+		"NoneReady": {
+			reason: "What was told last is not so when nobody is up.", spec: three,
+			change: func(c *cluster) {
+				c.status("postgresql", "{observedGeneration: 1, replicas: 3, updatedReplicas: 3}")
+			},
+			want: notReady("False NoPrimary No primary takes writes", "Waiting for postgresql (Not all pods are ready)"),
+		},
+		"NoneInStep": {
+			reason: "Writes go on, on one server only.", spec: three, change: unsynchronous,
+			want: degraded("NoSynchronousStandby", "No standby is in step: what is written now is on one server only"),
+		},
+		"NoneInStepStrict": {
+			reason: "Writes wait.", spec: "{size: 3, version: '17', environment: production, synchronousMode: strict}", change: unsynchronous,
+			want: degraded("NoSynchronousStandby", "No standby is in step, so writes wait"),
+		},
+		"NotStreaming": {
+			reason: "A server is named that does not follow.", spec: three, change: standby(1, func(s *instance.Standby) { s.Streaming = false }),
+			want: degraded("StandbyMissing", "Not following the primary: orders-postgresql-2"),
+		},
+		"NotThere": {
+			reason: "So is one of which nothing is known.", spec: three,
+			change: func(c *cluster) {
+				c.reportCluster(func(r *instance.Cluster) { r.Standbys = r.Standbys[1:] })
+			},
+			want: degraded("StandbyMissing", "Not following the primary: orders-postgresql-1"),
+		},
+		"NoneThere": {
+			reason: "All of them are named.", spec: two,
+			change: func(c *cluster) {
+				c.reportCluster(func(r *instance.Cluster) { r.Primary, r.Standbys = "orders-postgresql-1", nil })
+			},
+			want: degraded("StandbyMissing", "Not following the primary: orders-postgresql-0"),
+		},
+		"Lagging": {
+			reason: "A server is named that is behind.", spec: three, change: standby(0, func(s *instance.Standby) { s.Lagging = true }),
+			want: degraded("Lagging", "Far behind the primary: orders-postgresql-1"),
+		},
+		"MissingAndLagging": {
+			reason: "Who does not follow comes before who is behind.", spec: three,
+			change: func(c *cluster) {
+				standby(0, func(s *instance.Standby) { s.Lagging = true })(c)
+				standby(1, func(s *instance.Standby) { s.Streaming = false })(c)
+			},
+			want: degraded("StandbyMissing", "Not following the primary: orders-postgresql-2"),
+		},
+		"Stranger": {
+			reason: "Who follows and is no server of the claim's is somebody else's.", spec: three,
+			change: func(c *cluster) {
+				c.reportCluster(func(r *instance.Cluster) {
+					r.Standbys = append(r.Standbys, instance.Standby{Name: "orders-postgresql-7", Lagging: true})
+				})
+			},
+			want: want{"True Healthy", "Running", ""},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(tc.spec))
+			c.settle()
+			if tc.change != nil {
+				tc.change(c)
+			}
+			rsp := c.reconcile()
+			if got := (want{c.verdict("ReplicationHealthy"), c.phase(), c.message()}); got != tc.want {
+				t.Errorf("%s\nwant %+v\ngot  %+v", tc.reason, tc.want, got)
+			}
+			// It serves as long as it has a primary: who waits for Ready waits
+			// for no standby.
+			if ready := len(waiting(rsp)) == 0; ready != (c.conditionFields("ReplicationHealthy")["reason"].GetStringValue() != "NoPrimary") {
+				t.Errorf("%s\ngot ready %t, waiting for %v", tc.reason, ready, waiting(rsp))
+			}
+		})
+	}
+}
+
+func TestDatabaseClusterStorageHealthy(t *testing.T) {
+	member := func(ordinal int32, change func(*instance.Member)) func(*cluster) {
+		return func(c *cluster) { c.reportMember(ordinal, change) }
+	}
+	both := func(changes ...func(*cluster)) func(*cluster) {
+		return func(c *cluster) {
+			for _, change := range changes {
+				change(c)
+			}
+		}
+	}
+	filled := func(ordinal int32, percent int) func(*cluster) {
+		return member(ordinal, func(m *instance.Member) { m.Filling = percent })
+	}
+	const no = "can not grow: its StorageClass does not allow it"
+	stuck := member(1, func(m *instance.Member) { m.Volume = no })
+	type want struct{ verdict, phase, message string }
+	degraded := func(reason, message string) want { return want{"False " + reason + " " + message, "Degraded", message} }
+	cases := map[string]struct {
+		reason string
+		change func(*cluster)
+		want   want
+	}{
+		"Room":       {reason: "There is room.", want: want{"True Healthy", "Running", ""}},
+		"Below":      {reason: "Below the first threshold nothing is said.", change: filled(0, 79), want: want{"True Healthy", "Running", ""}},
+		"NearlyFull": {reason: "Above 80 percent somebody should look.", change: filled(1, 80), want: degraded("NearlyFull", "Volumes are filled: that of orders-postgresql-1 to more than 80 percent: raise storageSize")},
+		"Full":       {reason: "Above 90 percent at once.", change: filled(0, 90), want: degraded("Full", "Volumes are filled: that of orders-postgresql-0 to more than 90 percent: raise storageSize")},
+		"Between":    {reason: "A figure that moves moves no message.", change: filled(0, 97), want: degraded("Full", "Volumes are filled: that of orders-postgresql-0 to more than 90 percent: raise storageSize")},
+		"Both": {
+			reason: "The fullest one gives the reason, each is named.", change: both(filled(0, 90), filled(2, 80)),
+			want: degraded("Full", "Volumes are filled: that of orders-postgresql-0 to more than 90 percent, that of orders-postgresql-2 to more than 80 percent: raise storageSize"),
+		},
+		"CannotGrow":     {reason: "A volume that can not grow says why.", change: stuck, want: degraded("CannotGrow", "Volumes do not have their size: that of orders-postgresql-1 "+no)},
+		"FullAndStuck":   {reason: "That it is full comes first.", change: both(stuck, filled(1, 80)), want: degraded("NearlyFull", "Volumes are filled: that of orders-postgresql-1 to more than 80 percent: raise storageSize")},
+		"FormerServer":   {reason: "A server that is gone fills nothing.", change: func(c *cluster) { c.report("orders-postgresql-3.json", `{"filling":90}`) }, want: want{"True Healthy", "Running", ""}},
+		"StorageAndLast": {reason: "Of two troubles the message has the first, each has its condition.", change: both(filled(0, 90), func(c *cluster) { c.reportCluster(func(r *instance.Cluster) { r.Standbys[0].Lagging = true }) }), want: want{"False Full Volumes are filled: that of orders-postgresql-0 to more than 90 percent: raise storageSize", "Degraded", "Far behind the primary: orders-postgresql-1"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(production))
+			c.settle()
+			if tc.change != nil {
+				tc.change(c)
+			}
+			rsp := c.reconcile()
+			if got := (want{c.verdict("StorageHealthy"), c.phase(), c.message()}); got != tc.want {
+				t.Errorf("%s\nwant %+v\ngot  %+v", tc.reason, tc.want, got)
+			}
+			if len(waiting(rsp)) > 0 {
+				t.Errorf("%s\nit serves, so it is ready: got %v", tc.reason, waiting(rsp))
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterProblems: what the managers could not do, by subject. The
+// rest of the claim goes on.
+func TestDatabaseClusterProblems(t *testing.T) {
+	extension := instance.Problem{Subject: instance.SubjectDatabase, Name: "shop", Message: `extension "postgis" is not available`}
+	role := instance.Problem{Subject: instance.SubjectUser, Name: "reader", Message: "owns objects, so it stays"}
+	parameter := instance.Problem{Subject: instance.SubjectParameter, Name: "work_mem", Message: `invalid value for parameter "work_mem": "lots"`}
+	pod := instance.Problem{Subject: instance.SubjectPod, Name: "orders-postgresql-1", Message: "can not be scheduled"}
+	type want struct{ parameters, databases string }
+	const applied = "True Applied"
+	cases := map[string]struct {
+		reason   string
+		problems []instance.Problem
+		want     want
+	}{
+		"None":      {reason: "All is as the claim says.", want: want{applied, applied}},
+		"Database":  {reason: "A database that is not as it should be.", problems: []instance.Problem{extension}, want: want{applied, `False NotInLine database shop: extension "postgis" is not available`}},
+		"User":      {reason: "A user who is not.", problems: []instance.Problem{role}, want: want{applied, "False NotInLine user reader: owns objects, so it stays"}},
+		"Both":      {reason: "Each is named, in their order.", problems: []instance.Problem{extension, role}, want: want{applied, `False NotInLine database shop: extension "postgis" is not available, user reader: owns objects, so it stays`}},
+		"Parameter": {reason: "A parameter that PostgreSQL does not take.", problems: []instance.Problem{parameter}, want: want{`False ParametersRefused parameter work_mem: invalid value for parameter "work_mem": "lots"`, applied}},
+		"Other":     {reason: "What is neither is told elsewhere.", problems: []instance.Problem{pod}, want: want{applied, applied}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(production))
+			c.settle()
+			c.reportCluster(func(r *instance.Cluster) { r.Problems = tc.problems })
+			rsp := c.reconcile()
+			if got := (want{c.verdict("ParametersApplied"), c.verdict("DatabasesReady")}); got != tc.want {
+				t.Errorf("%s\nwant %+v\ngot  %+v", tc.reason, tc.want, got)
+			}
+			if c.phase() != "Running" || len(waiting(rsp)) > 0 {
+				t.Errorf("%s\nit serves as before: got %s, waiting for %v", tc.reason, c.phase(), waiting(rsp))
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterConditionsBefore: before anything has been made no
+// condition says that it was.
+func TestDatabaseClusterConditionsBefore(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	want := map[string]string{
+		"ReplicationHealthy": "False NoPrimary No primary takes writes", "ParametersApplied": "False Pending Nothing has been applied yet", "DatabasesReady": "False Pending Nothing has been applied yet",
+		"StorageHealthy": "True Healthy", "BackupHealthy": "False NotAvailable This version of Storeplane makes no backups yet: nothing of this database is backed up",
+	}
+	check := func(when string) {
+		t.Helper()
+		for typ, w := range want {
+			if got := c.verdict(typ); got != w {
+				t.Errorf("%s: %s: want %q, got %q", when, typ, w, got)
+			}
+		}
+	}
+	c.reconcile()
+	check("Nothing exists")
+	c.reconcile()
+	check("The servers start")
+	c.settle()
+	want["ReplicationHealthy"], want["ParametersApplied"], want["DatabasesReady"] = "True Healthy", "True Applied", "True Applied"
+	check("All is there")
+	// A change that is under way takes nothing back: what is new is missing
+	// until it follows.
+	c.edit(5, "size")
+	c.reconcile()
+	want["ReplicationHealthy"] = "False StandbyMissing Not following the primary: orders-postgresql-3, orders-postgresql-4"
+	check("More is asked for")
+}
+
+// TestDatabaseClusterSameBytes: the same input gives the same bytes, in
+// whichever order a map is walked, also where much is wrong.
+func TestDatabaseClusterSameBytes(t *testing.T) {
+	c := newCluster(t, databaseCluster(bigCluster))
+	podMonitors(c)
+	c.settle()
+	for i := range int32(5) {
+		c.reportMember(i, func(m *instance.Member) { m.Filling, m.Restart = 80+10*int(i%2), true })
+	}
+	c.reportCluster(func(r *instance.Cluster) {
+		for i := range r.Standbys {
+			r.Standbys[i].Streaming = i%2 == 0
+		}
+		for _, s := range []instance.Subject{instance.SubjectDatabase, instance.SubjectUser, instance.SubjectParameter, instance.SubjectPod} {
+			r.Problems = append(r.Problems, instance.Problem{Subject: s, Name: "a", Message: "x"}, instance.Problem{Subject: s, Name: "b", Message: "y"})
+		}
+	})
+	bytes := func() string {
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c.run())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	first := bytes()
+	for range 20 {
+		if bytes() != first {
+			t.Fatalf("the same input, another output")
+		}
+	}
+}

@@ -1,0 +1,422 @@
+package functions_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/pki"
+)
+
+const day = 24 * time.Hour
+
+var newYear = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// clock is a source whose time stands still until it is set.
+type clock struct {
+	compose.SystemSource
+
+	now time.Time
+}
+
+func (c *clock) Now() time.Time { return c.now }
+
+func newClock() *clock { return &clock{now: newYear} }
+
+// secretObject of the claim's namespace.
+func secretObject(t testing.TB, name string, values map[string]string) *structpb.Struct {
+	t.Helper()
+	data := map[string]any{}
+	for k, v := range values {
+		data[k] = base64.StdEncoding.EncodeToString([]byte(v))
+	}
+	s, err := structpb.NewStruct(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": "team"}, "data": data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// certs is a Secret with certificates that a user brings, all right but for what
+// is changed.
+func certs(t testing.TB, change func(map[string]string)) *structpb.Struct {
+	t.Helper()
+	ca, err := pki.Authority("company", pki.Pair{}, newYear)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := pki.Server(ca, []string{"orders-primary.team.svc"}, newYear)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{"tls.crt": pair.Certificate, "tls.key": pair.Key, "ca.crt": ca.Certificate}
+	if change != nil {
+		change(values)
+	}
+	return secretObject(t, "certs", values)
+}
+
+func x509Of(t testing.TB, text string) *x509.Certificate {
+	t.Helper()
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		t.Fatalf("this is no certificate: %q", text)
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+// TestDatabaseClusterTLS: a client that has the connection Secret can verify
+// whichever server it reaches, by each of its names.
+func TestDatabaseClusterTLS(t *testing.T) {
+	clk := newClock()
+	c := newCluster(t, databaseCluster(production), functions.WithSource(clk))
+	c.settle()
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM([]byte(c.value("connection", "ca.crt"))) {
+		t.Fatalf("ca.crt of the connection Secret is no certificate")
+	}
+	server := x509Of(t, c.value("tls", "tls.crt"))
+	cases := map[string]struct {
+		reason string
+		name   string
+		fails  bool
+	}{
+		"Host":      {reason: "The host of the connection Secret.", name: c.value("connection", "host")},
+		"ReadOnly":  {reason: "The host to read from.", name: c.value("connection", "ro-host")},
+		"Short":     {reason: "The same from within the namespace.", name: "orders-primary"},
+		"Namespace": {reason: "The same from another one.", name: "orders-primary.team"},
+		"Full":      {reason: "The same in full.", name: "orders-replica.team.svc.cluster.local"},
+		"Pod":       {reason: "A server by itself.", name: "orders-postgresql-2.orders-postgresql.team.svc.cluster.local"},
+		"Inside":    {reason: "Who is in the pod.", name: "localhost"},
+		"Claim":     {reason: "Another claim's server is another.", name: "others-primary.team.svc", fails: true},
+		"Elsewhere": {reason: "So is one of another namespace.", name: "orders-primary.other.svc", fails: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := server.Verify(x509.VerifyOptions{DNSName: tc.name, Roots: roots, CurrentTime: clk.now})
+			if (err != nil) != tc.fails {
+				t.Errorf("%s\n%s: got %v", tc.reason, tc.name, err)
+			}
+		})
+	}
+	if got := c.value("tls", "ca.crt"); got != c.value("connection", "ca.crt") {
+		t.Errorf("The servers trust the same authority as the clients")
+	}
+	for n := range c.observed {
+		if n != "ca" && get(c.observed[n], "data", "ca.key") != nil {
+			t.Errorf("The authority's key is in its own Secret only, and in %s", n)
+		}
+	}
+}
+
+// TestDatabaseClusterRenewal: certificates are read back until their end is
+// near, and renewed then. No pod is replaced for it.
+func TestDatabaseClusterRenewal(t *testing.T) {
+	type want struct{ authority, server bool }
+	take := func(component, key string) func(*cluster) {
+		return func(c *cluster) { delete(fields(c.observed[component], "data"), key) }
+	}
+	cases := map[string]struct {
+		reason string
+		after  time.Duration
+		change func(*cluster)
+		want   want // renewed
+	}{
+		"Soon":           {reason: "What holds is read back.", after: time.Minute},
+		"Before":         {reason: "Also a day before it is renewed.", after: 59 * day},
+		"ThirtyDays":     {reason: "Thirty days before its end a certificate is renewed.", after: 60 * day, want: want{server: true}},
+		"After":          {reason: "Also when the day was missed.", after: 61 * day, want: want{server: true}},
+		"Ended":          {reason: "Also when it has ended.", after: 100 * day, want: want{server: true}},
+		"SixYears":       {reason: "An authority outlives many.", after: 6 * 365 * day, want: want{server: true}},
+		"SevenYears":     {reason: "It is renewed three years before its end.", after: 7*365*day + time.Hour, want: want{authority: true, server: true}},
+		"NoCertificate":  {reason: "A certificate that is taken out is made anew.", change: take("tls", "tls.crt"), want: want{server: true}},
+		"NoKey":          {reason: "So is one whose key is.", change: take("tls", "tls.key"), want: want{server: true}},
+		"NoSecret":       {reason: "So is one whose Secret is gone.", change: func(c *cluster) { delete(c.observed, "tls") }, want: want{server: true}},
+		"Unreadable":     {reason: "So is what is none.", change: func(c *cluster) { set(c.observed["tls"], "bm9uZQ==", "data", "tls.crt") }, want: want{server: true}},
+		"NoBase64":       {reason: "Whatever it is.", change: func(c *cluster) { set(c.observed["tls"], "%", "data", "tls.key") }, want: want{server: true}},
+		"NoAuthorityKey": {reason: "To take the authority's key out is to want another authority.", change: take("ca", "ca.key"), want: want{authority: true, server: true}},
+		"NoAuthority":    {reason: "So is to delete it.", change: func(c *cluster) { delete(c.observed, "ca") }, want: want{authority: true, server: true}},
+		"StrangersCertificate": {
+			reason: "What another authority signed is none of ours.",
+			change: func(c *cluster) {
+				s := get(certs(c.t, nil), "data").GetStructValue().GetFields()
+				set(c.observed["tls"], s["tls.crt"].GetStringValue(), "data", "tls.crt")
+				set(c.observed["tls"], s["tls.key"].GetStringValue(), "data", "tls.key")
+			},
+			want: want{server: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			clk := newClock()
+			c := newCluster(t, databaseCluster(production), functions.WithSource(clk))
+			c.settle()
+			ca, server, template := c.value("ca", "ca.crt"), c.value("tls", "tls.crt"), proto.CloneOf(get(c.observed["postgresql"], "spec"))
+			clk.now = newYear.Add(tc.after)
+			if tc.change != nil {
+				tc.change(c)
+			}
+			c.reconcile()
+			got := want{authority: c.value("ca", "ca.crt") != ca, server: c.value("tls", "tls.crt") != server}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if !proto.Equal(template, get(c.observed["postgresql"], "spec")) {
+				t.Errorf("%s\nNo pod is replaced for a certificate", tc.reason)
+			}
+			if err := pki.Check(pki.Pair{Certificate: c.value("tls", "tls.crt"), Key: c.value("tls", "tls.key")}, c.value("tls", "ca.crt")); err != nil {
+				t.Errorf("%s\n%v", tc.reason, err)
+			}
+			for _, component := range []string{"tls", "connection"} {
+				if c.value(component, "ca.crt") != c.value("ca", "ca.crt") {
+					t.Errorf("%s\n%s has another authority", tc.reason, component)
+				}
+			}
+			again := c.value("tls", "tls.crt")
+			if c.settle(); c.value("tls", "tls.crt") != again {
+				t.Errorf("%s\nIt is renewed once", tc.reason)
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterAuthorityKey: who trusts the authority as it was trusts
+// what it signs after its renewal, and the other way round.
+func TestDatabaseClusterAuthorityKey(t *testing.T) {
+	clk := newClock()
+	c := newCluster(t, databaseCluster(oneServer), functions.WithSource(clk))
+	c.settle()
+	key, old := c.value("ca", "ca.key"), x509Of(t, c.value("ca", "ca.crt"))
+	clk.now = newYear.Add(7*365*day + time.Hour)
+	c.settle()
+	renewed, server := x509Of(t, c.value("ca", "ca.crt")), x509Of(t, c.value("tls", "tls.crt"))
+	if bytes.Equal(old.Raw, renewed.Raw) {
+		t.Fatalf("want another certificate of the authority")
+	}
+	if c.value("ca", "ca.key") != key || !renewed.PublicKey.(*ecdsa.PublicKey).Equal(old.PublicKey) {
+		t.Errorf("want the same key")
+	}
+	for what, root := range map[string]*x509.Certificate{"the old one": old, "the renewed one": renewed} {
+		roots := x509.NewCertPool()
+		roots.AddCert(root)
+		if _, err := server.Verify(x509.VerifyOptions{DNSName: "orders-primary.team.svc", Roots: roots, CurrentTime: clk.now}); err != nil {
+			t.Errorf("a client that trusts %s: %v", what, err)
+		}
+	}
+}
+
+func TestDatabaseClusterSSLMode(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   string
+	}{
+		"Default":  {reason: "A client does not come in the clear.", spec: oneServer, want: "sslmode=require"},
+		"Required": {reason: "So it is when the claim says so.", spec: "{size: 1, version: '17', tls: {required: true}}", want: "sslmode=require"},
+		"Optional": {reason: "One that can not do it comes as it can.", spec: "{size: 1, version: '17', tls: {required: false}}", want: "sslmode=prefer"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(tc.spec))
+			c.reconcile()
+			for _, k := range []string{"uri", "jdbc-uri"} {
+				if got := c.value("connection", k); strings.Count(got, "sslmode=") != 1 || !strings.Contains(got, tc.want) {
+					t.Errorf("%s\n%s: want %s, got %s", tc.reason, k, tc.want, got)
+				}
+			}
+		})
+	}
+}
+
+const broughtTLS = "{size: 1, version: '17', tls: {secretName: certs}}"
+
+func TestDatabaseClusterBroughtTLS(t *testing.T) {
+	without := func(key string) func(map[string]string) {
+		return func(v map[string]string) { delete(v, key) }
+	}
+	to := func(key, value string) func(map[string]string) {
+		return func(v map[string]string) { v[key] = value }
+	}
+	const unusable = "tls.secretName: Secret certs can not be used: "
+	const pairless = unusable + "tls.crt and tls.key are no pair: "
+	missing := func(key string) string {
+		return fmt.Sprintf("tls.secretName: Secret certs does not exist or has no key %s: make it", key)
+	}
+	cases := map[string]struct {
+		reason  string
+		secrets []*structpb.Struct
+		want    string
+	}{
+		"Good":        {reason: "What fits is taken.", secrets: []*structpb.Struct{certs(t, nil)}},
+		"NoSecret":    {reason: "The Secret is missing.", want: missing("tls.crt")},
+		"OtherSecret": {reason: "Another is not meant.", secrets: []*structpb.Struct{secretObject(t, "certificates", nil)}, want: missing("tls.crt")},
+		"NoData":      {reason: "It has nothing.", secrets: []*structpb.Struct{certs(t, func(v map[string]string) { clear(v) })}, want: missing("tls.crt")},
+		"NoCert":      {reason: "It lacks the certificate.", secrets: []*structpb.Struct{certs(t, without("tls.crt"))}, want: missing("tls.crt")},
+		"NoKey":       {reason: "It lacks the key.", secrets: []*structpb.Struct{certs(t, without("tls.key"))}, want: missing("tls.key")},
+		"NoCA":        {reason: "It lacks the authority: clients could not verify.", secrets: []*structpb.Struct{certs(t, without("ca.crt"))}, want: missing("ca.crt")},
+		"EmptyCA":     {reason: "Nothing is none.", secrets: []*structpb.Struct{certs(t, to("ca.crt", ""))}, want: missing("ca.crt")},
+		"NoPEM":       {reason: "The certificate is none.", secrets: []*structpb.Struct{certs(t, to("tls.crt", "x"))}, want: pairless + "failed to find any PEM data in certificate input"},
+		"NoPEMKey":    {reason: "The key is none.", secrets: []*structpb.Struct{certs(t, to("tls.key", "hunter2"))}, want: pairless + "failed to find any PEM data in key input"},
+		"OtherKey":    {reason: "The key is another's.", secrets: []*structpb.Struct{certs(t, to("tls.key", otherKey(t)))}, want: pairless + "private key does not match public key"},
+		"NoPEMCA":     {reason: "The authority is none.", secrets: []*structpb.Struct{certs(t, to("ca.crt", "x"))}, want: unusable + "ca.crt: it is no certificate in PEM"},
+		"KeyAsCA":     {reason: "A key is no authority, and not repeated.", secrets: []*structpb.Struct{certs(t, func(v map[string]string) { v["ca.crt"] = v["tls.key"] })}, want: unusable + "ca.crt: it is no certificate in PEM"},
+		"GarbledCA":   {reason: "PEM alone makes no certificate.", secrets: []*structpb.Struct{certs(t, to("ca.crt", "-----BEGIN CERTIFICATE-----\neA==\n-----END CERTIFICATE-----\n"))}, want: unusable + "ca.crt: it is no certificate that can be read"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(broughtTLS))
+			c.others = tc.secrets
+			rsp := c.reconcile()
+			got := ""
+			if r := rsp.GetResults(); len(r) > 0 {
+				got = r[0].GetMessage()
+			}
+			if got != tc.want {
+				t.Fatalf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+			if (len(c.observed) == 0) != (tc.want != "") {
+				t.Errorf("%s\ngot %v", tc.reason, c.names())
+			}
+		})
+	}
+}
+
+func otherKey(t testing.TB) string {
+	t.Helper()
+	ca, err := pki.Authority("other", pki.Pair{}, newYear)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca.Key
+}
+
+// TestDatabaseClusterBroughtAuthority: clients are given the user's authority,
+// and nothing of the user's key is copied.
+func TestDatabaseClusterBroughtAuthority(t *testing.T) {
+	c := newCluster(t, databaseCluster(broughtTLS))
+	brought := certs(t, nil)
+	c.others = append(c.others, brought)
+	c.settle()
+	data := get(brought, "data").GetStructValue()
+	if got := get(c.observed["connection"], "data", "ca.crt").GetStringValue(); got != get(data, "ca.crt").GetStringValue() {
+		t.Errorf("want the user's authority in the connection Secret, got %s", got)
+	}
+	for n, o := range c.observed {
+		if strings.Contains(o.String(), get(data, "tls.key").GetStringValue()) {
+			t.Errorf("%s holds the user's key", n)
+		}
+	}
+
+	// A new authority reaches the clients.
+	c.others = []*structpb.Struct{certs(t, nil)}
+	c.reconcile()
+	if got := get(c.observed["connection"], "data", "ca.crt").GetStringValue(); got != get(c.others[0], "data", "ca.crt").GetStringValue() {
+		t.Errorf("want the user's new authority in the connection Secret, got %s", got)
+	}
+
+	// One that is gone stops nothing that runs.
+	before := c.names()
+	c.others = nil
+	rsp := c.reconcile()
+	if r := rsp.GetResults(); len(r) != 1 || r[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !slices.Equal(before, c.names()) {
+		t.Errorf("want a refusal that changes nothing, got %v and %v", r, c.names())
+	}
+}
+
+// TestDatabaseClusterChangesTLS: from one's own authority to the user's, and
+// back.
+func TestDatabaseClusterChangesTLS(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.others = append(c.others, certs(t, nil))
+	c.settle()
+	own := c.value("connection", "ca.crt")
+	c.edit(map[string]any{"secretName": "certs"}, "tls")
+	c.settle()
+	if c.observed["ca"] != nil || c.observed["tls"] != nil {
+		t.Errorf("the authority goes when it signs for nobody, got %v", c.names())
+	}
+	c.edit(nil, "tls")
+	c.settle()
+	if got := c.value("connection", "ca.crt"); got == own || got != c.value("ca", "ca.crt") {
+		t.Errorf("want a new authority")
+	}
+}
+
+// TestDatabaseClusterPending: until Crossplane has fetched what the claim names
+// the function asks for it, all at once, and changes nothing.
+func TestDatabaseClusterPending(t *testing.T) {
+	secret := func(name string) *fnv1.ResourceSelector {
+		return &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Secret", Namespace: new("team"), Match: &fnv1.ResourceSelector_MatchName{MatchName: name}}
+	}
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   map[string]*fnv1.ResourceSelector
+	}{
+		"TLS":      {reason: "Certificates.", spec: broughtTLS, want: map[string]*fnv1.ResourceSelector{"tls": secret("certs")}},
+		"Password": {reason: "A password.", spec: "{size: 1, version: '17', users: [{name: reader, passwordSecretRef: {name: mine}}]}", want: map[string]*fnv1.ResourceSelector{"password-reader": secret("mine")}},
+		"Many": {
+			reason: "Crossplane calls six times at most, so nothing is asked for one after the other.",
+			spec: `{size: 1, version: '17', tls: {secretName: certs}, users: [{name: a, passwordSecretRef: {name: mine}}, {name: b, passwordSecretRef: {name: mine}}, {name: c, passwordSecretRef: {name: other}},
+  {name: d, passwordSecretRef: {name: mine}}, {name: e, passwordSecretRef: {name: mine}}, {name: f, passwordSecretRef: {name: mine}}, {name: g}]}`,
+			want: map[string]*fnv1.ResourceSelector{
+				"tls": secret("certs"), "password-a": secret("mine"), "password-b": secret("mine"), "password-c": secret("other"),
+				"password-d": secret("mine"), "password-e": secret("mine"), "password-f": secret("mine"),
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(tc.spec))
+			c.others = []*structpb.Struct{certs(t, nil), secretObject(t, "mine", map[string]string{"password": "a"}), secretObject(t, "other", map[string]string{"password": "b"})}
+			check := func(when string) {
+				t.Helper()
+				rsp := c.call(c.request())
+				if len(rsp.GetResults()) > 0 {
+					t.Fatalf("%s\n%s: a fatal result ends the call before anything is fetched: %v", tc.reason, when, rsp.GetResults())
+				}
+				got := rsp.GetRequirements().GetResources()
+				delete(got, "pods")
+				if diff := cmp.Diff(tc.want, got, protocmp.Transform()); diff != "" {
+					t.Errorf("%s\n%s: -want, +got:\n%s", tc.reason, when, diff)
+				}
+				kept := slices.Sorted(maps.Keys(rsp.GetDesired().GetResources()))
+				if diff := cmp.Diff(c.names(), kept, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("%s\n%s: nothing new is applied and nothing goes: -there, +applied:\n%s", tc.reason, when, diff)
+				}
+				for n, r := range rsp.GetDesired().GetResources() {
+					for _, f := range []string{"spec", "data"} {
+						if !proto.Equal(get(c.observed[n], f), get(r.GetResource(), f)) {
+							t.Errorf("%s\n%s: %s of %s is changed", tc.reason, when, f, n)
+						}
+					}
+				}
+			}
+			check("Before anything is there")
+			c.settle()
+			c.edit("17.5", "version")
+			check("While it runs")
+		})
+	}
+}

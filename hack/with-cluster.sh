@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Runs a command with the cluster of KUBECONFIG, else with the embedded one,
+# which it starts, fills with the packages of this tree (in both ways, if it has
+# none yet), and leaves running. Usage: hack/with-cluster.sh COMMAND…
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if [ -z "${KUBECONFIG:-}" ]; then
+	go run ./test/cluster up
+	point=$(go run ./test/cluster env)
+	eval "$point"
+	make images
+	if ! kubectl get configurations.pkg.crossplane.io -o name | grep -q .; then
+		hack/install-test.sh "$REGISTRY"
+	fi
+	make install
+fi
+exec "$@"

@@ -1,0 +1,23 @@
+package build
+
+import (
+	protectionv1beta1 "github.com/crossplane/crossplane/apis/v2/protection/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Protection refuses the deletion of the claim itself as long as it exists
+// (https://docs.crossplane.io/latest/managed-resources/usages/).
+func Protection(s Scope, component, app, apiVersion, kind string) *protectionv1beta1.Usage {
+	return &protectionv1beta1.Usage{
+		TypeMeta:   metav1.TypeMeta{APIVersion: protectionv1beta1.SchemeGroupVersion.String(), Kind: protectionv1beta1.UsageKind},
+		ObjectMeta: s.Meta(component, app),
+		Spec: protectionv1beta1.UsageSpec{
+			Of: protectionv1beta1.NamespacedResource{
+				APIVersion:  apiVersion,
+				Kind:        kind,
+				ResourceRef: &protectionv1beta1.NamespacedResourceRef{Name: s.Claim},
+			},
+			Reason: new("spec.deletionProtection is true, or defaults to it: set it to false first"),
+		},
+	}
+}

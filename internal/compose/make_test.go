@@ -1,0 +1,73 @@
+package compose
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// TestMake: an object that is made late is made once it is needed, and once.
+func TestMake(t *testing.T) {
+	db := Component{Name: "db", Object: deployment("db", "db:1")}
+	late := Component{Name: "web", Object: deployment("web", "web:1")}
+	cases := map[string]struct {
+		reason   string
+		once     bool
+		observed map[string]*structpb.Struct
+		made     int
+		want     []string
+	}{
+		"Withheld": {reason: "What waits is not made.", observed: map[string]*structpb.Struct{"db": observe(t, db)}, want: []string{"db"}},
+		"Released": {reason: "It is once it need not wait any more.", observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, made: 1, want: []string{"db", "web"}},
+		"Observed": {reason: "What exists is made always.", observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, late)}, made: 1, want: []string{"db", "web"}},
+		"Starting": {reason: "Also while it is not ready.", once: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, late)}, want: []string{"db", "web"}},
+		"Kept":     {reason: "What is applied once is kept as it is.", once: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": broken(observe(t, late))}, want: []string{"db", "web"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			made := 0
+			plan := func() *Plan {
+				web := Component{Name: "web", After: []string{"db"}, Once: tc.once, Make: func() Object { made++; return deployment("web", "web:1") }}
+				return &Plan{Components: []Component{db, web}}
+			}
+			rsp := Respond(request(t, 1, nil, tc.observed), planned(plan()), ReviewSource{})
+			if diff := cmp.Diff(tc.want, names(rsp.GetDesired().GetResources())); diff != "" {
+				t.Errorf("%s\nRespond(): -want, +got:\n%s", tc.reason, diff)
+			}
+			if made != tc.made {
+				t.Errorf("%s\nRespond(): want it to be made %d times, got %d", tc.reason, tc.made, made)
+			}
+
+			// It makes no difference when it was made.
+			early := Component{Name: "web", After: []string{"db"}, Once: tc.once, Object: deployment("web", "web:1")}
+			want := Respond(request(t, 1, nil, tc.observed), planned(&Plan{Components: []Component{db, early}}), ReviewSource{})
+			if a, b := bytesOf(want), bytesOf(rsp); a != b {
+				t.Errorf("%s\nwant what is made of an object, got:\n%v\nwant:\n%v", tc.reason, rsp, want)
+			}
+		})
+	}
+}
+
+// TestMakeErrors: what is made late is checked as what is there from the start.
+func TestMakeErrors(t *testing.T) {
+	late := func(o Object) Component { return Component{Name: "b", Make: func() Object { return o }} }
+	cases := map[string]struct {
+		reason string
+		late   Component
+		want   string
+	}{
+		"Fine":       {reason: "All is well.", late: late(configMap("b", ""))},
+		"Nothing":    {reason: "It makes nothing.", late: late(nil), want: "cannot compose: component b has no object"},
+		"SameObject": {reason: "It makes what there is already.", late: late(configMap("a", "other")), want: "cannot compose: components a and b are both ConfigMap shop-a"},
+		"Name":       {reason: "It makes what is not named after the claim.", late: late(withName("b")), want: `cannot compose: component b is named "b", not shop-<component>`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Decide(claimName, &Plan{Components: []Component{{Name: "a", Object: configMap("a", "")}, tc.late}}, nil)
+			if text(err) != tc.want {
+				t.Errorf("%s\nDecide(): want error %q, got %q", tc.reason, tc.want, text(err))
+			}
+		})
+	}
+}

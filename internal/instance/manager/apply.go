@@ -1,0 +1,93 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+)
+
+// applyPeriod is how often databases and users are looked at though nothing has
+// changed: somebody may have changed them by hand.
+const applyPeriod = time.Minute
+
+// applied is what databases and users were last brought in line with.
+type applied struct {
+	digest, credentials string
+	problems            []instance.Problem
+
+	at   time.Time
+	done bool
+}
+
+var errNoCredentials = errors.New("there are none")
+
+// apply databases, users and passwords when any of them has changed, when the
+// last time failed, and now and then. It says whether they are in line.
+func (p *primary) apply(ctx context.Context, raw string, desired *instance.Desired) bool {
+	secret, err := p.credentials(ctx, desired)
+	if !p.note("read the credentials", err) || secret == nil {
+		return false
+	}
+	digest := instance.Digest(raw)
+	a := &p.applied
+	same := a.done && a.digest == digest && a.credentials == secret.ResourceVersion
+	if same && time.Since(a.at) < applyPeriod {
+		return true
+	}
+	problems, err := p.bring(ctx, desired, secret)
+	if !p.note("bring databases and users in line", err) {
+		return false
+	}
+	p.applied = applied{digest: digest, credentials: secret.ResourceVersion, problems: problems, at: time.Now(), done: true}
+	return true
+}
+
+// credentials, or nil before they have been read. They are watched from the
+// first time on: the claim's name, and so theirs, is part of what is desired.
+func (p *primary) credentials(ctx context.Context, desired *instance.Desired) (*corev1.Secret, error) {
+	if p.secret == nil {
+		w, err := p.watcher(p.wakePrimary.send).Secret(credentialsName(desired.Claim))
+		if err != nil {
+			return nil, err
+		}
+		p.secret = w
+		go w.Run(ctx)
+	}
+	secret := p.secret.One()
+	if secret == nil && p.secret.Synced() {
+		return nil, errNoCredentials
+	}
+	return secret, nil
+}
+
+// bring roles, then the databases that they own, in line.
+func (p *primary) bring(ctx context.Context, desired *instance.Desired, secret *corev1.Secret) ([]instance.Problem, error) {
+	if err := p.server.Monitoring(ctx); err != nil {
+		return nil, err
+	}
+	roles, err := p.server.Roles(ctx, logins(desired, secret.Data))
+	if err != nil {
+		return nil, err
+	}
+	databases, err := p.server.Databases(ctx, desired.Databases, desired.Users)
+	return slices.Concat(roles, databases), err
+}
+
+// logins are the servers' own roles and the users, with their passwords.
+func logins(desired *instance.Desired, passwords map[string][]byte) []postgres.Login {
+	list := []postgres.Login{
+		{Name: postgres.Superuser, Password: string(passwords[keySuperuser]), System: true},
+		{Name: "standby", Password: string(passwords[keyReplication]), System: true},
+		{Name: "rewind", Password: string(passwords[keyRewind]), System: true},
+	}
+	for _, u := range desired.Users {
+		list = append(list, postgres.Login{Name: u, Password: string(passwords[instance.PasswordKey(u)])})
+	}
+	return list
+}

@@ -1,0 +1,62 @@
+package manager
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+)
+
+// Config is where the server is, by the pod's environment.
+type Config struct {
+	Pod       string `env:"POD_NAME"      help:"Name of this pod."                                     required:""`
+	Namespace string `env:"POD_NAMESPACE" help:"Its namespace."                                        required:""`
+	Scope     string `env:"CLUSTER_SCOPE" help:"Name of its StatefulSet, which is Patroni's scope too." required:""`
+
+	Address     string `default:":8009"                       help:"Address at which to serve probes and metrics."`
+	Patroni     string `default:"http://127.0.0.1:8008"       help:"Patroni's API of this server."`
+	Socket      string `default:"/var/run/postgresql"         help:"Folder of PostgreSQL's socket."`
+	Port        uint16 `default:"5432"                        help:"PostgreSQL's port."`
+	Volume      string `default:"/var/lib/postgresql/data"    help:"Where the volume is mounted."`
+	PatroniDir  string `default:"/etc/patroni"                help:"Folder of Patroni's configuration."`
+	TLSDir      string `default:"/etc/storeplane/tls"         help:"Folder of the server's certificate."`
+	Credentials string `default:"/etc/storeplane/credentials" help:"Folder of the credentials that are mounted."`
+}
+
+// Labels of the pods, as the function and Patroni set them.
+const scopeLabel = "storeplane.example.com/patroni"
+
+// Keys of the Secret credentials.
+const (
+	keySuperuser   = "superuser-password"
+	keyReplication = "replication-password"
+	keyRewind      = "rewind-password"
+	keyREST        = "restapi-password"
+)
+
+func (c Config) selector() string        { return scopeLabel + "=" + c.Scope }
+func (c Config) statusName() string      { return c.Scope + "-status" }
+func (c Config) leaderName() string      { return c.Scope + "-leader" }
+func (c Config) volumeName() string      { return "data-" + c.Pod }
+func credentialsName(cl string) string   { return cl + "-credentials" }
+func (c Config) podName(n int) string    { return c.Scope + "-" + strconv.Itoa(n) }
+func (c Config) server() postgres.Server { return postgres.Server{Socket: c.Socket, Port: c.Port} }
+
+func (c Config) password() *patroni.Password {
+	return patroni.PasswordFile(filepath.Join(c.Credentials, keyREST))
+}
+
+// ordinal of a pod of the set, or -1.
+func (c Config) ordinal(pod string) int {
+	n, ok := strings.CutPrefix(pod, c.Scope+"-")
+	if !ok {
+		return -1
+	}
+	i, err := strconv.Atoi(n)
+	if err != nil || i < 0 {
+		return -1
+	}
+	return i
+}

@@ -1,0 +1,155 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+)
+
+// servers are some PostgreSQL under Patroni that all answer at one address.
+type servers struct {
+	mu sync.Mutex
+
+	status  patroni.Status
+	cluster patroni.Cluster
+
+	followers map[string]postgres.Follower
+	problems  []instance.Problem
+	receiving bool
+	down      bool
+
+	// calls that changed something, in order.
+	calls []string
+
+	// password that Patroni wants.
+	password string
+}
+
+func newServers(t *testing.T) (*servers, *httptest.Server) {
+	t.Helper()
+	s := &servers{
+		password: "rest",
+		status:   patroni.Status{State: "running", Role: "primary", ServerVersion: 170005, Timeline: 3},
+		cluster: patroni.Cluster{Members: []patroni.Member{
+			{Name: "db-postgresql-0", Role: "leader", State: "running"},
+			{Name: "db-postgresql-1", Role: "sync_standby", State: "streaming"},
+			{Name: "db-postgresql-2", Role: "replica", State: "streaming"},
+		}},
+		followers: map[string]postgres.Follower{"db-postgresql-1": {Streaming: true, Synchronous: true}, "db-postgresql-2": {Streaming: true}},
+	}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	return s, server
+}
+
+func (s *servers) set(change func(*servers)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+func (s *servers) called() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+func (s *servers) callf(format string, args ...any) {
+	s.calls = append(s.calls, fmt.Sprintf(format, args...))
+}
+
+// ServeHTTP is Patroni's API.
+func (s *servers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Method == http.MethodGet {
+		answer := any(s.status)
+		if r.URL.Path == "/cluster" {
+			answer = s.cluster
+		}
+		encode(w, answer)
+		return
+	}
+	if user, password, _ := r.BasicAuth(); user != "patroni" || password != s.password {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	body := struct {
+		Leader    string `json:"leader"`
+		Candidate string `json:"candidate"`
+	}{}
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	switch r.URL.Path {
+	case "/switchover":
+		s.callf("switchover %s %s", body.Leader, body.Candidate)
+		s.status.Role = "replica"
+	case "/restart":
+		s.callf("restart")
+		s.status.PendingRestart = false
+		for i := range s.cluster.Members {
+			s.cluster.Members[i].PendingRestart = false
+		}
+	default:
+		s.callf("%s", r.URL.Path[1:])
+	}
+}
+
+// database is the server that a manager is beside.
+func (s *servers) Checkpoint(context.Context) error {
+	s.set(func(s *servers) { s.callf("checkpoint") })
+	return nil
+}
+
+func (s *servers) Reload(context.Context) error {
+	s.set(func(s *servers) { s.callf("reload certificate") })
+	return nil
+}
+
+func (s *servers) Programs(context.Context) (postgres.Programs, error) {
+	return postgres.Programs{}, errors.New("there are none")
+}
+
+func (s *servers) Followers(context.Context) (map[string]postgres.Follower, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return nil, errors.New("the server is down")
+	}
+	return s.followers, nil
+}
+
+// Monitoring implements database.
+func (s *servers) Monitoring(context.Context) error { return nil }
+
+func (s *servers) Roles(_ context.Context, desired []postgres.Login) ([]instance.Problem, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range desired {
+		if d.Password == "" {
+			return nil, fmt.Errorf("no password for %s", d.Name)
+		}
+	}
+	s.callf("roles")
+	return s.problems, nil
+}
+
+func (s *servers) Databases(context.Context, []instance.Database, []string) ([]instance.Problem, error) {
+	s.set(func(s *servers) { s.callf("databases") })
+	return nil, nil
+}
+
+func (s *servers) Receiving(context.Context) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.receiving, nil
+}

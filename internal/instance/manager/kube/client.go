@@ -1,0 +1,171 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// fieldManager owns what the managers write.
+const fieldManager = "instance"
+
+// timeout of one call. A watch has none.
+const timeout = 10 * time.Second
+
+// Client of one namespace.
+type Client struct {
+	core, apps rest.Interface
+	namespace  string
+}
+
+// New client.
+func New(config *rest.Config, namespace string) (*Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("cannot make a scheme: %w", err)
+		}
+	}
+	core, err := restClient(config, scheme, corev1.SchemeGroupVersion, "/api")
+	if err != nil {
+		return nil, err
+	}
+	apps, err := restClient(config, scheme, appsv1.SchemeGroupVersion, "/apis")
+	if err != nil {
+		return nil, err
+	}
+	return &Client{core: core, apps: apps, namespace: namespace}, nil
+}
+
+func restClient(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVersion, path string) (*rest.RESTClient, error) {
+	c := rest.CopyConfig(config)
+	c.GroupVersion = &gv
+	c.APIPath = path
+	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	c.UserAgent = "storeplane-instance"
+	client, err := rest.RESTClientFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client of %s: %w", gv, err)
+	}
+	return client, nil
+}
+
+// ConfigMap by name.
+func (c *Client) ConfigMap(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	into := &corev1.ConfigMap{}
+	return into, c.get(ctx, c.core, "configmaps", name, into)
+}
+
+// Pod by name.
+func (c *Client) Pod(ctx context.Context, name string) (*corev1.Pod, error) {
+	into := &corev1.Pod{}
+	return into, c.get(ctx, c.core, "pods", name, into)
+}
+
+// StatefulSet by name.
+func (c *Client) StatefulSet(ctx context.Context, name string) (*appsv1.StatefulSet, error) {
+	into := &appsv1.StatefulSet{}
+	return into, c.get(ctx, c.apps, "statefulsets", name, into)
+}
+
+// Pods with a label.
+func (c *Client) Pods(ctx context.Context, selector string) ([]*corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	list := &corev1.PodList{}
+	err := c.core.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(list)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list Pods %s: %w", selector, err)
+	}
+	pods := make([]*corev1.Pod, 0, len(list.Items))
+	for i := range list.Items {
+		pods = append(pods, &list.Items[i])
+	}
+	return pods, nil
+}
+
+func (c *Client) get(ctx context.Context, client rest.Interface, resource, name string, into runtime.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := client.Get().Namespace(c.namespace).Resource(resource).Name(name).Do(ctx).Into(into); err != nil {
+		return fmt.Errorf("cannot get %s %s: %w", resource, name, err)
+	}
+	return nil
+}
+
+// PatchData of a ConfigMap: nil removes a key.
+func (c *Client) PatchData(ctx context.Context, name string, data map[string]*string) error {
+	return c.merge(ctx, "configmaps", name, map[string]any{"data": data})
+}
+
+// Own makes an object's only owner the given one.
+func (c *Client) Own(ctx context.Context, name string, owner metav1.OwnerReference) error {
+	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{owner}}})
+}
+
+// PatchStorage asks for a volume of the given size.
+func (c *Client) PatchStorage(ctx context.Context, claim, size string) error {
+	return c.merge(ctx, "persistentvolumeclaims", claim, map[string]any{
+		"spec": map[string]any{"resources": map[string]any{"requests": map[string]string{string(corev1.ResourceStorage): size}}},
+	})
+}
+
+func (c *Client) merge(ctx context.Context, resource, name string, patch any) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("cannot write a patch of %s %s: %w", resource, name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err = c.core.Patch(types.MergePatchType).Namespace(c.namespace).Resource(resource).Name(name).
+		Param("fieldManager", fieldManager).Body(body).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("cannot patch %s %s: %w", resource, name, err)
+	}
+	return nil
+}
+
+// DeletePod as it was seen, or not at all: whatever has changed meanwhile may
+// have changed the reason.
+func (c *Client) DeletePod(ctx context.Context, pod *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := c.core.Delete().Namespace(c.namespace).Resource("pods").Name(pod.Name).
+		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}}).
+		Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("cannot delete Pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// Event about an object of the namespace.
+func (c *Client) Event(ctx context.Context, about metav1.OwnerReference, pod, kind, reason, message string) error {
+	now := metav1.Now()
+	event := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: about.Name + "-", Namespace: c.namespace},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: about.APIVersion, Kind: about.Kind, Namespace: c.namespace, Name: about.Name, UID: about.UID,
+		},
+		Type: kind, Reason: reason, Message: message, Count: 1,
+		FirstTimestamp: now, LastTimestamp: now,
+		Source:              corev1.EventSource{Component: fieldManager, Host: pod},
+		ReportingController: "storeplane.example.com/instance", ReportingInstance: pod,
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := c.core.Post().Namespace(c.namespace).Resource("events").Body(event).Do(ctx).Error(); err != nil {
+		return fmt.Errorf("cannot write event %s: %w", reason, err)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+	"github.com/storeplane/storeplane/internal/instance/manager/roll"
+)
+
+// view of all servers.
+type view struct {
+	cluster  roll.Cluster
+	pods     []*corev1.Pod
+	standbys []instance.Standby
+	timeline int64
+}
+
+// look at all servers, by what is watched.
+func (p *primary) look(ctx context.Context, raw string, desired *instance.Desired) (*view, error) {
+	return p.lookAt(ctx, raw, desired, p.pods.List(), p.set.One())
+}
+
+// lookAgain asks the API server itself, before something is taken away.
+func (p *primary) lookAgain(ctx context.Context, raw string, desired *instance.Desired) (*view, error) {
+	set, err := p.kube.StatefulSet(ctx, p.Scope)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := p.kube.Pods(ctx, p.selector())
+	if err != nil {
+		return nil, err
+	}
+	return p.lookAt(ctx, raw, desired, pods, set)
+}
+
+func (p *primary) lookAt(ctx context.Context, raw string, desired *instance.Desired, pods []*corev1.Pod, set *appsv1.StatefulSet) (*view, error) {
+	members, err := p.patroni.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// A server that was frozen and woke up may still think that it leads.
+	if leader := members.Leader(); leader != p.Pod {
+		return nil, fmt.Errorf("cannot speak for the cluster: its leader is %q", leader)
+	}
+	followers, err := p.server.Followers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	v := &view{pods: pods}
+	if s := p.seen.Load(); s != nil {
+		v.timeline = s.Timeline
+		// Of itself Patroni knows at once, of others after a while.
+		if self := members.Member(p.Pod); self != nil {
+			self.PendingRestart = s.PendingRestart
+		}
+	}
+	v.cluster = p.servers(desired, pods, set, members, followers)
+	v.cluster.Hold = p.parameters.hold()
+	p.restarts.count(instance.Digest(raw), v.cluster.Servers)
+	var names []string
+	for _, s := range v.cluster.Servers {
+		names = append(names, s.Pod)
+	}
+	v.standbys = p.lags.Standbys(names, p.Pod, followers, time.Now())
+	return v, nil
+}
+
+// servers in the words of the roller: a place for each that is desired, and
+// those that are there beyond.
+func (c Config) servers(desired *instance.Desired, pods []*corev1.Pod, set *appsv1.StatefulSet, members *patroni.Cluster, followers map[string]postgres.Follower) roll.Cluster {
+	cluster := roll.Cluster{
+		Primary: c.Pod, Size: int(desired.Size), Synchronous: desired.Synchronous, Hibernated: desired.Hibernated, LagBytes: instance.LagBytes,
+	}
+	revision := ""
+	if set != nil && set.Status.ObservedGeneration == set.Generation && set.DeletionTimestamp == nil {
+		revision = set.Status.UpdateRevision
+		cluster.Replace = revision != "" && set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+	}
+	byOrdinal := map[int]*corev1.Pod{}
+	count := cluster.Size
+	for _, pod := range pods {
+		if n := c.ordinal(pod.Name); n >= 0 {
+			byOrdinal[n] = pod
+			count = max(count, n+1)
+		}
+	}
+	for n := range count {
+		pod := byOrdinal[n]
+		if pod == nil && n >= cluster.Size {
+			continue
+		}
+		s := roll.Server{Pod: c.podName(n), Ordinal: n}
+		if pod != nil {
+			s.Exists, s.Deleting, s.Ready = true, pod.DeletionTimestamp != nil, ready(pod)
+			s.Outdated = revision != "" && pod.Labels[appsv1.ControllerRevisionHashLabelKey] != revision
+		}
+		if f, ok := followers[s.Pod]; ok {
+			s.Streaming, s.Synchronous, s.LagBytes = f.Streaming, f.Synchronous, f.Lag
+		}
+		if m := members.Member(s.Pod); m != nil {
+			s.Restart = m.PendingRestart
+		}
+		cluster.Servers = append(cluster.Servers, s)
+	}
+	return cluster
+}
+
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

@@ -1,0 +1,262 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+)
+
+// database is what a manager does to its own server.
+type database interface {
+	Checkpoint(ctx context.Context) error
+	Reload(ctx context.Context) error
+	Programs(ctx context.Context) (postgres.Programs, error)
+	Followers(ctx context.Context) (map[string]postgres.Follower, error)
+	Monitoring(ctx context.Context) error
+	Roles(ctx context.Context, desired []postgres.Login) ([]instance.Problem, error)
+	Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error)
+}
+
+// Manager of one server.
+type Manager struct {
+	Config
+	*notes
+
+	kube    *kube.Client
+	patroni *patroni.Client
+	server  database
+	metrics *metrics
+
+	// remote is the Patroni of another server, by its address.
+	remote func(address string) *patroni.Client
+
+	desired *kube.Watch[corev1.ConfigMap]
+	status  *kube.Watch[corev1.ConfigMap]
+	claim   *kube.Watch[corev1.PersistentVolumeClaim]
+
+	// wakeMember and wakePrimary start a pass of a loop.
+	wakeMember, wakePrimary signal
+
+	// seen is what Patroni said last of this server, or nil.
+	seen atomic.Pointer[patroni.Status]
+
+	// sized says that the server need not wait for its volume.
+	sized atomic.Bool
+
+	// owner is the DatabaseCluster, once it is known.
+	owner atomic.Pointer[metav1.OwnerReference]
+
+	// restarts of servers outlast the loop that counts them: the primary's own
+	// ends it.
+	restarts restarts
+}
+
+// New manager. The config is how to reach the API server.
+func New(c Config, config *rest.Config, log *slog.Logger) (*Manager, error) {
+	// What client-go would say is said by notes, once.
+	klog.LogToStderr(false)
+	klog.SetOutput(discard{})
+
+	client, err := kube.New(config, c.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	password := c.password()
+	m := &Manager{
+		Config: c, notes: newNotes(log),
+		kube: client, patroni: patroni.At(c.Patroni, password), server: c.server(), metrics: newMetrics(),
+		remote:     func(address string) *patroni.Client { return patroni.New(address, password) },
+		wakeMember: newSignal(), wakePrimary: newSignal(),
+	}
+	w := m.watcher(func() { m.wakeMember.send(); m.wakePrimary.send() })
+	if m.desired, err = w.ConfigMap(c.Scope); err != nil {
+		return nil, err
+	}
+	if m.status, err = w.ConfigMap(c.statusName()); err != nil {
+		return nil, err
+	}
+	if m.claim, err = w.VolumeClaim(c.volumeName()); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+func (m *Manager) watcher(changed func()) kube.Watcher {
+	return kube.Watcher{
+		Client: m.kube, Changed: changed,
+		Failed: func(what string, err error) { m.note("watch "+what, err) },
+	}
+}
+
+// Run until the context ends.
+func (m *Manager) Run(ctx context.Context) error {
+	serving, err := m.serve(ctx)
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	all.Go(func() { m.desired.Run(ctx) })
+	all.Go(func() { m.status.Run(ctx) })
+	all.Go(func() { m.claim.Run(ctx) })
+	all.Go(func() { m.followRole(ctx) })
+	all.Go(func() { m.followFiles(ctx) })
+	all.Go(func() { m.runMember(ctx) })
+	all.Wait()
+	return <-serving
+}
+
+// target is what is desired, as text and read, once it is known.
+func (m *Manager) target() (string, *instance.Desired, bool) {
+	cm := m.desired.One()
+	if cm == nil {
+		return "", nil, false
+	}
+	raw, ok := cm.Data[instance.DesiredKey]
+	if !ok {
+		return "", nil, false
+	}
+	d := &instance.Desired{}
+	if !m.note("read what is desired", json.Unmarshal([]byte(raw), d)) {
+		return "", nil, false
+	}
+	return raw, d, true
+}
+
+// reported reads what was reported last under a key. It says whether reports
+// are known at all.
+func (m *Manager) reported(key string, into any) bool {
+	cm := m.status.One()
+	if cm == nil {
+		return false
+	}
+	if raw, ok := cm.Data[key]; ok {
+		// What can not be read is written anew.
+		_ = json.Unmarshal([]byte(raw), into)
+	}
+	return true
+}
+
+// publish a report, and remove the obsolete ones, if that changes anything.
+func (m *Manager) publish(ctx context.Context, key string, report any, obsolete ...string) {
+	cm := m.status.One()
+	data, err := json.Marshal(report)
+	if !m.note("write "+key, err) || cm == nil {
+		return
+	}
+	changes := map[string]*string{}
+	if text := string(data); cm.Data[key] != text {
+		changes[key] = &text
+	}
+	for _, k := range obsolete {
+		changes[k] = nil
+	}
+	if len(changes) > 0 {
+		m.note("report "+key, m.kube.PatchData(ctx, m.statusName(), changes))
+	}
+}
+
+// event about the DatabaseCluster. It is nobody's loss when it is not written.
+func (m *Manager) event(ctx context.Context, kind, reason, message string) {
+	owner := m.owner.Load()
+	if owner == nil {
+		set, err := m.kube.StatefulSet(ctx, m.Scope)
+		if !m.note("read the StatefulSet", err) {
+			return
+		}
+		if owner = metav1.GetControllerOf(set); owner == nil {
+			return
+		}
+		m.owner.Store(owner)
+	}
+	m.note("write events", m.kube.Event(ctx, *owner, m.Pod, kind, reason, message))
+}
+
+// Reasons of events.
+const (
+	reasonPromoted = "Promoted"
+	reasonRolling  = "Rolling"
+	reasonResize   = "VolumeResize"
+	reasonProblem  = "Problem"
+)
+
+// followRole looks who this server is, each second, and runs the loop beside
+// the primary while it is that.
+func (m *Manager) followRole(ctx context.Context) {
+	var stop func()
+	defer func() {
+		if stop != nil {
+			stop()
+		}
+	}()
+	lost := time.Time{}
+	for ctx.Err() == nil {
+		status, err := m.patroni.Status(ctx)
+		if m.note("ask Patroni", err) {
+			lost = time.Time{}
+		} else {
+			status = nil
+			if lost.IsZero() {
+				lost = time.Now()
+			}
+		}
+		if changed(m.seen.Swap(status), status) {
+			m.wakeMember.send()
+		}
+		m.metrics.role(status)
+		switch {
+		case stop == nil && status != nil && status.Primary():
+			stop = m.startPrimary(ctx)
+		case stop != nil && (status != nil && !status.Leads() || !lost.IsZero() && time.Since(lost) > 10*time.Second):
+			stop()
+			stop = nil
+		}
+		wait(ctx, time.Second)
+	}
+}
+
+// changed says whether a server's status is another as far as its report goes.
+func changed(before, after *patroni.Status) bool {
+	if before == nil || after == nil {
+		return before != after
+	}
+	return *before != *after
+}
+
+// startPrimary starts the loop beside the primary, and returns what ends it.
+func (m *Manager) startPrimary(ctx context.Context) func() {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.note("run beside the primary", m.runPrimary(ctx))
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func describe(status *patroni.Status) string {
+	if status == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%s %s", status.Role, status.State)
+}

@@ -1,0 +1,328 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+)
+
+const setName = "db-postgresql"
+
+func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: "shop"} }
+
+func desired(change ...func(*instance.Desired)) instance.Desired {
+	d := instance.Desired{
+		Claim: "db", Size: 3, Synchronous: true, Storage: "10Gi", Users: []string{"app"}, Databases: []instance.Database{{Name: "app", Owner: "app"}},
+	}
+	for _, c := range change {
+		c(&d)
+	}
+	return d
+}
+
+func text(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// installed is a cluster of three on an API server, all well.
+func installed(t *testing.T) (*api, *rest.Config) {
+	t.Helper()
+	a, config := newAPI(t)
+	a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName), Data: map[string]string{instance.DesiredKey: text(t, desired())}})
+	a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status")})
+	a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-leader")})
+	a.put("secrets", &corev1.Secret{ObjectMeta: named("db-credentials"), Data: map[string][]byte{
+		keySuperuser: []byte("s"), keyReplication: []byte("r"), keyRewind: []byte("w"), keyREST: []byte("rest"), "user-app": []byte("a"),
+	}})
+	set := &appsv1.StatefulSet{ObjectMeta: named(setName)}
+	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.example.com/v1", Kind: "DatabaseCluster", Name: "db", UID: "dbc", Controller: new(true)}}
+	set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+	set.Status.UpdateRevision = "a"
+	a.put("statefulsets", set)
+	for i := range 3 {
+		name := fmt.Sprintf("%s-%d", setName, i)
+		a.put("pods", pod(name, "a"))
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: named("data-" + name)}
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
+		claim.Status.Capacity = claim.Spec.Resources.Requests
+		a.put("persistentvolumeclaims", claim)
+	}
+	return a, config
+}
+
+func pod(name, revision string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: named(name)}
+	p.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: revision, scopeLabel: setName}
+	p.Status.PodIP = "192.0.2.1"
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	return p
+}
+
+func configOf(t *testing.T, pod, patroniURL string) Config {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, keyREST), []byte("rest\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Config{
+		Pod: pod, Namespace: "shop", Scope: setName, Address: "127.0.0.1:0", Patroni: patroniURL,
+		Volume: dir, PatroniDir: dir, TLSDir: dir, Credentials: dir,
+	}
+}
+
+// manage a pod with a manager until the test ends.
+func manage(t *testing.T, pod string, s *servers, at *httptest.Server, config *rest.Config) *Manager {
+	t.Helper()
+	m, err := New(configOf(t, pod, at.URL), config, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.server = s
+	m.remote = func(string) *patroni.Client { return patroni.At(at.URL, m.password()) }
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run(...): %v", err)
+		}
+	})
+	return m
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("cannot wait any longer until %s", what)
+		}
+	}
+}
+
+func cluster(t *testing.T, a *api) instance.Cluster {
+	t.Helper()
+	c := instance.Cluster{}
+	if raw := a.report(instance.ClusterKey); raw != "" {
+		if err := json.Unmarshal([]byte(raw), &c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+func TestPrimary(t *testing.T) {
+	a, config := installed(t)
+	a.change("configmaps/"+setName+"-status", func(o map[string]any) { o["data"] = map[string]any{setName + "-4.json": "{}"} })
+	s, at := newServers(t)
+	m := manage(t, setName+"-0", s, at, config)
+
+	eventually(t, "the primary reports", func() bool { return cluster(t, a).Primary != "" })
+	want := instance.Cluster{
+		Primary: setName + "-0", Timeline: 3, Applied: instance.Digest(text(t, desired())), Credentials: "4",
+		Standbys: []instance.Standby{{Name: setName + "-1", Streaming: true, Synchronous: true}, {Name: setName + "-2", Streaming: true}},
+	}
+	if diff := cmp.Diff(want, cluster(t, a)); diff != "" {
+		t.Errorf("report: -want, +got:\n%s", diff)
+	}
+	eventually(t, "the member reports", func() bool {
+		return a.report(instance.MemberKey(setName+"-0")) == `{"version":"17.5","capacity":"10Gi"}`
+	})
+	if got := a.report(setName + "-4.json"); got != "" {
+		t.Errorf("a member that is gone: got %s, want none", got)
+	}
+	eventually(t, "the server may start", func() bool {
+		w := httptest.NewRecorder()
+		m.handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/started", nil))
+		return w.Code == http.StatusOK
+	})
+	a.mu.Lock()
+	lock := fmt.Sprint(a.objects["configmaps/"+setName+"-leader"]["metadata"])
+	a.mu.Unlock()
+	if !strings.Contains(lock, "kind:StatefulSet") {
+		t.Errorf("leader lock: got %s, want an owner", lock)
+	}
+	w := httptest.NewRecorder()
+	m.handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	for _, line := range []string{"storeplane_instance_primary 1", "storeplane_instance_standbys_streaming 2", "storeplane_instance_drift 0"} {
+		if !strings.Contains(w.Body.String(), line) {
+			t.Errorf("metrics: want %q in\n%s", line, w.Body)
+		}
+	}
+
+	// A change of what is desired, with a password that can not be set up.
+	s.set(func(s *servers) {
+		s.problems = []instance.Problem{{Subject: instance.SubjectUser, Name: "other", Message: "no"}}
+	})
+	next := text(t, desired(func(d *instance.Desired) { d.Users = append(d.Users, "other") }))
+	a.change("secrets/db-credentials", func(o map[string]any) {
+		data, _ := o["data"].(map[string]any)
+		data["user-other"] = "bw=="
+	})
+	a.change("configmaps/"+setName, func(o map[string]any) { o["data"] = map[string]any{instance.DesiredKey: next} })
+	eventually(t, "the change is applied", func() bool { return cluster(t, a).Applied == instance.Digest(next) })
+	if diff := cmp.Diff(s.problems, cluster(t, a).Problems); diff != "" {
+		t.Errorf("problems: -want, +got:\n%s", diff)
+	}
+	eventually(t, "the problem is an event", func() bool { return slices.Contains(a.events(), "Warning Problem: no") })
+	if !slices.Contains(a.events(), "Normal Promoted: "+setName+"-0 is the primary") {
+		t.Errorf("events: got %q, want Promoted", a.events())
+	}
+}
+
+func TestReplace(t *testing.T) {
+	a, config := installed(t)
+	s, at := newServers(t)
+	manage(t, setName+"-0", s, at, config)
+	eventually(t, "the primary reports", func() bool { return cluster(t, a).Primary != "" })
+
+	a.change("statefulsets/"+setName, func(o map[string]any) {
+		status, _ := o["status"].(map[string]any)
+		status["updateRevision"] = "b"
+	})
+	for _, i := range []int{2, 1, 0} {
+		name := fmt.Sprintf("%s-%d", setName, i)
+		eventually(t, name+" is replaced", func() bool {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return a.objects["pods/"+name] == nil
+		})
+		eventually(t, "it is waited for", func() bool { return i == 0 || cluster(t, a).Rolling == "Waiting for "+name+" to start" })
+		a.put("pods", pod(name, "b"))
+	}
+	if diff := cmp.Diff([]string{setName + "-2", setName + "-1", setName + "-0"}, a.deleted); diff != "" {
+		t.Errorf("deleted: -want, +got:\n%s", diff)
+	}
+	eventually(t, "it ends", func() bool { return cluster(t, a).Rolling == "" })
+	if !slices.Contains(a.events(), "Normal Rolling: Replacing "+setName+"-2") {
+		t.Errorf("events: got %q, want Rolling", a.events())
+	}
+}
+
+func TestRestart(t *testing.T) {
+	_, config := installed(t)
+	s, at := newServers(t)
+	s.status.PendingRestart = true
+	s.cluster.Members[1].PendingRestart = true
+	manage(t, setName+"-0", s, at, config)
+
+	// All answer at one address, so one restart is all of theirs; the primary
+	// waits again then.
+	eventually(t, "the standby restarts", func() bool { return slices.Contains(s.called(), "restart") })
+	if slices.Contains(s.called(), "checkpoint") {
+		t.Errorf("calls: got %q, want the standby first", s.called())
+	}
+	s.set(func(s *servers) { s.status.PendingRestart = true })
+	eventually(t, "the primary restarts after a checkpoint", func() bool {
+		i := slices.Index(s.called(), "checkpoint")
+		return i >= 0 && i+1 < len(s.called()) && s.called()[i+1] == "restart"
+	})
+}
+
+func TestHandOverBeforeShrinking(t *testing.T) {
+	a, config := installed(t)
+	s, at := newServers(t)
+	s.cluster.Members[0].Role, s.cluster.Members[2].Role = "replica", "leader"
+	s.followers["db-postgresql-0"] = s.followers["db-postgresql-2"]
+	small := text(t, desired(func(d *instance.Desired) { d.Size = 2 }))
+	a.change("configmaps/"+setName, func(o map[string]any) { o["data"] = map[string]any{instance.DesiredKey: small} })
+	manage(t, setName+"-2", s, at, config)
+	eventually(t, "it hands over to the synchronous standby", func() bool {
+		return slices.Contains(s.called(), "switchover db-postgresql-2 db-postgresql-1")
+	})
+}
+
+func TestGrow(t *testing.T) {
+	a, config := installed(t)
+	s, at := newServers(t)
+	s.status.Role = "replica"
+	a.refuse["PATCH persistentvolumeclaims/data-"+setName+"-1"] = "only dynamically provisioned pvc can be resized"
+	large := text(t, desired(func(d *instance.Desired) { d.Storage = "20Gi" }))
+	a.change("configmaps/"+setName, func(o map[string]any) { o["data"] = map[string]any{instance.DesiredKey: large} })
+	m := manage(t, setName+"-1", s, at, config)
+	growing := manage(t, setName+"-2", s, at, config)
+
+	report := func(pod string) string { return a.report(instance.MemberKey(pod)) }
+	eventually(t, "a refusal is told", func() bool {
+		return strings.Contains(report(setName+"-1"), `"volume":"cannot grow to 20Gi: only dynamically provisioned pvc can be resized"`)
+	})
+	eventually(t, "a refusal does not hold up the server", m.sized.Load)
+	eventually(t, "more is asked for", func() bool {
+		return slices.Contains(a.events(), "Normal VolumeResize: Growing the volume of "+setName+"-2 to 20Gi")
+	})
+	if got, want := report(setName+"-2"), `{"version":"17.5","capacity":"10Gi"}`; got != "" && got != want {
+		t.Errorf("while it grows: got %s, want %s", got, want)
+	}
+	if growing.sized.Load() {
+		t.Error("a server starts before its volume has grown")
+	}
+	a.change("persistentvolumeclaims/data-"+setName+"-2", func(o map[string]any) {
+		o["status"] = map[string]any{"capacity": map[string]any{"storage": "20Gi"}}
+	})
+	eventually(t, "the server may start", growing.sized.Load)
+	eventually(t, "the new size is told", func() bool { return report(setName+"-2") == `{"version":"17.5","capacity":"20Gi"}` })
+	if cluster(t, a).Primary != "" {
+		t.Error("a standby speaks for the cluster")
+	}
+}
+
+func TestFiles(t *testing.T) {
+	_, config := installed(t)
+	s, at := newServers(t)
+	s.status.Role = "replica"
+	c := configOf(t, setName+"-1", at.URL)
+	c.PatroniDir, c.TLSDir, c.Credentials = t.TempDir(), t.TempDir(), t.TempDir()
+	write := func(dir, version, file, content string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(dir, version), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Remove(filepath.Join(dir, "..data"))
+		if err := os.Symlink(version, filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(c.Credentials, "1", keyREST, "rest")
+	write(c.PatroniDir, "1", "x", "")
+	write(c.TLSDir, "1", "x", "")
+	m, err := New(c, config, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.server = s
+	go m.followFiles(t.Context())
+
+	eventually(t, "all is read once", func() bool { return slices.Equal(s.called(), []string{"reload", "reload certificate"}) })
+	write(c.TLSDir, "2", "x", "")
+	eventually(t, "a certificate is read", func() bool { return len(s.called()) == 4 && s.called()[3] == "reload certificate" })
+	// Patroni keeps to the old password until it has read the new one.
+	write(c.Credentials, "2", keyREST, "new")
+	eventually(t, "the configuration is read with the old password", func() bool { return len(s.called()) == 5 && s.called()[4] == "reload" })
+}

@@ -1,0 +1,149 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+	"github.com/storeplane/storeplane/internal/instance/manager/report"
+	"github.com/storeplane/storeplane/internal/instance/manager/volume"
+)
+
+const (
+	memberPeriod = 10 * time.Second
+
+	// startWithin is how long a server waits for its volume to grow.
+	startWithin = 60 * time.Second
+
+	// askAgain for more storage after a refusal: a class may have learnt to
+	// grow.
+	askAgain = time.Minute
+
+	// troubleFor is how long a server is in trouble before it says so.
+	troubleFor = 15 * time.Second
+)
+
+// member is what the loop of every server remembers.
+type member struct {
+	*Manager
+
+	started time.Time
+
+	// asked for storage last, with which size and answer.
+	asked   time.Time
+	size    string
+	refusal string
+
+	trouble string
+	since   time.Time
+}
+
+func (m *Manager) runMember(ctx context.Context) {
+	b := &member{Manager: m, started: time.Now()}
+	loop(ctx, m.wakeMember, b.pass)
+}
+
+// pass grows the volume and reports on this server.
+func (b *member) pass(ctx context.Context) time.Duration {
+	last := instance.Member{}
+	known := b.reported(instance.MemberKey(b.Pod), &last)
+
+	next := instance.Member{Version: last.Version, Capacity: last.Capacity, Volume: last.Volume, Restart: last.Restart}
+	status := b.seen.Load()
+	if status != nil {
+		next.Restart = status.PendingRestart
+		if v := status.Version(); v != "" {
+			next.Version = v
+		}
+	}
+	next.Message = b.settled(troubleOf(status), last.Message, time.Now())
+	next.Filling = b.filling(last.Filling)
+	b.grow(ctx, &next)
+	b.metrics.certificate(b.TLSDir)
+	if known {
+		b.publish(ctx, instance.MemberKey(b.Pod), next)
+	}
+	return memberPeriod
+}
+
+func troubleOf(status *patroni.Status) string {
+	if status == nil {
+		return "Patroni does not answer"
+	}
+	return report.Trouble(status.State)
+}
+
+// settled is a message that has held for a while; until then it is the last
+// one. That there is no trouble is told at once.
+func (b *member) settled(trouble, last string, now time.Time) string {
+	if trouble != b.trouble {
+		b.trouble, b.since = trouble, now
+	}
+	if trouble == "" || now.Sub(b.since) >= troubleFor {
+		return trouble
+	}
+	return last
+}
+
+func (b *member) filling(last int) int {
+	used, size, err := volume.Usage(b.Volume)
+	if !b.note("look at the volume", err) {
+		return last
+	}
+	b.metrics.volume(used, size)
+	return volume.Filling(used, size, last)
+}
+
+// grow the volume of this server.
+func (b *member) grow(ctx context.Context, next *instance.Member) {
+	if time.Since(b.started) >= startWithin {
+		b.sized.Store(true)
+	}
+	_, desired, ok := b.target()
+	claim := b.claim.One()
+	if !ok || claim == nil {
+		return
+	}
+	if capacity, ok := claim.Status.Capacity[corev1.ResourceStorage]; ok {
+		next.Capacity = capacity.String()
+	}
+	growth, err := volume.Decide(claim, desired.Storage)
+	if !b.note("read the volume's size", err) {
+		return
+	}
+	next.Volume = growth.Words
+	if growth.Request {
+		next.Volume, growth.Refused = b.request(ctx, desired.Storage)
+	}
+	if growth.Done || growth.Refused {
+		b.sized.Store(true)
+	}
+}
+
+// request more storage, and say in words whether it was refused.
+func (b *member) request(ctx context.Context, size string) (string, bool) {
+	if size == b.size && b.refusal != "" && time.Since(b.asked) < askAgain {
+		return volume.Refusal(size, b.refusal), true
+	}
+	err := b.kube.PatchStorage(ctx, b.volumeName(), size)
+	b.note("grow the volume", err)
+	if b.size != size || err == nil {
+		b.refusal = ""
+	}
+	b.asked, b.size = time.Now(), size
+	switch {
+	case err == nil:
+		b.event(ctx, corev1.EventTypeNormal, reasonResize, "Growing the volume of "+b.Pod+" to "+size)
+	case kube.Refused(err):
+		b.refusal = kube.Reason(err)
+	}
+	// A refusal holds until the API server says something else.
+	if b.refusal != "" {
+		return volume.Refusal(size, b.refusal), true
+	}
+	return "", false
+}

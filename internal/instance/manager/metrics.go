@@ -1,0 +1,109 @@
+package manager
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+)
+
+// metrics of one server. Nothing has a label that names anything.
+type metrics struct {
+	registry *prometheus.Registry
+
+	size, used               prometheus.Gauge
+	up, primary, restart     prometheus.Gauge
+	streaming, synchronous   prometheus.Gauge
+	lagging, problems, drift prometheus.Gauge
+
+	// expiry is a vector of one, so that it can be absent.
+	expiry *prometheus.GaugeVec
+}
+
+func newMetrics() *metrics {
+	m := &metrics{registry: prometheus.NewRegistry()}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "storeplane", Subsystem: "instance", Name: name, Help: help})
+		m.registry.MustRegister(g)
+		return g
+	}
+	m.size = gauge("volume_bytes", "Size of the volume's file system.")
+	m.used = gauge("volume_used_bytes", "How much of it is used.")
+	m.expiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: "storeplane", Subsystem: "instance", Name: "certificate_expiry_timestamp_seconds", Help: "When the server's certificate expires. Absent without one.",
+	}, nil)
+	m.registry.MustRegister(m.expiry)
+	m.up = gauge("patroni_up", "1 while Patroni answers.")
+	m.primary = gauge("primary", "1 while this server takes writes.")
+	m.restart = gauge("restart_pending", "1 while a parameter waits for a restart of this server.")
+	m.streaming = gauge("standbys_streaming", "Standbys that follow this primary. 0 on a standby.")
+	m.synchronous = gauge("standbys_synchronous", "Standbys that acknowledge this primary's writes. 0 on a standby.")
+	m.lagging = gauge("standbys_lagging", "Standbys that lag behind this primary. 0 on a standby.")
+	m.problems = gauge("problems", "Problems that need somebody, as in the DatabaseCluster's status. 0 on a standby.")
+	m.drift = gauge("drift", "1 while databases and users of this primary are not what is desired. 0 on a standby.")
+	return m
+}
+
+func (m *metrics) volume(used, size uint64) {
+	m.size.Set(float64(size))
+	m.used.Set(float64(used))
+}
+
+func (m *metrics) role(s *patroni.Status) {
+	m.up.Set(number(s != nil))
+	m.primary.Set(number(s != nil && s.Primary()))
+	if s != nil {
+		m.restart.Set(number(s.PendingRestart))
+	}
+}
+
+// cluster as reported, or nil for nothing any more.
+func (m *metrics) cluster(c *instance.Cluster, applied bool) {
+	if c == nil {
+		c, applied = &instance.Cluster{}, true
+	}
+	var streaming, synchronous, lagging int
+	for _, s := range c.Standbys {
+		if s.Streaming {
+			streaming++
+		}
+		if s.Synchronous {
+			synchronous++
+		}
+		if s.Lagging {
+			lagging++
+		}
+	}
+	m.streaming.Set(float64(streaming))
+	m.synchronous.Set(float64(synchronous))
+	m.lagging.Set(float64(lagging))
+	m.problems.Set(float64(len(c.Problems)))
+	m.drift.Set(number(!applied))
+}
+
+// certificate in a folder. Without one the metric keeps its value.
+func (m *metrics) certificate(dir string) {
+	data, err := os.ReadFile(filepath.Join(dir, "tls.crt")) //nolint:gosec // the folder is the pod's
+	if err != nil {
+		return
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return
+	}
+	if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
+		m.expiry.WithLabelValues().Set(float64(cert.NotAfter.Unix()))
+	}
+}
+
+func number(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,38 @@
+package manager
+
+import (
+	"log/slog"
+	"sync"
+)
+
+// notes logs what goes wrong once, and once more when it is over: a manager
+// tries again every few seconds.
+type notes struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	last map[string]string
+}
+
+func newNotes(log *slog.Logger) *notes { return &notes{log: log, last: map[string]string{}} }
+
+// note an error about something, or that there is none. It says whether there
+// is none.
+func (n *notes) note(about string, err error) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var text string
+	if err != nil {
+		text = err.Error()
+	}
+	before := n.last[about]
+	n.last[about] = text
+	switch text {
+	case before:
+	case "":
+		n.log.Info("It works again", "about", about)
+	default:
+		n.log.Info("Cannot do it, trying again", "about", about, "error", text)
+	}
+	return err == nil
+}

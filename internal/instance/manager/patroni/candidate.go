@@ -1,0 +1,27 @@
+package patroni
+
+import (
+	"slices"
+	"strings"
+)
+
+// Candidate is the standby that is best to hand over to, or "": it streams, may
+// lead, may acknowledge writes if those have to be acknowledged, and lags
+// least. Fit says which pods may be taken at all.
+func (c *Cluster) Candidate(synchronous bool, fit func(pod string) bool) string {
+	var best *Member
+	for _, m := range slices.SortedFunc(slices.Values(c.Members), byName) {
+		switch {
+		case !m.Streaming(), !m.MayLead(), !fit(m.Name), m.Lag < 0, synchronous && !m.Synchronous():
+			continue
+		case best == nil, m.Lag < best.Lag:
+			best = &m
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	return best.Name
+}
+
+func byName(a, b Member) int { return strings.Compare(a.Name, b.Name) }

@@ -1,0 +1,141 @@
+// Package patroni speaks to Patroni's REST API
+// (https://patroni.readthedocs.io/en/latest/rest_api.html). It asks; Patroni
+// decides.
+package patroni
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Port of every member's API.
+const Port = "8008"
+
+const user = "patroni"
+
+// Bounds of calls. What moves servers takes as long as they take to stop and
+// start.
+const (
+	readTimeout = 3 * time.Second
+	moveTimeout = 60 * time.Second
+)
+
+// maxAnswer is far more than Patroni ever says.
+const maxAnswer = 1 << 20
+
+// ErrRefused is what an answer of Patroni's that says no is.
+var ErrRefused = errors.New("Patroni refuses") //nolint:staticcheck // Patroni is a name
+
+// Client of the Patroni of one server.
+type Client struct {
+	base     string
+	http     *http.Client
+	password *Password
+}
+
+// New client of the server at a host: an address, or 127.0.0.1 for one's own.
+func New(host string, password *Password) *Client {
+	return &Client{base: "http://" + net.JoinHostPort(host, Port), http: &http.Client{}, password: password}
+}
+
+// At is a client of a base URL.
+func At(base string, password *Password) *Client {
+	return &Client{base: base, http: &http.Client{}, password: password}
+}
+
+// Status of this server.
+func (c *Client) Status(ctx context.Context) (*Status, error) {
+	s := &Status{}
+	return s, c.read(ctx, "/patroni", s)
+}
+
+// Cluster as this server sees it. What is said of others is some seconds old.
+func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
+	s := &Cluster{}
+	return s, c.read(ctx, "/cluster", s)
+}
+
+// Reload the configuration from its files.
+func (c *Client) Reload(ctx context.Context) error { return c.move(ctx, "/reload", struct{}{}) }
+
+// Restart PostgreSQL if parameters wait for it.
+func (c *Client) Restart(ctx context.Context) error {
+	return c.move(ctx, "/restart", map[string]any{"restart_pending": true})
+}
+
+// Switchover from one member to another.
+func (c *Client) Switchover(ctx context.Context, leader, candidate string) error {
+	return c.move(ctx, "/switchover", map[string]any{"leader": leader, "candidate": candidate})
+}
+
+func (c *Client) read(ctx context.Context, path string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	// The code says what the role is, the body says all.
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("cannot read Patroni's answer to %s: %w", path, err)
+	}
+	return nil
+}
+
+// move asks for something that changes servers, with each of the passwords that
+// Patroni may have: it takes up a new one by the very reload that needs it.
+func (c *Client) move(ctx context.Context, path string, body any) error {
+	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
+	defer cancel()
+	data, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("cannot write %s for Patroni: %w", path, err)
+	}
+	passwords, err := c.password.candidates()
+	if err != nil {
+		return err
+	}
+	for _, p := range passwords {
+		code, answer, err := c.post(ctx, path, data, p)
+		switch {
+		case err != nil:
+			return fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
+		case code == http.StatusUnauthorized:
+			continue
+		case code >= http.StatusMultipleChoices:
+			c.password.accepted(p)
+			return fmt.Errorf("%w %s: %s", ErrRefused, path, answer)
+		}
+		c.password.accepted(p)
+		return nil
+	}
+	return fmt.Errorf("%w %s: it has another password", ErrRefused, path)
+}
+
+func (c *Client) post(ctx context.Context, path string, data []byte, password string) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(data))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.SetBasicAuth(user, password)
+	res, err := c.http.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = res.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	return res.StatusCode, string(bytes.TrimSpace(answer)), err
+}

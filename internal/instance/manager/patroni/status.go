@@ -1,0 +1,97 @@
+package patroni
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// State of a server that is up.
+const (
+	StateRunning   = "running"
+	StateStreaming = "streaming"
+)
+
+// Status is what GET /patroni says.
+type Status struct {
+	State          string `json:"state"`
+	Role           string `json:"role"`
+	ServerVersion  int    `json:"server_version"`
+	Timeline       int64  `json:"timeline"`
+	PendingRestart bool   `json:"pending_restart"`
+}
+
+// Leads says whether the server is the one that takes writes, or will again
+// after a restart. Before Patroni 4 it was called master.
+func (s *Status) Leads() bool { return s.Role == "primary" || s.Role == "master" }
+
+// Primary says whether the server takes writes.
+func (s *Status) Primary() bool { return s.Leads() && s.State == StateRunning }
+
+// Version as PostgreSQL says it.
+func (s *Status) Version() string {
+	if s.ServerVersion == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d", s.ServerVersion/10000, s.ServerVersion%10000)
+}
+
+// Cluster is what GET /cluster says.
+type Cluster struct {
+	Members []Member `json:"members"`
+}
+
+// Member of a Cluster.
+type Member struct {
+	Name           string         `json:"name"`
+	Role           string         `json:"role"`
+	State          string         `json:"state"`
+	Host           string         `json:"host"`
+	Lag            Lag            `json:"lag"`
+	PendingRestart bool           `json:"pending_restart"`
+	Tags           map[string]any `json:"tags"`
+}
+
+// Leader of the cluster, or "".
+func (c *Cluster) Leader() string {
+	for _, m := range c.Members {
+		if m.Role == "leader" {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// Member by name, or nil.
+func (c *Cluster) Member(name string) *Member {
+	for i := range c.Members {
+		if c.Members[i].Name == name {
+			return &c.Members[i]
+		}
+	}
+	return nil
+}
+
+// Streaming says whether a standby follows. Before Patroni 4 a standby that
+// does was just running.
+func (m *Member) Streaming() bool { return m.State == StateStreaming || m.State == StateRunning }
+
+// Synchronous says whether a standby acknowledges writes.
+func (m *Member) Synchronous() bool { return m.Role == "sync_standby" || m.Role == "quorum_standby" }
+
+// MayLead says whether a standby may be promoted.
+func (m *Member) MayLead() bool {
+	no, _ := m.Tags["nofailover"].(bool)
+	return m.Role != "leader" && m.Role != "standby_leader" && !no
+}
+
+// Lag in bytes, or -1 where Patroni says "unknown".
+type Lag int64
+
+// UnmarshalJSON reads a number, or a word.
+func (l *Lag) UnmarshalJSON(data []byte) error {
+	*l = -1
+	if v, err := strconv.ParseInt(string(data), 10, 64); err == nil {
+		*l = Lag(v)
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Follower is a connection of a standby.
+type Follower struct {
+	Streaming   bool
+	Synchronous bool
+
+	// Lag in bytes that the standby has not replayed.
+	Lag int64
+}
+
+// Followers of this primary by name. It fails on a standby.
+func (s Server) Followers(ctx context.Context) (map[string]Follower, error) {
+	followers := map[string]Follower{}
+	err := s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		// Only a primary has a position to write at.
+		if _, err := conn.Exec(ctx, "SELECT pg_current_wal_lsn()"); err != nil {
+			return err
+		}
+		rows, err := conn.Query(ctx, `SELECT application_name::text, state = 'streaming', sync_state IN ('sync', 'quorum'),
+			greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), coalesce(replay_lsn, '0/0')), 0)::bigint FROM pg_stat_replication`)
+		if err != nil {
+			return err
+		}
+		var name string
+		var f Follower
+		_, err = pgx.ForEachRow(rows, []any{&name, &f.Streaming, &f.Synchronous, &f.Lag}, func() error {
+			// A connection that broke may be seen beside the one that
+			// followed it.
+			if has, ok := followers[name]; !ok || !has.Streaming {
+				followers[name] = f
+			}
+			return nil
+		})
+		return err
+	})
+	return followers, err
+}

@@ -1,0 +1,171 @@
+package manager
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/report"
+	"github.com/storeplane/storeplane/internal/instance/manager/roll"
+)
+
+const (
+	// primaryPeriod is how often the primary looks at its standbys.
+	primaryPeriod = 5 * time.Second
+
+	// rollingPeriod is the same while something is under way.
+	rollingPeriod = time.Second
+
+	// settleWithin is how long a new primary may take to bring databases and
+	// users in line before it reports without that.
+	settleWithin = 5 * time.Second
+
+	// tiePeriod is how often the leader lock is looked at.
+	tiePeriod = time.Minute
+)
+
+// primary is what the loop beside the primary remembers. A new primary starts
+// from what the one before reported.
+type primary struct {
+	*Manager
+
+	pods   *kube.Watch[corev1.Pod]
+	set    *kube.Watch[appsv1.StatefulSet]
+	secret *kube.Watch[corev1.Secret]
+
+	lags       report.Lags
+	applied    applied
+	parameters parameters
+	began      time.Time
+	tied       time.Time
+	promoted   bool
+}
+
+// runPrimary until this server is primary no more.
+func (m *Manager) runPrimary(ctx context.Context) error {
+	p := &primary{Manager: m, began: time.Now()}
+	w := m.watcher(m.wakePrimary.send)
+	var err error
+	if p.pods, err = w.Pods(m.selector()); err != nil {
+		return err
+	}
+	if p.set, err = w.StatefulSet(m.Scope); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go p.pods.Run(ctx)
+	go p.set.Run(ctx)
+	loop(ctx, m.wakePrimary, p.pass)
+	m.metrics.cluster(nil, true)
+	return nil
+}
+
+// pass brings everything one step nearer to what is desired, and reports.
+func (p *primary) pass(ctx context.Context) time.Duration {
+	raw, desired, ok := p.target()
+	before := instance.Cluster{}
+	if !ok || !p.reported(instance.ClusterKey, &before) || !p.pods.Synced() || !p.set.Synced() {
+		return rollingPeriod
+	}
+	p.tie(ctx)
+	if !p.apply(ctx, raw, desired) && time.Since(p.began) < settleWithin {
+		// The first report is whole, rather than one more a moment later.
+		return rollingPeriod
+	}
+	p.parameters.check(ctx, p.Manager, desired.Parameters)
+
+	view, err := p.look(ctx, raw, desired)
+	if !p.note("look at the servers", err) {
+		return rollingPeriod
+	}
+	step := roll.Next(view.cluster)
+	next := p.report(view, step, before)
+	p.metrics.cluster(&next, next.Applied == instance.Digest(raw))
+	p.publish(ctx, instance.ClusterKey, next, p.obsolete(view)...)
+	p.tell(ctx, before, next)
+	p.take(ctx, step, raw, desired)
+	if next.Rolling != "" {
+		return rollingPeriod
+	}
+	return primaryPeriod
+}
+
+// tie the leader lock, which Patroni makes, to the StatefulSet, so that it is
+// not left behind.
+func (p *primary) tie(ctx context.Context) {
+	set := p.set.One()
+	if set == nil || time.Since(p.tied) < tiePeriod {
+		return
+	}
+	lock, err := p.kube.ConfigMap(ctx, p.leaderName())
+	if !p.note("read the leader lock", err) {
+		return
+	}
+	owned := slices.ContainsFunc(lock.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == set.UID })
+	owner := metav1.OwnerReference{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "StatefulSet", Name: set.Name, UID: set.UID}
+	if owned || p.note("tie the leader lock to the StatefulSet", p.kube.Own(ctx, p.leaderName(), owner)) {
+		p.tied = time.Now()
+	}
+}
+
+// report on all servers. Applied and Credentials stay what they were until new
+// ones are.
+func (p *primary) report(v *view, step roll.Step, before instance.Cluster) instance.Cluster {
+	next := instance.Cluster{
+		Primary: p.Pod, Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
+		Standbys: v.standbys, Rolling: step.Words,
+	}
+	if v.timeline != 0 {
+		next.Timeline = v.timeline
+	}
+	if p.applied.done {
+		next.Applied, next.Credentials = p.applied.digest, p.applied.credentials
+	}
+	problems := slices.Concat(p.applied.problems, p.parameters.problems, report.Pods(v.pods, before.Problems))
+	if !p.applied.done {
+		// What the primary before found holds until it is tried again.
+		problems = append(problems, slices.DeleteFunc(slices.Clone(before.Problems), func(b instance.Problem) bool {
+			return b.Subject != instance.SubjectDatabase && b.Subject != instance.SubjectUser
+		})...)
+	}
+	if !p.parameters.known {
+		problems = append(problems, slices.DeleteFunc(slices.Clone(before.Problems), func(b instance.Problem) bool { return b.Subject != instance.SubjectParameter })...)
+	}
+	problems = append(problems, p.restarts.problems(v.cluster, step, time.Now())...)
+	next.Problems = report.Sort(problems)
+	return next
+}
+
+// obsolete keys of members that are gone for good.
+func (p *primary) obsolete(v *view) []string {
+	status := p.status.One()
+	if status == nil {
+		return nil
+	}
+	var keys, pods []string
+	for k := range status.Data {
+		keys = append(keys, k)
+	}
+	for _, s := range v.cluster.Servers {
+		pods = append(pods, s.Pod)
+	}
+	return report.Obsolete(keys, pods)
+}
+
+// tell in events what has changed.
+func (p *primary) tell(ctx context.Context, before, next instance.Cluster) {
+	if !p.promoted && before.Primary != p.Pod {
+		p.event(ctx, corev1.EventTypeNormal, reasonPromoted, p.Pod+" is the primary")
+	}
+	p.promoted = true
+	for _, problem := range report.New(before.Problems, next.Problems) {
+		p.event(ctx, corev1.EventTypeWarning, reasonProblem, problem.Message)
+	}
+}

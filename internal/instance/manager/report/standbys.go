@@ -1,0 +1,63 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+)
+
+// lagFor is how long a standby has to lag, or not, to be said to.
+const lagFor = 10 * time.Second
+
+// Lags remembers which standbys lag.
+type Lags struct{ of map[string]lag }
+
+type lag struct {
+	lagging bool
+
+	// since when it has looked different, or zero.
+	since time.Time
+}
+
+// Standbys of the pods other than the primary's, given what is connected.
+func (l *Lags) Standbys(pods []string, primary string, followers map[string]postgres.Follower, now time.Time) []instance.Standby {
+	var standbys []instance.Standby
+	next := map[string]lag{}
+	for _, pod := range pods {
+		if pod == primary {
+			continue
+		}
+		f := followers[pod]
+		next[pod] = l.of[pod].observe(f, now)
+		standbys = append(standbys, instance.Standby{
+			Name: pod, Streaming: f.Streaming, Synchronous: f.Streaming && f.Synchronous, Lagging: f.Streaming && next[pod].lagging,
+		})
+	}
+	l.of = next
+	slices.SortFunc(standbys, func(a, b instance.Standby) int { return strings.Compare(a.Name, b.Name) })
+	return standbys
+}
+
+// observe a standby: one lags when it was more than LagBytes behind for a
+// while, and does no more when it was less than half of that for as long.
+func (l lag) observe(f postgres.Follower, now time.Time) lag {
+	if !f.Streaming {
+		return lag{}
+	}
+	changed := f.Lag > instance.LagBytes
+	if l.lagging {
+		changed = f.Lag < instance.LagBytes/2
+	}
+	switch {
+	case !changed:
+		return lag{lagging: l.lagging}
+	case l.since.IsZero():
+		return lag{lagging: l.lagging, since: now}
+	case now.Sub(l.since) >= lagFor:
+		return lag{lagging: !l.lagging}
+	}
+	return l
+}

@@ -1,0 +1,183 @@
+package roll
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const lagBytes = 16 << 20
+
+// cluster of three whose first is primary and whose second is synchronous, all
+// well, after some changes.
+func cluster(changes ...func(*Cluster)) Cluster {
+	c := Cluster{Primary: "db-0", Size: 3, Synchronous: true, Replace: true, LagBytes: lagBytes}
+	for i := range 3 {
+		c.Servers = append(c.Servers, Server{Pod: fmt.Sprintf("db-%d", i), Ordinal: i, Exists: true, Ready: true, Streaming: i > 0, Synchronous: i == 1})
+	}
+	for _, change := range changes {
+		change(&c)
+	}
+	return c
+}
+
+func server(i int, change func(*Server)) func(*Cluster) {
+	return func(c *Cluster) { change(&c.Servers[i]) }
+}
+
+func outdated(servers ...int) func(*Cluster) {
+	return func(c *Cluster) {
+		for _, i := range servers {
+			c.Servers[i].Outdated = true
+		}
+	}
+}
+
+func restart(servers ...int) func(*Cluster) {
+	return func(c *Cluster) {
+		for _, i := range servers {
+			c.Servers[i].Restart = true
+		}
+	}
+}
+
+func unready(s *Server) { s.Ready = false }
+func silent(s *Server)  { s.Ready, s.Streaming = false, false }
+func lagging(s *Server) { s.LagBytes = lagBytes + 1 }
+func gone(s *Server)    { *s = Server{Pod: s.Pod, Ordinal: s.Ordinal} }
+
+func TestNext(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		in     Cluster
+		want   Step
+	}{
+		"Well":       {reason: "There is nothing to do", in: cluster()},
+		"Hibernated": {reason: "All are about to go anyway", in: cluster(outdated(0, 1, 2), func(c *Cluster) { c.Hibernated = true })},
+		"NotOurs":    {reason: "The StatefulSet's controller replaces pods, or it is not known which are outdated", in: cluster(outdated(0, 1, 2), func(c *Cluster) { c.Replace = false })},
+		"LastFirst": {
+			reason: "The standby with the highest ordinal is first", in: cluster(outdated(0, 1, 2)),
+			want: Step{Verb: Replace, Pod: "db-2", Words: "Replacing db-2"},
+		},
+		"NextStandby": {
+			reason: "Then the next", in: cluster(outdated(0, 1)),
+			want: Step{Verb: Replace, Pod: "db-1", Words: "Replacing db-1"},
+		},
+		"PrimaryLast": {
+			reason: "The primary is last", in: cluster(outdated(0)),
+			want: Step{Verb: Replace, Pod: "db-0", Words: "Replacing db-0"},
+		},
+		"PrimaryInTheMiddle": {
+			reason: "The primary is last whatever its ordinal",
+			in: cluster(outdated(0, 1), func(c *Cluster) {
+				c.Primary = "db-1"
+				c.Servers[0].Streaming, c.Servers[0].Synchronous = true, true
+			}),
+			want: Step{Verb: Replace, Pod: "db-0", Words: "Replacing db-0"},
+		},
+		"NoSynchronous": {
+			reason: "Without a synchronous standby the primary would take acknowledged writes with it",
+			in:     cluster(outdated(0), server(1, func(s *Server) { s.Synchronous = false })),
+			want:   Step{Words: "Waiting for a synchronous standby before db-0 goes"},
+		},
+		"Asynchronous": {
+			reason: "None is needed where none was asked for",
+			in:     cluster(outdated(0), server(1, func(s *Server) { s.Synchronous = false }), func(c *Cluster) { c.Synchronous = false }),
+			want:   Step{Verb: Replace, Pod: "db-0", Words: "Replacing db-0"},
+		},
+		"Missing":  {reason: "One is away already", in: cluster(outdated(0, 1), server(2, gone)), want: Step{Words: "Waiting for db-2 to start"}},
+		"Leaving":  {reason: "One is about to go", in: cluster(outdated(0, 1), server(2, func(s *Server) { s.Deleting = true })), want: Step{Words: "Waiting for db-2 to stop"}},
+		"Starting": {reason: "One does not follow yet", in: cluster(outdated(0, 1), server(2, silent)), want: Step{Words: "Waiting for db-2 to stream"}},
+		"Unready":  {reason: "One follows and is not ready", in: cluster(outdated(0, 1), server(2, unready)), want: Step{Words: "Waiting for db-2 to be ready"}},
+		"Lagging":  {reason: "One lags", in: cluster(outdated(0, 1), server(2, lagging)), want: Step{Words: "Waiting for db-2 to catch up"}},
+		"Broken": {
+			reason: "An outdated standby that does not serve is replaced though another is away",
+			in:     cluster(outdated(0, 1, 2), server(1, silent), server(2, gone)),
+			want:   Step{Verb: Replace, Pod: "db-1", Words: "Replacing db-1"},
+		},
+		"BrokenButStreams": {
+			reason: "One that streams may be what acknowledges writes, and waits for the others",
+			in:     cluster(outdated(1), server(1, unready), server(2, gone)),
+			want:   Step{Words: "Waiting for db-1 to be ready"},
+		},
+		"AllUnready": {
+			reason: "A part that fails in all pods does not hold up the change that puts it right",
+			in:     cluster(outdated(0, 1, 2), server(0, unready), server(1, unready), server(2, unready)),
+			want:   Step{Verb: Replace, Pod: "db-2", Words: "Replacing db-2"},
+		},
+		"UnreadyPrimary": {
+			reason: "The same for the primary, once the others are well",
+			in:     cluster(outdated(0), server(0, unready)),
+			want:   Step{Verb: Replace, Pod: "db-0", Words: "Replacing db-0"},
+		},
+		"UnreadyPrimaryFirst": {
+			reason: "The primary is not taken for a broken standby",
+			in:     cluster(outdated(0, 1), server(0, unready), server(2, silent)),
+			want:   Step{Words: "Waiting for db-2 to stream"},
+		},
+		"HandOver": {
+			reason: "A primary that is about to go hands over to the synchronous standby",
+			in:     cluster(func(c *Cluster) { c.Primary, c.Size = "db-2", 2 }, server(0, func(s *Server) { s.Streaming = true }), server(2, func(s *Server) { s.Streaming = false })),
+			want:   Step{Verb: HandOver, Pod: "db-1", Words: "Handing over to db-1"},
+		},
+		"HandOverBest": {
+			reason: "The least behind is best",
+			in: cluster(func(c *Cluster) { c.Primary, c.Size, c.Synchronous = "db-2", 2, false },
+				server(0, func(s *Server) { s.Streaming, s.LagBytes = true, 8 }), server(1, func(s *Server) { s.LagBytes = 9 })),
+			want: Step{Verb: HandOver, Pod: "db-0", Words: "Handing over to db-0"},
+		},
+		"HandOverToNobody": {
+			reason: "Nobody can take over",
+			in:     cluster(func(c *Cluster) { c.Primary, c.Size = "db-2", 1 }),
+			want:   Step{Words: "Waiting for a standby that can take over from db-2"},
+		},
+		"Restart":        {reason: "Standbys restart first", in: cluster(restart(0, 1, 2)), want: Step{Verb: Restart, Pod: "db-2", Words: "Restarting db-2"}},
+		"RestartPrimary": {reason: "The primary restarts last", in: cluster(restart(0)), want: Step{Verb: Restart, Pod: "db-0", Words: "Restarting db-0"}},
+		"RestartAfterReplacing": {
+			reason: "What is replaced restarts with it", in: cluster(restart(0, 1, 2), outdated(0)),
+			want: Step{Verb: Replace, Pod: "db-0", Words: "Replacing db-0"},
+		},
+		"StandbyWaitsForPrimary": {
+			reason: "A standby that still waits after its restart may wait for the primary's",
+			in:     cluster(restart(0, 2), server(2, func(s *Server) { s.Tried, s.Restarted = 1, 1 })),
+			want:   Step{Verb: Restart, Pod: "db-0", Words: "Restarting db-0"},
+		},
+		"StandbyAgain": {
+			reason: "It restarts again after the primary",
+			in:     cluster(restart(2), server(2, func(s *Server) { s.Tried, s.Restarted = 1, 1 })),
+			want:   Step{Verb: Restart, Pod: "db-2", Words: "Restarting db-2"},
+		},
+		"NotBack": {
+			reason: "A standby that does not come back ends it",
+			in:     cluster(restart(0, 1), server(2, silent)),
+			want:   Step{Words: "Waiting for db-2 to stream"},
+		},
+		"NeverRestarted": {
+			reason: "One that can not be restarted ends it",
+			in:     cluster(restart(0, 1, 2), server(2, func(s *Server) { s.Tried = MaxRestarts })),
+			want:   Step{Stuck: "db-2"},
+		},
+		"StillWaits": {
+			reason: "One that was restarted often enough does not hold the others up",
+			in:     cluster(restart(0, 2), server(2, func(s *Server) { s.Tried, s.Restarted = MaxRestarts, MaxRestarts })),
+			want:   Step{Verb: Restart, Pod: "db-0", Words: "Restarting db-0", Stuck: "db-2"},
+		},
+		"Hold": {
+			reason: "A server would not start again",
+			in:     cluster(restart(0, 1, 2), func(c *Cluster) { c.Hold = true }),
+		},
+		"One": {
+			reason: "A cluster of one restarts at once",
+			in:     Cluster{Primary: "db-0", Size: 1, LagBytes: lagBytes, Servers: []Server{{Pod: "db-0", Exists: true, Ready: true, Restart: true}}},
+			want:   Step{Verb: Restart, Pod: "db-0", Words: "Restarting db-0"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Next(tc.in)); diff != "" {
+				t.Errorf("%s: Next(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,72 @@
+package scram
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+)
+
+func TestVerifier(t *testing.T) {
+	// RFC 7677, section 3, gives user "user", password "pencil", this salt and
+	// 4096 iterations; the keys are those that its proofs are made of, and
+	// what PostgreSQL writes for them.
+	salt, err := base64.StdEncoding.DecodeString("W22ZaJ0SNY7soEsUEjb6gQ==")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := verifier("pencil", salt, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
+	if got != want {
+		t.Errorf("verifier(pencil): got %s, want %s", got, want)
+	}
+}
+
+func TestMatches(t *testing.T) {
+	drawn, err := Verifier("s3cret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		reason           string
+		stored, password string
+		want             bool
+	}{
+		"Own":       {reason: "A verifier is its own password's", stored: drawn, password: "s3cret", want: true},
+		"Other":     {reason: "Another password is not it", stored: drawn, password: "s3cre"},
+		"Empty":     {reason: "A role without a password matches none", password: "s3cret"},
+		"MD5":       {reason: "What an older server stored is replaced", stored: "md5" + strings.Repeat("0", 32), password: "s3cret"},
+		"NoCount":   {reason: "What can not be read does not match", stored: "SCRAM-SHA-256$x:AAAA$a:b", password: "s3cret"},
+		"NoSalt":    {reason: "What can not be read does not match", stored: "SCRAM-SHA-256$4096$a:b", password: "s3cret"},
+		"FewParts":  {reason: "What can not be read does not match", stored: "SCRAM-SHA-256$4096:AAAA", password: "s3cret"},
+		"ZeroCount": {reason: "No iterations are no key", stored: "SCRAM-SHA-256$0:AAAA$a:b", password: "s3cret"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Matches(tc.stored, tc.password); got != tc.want {
+				t.Errorf("%s: Matches(...): got %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPrepare(t *testing.T) {
+	cases := map[string]struct{ reason, in, want string }{
+		"ASCII":      {reason: "ASCII stays", in: "pen cil", want: "pen cil"},
+		"Hyphen":     {reason: "A soft hyphen goes (RFC 4013, example 1)", in: "I\u00adX", want: "IX"},
+		"Ordinal":    {reason: "Compatibility forms are folded (RFC 4013, example 4)", in: "\u00aa", want: "a"},
+		"Roman":      {reason: "Compatibility forms are folded (RFC 4013, example 5)", in: "\u2168", want: "IX"},
+		"Space":      {reason: "Every space is the plain one", in: "a\u00a0b", want: "a b"},
+		"Prohibited": {reason: "What is refused is taken as it is", in: "a\u0085\u00aa", want: "a\u0085\u00aa"},
+		"Invalid":    {reason: "What is no UTF-8 is taken as it is", in: "a\xff", want: "a\xff"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := prepare(tc.in); got != tc.want {
+				t.Errorf("%s: prepare(%q): got %q, want %q", tc.reason, tc.in, got, tc.want)
+			}
+		})
+	}
+}

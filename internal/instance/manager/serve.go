@@ -1,0 +1,44 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// serve probes and metrics until the context ends.
+func (m *Manager) serve(ctx context.Context) (<-chan error, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", m.Address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen at %s: %w", m.Address, err)
+	}
+	server := &http.Server{Handler: m.handler(), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
+	done := make(chan error, 1)
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			done <- fmt.Errorf("cannot serve at %s: %w", m.Address, err)
+			return
+		}
+		done <- nil
+	}()
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	return done, nil
+}
+
+func (m *Manager) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	// A server that starts copies data, so the volume has its size first.
+	mux.HandleFunc("GET /started", func(w http.ResponseWriter, _ *http.Request) {
+		if !m.sized.Load() {
+			http.Error(w, "waiting for the volume to grow", http.StatusServiceUnavailable)
+		}
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{}))
+	return mux
+}

@@ -1,0 +1,240 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+)
+
+// Bounds of the hook's parts. What is left of the pod's grace period is for the
+// server's own stop.
+const (
+	stopWithin       = 60 * time.Second
+	checkpointWithin = 20 * time.Second
+	candidateWithin  = 20 * time.Second
+	handOverWithin   = 20 * time.Second
+	followWithin     = 45 * time.Second
+
+	// enoughSeconds is the shortest grace period in which handing over pays.
+	enoughSeconds = 10
+
+	// endedFor is how long a standby's connection has to be gone to be gone
+	// for good.
+	endedFor = time.Second
+
+	pollPeriod = 100 * time.Millisecond
+)
+
+// stopper is the hook that runs before a server stops.
+type stopper struct {
+	Config
+
+	log     *slog.Logger
+	kube    *kube.Client
+	patroni *patroni.Client
+	server  stopping
+}
+
+// stopping is what the hook does to its own server.
+type stopping interface {
+	Checkpoint(ctx context.Context) error
+	Receiving(ctx context.Context) (bool, error)
+}
+
+// Stop prepares the server for being stopped: a primary hands over; where all
+// servers stop, a standby waits for the primary's last write. What can not be
+// done is logged and left: the server stops either way.
+func Stop(ctx context.Context, c Config, config *rest.Config, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	client, err := kube.New(config, c.Namespace)
+	if err != nil {
+		log.Info("Cannot reach the API server", "error", err.Error())
+		return
+	}
+	s := &stopper{Config: c, log: log, kube: client, patroni: patroni.At(c.Patroni, c.password()), server: c.server()}
+	s.prepare(ctx)
+}
+
+// prepare for being stopped.
+func (s *stopper) prepare(ctx context.Context) {
+	if s.hurried(ctx) {
+		s.log.Info("There is no time to hand over")
+		return
+	}
+	status, err := s.patroni.Status(ctx)
+	if err != nil {
+		s.log.Info("Patroni does not answer, there is nothing to hand over", "error", err.Error())
+		return
+	}
+	future := s.future(ctx)
+	s.log.Info("Stopping", "server", describe(status), "all", future.ends)
+	switch {
+	case status.Primary() && !future.ends:
+		s.handOver(ctx, future)
+	case !status.Leads() && future.ends:
+		s.follow(ctx)
+	}
+}
+
+// hurried says whether the server is to be killed in a moment. Patroni stops a
+// server and lets go of its lock in about a second: to begin with a switchover,
+// and be killed in the middle of it, would take far longer.
+func (s *stopper) hurried(ctx context.Context) bool {
+	pod, err := s.kube.Pod(ctx, s.Pod)
+	if err != nil {
+		return kube.Missing(err)
+	}
+	return isHurried(pod)
+}
+
+func isHurried(pod *corev1.Pod) bool {
+	return pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds < enoughSeconds
+}
+
+// future of the cluster.
+type future struct {
+	// ends says that all servers are about to stop.
+	ends bool
+
+	size        int
+	synchronous bool
+}
+
+// future by what is desired and by the StatefulSet. Where the API server does
+// not answer nothing is known to end. Patroni can not hand over then either.
+func (s *stopper) future(ctx context.Context) future {
+	set, setErr := s.kube.StatefulSet(ctx, s.Scope)
+	cm, err := s.kube.ConfigMap(ctx, s.Scope)
+	if ends(set, setErr, cm, err) {
+		return future{ends: true}
+	}
+	d := instance.Desired{}
+	if err != nil || json.Unmarshal([]byte(cm.Data[instance.DesiredKey]), &d) != nil {
+		s.log.Info("Cannot read what is desired")
+		return future{size: 1 << 20}
+	}
+	return future{ends: d.Hibernated, size: int(d.Size), synchronous: d.Synchronous}
+}
+
+// ends says whether the set is going away, or has no servers from now on. Its
+// rights may have gone before it.
+func ends(set *appsv1.StatefulSet, setErr error, cm *corev1.ConfigMap, cmErr error) bool {
+	if kube.Gone(setErr) || kube.Gone(cmErr) {
+		return true
+	}
+	if setErr == nil && (set.DeletionTimestamp != nil || set.Spec.Replicas != nil && *set.Spec.Replicas == 0) {
+		return true
+	}
+	return cmErr == nil && cm.DeletionTimestamp != nil
+}
+
+// handOver to the best standby, if there is one, and wait until that is done:
+// writes then have somewhere to go before this server is gone.
+func (s *stopper) handOver(ctx context.Context, f future) {
+	candidate := s.candidate(ctx, f)
+	if candidate == "" {
+		s.log.Info("There is no standby to hand over to")
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, checkpointWithin)
+	err := s.server.Checkpoint(bounded)
+	cancel()
+	if err != nil {
+		s.log.Info("Cannot write a checkpoint", "error", err.Error())
+	}
+	ctx, cancel = context.WithTimeout(ctx, handOverWithin)
+	defer cancel()
+	if err := s.patroni.Switchover(ctx, s.Pod, candidate); err != nil {
+		s.log.Info("Cannot hand over", "to", candidate, "error", err.Error())
+		return
+	}
+	for {
+		status, err := s.patroni.Status(ctx)
+		if err == nil && !status.Leads() {
+			s.log.Info("Handed over", "to", candidate)
+			return
+		}
+		if !wait(ctx, pollPeriod) {
+			s.log.Info("Handing over takes too long", "to", candidate)
+			return
+		}
+	}
+}
+
+// candidate to hand over to. A standby that is there and does not stream yet,
+// since this server may have become primary a moment ago, is waited for: to stop
+// before it has every write would lose some.
+func (s *stopper) candidate(ctx context.Context, f future) string {
+	ctx, cancel := context.WithTimeout(ctx, candidateWithin)
+	defer cancel()
+	for {
+		members, err := s.patroni.Cluster(ctx)
+		if err != nil {
+			s.log.Info("Cannot ask for standbys", "error", err.Error())
+			return ""
+		}
+		// Where the API server does not say who is leaving, nobody is.
+		leaving, _ := s.leaving(ctx)
+		fit := func(pod string) bool { return pod != s.Pod && !leaving[pod] && s.ordinal(pod) < f.size }
+		if c := members.Candidate(f.synchronous, fit); c != "" {
+			return c
+		}
+		if !slices.ContainsFunc(members.Members, func(m patroni.Member) bool { return fit(m.Name) && m.MayLead() }) || !wait(ctx, pollPeriod) {
+			return ""
+		}
+	}
+}
+
+// leaving are the pods that are being deleted.
+func (s *stopper) leaving(ctx context.Context) (map[string]bool, error) {
+	pods, err := s.kube.Pods(ctx, s.selector())
+	leaving := map[string]bool{}
+	for _, pod := range pods {
+		leaving[pod.Name] = pod.DeletionTimestamp != nil
+	}
+	return leaving, err
+}
+
+// follow the primary until it has ended, so that this server's volume has every
+// write when it is the one to come back first.
+func (s *stopper) follow(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, followWithin)
+	defer cancel()
+	ended := time.Time{}
+	for {
+		switch receiving, err := s.server.Receiving(ctx); {
+		case err == nil && receiving:
+			ended = time.Time{}
+		case ended.IsZero():
+			ended = time.Now()
+		case time.Since(ended) >= endedFor && !s.led(ctx):
+			s.log.Info("The primary has ended")
+			return
+		}
+		if !wait(ctx, pollPeriod) {
+			s.log.Info("Waiting for the primary takes too long")
+			return
+		}
+	}
+}
+
+// led says whether there is another server that leads.
+func (s *stopper) led(ctx context.Context) bool {
+	members, err := s.patroni.Cluster(ctx)
+	if err != nil {
+		return false
+	}
+	leader := members.Member(members.Leader())
+	return leader != nil && leader.Name != s.Pod && leader.State == patroni.StateRunning
+}

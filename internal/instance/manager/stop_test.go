@@ -1,0 +1,185 @@
+package manager
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+)
+
+func TestStop(t *testing.T) {
+	const set = "statefulsets/" + setName
+	hibernated := func(t *testing.T, a *api) {
+		t.Helper()
+		text := text(t, desired(func(d *instance.Desired) { d.Hibernated = true }))
+		a.change("configmaps/"+setName, func(o map[string]any) { o["data"] = map[string]any{instance.DesiredKey: text} })
+	}
+	const own = "pods/" + setName + "-0"
+	within := func(seconds int64) func(map[string]any) {
+		return func(o map[string]any) {
+			meta, _ := o["metadata"].(map[string]any)
+			meta["deletionTimestamp"], meta["deletionGracePeriodSeconds"] = "2026-01-01T00:00:00Z", seconds
+		}
+	}
+	leaving := within(120)
+	cases := map[string]struct {
+		reason  string
+		prepare func(*testing.T, *api, *servers)
+		want    []string
+		atLeast time.Duration
+		// atMost is well below what the hook would wait for.
+		atMost time.Duration
+		// within is when the hook ends at the latest.
+		within time.Duration
+	}{
+		"HandOver": {
+			reason: "A primary hands over to the synchronous standby after a checkpoint",
+			want:   []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-1"},
+		},
+		"Leaving": {
+			reason: "A standby that is leaving too is none to hand over to",
+			prepare: func(_ *testing.T, a *api, s *servers) {
+				a.change("pods/"+setName+"-1", leaving)
+				s.cluster.Members[2].Role = "sync_standby"
+			},
+			want: []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-2"},
+		},
+		"NoSynchronous": {
+			reason:  "One that lacks acknowledged writes is none either",
+			prepare: func(_ *testing.T, _ *api, s *servers) { s.cluster.Members[1].State = "starting" },
+			within:  time.Second,
+		},
+		"Catching": {
+			reason: "One that does not stream yet is waited for: it lacks what this server wrote since it took over",
+			prepare: func(_ *testing.T, _ *api, s *servers) {
+				s.cluster.Members = s.cluster.Members[:2]
+				s.cluster.Members[1].State = "starting"
+				time.AfterFunc(500*time.Millisecond, func() { s.set(func(s *servers) { s.cluster.Members[1].State = "streaming" }) })
+			},
+			want:    []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-1"},
+			atLeast: 500 * time.Millisecond,
+		},
+		"Electing": {
+			reason: "So is one that is not in step yet where writes wait for one",
+			prepare: func(_ *testing.T, _ *api, s *servers) {
+				s.cluster.Members[1].Role = "replica"
+				time.AfterFunc(500*time.Millisecond, func() { s.set(func(s *servers) { s.cluster.Members[2].Role = "sync_standby" }) })
+			},
+			want:    []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-2"},
+			atLeast: 500 * time.Millisecond,
+		},
+		"Alone": {
+			reason: "There is nobody to wait for", prepare: func(_ *testing.T, _ *api, s *servers) { s.cluster.Members = s.cluster.Members[:1] },
+			atMost: candidateWithin / 2,
+		},
+		"AllLeaving": {
+			reason: "Nor among those that are leaving or will",
+			prepare: func(t *testing.T, a *api, s *servers) {
+				t.Helper()
+				s.cluster.Members[1].State, s.cluster.Members[2].State = "starting", "starting"
+				a.change("pods/"+setName+"-1", leaving)
+				text := text(t, desired(func(d *instance.Desired) { d.Size = 2 }))
+				a.change("configmaps/"+setName, func(o map[string]any) { o["data"] = map[string]any{instance.DesiredKey: text} })
+			},
+			atMost: candidateWithin / 2,
+		},
+		"Hibernated": {reason: "All stop, so nobody takes over", prepare: func(t *testing.T, a *api, _ *servers) { hibernated(t, a) }},
+		"Deleted":    {reason: "The set goes away", prepare: func(_ *testing.T, a *api, _ *servers) { a.change(set, leaving) }},
+		"Gone":       {reason: "The set has gone", prepare: func(_ *testing.T, a *api, _ *servers) { a.remove(set) }},
+		"Forbidden": {
+			reason:  "The rights have gone before the pods",
+			prepare: func(_ *testing.T, a *api, _ *servers) { a.refuse["GET configmaps/"+setName] = "no role" },
+		},
+		"NotDeleted": {
+			reason: "A node that shuts down stops pods that nobody has deleted",
+			prepare: func(_ *testing.T, a *api, _ *servers) {
+				a.change(own, func(o map[string]any) {
+					meta, _ := o["metadata"].(map[string]any)
+					delete(meta, "deletionTimestamp")
+				})
+			},
+			want: []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-1"},
+		},
+		"Killed": {
+			reason:  "One that is killed in a moment would be in the middle of it",
+			prepare: func(_ *testing.T, a *api, _ *servers) { a.change(own, within(enoughSeconds-1)) },
+			atMost:  candidateWithin / 2,
+		},
+		"Enough": {
+			reason:  "With a little more time it hands over",
+			prepare: func(_ *testing.T, a *api, _ *servers) { a.change(own, within(enoughSeconds)) },
+			want:    []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-1"},
+		},
+		"Removed": {
+			reason:  "A pod that is no more was deleted by force",
+			prepare: func(_ *testing.T, a *api, _ *servers) { a.remove(own) },
+			atMost:  candidateWithin / 2,
+		},
+		"Unknown": {
+			reason:  "Where nobody says how much time there is, there is enough",
+			prepare: func(_ *testing.T, a *api, _ *servers) { a.refuse["GET "+own] = "no role" },
+			want:    []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-1"},
+		},
+		"Standby": {
+			reason:  "A standby stops at once while the cluster stays",
+			prepare: func(_ *testing.T, _ *api, s *servers) { s.status.Role, s.receiving = "replica", true },
+		},
+		"LastStandby": {
+			reason: "Where all stop a standby waits for the primary's end",
+			prepare: func(t *testing.T, a *api, s *servers) {
+				t.Helper()
+				hibernated(t, a)
+				s.status.Role, s.receiving = "replica", true
+				time.AfterFunc(500*time.Millisecond, func() { s.set(func(s *servers) { s.receiving = false }) })
+				time.AfterFunc(2*time.Second, func() { s.set(func(s *servers) { s.cluster.Members = s.cluster.Members[1:] }) })
+			},
+			atLeast: 2 * time.Second,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a, config := installed(t)
+			a.change(own, leaving)
+			s, at := newServers(t)
+			if tc.prepare != nil {
+				tc.prepare(t, a, s)
+			}
+			client, err := kube.New(config, "shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod := setName + "-0"
+			if s.status.Role == "replica" {
+				pod = setName + "-2"
+				a.change("pods/"+pod, leaving)
+			}
+			c := configOf(t, pod, at.URL)
+			start := time.Now()
+			hook := &stopper{Config: c, log: slog.New(slog.DiscardHandler), kube: client, patroni: patroni.At(c.Patroni, c.password()), server: s}
+			ctx := t.Context()
+			if tc.within > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, tc.within)
+				defer cancel()
+			}
+			hook.prepare(ctx)
+			if diff := cmp.Diff(tc.want, s.called(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: calls: -want, +got:\n%s", tc.reason, diff)
+			}
+			took := time.Since(start)
+			if took < tc.atLeast {
+				t.Errorf("%s: it took %s, want %s at least", tc.reason, took, tc.atLeast)
+			}
+			if tc.atMost > 0 && took > tc.atMost {
+				t.Errorf("%s: it took %s, want %s at most", tc.reason, took, tc.atMost)
+			}
+		})
+	}
+}

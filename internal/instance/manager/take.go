@@ -1,0 +1,81 @@
+package manager
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/roll"
+)
+
+// take a step, if it is still the one to take when the API server is asked
+// anew.
+func (p *primary) take(ctx context.Context, step roll.Step, raw string, desired *instance.Desired) {
+	if step.Verb == roll.Wait {
+		return
+	}
+	v, err := p.lookAgain(ctx, raw, desired)
+	if !p.note("look at the servers again", err) {
+		return
+	}
+	if again := roll.Next(v.cluster); again.Verb != step.Verb || again.Pod != step.Pod {
+		return
+	}
+	i := slices.IndexFunc(v.pods, func(pod *corev1.Pod) bool { return pod.Name == step.Pod })
+	if i < 0 {
+		return
+	}
+	switch step.Verb {
+	case roll.Wait:
+	case roll.Replace:
+		p.replace(ctx, v.pods[i], step.Words)
+	case roll.HandOver:
+		p.event(ctx, corev1.EventTypeNormal, reasonRolling, step.Words)
+		p.note("hand over", p.patroni.Switchover(ctx, p.Pod, step.Pod))
+	case roll.Restart:
+		p.restart(ctx, v.pods[i], step.Words)
+	}
+}
+
+// replace a pod: the StatefulSet's controller makes a new one. The primary's own
+// hands over in its hook.
+func (p *primary) replace(ctx context.Context, pod *corev1.Pod, words string) {
+	err := p.kube.DeletePod(ctx, pod)
+	if kube.Raced(err) {
+		// It has changed since; the next pass looks again.
+		return
+	}
+	if p.note("replace a pod", err) {
+		p.event(ctx, corev1.EventTypeNormal, reasonRolling, words)
+	}
+}
+
+// restart the server of a pod, which is this one last.
+func (p *primary) restart(ctx context.Context, pod *corev1.Pod, words string) {
+	client := p.patroni
+	if pod.Name != p.Pod {
+		client = p.remote(pod.Status.PodIP)
+	}
+	status, err := client.Status(ctx)
+	if !p.note("ask "+pod.Name, err) {
+		p.restarts.tried(pod.Name)
+		return
+	}
+	if !status.PendingRestart {
+		// What is known of others is some seconds old.
+		return
+	}
+	p.event(ctx, corev1.EventTypeNormal, reasonRolling, words)
+	p.restarts.tried(pod.Name)
+	if pod.Name == p.Pod {
+		// Without it the restart would write what is in memory while nobody
+		// can.
+		p.note("write a checkpoint", p.server.Checkpoint(ctx))
+	}
+	if p.note("restart "+pod.Name, client.Restart(ctx)) {
+		p.restarts.restarted(pod.Name)
+	}
+}

@@ -1,0 +1,107 @@
+package instance
+
+import "strings"
+
+// ClusterKey is the key of Cluster, as JSON, in the ConfigMap
+// <statefulset>-status. The keys of members are MemberKey.
+const ClusterKey = "cluster.json"
+
+// MemberKey is the key of the Member of a pod.
+func MemberKey(pod string) string { return pod + ".json" }
+
+// PodOf is the pod of a member's key, or "".
+func PodOf(key string) string {
+	pod, ok := strings.CutSuffix(key, ".json")
+	if !ok || key == ClusterKey {
+		return ""
+	}
+	return pod
+}
+
+// Cluster is what the manager beside the primary says of all servers.
+type Cluster struct {
+	// Primary is the pod that takes writes.
+	Primary string `json:"primary"`
+
+	// Timeline of the primary: it grows with each failover.
+	Timeline int64 `json:"timeline,omitempty"`
+
+	// Applied is the Digest of the Desired that databases and users were last
+	// brought in line with, as far as there are no Problems.
+	Applied string `json:"applied,omitempty"`
+
+	// Credentials is the resource version of the Secret credentials whose
+	// passwords are set.
+	Credentials string `json:"credentials,omitempty"`
+
+	// Standbys by name.
+	Standbys []Standby `json:"standbys,omitempty"`
+
+	// Rolling says what is under way in words: "Restarting orders-postgresql-1".
+	Rolling string `json:"rolling,omitempty"`
+
+	// Problems, sorted by subject and name.
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Standby is a server that follows the primary.
+type Standby struct {
+	Name string `json:"name"`
+
+	// Streaming is false while it is not connected to the primary.
+	Streaming bool `json:"streaming,omitempty"`
+
+	// Synchronous standbys may acknowledge a write.
+	Synchronous bool `json:"synchronous,omitempty"`
+
+	// Lagging standbys are more than LagBytes behind.
+	Lagging bool `json:"lagging,omitempty"`
+}
+
+// LagBytes behind the primary make a standby lag: one WAL segment.
+const LagBytes = 16 << 20
+
+// Subject of a Problem.
+type Subject string
+
+// The subjects.
+const (
+	SubjectDatabase  Subject = "database"
+	SubjectUser      Subject = "user"
+	SubjectParameter Subject = "parameter"
+	SubjectPod       Subject = "pod"
+	// SubjectCluster is none of those.
+	SubjectCluster Subject = "cluster"
+)
+
+// Problem that needs somebody.
+type Problem struct {
+	Subject Subject `json:"subject"`
+	Name    string  `json:"name,omitempty"`
+
+	// Message in words, without numbers that change.
+	Message string `json:"message"`
+}
+
+// Member is what each manager says of its own server.
+type Member struct {
+	// Version that runs, as PostgreSQL says it: 17.5.
+	Version string `json:"version,omitempty"`
+
+	// Capacity of the volume, a Kubernetes quantity.
+	Capacity string `json:"capacity,omitempty"`
+
+	// Filling of the volume in percent, as a threshold that was passed: 0, 80
+	// or 90.
+	Filling int `json:"filling,omitempty"`
+
+	// Volume says in words what keeps the volume from growing to its size. It is
+	// empty while the volume grows: Capacity tells that.
+	Volume string `json:"volume,omitempty"`
+
+	// Restart says that a parameter waits for a restart of this server.
+	Restart bool `json:"restart,omitempty"`
+
+	// Message in words about anything else that is wrong with this server.
+	Message string `json:"message,omitempty"`
+}

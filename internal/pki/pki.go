@@ -1,0 +1,167 @@
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// How long certificates hold, and how long before their end they are renewed.
+const (
+	AuthorityLifetime = 10 * 365 * 24 * time.Hour
+	AuthorityRenewal  = 3 * 365 * 24 * time.Hour
+	ServerLifetime    = 90 * 24 * time.Hour
+	ServerRenewal     = 30 * 24 * time.Hour
+)
+
+// skew is how much a clock elsewhere may be behind.
+const skew = 5 * time.Minute
+
+// Pair is a certificate and its private key, both in PEM.
+type Pair struct{ Certificate, Key string }
+
+// Authority makes a new authority, or renews an old one that can be read. A
+// renewed one has the key and the name of the old one, so who trusts either
+// trusts what both have signed.
+func Authority(name string, old Pair, now time.Time) (Pair, error) {
+	_, key, err := parse(old)
+	if err != nil {
+		if key, err = newKey(); err != nil {
+			return Pair{}, err
+		}
+	}
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: name},
+		NotBefore:             now.Add(-skew),
+		NotAfter:              now.Add(AuthorityLifetime),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+		MaxPathLenZero:        true,
+	}
+	return sign(template, template, key, key)
+}
+
+// Server makes a certificate for servers of the given names, signed by an
+// authority.
+func Server(authority Pair, names []string, now time.Time) (Pair, error) {
+	parent, signer, err := parse(authority)
+	if err != nil {
+		return Pair{}, fmt.Errorf("cannot use the authority: %w", err)
+	}
+	key, err := newKey()
+	if err != nil {
+		return Pair{}, err
+	}
+	until := now.Add(ServerLifetime)
+	if parent.NotAfter.Before(until) {
+		until = parent.NotAfter
+	}
+	template := &x509.Certificate{
+		// The names that count are the alternative ones; this one may have 64
+		// characters, which those may exceed.
+		Subject:     pkix.Name{CommonName: "server"},
+		DNSNames:    names,
+		NotBefore:   now.Add(-skew),
+		NotAfter:    until,
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	return sign(template, parent, key, signer)
+}
+
+// AuthorityHolds tells whether an authority can be used and is not to be
+// renewed yet.
+func AuthorityHolds(p Pair, now time.Time) bool {
+	cert, _, err := parse(p)
+	return err == nil && cert.IsCA && cert.NotAfter.Sub(now) > AuthorityRenewal
+}
+
+// ServerHolds tells whether a server's certificate is signed by the authority,
+// for these names, and is not to be renewed yet.
+func ServerHolds(p, authority Pair, names []string, now time.Time) bool {
+	cert, _, err := parse(p)
+	if err != nil || cert.NotAfter.Sub(now) <= ServerRenewal || !slices.Equal(cert.DNSNames, names) {
+		return false
+	}
+	ca, err := certificateOf(authority.Certificate)
+	return err == nil && cert.CheckSignatureFrom(ca) == nil
+}
+
+// Check that a certificate and a key that a user brings belong together, and
+// that the authority is one.
+func Check(p Pair, authority string) error {
+	if _, err := tls.X509KeyPair([]byte(p.Certificate), []byte(p.Key)); err != nil {
+		// What it says names no part of either.
+		return fmt.Errorf("tls.crt and tls.key are no pair: %s", strings.TrimPrefix(err.Error(), "tls: "))
+	}
+	if _, err := certificateOf(authority); err != nil {
+		return fmt.Errorf("ca.crt: %w", err)
+	}
+	return nil
+}
+
+func sign(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (Pair, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return Pair{}, fmt.Errorf("cannot sign a certificate: %w", err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return Pair{}, fmt.Errorf("cannot write a private key: %w", err)
+	}
+	return Pair{
+		Certificate: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		Key:         string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})),
+	}, nil
+}
+
+func newKey() (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("cannot draw a private key: %w", err)
+	}
+	return key, nil
+}
+
+// parse a pair of our own making: its key is an elliptic curve's.
+func parse(p Pair) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	cert, err := certificateOf(p.Certificate)
+	if err != nil {
+		return nil, nil, err
+	}
+	block, _ := pem.Decode([]byte(p.Key))
+	if block == nil {
+		return nil, nil, errors.New("it is no private key in PEM")
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, nil, errors.New("it is no private key that can be read")
+	}
+	ec, ok := key.(*ecdsa.PrivateKey)
+	if !ok || !ec.PublicKey.Equal(cert.PublicKey) {
+		return nil, nil, errors.New("the private key is not the certificate's")
+	}
+	return cert, ec, nil
+}
+
+func certificateOf(text string) (*x509.Certificate, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, errors.New("it is no certificate in PEM")
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, errors.New("it is no certificate that can be read")
+	}
+	return cert, nil
+}

@@ -1,0 +1,79 @@
+package monitoring
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// promtool's path. It comes with Prometheus: on Debian `apt-get install
+// prometheus`.
+func promtool(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not on the PATH: the rules are not tried on series. It comes with Prometheus")
+	}
+	return path
+}
+
+// TestFires tries the rules on the series of tests/.
+func TestFires(t *testing.T) {
+	tool, dir := promtool(t), t.TempDir()
+
+	// promtool knows nothing of Kubernetes: it wants the groups alone.
+	write(t, filepath.Join(dir, "rules.yaml"), readRules(t))
+	files, err := filepath.Glob(testFiles)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("cannot find %s: %v", testFiles, err)
+	}
+	for _, f := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(f), ".yaml"), func(t *testing.T) {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(dir, filepath.Base(f))
+			if err := os.WriteFile(file, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.CommandContext(t.Context(), tool, "test", "rules", file).CombinedOutput(); err != nil {
+				t.Errorf("promtool test rules %s: %v\n%s", f, err, out)
+			}
+		})
+	}
+}
+
+// TestSyntax has Prometheus' own parser read all expressions, the dashboard's
+// as if they were rules.
+func TestSyntax(t *testing.T) {
+	tool, file := promtool(t), filepath.Join(t.TempDir(), "rules.yaml")
+
+	g := readRules(t)
+	asked := ruleGroup{Name: "dashboard"}
+	chosen := strings.NewReplacer("$namespace", "shop", "$databasecluster", "orders", "$__rate_interval", "5m")
+	for i, q := range queries(readDashboard(t)) {
+		asked.Rules = append(asked.Rules, rule{Record: fmt.Sprintf("dashboard:query:%d", i), Expr: chosen.Replace(q.expr)})
+	}
+	g.Groups = append(g.Groups, asked)
+	write(t, file, g)
+	if out, err := exec.CommandContext(t.Context(), tool, "check", "rules", file).CombinedOutput(); err != nil {
+		t.Errorf("promtool check rules: %v\n%s", err, out)
+	}
+}
+
+func write(t *testing.T, path string, v any) {
+	t.Helper()
+	b, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

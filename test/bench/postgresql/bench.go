@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+	"github.com/storeplane/storeplane/test/e2e/manifests"
+)
+
+// Names of the claim that is measured.
+const (
+	claimName = "measured"
+	setName   = claimName + "-postgresql"
+)
+
+// target is the least that a claim has to have of what a plain server does.
+const target = 0.95
+
+// started is a bound for a claim to take up a change.
+const started = 5 * time.Minute
+
+// bench is all that the comparisons share.
+type bench struct {
+	*cli
+
+	cluster *harness.Cluster
+	world   *harness.World
+	client  *harness.Client
+
+	claim           server
+	plain, unsummed server
+}
+
+// start a claim and two plain servers, with and without checksums.
+func start(ctx context.Context, c *harness.Cluster, args *cli) (*bench, error) {
+	b := &bench{cli: args, cluster: c}
+	if err := c.CreateNamespace(ctx, namespace); err != nil {
+		return nil, err
+	}
+	var err error
+	if b.world, err = c.Watch(ctx, namespace); err != nil {
+		return nil, err
+	}
+	u, err := manifests.Read("bench/claim.yaml", map[string]string{"NAMESPACE": namespace, "SIZE": "1"})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Create(ctx, u); err != nil {
+		return nil, err
+	}
+	if err := b.world.AwaitReady(ctx, started, "DatabaseCluster", claimName); err != nil {
+		return nil, err
+	}
+	if b.client, err = harness.StartClient(ctx, c, b.world); err != nil {
+		return nil, err
+	}
+	password, err := b.password()
+	if err != nil {
+		return nil, err
+	}
+	b.claim = server{name: "claim", host: claimName + "-primary." + namespace + ".svc", user: "app", database: "app", password: password, sslmode: "disable"}
+	settings, err := b.sql(ctx, settingsQuery)
+	if err != nil {
+		return nil, err
+	}
+	if password, err = preparePlain(ctx, c, plainConf(settings)); err != nil {
+		return nil, err
+	}
+	if b.plain, err = startPlain(ctx, c, b.world, "plain", password, "--data-checksums"); err != nil {
+		return nil, err
+	}
+	if b.unsummed, err = startPlain(ctx, c, b.world, "unsummed", password, ""); err != nil {
+		return nil, err
+	}
+	for _, s := range []server{b.claim, b.plain, b.unsummed} {
+		if _, err := pgbench(ctx, b.client, s, started, "--initialize", "--quiet", "--scale="+strconv.Itoa(b.Scale)); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// password of the claim's user.
+func (b *bench) password() (string, error) {
+	raw, err := base64.StdEncoding.DecodeString(harness.Field(b.world.Get("Secret", claimName+"-connection"), "data", "password"))
+	if err != nil || len(raw) == 0 {
+		return "", fmt.Errorf("cannot read the password of Secret %s-connection: %w", claimName, err)
+	}
+	return string(raw), nil
+}
+
+// sql asks the claim's primary itself.
+func (b *bench) sql(ctx context.Context, query string) (string, error) {
+	primary := harness.Field(b.world.Get("DatabaseCluster", claimName), "status", "primary")
+	return b.cluster.Exec(ctx, namespace, primary, "postgresql", nil,
+		"psql", "--no-psqlrc", "--tuples-only", "--no-align", "--username=postgres", "--dbname=app", "--command="+query)
+}
+
+// side measures a server under a workload.
+func (b *bench) side(s server, w workload) side {
+	return side{s.name, func(ctx context.Context) (float64, error) {
+		args := []string{"--client=" + strconv.Itoa(b.Clients), "--jobs=1", "--time=" + strconv.Itoa(b.Seconds)}
+		out, err := pgbench(ctx, b.client, s, time.Duration(b.Seconds)*time.Second+time.Minute, append(args, w.args...)...)
+		if err != nil {
+			return 0, err
+		}
+		return tpsOf(out)
+	}}
+}
+
+// all comparisons, each a line.
+func (b *bench) all(ctx context.Context) error {
+	fmt.Printf("pgbench, scale %d, %d clients, the median of %d times %d s each in turns\n", b.Scale, b.Clients, b.Rounds, b.Seconds)
+	var missed []error
+	for _, w := range []workload{selectOnly, tpcb} {
+		r, err := b.compare(ctx, "claim of 1", w, b.side(b.plain, w), b.side(b.claim, w))
+		if err != nil {
+			return err
+		}
+		if r.ratio() < target {
+			missed = append(missed, fmt.Errorf("%s through a claim is %.3f of a plain server's, the target is %.2f", w.name, r.ratio(), target))
+		}
+	}
+	for _, w := range []workload{selectOnly, tpcb, reconnects} {
+		if _, err := b.compare(ctx, "TLS", w, b.side(b.claim.with("without", "disable"), w), b.side(b.claim.with("with", "require"), w)); err != nil {
+			return err
+		}
+	}
+	for _, w := range []workload{selectOnly, tpcb} {
+		if _, err := b.compare(ctx, "checksums", w, b.side(b.unsummed, w), b.side(b.plain, w)); err != nil {
+			return err
+		}
+	}
+	for _, size := range []int{2, 3} {
+		if err := b.synchronous(ctx, size); err != nil {
+			return err
+		}
+	}
+	return errors.Join(missed...)
+}
+
+func (b *bench) compare(ctx context.Context, what string, w workload, base, other side) (result, error) {
+	r, err := compare(ctx, b.Rounds, base, other)
+	if err != nil {
+		return r, fmt.Errorf("cannot measure %s: %w", what, err)
+	}
+	fmt.Printf("%-22s %-31s %-9s %9.0f tps   %-9s %9.0f tps   ratio %.3f\n", what, w.name, base.name, r.base, other.name, r.other, r.ratio())
+	return r, nil
+}
+
+// synchronous replication is turned on and off on the same servers.
+func (b *bench) synchronous(ctx context.Context, size int) error {
+	if err := b.change(ctx, harness.Patch{"size": size}); err != nil {
+		return err
+	}
+	turned := func(name string, on bool) side {
+		s := b.side(b.claim.with(name, "disable"), tpcb)
+		measure := s.measure
+		s.measure = func(ctx context.Context) (float64, error) {
+			if err := b.turn(ctx, on); err != nil {
+				return 0, err
+			}
+			return measure(ctx)
+		}
+		return s
+	}
+	_, err := b.compare(ctx, fmt.Sprintf("synchronous, size %d", size), tpcb, turned("without", false), turned("with", true))
+	return err
+}
+
+// change the claim and wait until it is as asked for.
+func (b *bench) change(ctx context.Context, spec harness.Patch) error {
+	u, err := b.cluster.Patch(ctx, "DatabaseCluster", namespace, claimName, harness.Patch{"spec": spec})
+	if err != nil {
+		return err
+	}
+	if err := b.world.AwaitSeen(ctx, u); err != nil {
+		return err
+	}
+	return b.world.AwaitReady(ctx, started, "DatabaseCluster", claimName)
+}

@@ -1,0 +1,74 @@
+// Command postgresql measures the PostgreSQL of a claim with pgbench, against
+// the same image run plainly: one pod, initdb and postgres, with the same
+// parameters, resources and storage class. Only ratios of one run mean anything:
+// machines differ, and are noisy, so both sides are measured in turns, and the
+// median counts. What TLS, synchronous replication and checksums cost is
+// measured in the same way.
+//
+//	make bench-postgresql
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// namespace of all that is made.
+const namespace = "e2e-bench-postgresql"
+
+type cli struct {
+	Seconds int  `default:"30" help:"Length of each measurement."`
+	Rounds  int  `default:"3"  help:"Measurements of each side."`
+	Clients int  `default:"4"  help:"Connections of pgbench."`
+	Scale   int  `default:"10" help:"Scale of pgbench's tables."`
+	Keep    bool `help:"Leave the namespace behind."`
+}
+
+// Run all comparisons.
+func (c *cli) Run(ctx context.Context) error {
+	kubeconfig := os.Getenv("KUBECONFIG")
+	if kubeconfig == "" || os.Getenv("REGISTRY") == "" {
+		return errors.New("cannot find a cluster: set KUBECONFIG and REGISTRY, or run make bench-postgresql")
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("cannot use KUBECONFIG %s: %w", kubeconfig, err)
+	}
+	cluster, err := harness.NewCluster(cfg)
+	if err != nil {
+		return err
+	}
+	if err := cluster.Sweep(ctx); err != nil {
+		return err
+	}
+	if !c.Keep {
+		// Also after an interrupt, when ctx has ended.
+		defer func() { _ = cluster.Sweep(context.WithoutCancel(ctx)) }()
+	}
+	b, err := start(ctx, cluster, c)
+	if err != nil {
+		return err
+	}
+	return b.all(ctx)
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	var c cli
+	k := kong.Parse(&c, kong.Name("postgresql"), kong.Description("Measures the PostgreSQL of a claim."), kong.BindTo(ctx, (*context.Context)(nil)))
+	err := k.Run()
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,74 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// ErrNotEmbedded tells that the API server is out of reach: it is not the
+// embedded cluster's.
+var ErrNotEmbedded = errors.New("it needs the embedded cluster, whose API server it stops")
+
+// APIServer is the embedded cluster's.
+type APIServer struct{ process *os.Process }
+
+// FindAPIServer of the embedded cluster (test/cluster), whose state is in the
+// folder of its kubeconfig. A pid alone may belong to somebody else by now;
+// together with its start time and its boot, which are written down too, it may
+// not.
+func FindAPIServer(kubeconfig string) (*APIServer, error) {
+	raw, err := os.ReadFile(filepath.Join(filepath.Dir(kubeconfig), "run", "kube-apiserver.json"))
+	if err != nil {
+		return nil, ErrNotEmbedded
+	}
+	var r struct {
+		PID     int    `json:"pid"`
+		Started string `json:"started"`
+		Boot    string `json:"boot"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, fmt.Errorf("cannot decode the API server's record: %w", err)
+	}
+	p, err := os.FindProcess(r.PID)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the API server's process %d: %w", r.PID, err)
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil || strings.TrimSpace(string(boot)) != r.Boot || startOf(r.PID) != r.Started {
+		return nil, fmt.Errorf("process %d is not the API server any more", r.PID)
+	}
+	return &APIServer{process: p}, nil
+}
+
+// startOf is when a process started, in ticks since boot; "" for none.
+func startOf(pid int) string {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	// The name in brackets may hold anything.
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	if len(fields) < 20 {
+		return ""
+	}
+	return fields[19]
+}
+
+// Freeze it: connections are taken, and nothing is answered.
+func (a *APIServer) Freeze() error { return a.signal(syscall.SIGSTOP) }
+
+// Thaw it.
+func (a *APIServer) Thaw() error { return a.signal(syscall.SIGCONT) }
+
+func (a *APIServer) signal(sig syscall.Signal) error {
+	if err := a.process.Signal(sig); err != nil {
+		return fmt.Errorf("cannot signal the API server: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/e2e-framework/klient/wait"
+
+	"github.com/storeplane/storeplane/test/e2e/manifests"
+)
+
+//go:embed ledger/*.py
+var ledgerScripts embed.FS
+
+// ledgerPod is the name of the pod, and of its scripts' ConfigMap, in
+// manifests/ledger.
+const ledgerPod = "e2e-ledger"
+
+// program of the ledger's pod, by its container's name.
+type program struct {
+	name string
+	port int
+	acks []Ack
+}
+
+// Ledger is a number of writers that note each row that a database has
+// acknowledged, and a watch that asks every server whether it takes writes. Both
+// go on by themselves while the API server is away.
+type Ledger struct {
+	cluster   *Cluster
+	namespace string
+
+	writers, watch program
+}
+
+// Database of which a ledger is kept: the names of its connection Secret, of a
+// server's own host, with %d for its number, and how many of them there may be.
+type Database struct {
+	Secret, Host string
+	Servers      int
+}
+
+// Pace of a ledger: as many writers, each as many times a second.
+const (
+	ledgerWriters = 5
+	ledgerRate    = 10
+)
+
+// StartLedger and wait until every writer has had a row acknowledged.
+func StartLedger(ctx context.Context, c *Cluster, w *World, d Database) (*Ledger, error) {
+	values := map[string]string{
+		"NAMESPACE": w.Namespace, "REGISTRY": c.Registry, "RUN": rand.Text(),
+		"SECRET": d.Secret, "HOST": d.Host, "SERVERS": strconv.Itoa(d.Servers),
+		"WRITERS": strconv.Itoa(ledgerWriters), "RATE": strconv.Itoa(ledgerRate),
+	}
+	pod, err := manifests.Read("ledger/pod.yaml", values)
+	if err != nil {
+		return nil, err
+	}
+	scripts, err := scriptsOf(w.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range []*unstructured.Unstructured{scripts, pod} {
+		if _, err := c.Create(ctx, u); err != nil {
+			return nil, err
+		}
+	}
+	err = w.Await(ctx, time.Minute, "the ledger's pod to run", func() (bool, string) {
+		phase := Field(w.Get("Pod", ledgerPod), "status", "phase")
+		return phase == "Running", "it is " + phase
+	})
+	if err != nil {
+		return nil, err
+	}
+	l := &Ledger{
+		cluster: c, namespace: w.Namespace,
+		writers: program{name: "ledger", port: 8081}, watch: program{name: "duel", port: 8082},
+	}
+	return l, l.flows(ctx, time.Minute, "to begin", func() bool { return writersOf(l.writers.acks) == ledgerWriters })
+}
+
+func writersOf(acks []Ack) int {
+	seen := map[string]bool{}
+	for _, a := range acks {
+		seen[a.Writer] = true
+	}
+	return len(seen)
+}
+
+func scriptsOf(namespace string) (*unstructured.Unstructured, error) {
+	data := map[string]any{}
+	files, err := ledgerScripts.ReadDir("ledger")
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the ledger's scripts: %w", err)
+	}
+	for _, f := range files {
+		raw, err := ledgerScripts.ReadFile("ledger/" + f.Name())
+		if err != nil {
+			return nil, fmt.Errorf("cannot read script %s: %w", f.Name(), err)
+		}
+		data[f.Name()] = string(raw)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": data}}
+	u.SetName(ledgerPod)
+	u.SetNamespace(namespace)
+	return u, nil
+}
+
+// Stop writing, and remove all of it but the rows.
+func (l *Ledger) Stop(ctx context.Context, w *World) error {
+	for _, kind := range []string{"Pod", "ConfigMap"} {
+		if err := l.cluster.Delete(ctx, kind, l.namespace, ledgerPod); err != nil {
+			return err
+		}
+	}
+	return w.AwaitGone(ctx, time.Minute, "Pod", ledgerPod)
+}
+
+// told is what the programs answer.
+type told struct {
+	// Now on the program's clock, and when it had its Last acknowledgement.
+	Now  float64 `json:"now"`
+	Last float64 `json:"last"`
+
+	Acknowledged int      `json:"acknowledged"`
+	Connections  int      `json:"connections"`
+	Acks         []Ack    `json:"acks"`
+	Failures     []string `json:"failures"`
+	Rows         []Rows   `json:"rows"`
+	Error        string   `json:"error"`
+}
+
+func (l *Ledger) ask(ctx context.Context, p program, path string) (told, error) {
+	a, err := l.cluster.Do(ctx, l.namespace, ledgerPod, p.name, Request{Host: "127.0.0.1", Port: p.port, Method: "GET", Path: path})
+	if err != nil {
+		return told{}, err
+	}
+	t := told{}
+	if err := json.Unmarshal([]byte(a.Body), &t); err != nil {
+		return told{}, fmt.Errorf("cannot decode what %s tells: %w", p.name, err)
+	}
+	if a.Status != 200 {
+		return told{}, fmt.Errorf("cannot read %s from %s: %s", path, p.name, t.Error)
+	}
+	return t, nil
+}
+
+// Mark is a moment on the ledger's clock.
+type Mark struct {
+	At           float64
+	Acknowledged int
+	Connections  int
+}
+
+// Mark this moment.
+func (l *Ledger) Mark(ctx context.Context) (Mark, error) {
+	t, err := l.ask(ctx, l.writers, "/now")
+	return Mark{At: t.Now, Acknowledged: t.Acknowledged, Connections: t.Connections}, err
+}
+
+// Flows waits until all writers have had rows acknowledged after a mark.
+func (l *Ledger) Flows(ctx context.Context, within time.Duration, after Mark) error {
+	return l.flows(ctx, within, "to go on", func() bool {
+		var late []Ack
+		for _, a := range l.writers.acks {
+			if a.Sent > after.At {
+				late = append(late, a)
+			}
+		}
+		return writersOf(late) == ledgerWriters
+	})
+}
+
+// flows asks again and again, as nothing in the cluster tells of rows.
+func (l *Ledger) flows(ctx context.Context, within time.Duration, what string, done func() bool) error {
+	var last error
+	var failures []string
+	err := wait.For(func(ctx context.Context) (bool, error) {
+		failures, last = l.read(ctx, &l.writers)
+		return last == nil && done(), nil
+	}, wait.WithContext(ctx), wait.WithTimeout(within), wait.WithInterval(250*time.Millisecond), wait.WithImmediate())
+	if err != nil {
+		return errors.Join(fmt.Errorf("waited %s for the ledger's writers %s: the last failures:\n  %s", within, what, strings.Join(failures, "\n  ")), last)
+	}
+	return nil
+}
+
+// read what a program has had acknowledged since it was read last.
+func (l *Ledger) read(ctx context.Context, p *program) ([]string, error) {
+	t, err := l.ask(ctx, *p, "/acks?from="+strconv.Itoa(len(p.acks)))
+	if err != nil {
+		return nil, err
+	}
+	p.acks = append(p.acks, t.Acks...)
+	return t.Failures, nil
+}
+
+// Account is what a ledger says about an interval, and about its rows up to its
+// end.
+type Account struct {
+	// From and To are the interval's bounds.
+	From, To Mark
+
+	// Gap is the longest time without an acknowledgement in the interval.
+	Gap time.Duration
+
+	// Acknowledged rows in the interval, and Rows of them that are there.
+	Acknowledged, Rows int
+
+	// Reigns in the interval.
+	Reigns []Reign
+
+	// Acks of the writers and the watch in the interval.
+	Acks []Ack
+}
+
+func (a Account) String() string {
+	return fmt.Sprintf("%s acknowledged, %s rows", thousands(a.Acknowledged), thousands(a.Rows))
+}
+
+// Account for what has happened since a mark. All that was ever acknowledged
+// has to be there, and no two servers may have been primary at a time.
+func (l *Ledger) Account(ctx context.Context, from Mark) (Account, error) {
+	to, err := l.Mark(ctx)
+	if err != nil {
+		return Account{}, err
+	}
+	a := Account{From: from, To: to}
+	var errs []error
+	var all []Ack
+	for _, p := range []*program{&l.writers, &l.watch} {
+		if _, err := l.read(ctx, p); err != nil {
+			return a, err
+		}
+		t, err := l.ask(ctx, *p, "/rows")
+		if err != nil {
+			return a, err
+		}
+		if lost := Missing(p.acks, t.Rows); len(lost) > 0 {
+			errs = append(errs, fmt.Errorf("%d of %d acknowledged rows of %s are lost, the first one was %+v", len(lost), len(p.acks), p.name, lost[0]))
+		}
+		recent := since(p.acks, from)
+		if p == &l.writers {
+			a.Gap = time.Duration(Gap(p.acks, from.At, to.At) * float64(time.Second))
+			a.Acknowledged = len(recent)
+			a.Rows = len(recent) - len(Missing(recent, t.Rows))
+		}
+		a.Acks = append(a.Acks, recent...)
+		all = append(all, p.acks...)
+	}
+	a.Reigns = Reigns(a.Acks)
+	return a, errors.Join(append(errs, Duel(all))...)
+}
+
+func since(acks []Ack, from Mark) []Ack {
+	var out []Ack
+	for _, a := range acks {
+		if a.At > from.At {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// thousands are easier to read in groups.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,124 @@
+//go:build e2e
+
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// isProtected asks for the deletion of a claim that production protects.
+func (d *database) isProtected(ctx context.Context, n notes) error {
+	before := d.uids()
+	err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, claimName)
+	if err == nil {
+		return errors.New("the claim may be deleted")
+	}
+	n.Addf("%q", err.Error())
+	if !strings.Contains(err.Error(), "deletionProtection") {
+		return fmt.Errorf("the refusal does not name deletionProtection: %w", err)
+	}
+	if u, err := cluster.Get(ctx, "DatabaseCluster", d.namespace, claimName); err != nil || u == nil || u.GetDeletionTimestamp() != nil {
+		return errors.Join(err, errors.New("the claim is going all the same"))
+	}
+	if after := d.uids(); !maps.Equal(before, after) {
+		return fmt.Errorf("the pods were %v, are %v", before, after)
+	}
+	return nil
+}
+
+// comesBack on the volumes that production keeps: they are kept for that.
+func (d *database) comesBack(ctx context.Context, n notes) error {
+	_, err := d.account(ctx, n, noTarget, func(context.Context, notes) error { return nil })
+	if err != nil {
+		return err
+	}
+	if err := d.ledger.Stop(ctx, d.world); err != nil {
+		return err
+	}
+	d.ledger = nil
+	before, err := d.ask(ctx, "app", countLedger)
+	if err != nil {
+		return err
+	}
+	volumes := d.volumes()
+	took, err := d.end(ctx, stays(volumes)...)
+	n.Addf("gone after %.1fs", took.Seconds())
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := d.file(ctx, nil); err != nil {
+		return err
+	}
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
+	n.Addf("back after %.1fs", time.Since(start).Seconds())
+	after, err := d.ask(ctx, "app", countLedger)
+	if err != nil {
+		return err
+	}
+	if before != after {
+		return fmt.Errorf("there were %s rows, and are %s", before, after)
+	}
+	// The new claim's own Secret has to open what is on the old volumes.
+	if err := d.keepLedger(ctx); err != nil {
+		return err
+	}
+	n.Addf("%s rows kept", after)
+	return nil
+}
+
+const countLedger = "SELECT count(*) FROM ledger"
+
+// stays is what production leaves behind.
+func stays(volumes map[string]string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(volumes)) {
+		out = append(out, "PersistentVolumeClaim "+name)
+	}
+	return out
+}
+
+// end deletes the claim, waits until all that goes is gone, and returns an error
+// when there is more, or less, left than what stays.
+func (d *database) end(ctx context.Context, stays ...string) (time.Duration, error) {
+	if d.client != nil {
+		if err := d.client.Stop(ctx); err != nil {
+			return 0, err
+		}
+		d.client = nil
+	}
+	start := time.Now()
+	if err := d.change(ctx, harness.Patch{"deletionProtection": false}); err != nil {
+		return 0, err
+	}
+	// What protects it goes a moment later.
+	err := await(ctx, soon, "the claim to take its deletion", func(ctx context.Context) (bool, error) {
+		err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, claimName)
+		return err == nil, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err := d.world.AwaitGone(ctx, settled, "DatabaseCluster", claimName); err != nil {
+		return 0, err
+	}
+	left, err := cluster.AwaitLeft(ctx, d.namespace, settled, stays)
+	took := time.Since(start)
+	if err != nil {
+		return took, fmt.Errorf("%w: left are %v", err, left)
+	}
+	if missing := slices.DeleteFunc(slices.Clone(stays), func(k string) bool { return slices.Contains(left, k) }); len(missing) > 0 {
+		return took, fmt.Errorf("%v should have stayed and are gone", missing)
+	}
+	return took, nil
+}

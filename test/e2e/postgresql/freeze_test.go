@@ -1,0 +1,93 @@
+//go:build e2e
+
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// frozenFor is longer than Patroni's lock lives.
+const frozenFor = time.Minute
+
+// freezes the primary until another one has taken over, and longer. It must not
+// take a write when it wakes up.
+func (d *database) freezes(ctx context.Context, n notes) error {
+	old := d.primary()
+	start := time.Now()
+	// Whatever comes: a frozen process would stay behind.
+	defer func() { _ = thaw(old) }()
+	stopped, err := harness.Signal(old, syscall.SIGSTOP)
+	if err != nil {
+		return unlessNode(err)
+	}
+	n.Addf("%d processes", stopped)
+	frozen, err := d.ledger.Mark(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.succeeded(ctx, old); err != nil {
+		return err
+	}
+	n.Addf("another primary after %.1fs", time.Since(start).Seconds())
+	if err := until(ctx, start.Add(frozenFor)); err != nil {
+		return err
+	}
+	if err := thaw(old); err != nil {
+		return err
+	}
+	thawed := time.Now()
+	err = d.world.Await(ctx, settled, "the old primary to be a replica", func() (bool, string) {
+		p := d.world.Get("Pod", old.GetName())
+		if p == nil {
+			return false, "it is gone"
+		}
+		role := p.GetLabels()[roleLabel]
+		return role == "replica" && harness.ClaimOf(p).Is("Ready"), "its role is " + role
+	})
+	if err != nil {
+		return err
+	}
+	n.Addf("a replica %.1fs after", time.Since(thawed).Seconds())
+
+	a, err := d.ledger.Account(ctx, frozen)
+	address := harness.Field(old, "status", "podIP")
+	last := 0
+	for _, ack := range a.Acks {
+		last = max(last, ack.Timeline)
+	}
+	for _, ack := range a.Acks {
+		if ack.Server == address && ack.Timeline < last && ack.Sent > frozen.At {
+			return errors.Join(err, fmt.Errorf("the old primary acknowledged a write after it was frozen: %+v", ack))
+		}
+	}
+	return err
+}
+
+func thaw(p *unstructured.Unstructured) error {
+	_, err := harness.Signal(p, syscall.SIGCONT)
+	if errors.Is(err, harness.ErrNotNode) {
+		// All that was frozen has been killed since.
+		return nil
+	}
+	return err
+}
+
+// until a moment: how long a fault lasts is part of it.
+func until(ctx context.Context, moment time.Time) error {
+	t := time.NewTimer(time.Until(moment))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,97 @@
+//go:build e2e
+
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/e2e-framework/pkg/types"
+)
+
+// brief is a database of development, of one server, with a short life.
+func brief(version string) *database {
+	return &database{namespace: "e2e-postgresql-development-" + version, manifest: "postgresql/development.yaml"}
+}
+
+func development() types.Feature {
+	d := brief("17")
+	return newFeature("a database in development", d.namespace).
+		full("deleted in development it leaves nothing, and its name is free", d.livesTwice).
+		Feature()
+}
+
+// major that is not the one of all other checks.
+func major(version string) types.Feature {
+	d := brief(version)
+	return newFeature("PostgreSQL "+version, d.namespace).
+		full("PostgreSQL "+version+" is created, written, read and deleted", func(ctx context.Context, n notes) error {
+			return d.lives(ctx, n, version)
+		}).
+		Feature()
+}
+
+// lives a short life, which begins with no data of another one.
+func (d *database) lives(ctx context.Context, n notes, major string) error {
+	start := time.Now()
+	if err := d.begins(ctx, major); err != nil {
+		return err
+	}
+	n.Addf("Ready after %.1fs", time.Since(start).Seconds())
+	have, err := d.ask(ctx, "app", "SHOW server_version")
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(have, major) {
+		return fmt.Errorf("the server is of version %s, not %s", have, major)
+	}
+	n.Addf("version %s", strings.Fields(have)[0])
+	l, err := d.login(connection, "app")
+	if err != nil {
+		return err
+	}
+	for _, s := range []struct{ statement, want string }{
+		{"SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", "0"},
+		{"CREATE TABLE lives (major text)", ""},
+		{"INSERT INTO lives VALUES ('" + major + "')", ""},
+		{"SELECT major FROM lives", major},
+	} {
+		if have, err := d.client.SQL(ctx, l, s.statement); err != nil || have != s.want {
+			return errors.Join(err, fmt.Errorf("%s: %q, not %q", s.statement, have, s.want))
+		}
+	}
+	took, err := d.end(ctx)
+	n.Addf("gone after %.1fs", took.Seconds())
+	return err
+}
+
+// begins in its namespace, which a life before may have left.
+func (d *database) begins(ctx context.Context, version string) error {
+	values := map[string]string{"VERSION": version}
+	var err error
+	if d.world == nil {
+		err = d.claim(ctx, values)
+	} else {
+		err = d.file(ctx, values)
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.whole(ctx, 1); err != nil {
+		return err
+	}
+	return d.hasClient(ctx)
+}
+
+// livesTwice under one name: the second one has nothing of the first.
+func (d *database) livesTwice(ctx context.Context, n notes) error {
+	for range 2 {
+		if err := d.lives(ctx, n, "17"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

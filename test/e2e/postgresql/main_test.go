@@ -1,0 +1,31 @@
+//go:build e2e
+
+// Package postgresql tests a DatabaseCluster the hard way: servers are killed,
+// frozen, moved, added, removed and changed while a ledger is kept of every row
+// that was acknowledged.
+package postgresql
+
+import (
+	"testing"
+
+	"sigs.k8s.io/e2e-framework/pkg/types"
+
+	"github.com/storeplane/storeplane/test/e2e/suite"
+)
+
+var (
+	tests   = suite.New()
+	cluster = tests.Cluster
+)
+
+func TestMain(m *testing.M) { tests.Main(m) }
+
+// TestPostgreSQL lists the checks in their order. Without -full only those are
+// made that are quick.
+func TestPostgreSQL(t *testing.T) {
+	fs := []types.Feature{production()}
+	if tests.Full() {
+		fs = append(fs, development(), major("15"), major("18"))
+	}
+	tests.Test(t, fs...)
+}

@@ -1,0 +1,54 @@
+//go:build e2e
+
+package postgresql
+
+import (
+	"time"
+
+	"sigs.k8s.io/e2e-framework/pkg/types"
+)
+
+// orders is the database of three that most checks look at.
+var orders = &database{namespace: "e2e-postgresql", manifest: "postgresql/production.yaml"}
+
+// Longest times without an acknowledged write, as the documentation promises
+// them.
+const (
+	whenDeleted = 5 * time.Second
+	whenKilled  = 15 * time.Second
+	whenFrozen  = 25 * time.Second
+	whenPlanned = 3 * time.Second
+	whenOutage  = 5 * time.Second
+	noTarget    = time.Duration(0)
+)
+
+func production() types.Feature {
+	d := orders
+	f := newFeature("a database in production", d.namespace).
+		quick("one server comes up", d.comesUp).
+		quick("servers are added and removed under load", d.under(whenPlanned, d.scales)).
+		quick("primary's pod is deleted with no grace", d.repeated(whenDeleted, d.losesPrimary)).
+		// Once: the kubelet waits longer each time before it starts a container
+		// again that ends often.
+		full("primary's processes are killed at once", d.under(whenKilled, d.losesProcesses)).
+		full("primary is frozen for 60 s and thawed", d.under(whenFrozen, d.freezes)).
+		full("replica's pod is deleted with no grace", d.under(whenDeleted, d.losesReplica)).
+		full("replica's volume is lost", d.under(whenDeleted, d.losesVolume)).
+		full("all pods are deleted at once with no grace", d.repeated(noTarget, d.losesAll)).
+		full("primary's pod is evicted, as a drain does", d.repeated(whenPlanned, d.evicts)).
+		full("minor version rolls, replicas first, primary last", d.under(whenPlanned, d.rolls)).
+		full("API server is frozen for 2 minutes", d.under(whenOutage, d.losesAPIServer)).
+		full("failover with Crossplane and its functions scaled to zero", d.under(whenDeleted, d.losesCrossplane)).
+		quick("volumes grow under load", d.undisturbed(d.grows)).
+		full("parameter that is reloaded", d.undisturbed(d.reloads)).
+		full("parameter that needs a restart", d.under(whenPlanned, d.restarts)).
+		full("invalid parameter is told and not applied", d.undisturbed(d.refusesParameter)).
+		full("users and databases come, rotate and go", d.undisturbed(d.hasUsers)).
+		full("certificate is the server's own, and plain connections are refused", d.undisturbed(d.hasTLS)).
+		full("image that does not exist is told, and healed by going back", d.under(whenPlanned, d.missesImage)).
+		full("impossible changes are refused in words and change nothing", d.undisturbed(d.refuses)).
+		quick("hibernates and wakes with its data", d.under(noTarget, d.hibernates)).
+		full("deletion is refused while it is protected", d.undisturbed(d.isProtected)).
+		full("deleted and claimed again it finds its data", d.comesBack)
+	return f.Feature()
+}

@@ -1,0 +1,133 @@
+//go:build e2e
+
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+	"github.com/storeplane/storeplane/test/e2e/suite"
+)
+
+// mostServers that any check asks for, one more included.
+const mostServers = 6
+
+// event is what happens to the database while a ledger is kept.
+type event func(ctx context.Context, n notes) error
+
+// under a ledger something happens. Afterwards all that was acknowledged has to
+// be there, and the longest time without an acknowledgement may not be more than
+// the target, if there is one.
+func (d *database) under(target time.Duration, do event) check {
+	return func(ctx context.Context, n notes) error {
+		_, err := d.account(ctx, n, target, do)
+		return err
+	}
+}
+
+// repeated is under, as often as the suite is asked to repeat.
+func (d *database) repeated(target time.Duration, do event) check {
+	return func(ctx context.Context, n notes) error {
+		for range repeats() {
+			if _, err := d.account(ctx, n, target, do); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// undisturbed is under, and not even a connection may break.
+func (d *database) undisturbed(do event) check {
+	return func(ctx context.Context, n notes) error {
+		a, err := d.account(ctx, n, whenPlanned, do)
+		if broken := a.To.Connections - a.From.Connections; broken > 0 {
+			err = errors.Join(err, fmt.Errorf("%d connections broke", broken))
+		}
+		return err
+	}
+}
+
+func (d *database) account(ctx context.Context, n notes, target time.Duration, do event) (harness.Account, error) {
+	if err := d.ready(ctx); err != nil {
+		return harness.Account{}, err
+	}
+	if err := d.keepLedger(ctx); err != nil {
+		return harness.Account{}, err
+	}
+	from, err := d.ledger.Mark(ctx)
+	if err != nil {
+		return harness.Account{}, err
+	}
+	start := time.Now()
+	err = do(ctx, n)
+	if _, skipped := errors.AsType[suite.SkippedError](err); skipped {
+		return harness.Account{}, err
+	}
+	if err != nil {
+		// What else is wrong is told too.
+		a, aerr := d.recover(ctx, from)
+		n.Addf("gap %.2fs, %s", a.Gap.Seconds(), a)
+		return a, errors.Join(err, aerr)
+	}
+	a, err := d.recover(ctx, from)
+	n.Addf("%s, %s, %s, well after %.0fs", gapOf(a.Gap, target), a, reignsOf(a), time.Since(start).Seconds())
+	if target > 0 && a.Gap > target {
+		err = errors.Join(err, fmt.Errorf("for %.2fs no write was acknowledged, %s is the target", a.Gap.Seconds(), target))
+	}
+	return a, err
+}
+
+// recover waits until all is as it was, and accounts for it.
+func (d *database) recover(ctx context.Context, from harness.Mark) (harness.Account, error) {
+	if err := d.ready(ctx); err != nil {
+		return harness.Account{}, err
+	}
+	now, err := d.ledger.Mark(ctx)
+	if err != nil {
+		return harness.Account{}, err
+	}
+	if err := d.ledger.Flows(ctx, soon, now); err != nil {
+		return harness.Account{}, err
+	}
+	return d.ledger.Account(ctx, from)
+}
+
+// keepLedger begins one, unless there is one.
+func (d *database) keepLedger(ctx context.Context) error {
+	if d.ledger == nil {
+		l, err := harness.StartLedger(ctx, cluster, d.world, harness.Database{
+			Secret: connection, Host: setName + "-%d." + setName + "." + d.namespace + ".svc", Servers: mostServers,
+		})
+		if err != nil {
+			return err
+		}
+		d.ledger = l
+	}
+	now, err := d.ledger.Mark(ctx)
+	if err != nil {
+		return err
+	}
+	return d.ledger.Flows(ctx, soon, now)
+}
+
+func gapOf(gap, target time.Duration) string {
+	if target == 0 {
+		return fmt.Sprintf("gap %.2fs", gap.Seconds())
+	}
+	return fmt.Sprintf("gap %.2fs of %.0fs", gap.Seconds(), target.Seconds())
+}
+
+// reignsOf an interval, as the timelines that it went through.
+func reignsOf(a harness.Account) string {
+	var out []string
+	for _, r := range a.Reigns {
+		out = append(out, strconv.Itoa(r.Timeline))
+	}
+	return "timeline " + strings.Join(out, "→")
+}

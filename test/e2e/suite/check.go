@@ -1,0 +1,59 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/e2e-framework/pkg/envconf"
+	"sigs.k8s.io/e2e-framework/pkg/features"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// Notes are what a check tells beside its verdict.
+type Notes struct{ t *testing.T }
+
+// Addf adds a note to the check's line.
+func (n Notes) Addf(format string, args ...any) { n.attr("note", fmt.Sprintf(format, args...)) }
+
+func (n Notes) attr(key, text string) { n.t.Attr(key, strings.Join(strings.Fields(text), " ")) }
+
+// Check is one line of the report. It returns all that it found wrong.
+type Check func(ctx context.Context, n Notes) error
+
+// SkippedError is that of a check that can not be made here, and is therefore
+// not passed either. Its text says what it needs.
+type SkippedError string
+
+func (s SkippedError) Error() string { return string(s) }
+
+// Assess makes a check an assessment: when it fails, what explains the failure
+// is kept, and the checks after it run all the same. An interrupt ends them all.
+func (s *Suite) Assess(c Check, namespaces ...string) features.Func {
+	return func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+		if ctx.Err() != nil {
+			t.Skip("interrupted")
+		}
+		n := Notes{t}
+		err := c(ctx, n)
+		if skipped, ok := errors.AsType[SkippedError](err); ok {
+			// Checks that a filter leaves out are skipped too, and not told.
+			n.attr("skipped", skipped.Error())
+			t.Skip(skipped)
+		}
+		if err != nil {
+			t.Error(err)
+			name := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
+			harness.Dump(filepath.Join(*s.out, unsafe.ReplaceAllString(name, "")), namespaces...)
+		}
+		return ctx
+	}
+}
+
+// unsafe is what a folder's name should not hold.
+var unsafe = regexp.MustCompile(`[^A-Za-z0-9_-]`)
