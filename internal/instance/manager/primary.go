@@ -90,6 +90,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	p.metrics.cluster(&next, next.Applied == instance.Digest(raw))
 	p.publish(ctx, instance.ClusterKey, next, p.obsolete(view)...)
 	p.tell(ctx, before, next)
+	p.remind(ctx, view)
 	p.take(ctx, step, raw, desired)
 	if next.Rolling != "" {
 		return rollingPeriod

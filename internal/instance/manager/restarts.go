@@ -11,6 +11,10 @@ import (
 // backWithin is how long a standby may take to stream after its restart.
 const backWithin = 2 * time.Minute
 
+// remindWithin is how long after the primary's restart its standbys are reminded
+// of theirs: they have replayed it by then.
+const remindWithin = 30 * time.Second
+
 // restarts of servers for one change of the claim.
 type restarts struct {
 	mu     sync.Mutex
@@ -42,6 +46,14 @@ func (r *restarts) tried(pod string) {
 
 func (r *restarts) restarted(pod string) {
 	r.change(pod, func(t *tally) { t.restarted++ })
+}
+
+// recent says whether a server was restarted a moment ago.
+func (r *restarts) recent(pod string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.of[pod]
+	return t.restarted > 0 && now.Sub(t.at) < remindWithin
 }
 
 func (r *restarts) change(pod string, change func(*tally)) {

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -77,5 +78,19 @@ func (p *primary) restart(ctx context.Context, pod *corev1.Pod, words string) {
 	}
 	if p.note("restart "+pod.Name, client.Restart(ctx)) {
 		p.restarts.restarted(pod.Name)
+	}
+}
+
+// remind the standbys of what waits for their restart, after the primary's own.
+// One that was restarted before keeps a limit that was lowered, since it may not
+// have less than its primary, and Patroni looks again only when it reloads.
+func (p *primary) remind(ctx context.Context, v *view) {
+	if !p.restarts.recent(p.Pod, time.Now()) {
+		return
+	}
+	for _, pod := range v.pods {
+		if pod.Name != p.Pod && pod.Status.PodIP != "" {
+			p.note("remind "+pod.Name, p.remote(pod.Status.PodIP).Reload(ctx))
+		}
 	}
 }
