@@ -81,5 +81,5 @@ func refusesVersion(ctx context.Context, n notes) error {
 		}
 	}
 	// It is the database's claim that is refused: the shop's waits for it.
-	return refused(ctx, n, "version may not go back: 17 → 15", version("15"), version("17"))
+	return refused(ctx, n, "version may not go back: 17.", version("15"), version("17"))
 }

@@ -22,8 +22,8 @@ var impossible = map[string]struct {
 	rejected     bool
 	want         string
 }{
-	"Downgrade":          {harness.Patch{"version": "16"}, harness.Patch{"version": "17"}, false, "version may not go back: 17 → 16"},
-	"MajorChange":        {harness.Patch{"version": "18"}, harness.Patch{"version": "17"}, false, "version may not change its major: 17 → 18"},
+	"Downgrade":          {harness.Patch{"version": "16"}, harness.Patch{"version": "17"}, false, "version may not go back: 17."},
+	"MajorChange":        {harness.Patch{"version": "18"}, harness.Patch{"version": "17"}, false, "version may not change its major: 17."},
 	"UnsupportedVersion": {harness.Patch{"version": "19"}, harness.Patch{"version": "17"}, false, "version 19 is not supported"},
 	"OwnParameter":       {harness.Patch{"parameters": harness.Patch{"listen_addresses": "127.0.0.1"}}, harness.Patch{"parameters": nil}, false, "parameters.listen_addresses is set by Storeplane"},
 	"SynchronousAlone":   {harness.Patch{"synchronous": true, "size": 1}, harness.Patch{"synchronous": nil, "size": baseSize}, false, "synchronous needs a size of at least 2"},
