@@ -37,7 +37,7 @@ func TestDatabaseClusterServersHealth(t *testing.T) {
 		"Fewer":         {reason: "One is not made yet.", status: "{observedGeneration: 1, replicas: 2, readyReplicas: 2, updatedReplicas: 2}", want: "Not all pods are ready"},
 		"More":          {reason: "One is still going.", status: "{observedGeneration: 1, replicas: 4, readyReplicas: 3, updatedReplicas: 4}", want: "Not all pods are ready"},
 		"NotReady":      {reason: "One is not ready, and nobody knows why.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", want: "Not all pods are ready"},
-		"NotReadyWhy":   {reason: "The manager of another one does.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: pod("orders-postgresql-2", "pod orders-postgresql-2 can not be scheduled: 0/1 nodes are available"), want: "pod orders-postgresql-2 can not be scheduled: 0/1 nodes are available"},
+		"NotReadyWhy":   {reason: "The manager of another one does.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: pod("orders-postgresql-2", "orders-postgresql-2: cannot be scheduled: Insufficient cpu"), want: "orders-postgresql-2: cannot be scheduled: Insufficient cpu"},
 		"Outdated":      {reason: "One is of an older revision: it is replaced when it is deleted.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 2, currentRevision: a, updateRevision: b}", want: "Servers are being replaced one at a time"},
 		"OutdatedWhy":   {reason: "It is not, and the manager says why.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 2}", change: pod("orders-postgresql-0", "the primary can not hand over"), want: "the primary can not hand over"},
 		"Restart":       {reason: "A parameter waits for a restart.", status: well, change: member(2, func(m *instance.Member) { m.Restart = true }), want: "Servers are being restarted one at a time"},
@@ -78,7 +78,7 @@ func TestDatabaseClusterPodTrouble(t *testing.T) {
 		return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: orders-postgresql-%d, namespace: team, labels: {storeplane.example.com/patroni: orders-postgresql}}\nstatus: %s", ordinal, status)
 	}
 	const (
-		image   = `{initContainerStatuses: [{name: instance, image: 'registry.example.com/storeplane/postgresql:17.99', state: {waiting: {reason: ImagePullBackOff, message: 'Back-off 5m0s pulling image'}}}]}`
+		image   = `{initContainerStatuses: [{name: instance, image: 'registry.example.com/storeplane/postgresql:17.99', state: {waiting: {reason: ImagePullBackOff, message: 'Back-off pulling image "postgresql:17.99": ErrImagePull: postgresql:17.99: not found'}}}]}`
 		full    = `{conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: '0/3 nodes are available: 3 Insufficient memory. preemption: 0/3 nodes are available.'}]}`
 		waiting = `{containerStatuses: [{name: postgresql, image: x, state: {waiting: {reason: PodInitializing}}}]}`
 		noTLS   = `{containerStatuses: [{name: postgresql, image: x, state: {waiting: {reason: CreateContainerConfigError, message: 'secret "certs" not found'}}}]}`
@@ -99,12 +99,12 @@ func TestDatabaseClusterPodTrouble(t *testing.T) {
 		pods   []string
 		want   want
 	}{
-		"NoImage":       {reason: "An image that does not exist is named.", status: none, pods: []string{pod(0, image)}, want: words("pod orders-postgresql-0 can not pull image registry.example.com/storeplane/postgresql:17.99")},
-		"Unschedulable": {reason: "The scheduler's words, as far as they hold.", status: none, pods: []string{pod(0, full)}, want: words("pod orders-postgresql-0 can not be scheduled: 0/3 nodes are available: 3 Insufficient memory")},
-		"NoSecret":      {reason: "What is mounted and is not there.", status: none, pods: []string{pod(0, noTLS)}, want: words(`pod orders-postgresql-0 can not start: secret "certs" not found`)},
+		"NoImage":       {reason: "An image that does not exist is named.", status: none, pods: []string{pod(0, image)}, want: words("orders-postgresql-0: cannot pull image registry.example.com/storeplane/postgresql:17.99: not found")},
+		"Unschedulable": {reason: "The scheduler's words, as far as they hold.", status: none, pods: []string{pod(0, full)}, want: words("orders-postgresql-0: cannot be scheduled: Insufficient memory")},
+		"NoSecret":      {reason: "What is mounted and is not there.", status: none, pods: []string{pod(0, noTLS)}, want: words(`orders-postgresql-0: cannot start container postgresql: secret "certs" not found`)},
 		"Starting":      {reason: "What passes by itself is no trouble.", status: none, pods: []string{pod(0, waiting)}, want: words("No primary has been elected yet")},
 		"NoPods":        {reason: "No pod has none either.", status: none, want: words("No primary has been elected yet")},
-		"First":         {reason: "The first in trouble speaks for all, in whichever order they come.", status: none, pods: []string{pod(2, full), pod(1, image), pod(0, waiting)}, want: words("pod orders-postgresql-1 can not pull image registry.example.com/storeplane/postgresql:17.99")},
+		"First":         {reason: "The first in trouble speaks for all, in whichever order they come.", status: none, pods: []string{pod(2, full), pod(1, image), pod(0, waiting)}, want: words("orders-postgresql-1: cannot pull image registry.example.com/storeplane/postgresql:17.99: not found")},
 		"Strangers":     {reason: "Other pods are somebody else's.", status: none, pods: []string{"apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: team}\nstatus: " + image}, want: words("No primary has been elected yet")},
 		"OneReady":      {reason: "With one server up its manager tells about the others.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 1, updatedReplicas: 3}", pods: []string{pod(1, full)}, want: want{message: "Waiting for postgresql (No primary has been elected yet)"}},
 	}
@@ -135,9 +135,9 @@ func TestDatabaseClusterPodTroubleLater(t *testing.T) {
 		t.Errorf("want nothing to be asked for while all is well, got %v", rsp.GetRequirements())
 	}
 	c.status("postgresql", "{observedGeneration: 1, replicas: 3, updatedReplicas: 3}")
-	c.add("apiVersion: v1\nkind: Pod\nmetadata: {name: orders-postgresql-0, namespace: team, labels: {storeplane.example.com/patroni: orders-postgresql}}\nstatus: {containerStatuses: [{name: postgresql, image: x, state: {waiting: {reason: CrashLoopBackOff}}}]}")
+	c.add("apiVersion: v1\nkind: Pod\nmetadata: {name: orders-postgresql-0, namespace: team, labels: {storeplane.example.com/patroni: orders-postgresql}}\nstatus: {containerStatuses: [{name: postgresql, image: x, restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}}}]}")
 	c.reconcile()
-	if want := "pod orders-postgresql-0 crashes again and again: look at its log"; c.phase() != "Degraded" || c.component("postgresql") != want {
+	if want := "orders-postgresql-0: container postgresql keeps failing"; c.phase() != "Degraded" || c.component("postgresql") != want {
 		t.Errorf("want Degraded and %q, got %s and %q", want, c.phase(), c.component("postgresql"))
 	}
 

@@ -287,7 +287,7 @@ func TestDatabaseClusterProblems(t *testing.T) {
 	extension := instance.Problem{Subject: instance.SubjectDatabase, Name: "shop", Message: `extension "postgis" is not available`}
 	role := instance.Problem{Subject: instance.SubjectUser, Name: "reader", Message: "owns objects, so it stays"}
 	parameter := instance.Problem{Subject: instance.SubjectParameter, Name: "work_mem", Message: `invalid value for parameter "work_mem": "lots"`}
-	pod := instance.Problem{Subject: instance.SubjectPod, Name: "orders-postgresql-1", Message: "can not be scheduled"}
+	pod := instance.Problem{Subject: instance.SubjectPod, Name: "orders-postgresql-1", Message: "orders-postgresql-1: cannot be scheduled: Insufficient cpu"}
 	type want struct{ parameters, databases string }
 	const applied = "True Applied"
 	cases := map[string]struct {

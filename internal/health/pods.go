@@ -1,66 +1,46 @@
 package health
 
 import (
-	"slices"
-	"strings"
-
 	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/structs"
+	"github.com/storeplane/storeplane/internal/trouble"
 )
 
 // TroubleOf pods says in words why the first one of them, by name, does not come
-// up, or "". There are no counts and times in it, and not the changing words of
-// one and the same trouble.
+// up, or "". A pod that can not be read says nothing.
 func TroubleOf(pods []*structpb.Struct) string {
-	var out []string
-	for _, p := range pods {
-		if t := troubleOf(p); t != "" {
-			out = append(out, "pod "+p.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()+" "+t)
+	var name, words string
+	for _, s := range pods {
+		pod, ok := podFrom(s)
+		if !ok || words != "" && pod.Name >= name {
+			continue
+		}
+		if w := trouble.Of(pod); w != "" {
+			name, words = pod.Name, w
 		}
 	}
-	if len(out) == 0 {
+	if words == "" {
 		return ""
 	}
-	return slices.Min(out)
+	return name + ": " + words
 }
 
-func troubleOf(pod *structpb.Struct) string {
-	status := pod.GetFields()["status"].GetStructValue()
-	for _, v := range status.GetFields()["conditions"].GetListValue().GetValues() {
-		c := v.GetStructValue().GetFields()
-		if c["type"].GetStringValue() == "PodScheduled" && c["reason"].GetStringValue() == "Unschedulable" {
-			return "can not be scheduled: " + firstSentence(c["message"].GetStringValue())
-		}
+// podFrom reads what trouble is told by: the rest of a pod is long.
+func podFrom(s *structpb.Struct) (*corev1.Pod, bool) {
+	var read struct {
+		Metadata struct {
+			Name              string       `json:"name"`
+			DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+		} `json:"metadata"`
+		Status corev1.PodStatus `json:"status"`
 	}
-	for _, field := range []string{"initContainerStatuses", "containerStatuses"} {
-		for _, v := range status.GetFields()[field].GetListValue().GetValues() {
-			c := v.GetStructValue().GetFields()
-			waiting := c["state"].GetStructValue().GetFields()["waiting"].GetStructValue().GetFields()
-			if t := troubleWaiting(waiting["reason"].GetStringValue(), c["image"].GetStringValue(), waiting["message"].GetStringValue()); t != "" {
-				return t
-			}
-		}
+	if err := structs.Decode(s, &read); err != nil {
+		return nil, false
 	}
-	return ""
-}
-
-// troubleWaiting says why a container waits, "" for what passes by itself.
-func troubleWaiting(reason, image, message string) string {
-	switch reason {
-	case "ErrImagePull", "ImagePullBackOff":
-		return "can not pull image " + image
-	case "InvalidImageName":
-		return "can not use image name " + image
-	case "CrashLoopBackOff":
-		return "crashes again and again: look at its log"
-	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-		return "can not start: " + message
-	}
-	return ""
-}
-
-// firstSentence of a message of the scheduler, which goes on about nodes and
-// preemption.
-func firstSentence(s string) string {
-	s, _, _ = strings.Cut(s, ". ")
-	return s
+	pod := &corev1.Pod{Status: read.Status}
+	pod.Name, pod.DeletionTimestamp = read.Metadata.Name, read.Metadata.DeletionTimestamp
+	return pod, true
 }

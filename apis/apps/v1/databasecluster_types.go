@@ -322,7 +322,8 @@ type DatabaseClusterStatus struct {
 	ReadOnlyEndpoint string `json:"readOnlyEndpoint,omitempty"`
 
 	// ConnectionSecret names the Secret with username, password, host, port,
-	// dbname, uri, jdbc-uri, ca.crt and, with a size above 1, ro-host.
+	// dbname, uri, multi-host-uri, jdbc-uri, ca.crt and, with a size above 1,
+	// ro-host.
 	// +optional
 	ConnectionSecret string `json:"connectionSecret,omitempty"`
 

@@ -43,9 +43,9 @@ func newServers(t *testing.T) (*servers, *httptest.Server) {
 		cluster: patroni.Cluster{Members: []patroni.Member{
 			{Name: "db-postgresql-0", Role: "leader", State: "running"},
 			{Name: "db-postgresql-1", Role: "sync_standby", State: "streaming"},
-			{Name: "db-postgresql-2", Role: "replica", State: "streaming"},
+			{Name: "db-postgresql-2", Role: "quorum_standby", State: "streaming"},
 		}},
-		followers: map[string]postgres.Follower{"db-postgresql-1": {Streaming: true, Synchronous: true}, "db-postgresql-2": {Streaming: true}},
+		followers: map[string]postgres.Follower{"db-postgresql-1": {Streaming: true, Synchronous: true}, "db-postgresql-2": {Streaming: true, Synchronous: true}},
 	}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
 const setName = "db-postgresql"
@@ -144,7 +145,7 @@ func TestPrimary(t *testing.T) {
 	eventually(t, "the primary reports", func() bool { return cluster(t, a).Primary != "" })
 	want := instance.Cluster{
 		Primary: setName + "-0", Timeline: 3, Applied: instance.Digest(text(t, desired())), Credentials: "4",
-		Standbys: []instance.Standby{{Name: setName + "-1", Streaming: true, Synchronous: true}, {Name: setName + "-2", Streaming: true}},
+		Standbys: []instance.Standby{{Name: setName + "-1", Streaming: true, Synchronous: true}, {Name: setName + "-2", Streaming: true, Synchronous: true}},
 	}
 	if diff := cmp.Diff(want, cluster(t, a)); diff != "" {
 		t.Errorf("report: -want, +got:\n%s", diff)
@@ -247,7 +248,7 @@ func TestHandOverBeforeShrinking(t *testing.T) {
 	a, config := installed(t)
 	s, at := newServers(t)
 	s.cluster.Members[0].Role, s.cluster.Members[2].Role = "replica", "leader"
-	s.followers["db-postgresql-0"] = s.followers["db-postgresql-2"]
+	s.followers["db-postgresql-0"] = postgres.Follower{Streaming: true}
 	small := text(t, desired(func(d *instance.Desired) { d.Size = 2 }))
 	a.change("configmaps/"+setName, func(o map[string]any) { o["data"] = map[string]any{instance.DesiredKey: small} })
 	manage(t, setName+"-2", s, at, config)

@@ -22,6 +22,7 @@ const (
 	stopWithin       = 60 * time.Second
 	checkpointWithin = 20 * time.Second
 	candidateWithin  = 20 * time.Second
+	countWithin      = 8 * time.Second
 	handOverWithin   = 20 * time.Second
 	followWithin     = 45 * time.Second
 
@@ -178,6 +179,7 @@ func (s *stopper) handOver(ctx context.Context, f future) {
 func (s *stopper) candidate(ctx context.Context, f future) string {
 	ctx, cancel := context.WithTimeout(ctx, candidateWithin)
 	defer cancel()
+	start := time.Now()
 	for {
 		members, err := s.patroni.Cluster(ctx)
 		if err != nil {
@@ -187,7 +189,11 @@ func (s *stopper) candidate(ctx context.Context, f future) string {
 		// Where the API server does not say who is leaving, nobody is.
 		leaving, _ := s.leaving(ctx)
 		fit := func(pod string) bool { return pod != s.Pod && !leaving[pod] && s.ordinal(pod) < f.size }
-		if c := members.Candidate(f.synchronous, fit); c != "" {
+		// The one that takes over takes over who counts for its writes: were
+		// that only this server, they would wait until Patroni counts anew.
+		counts := !slices.ContainsFunc(members.Members, func(m patroni.Member) bool { return fit(m.Name) && m.Streaming() && !m.Synchronous() })
+		c := members.Candidate(f.synchronous, fit)
+		if c != "" && (!f.synchronous || counts || time.Since(start) > countWithin) {
 			return c
 		}
 		if !slices.ContainsFunc(members.Members, func(m patroni.Member) bool { return fit(m.Name) && m.MayLead() }) || !wait(ctx, pollPeriod) {

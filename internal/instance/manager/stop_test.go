@@ -52,9 +52,11 @@ func TestStop(t *testing.T) {
 			want: []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-2"},
 		},
 		"NoSynchronous": {
-			reason:  "One that lacks acknowledged writes is none either",
-			prepare: func(_ *testing.T, _ *api, s *servers) { s.cluster.Members[1].State = "starting" },
-			within:  time.Second,
+			reason: "One that lacks acknowledged writes is none either",
+			prepare: func(_ *testing.T, _ *api, s *servers) {
+				s.cluster.Members[1].State, s.cluster.Members[2].Role = "starting", "replica"
+			},
+			within: time.Second,
 		},
 		"Catching": {
 			reason: "One that does not stream yet is waited for: it lacks what this server wrote since it took over",
@@ -67,12 +69,12 @@ func TestStop(t *testing.T) {
 			atLeast: 500 * time.Millisecond,
 		},
 		"Electing": {
-			reason: "So is one that is not in step yet where writes wait for one",
+			reason: "So is one that does not count for writes yet, or those of who takes over would wait",
 			prepare: func(_ *testing.T, _ *api, s *servers) {
-				s.cluster.Members[1].Role = "replica"
-				time.AfterFunc(500*time.Millisecond, func() { s.set(func(s *servers) { s.cluster.Members[2].Role = "sync_standby" }) })
+				s.cluster.Members[2].Role = "replica"
+				time.AfterFunc(500*time.Millisecond, func() { s.set(func(s *servers) { s.cluster.Members[2].Role = "quorum_standby" }) })
 			},
-			want:    []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-2"},
+			want:    []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-1"},
 			atLeast: 500 * time.Millisecond,
 		},
 		"Alone": {

@@ -44,59 +44,37 @@ func TestStandbys(t *testing.T) {
 	}
 }
 
-func waiting(reason, message string) corev1.PodStatus {
-	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-		Name: "postgresql", Image: "r/postgresql:99", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
-	}}}
-}
-
-func failing(state corev1.ContainerState, restarts int32, reason string) corev1.PodStatus {
-	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-		Name: "postgresql", State: state, RestartCount: restarts,
-		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: reason}},
-	}}}
-}
-
+// TestPods: what the trouble of one pod is, is internal/trouble's.
 func TestPods(t *testing.T) {
-	said := []instance.Problem{{Subject: instance.SubjectPod, Name: "db-2", Message: "db-2: cannot pull image r/postgresql:99: not found"}}
+	waiting := func(reason, message string) corev1.PodStatus {
+		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "postgresql", Image: "r/postgresql:99", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+		}}}
+	}
+	said := func(name, words string) []instance.Problem {
+		return []instance.Problem{{Subject: instance.SubjectPod, Name: name, Message: name + ": " + words}}
+	}
+	const known, unknown = "cannot pull image r/postgresql:99: not found", "cannot pull image r/postgresql:99"
+	backOff := waiting("ImagePullBackOff", `Back-off pulling image "r/postgresql:99"`)
 	cases := map[string]struct {
 		reason string
 		status corev1.PodStatus
 		before []instance.Problem
-		want   string
+		want   []instance.Problem
 	}{
-		"Well":     {reason: "Nothing is wrong"},
-		"Starting": {reason: "A container that is being made is not in trouble", status: waiting("ContainerCreating", "")},
-		"NoImage": {
-			reason: "The image does not exist", status: waiting("ErrImagePull", `rpc error: failed to resolve reference "r/postgresql:99": r/postgresql:99: not found`),
-			want: "db-2: cannot pull image r/postgresql:99: not found",
-		},
-		"BackOff":      {reason: "Kubernetes says no reason", status: waiting("ImagePullBackOff", `Back-off pulling image "r/postgresql:99"`), want: "db-2: cannot pull image r/postgresql:99"},
-		"BackOffAgain": {reason: "The reason that was known stays", status: waiting("ImagePullBackOff", `Back-off pulling image "r/postgresql:99"`), before: said, want: said[0].Message},
-		"Forbidden":    {reason: "The registry wants to know who asks", status: waiting("ErrImagePull", "401 Unauthorized"), want: "db-2: cannot pull image r/postgresql:99: not allowed"},
-		"Config":       {reason: "A Secret is missing", status: waiting("CreateContainerConfigError", `secret "x" not found`), want: `db-2: cannot start container postgresql: secret "x" not found`},
-		"CrashLoop":    {reason: "It keeps failing", status: failing(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 10s"}}, 3, "Error"), want: "db-2: container postgresql keeps failing"},
-		"CrashRun":     {reason: "The same while it tries again", status: failing(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, 3, "Error"), want: "db-2: container postgresql keeps failing"},
-		"Memory":       {reason: "It needs more memory", status: failing(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, 2, "OOMKilled"), want: "db-2: container postgresql keeps running out of memory"},
-		"Once":         {reason: "One failure is an accident", status: failing(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, 1, "Error")},
-		"Unschedulable": {
-			reason: "How many nodes there are does not matter",
-			status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
-				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-				Message: "0/4 nodes are available: 3 Insufficient cpu, 1 node(s) had untolerated taint {a: b}. preemption: 0/4 nodes are available: 4 No preemption victims found.",
-			}}},
-			want: "db-2: cannot be scheduled: Insufficient cpu, node(s) had untolerated taint {a: b}",
-		},
+		"Well":         {reason: "Nothing is wrong"},
+		"WellAgain":    {reason: "What was wrong and is no more is not said", before: said("db-2", known)},
+		"NoImage":      {reason: "The pod's name comes first", status: waiting("ErrImagePull", "r/postgresql:99: not found"), want: said("db-2", known)},
+		"BackOff":      {reason: "Kubernetes says no reason", status: backOff, want: said("db-2", unknown)},
+		"BackOffAgain": {reason: "The reason that was known stays", status: backOff, before: said("db-2", known), want: said("db-2", known)},
+		"BackOffOther": {reason: "Another pod's reason is not this one's", status: backOff, before: said("db-1", known), want: said("db-2", unknown)},
+		"Changed":      {reason: "Another trouble takes the place of the one that was known", status: waiting("CreateContainerConfigError", `secret "x" not found`), before: said("db-2", known), want: said("db-2", `cannot start container postgresql: secret "x" not found`)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{Status: tc.status}
 			pod.Name = "db-2"
-			var want []instance.Problem
-			if tc.want != "" {
-				want = []instance.Problem{{Subject: instance.SubjectPod, Name: "db-2", Message: tc.want}}
-			}
-			if diff := cmp.Diff(want, Pods([]*corev1.Pod{pod}, tc.before)); diff != "" {
+			if diff := cmp.Diff(tc.want, Pods([]*corev1.Pod{pod}, tc.before)); diff != "" {
 				t.Errorf("%s: Pods(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

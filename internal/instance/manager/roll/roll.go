@@ -1,7 +1,6 @@
 package roll
 
 import (
-	"fmt"
 	"slices"
 )
 
@@ -186,7 +185,7 @@ func (c Cluster) last(is func(*Server) bool) *Server {
 
 // step is taken when all is well, and waits for it otherwise.
 func (c Cluster) step(verb Verb, s *Server, words string) Step {
-	if unwell := c.unwell(s); unwell != "" {
+	if unwell := c.unwell(); unwell != "" {
 		return Step{Words: unwell}
 	}
 	return Step{Verb: verb, Pod: s.Pod, Words: words}
@@ -194,11 +193,9 @@ func (c Cluster) step(verb Verb, s *Server, words string) Step {
 
 // unwell says in words why nothing may be taken away from the cluster now, or
 // "". A primary that is about to be replaced need not be ready.
-func (c Cluster) unwell(next *Server) string {
-	var synchronous bool
+func (c Cluster) unwell() string {
 	for _, s := range c.within() {
 		standby := s.Pod != c.Primary
-		synchronous = synchronous || standby && s.Streaming && s.Synchronous
 		switch {
 		case s.Deleting:
 			return "Waiting for " + s.Pod + " to stop"
@@ -212,10 +209,12 @@ func (c Cluster) unwell(next *Server) string {
 			return "Waiting for " + s.Pod + " to be ready"
 		case !s.Ready && standby:
 			return "Waiting for " + s.Pod + " to be ready"
+		case c.Synchronous && standby && !s.Synchronous:
+			// Patroni counts a standby in a few seconds after it has come. A
+			// primary takes over who counts: were that only the server that
+			// hands over, writes would wait for it.
+			return "Waiting for " + s.Pod + " to be in step"
 		}
-	}
-	if c.Synchronous && c.Size > 1 && !synchronous {
-		return fmt.Sprintf("Waiting for a synchronous standby before %s goes", next.Pod)
 	}
 	return ""
 }

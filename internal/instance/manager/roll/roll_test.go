@@ -9,12 +9,12 @@ import (
 
 const lagBytes = 16 << 20
 
-// cluster of three whose first is primary and whose second is synchronous, all
+// cluster of three whose first is primary and whose others are in step, all
 // well, after some changes.
 func cluster(changes ...func(*Cluster)) Cluster {
 	c := Cluster{Primary: "db-0", Size: 3, Synchronous: true, Replace: true, LagBytes: lagBytes}
 	for i := range 3 {
-		c.Servers = append(c.Servers, Server{Pod: fmt.Sprintf("db-%d", i), Ordinal: i, Exists: true, Ready: true, Streaming: i > 0, Synchronous: i == 1})
+		c.Servers = append(c.Servers, Server{Pod: fmt.Sprintf("db-%d", i), Ordinal: i, Exists: true, Ready: true, Streaming: i > 0, Synchronous: i > 0})
 	}
 	for _, change := range changes {
 		change(&c)
@@ -79,7 +79,7 @@ func TestNext(t *testing.T) {
 		"NoSynchronous": {
 			reason: "Without a synchronous standby the primary would take acknowledged writes with it",
 			in:     cluster(outdated(0), server(1, func(s *Server) { s.Synchronous = false })),
-			want:   Step{Words: "Waiting for a synchronous standby before db-0 goes"},
+			want:   Step{Words: "Waiting for db-1 to be in step"},
 		},
 		"Asynchronous": {
 			reason: "None is needed where none was asked for",
