@@ -161,7 +161,7 @@ func TestCheckParameters(t *testing.T) {
 	bin := binDir(t)
 	lib, err := exec.CommandContext(t.Context(), filepath.Join(bin, "pg_config"), "--pkglibdir").Output()
 	if err != nil {
-		t.Skipf("no pg_config: %v", err)
+		t.Fatalf("a PostgreSQL without its pg_config: %v", err)
 	}
 	programs := Programs{BinDir: bin, LibDir: strings.TrimSpace(string(lib))}
 	cases := map[string]struct{ reason, name, value, want string }{

@@ -25,6 +25,8 @@ func binDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if len(found) == 0 {
+		// The end-to-end suite does all of this to the image's own PostgreSQL;
+		// here it is for who has one, without a cluster.
 		t.Skip("no PostgreSQL in /usr/lib/postgresql on this machine")
 	}
 	return filepath.Dir(slices.Max(found))
@@ -38,7 +40,7 @@ func command(t *testing.T, name string, args ...string) *exec.Cmd {
 	if os.Getuid() == 0 {
 		nobody, err := user.Lookup("nobody")
 		if err != nil {
-			t.Skipf("PostgreSQL does not run as root, and there is no other user: %v", err)
+			t.Fatalf("PostgreSQL does not run as root, and there is no other user: %v", err)
 		}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: number(t, nobody.Uid), Gid: number(t, nobody.Gid)}}
 	}
