@@ -24,12 +24,17 @@ import (
 // installation names one. Nothing can be pulled from it.
 const DefaultImageRegistry = "registry.example.com/storeplane"
 
+// idleWorkers is how many goroutines are kept for the next calls: more than
+// Crossplane makes at once on most days.
+const idleWorkers = 32
+
 // Function is the gRPC service that Crossplane calls.
 type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
 	intents  map[schema.GroupKind]compose.Intent
 	source   compose.Source
+	workers  *workers
 	registry string
 	log      logging.Logger
 	observe  func(kind, result string, took time.Duration)
@@ -63,6 +68,7 @@ func WithObserver(o func(kind, result string, took time.Duration)) Option {
 func New(opts ...Option) *Function {
 	f := &Function{
 		source:   compose.SystemSource{},
+		workers:  newWorkers(idleWorkers),
 		registry: DefaultImageRegistry,
 		log:      logging.NewNopLogger(),
 		observe:  func(string, string, time.Duration) {},
@@ -87,7 +93,7 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 	log := f.log.WithValues("kind", claim.Kind(), "namespace", claim.Namespace(), "name", claim.Name())
 
 	done := make(chan *fnv1.RunFunctionResponse, 1)
-	go func() { done <- f.run(req, log) }()
+	f.workers.start(func() { done <- f.run(req, log) })
 
 	var rsp *fnv1.RunFunctionResponse
 	select {
