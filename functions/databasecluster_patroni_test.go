@@ -87,7 +87,7 @@ func TestDatabaseClusterWaysIn(t *testing.T) {
 			// Each server verifies whom it follows.
 			for _, u := range []string{"replication", "rewind"} {
 				a := pg["authentication"].(map[string]any)[u].(map[string]any)
-				if a["sslmode"] != "verify-ca" || a["sslrootcert"] != "/etc/storeplane/tls/ca.crt" {
+				if a["sslmode"] != "verify-ca" || a["sslrootcert"] != "/etc/patroni/peers.crt" {
 					t.Errorf("%s\n%s: got %v", tc.reason, u, a)
 				}
 			}

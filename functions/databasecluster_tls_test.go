@@ -363,6 +363,43 @@ func TestDatabaseClusterChangesTLS(t *testing.T) {
 	}
 }
 
+// TestDatabaseClusterPeers: while authorities change, servers know each other by
+// the present one and by two before it.
+func TestDatabaseClusterPeers(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	bring := func(text string) string {
+		c.others = []*structpb.Struct{certs(t, func(values map[string]string) { values["ca.crt"] = text + values["ca.crt"] + "\n" })}
+		c.edit(map[string]any{"secretName": "certs"}, "tls")
+		c.settle()
+		ca, _ := compose.SecretValue(c.others[0], "ca.crt")
+		return strings.TrimSuffix(ca, "\n")
+	}
+	peers := func() string { return get(c.observed["config"], "data", "peers.crt").GetStringValue() }
+
+	c.settle()
+	own := c.value("ca", "ca.crt")
+	if diff := cmp.Diff(own, peers()); diff != "" {
+		t.Errorf("one authority is known at first\n-want, +got:\n%s", diff)
+	}
+	first := bring("")
+	if diff := cmp.Diff(first+own, peers()); diff != "" {
+		t.Errorf("the one that was brought comes first\n-want, +got:\n%s", diff)
+	}
+	c.reconcile()
+	if diff := cmp.Diff(first+own, peers()); diff != "" {
+		t.Errorf("another pass changes nothing\n-want, +got:\n%s", diff)
+	}
+	// A file may hold several.
+	second := bring(own)
+	if diff := cmp.Diff(second+first, peers()); diff != "" {
+		t.Errorf("what is present is not kept twice\n-want, +got:\n%s", diff)
+	}
+	third := bring("")
+	if diff := cmp.Diff(third+second, peers()); diff != "" {
+		t.Errorf("two are kept beside the present one\n-want, +got:\n%s", diff)
+	}
+}
+
 // TestDatabaseClusterPending: until Crossplane has fetched what the claim names
 // the function asks for it, all at once, and changes nothing.
 func TestDatabaseClusterPending(t *testing.T) {

@@ -106,6 +106,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if d.tls, err = d.drawTLS(c); err != nil {
 			return nil, err
 		}
+		d.tls.peers = peersOf(d.tls.authority.Certificate, datum(c.Observed(config), filePeers))
 		if d.desired, err = d.desiredJSON(); err != nil {
 			return nil, err
 		}

@@ -50,6 +50,7 @@ func owner(db appsv1.Database) string {
 func (d *cluster) configMap() *corev1.ConfigMap {
 	return build.ConfigMap(d.Meta(postgresql, appName), map[string]string{
 		fileConfig:          d.patroniYAML(d.dynamicConfig()),
+		filePeers:           d.tls.peers,
 		instance.DesiredKey: d.desired,
 	})
 }

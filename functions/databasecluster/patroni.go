@@ -28,10 +28,13 @@ const (
 	roleReplica = "replica"
 )
 
-// Files of Patroni's configuration: Patroni reads all of a folder.
+// Files of Patroni's configuration: Patroni reads all of a folder whose name ends
+// in yaml. The authorities lie beside them, since they may change while servers
+// run.
 const (
 	fileConfig      = "patroni.yaml"
 	fileCredentials = "credentials.yaml"
+	filePeers       = "peers.crt"
 )
 
 const (
@@ -160,7 +163,7 @@ func (d *cluster) patroniYAML(dynamic string) string {
 		p("    %s:", u)
 		p("      username: %s", map[string]string{"replication": "standby", "rewind": "rewind"}[u])
 		p("      sslmode: verify-ca")
-		p("      sslrootcert: %s/ca.crt", tlsDir)
+		p("      sslrootcert: %s/%s", configDir, filePeers)
 	}
 	// Without it a new server waits for minutes until an idle primary writes a
 	// checkpoint of its own accord.

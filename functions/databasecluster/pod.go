@@ -37,7 +37,7 @@ func (d *cluster) pod(version number) corev1.PodSpec {
 				Sources: []corev1.VolumeProjection{
 					{ConfigMap: &corev1.ConfigMapProjection{
 						LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(postgresql)},
-						Items:                []corev1.KeyToPath{{Key: fileConfig, Path: fileConfig}},
+						Items:                []corev1.KeyToPath{{Key: fileConfig, Path: fileConfig}, {Key: filePeers, Path: filePeers}},
 					}},
 					{Secret: &corev1.SecretProjection{
 						LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(credentials)},

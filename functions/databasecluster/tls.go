@@ -1,6 +1,9 @@
 package databasecluster
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/storeplane/storeplane/internal/build"
@@ -18,7 +21,17 @@ const (
 
 // tlsFiles are the cluster's own authority and what it signed for the servers.
 // Of an authority that the user brings only the certificate is known.
-type tlsFiles struct{ authority, server pki.Pair }
+type tlsFiles struct {
+	authority, server pki.Pair
+
+	// peers are the authorities by which servers know each other.
+	peers string
+}
+
+// formerPeers is how many authorities before the present one servers know each
+// other by. While another one is brought, some servers have a certificate of the
+// old one still, and they must go on following each other.
+const formerPeers = 2
 
 func (d *cluster) ownAuthority() bool { return d.spec.TLS == nil || d.spec.TLS.SecretName == "" }
 
@@ -100,6 +113,31 @@ func (d *cluster) broughtTLS(c *compose.Claim) (tlsFiles, error) {
 		return tlsFiles{}, compose.Invalidf("tls.secretName: Secret %s can not be used: %v", name, err)
 	}
 	return tlsFiles{authority: pki.Pair{Certificate: values[keyAuthority]}}, nil
+}
+
+// peersOf is the present authority, before the last of those that the servers
+// already know.
+func peersOf(authority, known string) string {
+	present := certificatesIn(authority)
+	var former []string
+	for _, c := range certificatesIn(known) {
+		if len(former) < formerPeers && !slices.Contains(present, c) {
+			former = append(former, c)
+		}
+	}
+	return strings.Join(append(present, former...), "")
+}
+
+// certificatesIn a text in PEM, one by one.
+func certificatesIn(text string) []string {
+	const end = "-----END CERTIFICATE-----"
+	var out []string
+	for c := range strings.SplitAfterSeq(text, end) {
+		if c = strings.TrimSpace(c); c != "" {
+			out = append(out, c+"\n")
+		}
+	}
+	return out
 }
 
 // serverNames under which a client may verify a server.

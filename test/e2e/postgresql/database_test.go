@@ -98,7 +98,7 @@ func (d *database) ready(ctx context.Context) error {
 		}
 	}
 	err := d.change(ctx, harness.Patch{
-		"size": baseSize, "version": "17", "hibernated": nil, "parameters": nil, "users": nil, "databases": nil,
+		"size": baseSize, "version": "17", "hibernated": nil, "parameters": nil, "users": nil, "databases": nil, "tls": nil, "synchronousMode": nil,
 	})
 	if err != nil {
 		return err

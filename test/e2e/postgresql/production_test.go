@@ -45,6 +45,9 @@ func production() types.Feature {
 		full("invalid parameter is told and not applied", d.undisturbed(d.refusesParameter)).
 		full("users and databases come, rotate and go", d.undisturbed(d.hasUsers)).
 		full("certificate is the server's own, and plain connections are refused", d.undisturbed(d.hasTLS)).
+		full("certificate is renewed before its end, and nothing restarts", d.undisturbed(d.renews)).
+		full("certificate that is brought is used, and given up again", d.under(whenPlanned, d.bringsTLS)).
+		full("with no standby strict stops writes, and quorum goes on", d.losesAllStandbys).
 		full("image that does not exist is told, and healed by going back", d.under(whenPlanned, d.missesImage)).
 		full("impossible changes are refused in words and change nothing", d.undisturbed(d.refuses)).
 		quick("hibernates and wakes with its data", d.under(noTarget, d.hibernates)).

@@ -1,0 +1,169 @@
+//go:build e2e
+
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/pki"
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// mountedWithin is how long the kubelet may take to show a changed Secret to a
+// pod, and Patroni and PostgreSQL to read it.
+const mountedWithin = 3 * time.Minute
+
+const (
+	serverSecret    = claimName + "-tls"
+	authoritySecret = claimName + "-ca"
+	broughtSecret   = "brought"
+)
+
+// serial of the certificate that a server shows to who connects.
+func (d *database) serial(ctx context.Context, pod string) (string, error) {
+	out, err := cluster.Exec(ctx, d.namespace, pod, container, nil,
+		"sh", "-c", "openssl s_client -starttls postgres -connect localhost:5432 </dev/null 2>/dev/null | openssl x509 -noout -serial")
+	return strings.TrimSpace(out), err
+}
+
+func (d *database) serials(ctx context.Context) (map[string]string, error) {
+	out := map[string]string{}
+	for _, p := range d.pods() {
+		s, err := d.serial(ctx, p.GetName())
+		if err != nil {
+			return nil, err
+		}
+		out[p.GetName()] = s
+	}
+	return out, nil
+}
+
+// renews a certificate whose end is near: the one that is there is replaced by
+// one that was signed 70 of its 90 days ago.
+func (d *database) renews(ctx context.Context, n notes) error {
+	var old pki.Pair
+	var err error
+	if old.Certificate, err = d.secret(authoritySecret, "ca.crt"); err != nil {
+		return err
+	}
+	if old.Key, err = d.secret(authoritySecret, "ca.key"); err != nil {
+		return err
+	}
+	started, err := d.started(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := d.serials(ctx)
+	if err != nil {
+		return err
+	}
+	aged, err := pki.Server(old, []string{"aged"}, time.Now().Add(-70*24*time.Hour))
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	_, err = cluster.Patch(ctx, "Secret", d.namespace, serverSecret, harness.Patch{"stringData": harness.Patch{
+		corev1.TLSCertKey: aged.Certificate, corev1.TLSPrivateKeyKey: aged.Key,
+	}})
+	if err != nil {
+		return err
+	}
+	err = d.world.Await(ctx, soon, "another certificate than the aged one", func() (bool, string) {
+		now, err := d.secret(serverSecret, corev1.TLSCertKey)
+		return err == nil && now != aged.Certificate, fmt.Sprint(err)
+	})
+	if err != nil {
+		return err
+	}
+	n.Addf("renewed after %.1fs", time.Since(start).Seconds())
+	if err := d.showsOther(ctx, before); err != nil {
+		return err
+	}
+	n.Addf("served by all after %.1fs", time.Since(start).Seconds())
+	after, err := d.started(ctx)
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(started, after) {
+		return fmt.Errorf("servers were started at %v, and then at %v", started, after)
+	}
+	return d.hasTLS(ctx, n)
+}
+
+// showsOther waits until every server shows another certificate.
+func (d *database) showsOther(ctx context.Context, before map[string]string) error {
+	return await(ctx, mountedWithin, "all servers to show another certificate", func(ctx context.Context) (bool, error) {
+		now, err := d.serials(ctx)
+		if err != nil {
+			return false, err
+		}
+		for pod, serial := range before {
+			if now[pod] == serial || now[pod] == "" {
+				return false, fmt.Errorf("server %s shows %s still", pod, serial)
+			}
+		}
+		return true, nil
+	})
+}
+
+// bringsTLS has the servers use a certificate of somebody else's making, and then
+// their own again.
+func (d *database) bringsTLS(ctx context.Context, n notes) error {
+	ca, err := pki.Authority("somebody else", pki.Pair{}, time.Now())
+	if err != nil {
+		return err
+	}
+	names := []string{primaryName, primaryName + "." + d.namespace + ".svc", claimName + "-replica." + d.namespace + ".svc"}
+	for _, p := range d.pods() {
+		names = append(names, p.GetName()+"."+setName+"."+d.namespace+".svc")
+	}
+	pair, err := pki.Server(ca, names, time.Now())
+	if err != nil {
+		return err
+	}
+	if err := d.change(ctx, harness.Patch{"tls": harness.Patch{"secretName": broughtSecret}}); err != nil {
+		return err
+	}
+	if err := d.says(ctx, soon, "Secret "+broughtSecret+" does not exist"); err != nil {
+		return err
+	}
+	start := time.Now()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: broughtSecret}, Type: corev1.SecretTypeTLS, StringData: map[string]string{
+		corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key, "ca.crt": ca.Certificate,
+	}}
+	if _, err := cluster.Kube.CoreV1().Secrets(d.namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("cannot create Secret %s: %w", broughtSecret, err)
+	}
+	err = d.world.Await(ctx, settled, "the connection's ca.crt to be the one that was brought", func() (bool, string) {
+		have, err := d.secret(connection, "ca.crt")
+		return err == nil && have == ca.Certificate, d.status().String()
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.whole(ctx, baseSize); err != nil {
+		return err
+	}
+	n.Addf("brought after %.1fs", time.Since(start).Seconds())
+	l, err := d.login(connection, "app")
+	if err != nil {
+		return err
+	}
+	l.CA, l.Settings["sslmode"] = ca.Certificate, "verify-full"
+	if _, err := d.client.SQL(ctx, l, "SELECT 1"); err != nil {
+		return fmt.Errorf("verify-full with the certificate that was brought: %w", err)
+	}
+	if err := d.change(ctx, harness.Patch{"tls": nil}); err != nil {
+		return err
+	}
+	err = d.whole(ctx, baseSize)
+	return errors.Join(err, d.hasTLS(ctx, n))
+}
