@@ -63,3 +63,20 @@ func (c *Cluster) AwaitLeft(ctx context.Context, namespace string, within time.D
 	}
 	return left, nil
 }
+
+// AwaitEnd waits until a claim that is being deleted is gone, with all that was
+// made for it, and returns an error when there is more, or less, left in its
+// namespace than what stays.
+func (c *Cluster) AwaitEnd(ctx context.Context, w *World, kind, namespace, name string, within time.Duration, stays []string) error {
+	if err := w.AwaitGone(ctx, within, kind, name); err != nil {
+		return err
+	}
+	left, err := c.AwaitLeft(ctx, namespace, within, stays)
+	if err != nil {
+		return fmt.Errorf("%w: left are %v", err, left)
+	}
+	if missing := slices.DeleteFunc(slices.Clone(stays), func(k string) bool { return slices.Contains(left, k) }); len(missing) > 0 {
+		return fmt.Errorf("%v should have stayed and are gone", missing)
+	}
+	return nil
+}

@@ -118,16 +118,6 @@ func (d *database) end(ctx context.Context, stays ...string) (time.Duration, err
 	if err != nil {
 		return 0, err
 	}
-	if err := d.world.AwaitGone(ctx, settled, "DatabaseCluster", claimName); err != nil {
-		return 0, err
-	}
-	left, err := cluster.AwaitLeft(ctx, d.namespace, settled, stays)
-	took := time.Since(start)
-	if err != nil {
-		return took, fmt.Errorf("%w: left are %v", err, left)
-	}
-	if missing := slices.DeleteFunc(slices.Clone(stays), func(k string) bool { return slices.Contains(left, k) }); len(missing) > 0 {
-		return took, fmt.Errorf("%v should have stayed and are gone", missing)
-	}
-	return took, nil
+	err = cluster.AwaitEnd(ctx, d.world, "DatabaseCluster", d.namespace, claimName, settled, stays)
+	return time.Since(start), err
 }
