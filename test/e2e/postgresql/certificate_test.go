@@ -4,9 +4,12 @@ package postgresql
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"strings"
 	"time"
 
@@ -34,18 +37,6 @@ func (d *database) serial(ctx context.Context, pod string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-func (d *database) serials(ctx context.Context) (map[string]string, error) {
-	out := map[string]string{}
-	for _, p := range d.pods() {
-		s, err := d.serial(ctx, p.GetName())
-		if err != nil {
-			return nil, err
-		}
-		out[p.GetName()] = s
-	}
-	return out, nil
-}
-
 // renews a certificate whose end is near: the one that is there is replaced by
 // one that was signed 70 of its 90 days ago.
 func (d *database) renews(ctx context.Context, n notes) error {
@@ -61,19 +52,18 @@ func (d *database) renews(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	before, err := d.serials(ctx)
-	if err != nil {
-		return err
-	}
 	aged, err := pki.Server(old, []string{"aged"}, time.Now().Add(-70*24*time.Hour))
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	_, err = cluster.Patch(ctx, "Secret", d.namespace, serverSecret, harness.Patch{"stringData": harness.Patch{
+	patched, err := cluster.Patch(ctx, "Secret", d.namespace, serverSecret, harness.Patch{"stringData": harness.Patch{
 		corev1.TLSCertKey: aged.Certificate, corev1.TLSPrivateKeyKey: aged.Key,
 	}})
 	if err != nil {
+		return err
+	}
+	if err := d.world.AwaitSeen(ctx, patched); err != nil {
 		return err
 	}
 	err = d.world.Await(ctx, soon, "another certificate than the aged one", func() (bool, string) {
@@ -84,7 +74,7 @@ func (d *database) renews(ctx context.Context, n notes) error {
 		return err
 	}
 	n.Addf("renewed after %.1fs", time.Since(start).Seconds())
-	if err := d.showsOther(ctx, before); err != nil {
+	if err := d.showsNew(ctx); err != nil {
 		return err
 	}
 	n.Addf("served by all after %.1fs", time.Since(start).Seconds())
@@ -98,16 +88,29 @@ func (d *database) renews(ctx context.Context, n notes) error {
 	return d.hasTLS(ctx, n)
 }
 
-// showsOther waits until every server shows another certificate.
-func (d *database) showsOther(ctx context.Context, before map[string]string) error {
-	return await(ctx, mountedWithin, "all servers to show another certificate", func(ctx context.Context) (bool, error) {
-		now, err := d.serials(ctx)
-		if err != nil {
-			return false, err
-		}
-		for pod, serial := range before {
-			if now[pod] == serial || now[pod] == "" {
-				return false, fmt.Errorf("server %s shows %s still", pod, serial)
+// showsNew waits until every server shows the certificate of its Secret.
+func (d *database) showsNew(ctx context.Context) error {
+	text, err := d.secret(serverSecret, corev1.TLSCertKey)
+	if err != nil {
+		return err
+	}
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return errors.New("the renewed certificate is not in PEM")
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return fmt.Errorf("cannot read the renewed certificate: %w", err)
+	}
+	return await(ctx, mountedWithin, "all servers to show the renewed certificate", func(ctx context.Context) (bool, error) {
+		for _, p := range d.pods() {
+			have, err := d.serial(ctx, p.GetName())
+			if err != nil {
+				return false, err
+			}
+			number, ok := new(big.Int).SetString(strings.TrimPrefix(have, "serial="), 16)
+			if !ok || number.Cmp(cert.SerialNumber) != 0 {
+				return false, fmt.Errorf("server %s shows the one of %q still", p.GetName(), have)
 			}
 		}
 		return true, nil
