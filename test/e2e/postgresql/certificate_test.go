@@ -167,6 +167,8 @@ func (d *database) bringsTLS(ctx context.Context, n notes) error {
 	if err := d.change(ctx, harness.Patch{"tls": nil}); err != nil {
 		return err
 	}
-	err = d.whole(ctx, baseSize)
-	return errors.Join(err, d.hasTLS(ctx, n))
+	if err := d.whole(ctx, baseSize); err != nil {
+		return err
+	}
+	return errors.Join(d.hasTLS(ctx, n), cluster.Delete(ctx, "Secret", d.namespace, broughtSecret))
 }
