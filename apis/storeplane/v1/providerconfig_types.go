@@ -1,0 +1,163 @@
+package v1
+
+import (
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// CredentialsSource is where the credentials of an object store come from.
+//
+// +kubebuilder:validation:Enum=None;Secret;Environment;InjectedIdentity
+type CredentialsSource string
+
+// The sources of credentials.
+const (
+	// CredentialsNone gives none: each Backup names a Secret, or the store needs
+	// none.
+	CredentialsNone CredentialsSource = "None"
+
+	// CredentialsSecret copies a Secret.
+	CredentialsSecret CredentialsSource = "Secret"
+
+	// CredentialsEnvironment copies the provider's own environment variables of
+	// the same names as the Secret's keys.
+	CredentialsEnvironment CredentialsSource = "Environment"
+
+	// CredentialsInjectedIdentity runs pods under a ServiceAccount that the
+	// cloud knows.
+	CredentialsInjectedIdentity CredentialsSource = "InjectedIdentity"
+)
+
+// ProviderConfigSpec says how an object store is reached.
+type ProviderConfigSpec struct {
+	// Endpoint URL of a store that is not the cloud provider's own.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^https?://[^\s]+$`
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// Region of the buckets.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Region string `json:"region,omitempty"`
+
+	// Credentials of the store.
+	// +optional
+	// +kubebuilder:default={source: None}
+	Credentials Credentials `json:"credentials,omitempty"`
+}
+
+// Credentials of an object store. They are copied into a Secret in the namespace
+// of each Backup that uses them, for its pods to mount: what they may do is what
+// that namespace may do.
+//
+// +kubebuilder:validation:XValidation:rule="(self.source == 'Secret') == has(self.secretRef)",message="credentials.secretRef goes with source Secret"
+// +kubebuilder:validation:XValidation:rule="(self.source == 'InjectedIdentity') == has(self.serviceAccountName)",message="credentials.serviceAccountName goes with source InjectedIdentity"
+type Credentials struct {
+	// Source of the credentials: None, Secret, Environment (the provider's own)
+	// or InjectedIdentity (the cloud's, by a ServiceAccount).
+	// +kubebuilder:default=None
+	Source CredentialsSource `json:"source"`
+
+	// SecretRef names the Secret. Its keys are those of a Backup's destination.
+	// A ProviderConfig's must be in its own namespace.
+	// +optional
+	SecretRef *xpv2.SecretReference `json:"secretRef,omitempty"`
+
+	// ServiceAccountName of the Backup's namespace that the pods run under.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+}
+
+// ProviderConfigStatus is the observed state of a ProviderConfig.
+type ProviderConfigStatus struct {
+	xpv2.ProviderConfigStatus `json:",inline"`
+}
+
+// ProviderConfig says how the Backups of its namespace reach an object store.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,categories={crossplane,providerconfig,storeplane}
+// +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.spec.endpoint`
+// +kubebuilder:printcolumn:name="Credentials",type=string,JSONPath=`.spec.credentials.source`
+// +kubebuilder:printcolumn:name="Users",type=integer,JSONPath=`.status.users`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ProviderConfig struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is how the store is reached.
+	Spec ProviderConfigSpec `json:"spec"`
+
+	// Status is who uses it.
+	// +optional
+	Status ProviderConfigStatus `json:"status,omitempty"`
+}
+
+// ProviderConfigList is a list of ProviderConfigs.
+//
+// +kubebuilder:object:root=true
+type ProviderConfigList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ProviderConfig `json:"items"`
+}
+
+// ClusterProviderConfig says how the Backups of all namespaces reach an object
+// store. The one named default is used where none is named.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories={crossplane,providerconfig,storeplane}
+// +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.spec.endpoint`
+// +kubebuilder:printcolumn:name="Credentials",type=string,JSONPath=`.spec.credentials.source`
+// +kubebuilder:printcolumn:name="Users",type=integer,JSONPath=`.status.users`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterProviderConfig struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is how the store is reached.
+	Spec ProviderConfigSpec `json:"spec"`
+
+	// Status is who uses it.
+	// +optional
+	Status ProviderConfigStatus `json:"status,omitempty"`
+}
+
+// ClusterProviderConfigList is a list of ClusterProviderConfigs.
+//
+// +kubebuilder:object:root=true
+type ClusterProviderConfigList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ClusterProviderConfig `json:"items"`
+}
+
+// ProviderConfigUsage records that a managed resource uses a ProviderConfig.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Namespaced,categories={crossplane,storeplane}
+// +kubebuilder:printcolumn:name="Config",type=string,JSONPath=`.providerConfigRef.name`
+// +kubebuilder:printcolumn:name="Resource",type=string,JSONPath=`.resourceRef.name`
+type ProviderConfigUsage struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	xpv2.TypedProviderConfigUsage `json:",inline"`
+}
+
+// ProviderConfigUsageList is a list of ProviderConfigUsages.
+//
+// +kubebuilder:object:root=true
+type ProviderConfigUsageList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ProviderConfigUsage `json:"items"`
+}

@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// A Connection to a server.
+type Connection struct {
+	// Scheme of the URI, or empty.
+	Scheme string
+
+	User     string
+	Password string
+
+	// Hosts with their ports, separated by commas.
+	Hosts string
+
+	// Database that the connection names, or none.
+	Database string
+
+	// Params of the URI.
+	Params url.Values
+
+	// CA is the file of the authority that the server's certificate is checked
+	// against, or empty.
+	CA string
+}
+
+// ReadConnection from the folder of a mounted Secret: a uri, or its parts.
+func ReadConnection(dir string) (Connection, error) {
+	keys := map[string]string{}
+	for _, key := range []string{"uri", "username", "password", "host", "port", "dbname"} {
+		content, err := os.ReadFile(filepath.Join(dir, key)) //nolint:gosec // the pod's own mount
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return Connection{}, backup.Errorf(backup.InvalidTask, "cannot read the connection: %w", err)
+		}
+		keys[key] = strings.TrimRight(string(content), "\r\n")
+	}
+	c, err := parts(keys)
+	if err != nil {
+		return Connection{}, err
+	}
+	if ca := filepath.Join(dir, "ca.crt"); exists(ca) {
+		c.CA = ca
+	}
+	return c, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func parts(keys map[string]string) (Connection, error) {
+	if uri := keys["uri"]; uri != "" {
+		return ParseURI(uri)
+	}
+	if keys["host"] == "" {
+		return Connection{}, backup.Errorf(backup.InvalidTask, "cannot read the connection: its Secret has neither a uri nor a host")
+	}
+	c := Connection{User: keys["username"], Password: keys["password"], Hosts: keys["host"], Database: keys["dbname"], Params: url.Values{}}
+	if port := keys["port"]; port != "" {
+		hosts := strings.Split(c.Hosts, ",")
+		for i := range hosts {
+			hosts[i] = bracketed(hosts[i]) + ":" + port
+		}
+		c.Hosts = strings.Join(hosts, ",")
+	}
+	return c, nil
+}
+
+// bracketed is a host, or an IPv6 address in brackets.
+func bracketed(host string) string {
+	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
+		return "[" + host + "]"
+	}
+	return host
+}
+
+// errURI says no more than that: what is wrong with a URI may be its password.
+var errURI = backup.Errorf(backup.InvalidTask, "cannot read the connection: its uri is none, it should look like scheme://user:password@host:port/database")
+
+// ParseURI of a server. It takes what Go's own parser does not: several hosts, and
+// passwords that nobody has escaped.
+func ParseURI(uri string) (Connection, error) {
+	scheme, rest, ok := strings.Cut(strings.TrimSpace(uri), "://")
+	if !ok {
+		return Connection{}, errURI
+	}
+	c := Connection{Scheme: scheme}
+	rest, query, _ := strings.Cut(rest, "?")
+	var err error
+	if c.Params, err = url.ParseQuery(query); err != nil {
+		return Connection{}, errURI
+	}
+	// A password may hold a slash; a host holds none.
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		user, password, _ := strings.Cut(rest[:at], ":")
+		c.User, c.Password = unescape(user), unescape(password)
+		rest = rest[at+1:]
+	}
+	hosts, database, _ := strings.Cut(rest, "/")
+	c.Hosts, c.Database = hosts, unescape(database)
+	take(c.Params, "user", &c.User)
+	take(c.Params, "password", &c.Password)
+	take(c.Params, "dbname", &c.Database)
+	if c.Hosts == "" && c.Params.Get("host") == "" {
+		return Connection{}, errURI
+	}
+	return c, nil
+}
+
+// take a parameter of the URI as what it stands for.
+func take(params url.Values, name string, into *string) {
+	if v := params.Get(name); v != "" {
+		*into = v
+	}
+	params.Del(name)
+}
+
+// unescape what may not have been escaped.
+func unescape(s string) string {
+	if out, err := url.PathUnescape(s); err == nil {
+		return out
+	}
+	return s
+}
+
+// Secrets that must not be told.
+func (c Connection) Secrets() []string {
+	out := []string{}
+	for _, s := range []string{c.Password, c.Params.Get("sslpassword"), c.Params.Get("tlsCertificateKeyFilePassword")} {
+		if s != "" {
+			out = append(out, s, url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:])
+		}
+	}
+	return out
+}
+
+// Host and port of the only, or first, server.
+func (c Connection) Host(port string) (string, string) {
+	first, _, _ := strings.Cut(c.Hosts, ",")
+	if i := strings.LastIndex(first, ":"); i >= 0 && !strings.HasSuffix(first, "]") {
+		first, port = first[:i], first[i+1:]
+	}
+	return strings.Trim(first, "[]"), port
+}
+
+// URI without a password of a database, with more parameters. Several values of
+// one are kept.
+func (c Connection) URI(scheme, database string, more url.Values) string {
+	params := url.Values{}
+	maps.Copy(params, c.Params)
+	maps.Copy(params, more)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s://", scheme)
+	if c.User != "" {
+		b.WriteString(url.User(c.User).String() + "@")
+	}
+	b.WriteString(c.Hosts + "/" + url.PathEscape(database))
+	if len(params) > 0 {
+		// A plus sign is a space to Go, and a plus sign to libpq.
+		b.WriteString("?" + strings.ReplaceAll(params.Encode(), "+", "%20"))
+	}
+	return b.String()
+}

@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// A Daemon is a throw-away server, with a folder of its own that goes with it.
+type Daemon struct {
+	// Dir of its data, and Socket for its sockets: their paths are short.
+	Dir, Socket string
+
+	// User that it runs as, or nil for our own: servers refuse to be root.
+	User *syscall.Credential
+
+	cmd   *exec.Cmd
+	words *tail
+	done  chan struct{}
+	err   error
+}
+
+// nobody is whom a server runs as in a pod that is root's.
+const nobody = 65534
+
+// dieWithin is how long a server that closed a connection may take to end.
+const dieWithin = 3 * time.Second
+
+// startWithin is ample for a server on a busy node.
+const startWithin = 2 * time.Minute
+
+// NewDaemon makes folders for a server in the scratch folder.
+func NewDaemon(scratch string) (*Daemon, error) {
+	d := &Daemon{words: &tail{}}
+	if os.Geteuid() == 0 {
+		d.User = &syscall.Credential{Uid: nobody, Gid: nobody}
+	}
+	var err error
+	if d.Dir, err = os.MkdirTemp(scratch, "server-"); err != nil {
+		return nil, scratchError(err)
+	}
+	if d.Socket, err = os.MkdirTemp("", "socket-"); err != nil {
+		d.Stop()
+		return nil, scratchError(err)
+	}
+	if d.User != nil {
+		for _, dir := range []string{d.Dir, d.Socket} {
+			if err := os.Chown(dir, nobody, nobody); err != nil {
+				d.Stop()
+				return nil, scratchError(err)
+			}
+		}
+	}
+	return d, nil
+}
+
+func scratchError(err error) error {
+	return backup.Errorf(ScratchReason(err.Error(), backup.ToolFailed), "cannot make a throw-away database: %w", err)
+}
+
+// Start the server, and wait until ready says that it is.
+func (d *Daemon) Start(ctx context.Context, log io.Writer, ready func(context.Context) error, name string, args ...string) error {
+	t := Tool{Name: name, Args: args, Dir: d.Dir, User: d.User}
+	d.cmd = t.command(context.WithoutCancel(ctx))
+	d.cmd.Cancel, d.cmd.WaitDelay = nil, 0
+	out := io.Writer(d.words)
+	if log != nil {
+		out = io.MultiWriter(d.words, log)
+	}
+	d.cmd.Stdout, d.cmd.Stderr = out, out
+	if err := d.cmd.Start(); err != nil {
+		d.cmd = nil
+		return backup.Errorf(backup.ToolFailed, "cannot start %s: %w", filepath.Base(name), err)
+	}
+	d.done = make(chan struct{})
+	go func() {
+		d.err = d.cmd.Wait()
+		close(d.done)
+	}()
+
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-d.done:
+			return d.Failed(fmt.Errorf("%s ended: %w", filepath.Base(name), d.err))
+		case <-ctx.Done():
+			return d.Failed(fmt.Errorf("%s does not answer: %w", filepath.Base(name), err))
+		case <-tick.C:
+		}
+	}
+}
+
+// Failed explains err by the server's own words, if it has died or is out of room.
+// What is the store's or the backup's fault stays so.
+func (d *Daemon) Failed(err error) error {
+	switch backup.ReasonOf(err) {
+	case "", backup.ToolFailed, backup.SourceUnreachable, backup.SourceDenied, backup.InvalidTask:
+	default:
+		return err
+	}
+	// One that dies of what it was asked to do takes a moment.
+	timer := time.NewTimer(dieWithin)
+	defer timer.Stop()
+	if backup.ReasonOf(err) == backup.SourceUnreachable {
+		select {
+		case <-d.done:
+		case <-timer.C:
+		}
+	}
+	words := err.Error() + "\n" + d.words.String()
+	if reason := ScratchReason(words, ""); reason != "" {
+		return backup.Errorf(reason, "the throw-away database is out of room: %s", lastLines(linesWithoutRoom(words)))
+	}
+	if full(d.Dir) {
+		return backup.Errorf(backup.NoSpace, "the throw-away database has no room left on its disk: %w", err)
+	}
+	select {
+	case <-d.done:
+		return backup.Errorf(backup.ToolFailed, "the throw-away database ended: %s", lastLines(words))
+	default:
+		return &backup.Error{Reason: backup.ToolFailed, Err: err}
+	}
+}
+
+// full tells whether a disk has next to no room left: what a server says when it
+// crashes of that need not name it.
+func full(dir string) bool {
+	const next = 8 << 20
+	var fs unix.Statfs_t
+	return unix.Statfs(dir, &fs) == nil && fs.Bavail*uint64(fs.Bsize) < next //nolint:gosec // sizes are positive
+}
+
+// linesWithoutRoom are those that say so.
+func linesWithoutRoom(words string) string {
+	var out []string
+	for line := range strings.SplitSeq(words, "\n") {
+		if ScratchReason(line, "") != "" {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out[max(0, len(out)-2):], "\n")
+}
+
+// Kill the server.
+func (d *Daemon) Kill() {
+	if d.cmd != nil {
+		_ = syscall.Kill(-d.cmd.Process.Pid, syscall.SIGKILL)
+		<-d.done
+		d.cmd = nil
+	}
+}
+
+// Stop the server at once, and remove its data: nobody will read it again.
+func (d *Daemon) Stop() {
+	d.Kill()
+	for _, dir := range []string{d.Dir, d.Socket} {
+		if dir != "" {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// Restore a dump of the database from into an empty one, up to the first error.
+func (s *Server) Restore(ctx context.Context, from, database string, r io.Reader) error {
+	args := []string{"--archive", "--stopOnError", "--numParallelCollections=1", "--numInsertionWorkersPerCollection=1"}
+	if from != database {
+		args = append(args, "--nsFrom="+pattern(from)+".*", "--nsTo="+pattern(database)+".*")
+	}
+	ferret, err := s.ferretDB(ctx)
+	if err != nil {
+		return err
+	}
+	if ferret {
+		args = append(args, "--noIndexRestore")
+	}
+	t, err := s.tool("mongorestore", args...)
+	if err != nil {
+		return err
+	}
+	// FerretDB takes no indexes from mongorestore, which gives each an option that
+	// servers are to ignore. So we take them out of the dump.
+	indexes := map[string][]bson.D{}
+	c := newCounter()
+	c.described = func(collection, metadata string) {
+		if found, err := parseIndexes(metadata); err == nil {
+			indexes[collection] = found
+		} else {
+			c.fail(fmt.Sprintf("what describes collection %s is no JSON: %v", collection, err))
+		}
+	}
+	t.Stdin = io.TeeReader(r, c)
+	if err := t.Run(ctx); err != nil {
+		return err
+	}
+	if c.wrong != "" {
+		return backup.Errorf(backup.ToolFailed, "the dump is not as mongodump writes them: %s", c.wrong)
+	}
+	if !ferret {
+		return nil
+	}
+	for collection, found := range indexes {
+		for _, index := range found {
+			if err := s.createIndex(ctx, database, collection, index); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ferretDB tells whether the server is one.
+func (s *Server) ferretDB(ctx context.Context) (bool, error) {
+	info, err := s.client.Database("admin").RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}).Raw()
+	if err != nil {
+		return false, failed(ctx, "cannot connect to the server", err)
+	}
+	elements, err := info.Elements()
+	return err == nil && slices.ContainsFunc(elements, func(e bson.RawElement) bool { return strings.HasPrefix(e.Key(), "ferretdb") }), nil
+}
+
+// parseIndexes of what describes a collection, but for the one that every
+// collection has, and without what the server knows better.
+func parseIndexes(metadata string) ([]bson.D, error) {
+	var m struct {
+		Indexes []bson.D `bson:"indexes"`
+	}
+	if metadata == "" {
+		return nil, nil
+	}
+	if err := bson.UnmarshalExtJSON([]byte(metadata), true, &m); err != nil {
+		return nil, err
+	}
+	var out []bson.D
+	for _, index := range m.Indexes {
+		if slices.ContainsFunc(index, func(e bson.E) bool { return e.Key == "name" && e.Value == "_id_" }) {
+			continue
+		}
+		out = append(out, slices.DeleteFunc(index, func(e bson.E) bool { return e.Key == "v" || e.Key == "ns" }))
+	}
+	return out, nil
+}
+
+// createIndex of a collection. A throw-away server is there for the documents:
+// kinds of indexes that it has not are no fault of the backup.
+func (s *Server) createIndex(ctx context.Context, database, collection string, index bson.D) error {
+	err := s.client.Database(database).RunCommand(ctx, bson.D{{Key: "createIndexes", Value: collection}, {Key: "indexes", Value: bson.A{index}}}).Err()
+	if err == nil {
+		return nil
+	}
+	err = failed(ctx, "cannot create an index of collection "+collection, err)
+	if s.daemon != nil && backup.ReasonOf(err) == backup.ToolFailed {
+		if s.log != nil {
+			_, _ = fmt.Fprintf(s.log, "%v\n", err)
+		}
+		return nil
+	}
+	return err
+}
+
+// pattern that matches a name alone.
+func pattern(name string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `$`, `\$`).Replace(name)
+}

@@ -1,0 +1,244 @@
+// Package mongodb dumps and restores databases of MongoDB and of what speaks its
+// protocol, with mongodump and mongorestore.
+//
+// A dump of a database that is written to meanwhile is not of one moment:
+// mongodump reads one collection after another. Its documents are counted as they
+// pass.
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+)
+
+// own databases of a server.
+var own = []string{"admin", "config", "local"}
+
+// A Server that speaks MongoDB's protocol.
+type Server struct {
+	private engine.Private
+	config  string
+	client  *mongo.Client
+	log     io.Writer
+	daemon  *engine.Daemon
+}
+
+var _ engine.ThrowAway = &Server{}
+
+// findWithin is how long a server that takes requests is looked for.
+const findWithin = 15 * time.Second
+
+// Open a server. Nothing is reached before it is used.
+func Open(c engine.Connection, log io.Writer) (*Server, error) {
+	uri := withPassword(c)
+	s := &Server{log: log}
+	var err error
+	if s.private, err = engine.NewPrivate(); err != nil {
+		return nil, err
+	}
+	// In YAML a string in JSON is one.
+	if s.config, err = s.private.Write("config.yaml", "uri: "+strconv.Quote(uri)+"\n"); err != nil {
+		s.private.Close()
+		return nil, err
+	}
+	s.client, err = mongo.Connect(options.Client().ApplyURI(uri).SetServerSelectionTimeout(findWithin).SetAppName("storeplane-backup"))
+	if err != nil {
+		s.private.Close()
+		// The driver's own error may name the URI.
+		return nil, backup.Errorf(backup.InvalidTask, "cannot read the connection: a parameter of its uri is wrong")
+	}
+	return s, nil
+}
+
+// withPassword is the URI, for drivers, without a database: one in it would only
+// say where the user is known, which authSource does too.
+func withPassword(c engine.Connection) string {
+	params := url.Values{}
+	maps.Copy(params, c.Params)
+	if c.User != "" && c.Database != "" && !params.Has("authSource") {
+		params.Set("authSource", c.Database)
+	}
+	if c.CA != "" {
+		params.Set("tls", "true")
+		params.Set("tlsCAFile", c.CA)
+	}
+	c.Params = params
+	scheme := "mongodb"
+	if c.Scheme == "mongodb+srv" {
+		scheme = c.Scheme // its host is looked up in the DNS
+	}
+	uri := c.URI(scheme, "", nil)
+	if c.User != "" {
+		user := url.User(c.User).String()
+		uri = strings.Replace(uri, "://"+user+"@", "://"+url.UserPassword(c.User, c.Password).String()+"@", 1)
+	}
+	return uri
+}
+
+// Close the Server.
+func (s *Server) Close() {
+	_ = s.client.Disconnect(context.Background())
+	if s.daemon != nil {
+		s.daemon.Stop()
+	}
+	s.private.Close()
+}
+
+// Failed explains an error of a throw-away server by the server's own words.
+func (s *Server) Failed(err error) error {
+	if s.daemon == nil || err == nil {
+		return err
+	}
+	return s.daemon.Failed(err)
+}
+
+// Version of the server.
+func (s *Server) Version(ctx context.Context) (string, error) {
+	var info struct {
+		Version string `bson:"version"`
+	}
+	err := s.client.Database("admin").RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}).Decode(&info)
+	if err == nil {
+		// Asked for without being allowed in; this is not.
+		_, err = s.client.ListDatabaseNames(ctx, bson.D{})
+	}
+	return info.Version, failed(ctx, "cannot connect to the server", err)
+}
+
+// Databases that are not the server's own.
+func (s *Server) Databases(ctx context.Context) ([]string, error) {
+	all, err := s.client.ListDatabaseNames(ctx, bson.D{})
+	all = slices.DeleteFunc(all, func(name string) bool { return slices.Contains(own, name) })
+	slices.Sort(all)
+	return all, failed(ctx, "cannot list the databases", err)
+}
+
+// Roles are not needed.
+func (s *Server) Roles(context.Context) ([]string, error) { return nil, nil }
+
+// Dump a database, and count the documents that are in the dump.
+func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[string]int64, error) {
+	t, err := s.tool("mongodump", "--archive", "--db="+database, "--numParallelCollections=1")
+	if err != nil {
+		return nil, err
+	}
+	c := newCounter()
+	t.Stdout = io.MultiWriter(c, w)
+	if err := t.Run(ctx); err != nil {
+		return nil, err
+	}
+	return c.result()
+}
+
+// tool of MongoDB. The URI with the password is in a file.
+func (s *Server) tool(name string, args ...string) (engine.Tool, error) {
+	path, err := engine.Look(name)
+	if err != nil {
+		return engine.Tool{}, err
+	}
+	return engine.Tool{Name: path, Args: append([]string{"--config=" + s.config}, args...), Log: s.log, Reason: wordsReason}, nil
+}
+
+// Holds says what a database holds.
+func (s *Server) Holds(ctx context.Context, database string) (string, error) {
+	names, err := s.collections(ctx, database, bson.D{})
+	if err != nil || len(names) == 0 {
+		return "", err
+	}
+	return "collection " + names[0], nil
+}
+
+func (s *Server) collections(ctx context.Context, database string, filter bson.D) ([]string, error) {
+	names, err := s.client.Database(database).ListCollectionNames(ctx, filter)
+	if err != nil {
+		return nil, failed(ctx, "cannot look into database "+database, err)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "system.") })
+	slices.Sort(names)
+	return names, nil
+}
+
+// Clear a database. It is made by what is put into it.
+func (s *Server) Clear(ctx context.Context, database string) error {
+	return failed(ctx, "cannot clear database "+database, s.client.Database(database).Drop(ctx))
+}
+
+// Count the documents of each collection.
+func (s *Server) Count(ctx context.Context, database string) (map[string]int64, error) {
+	names, err := s.collections(ctx, database, bson.D{{Key: "type", Value: "collection"}})
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]int64, len(names))
+	for _, name := range names {
+		n, err := s.client.Database(database).Collection(name).CountDocuments(ctx, bson.D{})
+		if err != nil {
+			return nil, failed(ctx, "cannot count the documents of "+name, err)
+		}
+		out[name] = n
+	}
+	return out, nil
+}
+
+// Query is nothing that this engine knows.
+func (s *Server) Query(context.Context, string, string) error {
+	return backup.Errorf(backup.InvalidTask, "a query can check databases of type postgresql and mysql only")
+}
+
+// failed puts an error of the server in words, with its reason.
+func failed(ctx context.Context, what string, err error) error {
+	if err == nil || backup.ReasonOf(err) != "" {
+		return err
+	}
+	wrapped := fmt.Errorf("%s: %w", what, err)
+	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded { //nolint:errorlint // it is the cause itself
+		return backup.WithReason(backup.Interrupted, wrapped)
+	}
+	return backup.WithReason(reason(err), wrapped)
+}
+
+// Codes of the server.
+const (
+	unauthorized         = 13
+	authenticationFailed = 18
+)
+
+func reason(err error) backup.Reason {
+	if r := wordsReason(err.Error()); r != "" {
+		return r
+	}
+	if e, ok := errors.AsType[mongo.CommandError](err); ok {
+		switch e.Code {
+		case unauthorized, authenticationFailed:
+			return backup.SourceDenied
+		}
+		return backup.ToolFailed
+	}
+	return backup.SourceUnreachable
+}
+
+// wordsReason of what a tool says.
+func wordsReason(words string) backup.Reason {
+	switch {
+	case engine.Contains(words, "auth error", "Authentication failed", "authentication failed", "AuthenticationFailed", "not authorized", "Unauthorized", "requires authentication"):
+		return backup.SourceDenied
+	case engine.Contains(words, "server selection error", "server selection timeout", "connection refused", "no reachable servers", "socket was unexpectedly closed", "connection reset", "broken pipe", "connection() error", "unexpected EOF", "incomplete read"):
+		return backup.SourceUnreachable
+	}
+	return ""
+}

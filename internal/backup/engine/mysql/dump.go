@@ -1,0 +1,196 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+)
+
+// own databases of a server.
+var own = []string{"information_schema", "performance_schema", "mysql", "sys"}
+
+// Version of the server.
+func (s *Server) Version(ctx context.Context) (string, error) {
+	var version string
+	err := s.db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
+	return version, failed(ctx, "cannot connect to the server", err)
+}
+
+// Databases that are not the server's own.
+func (s *Server) Databases(ctx context.Context) ([]string, error) {
+	all, err := s.names(ctx, "cannot list the databases", "SELECT schema_name FROM information_schema.schemata ORDER BY schema_name")
+	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(own, name) }), err
+}
+
+// Roles are not needed: a dump names definers, who need not exist.
+func (s *Server) Roles(context.Context) ([]string, error) { return nil, nil }
+
+func (s *Server) names(ctx context.Context, what, query string, args ...any) ([]string, error) {
+	rows, err := s.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, failed(ctx, what, err)
+	}
+	defer func() { _ = rows.Close() }()
+	var out []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, failed(ctx, what, err)
+		}
+		out = append(out, name)
+	}
+	return out, failed(ctx, what, rows.Err())
+}
+
+// Dump a database, and count the rows that are in the dump.
+func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[string]int64, error) {
+	charset, collation, err := s.defaults(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	// The dump's first line: what a database made for it is to have, wherever that
+	// is and whatever it is called.
+	head := fmt.Sprintf("ALTER DATABASE CHARACTER SET %s COLLATE %s;\n", charset, collation)
+	if _, err := io.WriteString(w, head); err != nil {
+		return nil, err
+	}
+	t, err := s.tool([]string{
+		"--single-transaction", "--quick", "--skip-lock-tables", "--routines", "--triggers", "--events",
+		"--hex-blob", "--default-character-set=utf8mb4", "--no-tablespaces", "--max-allowed-packet=1G", "--", database,
+	}, "mariadb-dump")
+	if err != nil {
+		return nil, err
+	}
+	c := newCounter()
+	t.Stdout = io.MultiWriter(c, w)
+	if err := t.Run(ctx); err != nil {
+		return nil, err
+	}
+	return c.result()
+}
+
+// defaults of a database.
+func (s *Server) defaults(ctx context.Context, database string) (string, string, error) {
+	var charset, collation string
+	err := s.db.QueryRowContext(ctx, "SELECT default_character_set_name, default_collation_name FROM information_schema.schemata WHERE schema_name = ?", database).Scan(&charset, &collation)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", "", backup.Errorf(backup.SourceUnreachable, "cannot use database %s: %w, or the user may not see it", database, engine.ErrNoDatabase)
+	}
+	return charset, collation, failed(ctx, "cannot look into database "+database, err)
+}
+
+// Holds says what a database holds.
+func (s *Server) Holds(ctx context.Context, database string) (string, error) {
+	if _, _, err := s.defaults(ctx, database); err != nil {
+		return "", err
+	}
+	found, err := s.names(ctx, "cannot look into database "+database, `
+		(SELECT CONCAT(LOWER(table_type), ' ', table_name) FROM information_schema.tables WHERE table_schema = ? LIMIT 1)
+		UNION ALL
+		(SELECT CONCAT(LOWER(routine_type), ' ', routine_name) FROM information_schema.routines WHERE routine_schema = ? LIMIT 1)
+		UNION ALL
+		(SELECT CONCAT('event ', event_name) FROM information_schema.events WHERE event_schema = ? LIMIT 1)`, database, database, database)
+	if err != nil || len(found) == 0 {
+		return "", err
+	}
+	return found[0], nil
+}
+
+// Clear a database, and make it if it is not there. Privileges on it stay: they go
+// by its name.
+func (s *Server) Clear(ctx context.Context, database string) error {
+	for _, statement := range []string{"DROP DATABASE IF EXISTS ", "CREATE DATABASE "} {
+		if _, err := s.db.ExecContext(ctx, statement+quote(database)); err != nil {
+			return failed(ctx, "cannot clear database "+database, err)
+		}
+	}
+	return nil
+}
+
+// Restore a dump into an empty database, up to the first error.
+func (s *Server) Restore(ctx context.Context, _, database string, r io.Reader) error {
+	_, _, err := s.defaults(ctx, database)
+	if errors.Is(err, engine.ErrNoDatabase) {
+		_, err = s.db.ExecContext(ctx, "CREATE DATABASE "+quote(database))
+		err = failed(ctx, "cannot create database "+database, err)
+	}
+	if err != nil {
+		return err
+	}
+	// In binary mode nothing of the dump is a command to the tool.
+	t, err := s.tool([]string{"--binary-mode", "--connect-timeout=10",
+		// A statement that fails holds rows, which belong in no log.
+		"--loose-skip-print-query-on-error", "--default-character-set=utf8mb4", "--max-allowed-packet=1G", "--database=" + database}, "mariadb")
+	if err != nil {
+		return err
+	}
+	t.Stdin = r
+	return t.Run(ctx)
+}
+
+// Count the rows of each table.
+func (s *Server) Count(ctx context.Context, database string) (map[string]int64, error) {
+	tables, err := s.names(ctx, "cannot list the tables", "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')", database)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]int64, len(tables))
+	for _, table := range tables {
+		var n int64
+		if err := s.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+quote(database)+"."+quote(table)).Scan(&n); err != nil {
+			return nil, failed(ctx, "cannot count the rows of "+table, err)
+		}
+		out[table] = n
+	}
+	return out, nil
+}
+
+// Query that must say yes.
+func (s *Server) Query(ctx context.Context, database, query string) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return failed(ctx, "cannot connect to the server", err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.ExecContext(ctx, "USE "+quote(database)); err != nil {
+		return failed(ctx, "cannot use database "+database, err)
+	}
+	rows, err := conn.QueryContext(ctx, query)
+	if err != nil {
+		return backup.Errorf(backup.ContentDiffers, "the query failed: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	columns, err := rows.Columns()
+	if err != nil || len(columns) == 0 {
+		return backup.Errorf(backup.ContentDiffers, "the query returned no column")
+	}
+	values := make([]any, len(columns))
+	var first sql.RawBytes
+	values[0] = &first
+	for i := range values[1:] {
+		values[i+1] = new(sql.RawBytes)
+	}
+	n := 0
+	for rows.Next() {
+		n++
+		if err := rows.Scan(values...); err != nil {
+			return backup.Errorf(backup.ContentDiffers, "the query failed: %w", err)
+		}
+		if !engine.Truthy(first) {
+			return backup.Errorf(backup.ContentDiffers, "the query says no in row %d", n)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return backup.Errorf(backup.ContentDiffers, "the query failed: %w", err)
+	}
+	if n == 0 {
+		return backup.Errorf(backup.ContentDiffers, "the query returned no row")
+	}
+	return nil
+}

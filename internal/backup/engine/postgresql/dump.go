@@ -1,0 +1,212 @@
+package postgresql
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+)
+
+// Version of the server.
+func (s *Server) Version(ctx context.Context) (string, error) {
+	var version string
+	err := s.with(ctx, s.database(), func(c *pgx.Conn) error {
+		return failed(ctx, "cannot ask for the version", c.QueryRow(ctx, "SHOW server_version").Scan(&version))
+	})
+	// Debian's says where it was packed.
+	version, _, _ = strings.Cut(version, " ")
+	return version, err
+}
+
+// database to connect to where it does not matter which.
+func (s *Server) database() string {
+	if s.conn.Database != "" {
+		return s.conn.Database
+	}
+	return maintenance
+}
+
+// Databases that are not the server's own. One that everybody connects to at
+// first belongs to them only if somebody put something in it.
+func (s *Server) Databases(ctx context.Context) ([]string, error) {
+	all, err := s.names(ctx, "SELECT datname FROM pg_database WHERE datallowconn AND NOT datistemplate ORDER BY datname")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, name := range all {
+		if name == maintenance {
+			held, err := s.Holds(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			if held == "" {
+				continue
+			}
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}
+
+// Roles of the server: policies of a dump name them.
+func (s *Server) Roles(ctx context.Context) ([]string, error) {
+	return s.names(ctx, `SELECT rolname FROM pg_roles WHERE rolname NOT LIKE 'pg\_%' ORDER BY rolname`)
+}
+
+func (s *Server) names(ctx context.Context, query string) ([]string, error) {
+	var out []string
+	err := s.with(ctx, s.database(), func(c *pgx.Conn) error {
+		rows, err := c.Query(ctx, query)
+		if err == nil {
+			out, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		}
+		return failed(ctx, "cannot list what the server has", err)
+	})
+	return out, err
+}
+
+// Dump a database, and count its rows in the same snapshot.
+func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[string]int64, error) {
+	var tables map[string]int64
+	err := s.with(ctx, database, func(c *pgx.Conn) error {
+		tx, err := c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+		if err != nil {
+			return failed(ctx, "cannot begin", err)
+		}
+		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+		// The transaction waits as long as the dump takes; and where rows were
+		// hidden from us, an error is better than a number that lacks them.
+		_, err = tx.Exec(ctx, `SELECT set_config(name, CASE name WHEN 'row_security' THEN 'off' ELSE '0' END, true) FROM pg_settings
+			WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout', 'row_security')`)
+		if err != nil {
+			return failed(ctx, "cannot set up the session", err)
+		}
+		var snapshot string
+		if err := tx.QueryRow(ctx, "SELECT pg_export_snapshot()").Scan(&snapshot); err != nil {
+			return failed(ctx, "cannot export a snapshot", err)
+		}
+		g, both := errgroup.WithContext(ctx)
+		g.Go(func() error { return s.dump(both, database, snapshot, w) })
+		g.Go(func() error {
+			var err error
+			tables, err = count(both, tx)
+			return err
+		})
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		// The server that has the snapshot still is the one that made it.
+		_, err = tx.Exec(ctx, "SELECT 1")
+		return failed(ctx, "cannot end the snapshot", err)
+	})
+	return tables, err
+}
+
+func (s *Server) dump(ctx context.Context, database, snapshot string, w io.Writer) error {
+	t, err := s.tool("pg_dump", database,
+		"--format=custom", "--compress=0", "--snapshot="+snapshot, "--lock-wait-timeout=300000",
+		// A restored subscription would compete with the original one.
+		"--no-subscriptions")
+	if err != nil {
+		return err
+	}
+	t.Stdout = w
+	return t.Run(ctx)
+}
+
+// tablesQuery lists the tables whose rows a dump holds: not those of extensions,
+// nor, on a standby, those that it has no rows of.
+const tablesQuery = `
+SELECT n.nspname, c.relname
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r'
+  AND (c.relpersistence = 'p' OR c.relpersistence = 'u' AND NOT pg_catalog.pg_is_in_recovery())
+  AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+ORDER BY 1, 2`
+
+// largeObjects is the name that they are counted under.
+const largeObjects = "pg_catalog.pg_largeobject_metadata"
+
+// count the rows of all tables.
+func count(ctx context.Context, tx pgx.Tx) (map[string]int64, error) {
+	rows, err := tx.Query(ctx, tablesQuery)
+	if err != nil {
+		return nil, failed(ctx, "cannot list the tables", err)
+	}
+	names, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (pgx.Identifier, error) {
+		name := make(pgx.Identifier, 2)
+		return name, row.Scan(&name[0], &name[1])
+	})
+	if err != nil {
+		return nil, failed(ctx, "cannot list the tables", err)
+	}
+	out := make(map[string]int64, len(names))
+	for _, name := range names {
+		var n int64
+		if err := tx.QueryRow(ctx, "SELECT count(*) FROM ONLY "+name.Sanitize()).Scan(&n); err != nil {
+			return nil, failed(ctx, "cannot count the rows of "+tableName(name), err)
+		}
+		out[tableName(name)] = n
+	}
+	var n int64
+	if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+largeObjects).Scan(&n); err != nil {
+		return nil, failed(ctx, "cannot count the large objects", err)
+	}
+	if n > 0 {
+		out[largeObjects] = n
+	}
+	return out, nil
+}
+
+// tableName is how people write it, and one name for one table.
+func tableName(name pgx.Identifier) string {
+	if strings.ContainsAny(name[0]+name[1], `."`) {
+		return name.Sanitize()
+	}
+	return name[0] + "." + name[1]
+}
+
+// Count the rows of all tables.
+func (s *Server) Count(ctx context.Context, database string) (map[string]int64, error) {
+	var out map[string]int64
+	err := s.with(ctx, database, func(c *pgx.Conn) error {
+		tx, err := c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+		if err != nil {
+			return failed(ctx, "cannot begin", err)
+		}
+		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+		out, err = count(ctx, tx)
+		return err
+	})
+	return out, err
+}
+
+// Query that must say yes.
+func (s *Server) Query(ctx context.Context, database, query string) error {
+	return s.with(ctx, database, func(c *pgx.Conn) error {
+		// Text, whatever the type of the column.
+		rows := c.PgConn().ExecParams(ctx, query, nil, nil, nil, nil)
+		n := 0
+		for rows.NextRow() {
+			n++
+			if v := rows.Values(); len(v) == 0 || !engine.Truthy(v[0]) {
+				_, _ = rows.Close()
+				return backup.Errorf(backup.ContentDiffers, "the query says no in row %d", n)
+			}
+		}
+		if _, err := rows.Close(); err != nil {
+			return backup.Errorf(backup.ContentDiffers, "the query failed: %w", inWords(err))
+		}
+		if n == 0 {
+			return backup.Errorf(backup.ContentDiffers, "the query returned no row")
+		}
+		return nil
+	})
+}

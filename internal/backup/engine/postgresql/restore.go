@@ -1,0 +1,112 @@
+package postgresql
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+)
+
+// Restore a dump into an empty database, up to the first error.
+func (s *Server) Restore(ctx context.Context, _, database string, r io.Reader) error {
+	private, err := engine.NewPrivate()
+	if err != nil {
+		return err
+	}
+	defer private.Close()
+	if err := s.ensure(ctx, database); err != nil {
+		return err
+	}
+	list, r, err := s.contents(ctx, private, r)
+	if err != nil {
+		return err
+	}
+	t, err := s.tool("pg_restore", database, "--use-list="+list, "--exit-on-error", "--no-owner", "--no-acl", "--no-subscriptions")
+	if err != nil {
+		return err
+	}
+	t.Stdin = r
+	return t.Run(ctx)
+}
+
+// contents of a dump that a restore takes, as a file for pg_restore, and the dump
+// again from its beginning: its table of contents comes first.
+func (s *Server) contents(ctx context.Context, private engine.Private, r io.Reader) (string, io.Reader, error) {
+	path, err := engine.Look("pg_restore")
+	if err != nil {
+		return "", nil, err
+	}
+	seen, err := private.Write("head", "")
+	if err != nil {
+		return "", nil, err
+	}
+	head, err := os.OpenFile(seen, os.O_RDWR, 0) //nolint:gosec // our own
+	if err != nil {
+		return "", nil, backup.Errorf(backup.ToolFailed, "cannot open a file: %w", err)
+	}
+	// It is read to its end below, or not at all, and then gone.
+	var list strings.Builder
+	// Small, so that not much more is read than the tool takes.
+	t := engine.Tool{Name: path, Args: []string{"--list"}, Stdin: &small{io.TeeReader(r, head)}, Stdout: &list, Log: s.log, Reason: headReason}
+	if err := t.Run(ctx); err != nil {
+		_ = head.Close()
+		return "", nil, err
+	}
+	if _, err := head.Seek(0, io.SeekStart); err != nil {
+		_ = head.Close()
+		return "", nil, backup.Errorf(backup.ToolFailed, "cannot read a file: %w", err)
+	}
+	file, err := private.Write("list", wanted(list.String()))
+	if err != nil {
+		_ = head.Close()
+		return "", nil, err
+	}
+	return file, io.MultiReader(&closing{head}, r), nil
+}
+
+// headReason of what pg_restore says of a table of contents: nothing but the dump
+// can be wrong.
+func headReason(words string) backup.Reason {
+	if engine.Contains(words, "unsupported version") {
+		return backup.InvalidTask
+	}
+	return ""
+}
+
+// small reads.
+type small struct{ io.Reader }
+
+func (s *small) Read(p []byte) (int, error) {
+	const most = 32 << 10
+	return s.Reader.Read(p[:min(len(p), most)])
+}
+
+// closing file: it is closed at its end.
+type closing struct{ *os.File }
+
+func (c *closing) Read(p []byte) (int, error) {
+	n, err := c.File.Read(p)
+	if err == io.EOF {
+		_ = c.Close()
+	}
+	return n, err
+}
+
+// wanted entries of a table of contents. Comments on extensions are left out: an
+// extension that is there already belongs to an administrator, and nobody else may
+// comment on it.
+func wanted(list string) string {
+	var b strings.Builder
+	lines := bufio.NewScanner(strings.NewReader(list))
+	lines.Buffer(nil, len(list)+1)
+	for lines.Scan() {
+		if !strings.Contains(lines.Text(), " COMMENT - EXTENSION ") {
+			b.WriteString(lines.Text() + "\n")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,107 @@
+package postgresql
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+)
+
+// superuser of a throw-away server.
+const superuser = "postgres"
+
+// settings of a throw-away server: nothing of it needs to outlive a crash, it
+// shares the pod's memory with us, and nobody but us reaches it.
+var settings = []string{
+	"listen_addresses=", "unix_socket_permissions=0700",
+	"fsync=off", "synchronous_commit=off", "full_page_writes=off",
+	"wal_level=minimal", "max_wal_senders=0", "archive_mode=off", "max_wal_size=256MB", "min_wal_size=32MB",
+	"shared_buffers=64MB", "maintenance_work_mem=64MB", "max_connections=20", "max_locks_per_transaction=256",
+	"max_parallel_workers_per_gather=0", "max_parallel_maintenance_workers=0",
+	"autovacuum=off", "logging_collector=off", "log_min_messages=warning", "jit=off",
+	// What can not be written must not be started again and again.
+	"restart_after_crash=off",
+}
+
+// ThrowAway starts a server in the scratch folder, with the roles that a dump may
+// name. Its Close removes it.
+func ThrowAway(ctx context.Context, scratch string, roles []string, log io.Writer) (*Server, error) {
+	d, err := engine.NewDaemon(scratch)
+	if err != nil {
+		return nil, err
+	}
+	s, err := throwAway(ctx, d, roles, log)
+	if err != nil {
+		d.Stop()
+		return nil, err
+	}
+	s.daemon = d
+	return s, nil
+}
+
+func throwAway(ctx context.Context, d *engine.Daemon, roles []string, log io.Writer) (*Server, error) {
+	initdb, err := engine.Look("initdb")
+	if err != nil {
+		return nil, err
+	}
+	postgres, err := engine.Look("postgres")
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(d.Dir, "data")
+	t := engine.Tool{
+		Name: initdb, Args: []string{"--pgdata=" + data, "--username=" + superuser, "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"},
+		Dir: d.Dir, User: d.User, Log: log, Reason: func(words string) backup.Reason { return engine.ScratchReason(words, "") },
+	}
+	if err := t.Run(ctx); err != nil {
+		return nil, err
+	}
+	s, err := Open(engine.Connection{User: superuser, Params: url.Values{"host": {d.Socket}, "sslmode": {"disable"}}}, log)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-D", data, "-c", "unix_socket_directories=" + d.Socket}
+	for _, setting := range settings {
+		args = append(args, "-c", setting)
+	}
+	ready := func(ctx context.Context) error {
+		_, err := s.Version(ctx)
+		return err
+	}
+	if err := d.Start(ctx, log, ready, postgres, args...); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if err := s.createRoles(ctx, roles); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) createRoles(ctx context.Context, roles []string) error {
+	return s.with(ctx, maintenance, func(c *pgx.Conn) error {
+		for _, role := range roles {
+			if role == superuser {
+				continue
+			}
+			if _, err := c.Exec(ctx, "CREATE ROLE "+pgx.Identifier{role}.Sanitize()); err != nil {
+				return failed(ctx, "cannot create role "+role, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Failed explains an error of a throw-away server by the server's own words.
+func (s *Server) Failed(err error) error {
+	if s.daemon == nil || err == nil {
+		return err
+	}
+	return s.daemon.Failed(err)
+}

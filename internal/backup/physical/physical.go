@@ -1,0 +1,143 @@
+// Package physical is what the program backup does with the physical backups of
+// a DatabaseCluster: pgBackRest makes, checks, restores and deletes them.
+package physical
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+)
+
+// volumeDir and the folders of a server's pod, as the function of
+// DatabaseCluster makes them.
+const (
+	dataDir   = "/var/lib/postgresql/data/pgdata"
+	socketDir = "/var/run/postgresql"
+)
+
+// processes that copy files at once.
+const processes = 2
+
+// Places where the program finds and leaves things.
+type places struct {
+	store, key, scratch, tmp string
+
+	// path of the repository, where it is not the task's.
+	path string
+}
+
+// Run a task, and report on it.
+func Run(ctx context.Context, task backup.Task) backup.Report {
+	return run(ctx, task, places{
+		store: backup.StoreDir, key: backup.KeyFile, scratch: backup.ScratchDir, tmp: os.TempDir(),
+	}, os.Stderr, time.Now)
+}
+
+// job is a task under way.
+type job struct {
+	task   backup.Task
+	places places
+	tool   pgbackrest.Tool
+	log    io.Writer
+	now    func() time.Time
+	report *backup.Report
+}
+
+// failure with a reason that is known.
+type failure struct {
+	reason backup.Reason
+	err    error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+func fail(reason backup.Reason, err error) error { return &failure{reason: reason, err: err} }
+
+func run(ctx context.Context, task backup.Task, p places, log io.Writer, now func() time.Time) backup.Report {
+	report := backup.Report{Action: task.Action, Started: now().UTC()}
+	j := &job{task: task, places: p, log: log, now: now, report: &report}
+	err := j.prepare()
+	if err == nil {
+		defer func() { _ = os.RemoveAll(filepath.Dir(j.tool.ConfigFile)) }()
+		err = j.act(ctx)
+	}
+	report.Finished = now().UTC()
+	if err != nil {
+		report.Failure = &backup.Failure{Reason: reasonOf(err), Message: err.Error()}
+	}
+	return report
+}
+
+func reasonOf(err error) backup.Reason {
+	f := &failure{}
+	switch {
+	case errors.As(err, &f):
+		return f.reason
+	case errors.Is(err, pgbackrest.ErrCorrupt):
+		return backup.BackupCorrupt
+	case errors.Is(err, pgbackrest.ErrNone):
+		return backup.BackupMissing
+	}
+	return pgbackrest.ReasonOf(err)
+}
+
+// prepare pgBackRest's configuration and credentials.
+func (j *job) prepare() error {
+	t := j.task
+	repo := pgbackrest.Repository{Destination: t.Destination, Namespace: t.Namespace, Name: t.Name, Encrypted: t.Encrypted}
+	if err := pgbackrest.Check(t.Destination); err != nil {
+		return fail(backup.InvalidTask, fmt.Errorf("cannot use the destination: %w", err))
+	}
+	env, err := pgbackrest.Environment(t.Destination, t.Encrypted, pgbackrest.Credentials{StoreDir: j.places.store, KeyFile: j.places.key})
+	if err != nil {
+		return fail(backup.KeyMissing, err)
+	}
+	if j.places.path != "" {
+		env = append(env, "PGBACKREST_REPO1_PATH="+j.places.path)
+	}
+	dir, err := os.MkdirTemp(j.places.tmp, "pgbackrest")
+	if err != nil {
+		return fail(backup.NoSpace, fmt.Errorf("cannot make a folder for the configuration: %w", err))
+	}
+	file := filepath.Join(dir, pgbackrest.FileConfig)
+	if err := os.WriteFile(file, []byte(repo.Config()), 0o600); err != nil {
+		return fail(backup.NoSpace, fmt.Errorf("cannot write the configuration: %w", err))
+	}
+	j.tool = pgbackrest.Tool{ConfigFile: file, Env: env, Log: j.log}
+	return nil
+}
+
+func (j *job) act(ctx context.Context) error {
+	switch j.task.Action {
+	case backup.Check:
+		_, err := j.catalog(ctx)
+		return err
+	case backup.Backup:
+		return j.backUp(ctx)
+	case backup.Verify:
+		return j.verify(ctx)
+	case backup.Delete:
+		return j.delete(ctx)
+	case backup.Restore:
+		return fail(backup.InvalidTask, errors.New("cannot restore a physical backup into a database that is there: claim a DatabaseCluster with spec.restoreFrom"))
+	}
+	return fail(backup.InvalidTask, fmt.Errorf("cannot do %q with physical backups: there is no such action", j.task.Action))
+}
+
+// catalog of the repository, for the report.
+func (j *job) catalog(ctx context.Context) ([]pgbackrest.Set, error) {
+	sets, err := j.tool.Sets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j.report.Catalog = pgbackrest.Catalog(sets)
+	return sets, nil
+}

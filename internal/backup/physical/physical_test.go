@@ -1,0 +1,359 @@
+package physical
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
+)
+
+// nobody runs PostgreSQL where the tests are root's: it refuses to be.
+const nobody = 65534
+
+func TestMain(m *testing.M) {
+	if dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin"); len(dirs) > 0 {
+		_ = os.Setenv("PATH", slices.Max(dirs)+":"+os.Getenv("PATH"))
+	}
+	if os.Geteuid() != 0 {
+		os.Exit(m.Run())
+	}
+	code, err := asNobody()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// asNobody runs the tests again, as somebody who is not root.
+func asNobody() (int, error) {
+	dir, err := os.MkdirTemp("", "physical")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		return 0, err
+	}
+	self := filepath.Join(dir, "test")
+	if err := os.WriteFile(self, program, 0o755); err != nil {
+		return 0, err
+	}
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		return 0, err
+	}
+	// Files that go test wants are root's.
+	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return strings.HasPrefix(a, "-test.testlogfile") || strings.Contains(a, "cover") })
+	cmd := exec.Command(self, args...) //nolint:noctx // it is this very program
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	err = cmd.Run()
+	exit := &exec.ExitError{}
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}
+
+// cluster is a PostgreSQL whose WAL is archived by pgBackRest.
+type cluster struct {
+	t      *testing.T
+	dir    string
+	stanza string
+	tool   pgbackrest.Tool
+	local  []string
+}
+
+func (c *cluster) path(name string) string { return filepath.Join(c.dir, name) }
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	for _, p := range []string{"pgbackrest", "initdb", "pg_ctl"} {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("%s is not installed", p)
+		}
+	}
+	// A socket's path may have 107 bytes.
+	dir, err := os.MkdirTemp("", "p") //nolint:usetesting // that has a longer path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	c := &cluster{t: t, dir: dir}
+	for _, d := range []string{"s", "repo", "scratch", "tmp", "store"} {
+		if err := os.Mkdir(c.path(d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	repo := pgbackrest.Repository{Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "claim"}, Namespace: "shop", Name: "orders"}
+	if err := os.WriteFile(c.path("conf"), []byte(repo.Config()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.tool = pgbackrest.Tool{ConfigFile: c.path("conf"), Log: io.Discard, Env: []string{
+		"PGBACKREST_REPO1_PATH=" + c.path("repo"), "PGBACKREST_LOCK_PATH=" + c.path("lock"),
+	}}
+	c.run("initdb", "-D", c.path("data"), "-U", "postgres", "--data-checksums", "-A", "trust")
+	if c.stanza, err = pgbackrest.Stanza(c.path("data")); err != nil {
+		t.Fatal(err)
+	}
+	archive := fmt.Sprintf("env %s pgbackrest --config=%s --stanza=%s --pg1-path=%s archive-push %%p", strings.Join(c.tool.Env, " "), c.path("conf"), c.stanza, c.path("data"))
+	c.run("pg_ctl", "-D", c.path("data"), "-w", "-l", c.path("log"), "-o", fmt.Sprintf(
+		"-c listen_addresses= -c unix_socket_directories=%s -c archive_mode=on -c archive_command='%s'", c.path("s"), archive), "start")
+	t.Cleanup(func() { c.run("pg_ctl", "-D", c.path("data"), "-w", "-m", "immediate", "stop") })
+	c.local = pgbackrest.Options([]pgbackrest.Server{{DataDir: c.path("data"), SocketDir: c.path("s")}})
+	c.must(c.tool.Run(t.Context(), c.stanza, "stanza-create", c.local...))
+	return c
+}
+
+func (c *cluster) run(program string, args ...string) {
+	c.t.Helper()
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil { //nolint:noctx // PostgreSQL's own
+		c.t.Fatalf("%s: %v\n%s", program, err, out)
+	}
+}
+
+func (c *cluster) must(out []byte, err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func (c *cluster) connect(ctx context.Context, database string) (*pgx.Conn, error) {
+	return pgx.Connect(ctx, "postgres:///"+database+"?user=postgres&host="+c.path("s"))
+}
+
+func (c *cluster) exec(sql string) {
+	c.t.Helper()
+	conn, err := c.connect(c.t.Context(), "postgres")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(c.t.Context(), sql); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// now by the server's clock, after all that was committed before.
+func (c *cluster) now() time.Time {
+	c.t.Helper()
+	conn, err := c.connect(c.t.Context(), "postgres")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	var at time.Time
+	if err := conn.QueryRow(c.t.Context(), "SELECT clock_timestamp() FROM pg_sleep(0.01)").Scan(&at); err != nil {
+		c.t.Fatal(err)
+	}
+	return at
+}
+
+func (c *cluster) backUp(kind string) {
+	c.t.Helper()
+	c.must(c.tool.Run(c.t.Context(), c.stanza, "backup", append(slices.Clone(c.local), "--type="+kind, "--start-fast", "--repo1-retention-full=2")...))
+}
+
+// archive all that was written.
+func (c *cluster) archive() {
+	c.t.Helper()
+	c.exec("SELECT pg_switch_wal()")
+	c.must(c.tool.Run(c.t.Context(), c.stanza, "check", c.local...))
+}
+
+func (c *cluster) task(a backup.Action) backup.Task {
+	return backup.Task{
+		Action: a, Method: backupv1.Physical, Namespace: "shop", Name: "orders", Stanza: c.stanza,
+		Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "claim"},
+	}
+}
+
+func (c *cluster) do(task backup.Task) backup.Report {
+	return run(c.t.Context(), task, places{store: c.path("store"), key: c.path("key"), scratch: c.path("scratch"), tmp: c.path("tmp"), path: c.path("repo")}, testLog{c.t}, time.Now)
+}
+
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(p []byte) (int, error) {
+	l.t.Logf("%s", strings.TrimRight(string(p), "\n"))
+	return len(p), nil
+}
+
+// rows of table t once a set was recovered to a time.
+func (c *cluster) recovered(target time.Time) ([]int64, error) {
+	c.t.Helper()
+	sets, err := c.tool.Sets(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	set, err := pgbackrest.Choose(sets, target, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	var rows []int64
+	r := recovery.Recovery{Tool: c.tool, Set: set, Target: target, DataDir: c.path("restored"), WorkDir: c.path("w"), Log: testLog{c.t}}
+	err = r.Run(c.t.Context(), func(ctx context.Context, connect recovery.Connect) error {
+		conn, err := connect(ctx, "postgres")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close(ctx) }()
+		got, err := conn.Query(ctx, "SELECT id FROM t ORDER BY id")
+		if err != nil {
+			return err
+		}
+		rows, err = pgx.CollectRows(got, pgx.RowTo[int64])
+		return err
+	})
+	return rows, err
+}
+
+func TestPointInTime(t *testing.T) {
+	c := newCluster(t)
+	c.exec("CREATE TABLE t (id bigint)")
+	c.exec("INSERT INTO t VALUES (1)")
+	early := c.now()
+	time.Sleep(1100 * time.Millisecond) // pgBackRest counts in seconds
+	c.backUp("full")
+	c.exec("INSERT INTO t VALUES (2)")
+	time.Sleep(1100 * time.Millisecond)
+	between := c.now()
+	c.exec("INSERT INTO t VALUES (3)")
+	c.archive()
+
+	if rows, err := c.recovered(between); err != nil || !cmp.Equal([]int64{1, 2}, rows) {
+		t.Errorf("recovered to between the second row and the third: got %v, %v", rows, err)
+	}
+	auto, err := os.ReadFile(c.path("restored/postgresql.auto.conf"))
+	if err != nil || strings.Contains(string(auto), "\nrecovery_target") || strings.Contains(string(auto), "\nrestore_command") {
+		t.Errorf("what the recovery needed is left in postgresql.auto.conf: %v\n%s", err, auto)
+	}
+	if rows, err := c.recovered(time.Time{}); err != nil || !cmp.Equal([]int64{1, 2, 3}, rows) {
+		t.Errorf("recovered to the end: got %v, %v", rows, err)
+	}
+	if _, err := c.recovered(early); !errors.Is(err, pgbackrest.ErrNone) {
+		t.Errorf("recovered to before the first backup: got %v, want %v", err, pgbackrest.ErrNone)
+	}
+	if _, err := c.recovered(c.now()); !errors.Is(err, recovery.ErrEarly) {
+		t.Errorf("recovered to after the last change in the archive: got %v, want %v", err, recovery.ErrEarly)
+	} else {
+		t.Log(err)
+	}
+	if _, err := c.recovered(time.Now().Add(time.Hour)); !errors.Is(err, pgbackrest.ErrNone) {
+		t.Errorf("recovered to the future: got %v, want %v", err, pgbackrest.ErrNone)
+	}
+}
+
+func TestVerify(t *testing.T) {
+	c := newCluster(t)
+
+	if r := c.do(c.task(backup.Verify)); r.Failure == nil || r.Failure.Reason != backup.BackupMissing {
+		t.Errorf("verify without a backup: got %+v", r.Failure)
+	}
+	if r := c.do(c.task(backup.Check)); r.Failure != nil || r.Catalog == nil || r.Catalog.Count != 0 {
+		t.Errorf("check without a backup: got %+v, %+v", r.Failure, r.Catalog)
+	}
+
+	c.exec("CREATE TABLE t (id bigint PRIMARY KEY)")
+	c.exec("INSERT INTO t SELECT generate_series(1, 20000)")
+	c.backUp("full")
+	c.exec("INSERT INTO t VALUES (0)")
+	c.backUp("incr")
+	c.archive()
+
+	task := c.task(backup.Verify)
+	task.Query = "SELECT count(*) > 20000 FROM t"
+	r := c.do(task)
+	if r.Failure != nil {
+		t.Fatalf("verify: %+v", r.Failure)
+	}
+	if r.Rows != 20001 || r.Backup == nil || r.Backup.Verified == nil || r.Catalog.Count != 2 || r.Catalog.Verified == nil || r.Catalog.Verified.ID != r.Catalog.Backups[0].ID {
+		t.Errorf("verify: got %+v, %+v", r, r.Catalog)
+	}
+	if left, _ := os.ReadDir(c.path("scratch")); len(left) != 0 {
+		t.Errorf("verify leaves %v", left)
+	}
+
+	task.Query = "SELECT id FROM t"
+	if r := c.do(task); r.Failure == nil || r.Failure.Reason != backup.ContentDiffers {
+		t.Errorf("verify with a query whose first column is 0 in one row: got %+v", r.Failure)
+	}
+
+	c.corrupt("backup", 4096)
+	r = c.do(c.task(backup.Verify))
+	if r.Failure == nil || r.Failure.Reason != backup.BackupCorrupt {
+		t.Errorf("verify of a damaged backup: got %+v", r.Failure)
+	} else {
+		t.Log(r.Failure.Message)
+	}
+
+	if r := c.do(c.task(backup.Restore)); r.Failure == nil || r.Failure.Reason != backup.InvalidTask {
+		t.Errorf("restore: got %+v", r.Failure)
+	}
+	if r := c.do(c.task(backup.Delete)); r.Failure != nil || r.Catalog.Count != 0 {
+		t.Errorf("delete: got %+v, %+v", r.Failure, r.Catalog)
+	}
+}
+
+// corrupt one byte of a large file.
+func (c *cluster) corrupt(dir string, least int64) {
+	c.t.Helper()
+	done := false
+	err := filepath.Walk(filepath.Join(c.path("repo"), dir), func(path string, info os.FileInfo, err error) error {
+		if err != nil || done || info.IsDir() || info.Size() < least || strings.Contains(path, "manifest") || strings.Contains(path, ".info") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		b[len(b)/2] ^= 0xff
+		done = true
+		return os.WriteFile(path, b, 0o600)
+	})
+	if err != nil || !done {
+		c.t.Fatalf("cannot damage a file: %v", err)
+	}
+}
+
+func TestDays(t *testing.T) {
+	cases := map[string]struct {
+		reason, retention string
+		want              int
+	}{
+		"None":   {reason: "The default is the API's.", retention: "", want: 30},
+		"Days":   {reason: "Days are days.", retention: "7d", want: 7},
+		"Weeks":  {reason: "A week has seven.", retention: "4w", want: 28},
+		"Months": {reason: "A month has thirty.", retention: "12m", want: 360},
+		"Hours":  {reason: "There are no hours.", retention: "12h", want: 0},
+		"Zero":   {reason: "Nothing is kept for no time.", retention: "0d", want: 0},
+		"Word":   {reason: "A word is no number.", retention: "xd", want: 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := days(tc.retention)
+			if got != tc.want || (err == nil) != (tc.want > 0) {
+				t.Errorf("%s\ndays(%q): want %d, got %d, %v", tc.reason, tc.retention, tc.want, got, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,225 @@
+package physical
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
+)
+
+// verify all files of the repository, and restore a backup into a throw-away
+// database.
+func (j *job) verify(ctx context.Context) error {
+	sets, err := j.catalog(ctx)
+	if err != nil {
+		return err
+	}
+	set, err := j.choose(sets)
+	if err != nil {
+		return err
+	}
+	entry := pgbackrest.Entry(set)
+	j.report.Backup = &entry
+	if err := j.tool.Verify(ctx, set.Stanza); err != nil {
+		return err
+	}
+	if err := j.tryOut(ctx, set); err != nil {
+		if errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "No space left on device") {
+			return fail(backup.NoSpace, err)
+		}
+		return err
+	}
+	now := j.now().UTC()
+	if err := j.tool.MarkVerified(ctx, set, now); err != nil {
+		return err
+	}
+	j.report.Backup.Verified = &now
+	_, err = j.catalog(ctx)
+	return err
+}
+
+func (j *job) choose(sets []pgbackrest.Set) (pgbackrest.Set, error) {
+	if id := j.task.ID; id != "" {
+		i := slices.IndexFunc(sets, func(s pgbackrest.Set) bool { return s.Label == id })
+		if i < 0 {
+			return pgbackrest.Set{}, fmt.Errorf("%w %s in the repository", pgbackrest.ErrNone, id)
+		}
+		return sets[i], nil
+	}
+	target := time.Time{}
+	if j.task.Time != nil {
+		target = *j.task.Time
+	}
+	set, err := pgbackrest.Choose(sets, target, j.now())
+	if err != nil {
+		return set, fmt.Errorf("cannot verify: %w", err)
+	}
+	return set, nil
+}
+
+// tryOut restores a set, starts it, reads all of it, and removes it.
+func (j *job) tryOut(ctx context.Context, set pgbackrest.Set) error {
+	data := filepath.Join(j.places.scratch, "pgdata")
+	defer func() { _ = os.RemoveAll(data) }()
+	r := recovery.Recovery{
+		Tool: j.tool, Set: set, Immediate: true, DataDir: data, WorkDir: filepath.Join(j.places.tmp, "verify"), Processes: processes, Log: j.log,
+	}
+	err := r.Run(ctx, j.examine)
+	f := &failure{}
+	tool := &pgbackrest.Error{}
+	if err == nil || errors.As(err, &f) || errors.As(err, &tool) || ctx.Err() != nil {
+		return err
+	}
+	return fail(backup.BackupCorrupt, fmt.Errorf("cannot start the restored database: %w", err))
+}
+
+// own databases of PostgreSQL.
+var own = []string{"postgres", "template0", "template1"}
+
+func (j *job) examine(ctx context.Context, connect recovery.Connect) error {
+	if err := j.amcheck(ctx); err != nil {
+		return err
+	}
+	databases, err := list(ctx, connect, "postgres", "SELECT datname::text FROM pg_catalog.pg_database WHERE datallowconn ORDER BY 1")
+	if err != nil {
+		return fail(backup.BackupCorrupt, fmt.Errorf("cannot list the restored databases: %w", err))
+	}
+	for _, d := range databases {
+		rows, err := count(ctx, connect, d)
+		if err != nil {
+			return fail(backup.BackupCorrupt, fmt.Errorf("cannot read the restored database %s: %w", d, err))
+		}
+		j.report.Rows += rows
+		if !slices.Contains(own, d) {
+			j.report.Databases = append(j.report.Databases, d)
+		}
+	}
+	return j.query(ctx, connect)
+}
+
+// amcheck looks at the structure of all tables and indexes.
+func (j *job) amcheck(ctx context.Context) error {
+	program, err := exec.LookPath("pg_amcheck")
+	if err != nil {
+		// PostgreSQL has it from 14 on.
+		return nil //nolint:nilerr // reading all rows is what is left
+	}
+	cmd := exec.CommandContext(ctx, program, "--host="+filepath.Join(j.places.tmp, "verify"), "--username=postgres", "--all", "--install-missing=pg_catalog", "--no-password") //nolint:gosec // the folder is ours
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("cannot check tables and indexes: %w", context.Cause(ctx))
+	}
+	return fail(backup.BackupCorrupt, fmt.Errorf("cannot trust the restored tables and indexes: pg_amcheck says: %s", clip(string(out))))
+}
+
+// clip is the beginning of a text in one line.
+func clip(text string) string {
+	const most = 600
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+func list(ctx context.Context, connect recovery.Connect, database, sql string) ([]string, error) {
+	conn, err := connect(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	rows, err := conn.Query(ctx, sql)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// count the rows of all tables of a database, which reads every page of them.
+func count(ctx context.Context, connect recovery.Connect, database string) (int64, error) {
+	tables, err := list(ctx, connect, database, `SELECT c.oid::pg_catalog.regclass::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'm') AND c.relispopulated AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_' ORDER BY 1`)
+	if err != nil {
+		return 0, err
+	}
+	conn, err := connect(ctx, database)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var total int64
+	for _, t := range tables {
+		var n int64
+		// The server has quoted the name.
+		if err := conn.QueryRow(ctx, "SELECT pg_catalog.count(*) FROM ONLY "+t).Scan(&n); err != nil {
+			return 0, fmt.Errorf("table %s: %w", t, err)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// query of the user's: at least one row, and none whose first column says no.
+func (j *job) query(ctx context.Context, connect recovery.Connect) error {
+	if j.task.Query == "" {
+		return nil
+	}
+	database := j.task.QueryDatabase
+	if database == "" {
+		database = "postgres"
+		if len(j.report.Databases) > 0 {
+			database = j.report.Databases[0]
+		}
+	}
+	conn, err := connect(ctx, database)
+	if err != nil {
+		return fail(backup.ContentDiffers, fmt.Errorf("cannot run the query in database %s: %w", database, err))
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	rows, err := conn.Query(ctx, j.task.Query)
+	if err != nil {
+		return fail(backup.ContentDiffers, fmt.Errorf("cannot run the query: %w", err))
+	}
+	defer rows.Close()
+	n := 0
+	for rows.Next() {
+		values, err := rows.Values()
+		if err != nil {
+			return fail(backup.ContentDiffers, fmt.Errorf("cannot run the query: %w", err))
+		}
+		if n++; len(values) == 0 || no(values[0]) {
+			return fail(backup.ContentDiffers, fmt.Errorf("the query says no in row %d", n))
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fail(backup.ContentDiffers, fmt.Errorf("cannot run the query: %w", err))
+	}
+	if n == 0 {
+		return fail(backup.ContentDiffers, errors.New("the query returns no row"))
+	}
+	return nil
+}
+
+// no tells whether a value means that: false, 0 or null.
+func no(v any) bool {
+	switch fmt.Sprint(v) {
+	case "false", "0", "<nil>":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,184 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/store"
+	"github.com/storeplane/storeplane/internal/backup/stream"
+)
+
+// check reaches the store and the database.
+func (j *job) check(ctx context.Context) error {
+	if err := j.store.Probe(ctx); err != nil {
+		return err
+	}
+	if err := j.connect(); err != nil {
+		return err
+	}
+	if _, err := j.server.Version(ctx); err != nil {
+		return err
+	}
+	databases, err := j.databases(ctx)
+	if err != nil {
+		return err
+	}
+	for _, database := range databases {
+		if _, err := j.server.Holds(ctx, database); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// databases to back up: those that are named, or the connection's, or all.
+func (j *job) databases(ctx context.Context) ([]string, error) {
+	if names := j.task.Database.Databases; len(names) > 0 {
+		return names, nil
+	}
+	if named(j.task.Database.Engine, j.conn.Database) {
+		return []string{j.conn.Database}, nil
+	}
+	names, err := j.server.Databases(ctx)
+	if err == nil && len(names) == 0 {
+		return nil, backup.Errorf(backup.SourceUnreachable, "the server has no database to back up, or none that the user may see")
+	}
+	return names, err
+}
+
+// backup makes one, then expires old ones and removes what failed ones left.
+func (j *job) backup(ctx context.Context) error {
+	policy, err := backup.NewPolicy(j.task.Retention, j.task.Keep, j.task.TimeZone)
+	if err != nil {
+		return backup.WithReason(backup.InvalidTask, err)
+	}
+	if err := j.connect(); err != nil {
+		return err
+	}
+	id := backup.NewID(j.Now())
+	stop, err := j.store.Keep(ctx, id)
+	if err != nil {
+		return err
+	}
+	m, err := j.make(ctx, id)
+	if err != nil {
+		stop()
+		return errors.Join(err, j.undo(ctx, id))
+	}
+	j.report.Backup = new(store.Item{ID: id, Manifest: m}.Entry())
+	j.sayf("backup %s is in the store: %d databases, %d bytes", id, len(m.Dumps), m.Size())
+
+	err = j.clean(ctx, policy, id)
+	stop()
+	err = errors.Join(err, j.store.Delete(ctx, id+"/"+store.RunningObject))
+	if err != nil {
+		return fmt.Errorf("backup %s was made, but what is old could not be deleted: %w", id, err)
+	}
+	return nil
+}
+
+// make a backup. It is one once its manifest is written.
+func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
+	m := &backup.Manifest{
+		Version: backup.ManifestVersion, ID: id, Engine: j.task.Database.Engine, Started: j.Now().UTC(),
+		Compression: j.task.Compression, Recipient: j.key.Recipient(),
+	}
+	if m.Compression == "" {
+		m.Compression = stream.Zstd
+	}
+	var err error
+	if m.Server, err = j.server.Version(ctx); err != nil {
+		return nil, err
+	}
+	if m.Roles, err = j.server.Roles(ctx); err != nil {
+		return nil, err
+	}
+	databases, err := j.databases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, database := range databases {
+		j.sayf("dumping database %s", database)
+		d, err := j.dump(ctx, m, database, fmt.Sprintf("%03d", i+1))
+		if err != nil {
+			return nil, err
+		}
+		m.Dumps = append(m.Dumps, *d)
+	}
+	// What a store says of an object when it takes it is one thing; what it says
+	// when it is asked is another.
+	sizes, err := j.store.Sizes(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.Compare(m, sizes); err != nil {
+		return nil, err
+	}
+	m.Finished = j.Now().UTC()
+	content, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the manifest: %w", err)
+	}
+	return m, j.store.Write(ctx, id+"/"+backup.ManifestObject, append(content, '\n'))
+}
+
+// dump a database into the store.
+func (j *job) dump(ctx context.Context, m *backup.Manifest, database, prefix string) (*backup.Dump, error) {
+	w, err := stream.NewWriter(ctx, j.store, m.ID, stream.Options{
+		Compression: m.Compression, Key: j.key, ObjectSize: j.ObjectSize, Prefix: prefix, Suffix: suffixes[m.Engine],
+	})
+	if err != nil {
+		return nil, err
+	}
+	tables, err := j.server.Dump(ctx, database, w)
+	if err != nil {
+		w.Abort()
+		return nil, err
+	}
+	objects, n, err := w.Finish()
+	if err != nil {
+		return nil, err
+	}
+	return &backup.Dump{Database: database, Objects: objects, Bytes: n, Tables: tables}, nil
+}
+
+// undo a backup that failed, even if the pod is to stop.
+func (j *job) undo(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
+	defer cancel()
+	if err := j.store.Remove(ctx, id); err != nil {
+		// The next backup does it. Why this one failed is what counts.
+		j.sayf("cannot remove what the backup left: %v", err)
+	}
+	return nil
+}
+
+// clean the store of what is too old, and of what killed pods left.
+func (j *job) clean(ctx context.Context, policy backup.Policy, own string) error {
+	l, err := j.store.List(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	gone := map[string]bool{}
+	for _, id := range expired(policy, l, j.Now()) {
+		if err := j.store.Remove(ctx, id); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		j.sayf("backup %s has expired", id)
+		gone[id] = true
+	}
+	j.report.Expired = len(gone)
+	l.Items = slices.DeleteFunc(l.Items, func(i store.Item) bool { return gone[i.ID] })
+	j.report.Catalog = catalog(l)
+	errs = append(errs, j.store.RemoveDead(ctx, own, l.Unfinished))
+	return errors.Join(errs...)
+}
+
+// delete all backups.
+func (j *job) delete(ctx context.Context) error { return j.store.RemoveAll(ctx) }

@@ -1,0 +1,87 @@
+package run
+
+import (
+	"slices"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/store"
+)
+
+// shown is how many backups a Catalog names.
+const shown = 10
+
+// catalog of the good backups.
+func catalog(l *store.Listing) *backup.Catalog {
+	c := &backup.Catalog{}
+	good := l.Good()
+	slices.Reverse(good)
+	for _, item := range good {
+		e := item.Entry()
+		c.Count++
+		c.Total += e.Size
+		if len(c.Backups) < shown {
+			c.Backups = append(c.Backups, e)
+		}
+		if c.Verified == nil && e.Verified != nil {
+			c.Verified = &e
+		}
+	}
+	if len(good) > 0 {
+		c.Latest = new(good[0].Entry().Time)
+		c.Oldest = new(good[len(good)-1].Entry().Time)
+	}
+	return c
+}
+
+// choose the backup that a Task asks for: by its id, the newest up to a time, or
+// the newest, good or not. To take an older one in its stead is not ours to decide.
+func choose(l *store.Listing, t backup.Task) (store.Item, error) {
+	items := slices.Clone(l.Items)
+	slices.Reverse(items)
+	for _, item := range items {
+		switch {
+		case t.ID != "" && item.ID != t.ID:
+			continue
+		case t.ID == "" && t.Time != nil && item.Entry().Time.After(*t.Time):
+			continue
+		case item.Err != nil:
+			return store.Item{}, item.Err
+		}
+		return item, nil
+	}
+	switch {
+	case t.ID != "":
+		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup %s", t.ID)
+	case t.Time != nil && len(items) > 0:
+		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup of %s or before", t.Time.UTC().Format("2006-01-02 15:04:05 MST"))
+	}
+	return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup")
+}
+
+// expired backups of a policy, oldest first. One that is not good saves no other
+// one from expiring.
+func expired(p backup.Policy, l *store.Listing, now time.Time) []string {
+	var good, ids []string
+	var entries []backup.Entry
+	for _, item := range l.Good() {
+		entries = append(entries, item.Entry())
+		good = append(good, item.ID)
+	}
+	for _, e := range p.Expired(entries, now) {
+		ids = append(ids, e.ID)
+	}
+	entries = slices.DeleteFunc(entries, func(e backup.Entry) bool { return slices.Contains(ids, e.ID) })
+	for _, item := range l.Items {
+		if slices.Contains(good, item.ID) {
+			continue
+		}
+		e := item.Entry()
+		e.Verified = nil
+		alone := p.Expired(append(slices.Clone(entries), e), now)
+		if slices.ContainsFunc(alone, func(x backup.Entry) bool { return x.ID == e.ID }) {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,294 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/backup/store"
+)
+
+// The program is tried on real databases and real stores: those that the machine
+// has, and those that test/stores builds. What is missing is skipped, in words.
+
+// password of everything, with what often breaks.
+const password = `p4ss:w/rd@%7\"'#x`
+
+// built programs of test/stores, by name.
+var built = struct {
+	sync.Mutex
+
+	paths map[string]string
+}{paths: map[string]string{}}
+
+// tool of test/stores.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if path, ok := built.paths[name]; ok {
+		return path
+	}
+	if name == "azurite" {
+		need(t, "node", "npm")
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "run", ".", name)
+	cmd.Dir = "../../../test/stores"
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("cannot build %s: %v\n%s", name, err, stderr.String())
+	}
+	path := strings.TrimSpace(string(out))
+	built.paths[name] = path
+	return path
+}
+
+// need programs, or skip the test.
+func need(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := engine.Look(name, "/usr/sbin/"+name); err != nil {
+			t.Skipf("there is no %s on this machine", name)
+		}
+	}
+}
+
+// long tests are left to `make test-full`.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes long: run it without -short, as make test-full does")
+	}
+}
+
+// TestMain puts what is needed on the PATH: Debian keeps PostgreSQL's servers off
+// it.
+func TestMain(m *testing.M) {
+	if dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin"); len(dirs) > 0 {
+		_ = os.Setenv("PATH", dirs[len(dirs)-1]+":"+os.Getenv("PATH"))
+	}
+	os.Exit(m.Run())
+}
+
+// onPath puts programs on the PATH by the names that images have.
+func onPath(t *testing.T, names ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range names {
+		// Not a link: who runs it may not go where it is.
+		content, err := os.ReadFile(tool(t, name))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, name), content, 0o755))
+	}
+	openUp(t, dir)
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+}
+
+// openUp a test's folder to the user that servers run as.
+func openUp(t *testing.T, dir string) {
+	t.Helper()
+	for ; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // tests' own
+			t.Fatal(err)
+		}
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	var c net.ListenConfig
+	l, err := c.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// accepts connections.
+func accepts(port int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var d net.Dialer
+		c, err := d.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	}
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A source is a database server for tests.
+type source struct {
+	engine backupv1.Engine
+
+	// uri of a database.
+	uri func(database string) string
+
+	// up and down start and kill the server.
+	up, down func()
+}
+
+// do something with R's data program: load, sums, exec.
+func (s *source) data(t *testing.T, database string, args ...string) string {
+	t.Helper()
+	args = append([]string{args[0], string(s.engine)}, args[1:]...)
+	cmd := exec.CommandContext(t.Context(), tool(t, "data"), args...)
+	cmd.Stdin = strings.NewReader(s.uri(database))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("data %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out)
+}
+
+// sums of all that a database holds.
+func (s *source) sums(t *testing.T, database string) string {
+	t.Helper()
+	return s.data(t, database, "sums")
+}
+
+// A fixture is a pod for tests: a program with its mounts.
+type fixture struct {
+	*Program
+
+	t    *testing.T
+	task backup.Task
+	log  *bytes.Buffer
+}
+
+// newFixture for a database of a server and a store.
+func newFixture(t *testing.T, s *source, database string, d *destination) *fixture {
+	t.Helper()
+	dir := t.TempDir()
+	log := &bytes.Buffer{}
+	p := &Program{
+		Source: filepath.Join(dir, "source"), Store: d.credentials, Key: filepath.Join(dir, "key"), Volume: d.volume,
+		Scratch: filepath.Join(dir, "scratch"), Report: filepath.Join(dir, "report"), Log: log, Now: time.Now,
+		ObjectSize: 1 << 20, Beat: 50 * time.Millisecond,
+	}
+	for _, dir := range []string{p.Source, p.Scratch} {
+		must(t, os.Mkdir(dir, 0o755))
+	}
+	openUp(t, p.Scratch)
+	f := &fixture{Program: p, t: t, log: log, task: backup.Task{
+		Method: backupv1.Logical, Namespace: "shop", Name: "nightly", Destination: d.Destination,
+		Database: backup.Database{Engine: s.engine},
+	}}
+	f.from(s, database)
+	return f
+}
+
+// from a database of a server, from now on.
+func (f *fixture) from(s *source, database string) {
+	f.task.Database.Engine = s.engine
+	write(f.t, f.Source, map[string]string{"uri": s.uri(database)})
+}
+
+// do an action, and return its report, as it reaches the provider.
+func (f *fixture) do(ctx context.Context, a backup.Action, with ...func(*backup.Task)) (backup.Report, int) {
+	f.t.Helper()
+	task := f.task
+	task.Action = a
+	for _, w := range with {
+		w(&task)
+	}
+	content, err := json.Marshal(task)
+	must(f.t, err)
+	code := f.Main(ctx, string(content))
+	raw, err := os.ReadFile(f.Report)
+	must(f.t, err)
+	var r backup.Report
+	if err := json.Unmarshal(raw, &r); err != nil || len(raw) > backup.MaxReport {
+		f.t.Fatalf("the report is no report: %v\n%s", err, raw)
+	}
+	for name, text := range map[string]string{"report": string(raw), "log": f.log.String()} {
+		for _, secret := range []string{password, storeKey, "AGE-SECRET-KEY"} {
+			if strings.Contains(text, secret) {
+				f.t.Errorf("the %s holds a secret:\n%s", name, text)
+			}
+		}
+	}
+	return r, code
+}
+
+// succeed in an action.
+func (f *fixture) succeed(a backup.Action, with ...func(*backup.Task)) backup.Report {
+	f.t.Helper()
+	r, code := f.do(f.t.Context(), a, with...)
+	if r.Failure != nil || code != Succeeded {
+		f.t.Fatalf("%s failed with code %d: %+v\n%s", a, code, r.Failure, f.log.String())
+	}
+	return r
+}
+
+// fail in an action, for a reason.
+func (f *fixture) fail(a backup.Action, reason backup.Reason, with ...func(*backup.Task)) backup.Report {
+	f.t.Helper()
+	r, code := f.do(f.t.Context(), a, with...)
+	f.failed(r, code, reason)
+	return r
+}
+
+func (f *fixture) failed(r backup.Report, code int, reason backup.Reason) {
+	f.t.Helper()
+	if r.Failure == nil {
+		f.t.Fatalf("%s succeeded, though it should fail with %s\n%s", r.Action, reason, f.log.String())
+	}
+	f.t.Logf("%s: %s", r.Failure.Reason, r.Failure.Message)
+	if r.Failure.Reason != reason {
+		f.t.Errorf("%s failed with %s and should with %s: %s", r.Action, r.Failure.Reason, reason, r.Failure.Message)
+	}
+	want := Failed
+	if reason.Permanent() {
+		want = FailedForGood
+	}
+	if code != want {
+		f.t.Errorf("%s ended with code %d and should with %d", r.Action, code, want)
+	}
+}
+
+// open the store of the fixture.
+func (f *fixture) open() *store.Store {
+	f.t.Helper()
+	s, err := store.Open(f.t.Context(), f.task.Destination, backup.Folder(f.task.Destination.Prefix, f.task.Namespace, f.task.Name),
+		store.Options{Credentials: f.Store, Volume: f.Volume, Beat: f.Beat})
+	must(f.t, err)
+	f.t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// discard is for logs that nobody reads.
+var discard = io.Discard

@@ -1,0 +1,221 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/backup/physical"
+	"github.com/storeplane/storeplane/internal/backup/store"
+	"github.com/storeplane/storeplane/internal/backup/stream"
+)
+
+// Exit codes of the program.
+const (
+	Succeeded = 0
+	Failed    = 1
+
+	// FailedForGood tells a Job that there is no use in trying again.
+	FailedForGood = 42
+)
+
+// cleanUpWithin is how long the program takes at most to clean up after it was
+// told to stop: less than a pod's grace period.
+const cleanUpWithin = 40 * time.Second
+
+// A Program with the places it finds things in.
+type Program struct {
+	Source, Store, Key, Volume, Scratch, Report string
+
+	// Log takes the words of tools, and what goes on.
+	Log io.Writer
+
+	// Now is the clock.
+	Now func() time.Time
+
+	// ObjectSize and Beat are their packages', unless given.
+	ObjectSize int64
+	Beat       time.Duration
+}
+
+// New Program of a pod.
+func New(log io.Writer) *Program {
+	return &Program{
+		Source: backup.SourceDir, Store: backup.StoreDir, Key: backup.KeyFile, Volume: backup.VolumeDir,
+		Scratch: backup.ScratchDir, Report: backup.TerminationLog, Log: log, Now: time.Now,
+	}
+}
+
+// Main does the Task, which is JSON, and returns the exit code.
+func (p *Program) Main(ctx context.Context, task string) int {
+	r := p.Do(ctx, task)
+	content := Encode(r)
+	_, _ = fmt.Fprintf(p.Log, "%s\n", content)
+	if err := os.WriteFile(p.Report, content, 0o600); err != nil {
+		_, _ = fmt.Fprintf(p.Log, "cannot write the report: %v\n", err)
+		return Failed
+	}
+	return exitCode(r)
+}
+
+// exitCode of a Report.
+func exitCode(r backup.Report) int {
+	switch {
+	case r.Failure == nil:
+		return Succeeded
+	case r.Failure.Reason.Permanent():
+		return FailedForGood
+	// The backup was made, and what failed came after it: to try again would be to
+	// make another one.
+	case r.Action == backup.Backup && r.Backup != nil:
+		return FailedForGood
+	}
+	return Failed
+}
+
+// Do the Task, and report.
+func (p *Program) Do(ctx context.Context, task string) backup.Report {
+	started := p.Now()
+	var t backup.Task
+	if err := json.Unmarshal([]byte(task), &t); err != nil {
+		return backup.Report{Started: started, Finished: p.Now(), Failure: &backup.Failure{
+			Reason: backup.InvalidTask, Message: fmt.Sprintf("cannot read the task in %s: %v", backup.TaskVariable, err),
+		}}
+	}
+	hide := secrets{}
+	hide.addFolder(p.Store)
+	hide.addFile(p.Key)
+	if t.Method == backupv1.Physical {
+		hide.addFolder(p.Source)
+		return hide.report(physical.Run(ctx, t))
+	}
+
+	j := &job{Program: p, task: t, report: backup.Report{Action: t.Action, Started: started}, hide: &hide}
+	log := &lines{to: p.Log, hide: j.hide}
+	j.log = log
+	err := j.do(ctx)
+	if !storeFailed(err) {
+		j.catalog(ctx)
+	}
+	j.close()
+	log.flush()
+	if err != nil {
+		// A reason that nobody gave is the tool's or ours.
+		reason := backup.ReasonOf(backup.WithReason(backup.ToolFailed, err))
+		if ctx.Err() != nil {
+			reason = backup.Interrupted
+		}
+		j.report.Failure = &backup.Failure{Reason: reason, Message: oneLine(err.Error())}
+	}
+	j.report.Finished = p.Now()
+	return hide.report(j.report)
+}
+
+// storeFailed tells whether there is no use in asking the store for more.
+func storeFailed(err error) bool {
+	r := backup.ReasonOf(err)
+	return r == backup.StoreUnreachable || r == backup.StoreDenied || r == backup.BucketMissing
+}
+
+// oneLine of several.
+func oneLine(s string) string {
+	var out []string
+	for line := range strings.SplitSeq(s, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// A job is a Task that is being done.
+type job struct {
+	*Program
+
+	task   backup.Task
+	report backup.Report
+	hide   *secrets
+	log    io.Writer
+
+	store  *store.Store
+	key    stream.Key
+	conn   engine.Connection
+	server engine.Server
+}
+
+// sayf says what goes on.
+func (j *job) sayf(format string, args ...any) { _, _ = fmt.Fprintf(j.log, format+"\n", args...) }
+
+func (j *job) do(ctx context.Context) error {
+	actions := map[backup.Action]func(context.Context) error{
+		backup.Check:   j.check,
+		backup.Backup:  j.backup,
+		backup.Verify:  j.verify,
+		backup.Restore: j.restore,
+		backup.Delete:  j.delete,
+	}
+	act, ok := actions[j.task.Action]
+	if !ok {
+		return backup.Errorf(backup.InvalidTask, "there is no action %q", j.task.Action)
+	}
+	if j.task.Namespace == "" || j.task.Name == "" {
+		return backup.Errorf(backup.InvalidTask, "the task names no Backup")
+	}
+	if j.task.Encrypted {
+		var err error
+		if j.key, err = stream.ReadKey(j.Key); err != nil {
+			return err
+		}
+	}
+	var err error
+	folder := backup.Folder(j.task.Destination.Prefix, j.task.Namespace, j.task.Name)
+	j.store, err = store.Open(ctx, j.task.Destination, folder, store.Options{Credentials: j.Store, Volume: j.Volume, Beat: j.Beat})
+	if err != nil {
+		return err
+	}
+	return act(ctx)
+}
+
+// close what is open.
+func (j *job) close() {
+	if j.server != nil {
+		j.server.Close()
+	}
+	if j.store != nil {
+		_ = j.store.Close()
+	}
+}
+
+// catalog of the store for the report, whatever came of the rest.
+func (j *job) catalog(ctx context.Context) {
+	if j.store == nil || j.report.Catalog != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
+	defer cancel()
+	l, err := j.store.List(ctx)
+	if err != nil {
+		j.sayf("cannot list the backups: %v", err)
+		return
+	}
+	j.report.Catalog = catalog(l)
+}
+
+// connect to the database of the Task.
+func (j *job) connect() error {
+	var err error
+	if j.conn, err = engine.ReadConnection(j.Source); err != nil {
+		return err
+	}
+	j.hide.add(j.conn.Secrets()...)
+	j.hide.addFile(j.Source + "/uri")
+	j.server, err = open(j.task.Database.Engine, j.conn, j.log)
+	return err
+}

@@ -1,0 +1,98 @@
+package run
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// TestStores that do not do what is asked of them say why, soon.
+func TestStores(t *testing.T) {
+	long(t)
+	s := startPostgreSQL(t)
+	for kind, start := range destinations {
+		t.Run(string(kind), func(t *testing.T) {
+			d := start(t)
+			f := newFixture(t, s, "postgres", d)
+			f.succeed(backup.Check)
+
+			if kind != backupv1.Volume {
+				f.fail(backup.Check, backup.BucketMissing, func(t *backup.Task) { t.Destination.Bucket = "nosuchbucket" })
+				f.fail(backup.Backup, backup.BucketMissing, func(t *backup.Task) { t.Destination.Bucket = "nosuchbucket" })
+			}
+			switch kind {
+			case backupv1.S3:
+				f.Store = t.TempDir()
+				write(t, f.Store, map[string]string{"AWS_ACCESS_KEY_ID": "shop", "AWS_SECRET_ACCESS_KEY": "wrong"})
+				f.fail(backup.Check, backup.StoreDenied)
+				write(t, f.Store, map[string]string{"AWS_ACCESS_KEY_ID": "nobody"})
+				f.fail(backup.Check, backup.StoreDenied)
+			case backupv1.Azure:
+				f.Store = t.TempDir()
+				write(t, f.Store, map[string]string{"AZURE_STORAGE_ACCOUNT": "devstoreaccount1", "AZURE_STORAGE_KEY": "d3Jvbmc="})
+				f.fail(backup.Check, backup.StoreDenied)
+				write(t, f.Store, map[string]string{"AZURE_STORAGE_KEY": "no base64 !"})
+				f.fail(backup.Check, backup.StoreDenied)
+			case backupv1.GCS:
+				f.Store = t.TempDir()
+				write(t, f.Store, map[string]string{"credentials.json": "{}"})
+				f.fail(backup.Check, backup.StoreDenied)
+			case backupv1.Volume:
+				f.Volume = filepath.Join(t.TempDir(), "none")
+				f.fail(backup.Check, backup.BucketMissing)
+				return
+			}
+
+			f.Store = d.credentials
+			d.down()
+			began := time.Now()
+			f.fail(backup.Check, backup.StoreUnreachable)
+			if took := time.Since(began); took > 90*time.Second {
+				t.Errorf("it took %s to say so", took)
+			}
+			// An address that nobody answers at.
+			began = time.Now()
+			f.fail(backup.Check, backup.StoreUnreachable, func(t *backup.Task) { t.Destination.Endpoint = "http://192.0.2.1:9" })
+			if took := time.Since(began); took > 90*time.Second {
+				t.Errorf("it took %s to say so", took)
+			}
+		})
+	}
+}
+
+// TestSources that do not let us in say why.
+func TestSources(t *testing.T) {
+	for engine, start := range sources {
+		t.Run(string(engine), func(t *testing.T) {
+			s := start(t)
+			createDatabase(t, s, "shop")
+			f := newFixture(t, s, "shop", newVolume(t))
+			u, err := url.Parse(s.uri("shop"))
+			must(t, err)
+
+			if engine != backupv1.MongoDB { // FerretDB knows no users
+				must(t, os.Remove(filepath.Join(f.Source, "uri")))
+				write(t, f.Source, map[string]string{"username": "shop", "password": password, "host": u.Hostname(), "port": u.Port(), "dbname": "shop"})
+				f.succeed(backup.Check)
+				write(t, f.Source, map[string]string{"password": "wrong-" + password})
+				f.fail(backup.Check, backup.SourceDenied)
+				f.fail(backup.Backup, backup.SourceDenied)
+				f.from(s, "nosuchdatabase")
+				f.fail(backup.Check, backup.SourceUnreachable)
+				f.fail(backup.Backup, backup.SourceUnreachable)
+			}
+			write(t, f.Source, map[string]string{"uri": fmt.Sprintf("%s://shop:%s@127.0.0.1:1/shop", u.Scheme, url.QueryEscape(password))})
+			f.fail(backup.Check, backup.SourceUnreachable)
+			write(t, f.Source, map[string]string{"uri": "shop:" + password})
+			f.fail(backup.Check, backup.InvalidTask)
+			must(t, os.RemoveAll(f.Source))
+			f.fail(backup.Check, backup.InvalidTask)
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/backup/stream"
+)
+
+// restore a backup into the Task's database. Up to the moment where all that could
+// be wrong has been looked at, the target stays as it was.
+func (j *job) restore(ctx context.Context) error {
+	item, err := j.choose(ctx)
+	if err != nil {
+		return err
+	}
+	m := item.Manifest
+	if err := j.connect(); err != nil {
+		return err
+	}
+	wanted := j.task.Database.Databases
+	if len(wanted) == 0 && named(j.task.Database.Engine, j.conn.Database) {
+		wanted = []string{j.conn.Database}
+	}
+	dumps, to, err := targets(m, wanted)
+	if err != nil {
+		return err
+	}
+	full, err := j.held(ctx, dumps, to)
+	if err != nil {
+		return err
+	}
+	for _, d := range dumps {
+		j.sayf("reading the backup of database %s to see that it is whole", d.Database)
+		if err := stream.Check(ctx, j.store, m.ID, d.Objects); err != nil {
+			return err
+		}
+	}
+
+	for _, database := range full {
+		j.sayf("dropping what database %s holds", database)
+		if err := j.server.Clear(ctx, database); err != nil {
+			return err
+		}
+	}
+	rows, err := j.restoreAll(ctx, j.server, m, dumps, to)
+	if err != nil {
+		j.wipe(ctx, dumps, to)
+		return err
+	}
+	j.report.Rows = rows
+	return nil
+}
+
+// targets of a restore: which dumps go into which databases. A single one may go
+// into a database of another name.
+func targets(m *backup.Manifest, wanted []string) ([]backup.Dump, map[string]string, error) {
+	to := map[string]string{}
+	if len(wanted) == 1 && len(m.Dumps) == 1 {
+		to[m.Dumps[0].Database] = wanted[0]
+		return m.Dumps, to, nil
+	}
+	var dumps []backup.Dump
+	var names []string
+	for _, d := range m.Dumps {
+		names = append(names, d.Database)
+		to[d.Database] = d.Database
+		if len(wanted) == 0 || slices.Contains(wanted, d.Database) {
+			dumps = append(dumps, d)
+		}
+	}
+	for _, name := range wanted {
+		if !slices.Contains(names, name) {
+			return nil, nil, backup.Errorf(backup.InvalidTask, "backup %s has no database %s, but %s", m.ID, name, strings.Join(names, ", "))
+		}
+	}
+	return dumps, to, nil
+}
+
+// held returns the targets that hold something, if that may be dropped.
+func (j *job) held(ctx context.Context, dumps []backup.Dump, to map[string]string) ([]string, error) {
+	var full []string
+	for _, d := range dumps {
+		database := to[d.Database]
+		what, err := j.server.Holds(ctx, database)
+		if err != nil && !errors.Is(err, engine.ErrNoDatabase) {
+			return nil, err
+		}
+		if what == "" {
+			continue
+		}
+		if !j.task.Overwrite {
+			return nil, backup.Errorf(backup.TargetNotEmpty, "database %s is not empty: it holds %s. Set overwrite to drop what it holds", database, what)
+		}
+		full = append(full, database)
+	}
+	return full, nil
+}
+
+// wipe what a restore that failed left, even if the pod is to stop: half a
+// database must not be taken for a whole one.
+func (j *job) wipe(ctx context.Context, dumps []backup.Dump, to map[string]string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
+	defer cancel()
+	for _, d := range dumps {
+		database := to[d.Database]
+		what, err := j.server.Holds(ctx, database)
+		if errors.Is(err, engine.ErrNoDatabase) || err == nil && what == "" {
+			continue
+		}
+		if err := j.server.Clear(ctx, database); err != nil {
+			j.sayf("cannot drop what the restore left in database %s: %v", database, err)
+		}
+	}
+}
+
+// counting reader of a dump.
+type counting struct {
+	r   io.Reader
+	n   int64
+	eof bool
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	c.eof = c.eof || errors.Is(err, io.EOF)
+	return n, err
+}
+
+// finish reading, and see that the dump is as long as it was.
+func (c *counting) finish(d backup.Dump) error {
+	if !c.eof {
+		if _, err := io.Copy(io.Discard, c); err != nil {
+			return err
+		}
+	}
+	if c.n != d.Bytes {
+		return backup.Errorf(backup.BackupCorrupt, "the dump of database %s has %d bytes, and had %d when it was written", d.Database, c.n, d.Bytes)
+	}
+	return nil
+}

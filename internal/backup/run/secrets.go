@@ -1,0 +1,119 @@
+package run
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// secrets that must not be told.
+type secrets struct {
+	values []string
+}
+
+// hidden stands in for a secret.
+const hidden = "[hidden]"
+
+// add secrets. The longest are hidden first: one may be a part of another.
+func (s *secrets) add(values ...string) {
+	for _, v := range values {
+		if v = strings.TrimSpace(v); v != "" && !slices.Contains(s.values, v) {
+			s.values = append(s.values, v)
+		}
+	}
+	slices.SortFunc(s.values, func(a, b string) int { return len(b) - len(a) })
+}
+
+// shortest line of a file that is hidden as such: a key in JSON has lines of a
+// brace alone.
+const shortest = 6
+
+// addFile whose lines are secrets.
+func (s *secrets) addFile(path string) {
+	content, err := os.ReadFile(path) //nolint:gosec // the pod's own mount
+	if err != nil {
+		return // there is none
+	}
+	for line := range strings.Lines(string(content)) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") && len(line) >= shortest {
+			s.add(line)
+		}
+	}
+}
+
+// public files of a Secret.
+var public = []string{"ca.crt", "username", "host", "port", "dbname", "AWS_ACCESS_KEY_ID", "AZURE_STORAGE_ACCOUNT"}
+
+// addFolder of a mounted Secret.
+func (s *secrets) addFolder(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // there is none
+	}
+	for _, e := range entries {
+		// Kubernetes' own links begin with two dots.
+		if !strings.HasPrefix(e.Name(), "..") && !slices.Contains(public, e.Name()) {
+			s.addFile(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// in a text, hidden.
+func (s *secrets) in(text string) string {
+	for _, v := range s.values {
+		text = strings.ReplaceAll(text, v, hidden)
+	}
+	return text
+}
+
+// report without secrets.
+func (s *secrets) report(r backup.Report) backup.Report {
+	if r.Failure != nil {
+		r.Failure.Message = s.in(r.Failure.Message)
+	}
+	return r
+}
+
+// lines are logged whole, so that no secret is cut in two.
+type lines struct {
+	mu   sync.Mutex
+	to   io.Writer
+	hide *secrets
+	rest []byte
+}
+
+// longLine is logged before it ends.
+const longLine = 64 << 10
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rest = append(l.rest, p...)
+	for {
+		i := bytes.IndexByte(l.rest, '\n')
+		if i < 0 && len(l.rest) < longLine {
+			return len(p), nil
+		}
+		if i < 0 {
+			i = len(l.rest) - 1
+		}
+		_, _ = io.WriteString(l.to, l.hide.in(string(l.rest[:i+1])))
+		l.rest = append(l.rest[:0], l.rest[i+1:]...)
+	}
+}
+
+// flush what has not ended in a line.
+func (l *lines) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.rest) > 0 {
+		_, _ = io.WriteString(l.to, l.hide.in(string(l.rest))+"\n")
+		l.rest = nil
+	}
+}

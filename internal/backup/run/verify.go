@@ -1,0 +1,139 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/backup/store"
+	"github.com/storeplane/storeplane/internal/backup/stream"
+)
+
+// verify restores a backup into a throw-away database, and looks whether all is
+// there.
+func (j *job) verify(ctx context.Context) error {
+	item, err := j.choose(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := j.tryOut(ctx, item.Manifest)
+	if err != nil {
+		// It does not count as good any more.
+		if backup.ReasonOf(err) == backup.BackupCorrupt {
+			if e := j.store.Delete(ctx, item.ID+"/"+backup.VerificationObject); e != nil {
+				j.sayf("cannot take back that it was verified: %v", e)
+			}
+		}
+		return err
+	}
+	v := backup.Verification{Time: j.Now().UTC(), Rows: rows}
+	content, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("cannot encode the verification: %w", err)
+	}
+	if err := j.store.Write(ctx, item.ID+"/"+backup.VerificationObject, append(content, '\n')); err != nil {
+		return err
+	}
+	item.Verified = &v.Time
+	j.report.Backup = new(item.Entry())
+	j.report.Rows = rows
+	return nil
+}
+
+// choose the backup of the Task, and see that its key is ours.
+func (j *job) choose(ctx context.Context) (store.Item, error) {
+	l, err := j.store.List(ctx)
+	if err != nil {
+		return store.Item{}, err
+	}
+	item, err := choose(l, j.task)
+	if err != nil {
+		return store.Item{}, err
+	}
+	j.report.Backup = new(item.Entry())
+	m := item.Manifest
+	if m.Engine != j.task.Database.Engine {
+		return store.Item{}, backup.Errorf(backup.InvalidTask, "backup %s is of type %s, and the database of type %s", m.ID, m.Engine, j.task.Database.Engine)
+	}
+	j.sayf("taking backup %s: %d databases, %d bytes", m.ID, len(m.Dumps), m.Size())
+	return item, j.key.Opens(m.Recipient)
+}
+
+// tryOut a backup, and return how many rows it has.
+func (j *job) tryOut(ctx context.Context, m *backup.Manifest) (int64, error) {
+	server, err := throwAway(ctx, m.Engine, j.Scratch, m.Roles, j.log)
+	if err != nil {
+		return 0, err
+	}
+	defer server.Close()
+	rows, err := j.restoreAll(ctx, server, m, m.Dumps, nil)
+	if err != nil {
+		return 0, j.culprit(ctx, m, server.Failed(err))
+	}
+	if j.task.Query == "" {
+		return rows, nil
+	}
+	database := j.task.QueryDatabase
+	if database == "" && len(m.Dumps) > 0 {
+		database = m.Dumps[0].Database
+	}
+	return rows, server.Query(ctx, database, j.task.Query)
+}
+
+// culprit of a failed restore: a tool that is fed nonsense may fail before the
+// end of the object shows that it is not what was written.
+func (j *job) culprit(ctx context.Context, m *backup.Manifest, err error) error {
+	if backup.ReasonOf(err) != backup.ToolFailed {
+		return err
+	}
+	for _, d := range m.Dumps {
+		if e := stream.Check(ctx, j.store, m.ID, d.Objects); backup.ReasonOf(e) == backup.BackupCorrupt {
+			return e
+		}
+	}
+	return err
+}
+
+// restoreAll dumps into their databases, or those that they are mapped to, and
+// return how many rows they have.
+func (j *job) restoreAll(ctx context.Context, server engine.Server, m *backup.Manifest, dumps []backup.Dump, to map[string]string) (int64, error) {
+	var rows int64
+	for _, d := range dumps {
+		database := d.Database
+		if name, ok := to[d.Database]; ok {
+			database = name
+		}
+		j.sayf("restoring database %s", database)
+		if err := j.restoreOne(ctx, server, m, d, database); err != nil {
+			return 0, err
+		}
+		got, err := server.Count(ctx, database)
+		if err != nil {
+			return 0, err
+		}
+		n, err := engine.Compare(database, d.Tables, got)
+		if err != nil {
+			return 0, err
+		}
+		rows += n
+		j.report.Databases = append(j.report.Databases, database)
+	}
+	return rows, nil
+}
+
+func (j *job) restoreOne(ctx context.Context, server engine.Server, m *backup.Manifest, d backup.Dump, database string) error {
+	r, err := stream.NewReader(ctx, j.store, m.ID, d.Objects, m.Compression, m.Recipient, j.key)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	counted := &counting{r: r}
+	if err := server.Restore(ctx, d.Database, database, counted); err != nil {
+		return err
+	}
+	// A tool may be content before the end, and what it did not read is not proven
+	// to be whole.
+	return counted.finish(d)
+}

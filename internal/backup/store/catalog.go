@@ -1,0 +1,254 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// An Item is one backup in the store.
+type Item struct {
+	ID string
+
+	// Manifest of the backup, or nil if it is gone or can not be read.
+	Manifest *backup.Manifest
+
+	// Verified is when the backup was last restored and found good.
+	Verified *time.Time
+
+	// Err says what is wrong with it by the looks, or is nil: an object is
+	// missing, or not as long as it was.
+	Err error
+}
+
+// Entry of a Catalog.
+func (i Item) Entry() backup.Entry {
+	e := backup.Entry{ID: i.ID, Verified: i.Verified}
+	if t, err := backup.ParseID(i.ID); err == nil {
+		e.Time = t
+	}
+	if m := i.Manifest; m != nil {
+		e.Time = m.Started
+		e.Seconds = m.Finished.Sub(m.Started).Round(time.Millisecond).Seconds()
+		e.Size = m.Size()
+	}
+	return e
+}
+
+// A Listing is what is in the store, each part oldest first.
+type Listing struct {
+	// Items are finished backups, good or not.
+	Items []Item
+
+	// Unfinished are the ids of those that were begun and not finished: some are
+	// being made, others were left by a pod that was killed.
+	Unfinished []string
+}
+
+// Good ones of the backups.
+func (l *Listing) Good() []Item {
+	return slices.DeleteFunc(slices.Clone(l.Items), func(i Item) bool { return i.Err != nil })
+}
+
+// atOnce is how many manifests are read at a time.
+const atOnce = 8
+
+// List what is in the store.
+func (s *Store) List(ctx context.Context) (*Listing, error) {
+	objects, err := s.list(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	backups := map[string]map[string]int64{}
+	for _, o := range objects {
+		id, name, ok := strings.Cut(o.name, "/")
+		if _, err := backup.ParseID(id); err != nil || !ok {
+			continue // not a backup's
+		}
+		if backups[id] == nil {
+			backups[id] = map[string]int64{}
+		}
+		backups[id][name] = o.size
+	}
+
+	l := &Listing{}
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for id, sizes := range backups {
+		// Without either object it was finished: somebody took its manifest away,
+		// and may bring it back.
+		_, finished := sizes[backup.ManifestObject]
+		_, running := sizes[RunningObject]
+		if running && !finished {
+			l.Unfinished = append(l.Unfinished, id)
+			continue
+		}
+		g.Go(func() error {
+			item, err := s.item(ctx, id, sizes)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			l.Items = append(l.Items, item)
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(l.Items, func(a, b Item) int { return strings.Compare(a.ID, b.ID) })
+	slices.Sort(l.Unfinished)
+	return l, nil
+}
+
+// item with the id, whose objects have the sizes.
+func (s *Store) item(ctx context.Context, id string, sizes map[string]int64) (Item, error) {
+	item := Item{ID: id}
+	if _, ok := sizes[backup.VerificationObject]; ok {
+		v := &backup.Verification{}
+		switch ok, err := s.readJSON(ctx, id+"/"+backup.VerificationObject, v); {
+		case err != nil:
+			return Item{}, err
+		case ok:
+			item.Verified = &v.Time
+		}
+	}
+	m := &backup.Manifest{}
+	err := s.Manifest(ctx, id, m)
+	switch backup.ReasonOf(err) {
+	case "":
+		item.Manifest = m
+		item.Err = Compare(m, sizes)
+	case backup.BackupMissing, backup.BackupCorrupt:
+		item.Err = err
+	default:
+		return Item{}, err
+	}
+	return item, nil
+}
+
+// Manifest of a backup.
+func (s *Store) Manifest(ctx context.Context, id string, m *backup.Manifest) error {
+	name := id + "/" + backup.ManifestObject
+	ok, err := s.readJSON(ctx, name, m)
+	switch {
+	case backup.ReasonOf(err) == backup.BackupMissing:
+		return backup.Errorf(backup.BackupMissing, "the manifest of backup %s is gone from %s", id, s.where)
+	case err != nil:
+		return err
+	case !ok || m.ID != id:
+		return backup.Errorf(backup.BackupCorrupt, "the manifest of backup %s is not what was written", id)
+	case m.Version != backup.ManifestVersion:
+		return backup.Errorf(backup.BackupCorrupt, "the manifest of backup %s has version %d, of which this program knows nothing", id, m.Version)
+	}
+	return nil
+}
+
+// readJSON of an object, and tell whether it is such.
+func (s *Store) readJSON(ctx context.Context, name string, into any) (bool, error) {
+	content, err := s.Read(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	return json.Unmarshal(content, into) == nil, nil
+}
+
+// Compare a manifest with the sizes of the objects that are there.
+func Compare(m *backup.Manifest, sizes map[string]int64) error {
+	for _, d := range m.Dumps {
+		for _, o := range d.Objects {
+			switch size, ok := sizes[o.Name]; {
+			case !ok:
+				return backup.Errorf(backup.BackupCorrupt, "object %s of backup %s is missing", o.Name, m.ID)
+			case size != o.Size:
+				return backup.Errorf(backup.BackupCorrupt, "object %s of backup %s has %d bytes, and had %d when it was written", o.Name, m.ID, size, o.Size)
+			}
+		}
+	}
+	return nil
+}
+
+// Remove all objects of a backup. Whatever stops this half-way leaves one that is
+// unfinished, and not one that only looks whole.
+func (s *Store) Remove(ctx context.Context, id string) error {
+	// A full store has to be emptied all the same.
+	if err := s.Write(ctx, id+"/"+RunningObject, []byte("This backup is being removed.\n")); err != nil && backup.ReasonOf(err) != backup.StoreFull {
+		return err
+	}
+	for _, name := range []string{backup.VerificationObject, backup.ManifestObject} {
+		if err := s.Delete(ctx, id+"/"+name); err != nil {
+			return err
+		}
+	}
+	if s.abandon != nil {
+		if err := s.abandon(ctx, s.key(id+"/"), all); err != nil {
+			return s.fail("remove unfinished uploads of", id, err)
+		}
+	}
+	objects, err := s.list(ctx, id+"/")
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if o.name == id+"/"+RunningObject {
+			continue
+		}
+		if err := s.Delete(ctx, o.name); err != nil {
+			return err
+		}
+	}
+	if err := s.Delete(ctx, id+"/"+RunningObject); err != nil {
+		return err
+	}
+	if s.tidy != nil {
+		s.tidy(id)
+	}
+	return nil
+}
+
+// RemoveAll removes all that is in the folder.
+func (s *Store) RemoveAll(ctx context.Context) error {
+	objects, err := s.list(ctx, "")
+	if err != nil {
+		return err
+	}
+	ids := map[string]bool{}
+	for _, o := range objects {
+		if id, _, ok := strings.Cut(o.name, "/"); ok {
+			ids[id] = true
+		}
+	}
+	var errs []error
+	for id := range ids {
+		if err := s.Remove(ctx, id); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := s.Delete(ctx, probe); err != nil {
+		return err
+	}
+	if s.abandon != nil {
+		if err := s.abandon(ctx, s.folder+"/", all); err != nil {
+			return s.fail("remove unfinished uploads of", "", err)
+		}
+	}
+	if s.tidy != nil {
+		s.tidy("")
+	}
+	return nil
+}
+
+func all(string) bool { return true }

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"gocloud.dev/blob/s3blob"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// Keys of an s3 destination's Secret.
+const (
+	accessKeyID     = "AWS_ACCESS_KEY_ID"
+	secretAccessKey = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // a name
+	sessionToken    = "AWS_SESSION_TOKEN"     //nolint:gosec // a name
+)
+
+// anyRegion is what stores take that have no regions.
+const anyRegion = "us-east-1"
+
+// openS3 opens a bucket of S3 or of a store that speaks it. Without keys, the
+// pod's own identity is taken.
+func (s *Store) openS3(ctx context.Context, d backupv1.Destination, dir string) error {
+	t, err := transport(dir)
+	if err != nil {
+		return err
+	}
+	keys, err := files(dir, accessKeyID, secretAccessKey, sessionToken)
+	if err != nil {
+		return err
+	}
+	options := []func(*config.LoadOptions) error{
+		config.WithRetryer(func() aws.Retryer {
+			return retry.NewStandard(func(o *retry.StandardOptions) {
+				o.MaxAttempts = attempts
+				o.MaxBackoff = 5 * time.Second
+			})
+		}),
+		config.WithRegion(d.Region),
+		config.WithDefaultRegion(anyRegion),
+	}
+	if keys[accessKeyID] != "" {
+		options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(keys[accessKeyID], keys[secretAccessKey], keys[sessionToken])))
+	}
+	c, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return backup.WithReason(backup.StoreDenied, err)
+	}
+	// Not an option above, where a bundle of certificates that the environment
+	// names would be an error.
+	c.HTTPClient = &http.Client{Transport: t}
+	if d.Endpoint != "" {
+		// Stores that are not Amazon's often know neither the checksums that its
+		// library adds nor a name for each bucket.
+		c.BaseEndpoint = aws.String(d.Endpoint)
+		c.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+		c.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+	}
+	client := s3.NewFromConfig(c, func(o *s3.Options) {
+		o.UsePathStyle = d.Endpoint != ""
+		// It says how much of an object has no checksum, each time one is read.
+		o.DisableLogOutputChecksumValidationSkipped = true
+	})
+	s.bucket, err = s3blob.OpenBucket(ctx, client, d.Bucket, &s3blob.Options{RequestChecksumCalculation: c.RequestChecksumCalculation})
+	s.abandon = func(ctx context.Context, prefix string, dead func(string) bool) error {
+		return abortUploads(ctx, client, d.Bucket, prefix, dead)
+	}
+	return err
+}
+
+// abortUploads that were begun for names with the prefix: their parts are stored,
+// and paid for, though no list of objects shows them.
+func abortUploads(ctx context.Context, client *s3.Client, bucket, prefix string, dead func(string) bool) error {
+	pages := s3.NewListMultipartUploadsPaginator(client, &s3.ListMultipartUploadsInput{Bucket: aws.String(bucket), Prefix: aws.String(prefix)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, u := range page.Uploads {
+			if !dead(aws.ToString(u.Key)) {
+				continue
+			}
+			if _, err := client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: aws.String(bucket), Key: u.Key, UploadId: u.UploadId}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"gocloud.dev/blob"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// How much of an object is in memory while it is written: parts of PartSize, two
+// at a time. A pod has 128 MiB for all it does.
+const (
+	partSize    = 8 << 20
+	concurrency = 2
+)
+
+// A Store holds the backups of one Backup.
+type Store struct {
+	bucket *blob.Bucket
+	folder string
+	where  string
+
+	// abandon removes what unfinished uploads of names with the prefix, that are
+	// dead, left where no list shows it. It is nil for stores that forget them
+	// themselves.
+	abandon func(ctx context.Context, prefix string, dead func(key string) bool) error
+
+	// tidy removes what deleting all objects of a folder leaves, or is nil.
+	tidy func(folder string)
+
+	beat time.Duration
+}
+
+// Options of a Store.
+type Options struct {
+	// Credentials is the folder with the store's credentials.
+	Credentials string
+
+	// Volume is where a destination of type volume is mounted.
+	Volume string
+
+	// Beat is how often a backup that is being made says so.
+	Beat time.Duration
+}
+
+// Open the folder of a Backup's backups in its destination. Nothing is reached
+// before it is used.
+func Open(ctx context.Context, d backupv1.Destination, folder string, o Options) (*Store, error) {
+	s := &Store{folder: folder, where: fmt.Sprintf("%s %s", words[d.Type], d.Bucket), beat: o.Beat}
+	if s.beat == 0 {
+		s.beat = beat
+	}
+	var err error
+	switch d.Type {
+	case backupv1.S3:
+		err = s.openS3(ctx, d, o.Credentials)
+	case backupv1.GCS:
+		err = s.openGCS(ctx, d, o.Credentials)
+	case backupv1.Azure:
+		err = s.openAzure(d, o.Credentials)
+	case backupv1.Volume:
+		err = s.openVolume(o.Volume)
+	default:
+		err = backup.Errorf(backup.InvalidTask, "it is of the unknown type %q", d.Type)
+	}
+	if err != nil {
+		return nil, s.fail("open", "", err)
+	}
+	return s, nil
+}
+
+// words for the types, as people say them.
+var words = map[backupv1.StoreType]string{
+	backupv1.S3: "bucket", backupv1.GCS: "bucket", backupv1.Azure: "container", backupv1.Volume: "volume claim",
+}
+
+// Close the Store.
+func (s *Store) Close() error { return s.bucket.Close() }
+
+// Key of an object in the bucket.
+func (s *Store) key(name string) string { return s.folder + "/" + name }
+
+// fail puts an error of the store in words.
+func (s *Store) fail(verb, name string, err error) error {
+	what := s.where
+	if name != "" {
+		what = fmt.Sprintf("%s in %s", s.key(name), s.where)
+	}
+	r := reason(err)
+	// What is written to, or listed, need not be there; so what is not is the bucket.
+	if r == backup.BackupMissing && (verb == "write" || verb == "list") {
+		r = backup.BucketMissing
+	}
+	return backup.Errorf(r, "cannot %s %s: %s", verb, what, inWords(err))
+}
+
+// Writer of an object. It is there only once Close says so; when ctx ends before
+// that, nothing is.
+func (s *Store) Writer(ctx context.Context, name string) (io.WriteCloser, error) {
+	r, pipe := io.Pipe()
+	w := &writer{PipeWriter: pipe, ctx: ctx, done: make(chan struct{})}
+	// A blob.Writer takes its end for the object's, even after its context was
+	// cancelled, and that of Azure panics where an upload failed. What uploads from
+	// a reader has neither fault.
+	go func() {
+		defer close(w.done)
+		err := s.bucket.Upload(ctx, s.key(name), r, &blob.WriterOptions{
+			BufferSize: partSize, MaxConcurrency: concurrency, ContentType: "application/octet-stream",
+		})
+		if err != nil {
+			w.err = s.fail("write", name, err)
+		}
+		_ = r.CloseWithError(w.err)
+	}()
+	return w, nil
+}
+
+// A writer hands what is written to the upload.
+type writer struct {
+	*io.PipeWriter
+
+	ctx  context.Context //nolint:containedctx // an upload is one call that lasts
+	done chan struct{}
+	err  error
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	n, err := w.PipeWriter.Write(p)
+	if err != nil {
+		<-w.done
+		return n, w.err
+	}
+	return n, nil
+}
+
+// Close the object, unless ctx has ended: then there is none.
+func (w *writer) Close() error {
+	_ = w.CloseWithError(context.Cause(w.ctx))
+	<-w.done
+	return w.err
+}
+
+// smallWithin is how long what takes a moment may take.
+const smallWithin = time.Minute
+
+// Write a small object at once.
+func (s *Store) Write(ctx context.Context, name string, content []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, smallWithin)
+	defer cancel()
+	w, err := s.Writer(ctx, name)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(content); err != nil {
+		cancel()
+		_ = w.Close()
+		return err
+	}
+	return w.Close()
+}
+
+// Read a small object at once.
+func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, smallWithin)
+	defer cancel()
+	content, err := s.bucket.ReadAll(ctx, s.key(name))
+	if err != nil {
+		return nil, s.fail("read", name, err)
+	}
+	return content, nil
+}
+
+// Reader of an object from an offset on.
+func (s *Store) Reader(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
+	r, err := s.bucket.NewRangeReader(ctx, s.key(name), offset, -1, nil)
+	if err != nil {
+		return nil, s.fail("read", name, err)
+	}
+	return &reader{r: r, store: s, name: name}, nil
+}
+
+type reader struct {
+	r     *blob.Reader
+	store *Store
+	name  string
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if err != nil && err != io.EOF { //nolint:errorlint // a Reader returns io.EOF itself
+		return n, r.store.fail("read", r.name, err)
+	}
+	return n, err
+}
+
+func (r *reader) Close() error { return r.r.Close() }
+
+// Delete an object. That it is gone already is fine.
+func (s *Store) Delete(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, smallWithin)
+	defer cancel()
+	if err := s.bucket.Delete(ctx, s.key(name)); err != nil && !missing(err) {
+		return s.fail("delete", name, err)
+	}
+	return nil
+}
+
+// object that is listed.
+type object struct {
+	name     string
+	size     int64
+	modified time.Time
+}
+
+// lists that are tried where files come and go meanwhile.
+const lists = 10
+
+// list the objects whose names begin with the prefix, in the Backup's folder.
+func (s *Store) list(ctx context.Context, prefix string) ([]object, error) {
+	for try := 1; ; try++ {
+		out, err := s.listOnce(ctx, prefix)
+		// On a volume a file that goes while it is looked at is an error.
+		if errors.Is(err, fs.ErrNotExist) && try < lists {
+			continue
+		}
+		if err != nil {
+			return nil, s.fail("list", strings.TrimSuffix(prefix, "/"), err)
+		}
+		return out, nil
+	}
+}
+
+func (s *Store) listOnce(ctx context.Context, prefix string) ([]object, error) {
+	var out []object
+	it := s.bucket.List(&blob.ListOptions{Prefix: s.key(prefix)})
+	for {
+		o, err := next(ctx, it)
+		if err == io.EOF { //nolint:errorlint // List returns io.EOF itself
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, object{name: strings.TrimPrefix(o.Key, s.folder+"/"), size: o.Size, modified: o.ModTime})
+	}
+}
+
+// next object of a list, a page of which is asked for at times.
+func next(ctx context.Context, it *blob.ListIterator) (*blob.ListObject, error) {
+	ctx, cancel := context.WithTimeout(ctx, smallWithin)
+	defer cancel()
+	return it.Next(ctx)
+}
+
+// Sizes of a backup's objects by their names, without the id.
+func (s *Store) Sizes(ctx context.Context, id string) (map[string]int64, error) {
+	objects, err := s.list(ctx, id+"/")
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]int64, len(objects))
+	for _, o := range objects {
+		out[strings.TrimPrefix(o.name, id+"/")] = o.size
+	}
+	return out, nil
+}
+
+// probe is written and deleted to see whether that is allowed.
+const probe = "probe"
+
+// Probe whether objects can be written, read and deleted.
+func (s *Store) Probe(ctx context.Context) error {
+	if err := s.Write(ctx, probe, []byte("This object may be deleted.\n")); err != nil {
+		return err
+	}
+	if _, err := s.Read(ctx, probe); err != nil {
+		return err
+	}
+	return s.Delete(ctx, probe)
+}

@@ -1,0 +1,34 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"gocloud.dev/blob/fileblob"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// openVolume opens a folder that a volume is mounted at.
+func (s *Store) openVolume(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return backup.Errorf(backup.BucketMissing, "it is not mounted")
+	}
+	// A list leaves out what it can not read.
+	if _, err := os.ReadDir(filepath.Join(dir, s.folder)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot read its folder: %w", err)
+	}
+	var err error
+	s.bucket, err = fileblob.OpenBucket(dir, &fileblob.Options{
+		// Nobody but the pods' own user and group reads backups.
+		DirFileMode: 0o770,
+		// A file is written beside where it belongs: /tmp is another file system.
+		NoTempDir: true,
+		Metadata:  fileblob.MetadataDontWrite,
+	})
+	s.tidy = func(folder string) { _ = os.Remove(filepath.Join(dir, s.folder, folder)) }
+	return err
+}

@@ -1,0 +1,84 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"filippo.io/age"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// A Key of the encryption. The zero Key encrypts nothing.
+type Key struct {
+	// identities, the first of which encrypts and each of which decrypts: so a
+	// new key can be put before the old one.
+	identities []age.Identity
+	recipients []age.Recipient
+	names      []string
+}
+
+// ReadKey reads age identities from a file.
+func ReadKey(file string) (Key, error) {
+	content, err := os.ReadFile(file) //nolint:gosec // the pod's own mount
+	if errors.Is(err, fs.ErrNotExist) {
+		return Key{}, backup.Errorf(backup.KeyMissing, "cannot read the encryption key: there is none")
+	}
+	if err != nil {
+		return Key{}, backup.Errorf(backup.KeyMissing, "cannot read the encryption key: %w", err)
+	}
+	return ParseKey(string(content))
+}
+
+// ParseKey of age identities, one a line. Errors do not say what was read.
+func ParseKey(content string) (Key, error) {
+	identities, err := age.ParseIdentities(strings.NewReader(content))
+	if err != nil {
+		return Key{}, backup.Errorf(backup.KeyMissing, "cannot read the encryption key: it is no age identity, as age-keygen makes them")
+	}
+	k := Key{}
+	for _, i := range identities {
+		var r interface {
+			age.Recipient
+			fmt.Stringer
+		}
+		switch i := i.(type) {
+		case *age.X25519Identity:
+			r = i.Recipient()
+		case *age.HybridIdentity:
+			r = i.Recipient()
+		default:
+			continue
+		}
+		k.identities = append(k.identities, i)
+		k.recipients = append(k.recipients, r)
+		k.names = append(k.names, r.String())
+	}
+	if len(k.identities) == 0 {
+		return Key{}, backup.Errorf(backup.KeyMissing, "cannot read the encryption key: it is no age identity, as age-keygen makes them")
+	}
+	return k, nil
+}
+
+// Recipient that is encrypted for, or nothing.
+func (k Key) Recipient() string {
+	if len(k.names) == 0 {
+		return ""
+	}
+	return k.names[0]
+}
+
+// Opens tells whether what was encrypted for the recipient can be read.
+func (k Key) Opens(recipient string) error {
+	switch {
+	case recipient == "" || slices.Contains(k.names, recipient):
+		return nil
+	case len(k.names) == 0:
+		return backup.Errorf(backup.KeyMissing, "the backup is encrypted for %s, and there is no key", recipient)
+	}
+	return backup.Errorf(backup.KeyMissing, "the backup is encrypted for %s, and the key is that of %s", recipient, k.Recipient())
+}

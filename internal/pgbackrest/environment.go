@@ -1,0 +1,100 @@
+package pgbackrest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+)
+
+// Credentials are mounted Secrets: a folder with a file a key for the store, and
+// the file of the passphrase.
+type Credentials struct{ StoreDir, KeyFile string }
+
+// Environment of the process pgbackrest, which alone has the credentials: they
+// are neither in a pod's specification nor on a command line.
+func Environment(d backupv1.Destination, encrypted bool, c Credentials) ([]string, error) {
+	e := &environment{dir: c.StoreDir}
+	switch d.Type {
+	case backupv1.Volume:
+	case backupv1.S3:
+		switch {
+		case e.from("S3_KEY", "AWS_ACCESS_KEY_ID"):
+			e.from("S3_KEY_SECRET", "AWS_SECRET_ACCESS_KEY")
+			e.from("S3_TOKEN", "AWS_SESSION_TOKEN")
+		case os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "":
+			e.set("S3_KEY_TYPE", "web-id")
+		default:
+			e.set("S3_KEY_TYPE", "auto")
+		}
+	case backupv1.GCS:
+		switch file := filepath.Join(c.StoreDir, "credentials.json"); {
+		case e.exists("credentials.json"):
+			e.set("GCS_KEY", file)
+		case d.Endpoint != "":
+			// A store of one's own that asks nobody who they are.
+			e.set("GCS_KEY_TYPE", "token")
+			e.set("GCS_KEY", "none")
+		default:
+			e.set("GCS_KEY_TYPE", "auto")
+		}
+	case backupv1.Azure:
+		e.from("AZURE_ACCOUNT", "AZURE_STORAGE_ACCOUNT")
+		if e.from("AZURE_KEY", "AZURE_STORAGE_SAS_TOKEN") {
+			e.set("AZURE_KEY_TYPE", "sas")
+		} else if !e.from("AZURE_KEY", "AZURE_STORAGE_KEY") {
+			e.set("AZURE_KEY_TYPE", "auto")
+		}
+	}
+	if d.Type != backupv1.Volume && e.exists("ca.crt") {
+		e.set("STORAGE_CA_FILE", filepath.Join(c.StoreDir, "ca.crt"))
+	}
+	if encrypted {
+		pass, err := read(c.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the key of the encryption: %w", err)
+		}
+		if pass == "" {
+			return nil, errors.New("cannot use the key of the encryption: it is empty")
+		}
+		e.set("CIPHER_PASS", pass)
+	}
+	return e.out, e.err
+}
+
+type environment struct {
+	dir string
+	out []string
+	err error
+}
+
+func (e *environment) set(option, value string) {
+	e.out = append(e.out, "PGBACKREST_REPO1_"+option+"="+value)
+}
+
+// from a key of the Secret, if it is there.
+func (e *environment) from(option, key string) bool {
+	v, err := read(filepath.Join(e.dir, key))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		e.err = fmt.Errorf("cannot read the store's credentials: %w", err)
+	}
+	if v == "" {
+		return false
+	}
+	e.set(option, v)
+	return true
+}
+
+func (e *environment) exists(key string) bool {
+	_, err := os.Stat(filepath.Join(e.dir, key))
+	return err == nil
+}
+
+func read(file string) (string, error) {
+	b, err := os.ReadFile(file) //nolint:gosec // the folder is the pod's
+	return strings.TrimSpace(string(b)), err
+}

@@ -1,0 +1,78 @@
+package pgbackrest
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// Codes that pgBackRest ends with
+// (https://github.com/pgbackrest/pgbackrest/blob/main/src/build/error/error.yaml).
+const (
+	codeChecksum    = 26
+	codeLock        = 50
+	codeMissing     = 55
+	codeConnect     = 56
+	codeSetInvalid  = 75
+	codeCrypto      = 95
+	codeHostConnect = 49
+)
+
+// signs in what pgBackRest says, the first that is there counts.
+var signs = []struct {
+	reason backup.Reason
+	texts  []string
+}{
+	{backup.BucketMissing, []string{"NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist"}},
+	{backup.StoreDenied, []string{
+		"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed", "AuthorizationFailure",
+		"InvalidToken", "ExpiredToken", "403 (Forbidden)", "401 (Unauthorized)", "Permission denied", "invalid_grant", "base64 invalid",
+	}},
+	{backup.KeyMissing, []string{"unable to flush", "cipher", "CryptoError"}},
+	{backup.StoreFull, []string{"No space left", "QuotaExceeded", "507 "}},
+	{backup.SourceUnreachable, []string{":" + Port, "unable to find primary cluster", "DbConnectError"}},
+	{backup.StoreUnreachable, []string{
+		"HostConnectError", "unable to connect", "unable to get address", "timeout", "unexpected eof", "503 ", "502 ", "500 ", "TLS error", "TLSv", "certificate",
+	}},
+}
+
+// ReasonOf an error of pgBackRest.
+func ReasonOf(err error) backup.Reason {
+	if errors.Is(err, context.Canceled) {
+		return backup.Interrupted
+	}
+	e := &Error{}
+	if !errors.As(err, &e) {
+		return backup.ToolFailed
+	}
+	switch e.Code {
+	case codeChecksum, codeSetInvalid:
+		return backup.BackupCorrupt
+	case codeCrypto:
+		return backup.KeyMissing
+	case codeConnect:
+		return backup.SourceUnreachable
+	}
+	for _, s := range signs {
+		for _, t := range s.texts {
+			if strings.Contains(e.Message, t) {
+				return s.reason
+			}
+		}
+	}
+	switch e.Code {
+	case codeHostConnect:
+		return backup.StoreUnreachable
+	case codeMissing:
+		return backup.BackupMissing
+	}
+	return backup.ToolFailed
+}
+
+// Locked says that another pgBackRest is at work.
+func Locked(err error) bool {
+	e := &Error{}
+	return errors.As(err, &e) && e.Code == codeLock
+}

@@ -1,0 +1,45 @@
+package recovery
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// controlNames are the limits that may not be smaller than they were where the
+// backup was made, by PostgreSQL's parameter and by its control file's word.
+var controlNames = []struct{ parameter, word, initial string }{
+	{"max_connections", "max_connections setting", "100"},
+	{"max_worker_processes", "max_worker_processes setting", "8"},
+	{"max_wal_senders", "max_wal_senders setting", "10"},
+	{"max_prepared_transactions", "max_prepared_xacts setting", "0"},
+	{"max_locks_per_transaction", "max_locks_per_xact setting", "64"},
+}
+
+func controlLimits(dataDir string) (map[string]string, error) {
+	cmd := exec.Command("pg_controldata", dataDir) //nolint:gosec,noctx // it reads one file
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what the backup's server was like: %w", err)
+	}
+	return parseControl(string(out)), nil
+}
+
+func parseControl(out string) map[string]string {
+	said := map[string]string{}
+	for line := range strings.Lines(out) {
+		if k, v, ok := strings.Cut(line, ":"); ok {
+			said[k] = strings.TrimSpace(v)
+		}
+	}
+	limits := map[string]string{}
+	for _, n := range controlNames {
+		limits[n.parameter] = n.initial
+		if v := said[n.word]; v != "" {
+			limits[n.parameter] = v
+		}
+	}
+	return limits
+}

@@ -1,0 +1,25 @@
+package pgbackrest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Stanza of the cluster in a data folder: its system identifier, with which
+// PostgreSQL's control file begins. A cluster that is made anew under the same
+// name has another one, and its backups never mix with the old ones.
+func Stanza(dataDir string) (string, error) {
+	f, err := os.Open(filepath.Join(dataDir, "global", "pg_control")) //nolint:gosec // the folder is the pod's
+	if err != nil {
+		return "", fmt.Errorf("cannot read the system identifier: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	var id uint64
+	if err := binary.Read(f, binary.NativeEndian, &id); err != nil {
+		return "", fmt.Errorf("cannot read the system identifier: %w", err)
+	}
+	return strconv.FormatUint(id, 10), nil
+}

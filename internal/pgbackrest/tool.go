@@ -1,0 +1,132 @@
+package pgbackrest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Program is pgBackRest.
+const Program = "pgbackrest"
+
+// stopWithin is how long pgBackRest may take to end what it was told to end.
+const stopWithin = 20 * time.Second
+
+// Tool calls pgBackRest.
+type Tool struct {
+	// ConfigFile with the repository.
+	ConfigFile string
+
+	// Env is what Environment says.
+	Env []string
+
+	// Log gets what it warns of, or nil.
+	Log io.Writer
+}
+
+// Error of pgBackRest in its own words.
+type Error struct {
+	Command string
+
+	// Code that it ended with.
+	Code int
+
+	// Message without the number that precedes it.
+	Message string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("cannot %s: pgBackRest says: %s", words(e.Command), e.Message)
+}
+
+// words of a command.
+func words(command string) string {
+	switch command {
+	case "backup":
+		return "make a backup"
+	case "archive-push":
+		return "archive WAL"
+	case "archive-get":
+		return "get WAL"
+	case "stanza-create":
+		return "set up the repository"
+	case "stanza-delete":
+		return "delete the backups"
+	case "info":
+		return "read the repository"
+	}
+	return command + " the backups"
+}
+
+// Run a command for a stanza, or for all of them if there is none named.
+func (t Tool) Run(ctx context.Context, stanza, command string, options ...string) ([]byte, error) {
+	args := []string{"--config=" + t.ConfigFile}
+	if stanza != "" {
+		args = append(args, "--stanza="+stanza)
+	}
+	// Arguments of a command come last.
+	args = append(append(args, command), options...)
+	cmd := exec.CommandContext(ctx, Program, args...) //nolint:gosec // what is called is ours
+	cmd.Env = append(os.Environ(), t.Env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopWithin
+	var out, said bytes.Buffer
+	cmd.Stdout = &out
+	cmd.Stderr = &said
+	if t.Log != nil {
+		cmd.Stderr = io.MultiWriter(&said, t.Log)
+	}
+	err := cmd.Run()
+	if err == nil {
+		return out.Bytes(), nil
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("cannot %s: %w", words(command), context.Cause(ctx))
+	}
+	exit := &exec.ExitError{}
+	if !errors.As(err, &exit) {
+		return nil, fmt.Errorf("cannot start pgBackRest: %w", err)
+	}
+	return nil, &Error{Command: command, Code: exit.ExitCode(), Message: message(said.String(), exit)}
+}
+
+// message is the first error of what pgBackRest says, in one line.
+func message(said string, exit *exec.ExitError) string {
+	var out []string
+	for line := range strings.Lines(said) {
+		text := strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(text, "ERROR: "); ok {
+			if len(out) > 0 {
+				break
+			}
+			if _, after, ok := strings.Cut(rest, "]: "); ok && strings.HasPrefix(rest, "[") {
+				rest = after
+			}
+			out = append(out, rest)
+			continue
+		}
+		if len(out) == 0 || text == "" {
+			continue
+		}
+		// What it tried again, the request that failed and whole answers of
+		// a store tell nobody more.
+		if strings.HasPrefix(text, "WARN:") || strings.HasPrefix(text, "HINT:") || strings.HasPrefix(text, "*** ") || strings.Contains(text, " on ") && strings.Contains(text, " retries ") {
+			break
+		}
+		out = append(out, text)
+		if len(out) == 12 {
+			break
+		}
+	}
+	if len(out) == 0 {
+		return "it ended with " + exit.String()
+	}
+	return strings.Join(out, " ")
+}

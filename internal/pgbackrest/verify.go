@@ -1,0 +1,69 @@
+package pgbackrest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// ErrCorrupt is what a repository is in which something is missing or changed.
+var ErrCorrupt = errors.New("the repository is damaged")
+
+// Verify all files of a stanza's backups and archive. pgBackRest ends with
+// success whatever it finds (https://github.com/pgbackrest/pgbackrest/issues/2502),
+// so what it says counts.
+func (t Tool) Verify(ctx context.Context, stanza string) error {
+	out, err := t.Run(ctx, stanza, "verify", "--output=text", "--verbose")
+	if err != nil {
+		return err
+	}
+	return parseVerify(out)
+}
+
+// verifyLine is a line about the archive or a backup; damage counts what is
+// wrong with it.
+var (
+	verifyBackup = regexp.MustCompile(`^backup: (\S+), status: ([a-z -]+)`)
+	verifyDamage = regexp.MustCompile(`^missing: (\d+), checksum invalid: (\d+), size invalid: (\d+), other: (\d+)$`)
+)
+
+func parseVerify(out []byte) error {
+	var found []string
+	about, status, damaged := "", "", false
+	scan := bufio.NewScanner(bytes.NewReader(out))
+	for scan.Scan() {
+		line := strings.TrimSpace(scan.Text())
+		switch {
+		case strings.HasPrefix(line, "status:"):
+			status = strings.TrimSpace(strings.TrimPrefix(line, "status:"))
+		case strings.HasPrefix(line, "archiveId:"):
+			about = "WAL"
+		case verifyBackup.MatchString(line):
+			m := verifyBackup.FindStringSubmatch(line)
+			about = "backup " + m[1]
+			if s := strings.TrimSpace(m[2]); s != "valid" && s != "in-progress" {
+				found, damaged = append(found, about+" is "+s), true
+			}
+		case verifyDamage.MatchString(line):
+			m := verifyDamage.FindStringSubmatch(line)
+			for i, what := range []string{"missing", "changed", "cut off", "unreadable"} {
+				if m[i+1] != "0" {
+					found, damaged = append(found, fmt.Sprintf("of %s %s files are %s", about, m[i+1], what)), true
+				}
+			}
+		case strings.HasPrefix(line, "No usable"):
+			found, damaged = append(found, line), true
+		}
+	}
+	switch {
+	case damaged:
+		return fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(found, ", "))
+	case status != "ok":
+		return fmt.Errorf("%w: pgBackRest says: %s", ErrCorrupt, oneLine(string(out)))
+	}
+	return nil
+}

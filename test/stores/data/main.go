@@ -1,0 +1,77 @@
+// Command data fills the databases of the end-to-end tests and sums up what they
+// hold, so that two of them can be compared row by row; and it looks after the
+// folders of stores, whose images hold nothing else.
+//
+// Connections are read from standard input, so that no password shows in a list
+// of processes.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+type cli struct {
+	Load loadCmd `cmd:"" help:"Fill a database."`
+	Sums sumsCmd `cmd:"" help:"Print a line for each table or collection: its name, the number of its rows, and a sum over all of them."`
+	Exec execCmd `cmd:"" help:"Run a statement and print the first column of what it returns."`
+	Drop dropCmd `cmd:"" help:"Drop a database and, where there are such things, create it anew."`
+
+	Mkdir     mkdirCmd     `cmd:"" help:"Make folders, as buckets of stores that keep them so."`
+	Container containerCmd `cmd:"" help:"Make a container in a Blob Storage. The key is read from standard input."`
+	Ls        lsCmd        `cmd:"" help:"Print all files below a folder with their sizes."`
+	Flip      flipCmd      `cmd:"" help:"Change the byte in the middle of a file."`
+	Grep      grepCmd      `cmd:"" help:"Print how often a text is in a file."`
+	Put       putCmd       `cmd:"" help:"Upload standard input."`
+	Rm        rmCmd        `cmd:"" help:"Remove a file or a folder."`
+	Age       ageCmd       `cmd:"" help:"Copy a backup's folder to one that is older."`
+	Wait      waitCmd      `cmd:"" help:"Do nothing until told to stop."`
+}
+
+func main() {
+	args := cli{}
+	k := kong.Parse(&args, kong.Description("Data for tests."), kong.UsageOnError())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	k.BindTo(ctx, (*context.Context)(nil))
+	if err := k.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "data:", err)
+		os.Exit(1) //nolint:gocritic // Nothing is left to stop.
+	}
+}
+
+// server holds databases.
+type server interface {
+	// load tables with so many rows in the largest, and so many MiB in another.
+	load(ctx context.Context, rows, bulk int) error
+	// sums of all tables, by name.
+	sums(ctx context.Context) (map[string]*sum, error)
+	exec(ctx context.Context, statement string) ([]string, error)
+	drop(ctx context.Context, database string) error
+	close(ctx context.Context)
+}
+
+// connect to the server whose address is on standard input.
+func connect(ctx context.Context, engine string) (server, error) {
+	raw, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read a connection: %w", err)
+	}
+	uri := strings.TrimSpace(string(raw))
+	switch engine {
+	case "postgresql":
+		return connectPostgreSQL(ctx, uri)
+	case "mysql":
+		return connectMySQL(ctx, uri)
+	case "mongodb":
+		return connectMongoDB(ctx, uri)
+	}
+	return nil, fmt.Errorf("cannot connect to %q: the engines are postgresql, mysql and mongodb", engine)
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// mySQL is a server of MariaDB or MySQL.
+type mySQL struct{ db *sql.DB }
+
+func connectMySQL(ctx context.Context, uri string) (server, error) {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read a connection to MariaDB: %w", err)
+	}
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr, cfg.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+	cfg.Passwd, _ = u.User.Password()
+	cfg.MultiStatements = true
+	cfg.Params = map[string]string{"time_zone": "'+00:00'"}
+	if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
+		return nil, fmt.Errorf("cannot set up a connection to MariaDB: %w", err)
+	}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to MariaDB: %w", err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1) // settings of a session stay
+	if err := db.PingContext(ctx); err != nil {
+		return nil, fmt.Errorf("cannot connect to MariaDB: %w", err)
+	}
+	return &mySQL{db}, nil
+}
+
+func (m *mySQL) close(context.Context) { _ = m.db.Close() }
+
+const mySQLTables = `
+CREATE TABLE orders (
+  id bigint AUTO_INCREMENT PRIMARY KEY, customer varchar(100) NOT NULL, total decimal(12,2) NOT NULL,
+  placed datetime(6) NOT NULL, note text, feels enum('fine', 'so so', '悪い'), KEY by_customer (customer, placed)
+) DEFAULT CHARSET utf8mb4 COMMENT 'what people bought: ü "quoted"';
+CREATE TABLE empty (id int PRIMARY KEY, says text);
+` + "CREATE TABLE `Odd \"Näme\"; 表 $$ '` (`select` int PRIMARY KEY, `a``b` text, `ü` longblob, doc json, tiny bit(9), at timestamp NULL, p point)" + ` DEFAULT CHARSET utf8mb4;
+` + "INSERT INTO `Odd \"Näme\"; 表 $$ '` VALUES" + `
+  (1, '', '', '{}', b'0', '2026-01-01 00:00:00', POINT(1, 2)),
+  (2, NULL, NULL, NULL, NULL, NULL, NULL),
+  (3, '\\N', 0x005c0a00ff270d1a22, '{"ä": [1.10, null, "😀"]}', b'101010101', '2026-03-29 01:30:00', NULL),
+  (4, 'tab\ttwo\nlines\r\n\'quoted\' "too" \\ 😀 é', REPEAT(0x00ff, 500000), 'null', b'1', NULL, NULL);
+CREATE TABLE lines_of (
+  ` + "`order`" + ` bigint NOT NULL, n int, price double, total double AS (n * price) STORED,
+  CONSTRAINT of_order FOREIGN KEY (` + "`order`" + `) REFERENCES orders (id) ON DELETE CASCADE
+);
+CREATE TABLE changes (what text);
+CREATE VIEW large AS SELECT id, total FROM orders WHERE total > 900;
+CREATE FUNCTION twice(n int) RETURNS int DETERMINISTIC RETURN n * 2;
+CREATE PROCEDURE note(t text) INSERT INTO changes VALUES (t);
+CREATE TRIGGER changed AFTER UPDATE ON orders FOR EACH ROW INSERT INTO changes VALUES (CONCAT('changed ', NEW.id));
+CREATE EVENT sweep ON SCHEDULE EVERY 1 YEAR DISABLE DO DELETE FROM changes;
+CREATE SEQUENCE invoice START WITH 1000 INCREMENT BY 7 NOCACHE;
+SELECT NEXT VALUE FOR invoice;
+`
+
+func (m *mySQL) load(ctx context.Context, rows, bulk int) error {
+	// seq_1_to_N is a table that MariaDB makes up.
+	fill := fmt.Sprintf(`
+INSERT INTO orders (customer, total, placed, note, feels)
+  SELECT CONCAT('customer ', seq %% 977), (seq * 7919 %% 100000) / 100.0, '2026-01-01' + INTERVAL seq MINUTE,
+    CASE seq %% 3 WHEN 0 THEN NULL WHEN 1 THEN '' ELSE CONCAT('n° ', seq, ' ', MD5(seq)) END, 1 + seq %% 3
+  FROM seq_1_to_%d;
+INSERT INTO lines_of (`+"`order`"+`, n, price) SELECT id, 1 + id %% 5, id / 3.0 FROM orders WHERE id %% 2 = 0;
+UPDATE orders SET note = 'changed' WHERE id IN (1, 2);`, rows)
+	for _, s := range []string{mySQLTables, fill} {
+		if _, err := m.db.ExecContext(ctx, s); err != nil {
+			return fmt.Errorf("cannot fill the database: %w", err)
+		}
+	}
+	if bulk == 0 {
+		return nil
+	}
+	if _, err := m.db.ExecContext(ctx, "CREATE TABLE bulk (id int PRIMARY KEY, content longblob)"); err != nil {
+		return fmt.Errorf("cannot make a table: %w", err)
+	}
+	random := rand.NewChaCha8([32]byte{1})
+	b := make([]byte, 1<<20)
+	for i := range bulk {
+		_, _ = random.Read(b)
+		if _, err := m.db.ExecContext(ctx, "INSERT INTO bulk VALUES (?, ?)", i, b); err != nil {
+			return fmt.Errorf("cannot fill a table: %w", err)
+		}
+	}
+	return nil
+}
+
+// mySQLCatalog is what else there has to be, one row a thing.
+var mySQLCatalog = map[string]string{
+	"(columns)":     "SELECT table_name, column_name, column_type, is_nullable, column_default, generation_expression FROM information_schema.columns WHERE table_schema = DATABASE()",
+	"(indexes)":     "SELECT table_name, index_name, column_name, seq_in_index, non_unique FROM information_schema.statistics WHERE table_schema = DATABASE()",
+	"(constraints)": "SELECT table_name, constraint_name, constraint_type FROM information_schema.table_constraints WHERE table_schema = DATABASE()",
+	"(routines)":    "SELECT routine_name, routine_type, routine_definition FROM information_schema.routines WHERE routine_schema = DATABASE()",
+	"(triggers)":    "SELECT trigger_name, event_manipulation, action_timing, action_statement FROM information_schema.triggers WHERE trigger_schema = DATABASE()",
+	"(events)":      "SELECT event_name, interval_value, interval_field, status, event_definition FROM information_schema.events WHERE event_schema = DATABASE()",
+	"(views)":       "SELECT table_name, REPLACE(view_definition, CONCAT('`', DATABASE(), '`.'), '') FROM information_schema.views WHERE table_schema = DATABASE()",
+	"(comments)":    "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'",
+}
+
+func (m *mySQL) sums(ctx context.Context) (map[string]*sum, error) {
+	tables, err := m.exec(ctx, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type IN ('BASE TABLE', 'SEQUENCE')")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*sum{}
+	for _, t := range tables {
+		if out[t], err = m.sum(ctx, "SELECT * FROM `"+strings.ReplaceAll(t, "`", "``")+"`"); err != nil {
+			return nil, err
+		}
+	}
+	for name, query := range mySQLCatalog {
+		if out[name], err = m.sum(ctx, query); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (m *mySQL) sum(ctx context.Context, query string) (*sum, error) {
+	s := &sum{}
+	return s, m.each(ctx, query, func(values [][]byte) { s.add(values...) })
+}
+
+// each row of a query, as the server writes its values.
+func (m *mySQL) each(ctx context.Context, query string, do func([][]byte)) error {
+	rows, err := m.db.QueryContext(ctx, query)
+	if err != nil {
+		return fmt.Errorf("cannot read (%s): %w", query, err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return fmt.Errorf("cannot read (%s): %w", query, err)
+	}
+	values, into := make([]sql.RawBytes, len(columns)), make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return fmt.Errorf("cannot read a row of (%s): %w", query, err)
+		}
+		row := make([][]byte, len(values))
+		for i, v := range values {
+			row[i] = v
+		}
+		do(row)
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("cannot read (%s): %w", query, err)
+	}
+	return nil
+}
+
+func (m *mySQL) exec(ctx context.Context, statement string) ([]string, error) {
+	var out []string
+	return out, m.each(ctx, statement, func(values [][]byte) {
+		if len(values) > 0 {
+			out = append(out, string(values[0]))
+		}
+	})
+}
+
+func (m *mySQL) drop(ctx context.Context, database string) error {
+	name := "`" + strings.ReplaceAll(database, "`", "``") + "`"
+	if _, err := m.db.ExecContext(ctx, "DROP DATABASE IF EXISTS "+name+"; CREATE DATABASE "+name); err != nil {
+		return fmt.Errorf("cannot make database %s anew: %w", database, err)
+	}
+	return nil
+}

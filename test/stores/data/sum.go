@@ -1,0 +1,46 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math/bits"
+)
+
+// sum over rows in any order: the digests of all rows added up. Two tables with
+// the same number of rows and the same sum hold the same rows.
+type sum struct {
+	rows  int64
+	total [4]uint64
+}
+
+// add a row of values, where nil is none.
+func (s *sum) add(values ...[]byte) {
+	h := sha256.New()
+	length := make([]byte, 8)
+	for _, v := range values {
+		// Lengths keep values apart, and none apart from an empty one.
+		n := int64(len(v))
+		if v == nil {
+			n = -1
+		}
+		binary.BigEndian.PutUint64(length, uint64(n)) //nolint:gosec // -1 is meant to be the largest.
+		h.Write(length)
+		h.Write(v)
+	}
+	digest := h.Sum(nil)
+	carry := uint64(0)
+	for i := range s.total {
+		s.total[i], carry = bits.Add64(s.total[i], binary.BigEndian.Uint64(digest[8*i:]), carry)
+	}
+	s.rows++
+}
+
+// String of the sum alone.
+func (s *sum) String() string {
+	b := make([]byte, 0, 32)
+	for _, n := range s.total {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return hex.EncodeToString(b[:16])
+}
