@@ -3,10 +3,11 @@
 // version below it.
 package apis
 
-// The first line writes the deep copies, the second the definitions, the third
-// the tables of fields in the documentation. All depend on the types, so that a
-// second run changes nothing.
+// The first line writes the deep copies, the second the definitions of claims,
+// the third those of managed resources, the fourth the tables of fields in the
+// documentation. All depend on the types, so that a second run changes nothing.
 
 //go:generate go tool -modfile=../hack/tools/go.mod controller-gen object paths=./...
 //go:generate go run ../hack/xrdgen ./apps/... ./platform/...
-//go:generate go run ../hack/specdoc . ../docs
+//go:generate go tool -modfile=../hack/tools/go.mod controller-gen crd paths=./backup/... paths=./storeplane/... output:crd:dir=../package/provider/crds
+//go:generate go run ../hack/specdoc . ../package/provider/crds ../docs

@@ -3,7 +3,7 @@
 # the types make.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-sum() { find apis docs -name 'zz_generated*' -o -name definition.yaml -o -name "*.md" | sort | xargs sha256sum; }
+sum() { find apis docs package/provider/crds -name 'zz_generated*' -o -name definition.yaml -o -name "*.md" -o -path '*/crds/*.yaml' | sort | xargs sha256sum; }
 before=$(sum)
 go generate ./apis/...
 if [ "$before" != "$(sum)" ]; then

@@ -20,7 +20,7 @@ out=$(mktemp -d)
 cleanup() {
 	kubectl delete namespace install-test --ignore-not-found --timeout=2m >&2
 	kubectl delete configurations.pkg.crossplane.io --all --timeout=2m >&2
-	kubectl delete functions.pkg.crossplane.io --all --timeout=2m >&2
+	kubectl delete functions.pkg.crossplane.io,providers.pkg.crossplane.io --all --timeout=2m >&2
 	kubectl wait --for=delete xrd --all --timeout=2m >&2
 	kubectl delete --ignore-not-found -f "$out/prerequisites.yaml" >&2
 	rm -rf "$out"
@@ -31,14 +31,16 @@ go run ./hack/packages --registry "$registry" --crossplane "$CROSSPLANE_CLI" --o
 kubectl apply --server-side -f "$out/prerequisites.yaml" >&2
 "$CROSSPLANE_CLI" xpkg install configuration "$registry/storeplane:$(cat "$out/version")" --wait=3m >&2
 kubectl wait --for=condition=Established xrd/webapps.apps.example.com --timeout=1m >&2
-kubectl wait --for=condition=Healthy functions.pkg.crossplane.io --all --timeout=2m >&2
-step "installed as $(kubectl get configurations.pkg.crossplane.io,functions.pkg.crossplane.io -o name | tr '\n' ' ')"
+kubectl wait --for=condition=Healthy functions.pkg.crossplane.io,providers.pkg.crossplane.io --all --timeout=2m >&2
+step "installed as $(kubectl get configurations.pkg.crossplane.io,functions.pkg.crossplane.io,providers.pkg.crossplane.io -o name | tr '\n' ' ')"
 
-replicas=$(kubectl get deployments -n crossplane-system -o jsonpath='{range .items[*]}{.metadata.name} {.spec.replicas}{"\n"}{end}' | awk '/function/ {print $2}')
-if [ "$replicas" != 2 ]; then
-	echo "install-test: the function's runtime configuration did not reach it: $replicas replicas instead of 2" >&2
-	exit 1
-fi
+for program in function provider; do
+	replicas=$(kubectl get deployments -n crossplane-system -o jsonpath='{range .items[*]}{.metadata.name} {.spec.replicas}{"\n"}{end}' | awk -v program="$program" '$1 ~ program {print $2}')
+	if [ "$replicas" != 2 ]; then
+		echo "install-test: the $program's runtime configuration did not reach it: $replicas replicas instead of 2" >&2
+		exit 1
+	fi
+done
 kubectl create namespace install-test >&2
 sed "s#namespace: default#namespace: install-test#; s#10.88.0.1:5000/storeplane/#$1/#" examples/webapp/minimal.yaml | kubectl apply -f - >&2
 kubectl wait --for=condition=Ready webapp/hello -n install-test --timeout=5m >&2

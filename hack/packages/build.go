@@ -24,6 +24,7 @@ type builder struct {
 // Files of the folder that is written.
 const (
 	functionPackage      = "function-storeplane.xpkg"
+	providerPackage      = "provider-storeplane.xpkg"
 	configurationPackage = "storeplane.xpkg"
 	installManifest      = "install.yaml"
 	prerequisites        = "prerequisites.yaml"
@@ -34,12 +35,18 @@ func (b *builder) path(elem ...string) string {
 	return filepath.Join(append([]string{b.out}, elem...)...)
 }
 
+// runtimes are the packages with an image of a program of ours, by the program's
+// name.
+var runtimes = []struct{ name, pkg string }{
+	{name: "function", pkg: functionPackage},
+	{name: "provider", pkg: providerPackage},
+}
+
 func (b *builder) build(ctx context.Context) error {
-	if err := os.MkdirAll(b.path("image"), 0o755); err != nil {
-		return err
-	}
-	if err := b.functionBinary(ctx); err != nil {
-		return err
+	for _, r := range runtimes {
+		if err := b.binary(ctx, r.name); err != nil {
+			return err
+		}
 	}
 	if b.release.version == devVersion {
 		if err := b.nameVersion(); err != nil {
@@ -49,14 +56,10 @@ func (b *builder) build(ctx context.Context) error {
 	if err := b.stage(); err != nil {
 		return err
 	}
-	tar := b.path("function.tar")
-	if err := run(ctx, "go", "run", "./test/cluster", "image",
-		"--file", "package/images/function/Dockerfile", "--context", b.path("image"), "--base", "scratch",
-		"--build-arg", "REGISTRY="+b.release.registry, "--tag", "localhost/storeplane-function:latest", "--tar", tar); err != nil {
-		return err
-	}
-	if err := run(ctx, b.crossplane, "xpkg", "build", "-f", b.path("function"), "-o", b.path(functionPackage), "--embed-runtime-image-tarball", tar); err != nil {
-		return err
+	for _, r := range runtimes {
+		if err := b.runtimePackage(ctx, r.name, r.pkg); err != nil {
+			return err
+		}
 	}
 	if err := run(ctx, b.crossplane, "xpkg", "build", "-f", b.path("configuration"), "-o", b.path(configurationPackage)); err != nil {
 		return err
@@ -64,13 +67,30 @@ func (b *builder) build(ctx context.Context) error {
 	return b.manifests()
 }
 
-// functionBinary is the same for the same sources, so that a package that has
-// not changed keeps its version.
-func (b *builder) functionBinary(ctx context.Context) error {
-	cmd := command(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", b.path("image", "function"), "./cmd/function")
+// runtimePackage has the image of a program embedded in it.
+func (b *builder) runtimePackage(ctx context.Context, name, pkg string) error {
+	tar := b.path(name + ".tar")
+	if err := run(ctx, "go", "run", "./test/cluster", "image",
+		"--file", "package/images/"+name+"/Dockerfile", "--context", b.image(name), "--base", "scratch",
+		"--build-arg", "REGISTRY="+b.release.registry, "--tag", "localhost/storeplane-"+name+":latest", "--tar", tar); err != nil {
+		return err
+	}
+	return run(ctx, b.crossplane, "xpkg", "build", "-f", b.path(name), "-o", b.path(pkg), "--embed-runtime-image-tarball", tar)
+}
+
+// image is the folder that a program's image is built from.
+func (b *builder) image(name string) string { return b.path(name + "-image") }
+
+// binary of a program. It is the same for the same sources, so that a package
+// that has not changed keeps its version.
+func (b *builder) binary(ctx context.Context, name string) error {
+	if err := os.MkdirAll(b.image(name), 0o755); err != nil {
+		return err
+	}
+	cmd := command(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", filepath.Join(b.image(name), name), "./cmd/"+name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("cannot build the function: %w", err)
+		return fmt.Errorf("cannot build the %s: %w", name, err)
 	}
 	return nil
 }
@@ -78,12 +98,19 @@ func (b *builder) functionBinary(ctx context.Context) error {
 // nameVersion makes a version of all that goes into the packages.
 func (b *builder) nameVersion() error {
 	h := sha256.New()
-	files := []string{b.path("image", "function"), "package/images/function/Dockerfile", "package/function/crossplane.yaml"}
-	conf, err := configurationFiles()
+	files, err := configurationFiles()
 	if err != nil {
 		return err
 	}
-	for _, f := range append(files, conf...) {
+	for _, r := range runtimes {
+		files = append(files, filepath.Join(b.image(r.name), r.name), "package/images/"+r.name+"/Dockerfile")
+		sources, err := packageFiles(r.name)
+		if err != nil {
+			return err
+		}
+		files = append(files, sources...)
+	}
+	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err != nil {
 			return err
@@ -97,8 +124,20 @@ func (b *builder) nameVersion() error {
 
 // configurationFiles are the sources of the Configuration package.
 func configurationFiles() ([]string, error) {
-	files := []string{"crossplane.yaml"}
-	for _, pattern := range []string{"apis/*/definition.yaml", "compositions/*.yaml"} {
+	return sources("crossplane.yaml", "apis/*/definition.yaml", "compositions/*.yaml")
+}
+
+// packageFiles are the sources of the package of a program, beside the program.
+func packageFiles(name string) ([]string, error) {
+	if name == "provider" {
+		return sources("package/provider/crossplane.yaml", "package/provider/crds/*.yaml")
+	}
+	return sources("package/" + name + "/crossplane.yaml")
+}
+
+func sources(patterns ...string) ([]string, error) {
+	var files []string
+	for _, pattern := range patterns {
 		m, err := filepath.Glob(pattern)
 		if err != nil {
 			return nil, err
@@ -117,17 +156,36 @@ func (b *builder) stage() error {
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{"configuration", "function"} {
-		if err := os.RemoveAll(b.path(dir)); err != nil {
+	if err := b.stageFiles("configuration", ".", conf); err != nil {
+		return err
+	}
+	for _, r := range runtimes {
+		files, err := packageFiles(r.name)
+		if err != nil {
+			return err
+		}
+		if err := b.stageFiles(r.name, filepath.Join("package", r.name), files); err != nil {
 			return err
 		}
 	}
-	for _, f := range conf {
-		if err := b.copyReleased(f, b.path("configuration", f)); err != nil {
+	return nil
+}
+
+// stageFiles into a folder of their own, under their paths below base.
+func (b *builder) stageFiles(folder, base string, files []string) error {
+	if err := os.RemoveAll(b.path(folder)); err != nil {
+		return err
+	}
+	for _, f := range files {
+		rel, err := filepath.Rel(base, f)
+		if err != nil {
+			return err
+		}
+		if err := b.copyReleased(f, b.path(folder, rel)); err != nil {
 			return err
 		}
 	}
-	return b.copyReleased("package/function/crossplane.yaml", b.path("function", "crossplane.yaml"))
+	return nil
 }
 
 func (b *builder) copyReleased(from, to string) error {
@@ -148,7 +206,7 @@ func (b *builder) manifests() error {
 	if err != nil {
 		return err
 	}
-	var before, all [][]byte
+	var before, packages [][]byte
 	slices.Sort(files)
 	for _, f := range files {
 		if strings.HasSuffix(f, ".example.yaml") {
@@ -159,12 +217,14 @@ func (b *builder) manifests() error {
 			return err
 		}
 		data = b.release.inManifest(data)
-		if f != "packages.yaml" {
-			before = append(before, data)
+		if f == "packages.yaml" {
+			packages = append(packages, data)
+			continue
 		}
-		all = append(all, data)
+		before = append(before, data)
 	}
-	for name, docs := range map[string][][]byte{prerequisites: before, installManifest: all} {
+	// How a package runs must be known before it is installed.
+	for name, docs := range map[string][][]byte{prerequisites: before, installManifest: slices.Concat(before, packages)} {
 		if err := os.WriteFile(b.path(name), bytes.Join(docs, []byte("---\n")), 0o644); err != nil {
 			return err
 		}
@@ -173,7 +233,7 @@ func (b *builder) manifests() error {
 }
 
 func (b *builder) push(ctx context.Context) error {
-	for file, repo := range map[string]string{functionPackage: "function-storeplane", configurationPackage: "storeplane"} {
+	for file, repo := range map[string]string{functionPackage: "function-storeplane", providerPackage: "provider-storeplane", configurationPackage: "storeplane"} {
 		ref := fmt.Sprintf("%s/%s:%s", b.release.registry, repo, b.release.version)
 		if err := run(ctx, b.crossplane, "xpkg", "push", "-f", b.path(file), ref); err != nil {
 			return err

@@ -60,6 +60,7 @@ func derive(t *testing.T) map[string][]string {
 	out := map[string][]string{
 		// Composed only where a cluster has the kind: no golden file shows it.
 		"monitoring.coreos.com/podmonitors": composeVerbs,
+		"backup.example.com/backups":        composeVerbs,
 		// Required to say in words why none of a database's pods comes up.
 		"/pods": {"get", "list", "watch"},
 	}

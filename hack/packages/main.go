@@ -1,7 +1,7 @@
 // Command packages builds Storeplane's Crossplane packages and the manifests to
-// install them: the Function package with its runtime image, the Configuration
-// package with the definitions and compositions, and beside them what no
-// package may carry.
+// install them: the Function and Provider packages with their runtime images, the
+// Configuration package with the definitions and compositions, and beside them
+// what no package may carry.
 //
 // It is told the registry from which they will be installed, since Crossplane
 // names a dependency after the path of its repository, and Compositions call a

@@ -80,5 +80,6 @@ func (r release) inManifest(b []byte) []byte {
 		"VERSION", r.version,
 		"CONFIGURATION", r.installedName("storeplane"),
 		"FUNCTION", r.installedName("function-storeplane"),
+		"PROVIDER", r.installedName("provider-storeplane"),
 	).Replace(string(b)))
 }

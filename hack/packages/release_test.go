@@ -60,7 +60,7 @@ func TestTreeNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string][]string{
-		"../../crossplane.yaml":              {"package: r.example.com/a/b/function-storeplane", "version: v9.8.7"},
+		"../../crossplane.yaml":              {"package: r.example.com/a/b/function-storeplane", "package: r.example.com/a/b/provider-storeplane", "version: v9.8.7"},
 		"../../compositions/webapp.yaml":     {"name: a-b-function-storeplane"},
 		"../../package/install/runtime.yaml": nil,
 	} {

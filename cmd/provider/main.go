@@ -1,0 +1,61 @@
+// Command provider reconciles Storeplane's managed resources: Backups and
+// Restores.
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// cli is the command's flags.
+type cli struct {
+	Debug bool `help:"Log every reconciliation." short:"d"`
+
+	LeaderElection bool          `default:"true"  env:"LEADER_ELECTION"                                                            help:"Let one replica of several work at a time." negatable:""`
+	Namespace      string        `env:"POD_NAMESPACE"                                                                              help:"Namespace of the lease that replicas elect a leader by. Empty for the pod's own."`
+	PollInterval   time.Duration `default:"1m"                                                                                     help:"How often each resource is looked at though nothing has changed."`
+	MaxRate        int           `default:"10"                                                                                     help:"How many resources are reconciled at a time, and in a second."`
+	MetricsAddress string        `default:":8080"                                                                                  help:"Address at which to serve Prometheus metrics. 0 for none."`
+	HealthAddress  string        `default:":8081"                                                                                  help:"Address at which to serve /healthz and /readyz."`
+	ImageRegistry  string        `default:"${registry}"                                            env:"STOREPLANE_IMAGE_REGISTRY" help:"Registry and path of Storeplane's own images."`
+}
+
+// defaultRegistry stands where neither the image of the provider nor a flag says
+// where our own images are.
+const defaultRegistry = "registry.example.com/storeplane"
+
+// Run reconciles until it is stopped.
+func (c *cli) Run() error {
+	log := zap.New(zap.UseDevMode(c.Debug))
+	ctrl.SetLogger(log)
+	if c.ImageRegistry == "" {
+		c.ImageRegistry = defaultRegistry
+	}
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("cannot find an API server: %w", err)
+	}
+	mgr, err := newManager(c, cfg)
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	if err := setup(mgr, c, logging.NewLogrLogger(log.WithName("provider")), failed); err != nil {
+		return err
+	}
+	return start(ctrl.SetupSignalHandler(), mgr, failed)
+}
+
+func main() {
+	ctx := kong.Parse(&cli{}, kong.Description("Storeplane's provider: Backups and Restores."), kong.Vars{"registry": defaultRegistry})
+	if err := ctx.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "provider:", err)
+		ctx.Exit(1)
+	}
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/feature"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/gate"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	controllers "github.com/storeplane/storeplane/internal/controller"
+	"github.com/storeplane/storeplane/internal/controller/telemetry"
+)
+
+// leaseName of the leader's election.
+const leaseName = "storeplane-provider"
+
+// A leader that vanishes is followed by another one within the lease; one that is
+// stopped gives it back.
+const (
+	leaseDuration = 30 * time.Second
+	renewDeadline = 20 * time.Second
+	retryPeriod   = 5 * time.Second
+)
+
+func newManager(c *cli, cfg *rest.Config) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, extv1.AddToScheme, backupv1.SchemeBuilder.AddToScheme, storeplanev1.SchemeBuilder.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("cannot register kinds: %w", err)
+		}
+	}
+	byObject, err := watched()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(ratelimiter.LimitRESTConfig(cfg, c.MaxRate), ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields()},
+		Metrics:                       server.Options{BindAddress: c.MetricsAddress},
+		HealthProbeBindAddress:        c.HealthAddress,
+		LeaderElection:                c.LeaderElection,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       c.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
+		RetryPeriod:                   new(retryPeriod),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// watched are the Jobs, CronJobs and pods that work for us, not all there are.
+func watched() (map[client.Object]cache.ByObject, error) {
+	having := func(label string) (cache.ByObject, error) {
+		r, err := labels.NewRequirement(label, selection.Exists, nil)
+		if err != nil {
+			return cache.ByObject{}, fmt.Errorf("cannot select by label %s: %w", label, err)
+		}
+		return cache.ByObject{Label: labels.NewSelector().Add(*r)}, nil
+	}
+	working, err := having(backupv1.ActionLabel)
+	if err != nil {
+		return nil, err
+	}
+	backups, err := having(backupv1.BackupLabel)
+	if err != nil {
+		return nil, err
+	}
+	return map[client.Object]cache.ByObject{
+		&batchv1.Job{}:                    working,
+		&batchv1.CronJob{}:                backups,
+		&corev1.Pod{}:                     working,
+		&extv1.CustomResourceDefinition{}: {Transform: customresourcesgate.TransformStripCRDSchema},
+	}, nil
+}
+
+// stateInterval is how often managed resources are counted by their state.
+const stateInterval = 15 * time.Second
+
+// setup the controllers, metrics and probes of a manager.
+func setup(mgr ctrl.Manager, c *cli, log logging.Logger, failed chan<- error) error {
+	reconciled, states := managed.NewMRMetricRecorder(), statemetrics.NewMRStateMetrics()
+	metrics.Registry.MustRegister(reconciled, states)
+
+	all := &controllers.Controllers{
+		Registry:  c.ImageRegistry,
+		Getenv:    os.Getenv,
+		Telemetry: telemetry.New(metrics.Registry),
+		Fail: func(err error) {
+			select {
+			case failed <- err:
+			default:
+			}
+		},
+	}
+	if err := all.Setup(mgr, controller.Options{
+		Logger:                  log,
+		GlobalRateLimiter:       ratelimiter.NewGlobal(c.MaxRate),
+		PollInterval:            c.PollInterval,
+		MaxConcurrentReconciles: c.MaxRate,
+		Features:                &feature.Flags{},
+		Gate:                    new(gate.Gate[schema.GroupVersionKind]),
+		MetricOptions:           &controller.MetricOptions{PollStateMetricInterval: stateInterval, MRMetrics: reconciled, MRStateMetrics: states},
+	}); err != nil {
+		return fmt.Errorf("cannot set up the controllers: %w", err)
+	}
+	ready := &controllers.Readiness{
+		Synced:  mgr.GetCache().WaitForCacheSync,
+		Served:  controllers.Serves(mgr.GetRESTMapper()),
+		Leading: mgr.Elected(),
+		Started: all.Started,
+	}
+	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ready", ready.Check))
+}
+
+// start the manager, and stop it if a controller can not be started.
+func start(ctx context.Context, mgr ctrl.Manager, failed <-chan error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case err := <-failed:
+			cancel(err)
+		case <-ctx.Done():
+		}
+	}()
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("cannot run the manager: %w", err)
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package backup
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// absorb what runs reported into what was known before. Jobs go, and their
+// reports with them, so nothing is taken back because its Job is gone; and to
+// absorb the same reports once more changes nothing. That is how it is known that
+// a Job is no longer needed.
+func absorb(known backupv1.BackupObservation, runs []workload.Run, method backupv1.Method) backupv1.BackupObservation {
+	o := *known.DeepCopy()
+	if r := latestCatalog(runs, o.CatalogTime); r != nil {
+		o.CatalogTime = at(r.Report.Finished)
+		catalog(&o, r.Report.Catalog, method)
+	}
+	for _, r := range runs {
+		switch {
+		case r.Action == backup.Backup && !r.Scheduled.IsZero() && after(r.Scheduled, o.LastScheduleTime):
+			o.LastScheduleTime = at(r.Scheduled)
+		default:
+		}
+		if !r.Succeeded() || r.Report == nil || r.Report.Backup == nil {
+			continue
+		}
+		switch e := r.Report.Backup; r.Action {
+		case backup.Backup:
+			if after(e.Time, o.LastSuccessfulTime) {
+				newest(&o, e)
+			}
+		case backup.Verify:
+			if when := verifiedAt(r); after(when, o.LastVerifiedTime) {
+				o.LastVerifiedTime, o.LastVerified = at(when), e.ID
+			}
+		case backup.Check, backup.Restore, backup.Delete:
+		}
+	}
+	o.LastFailure = lastFailure(o, runs)
+	return o
+}
+
+// verifiedAt is when a run found a backup good.
+func verifiedAt(r workload.Run) time.Time {
+	if v := r.Report.Backup.Verified; v != nil {
+		return *v
+	}
+	return r.Finished
+}
+
+// latestCatalog is the run that listed the store last, if it did so since then.
+func latestCatalog(runs []workload.Run, since *metav1.Time) *workload.Run {
+	var out *workload.Run
+	for i, r := range runs {
+		if r.Report == nil || r.Report.Catalog == nil || before(r.Report.Finished, since) {
+			continue
+		}
+		if out == nil || r.Report.Finished.After(out.Report.Finished) {
+			out = &runs[i]
+		}
+	}
+	return out
+}
+
+// shown is how many backups a status lists.
+const shown = 10
+
+func catalog(o *backupv1.BackupObservation, c *backup.Catalog, method backupv1.Method) {
+	o.Count = int32(min(c.Count, 1<<30)) //nolint:gosec // It is bounded.
+	o.FirstRecoverableTime, o.LastRecoverableTime = atPointer(c.Oldest), atPointer(c.Latest)
+	o.Backups = nil
+	for i := range c.Backups[:min(len(c.Backups), shown)] {
+		e := &c.Backups[i]
+		o.Backups = append(o.Backups, backupv1.BackupEntry{ID: e.ID, Time: *at(e.Time), Size: e.Size, Verified: atPointer(e.Verified)})
+	}
+	o.LastSuccessfulTime, o.LastDuration, o.Size = nil, nil, nil
+	if len(c.Backups) > 0 {
+		newest(o, &c.Backups[0])
+	}
+	switch {
+	case c.Verified != nil && c.Verified.Verified != nil:
+		o.LastVerifiedTime, o.LastVerified = atPointer(c.Verified.Verified), c.Verified.ID
+	case method != backupv1.Physical:
+		// What lies beside a backup is the truth; a repository of pgBackRest has
+		// no place for it.
+		o.LastVerifiedTime, o.LastVerified = nil, ""
+	}
+}
+
+func newest(o *backupv1.BackupObservation, e *backup.Entry) {
+	o.LastSuccessfulTime = at(e.Time)
+	o.LastDuration = nil
+	if e.Seconds > 0 {
+		o.LastDuration = &metav1.Duration{Duration: time.Duration(e.Seconds * float64(time.Second)).Round(100 * time.Millisecond)}
+	}
+	o.Size = new(quantity(e.Size))
+}
+
+// quantity of bytes that people can read; the list of backups has the exact one.
+func quantity(bytes int64) resource.Quantity {
+	const enough = 10
+	unit := int64(1)
+	for _, u := range []int64{1 << 10, 1 << 20, 1 << 30} {
+		if bytes >= enough*u {
+			unit = u
+		}
+	}
+	return *resource.NewQuantity((bytes+unit-1)/unit*unit, resource.BinarySI)
+}
+
+// lastFailure of a backup since which none succeeded.
+func lastFailure(o backupv1.BackupObservation, runs []workload.Run) *backupv1.Failure {
+	out := o.LastFailure
+	good := lastGood(o)
+	for _, r := range runs {
+		if r.Action != backup.Backup || !r.Ended {
+			continue
+		}
+		if r.Succeeded() && after(r.Finished, good) {
+			good = at(r.Finished)
+		}
+		if r.Failed() && (out == nil || !before(r.Finished, &out.Time)) {
+			out = &backupv1.Failure{Time: *at(r.Finished), Reason: string(r.Failure.Reason), Message: r.Failure.Message}
+		}
+	}
+	if out != nil && good != nil && !out.Time.After(good.Time) {
+		return nil
+	}
+	return out
+}
+
+// lastGood is when the newest good backup was done.
+func lastGood(o backupv1.BackupObservation) *metav1.Time {
+	if o.LastSuccessfulTime == nil || o.LastDuration == nil {
+		return o.LastSuccessfulTime
+	}
+	return at(o.LastSuccessfulTime.Add(o.LastDuration.Duration))
+}
+
+// at is a time as the API server keeps it: in UTC and whole seconds.
+func at(t time.Time) *metav1.Time { return new(metav1.NewTime(t.UTC().Truncate(time.Second))) }
+
+func atPointer(t *time.Time) *metav1.Time {
+	if t == nil {
+		return nil
+	}
+	return at(*t)
+}
+
+// after tells whether a time is later than one that is known.
+func after(t time.Time, known *metav1.Time) bool { return known == nil || at(t).After(known.Time) }
+
+// before tells whether a time is earlier than one that is known.
+func before(t time.Time, known *metav1.Time) bool {
+	return known != nil && at(t).Time.Before(known.Time)
+}

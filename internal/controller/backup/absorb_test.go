@@ -1,0 +1,141 @@
+package backup
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"pgregory.net/rapid"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// drawRuns that one store may have seen, in the order of their ends.
+func drawRuns(t *rapid.T) []workload.Run {
+	var entries []backup.Entry
+	now := hours(0)
+	out := make([]workload.Run, 0, 8)
+	for i := range rapid.IntRange(0, 8).Draw(t, "runs") {
+		began := now.Add(time.Duration(rapid.IntRange(1, 7200).Draw(t, "pause")) * time.Second)
+		now = began.Add(time.Duration(rapid.IntRange(1000, 3600000).Draw(t, "took")) * time.Millisecond)
+		a := rapid.SampledFrom([]backup.Action{backup.Check, backup.Backup, backup.Backup, backup.Verify}).Draw(t, "action")
+		r := run(fmt.Sprintf("job-%d", i), a, began, now)
+		if rapid.Bool().Draw(t, "fails") {
+			r = failing(r, rapid.SampledFrom([]backup.Reason{backup.ToolFailed, backup.StoreDenied, workload.Vanished}).Draw(t, "why"), fmt.Sprint("failure ", i))
+			if rapid.Bool().Draw(t, "silent") {
+				r.Report = nil
+			}
+		} else {
+			switch a {
+			case backup.Backup:
+				e := entry(began)
+				e.Seconds = now.Sub(began).Seconds()
+				entries = append([]backup.Entry{e}, entries...)
+				r.Scheduled = began.Truncate(time.Minute)
+			case backup.Verify:
+				if len(entries) > 0 {
+					entries = slices.Clone(entries)
+					entries[0].Verified = new(now)
+				}
+			default:
+			}
+			r = listing(r, slices.Clone(entries)...)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// TestAbsorbTwice: what is in the status is not news, so that a Job whose report
+// is can go.
+func TestAbsorbTwice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		runs := drawRuns(t)
+		once := absorb(backupv1.BackupObservation{}, runs, backupv1.Logical)
+		twice := absorb(once, runs, backupv1.Logical)
+		if !equality.Semantic.DeepEqual(once, twice) {
+			t.Errorf("-once, +twice:\n%s", cmp.Diff(once, twice))
+		}
+	})
+}
+
+// TestAbsorbForgets: nothing is taken back when Jobs go, in whatever order.
+func TestAbsorbForgets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		runs := drawRuns(t)
+		once := absorb(backupv1.BackupObservation{}, runs, backupv1.Logical)
+		left := slices.DeleteFunc(slices.Clone(runs), func(workload.Run) bool { return rapid.Bool().Draw(t, "gone") })
+		after := absorb(once, left, backupv1.Logical)
+		if !equality.Semantic.DeepEqual(once, after) {
+			t.Errorf("-with all Jobs, +with %d of %d:\n%s", len(left), len(runs), cmp.Diff(once, after))
+		}
+	})
+}
+
+// TestAbsorbPiecemeal: a provider that was down reads what it missed, and comes
+// to the same.
+func TestAbsorbPiecemeal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		runs := drawRuns(t)
+		whole := absorb(backupv1.BackupObservation{}, runs, backupv1.Logical)
+		cut := rapid.IntRange(0, len(runs)).Draw(t, "cut")
+		pieces := absorb(absorb(backupv1.BackupObservation{}, runs[:cut], backupv1.Logical), runs, backupv1.Logical)
+		if !equality.Semantic.DeepEqual(whole, pieces) {
+			t.Errorf("-at once, +in two pieces:\n%s", cmp.Diff(whole, pieces))
+		}
+	})
+}
+
+// TestNoFalseSuccess: a backup is only ever said to be there that a report
+// listed, and the last failure stands unless something succeeded after it.
+func TestNoFalseSuccess(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		runs := drawRuns(t)
+		got := absorb(backupv1.BackupObservation{}, runs, backupv1.Logical)
+		var good, bad *workload.Run
+		listed := false
+		for i, r := range runs {
+			listed = listed || r.Report != nil && r.Report.Catalog != nil && len(r.Report.Catalog.Backups) > 0
+			if r.Action != backup.Backup {
+				continue
+			}
+			if r.Succeeded() {
+				good = &runs[i]
+			} else {
+				bad = &runs[i]
+			}
+		}
+		if got.LastSuccessfulTime != nil && !listed {
+			t.Errorf("a backup of %s that nobody reported", got.LastSuccessfulTime)
+		}
+		stands := bad != nil && (good == nil || at(bad.Finished).After(at(good.Finished).Time))
+		if stands != (got.LastFailure != nil) {
+			t.Errorf("want a failure %t, got %v", stands, got.LastFailure)
+		}
+	})
+}
+
+func TestAbsorbPhysical(t *testing.T) {
+	// A repository of pgBackRest does not know what was verified.
+	runs := []workload.Run{
+		listing(scheduled(hours(2), hours(2.1)), entry(hours(2))),
+		func() workload.Run {
+			r := run("orders-verify-1", backup.Verify, hours(3), hours(3.1))
+			r.Report.Backup = new(entry(hours(2)))
+			return r
+		}(),
+		listing(scheduled(hours(26), hours(26.1)), entry(hours(26)), entry(hours(2))),
+	}
+	got := absorb(backupv1.BackupObservation{}, runs, backupv1.Physical)
+	if diff := cmp.Diff(at(hours(3.1)), got.LastVerifiedTime); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff("20260301T020000Z", got.LastVerified); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

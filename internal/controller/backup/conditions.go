@@ -1,0 +1,56 @@
+package backup
+
+import (
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TypeVerified tells whether the backups were proven to restore.
+const TypeVerified xpv2.ConditionType = "Verified"
+
+// Reasons of the condition Ready that are not those of a Failure or a Problem.
+const (
+	ReasonInvalidSchedule xpv2.ConditionReason = "InvalidSchedule"
+	ReasonCronJobMissing  xpv2.ConditionReason = "CronJobMissing"
+	ReasonChecking        xpv2.ConditionReason = "Checking"
+	ReasonNoBackup        xpv2.ConditionReason = "NoBackup"
+	ReasonTooOld          xpv2.ConditionReason = "TooOld"
+	ReasonPodNotStarted   xpv2.ConditionReason = "PodNotStarted"
+	ReasonNameTaken       xpv2.ConditionReason = "NameTaken"
+)
+
+// Reasons of the condition Verified that are not those of a Failure.
+const (
+	ReasonRestored    xpv2.ConditionReason = "Restored"
+	ReasonNotYet      xpv2.ConditionReason = "NotYet"
+	ReasonTurnedOff   xpv2.ConditionReason = "TurnedOff"
+	ReasonVerifyLater xpv2.ConditionReason = "VerificationTooOld"
+)
+
+// condition at a time; the one that is there keeps its own if nothing changed.
+func condition(t xpv2.ConditionType, status corev1.ConditionStatus, reason xpv2.ConditionReason, message string, now time.Time) xpv2.Condition {
+	return xpv2.Condition{Type: t, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now)}
+}
+
+func ready(message string, now time.Time) xpv2.Condition {
+	return condition(xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable, message, now)
+}
+
+func unready(reason xpv2.ConditionReason, message string, now time.Time) xpv2.Condition {
+	return condition(xpv2.TypeReady, corev1.ConditionFalse, reason, message, now)
+}
+
+func proven(now time.Time) xpv2.Condition {
+	return condition(TypeVerified, corev1.ConditionTrue, ReasonRestored, "A backup was restored and found good", now)
+}
+
+func unproven(reason xpv2.ConditionReason, message string, now time.Time) xpv2.Condition {
+	return condition(TypeVerified, corev1.ConditionUnknown, reason, message, now)
+}
+
+func disproven(reason xpv2.ConditionReason, message string, now time.Time) xpv2.Condition {
+	return condition(TypeVerified, corev1.ConditionFalse, reason, message, now)
+}

@@ -1,0 +1,85 @@
+package backup
+
+import (
+	"context"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/controller/kube"
+	"github.com/storeplane/storeplane/internal/controller/telemetry"
+)
+
+// Setup adds the controller of Backups to a manager.
+func Setup(mgr ctrl.Manager, o controller.Options, registry string, getenv func(string) string, t *telemetry.Telemetry) error {
+	name := managed.ControllerName(backupv1.BackupGroupVersionKind.GroupKind().String())
+	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other.
+	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, registry, getenv, recorder, t.Backups)
+	r := managed.NewReconciler(mgr, resource.ManagedKind(backupv1.BackupGroupVersionKind),
+		managed.WithExternalConnector(t.Count(backupv1.BackupKind, c)),
+		managed.WithLogger(o.Logger.WithValues("controller", name)),
+		managed.WithRecorder(recorder),
+		managed.WithPollInterval(o.PollInterval),
+		managed.WithPollIntervalHook(poll),
+		managed.WithManagementPolicies(),
+		managed.WithDeterministicExternalName(true),
+		managed.WithCreationGracePeriod(kube.Lag),
+		managed.WithMetricRecorder(o.MetricOptions.MRMetrics),
+	)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		WithOptions(o.ForControllerRuntime()).
+		For(&backupv1.Backup{}, builder.WithPredicates(resource.DesiredStateChanged())).
+		Watches(&batchv1.Job{}, toBackup()).
+		Watches(&batchv1.CronJob{}, toBackup()).
+		Watches(&corev1.Pod{}, toBackup()).
+		Complete(ratelimiter.NewReconciler(name, forget(mgr.GetClient(), t, r), o.GlobalRateLimiter))
+}
+
+// toBackup asks for the Backup of a label.
+func toBackup() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		name := o.GetLabels()[backupv1.BackupLabel]
+		if name == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
+	})
+}
+
+// impatient is how soon a Backup that is not ready is looked at again: what it
+// lacks may be a Secret, which is not watched.
+const impatient = 15 * time.Second
+
+// poll interval with jitter, so that not all Backups are looked at at once.
+func poll(mg resource.Managed, interval time.Duration) time.Duration {
+	if mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
+		interval = min(interval, impatient)
+	}
+	return telemetry.Jitter(interval)
+}
+
+// forget the metrics of Backups that are gone.
+func forget(c client.Client, t *telemetry.Telemetry, inner reconcile.Reconciler) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+		if err := c.Get(ctx, req.NamespacedName, &backupv1.Backup{}); kerrors.IsNotFound(err) {
+			t.Backups.Forget(req.NamespacedName)
+			return reconcile.Result{}, nil
+		}
+		return inner.Reconcile(ctx, req)
+	})
+}

@@ -1,0 +1,400 @@
+package backup
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// Decision is what to do and what to say.
+type Decision struct {
+	Observation backupv1.BackupObservation
+	Conditions  []xpv2.Condition
+	Events      []event.Event
+
+	// Exists tells whether what a Backup always makes is there.
+	Exists bool
+
+	// Resume lists CronJobs whose suspension ends: what was missed meanwhile is
+	// not made up for.
+	Resume []*batchv1.CronJob
+
+	// Apply, Create and Remove objects, in this order.
+	Apply  []client.Object
+	Create []*batchv1.Job
+	Remove []client.Object
+
+	// Period of the schedule, or zero.
+	Period time.Duration
+}
+
+// UpToDate tells whether there is nothing to do.
+func (d *Decision) UpToDate() bool {
+	return len(d.Resume)+len(d.Apply)+len(d.Create)+len(d.Remove) == 0
+}
+
+// Decide what to do about a Backup that is not being deleted. It is a function
+// of the State alone.
+func Decide(s *State) (Decision, error) {
+	v := &view{State: s}
+	v.look()
+	known := s.Backup.Status.AtProvider
+	v.obs = absorb(known, s.Runs, s.params().Method)
+	v.contact()
+
+	d := Decision{Exists: s.Policy != nil}
+	if err := v.want(&d, known); err != nil {
+		return Decision{}, err
+	}
+	v.finish()
+	verified := v.verified(s.Backup.GetCondition(TypeVerified), known)
+	isReady := v.ready()
+	v.obs.Phase = v.phase()
+	d.Observation = v.obs
+	d.Conditions = []xpv2.Condition{isReady, verified}
+	d.Events = news(s.Backup, d.Observation, d.Conditions)
+	for _, sc := range v.schedules {
+		if !sc.suspended && (d.Period == 0 || sc.period < d.Period) {
+			d.Period = sc.period
+		}
+	}
+	return d, nil
+}
+
+// look at what the Backup asks for: its schedules, and what it reaches.
+func (v *view) look() {
+	v.problem = v.readSchedules()
+	if v.Problem != nil {
+		v.problem = &refusal{reason: xpv2.ConditionReason(v.Problem.Reason), message: v.Problem.Message}
+	}
+	if v.problem == nil && v.physical() {
+		v.problem = v.foreignSchedules()
+	}
+	if v.problem != nil {
+		return
+	}
+	digest, err := v.State.digest()
+	if err != nil {
+		v.problem = &refusal{reason: reach.VersionUnknown, message: err.Error()}
+	}
+	v.digest = digest
+}
+
+// readSchedules of the Backup's own. The definition lets some through that are
+// none.
+func (v *view) readSchedules() *refusal {
+	p := v.params()
+	zone := cmp.Or(p.TimeZone, "Etc/UTC")
+	if p.Schedule != "" {
+		sc, err := parseSchedule(p.Schedule, zone, p.Suspend)
+		if err != nil {
+			return &refusal{reason: ReasonInvalidSchedule, message: "schedule " + err.Error()}
+		}
+		v.schedules = []schedule{sc}
+	}
+	if ver := v.verification(); ver != nil {
+		sc, err := parseSchedule(ver.Schedule, zone, p.Suspend)
+		if err != nil {
+			return &refusal{reason: ReasonInvalidSchedule, message: "verification.schedule " + err.Error()}
+		}
+		v.verify = &sc
+	}
+	return nil
+}
+
+// foreignSchedules of the DatabaseCluster's own CronJobs, if they are there.
+func (v *view) foreignSchedules() *refusal {
+	crons := v.foreign()
+	if len(crons) == 0 {
+		name := v.params().Source.Connection.DatabaseClusterRef.Name
+		return &refusal{reason: ReasonCronJobMissing, message: "Waiting for the CronJobs of DatabaseCluster " + name}
+	}
+	for _, c := range crons {
+		zone := "Etc/UTC"
+		if c.Spec.TimeZone != nil {
+			zone = *c.Spec.TimeZone
+		}
+		if sc, err := parseSchedule(c.Spec.Schedule, zone, c.Spec.Suspend != nil && *c.Spec.Suspend); err == nil {
+			v.schedules = append(v.schedules, sc)
+		}
+	}
+	return nil
+}
+
+// contact: what was reached, be it by a check or by a backup.
+func (v *view) contact() {
+	if v.digest == "" {
+		return
+	}
+	for _, r := range v.Runs {
+		reached := r.Action == backup.Check || r.Action == backup.Backup
+		if reached && r.Succeeded() && (r.Digest == v.digest || v.physical() && r.Digest == "") {
+			v.obs.Checked = v.digest
+		}
+	}
+}
+
+// finish what an observation says of now.
+func (v *view) finish() {
+	v.obs.Schedule, v.obs.NextScheduleTime, v.obs.Job = "", nil, ""
+	for _, sc := range v.schedules {
+		if v.obs.Schedule != "" {
+			v.obs.Schedule += ", "
+		}
+		v.obs.Schedule += sc.spec
+		if next := sc.next(v.Now); !sc.suspended && !next.IsZero() && (v.obs.NextScheduleTime == nil || next.Before(v.obs.NextScheduleTime.Time)) {
+			v.obs.NextScheduleTime = at(next)
+		}
+	}
+	for _, a := range []backup.Action{backup.Backup, backup.Verify, backup.Check} {
+		if r := v.active(a); r != nil && v.obs.Job == "" {
+			v.obs.Job = r.Job
+		}
+	}
+	v.obs.Location = location(v.State)
+	if !v.Archived.IsZero() && v.obs.LastSuccessfulTime != nil && after(v.Archived, v.obs.LastRecoverableTime) {
+		v.obs.LastRecoverableTime = at(v.Archived)
+	}
+}
+
+// want lists what is to be done.
+func (v *view) want(d *Decision, known backupv1.BackupObservation) error {
+	if err := v.base(d); err != nil || v.problem != nil {
+		return err
+	}
+	if err := v.wantCronJobs(d); err != nil {
+		return err
+	}
+	if err := v.wantJobs(d); err != nil {
+		return err
+	}
+	settled := equality.Semantic.DeepEqual(known, unhurried(v.obs, known))
+	if settled {
+		v.tidy(d)
+	}
+	return nil
+}
+
+// unhurried is an observation without what is not absorbed but looked at anew.
+func unhurried(o, known backupv1.BackupObservation) backupv1.BackupObservation {
+	o.Phase, o.Schedule, o.NextScheduleTime, o.Location, o.Job = known.Phase, known.Schedule, known.NextScheduleTime, known.Location, known.Job
+	o.LastRecoverableTime = known.LastRecoverableTime
+	return o
+}
+
+// base objects do not depend on what can be reached.
+func (v *view) base(d *Decision) error {
+	wantAccount, wantPolicy, wantSecret := account(v.Backup), policy(v.Backup), v.storeSecret()
+	for _, o := range []struct {
+		want, have client.Object
+		taken      bool
+		same       func() bool
+	}{
+		{want: wantAccount, have: v.Account, taken: v.Account != nil && !v.ours(v.Account), same: func() bool {
+			return v.Account != nil && !differs(wantAccount, v.Account, wantAccount.AutomountServiceAccountToken, v.Account.AutomountServiceAccountToken)
+		}},
+		{want: wantPolicy, have: v.Policy, taken: v.Policy != nil && !v.ours(v.Policy), same: func() bool {
+			return v.Policy != nil && !differs(wantPolicy, v.Policy, wantPolicy.Spec, v.Policy.Spec)
+		}},
+		{want: wantSecret, have: v.Secret, taken: wantSecret != nil && v.Secret != nil && !v.ours(v.Secret), same: func() bool {
+			return wantSecret == nil || v.Secret != nil && !differs(wantSecret, v.Secret, wantSecret.Type, v.Secret.Type) && equality.Semantic.DeepEqual(wantSecret.Data, v.Secret.Data)
+		}},
+	} {
+		switch {
+		case o.taken:
+			v.problem = &refusal{reason: ReasonNameTaken, message: o.want.GetObjectKind().GroupVersionKind().Kind + " " + o.want.GetName() + " exists already and is not this Backup's: delete it, or give the Backup another name"}
+		case !o.same():
+			d.Apply = append(d.Apply, o.want)
+		}
+	}
+	return nil
+}
+
+func (v *view) wantCronJobs(d *Decision) error {
+	want, err := v.cronJobs()
+	if err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for _, c := range want {
+		names[c.Name] = true
+		if err := mark(c); err != nil {
+			return err
+		}
+		have := v.cronJob(c.Name)
+		if have != nil && have.Spec.Suspend != nil && *have.Spec.Suspend && !*c.Spec.Suspend {
+			d.Resume = append(d.Resume, have)
+		}
+		if have == nil || differs(c, have, c.Spec, have.Spec) {
+			d.Apply = append(d.Apply, c)
+		}
+	}
+	for i := range v.CronJobs {
+		if c := &v.CronJobs[i]; v.ours(c) && !names[c.Name] && c.DeletionTimestamp == nil {
+			d.Remove = append(d.Remove, c)
+		}
+	}
+	return nil
+}
+
+// mark a CronJob with the digest of what it is.
+func mark(c *batchv1.CronJob) error {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	annotations := map[string]string{AppliedAnnotation: digest(string(b))}
+	maps.Copy(annotations, c.Annotations)
+	c.Annotations = annotations
+	return nil
+}
+
+// wantJobs that run once.
+func (v *view) wantJobs(d *Decision) error {
+	b := v.Backup
+	var errs []error
+	add := func(name string, a backup.Action, value string, attempt int) {
+		job, err := v.job(name, a, value, attempt)
+		errs = append(errs, err)
+		if err == nil {
+			d.Create = append(d.Create, job)
+		}
+	}
+	if attempt := v.nextCheck(); attempt > 0 {
+		add(checkName(b.Name, v.digest, attempt), backup.Check, "", attempt)
+	}
+	if value := b.Annotations[backupv1.RunNowAnnotation]; value != "" && value != v.obs.RunNow {
+		switch name := runName(b.Name, value); {
+		case v.run(name) != nil:
+			v.obs.RunNow = value
+		case v.active(backup.Backup) == nil:
+			add(name, backup.Backup, value, 1)
+		}
+	}
+	if v.verify == nil {
+		return errors.Join(errs...)
+	}
+	switch value := b.Annotations[backupv1.VerifyNowAnnotation]; {
+	case value != "" && value != v.obs.VerifyNow:
+		switch name := verifyNowName(b.Name, value); {
+		case v.run(name) != nil:
+			v.obs.VerifyNow = value
+		case v.active(backup.Verify) == nil:
+			add(name, backup.Verify, value, 1)
+		}
+	case v.firstToVerify() != "":
+		add(firstName(b.Name, v.firstToVerify()), backup.Verify, "", 1)
+	}
+	return errors.Join(errs...)
+}
+
+// run of a name, or nil.
+func (v *view) run(name string) *workload.Run {
+	for i := range v.Runs {
+		if v.Runs[i].Job == name {
+			return &v.Runs[i]
+		}
+	}
+	return nil
+}
+
+// nextCheck is the number of the next attempt to reach what is to be reached, or
+// 0 for none now.
+func (v *view) nextCheck() int {
+	if v.obs.Checked == v.digest {
+		return 0
+	}
+	r := v.lastCheck()
+	switch {
+	case r == nil:
+		return 1
+	case !r.Ended, r.Permanent(), r.Succeeded():
+		return 0
+	case v.Now.Before(r.Finished.Add(backoff(r.Attempt))):
+		return 0
+	}
+	return max(r.Attempt, 1) + 1
+}
+
+// backoff after an attempt that failed.
+func backoff(attempt int) time.Duration {
+	const most = 6
+	return time.Minute << min(max(attempt, 1)-1, most)
+}
+
+// firstToVerify is the id of the newest backup while none was ever verified, and
+// none was tried since it was made.
+func (v *view) firstToVerify() string {
+	if v.obs.LastVerifiedTime != nil || len(v.obs.Backups) == 0 || v.active(backup.Verify) != nil || v.active(backup.Backup) != nil {
+		return ""
+	}
+	newest := v.obs.Backups[0]
+	for _, r := range v.Runs {
+		if r.Action == backup.Verify && r.Created.After(newest.Time.Time) {
+			return ""
+		}
+	}
+	return newest.ID
+}
+
+// job that runs once.
+func (v *view) job(name string, a backup.Action, value string, attempt int) (*batchv1.Job, error) {
+	pod, err := v.template(a)
+	if err != nil {
+		return nil, err
+	}
+	annotations := map[string]string{workload.DigestAnnotation: v.digest, workload.AttemptAnnotation: strconv.Itoa(attempt)}
+	if value != "" {
+		annotations[workload.ValueAnnotation] = value
+	}
+	return workload.Job(meta(v.Backup, name, annotations), a, pod), nil
+}
+
+// tidy up Jobs whose reports are in the status. A Job that failed stays, for
+// people to look at, until there is a newer one or a success.
+func (v *view) tidy(d *Decision) {
+	kept := map[backup.Action]bool{}
+	for _, r := range slices.Backward(v.Runs) {
+		if r.Owner != v.Backup.UID {
+			continue
+		}
+		stale := r.Action == backup.Check && r.Digest != v.digest
+		if !r.Ended && !stale {
+			continue
+		}
+		if r.Failed() && !stale && !kept[r.Action] && !v.overcome(r) {
+			kept[r.Action] = true
+			continue
+		}
+		d.Remove = append(d.Remove, jobOf(v.Backup, r))
+	}
+}
+
+// overcome tells whether something succeeded since a run failed.
+func (v *view) overcome(r workload.Run) bool {
+	switch r.Action {
+	case backup.Check:
+		return v.obs.Checked == v.digest
+	case backup.Backup:
+		return v.obs.LastFailure == nil
+	case backup.Verify:
+		return !after(r.Finished, v.obs.LastVerifiedTime)
+	case backup.Restore, backup.Delete:
+	}
+	return false
+}

@@ -1,0 +1,456 @@
+package backup
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// outcome of a decision in few words.
+type outcome struct {
+	Phase    backupv1.BackupPhase
+	Ready    string
+	Verified string
+	Do       []string
+	Events   []string
+}
+
+func outcomeOf(d Decision) outcome {
+	o := outcome{Phase: d.Observation.Phase}
+	say := func(c xpv2.Condition) string {
+		s := string(c.Status) + " " + string(c.Reason)
+		if c.Message != "" {
+			s += ": " + c.Message
+		}
+		return s
+	}
+	for _, c := range d.Conditions {
+		switch c.Type {
+		case xpv2.TypeReady:
+			o.Ready = say(c)
+		case TypeVerified:
+			o.Verified = say(c)
+		default:
+		}
+	}
+	for _, c := range d.Resume {
+		o.Do = append(o.Do, "resume "+c.Name)
+	}
+	for _, x := range d.Apply {
+		o.Do = append(o.Do, "apply "+x.GetObjectKind().GroupVersionKind().Kind+" "+x.GetName())
+	}
+	for _, j := range d.Create {
+		o.Do = append(o.Do, "create "+j.Name)
+	}
+	for _, x := range d.Remove {
+		o.Do = append(o.Do, "remove "+x.GetName())
+	}
+	for _, e := range d.Events {
+		o.Events = append(o.Events, string(e.Type)+" "+string(e.Reason))
+	}
+	return o
+}
+
+const (
+	notYet   = "Unknown NotYet: No backup has been restored yet"
+	noBackup = "Unknown NoBackup: There is no backup yet"
+	restored = "True Restored: A backup was restored and found good"
+	waiting  = "False Checking: Waiting for the first contact with the database and the store"
+)
+
+func TestDecide(t *testing.T) {
+	one := func(began time.Time) func(*backupv1.BackupObservation) {
+		return func(o *backupv1.BackupObservation) {
+			o.LastSuccessfulTime, o.CatalogTime, o.Count = at(began), at(began.Add(time.Minute)), 1
+			o.Backups = []backupv1.BackupEntry{{ID: "a", Time: *at(began), Size: 1}}
+		}
+	}
+	proof := func(when time.Time) func(*backupv1.BackupObservation) {
+		return func(o *backupv1.BackupObservation) { o.LastVerifiedTime, o.LastVerified = at(when), "a" }
+	}
+	isReady, isProven := says(ready("", born)), says(proven(born))
+	base := state()
+	check := checkName("orders", digestOf(t, base), 1)
+	checkRun := func(created, finished time.Time) workload.Run {
+		return digested(t, base, run(check, backup.Check, created, finished))
+	}
+
+	cases := map[string]struct {
+		reason string
+		state  *State
+		want   outcome
+	}{
+		"New": {
+			reason: "All is made at once, and what it reaches is tried.",
+			state:  state(),
+			want: outcome{Phase: backupv1.BackupPending, Ready: waiting, Verified: noBackup, Do: []string{
+				"apply ServiceAccount orders-backup", "apply NetworkPolicy orders-backup", "apply CronJob orders-backup", "apply CronJob orders-verify", "create " + check,
+			}},
+		},
+		"SecretMissing": {
+			reason: "What is missing is said in words, and CronJobs wait for it.",
+			state:  state(func(s *State) { s.Problem = &reach.Problem{Reason: reach.SecretMissing, Message: "no Secret"} }),
+			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretMissing: no Secret", Verified: noBackup,
+				Do: []string{"apply ServiceAccount orders-backup", "apply NetworkPolicy orders-backup"}, Events: []string{"Warning SecretMissing"}},
+		},
+		"SecretGone": {
+			reason: "A CronJob that is there is left alone.",
+			state: state(settle(t), checked(t), isReady, func(s *State) {
+				s.Problem = &reach.Problem{Reason: reach.SecretMissing, Message: "no Secret"}
+			}),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "False SecretMissing: no Secret", Verified: noBackup, Events: []string{"Warning SecretMissing"}},
+		},
+		"BadSchedule": {
+			reason: "The definition lets some through that are none.",
+			state:  state(params(func(p *backupv1.BackupParameters) { p.Schedule = "61 * * * *" })),
+			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning InvalidSchedule"},
+				Ready: `False InvalidSchedule: schedule "61 * * * *" is no cron expression: end of range (61) above maximum (59): 61`,
+				Do:    []string{"apply ServiceAccount orders-backup", "apply NetworkPolicy orders-backup"}},
+		},
+		"NewerThanTools": {
+			reason: "There are no tools for it.",
+			state:  state(func(s *State) { s.Source.Version = "19" }),
+			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning VersionUnknown"},
+				Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18",
+				Do:    []string{"apply ServiceAccount orders-backup", "apply NetworkPolicy orders-backup"}},
+		},
+		"NameTaken": {
+			reason: "Nothing of somebody else's is overwritten.",
+			state:  state(settle(t), func(s *State) { s.Account.OwnerReferences = nil }),
+			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning NameTaken"},
+				Ready: "False NameTaken: ServiceAccount orders-backup exists already and is not this Backup's: delete it, or give the Backup another name"},
+		},
+		"Checking": {
+			reason: "The first check goes on.",
+			state:  state(settle(t), with(checkRun(hours(0), time.Time{}))),
+			want:   outcome{Phase: backupv1.BackupPending, Ready: waiting, Verified: noBackup},
+		},
+		"ImageMissing": {
+			reason: "Why it does not is said at once.",
+			state: state(settle(t), with(func() workload.Run {
+				r := checkRun(hours(0), time.Time{})
+				r.Trouble = "cannot pull image x: not found"
+				return r
+			}())),
+			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning PodNotStarted"},
+				Ready: "False PodNotStarted: Job " + check + ": the pod cannot pull image x: not found"},
+		},
+		"Denied": {
+			reason: "A permanent failure is said and not tried again.",
+			state:  state(settle(t), at2(hours(1)), with(failing(checkRun(hours(0), hours(0.01)), backup.StoreDenied, "403 Forbidden"))),
+			want:   outcome{Phase: backupv1.BackupFailed, Ready: "False StoreDenied: 403 Forbidden", Verified: noBackup, Events: []string{"Warning StoreDenied"}},
+		},
+		"DeniedBefore": {
+			reason: "An event is for what changes.",
+			state: state(settle(t), at2(hours(1)), says(unready("StoreDenied", "403 Forbidden", born)),
+				with(failing(checkRun(hours(0), hours(0.01)), backup.StoreDenied, "403 Forbidden"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "False StoreDenied: 403 Forbidden", Verified: noBackup},
+		},
+		"SecretChanged": {
+			reason: "Another Secret asks for another check, and the old one goes.",
+			state: state(settle(t), at2(hours(1)), with(failing(checkRun(hours(0), hours(0.01)), backup.StoreDenied, "403 Forbidden")), func(s *State) {
+				s.Store.Print = "store/2"
+				s.CronJobs, s.Backup.Status.AtProvider = nil, backupv1.BackupObservation{}
+				settle(t)(s)
+			}),
+			want: outcome{Phase: backupv1.BackupPending, Ready: waiting, Verified: noBackup, Do: []string{
+				"create " + checkName("orders", digestOf(t, state(func(s *State) { s.Store.Print = "store/2" })), 1), "remove " + check,
+			}},
+		},
+		"Unreachable": {
+			reason: "What may pass by itself is waited for.",
+			state:  state(settle(t), at2(hours(0.02)), with(failing(checkRun(hours(0), hours(0.01)), backup.StoreUnreachable, "no route"))),
+			want:   outcome{Phase: backupv1.BackupFailed, Ready: "False StoreUnreachable: no route", Verified: noBackup, Events: []string{"Warning StoreUnreachable"}},
+		},
+		"UnreachableLonger": {
+			reason: "And tried again after a while.",
+			state:  state(settle(t), at2(hours(0.5)), with(failing(checkRun(hours(0), hours(0.01)), backup.StoreUnreachable, "no route"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "False StoreUnreachable: no route", Verified: noBackup, Events: []string{"Warning StoreUnreachable"},
+				Do: []string{"create " + check + "-2"}},
+		},
+		"Reached": {
+			reason: "Reached is ready: nothing was due yet.",
+			state:  state(settle(t), at2(hours(0.1)), with(listing(checkRun(hours(0), hours(0.01))))),
+			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Events: []string{"Normal Ready"}},
+		},
+		"ReachedSaid": {
+			reason: "Once that is in the status the Job goes.",
+			state: state(settle(t), at2(hours(0.1)), checked(t), isReady, known(func(o *backupv1.BackupObservation) { o.CatalogTime = at(hours(0.01)) }),
+				with(listing(checkRun(hours(0), hours(0.01))))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"remove " + check}},
+		},
+		"FoundBackups": {
+			reason: "A Backup that was made anew finds what is there, proven already.",
+			state:  state(settle(t), at2(hours(0.1)), with(listing(checkRun(hours(0), hours(0.01)), verified(entry(hours(-20)), hours(-19))))),
+			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Events: []string{"Normal Ready", "Normal Verified"}},
+		},
+		"FirstDue": {
+			reason: "The first backup was due, and nobody made it.",
+			state:  state(settle(t), at2(hours(3)), checked(t), isReady),
+			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "False NoBackup: There is no backup, and the first one was due", Verified: noBackup, Events: []string{"Warning NoBackup"}},
+		},
+		"FirstRuns": {
+			reason: "While it runs all is well.",
+			state:  state(settle(t), at2(hours(3)), checked(t), isReady, with(scheduled(hours(2), time.Time{}))),
+			want:   outcome{Phase: backupv1.BackupRunning, Ready: "True Available", Verified: noBackup},
+		},
+		"FirstFails": {
+			reason: "The tool's own words.",
+			state:  state(settle(t), at2(hours(3)), checked(t), isReady, with(failing(scheduled(hours(2), hours(2.1)), backup.ToolFailed, "pg_dump: error: x"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "False NoBackup: There is no backup, and the last one failed: pg_dump: error: x", Verified: noBackup,
+				Events: []string{"Warning BackupFailed", "Warning NoBackup"}},
+		},
+		"FirstSucceeds": {
+			reason: "The first backup is verified at once.",
+			state: state(settle(t), at2(hours(3)), checked(t), isReady, known(func(o *backupv1.BackupObservation) { o.CatalogTime = at(hours(0)) }),
+				with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2))))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: notYet, Events: []string{"Normal BackupSucceeded"},
+				Do: []string{"create " + firstName("orders", "20260301T020000Z")}},
+		},
+		"FirstVerifies": {
+			reason: "While that goes on it is not begun again.",
+			state: state(settle(t), at2(hours(3)), checked(t), isReady, known(one(hours(2))),
+				with(run("orders-verify-x", backup.Verify, hours(2.5), time.Time{}))),
+			want: outcome{Phase: backupv1.BackupVerifying, Ready: "True Available", Verified: notYet},
+		},
+		"FirstVerifyFails": {
+			reason: "Nor once it has failed, and its Job stays for people to look at.",
+			state: state(settle(t), at2(hours(3)), checked(t), isReady, known(one(hours(2))),
+				with(failing(run("orders-verify-x", backup.Verify, hours(2.5), hours(2.6)), backup.BackupCorrupt, "object 1 is cut off"))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False BackupCorrupt: object 1 is cut off", Events: []string{"Warning BackupCorrupt"}},
+		},
+		"VerifyFailsLater": {
+			reason: "An older proof does not stand against a newer failure.",
+			state: state(settle(t), at2(hours(24*7+6)), checked(t), isReady, isProven, known(one(hours(24*7+2))), known(proof(hours(3))),
+				with(failing(scheduled2(hours(24*7+5), hours(24*7+5.1)), backup.ContentDiffers, "table a has 1 row instead of 2"))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False ContentDiffers: table a has 1 row instead of 2", Events: []string{"Warning ContentDiffers"}},
+		},
+		"VerifyFailedBefore": {
+			reason: "A failure stands though its Job is gone, until a verification succeeds.",
+			state: state(settle(t), at2(hours(24*7+6)), checked(t), isReady, says(disproven("ContentDiffers", "x", born)),
+				known(one(hours(24*7+2))), known(proof(hours(3)))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False ContentDiffers: x"},
+		},
+		"VerifySucceedsLater": {
+			reason: "Then it is over.",
+			state: state(settle(t), at2(hours(24*7+6)), checked(t), isReady, says(disproven("ContentDiffers", "x", born)), known(one(hours(24*7+2))), known(proof(hours(3))),
+				with(listing(scheduled2(hours(24*7+5), hours(24*7+5.1)), verified(entry(hours(24*7+2)), hours(24*7+5))))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Events: []string{"Normal Verified"}},
+		},
+		"NotVerifiedForLong": {
+			reason: "A proof grows old.",
+			state:  state(settle(t), at2(hours(24*15)), checked(t), isReady, isProven, known(one(hours(24*14+2))), known(proof(hours(-24)))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False VerificationTooOld: The last verification is older than two periods of its schedule",
+				Events: []string{"Warning VerificationTooOld"}},
+		},
+		"VerificationOff": {
+			reason: "Who turns it off has no proof.",
+			state: state(params(func(p *backupv1.BackupParameters) { p.Verification.Enabled = new(false) }), settle(t), at2(hours(3)), checked(t), isReady,
+				known(one(hours(2)))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "Unknown TurnedOff: Verification is turned off"},
+		},
+		"OneFailure": {
+			reason: "One failure is told and is not yet the end.",
+			state: state(settle(t), at2(hours(27)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(3))),
+				with(failing(scheduled(hours(26), hours(26.1)), backup.SourceUnreachable, "refused"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: refused", Verified: restored, Events: []string{"Warning BackupFailed"}},
+		},
+		"TwoFailures": {
+			reason: "Two periods without a backup are.",
+			state: state(settle(t), at2(hours(51)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(3))),
+				with(failing(scheduled(hours(26), hours(26.1)), backup.SourceUnreachable, "refused"), failing(scheduled(hours(50), hours(50.1)), workload.OutOfMemory, "the pod ran out of memory"))),
+			want: outcome{Phase: backupv1.BackupFailed, Verified: restored, Events: []string{"Warning BackupFailed", "Warning TooOld"},
+				Ready: "False TooOld: The newest good backup is older than two periods of the schedule: the pod ran out of memory"},
+		},
+		"HundredMissed": {
+			reason: "Nobody made any for a hundred days.",
+			state:  state(settle(t), at2(hours(24*100)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(24*99)))),
+			want: outcome{Phase: backupv1.BackupScheduled, Verified: restored, Events: []string{"Warning TooOld"},
+				Ready: "False TooOld: The newest good backup is older than two periods of the schedule"},
+		},
+		"Recovered": {
+			reason: "The next success clears it all.",
+			state: state(settle(t), at2(hours(75)), checked(t), says(unready(ReasonTooOld, "x", born)), isProven, known(one(hours(2))), known(proof(hours(3))),
+				known(func(o *backupv1.BackupObservation) { o.LastFailure = &backupv1.Failure{Time: *at(hours(50.1))} }),
+				with(listing(scheduled(hours(74), hours(74.1)), entry(hours(74)), verified(entry(hours(2)), hours(3))))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Events: []string{"Normal BackupSucceeded", "Normal Ready"}},
+		},
+		"Suspended": {
+			reason: "Who holds the schedule is not told that backups are old.",
+			state: state(params(func(p *backupv1.BackupParameters) { p.Suspend = true }), settle(t), at2(hours(24*30)), checked(t), isReady, isProven,
+				known(one(hours(2))), known(proof(hours(3)))),
+			want: outcome{Phase: backupv1.BackupSuspended, Ready: "True Available: The schedule is suspended", Verified: restored},
+		},
+		"Resumed": {
+			reason: "What was missed meanwhile is not made up for.",
+			state: state(params(func(p *backupv1.BackupParameters) { p.Suspend = true }), settle(t), params(func(p *backupv1.BackupParameters) { p.Suspend = false }),
+				at2(hours(25)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(3)))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored,
+				Do: []string{"resume orders-backup", "resume orders-verify", "apply CronJob orders-backup", "apply CronJob orders-verify"}},
+		},
+		"Edited": {
+			reason: "A CronJob that somebody edited is set right, and one that is not wanted goes.",
+			state: state(settle(t), checked(t), isReady, func(s *State) {
+				s.CronJobs[0].Spec.ConcurrencyPolicy = "Allow"
+				s.CronJobs[1].Name = "orders-other"
+			}),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup,
+				Do: []string{"apply CronJob orders-backup", "apply CronJob orders-verify", "remove orders-other"}},
+		},
+		"RunNow": {
+			reason: "A new value starts a backup.",
+			state:  state(settle(t), checked(t), isReady, annotated(backupv1.RunNowAnnotation, "a")),
+			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"create " + runName("orders", "a")}},
+		},
+		"RunNowLater": {
+			reason: "But not beside another one.",
+			state:  state(settle(t), checked(t), isReady, annotated(backupv1.RunNowAnnotation, "a"), with(scheduled(hours(0), time.Time{}))),
+			want:   outcome{Phase: backupv1.BackupRunning, Ready: "True Available", Verified: noBackup},
+		},
+		"RunNowDone": {
+			reason: "Once for each value, though the Job is gone.",
+			state: state(settle(t), checked(t), isReady, annotated(backupv1.RunNowAnnotation, "a"),
+				known(func(o *backupv1.BackupObservation) { o.RunNow = "a" })),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup},
+		},
+		"VerifyNow": {
+			reason: "A new value starts a verification.",
+			state: state(settle(t), at2(hours(4)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(3))),
+				annotated(backupv1.VerifyNowAnnotation, "a")),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Do: []string{"create " + verifyNowName("orders", "a")}},
+		},
+		"Stuck": {
+			reason: "A pod that does not start for long is told.",
+			state: state(settle(t), at2(hours(2.1)), checked(t), isReady, with(func() workload.Run {
+				r := scheduled(hours(2), time.Time{})
+				r.Trouble = "cannot be scheduled: Insufficient memory"
+				return r
+			}())),
+			want: outcome{Phase: backupv1.BackupRunning, Verified: noBackup, Events: []string{"Warning PodNotStarted"},
+				Ready: "False PodNotStarted: Job orders-backup-020000: the pod cannot be scheduled: Insufficient memory"},
+		},
+		"Physical": {
+			reason: "Of a DatabaseCluster only the verification is ours.",
+			state:  state(physical),
+			want: outcome{Phase: backupv1.BackupPending, Ready: waiting, Verified: noBackup, Do: []string{
+				"apply ServiceAccount orders-backup-backup", "apply NetworkPolicy orders-backup-backup", "apply CronJob orders-backup-verify",
+				"create " + checkName("orders-backup", digestOf(t, state(physical)), 1),
+			}},
+		},
+		"PhysicalEarly": {
+			reason: "Its CronJobs come once the database is ready.",
+			state:  state(physical, func(s *State) { s.CronJobs = nil }),
+			want: outcome{Phase: backupv1.BackupPending, Ready: "False CronJobMissing: Waiting for the CronJobs of DatabaseCluster orders", Verified: noBackup,
+				Events: []string{"Warning CronJobMissing"}, Do: []string{"apply ServiceAccount orders-backup-backup", "apply NetworkPolicy orders-backup-backup"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, outcomeOf(decide(t, tc.state))); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// scheduled2 is a verification of the CronJob.
+func scheduled2(created, finished time.Time) workload.Run {
+	r := run("orders-verify-1", backup.Verify, created, finished)
+	r.Owner = "cronjob"
+	return r
+}
+
+func TestDecideObservation(t *testing.T) {
+	s := state(settle(t), at2(hours(3)), checked(t), with(
+		listing(scheduled(hours(2), hours(2.1)), verified(entry(hours(2)), hours(2.2)), entry(hours(-22))),
+	))
+	d := decide(t, s)
+	want := backupv1.BackupObservation{
+		Phase: backupv1.BackupScheduled, Schedule: "0 2 * * *", LastScheduleTime: at(hours(2)), NextScheduleTime: at(hours(26)),
+		LastSuccessfulTime: at(hours(2)), LastDuration: d.Observation.LastDuration, LastVerifiedTime: at(hours(2.2)), LastVerified: "20260301T020000Z",
+		Size: d.Observation.Size, Count: 2, FirstRecoverableTime: at(hours(-22)), LastRecoverableTime: at(hours(2)), CatalogTime: at(hours(2.1)),
+		Location: "team/shop/orders", Checked: digestOf(t, s),
+		Backups: []backupv1.BackupEntry{
+			{ID: "20260301T020000Z", Time: *at(hours(2)), Size: 5 << 20, Verified: at(hours(2.2))},
+			{ID: "20260228T020000Z", Time: *at(hours(-22)), Size: 5 << 20},
+		},
+	}
+	if diff := cmp.Diff(want, d.Observation); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if got := d.Observation.Size.String(); got != "5Mi" {
+		t.Errorf("want 5Mi, got %s", got)
+	}
+	if got := d.Observation.LastDuration.Duration; got != time.Minute {
+		t.Errorf("want a minute, got %s", got)
+	}
+	if d.Period != 24*time.Hour {
+		t.Errorf("want a day's period, got %s", d.Period)
+	}
+}
+
+// TestPhysicalArchive: what was archived can be restored to.
+func TestPhysicalArchive(t *testing.T) {
+	s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))), func(s *State) { s.Archived = hours(2.9) })
+	if diff := cmp.Diff(at(hours(2.9)), decide(t, s).Observation.LastRecoverableTime); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestNoFlapping: messages hold no times and no counts, so the same trouble later
+// is the same condition.
+func TestNoFlapping(t *testing.T) {
+	later := func(now time.Time) outcome {
+		return outcomeOf(decide(t, state(settle(t), at2(now), checked(t), known(func(o *backupv1.BackupObservation) { o.LastSuccessfulTime = at(hours(2)) }),
+			with(failing(scheduled(hours(26), hours(26.1)), backup.ToolFailed, "x")))))
+	}
+	one, two := later(hours(60)), later(hours(1000))
+	if diff := cmp.Diff(one.Ready, two.Ready); diff != "" {
+		t.Errorf("-earlier, +later:\n%s", diff)
+	}
+}
+
+func TestQuantity(t *testing.T) {
+	for bytes, want := range map[int64]string{0: "0", 1: "1", 10239: "10239", 10240: "10Ki", 10241: "11Ki", 123456789: "118Mi", 20 << 30: "20Gi", 9 << 30: "9Gi", 9<<30 + 1: "9217Mi"} {
+		if got := new(quantity(bytes)).String(); got != want {
+			t.Errorf("%d: want %s, got %s", bytes, want, got)
+		}
+	}
+}
+
+// TestDerived: the pods of a verification are those of the DatabaseCluster's own
+// backups, but for what they do and where.
+func TestDerived(t *testing.T) {
+	s := state(physical, params(func(p *backupv1.BackupParameters) { p.Verification.Query = "select true" }))
+	pod, err := s.template(backup.Verify)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := pod.Spec.Containers[0]
+	i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == backup.TaskVariable })
+	for _, want := range []string{`"action":"verify"`, `"method":"physical"`, `"name":"orders"`, `"query":"select true"`} {
+		if !strings.Contains(c.Env[i].Value, want) {
+			t.Errorf("want %s in %s", want, c.Env[i].Value)
+		}
+	}
+	j := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "scratch" })
+	if got := pod.Spec.Volumes[j].Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests.Storage().String(); got != "20Gi" {
+		t.Errorf("want a volume of the DatabaseCluster's size, got %s", got)
+	}
+	if got := c.Resources.Limits.Memory().String(); got != "1Gi" {
+		t.Errorf("want a limit of 1Gi, got %s", got)
+	}
+	if got := pod.Labels[backupv1.ActionLabel]; got != "verify" {
+		t.Errorf("want the label of the action, got %s", got)
+	}
+}

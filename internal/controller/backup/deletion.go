@@ -1,0 +1,153 @@
+package backup
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// Deletion is what to do about a Backup that is being deleted.
+type Deletion struct {
+	// Done tells whether the Backup may go.
+	Done bool
+
+	// Create a Job that deletes, and Remove what would make more backups.
+	Create *batchv1.Job
+	Remove []client.Object
+
+	// Failed says why the data is still there, and how to let go of it.
+	Failed error
+}
+
+// DecideDeletion of a Backup. It is a function of the State alone.
+func DecideDeletion(s *State) (Deletion, error) {
+	if s.mayGo() {
+		return Deletion{Done: true}, nil
+	}
+	d := Deletion{}
+	if s.Problem != nil {
+		d.Failed = stays(s.Problem.Message)
+		return d, nil
+	}
+	if s.physical() && len(s.foreign()) == 0 {
+		d.Failed = stays("the CronJobs of its DatabaseCluster, which know its repository, are gone")
+		return d, nil
+	}
+	if d.Remove = s.working(); len(d.Remove) > 0 {
+		return d, nil
+	}
+	err := s.deleteJob(&d)
+	return d, err
+}
+
+// mayGo tells whether there is nothing to delete, or nobody who wants it or can.
+func (s *State) mayGo() bool {
+	switch {
+	case s.params().DeletionPolicy != backupv1.Delete:
+		return true
+	case s.Backup.Annotations[backupv1.ReleaseAnnotation] == "true":
+		return true
+	case s.NamespaceGone:
+		// No pod can be made there any more.
+		return true
+	}
+	// The data went with its volume.
+	return s.Problem != nil && s.Problem.Reason == reach.VolumeMissing
+}
+
+func stays(why string) error {
+	return fmt.Errorf("cannot delete the backups: %s; mend it, or set annotation %s to \"true\" to let the Backup go and keep its data", why, backupv1.ReleaseAnnotation)
+}
+
+// working objects would make more backups.
+func (s *State) working() []client.Object {
+	var out []client.Object
+	for i := range s.CronJobs {
+		if s.ours(&s.CronJobs[i]) {
+			out = append(out, &s.CronJobs[i])
+		}
+	}
+	for _, r := range s.Runs {
+		if !r.Ended && r.Action != backup.Delete && r.Owner == s.Backup.UID {
+			out = append(out, jobOf(s.Backup, r))
+		}
+	}
+	return out
+}
+
+// jobOf a run.
+func jobOf(b *backupv1.Backup, r workload.Run) *batchv1.Job {
+	return &batchv1.Job{
+		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: r.Job, UID: r.UID},
+	}
+}
+
+// deleteJob that deletes the data, the next one after a while if one failed.
+func (s *State) deleteJob(d *Deletion) error {
+	pod, err := s.template(backup.Delete)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(pod)
+	if err != nil {
+		return err
+	}
+	reached := digest(string(b), s.Store.Print)
+	last := s.lastDelete()
+	switch {
+	case last == nil:
+		d.Create = s.deletion(pod, reached, 1)
+	case last.Succeeded(), last.Failed() && last.Failure.Reason == backup.BucketMissing:
+		d.Done = true
+	case !last.Ended:
+		d.Failed = last.excuse()
+	default:
+		d.Failed = last.excuse()
+		changed := last.Digest != reached
+		if changed || !last.Permanent() && !s.Now.Before(last.Finished.Add(backoff(last.Attempt))) {
+			d.Create = s.deletion(pod, reached, last.Attempt+1)
+		}
+	}
+	return nil
+}
+
+// attempt to delete.
+type attempt struct{ workload.Run }
+
+// excuse of an attempt that has not succeeded, or nil while it may.
+func (a attempt) excuse() error {
+	switch {
+	case a.Failure != nil:
+		return stays(a.Failure.Message)
+	case a.Trouble != "":
+		return stays("the pod of Job " + a.Job + " " + a.Trouble)
+	}
+	return nil
+}
+
+// lastDelete is the newest attempt, or nil.
+func (s *State) lastDelete() *attempt {
+	var out *attempt
+	for _, r := range s.Runs {
+		if r.Action == backup.Delete && (out == nil || r.Attempt > out.Attempt) {
+			out = &attempt{Run: r}
+		}
+	}
+	return out
+}
+
+func (s *State) deletion(pod corev1.PodTemplateSpec, reached string, attempt int) *batchv1.Job {
+	annotations := map[string]string{workload.DigestAnnotation: reached, workload.AttemptAnnotation: strconv.Itoa(attempt)}
+	return workload.Job(meta(s.Backup, deleteName(s.Backup.Name, attempt), annotations), backup.Delete, pod)
+}

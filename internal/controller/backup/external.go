@@ -1,0 +1,152 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/controller/kube"
+	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/telemetry"
+)
+
+// connector makes a client for one reconciliation of one Backup.
+type connector struct {
+	kube     kube.Kube
+	reach    *reach.Resolver
+	usage    resource.ModernTracker
+	registry string
+	now      func() time.Time
+	record   event.Recorder
+	metrics  *telemetry.Backups
+}
+
+// NewConnector of Backups.
+func NewConnector(k kube.Kube, registry string, getenv func(string) string, record event.Recorder, metrics *telemetry.Backups) managed.ExternalConnector {
+	return &connector{
+		kube:     k,
+		reach:    &reach.Resolver{Reader: k.Reader, Getenv: getenv},
+		usage:    resource.NewProviderConfigUsageTracker(k.Client, &storeplanev1.ProviderConfigUsage{}),
+		registry: registry,
+		now:      time.Now,
+		record:   record,
+		metrics:  metrics,
+	}
+}
+
+// Connect to nothing: all is in the API server.
+func (c *connector) Connect(context.Context, resource.Managed) (managed.ExternalClient, error) {
+	return &external{connector: c}, nil
+}
+
+// external carries out what Observe decided.
+type external struct {
+	*connector
+
+	decision Decision
+	deletion Deletion
+}
+
+var errNotBackup = errors.New("cannot reconcile: the managed resource is no Backup")
+
+// Observe looks at everything, decides, and writes the Backup's status.
+func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.ExternalObservation, error) {
+	b, ok := mg.(*backupv1.Backup)
+	if !ok {
+		return managed.ExternalObservation{}, errNotBackup
+	}
+	s, err := e.gather(ctx, b)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if xpmeta.WasDeleted(b) {
+		return e.observeDeletion(s)
+	}
+	d, err := Decide(s)
+	if err != nil {
+		return managed.ExternalObservation{}, fmt.Errorf("cannot decide what to do about Backup %s/%s: %w", b.Namespace, b.Name, err)
+	}
+	e.decision = d
+	for _, n := range d.Events {
+		e.record.Event(b, n)
+	}
+	e.metrics.Observe(b, d.Observation, d.Period)
+	b.Status.AtProvider = d.Observation
+	for _, c := range d.Conditions {
+		b.SetConditions(c.WithObservedGeneration(b.Generation))
+	}
+	return managed.ExternalObservation{ResourceExists: d.Exists, ResourceUpToDate: d.UpToDate()}, nil
+}
+
+func (e *external) observeDeletion(s *State) (managed.ExternalObservation, error) {
+	d, err := DecideDeletion(s)
+	if err != nil {
+		return managed.ExternalObservation{}, fmt.Errorf("cannot decide how to delete Backup %s/%s: %w", s.Backup.Namespace, s.Backup.Name, err)
+	}
+	e.deletion = d
+	s.Backup.Status.AtProvider.Phase = backupv1.BackupDeleting
+	s.Backup.SetConditions(xpv2.Deleting().WithObservedGeneration(s.Backup.Generation))
+	return managed.ExternalObservation{ResourceExists: !d.Done, ResourceUpToDate: true}, nil
+}
+
+// Create what a Backup always has, and the rest with it.
+func (e *external) Create(ctx context.Context, _ resource.Managed) (managed.ExternalCreation, error) {
+	return managed.ExternalCreation{}, e.act(ctx)
+}
+
+// Update what is not as it shall be.
+func (e *external) Update(ctx context.Context, _ resource.Managed) (managed.ExternalUpdate, error) {
+	return managed.ExternalUpdate{}, e.act(ctx)
+}
+
+func (e *external) act(ctx context.Context) error {
+	d := &e.decision
+	for _, c := range d.Resume {
+		if err := e.kube.Resume(ctx, c, e.now()); err != nil {
+			return err
+		}
+	}
+	for _, o := range d.Apply {
+		if err := e.kube.Apply(ctx, o); err != nil {
+			return err
+		}
+	}
+	for _, j := range d.Create {
+		if err := e.kube.Create(ctx, j); err != nil {
+			return err
+		}
+	}
+	for _, o := range d.Remove {
+		if err := e.kube.Remove(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Delete the data of a Backup, if it shall be deleted.
+func (e *external) Delete(ctx context.Context, _ resource.Managed) (managed.ExternalDelete, error) {
+	for _, o := range e.deletion.Remove {
+		if err := e.kube.Remove(ctx, o); err != nil {
+			return managed.ExternalDelete{}, err
+		}
+	}
+	if j := e.deletion.Create; j != nil {
+		if err := e.kube.Create(ctx, j); err != nil {
+			return managed.ExternalDelete{}, err
+		}
+	}
+	return managed.ExternalDelete{}, e.deletion.Failed
+}
+
+// Disconnect from nothing.
+func (e *external) Disconnect(context.Context) error { return nil }

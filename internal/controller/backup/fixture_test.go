@@ -1,0 +1,221 @@
+package backup
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// born is when the Backup of the tests was made: a Sunday.
+var born = time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
+
+// hours after it was.
+func hours(n float64) time.Time { return born.Add(time.Duration(n * float64(time.Hour))) }
+
+// state of a Backup of PostgreSQL in S3, nightly at two.
+func state(changes ...func(*State)) *State {
+	b := &backupv1.Backup{
+		TypeMeta:   metav1.TypeMeta{APIVersion: backupv1.GroupVersion.String(), Kind: backupv1.BackupKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders", UID: "backup", Generation: 1, CreationTimestamp: metav1.NewTime(born), Annotations: map[string]string{}},
+		Spec: backupv1.BackupSpec{ForProvider: backupv1.BackupParameters{
+			Source:       backupv1.Database{Type: backupv1.PostgreSQL, Connection: backupv1.Connection{SecretRef: &backupv1.ConnectionSecret{Name: "orders-db", Key: "uri"}}},
+			Destination:  backupv1.Destination{Type: backupv1.S3, Bucket: "backups", Prefix: "team", SecretRef: &backupv1.LocalReference{Name: "store"}},
+			Method:       backupv1.Logical,
+			Schedule:     "0 2 * * *",
+			TimeZone:     "Etc/UTC",
+			Compression:  "zstd",
+			Retention:    "30d",
+			Verification: &backupv1.Verification{Enabled: new(true), Schedule: "0 5 * * 0"},
+		}},
+	}
+	s := &State{Backup: b, Now: hours(0), Registry: "registry.example.com/storeplane"}
+	s.Source.Secret, s.Source.Key, s.Source.Print = "orders-db", "uri", "source/1"
+	s.Store.Destination = b.Spec.ForProvider.Destination
+	s.Store.Destination.SecretRef = nil
+	s.Store.Secret, s.Store.Print = "store", "store/1"
+	for _, c := range changes {
+		c(s)
+	}
+	return s
+}
+
+// settle plays what the API server would have made of the objects that are
+// applied, so that only what is left is news.
+func settle(t testing.TB) func(*State) {
+	t.Helper()
+	return func(s *State) {
+		s.Account, s.Policy, s.Secret = account(s.Backup), policy(s.Backup), s.storeSecret()
+		v := &view{State: s}
+		v.look()
+		crons, err := v.cronJobs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range crons {
+			if err := mark(c); err != nil {
+				t.Fatal(err)
+			}
+			s.CronJobs = append(s.CronJobs, *c)
+		}
+		v.finish()
+		known := &s.Backup.Status.AtProvider
+		known.Schedule, known.NextScheduleTime, known.Location = v.obs.Schedule, v.obs.NextScheduleTime, v.obs.Location
+	}
+}
+
+func digestOf(t testing.TB, s *State) string {
+	t.Helper()
+	d, err := s.digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func at2(now time.Time) func(*State) { return func(s *State) { s.Now = now } }
+
+func annotated(key, value string) func(*State) {
+	return func(s *State) { s.Backup.Annotations[key] = value }
+}
+
+func params(change func(*backupv1.BackupParameters)) func(*State) {
+	return func(s *State) { change(s.params()) }
+}
+
+func known(change func(*backupv1.BackupObservation)) func(*State) {
+	return func(s *State) { change(&s.Backup.Status.AtProvider) }
+}
+
+func says(c xpv2.Condition) func(*State) {
+	return func(s *State) { s.Backup.SetConditions(c) }
+}
+
+// checked: the store and the database were reached.
+func checked(t testing.TB) func(*State) {
+	t.Helper()
+	return func(s *State) { s.Backup.Status.AtProvider.Checked = digestOf(t, s) }
+}
+
+func with(runs ...workload.Run) func(*State) {
+	return func(s *State) { s.Runs = append(s.Runs, runs...) }
+}
+
+// run of a Job that the reconciler made.
+func run(name string, a backup.Action, created, finished time.Time) workload.Run {
+	r := workload.Run{Job: name, UID: types.UID(name), Action: a, Created: created, Finished: finished, Ended: !finished.IsZero(), Owner: "backup", Attempt: 1}
+	if r.Ended {
+		r.Report = &backup.Report{Action: a, Started: created, Finished: finished}
+	}
+	return r
+}
+
+// scheduled run of a CronJob.
+func scheduled(created, finished time.Time) workload.Run {
+	r := run("orders-backup-"+created.Format("150405"), backup.Backup, created, finished)
+	r.Owner, r.Scheduled = "cronjob", created.Truncate(time.Minute)
+	return r
+}
+
+func failing(r workload.Run, reason backup.Reason, message string) workload.Run {
+	r.Failure = &backup.Failure{Reason: reason, Message: message}
+	if r.Report != nil {
+		r.Report.Failure = r.Failure
+	}
+	return r
+}
+
+func digested(t testing.TB, s *State, r workload.Run) workload.Run {
+	t.Helper()
+	r.Digest = digestOf(t, s)
+	return r
+}
+
+// entry of a backup that began then.
+func entry(began time.Time) backup.Entry {
+	return backup.Entry{ID: began.UTC().Format(backup.IDFormat), Time: began, Seconds: 60, Size: 5 << 20}
+}
+
+func verified(e backup.Entry, when time.Time) backup.Entry {
+	e.Verified = &when
+	return e
+}
+
+// listing adds what was in the store, newest first.
+func listing(r workload.Run, entries ...backup.Entry) workload.Run {
+	c := &backup.Catalog{Count: len(entries), Backups: entries}
+	if len(entries) > 0 {
+		c.Oldest, c.Latest = &entries[len(entries)-1].Time, &entries[0].Time
+		if r.Action != backup.Check {
+			r.Report.Backup = &entries[0]
+		}
+	}
+	for i := range entries {
+		if entries[i].Verified != nil && c.Verified == nil {
+			c.Verified = &entries[i]
+		}
+	}
+	r.Report.Catalog = c
+	return r
+}
+
+// physical turns the Backup into that of a DatabaseCluster whose CronJob is
+// there.
+func physical(s *State) {
+	p := s.params()
+	p.Method, p.Schedule = backupv1.Physical, ""
+	p.Source.Connection = backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "orders"}}
+	s.Backup.Name = "orders-backup"
+	s.Cluster = reach.Cluster{Version: "17", Storage: resource.MustParse("20Gi")}
+	s.CronJobs = append(s.CronJobs, foreignCronJob())
+}
+
+// foreignCronJob is as the function of DatabaseCluster makes them.
+func foreignCronJob() batchv1.CronJob {
+	pod := workload.Pod{
+		Labels: map[string]string{backupv1.BackupLabel: "orders-backup"},
+		Task: backup.Task{
+			Action: backup.Backup, Method: backupv1.Physical, Namespace: "shop", Name: "orders",
+			Database: backup.Database{Engine: backupv1.PostgreSQL}, Destination: backupv1.Destination{Type: backupv1.S3, Bucket: "backups"}, Full: true,
+		},
+		Image: "registry.example.com/storeplane/backup:postgresql-17",
+		ID:    26,
+		Store: workload.Store{Secret: "store"},
+	}
+	template, err := pod.Template()
+	if err != nil {
+		panic(err)
+	}
+	c := workload.CronJob(metav1.ObjectMeta{Name: "orders-backup-full", Namespace: "shop", UID: "foreign", Labels: pod.Labels},
+		workload.Schedule{Cron: "0 2 * * *", TimeZone: "Etc/UTC", Period: 24 * time.Hour}, backup.Backup, template)
+	c.OwnerReferences = []metav1.OwnerReference{{UID: "claim", Controller: new(true)}}
+	return *c
+}
+
+func decide(t testing.TB, s *State) Decision {
+	t.Helper()
+	slices.SortFunc(s.Runs, func(a, b workload.Run) int {
+		if a.Ended != b.Ended {
+			if a.Ended {
+				return -1
+			}
+			return 1
+		}
+		return a.Finished.Compare(b.Finished)
+	})
+	d, err := Decide(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

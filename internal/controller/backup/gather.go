@@ -1,0 +1,132 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// gather the State of a Backup.
+func (e *external) gather(ctx context.Context, b *backupv1.Backup) (*State, error) {
+	s := &State{Backup: b, Now: e.now(), Registry: e.registry}
+	jobs, crons, pods, err := e.kube.Work(ctx, b.Namespace, backupv1.BackupLabel, b.Name)
+	if err != nil {
+		return nil, err
+	}
+	s.CronJobs, s.Runs = crons.Items, workload.Runs(jobs.Items, pods.Items)
+
+	for _, step := range []func(context.Context, *State) error{e.objects, e.namespace, e.resolve, e.archived} {
+		if err := step(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	if s.Store.Configured && b.Spec.ProviderConfigReference != nil {
+		if err := e.usage.Track(ctx, b); err != nil {
+			return nil, fmt.Errorf("cannot record that Backup %s/%s uses its ProviderConfig: %w", b.Namespace, b.Name, err)
+		}
+	}
+	return s, nil
+}
+
+// objects that a Backup always has, as they are.
+func (e *external) objects(ctx context.Context, s *State) error {
+	b := s.Backup
+	if xpmeta.WasDeleted(b) {
+		return nil
+	}
+	account, policy, secret := &corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{}, &corev1.Secret{}
+	found, err := e.kube.Find(ctx, b.Namespace, objectName(b.Name), account)
+	if err != nil {
+		return err
+	}
+	if found {
+		s.Account = account
+	}
+	if found, err = e.kube.Find(ctx, b.Namespace, objectName(b.Name), policy); err != nil {
+		return err
+	}
+	if found {
+		s.Policy = policy
+	}
+	if found, err = e.kube.Find(ctx, b.Namespace, storeSecretName(b.Name), secret); err != nil {
+		return err
+	}
+	if found {
+		s.Secret = secret
+	}
+	return nil
+}
+
+// namespace of a Backup that is being deleted may be on its way too.
+func (e *external) namespace(ctx context.Context, s *State) error {
+	if !xpmeta.WasDeleted(s.Backup) {
+		return nil
+	}
+	n := &corev1.Namespace{}
+	found, err := e.kube.Find(ctx, "", s.Backup.Namespace, n)
+	s.NamespaceGone = !found || n.DeletionTimestamp != nil
+	return err
+}
+
+// resolve what is referred to. The database of a Backup that is being deleted
+// may be gone long since, and is not needed.
+func (e *external) resolve(ctx context.Context, s *State) error {
+	err := e.references(ctx, s)
+	if p := reach.AsProblem(err); p != nil {
+		s.Problem = p
+		return nil
+	}
+	return err
+}
+
+func (e *external) references(ctx context.Context, s *State) (err error) {
+	b, p := s.Backup, s.params()
+	deleted := xpmeta.WasDeleted(b)
+	if s.physical() {
+		if deleted {
+			return nil
+		}
+		s.Cluster, err = e.reach.Cluster(ctx, b.Namespace, p.Source.Connection.DatabaseClusterRef.Name)
+		return err
+	}
+	if s.Store, err = e.reach.Store(ctx, b.Namespace, b.Spec.ProviderConfigReference, p.Destination, storeSecretName(b.Name)); err != nil || deleted {
+		return err
+	}
+	if s.Source, err = e.reach.Source(ctx, b.Namespace, p.Source); err != nil {
+		return err
+	}
+	if s.Source.Waiting != "" && b.Status.AtProvider.Checked == "" {
+		return (&reach.Problem{Reason: reach.DatabaseClusterNotReady, Message: s.Source.Waiting}).Error()
+	}
+	s.Key, err = e.reach.Key(ctx, b.Namespace, p.Encryption)
+	return err
+}
+
+// archived is when the DatabaseCluster of a physical Backup last archived a
+// change.
+func (e *external) archived(ctx context.Context, s *State) error {
+	if !s.physical() || xpmeta.WasDeleted(s.Backup) {
+		return nil
+	}
+	cm := &corev1.ConfigMap{}
+	name := s.params().Source.Connection.DatabaseClusterRef.Name + "-postgresql-status"
+	found, err := e.kube.Find(ctx, s.Backup.Namespace, name, cm)
+	if err != nil || !found {
+		return err
+	}
+	c := instance.Cluster{}
+	// What can not be read is not said: the instance managers write it.
+	if json.Unmarshal([]byte(cm.Data[instance.ClusterKey]), &c) == nil && c.Archive != nil && c.Archive.Recoverable != nil {
+		s.Archived = *c.Archive.Recoverable
+	}
+	return nil
+}

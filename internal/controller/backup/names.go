@@ -1,0 +1,90 @@
+package backup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// Names of what a Backup makes. The definition caps the Backup's name so that
+// they fit.
+func objectName(backup string) string      { return backup + "-backup" }
+func storeSecretName(backup string) string { return backup + "-backup-store" }
+func verifyName(backup string) string      { return backup + "-verify" }
+func runName(backup, value string) string  { return backup + "-run-" + digest(value) }
+
+func verifyNowName(backup, value string) string { return backup + "-verify-" + digest("now", value) }
+
+// firstName is of the verification of a backup before which none was verified.
+func firstName(backup, id string) string { return backup + "-verify-" + digest("first", id) }
+
+func checkName(backup, digest string, attempt int) string {
+	return attempted(backup+"-check-"+digest, attempt)
+}
+
+func deleteName(backup string, attempt int) string {
+	return fmt.Sprintf("%s-delete-%d", backup, attempt)
+}
+
+func attempted(name string, attempt int) string {
+	if attempt <= 1 {
+		return name
+	}
+	return fmt.Sprintf("%s-%d", name, attempt)
+}
+
+// digest of texts, short enough for a name. Where a text ends counts.
+func digest(texts ...string) string {
+	h := sha256.New()
+	for _, t := range texts {
+		_, _ = h.Write([]byte(t))
+		_, _ = h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil))[:10]
+}
+
+// labels of all that a Backup makes.
+func labels(b *backupv1.Backup) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/name":       "backup",
+		"app.kubernetes.io/instance":   b.Name,
+		"app.kubernetes.io/managed-by": "storeplane",
+		backupv1.BackupLabel:           b.Name,
+	}
+}
+
+// meta of an object that a Backup makes.
+func meta(b *backupv1.Backup, name string, annotations map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:            name,
+		Namespace:       b.Namespace,
+		Labels:          labels(b),
+		Annotations:     maps.Clone(annotations),
+		OwnerReferences: []metav1.OwnerReference{owner(b)},
+	}
+}
+
+// owner is the Backup, so that what it makes goes with it.
+func owner(b *backupv1.Backup) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: backupv1.GroupVersion.String(),
+		Kind:       backupv1.BackupKind,
+		Name:       b.Name,
+		UID:        b.UID,
+		Controller: new(true),
+	}
+}
+
+// location of the backups in their store.
+func location(s *State) string {
+	if s.physical() {
+		return backup.Folder(s.params().Destination.Prefix, s.Backup.Namespace, s.params().Source.Connection.DatabaseClusterRef.Name)
+	}
+	return backup.Folder(s.params().Destination.Prefix, s.Backup.Namespace, s.Backup.Name)
+}

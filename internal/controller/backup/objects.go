@@ -1,0 +1,90 @@
+package backup
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// AppliedAnnotation is the digest of what was applied, so that a field that is
+// no longer wanted is noticed.
+const AppliedAnnotation = "backup.example.com/applied"
+
+// account of the pods. It has no rights, and its token is not mounted.
+func account(b *backupv1.Backup) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{
+		TypeMeta:                     metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta:                   meta(b, objectName(b.Name), nil),
+		AutomountServiceAccountToken: new(false),
+	}
+}
+
+// policy lets nobody in to the pods: a throw-away database is for its pod alone.
+func policy(b *backupv1.Backup) *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
+		ObjectMeta: meta(b, objectName(b.Name), nil),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{backupv1.BackupLabel: b.Name}},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+		},
+	}
+}
+
+// storeSecret holds a copy of a configuration's credentials, or is nil.
+func (s *State) storeSecret() *corev1.Secret {
+	if len(s.Store.Copy) == 0 {
+		return nil
+	}
+	return &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: meta(s.Backup, s.Store.Secret, nil),
+		Type:       corev1.SecretTypeOpaque,
+		Data:       s.Store.Copy,
+	}
+}
+
+// cronJobs that shall be there.
+func (v *view) cronJobs() ([]*batchv1.CronJob, error) {
+	var out []*batchv1.CronJob
+	add := func(name string, sc schedule, a backup.Action) error {
+		pod, err := v.template(a)
+		if err != nil {
+			return err
+		}
+		m := meta(v.Backup, name, map[string]string{workload.DigestAnnotation: v.digest})
+		out = append(out, workload.CronJob(m, workload.Schedule{
+			Cron: sc.spec, TimeZone: v.params().TimeZone, Suspend: sc.suspended, Period: sc.period,
+		}, a, pod))
+		return nil
+	}
+	if v.params().Schedule != "" && !v.physical() {
+		if err := add(objectName(v.Backup.Name), v.schedules[0], backup.Backup); err != nil {
+			return nil, err
+		}
+	}
+	if v.verify != nil {
+		if err := add(verifyName(v.Backup.Name), *v.verify, backup.Verify); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// differs tells whether an object is not as it shall be. Fields that nobody of
+// us sets do not count.
+func differs(want, have client.Object, wanted, found any) bool {
+	if !equality.Semantic.DeepDerivative(wanted, found) {
+		return true
+	}
+	return !equality.Semantic.DeepDerivative(want.GetLabels(), have.GetLabels()) ||
+		!equality.Semantic.DeepDerivative(want.GetAnnotations(), have.GetAnnotations()) ||
+		!equality.Semantic.DeepDerivative(want.GetOwnerReferences(), have.GetOwnerReferences())
+}

@@ -1,0 +1,214 @@
+package backup
+
+import (
+	"slices"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// view is what the conditions of a Backup are judged by.
+type view struct {
+	*State
+
+	obs       backupv1.BackupObservation
+	schedules []schedule
+	verify    *schedule
+	digest    string
+
+	// problem is why nothing can be done, or nil.
+	problem *refusal
+}
+
+// refusal in words.
+type refusal struct {
+	reason  xpv2.ConditionReason
+	message string
+}
+
+// readyChecks in order: the first one that refuses speaks.
+var readyChecks = []func(*view) *refusal{
+	(*view).blocked,
+	(*view).unreachable,
+	(*view).unchecked,
+	(*view).stuck,
+	(*view).none,
+	(*view).old,
+}
+
+// ready condition of the Backup.
+func (v *view) ready() xpv2.Condition {
+	for _, check := range readyChecks {
+		if r := check(v); r != nil {
+			return unready(r.reason, r.message, v.Now)
+		}
+	}
+	switch f := v.obs.LastFailure; {
+	case f != nil:
+		return ready("The last backup failed: "+f.Message, v.Now)
+	case v.suspended():
+		return ready("The schedule is suspended", v.Now)
+	}
+	return ready("", v.Now)
+}
+
+func (v *view) blocked() *refusal { return v.problem }
+
+// unreachable: what is to be reached was tried last without success.
+func (v *view) unreachable() *refusal {
+	r := v.lastCheck()
+	if r == nil || r.Failure == nil || v.obs.Checked == v.digest {
+		return nil
+	}
+	return &refusal{reason: xpv2.ConditionReason(r.Failure.Reason), message: r.Failure.Message}
+}
+
+// lastCheck of what is to be reached now.
+func (v *view) lastCheck() *workload.Run {
+	for i := len(v.Runs) - 1; i >= 0; i-- {
+		if r := &v.Runs[i]; r.Action == backup.Check && r.Digest == v.digest {
+			return r
+		}
+	}
+	return nil
+}
+
+// unchecked: nothing has ever been reached.
+func (v *view) unchecked() *refusal {
+	if v.obs.Checked != "" {
+		return nil
+	}
+	if r := v.lastCheck(); r != nil && r.Trouble != "" {
+		return &refusal{reason: ReasonPodNotStarted, message: "Job " + r.Job + ": the pod " + r.Trouble}
+	}
+	return &refusal{reason: ReasonChecking, message: "Waiting for the first contact with the database and the store"}
+}
+
+// patience with pods that do not start.
+const patience = 2 * time.Minute
+
+// stuck: a pod does not start.
+func (v *view) stuck() *refusal {
+	for _, r := range v.Runs {
+		if r.Ended || r.Trouble == "" || v.Now.Sub(r.Created) < patience {
+			continue
+		}
+		return &refusal{reason: ReasonPodNotStarted, message: "Job " + r.Job + ": the pod " + r.Trouble}
+	}
+	return nil
+}
+
+// none: there is no backup though there should be.
+func (v *view) none() *refusal {
+	if v.obs.LastSuccessfulTime != nil {
+		return nil
+	}
+	if f := v.obs.LastFailure; f != nil {
+		return &refusal{reason: ReasonNoBackup, message: "There is no backup, and the last one failed: " + f.Message}
+	}
+	if v.active(backup.Backup) != nil {
+		return nil
+	}
+	for _, s := range v.schedules {
+		if due := s.next(v.Backup.CreationTimestamp.Time); !s.suspended && !due.IsZero() && v.Now.Sub(due) > patience {
+			return &refusal{reason: ReasonNoBackup, message: "There is no backup, and the first one was due"}
+		}
+	}
+	return nil
+}
+
+// old: the newest good backup is older than two periods.
+func (v *view) old() *refusal {
+	if v.obs.LastSuccessfulTime == nil {
+		return nil
+	}
+	for _, s := range v.schedules {
+		if s.suspended || !s.tooOld(v.obs.LastSuccessfulTime.Time, v.Now) {
+			continue
+		}
+		message := "The newest good backup is older than two periods of the schedule"
+		if f := v.obs.LastFailure; f != nil {
+			message += ": " + f.Message
+		}
+		return &refusal{reason: ReasonTooOld, message: message}
+	}
+	return nil
+}
+
+// suspended tells whether there are schedules, and all are held.
+func (v *view) suspended() bool {
+	for _, s := range v.schedules {
+		if !s.suspended {
+			return false
+		}
+	}
+	return len(v.schedules) > 0
+}
+
+// active run of an action, or nil.
+func (v *view) active(a backup.Action) *workload.Run {
+	for i := range v.Runs {
+		if r := &v.Runs[i]; !r.Ended && r.Action == a {
+			return r
+		}
+	}
+	return nil
+}
+
+// verified condition of the Backup, whose status said was until now.
+func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xpv2.Condition {
+	if v.verification() == nil {
+		return unproven(ReasonTurnedOff, "Verification is turned off", v.Now)
+	}
+	good := v.obs.LastVerifiedTime
+	for _, r := range slices.Backward(v.Runs) {
+		if r.Action != backup.Verify || !r.Ended {
+			continue
+		}
+		if r.Failed() && after(r.Finished, good) {
+			return disproven(xpv2.ConditionReason(r.Failure.Reason), r.Failure.Message, v.Now)
+		}
+		break
+	}
+	// The Job of a failed verification may be gone.
+	if was.Status == corev1.ConditionFalse && was.Reason != ReasonVerifyLater && (good == nil || known.LastVerifiedTime.Equal(good)) {
+		return was
+	}
+	switch {
+	case good == nil && v.obs.LastSuccessfulTime == nil:
+		return unproven(ReasonNoBackup, "There is no backup yet", v.Now)
+	case good == nil:
+		return unproven(ReasonNotYet, "No backup has been restored yet", v.Now)
+	case !v.suspended() && v.verify != nil && v.verify.tooOld(good.Time, v.Now):
+		return disproven(ReasonVerifyLater, "The last verification is older than two periods of its schedule", v.Now)
+	}
+	return proven(v.Now)
+}
+
+// phase in one word.
+func (v *view) phase() backupv1.BackupPhase {
+	switch {
+	case v.unreachable() != nil:
+		return backupv1.BackupFailed
+	case v.problem != nil && v.obs.Checked == "":
+		return backupv1.BackupPending
+	case v.problem != nil:
+		return backupv1.BackupFailed
+	case v.active(backup.Backup) != nil:
+		return backupv1.BackupRunning
+	case v.active(backup.Verify) != nil:
+		return backupv1.BackupVerifying
+	case v.obs.Checked == "":
+		return backupv1.BackupPending
+	case v.obs.LastFailure != nil:
+		return backupv1.BackupFailed
+	case v.suspended():
+		return backupv1.BackupSuspended
+	}
+	return backupv1.BackupScheduled
+}

@@ -1,0 +1,91 @@
+package backup
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	_ "time/tzdata" // the provider's image has no time zones of its own
+
+	"github.com/robfig/cron/v3"
+)
+
+// schedule of a CronJob in its time zone.
+type schedule struct {
+	spec      string
+	cron      cron.Schedule
+	zone      *time.Location
+	period    time.Duration
+	suspended bool
+}
+
+// parseSchedule as the CronJob controller does: it is that controller's own
+// parser.
+func parseSchedule(spec, zone string, suspended bool) (schedule, error) {
+	// The parser takes a time zone in the schedule, the API server does not.
+	if strings.Contains(spec, "TZ") {
+		return schedule{}, fmt.Errorf("%q may not hold a time zone: use timeZone", spec)
+	}
+	c, err := cron.ParseStandard(spec)
+	if err != nil {
+		return schedule{}, fmt.Errorf("%q is no cron expression: %w", spec, err)
+	}
+	// Local would be the zone of wherever this runs.
+	loc, err := time.LoadLocation(zone)
+	if err != nil || strings.EqualFold(zone, "local") {
+		return schedule{}, fmt.Errorf("timeZone %q is not known: use a name like Europe/Paris", zone)
+	}
+	return schedule{spec: spec, cron: c, zone: loc, period: longest(c), suspended: suspended}, nil
+}
+
+// next time after t.
+func (s schedule) next(t time.Time) time.Time { return s.cron.Next(t.In(s.zone)).UTC() }
+
+// epoch is from when on periods are measured, so that they do not depend on the
+// time at which they are.
+var epoch = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// A schedule's gaps are all seen within so many runs, or for ones that run often
+// within so long: their gaps repeat each day or week.
+const (
+	samples = 400
+	window  = 8 * 24 * time.Hour
+)
+
+// longest time between two runs, not counting a change of clocks.
+func longest(c cron.Schedule) time.Duration {
+	out := time.Duration(0)
+	at := c.Next(epoch)
+	for i := 0; i < samples || at.Before(epoch.Add(window)); i++ {
+		then := c.Next(at)
+		if then.IsZero() {
+			break
+		}
+		out, at = max(out, then.Sub(at)), then
+	}
+	if out == 0 {
+		out = 24 * time.Hour
+	}
+	return out
+}
+
+// clockChange is by how much a change of clocks may move a run.
+const clockChange = 3 * time.Hour
+
+// lastTwo times at or before now, the later one first; zero if there are none
+// within three periods.
+func (s schedule) lastTwo(now time.Time) (last, before time.Time) {
+	at := now.Add(-3*s.period - clockChange)
+	for {
+		at = s.next(at)
+		if at.IsZero() || at.After(now) {
+			return last, before
+		}
+		last, before = at, last
+	}
+}
+
+// tooOld tells whether two runs were due since a time.
+func (s schedule) tooOld(since, now time.Time) bool {
+	_, before := s.lastTwo(now)
+	return !before.IsZero() && since.Before(before)
+}

@@ -1,0 +1,125 @@
+package backup
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// template of the pods of an action.
+func (s *State) template(a backup.Action) (corev1.PodTemplateSpec, error) {
+	if s.physical() {
+		return s.derived(a).Template()
+	}
+	flavour, err := workload.FlavourOf(s.params().Source.Type, s.Source.Version)
+	if err != nil {
+		return corev1.PodTemplateSpec{}, err
+	}
+	pod := workload.Pod{
+		Labels:    labels(s.Backup),
+		Task:      s.task(a),
+		Image:     flavour.Image(s.Registry),
+		ID:        flavour.ID,
+		Source:    s.Source.Source,
+		Store:     s.Store.Store,
+		Account:   cmp.Or(s.Store.ServiceAccount, objectName(s.Backup.Name)),
+		Resources: s.params().Resources,
+		Scratch:   s.scratch(nil),
+	}
+	if e := s.params().Encryption; e != nil {
+		pod.Key = &e.SecretRef
+	}
+	return pod.Template()
+}
+
+// task of an action.
+func (s *State) task(a backup.Action) backup.Task {
+	p := s.params()
+	t := backup.Task{
+		Action:      a,
+		Method:      backupv1.Logical,
+		Namespace:   s.Backup.Namespace,
+		Name:        s.Backup.Name,
+		Database:    backup.Database{Engine: p.Source.Type, Databases: p.Source.Databases},
+		Destination: s.Store.Destination,
+		Encrypted:   p.Encryption != nil,
+	}
+	if a == backup.Backup {
+		t.Retention, t.Keep, t.TimeZone, t.Compression = p.Retention, p.Keep, p.TimeZone, p.Compression
+	}
+	s.query(&t)
+	return t
+}
+
+// query of a verification.
+func (s *State) query(t *backup.Task) {
+	if v := s.verification(); v != nil && t.Action == backup.Verify {
+		t.Query, t.QueryDatabase = v.Query, v.Database
+	}
+}
+
+// derived from the CronJob that the function of DatabaseCluster made.
+func (s *State) derived(a backup.Action) workload.Derived {
+	storage := s.Cluster.Storage
+	return workload.Derived{
+		From: full(s.foreign()),
+		Change: func(t *backup.Task) {
+			t.Action = a
+			s.query(t)
+		},
+		Resources: s.params().Resources,
+		Scratch:   s.scratch(&storage),
+	}
+}
+
+// full is the CronJob of full backups, if their names tell it.
+func full(crons []*batchv1.CronJob) *batchv1.CronJob {
+	slices.SortFunc(crons, func(a, b *batchv1.CronJob) int {
+		isFull := func(c *batchv1.CronJob) int {
+			if strings.HasSuffix(c.Name, "-full") {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(isFull(a)-isFull(b), cmp.Compare(a.Name, b.Name))
+	})
+	return crons[0]
+}
+
+// scratch is the volume of the throw-away database, if it needs one.
+func (s *State) scratch(otherwise *resource.Quantity) *workload.Scratch {
+	v := s.verification()
+	if v == nil {
+		return nil
+	}
+	size := v.Storage
+	if size == nil {
+		size = otherwise
+	}
+	if size == nil || size.IsZero() {
+		return nil
+	}
+	return &workload.Scratch{Size: *size, Class: v.StorageClassName}
+}
+
+// digest of what is reached. Another one asks for another check.
+func (s *State) digest() (string, error) {
+	pod, err := s.template(backup.Check)
+	if err != nil {
+		return "", err
+	}
+	b, err := json.Marshal(pod)
+	if err != nil {
+		return "", err
+	}
+	return digest(string(b), s.Source.Print, s.Store.Print, s.Key), nil
+}

@@ -1,0 +1,175 @@
+package controller_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+)
+
+// granted by Crossplane to each provider: its own kinds, and these.
+var granted = []string{"/secrets", "/configmaps", "/events", "coordination.k8s.io/leases"}
+
+// TestClusterRole proves that the provider may do what it does, and no more: its
+// reconcilers are played through, and each request is remembered.
+func TestClusterRole(t *testing.T) {
+	got := map[string][]string{}
+	collect := func(w *world) {
+		for k, v := range w.verbs() {
+			got[k] = slices.Compact(slices.Sorted(slices.Values(append(got[k], v...))))
+		}
+	}
+	collect(lifeOfBackup(t))
+	collect(lifeOfRestore(t))
+	collect(lifeOfPhysical(t))
+	for k := range got {
+		if slices.Contains(granted, k) || strings.HasPrefix(k, backupv1.GroupVersion.Group+"/") || strings.HasPrefix(k, storeplanev1.GroupVersion.Group+"/") {
+			delete(got, k)
+		}
+	}
+
+	b, err := os.ReadFile("../../package/install/provider-clusterrole.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(bytes.SplitN(b, []byte("\n---\n"), 2)[0], role); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{}
+	for _, r := range role.Rules {
+		for _, g := range r.APIGroups {
+			for _, res := range r.Resources {
+				want[g+"/"+res] = slices.Sorted(slices.Values(append(want[g+"/"+res], r.Verbs...)))
+			}
+		}
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("package/install/provider-clusterrole.yaml: -what is asked for, +what is granted:\n%s", diff)
+	}
+}
+
+const checkReport = `{"action":"check","finished":"2026-03-01T12:00:00Z","catalog":{"count":0}}`
+
+// lifeOfBackup from its making to its end: suspended, resumed, run by hand, its
+// schedule taken away, and deleted with its data.
+func lifeOfBackup(t *testing.T) *world {
+	t.Helper()
+	b := aBackup()
+	b.Spec.ForProvider.DeletionPolicy = backupv1.Delete
+	b.Finalizers = []string{"finalizer.managedresource.crossplane.io"}
+	w := newWorld(t, append(shop(), b)...)
+	step := func(change func()) {
+		t.Helper()
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
+			t.Fatal(err)
+		}
+		change()
+		if err := w.Update(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.reconcile(t, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step(func() {})
+	check := w.jobs(t)
+	if len(check) != 1 {
+		t.Fatalf("want a check, got %v", check)
+	}
+	w.finish(t, check[0], batchv1.JobComplete, checkReport)
+	step(func() {})
+	step(func() {})
+	if left := w.jobs(t); len(left) != 0 {
+		t.Errorf("want no Job left, got %v", left)
+	}
+	step(func() { b.Spec.ForProvider.Suspend = true })
+	step(func() { b.Spec.ForProvider.Suspend = false })
+	step(func() { b.Annotations = map[string]string{backupv1.RunNowAnnotation: "1"} })
+	step(func() { b.Spec.ForProvider.Schedule = "" })
+	step(func() {
+		b.Spec.ForProvider.Schedule = "@daily"
+		b.Spec.ForProvider.Destination = backupv1.Destination{Type: backupv1.Volume, Bucket: "missing"}
+	})
+	step(func() { b.Spec.ForProvider.Destination = backupv1.Destination{Type: backupv1.S3, Bucket: "b"} })
+	if err := w.Delete(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := w.reconcile(t, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.finish(t, "orders-delete-1", batchv1.JobComplete, `{"action":"delete","finished":"2026-03-01T12:00:00Z"}`)
+	if o, err := w.reconcile(t, b); err != nil || o.ResourceExists {
+		t.Errorf("want the Backup gone with its data, got %+v, %v", o, err)
+	}
+	return w
+}
+
+func lifeOfRestore(t *testing.T) *world {
+	t.Helper()
+	b, r := aBackup(), aRestore()
+	w := newWorld(t, append(shop(), b, r)...)
+	reconcile := func() {
+		t.Helper()
+		if _, err := w.reconcile(t, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reconcile()
+	reconcile()
+	if diff := cmp.Diff([]string{"back-restore"}, w.jobs(t)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	w.finish(t, "back-restore", batchv1.JobComplete, `{"action":"restore","finished":"2026-03-01T12:00:00Z","rows":3}`)
+	reconcile()
+	if got := r.Status.AtProvider.Phase; got != backupv1.RestoreCompleted {
+		t.Errorf("want Completed, got %s", got)
+	}
+	// Whatever becomes of its Job, it never runs again.
+	if err := w.Delete(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "back-restore"}}); err != nil {
+		t.Fatal(err)
+	}
+	reconcile()
+	if left := w.jobs(t); len(left) != 0 {
+		t.Errorf("want no Job again, got %v", left)
+	}
+	return w
+}
+
+func lifeOfPhysical(t *testing.T) *world {
+	t.Helper()
+	cluster := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps.example.com/v1", "kind": "DatabaseCluster",
+		"metadata": map[string]any{"namespace": "shop", "name": "orders"},
+		"spec":     map[string]any{"version": "17", "storageSize": "20Gi"},
+	}}
+	status := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-postgresql-status"},
+		Data:       map[string]string{"cluster.json": `{"archive":{"recoverable":"2026-03-01T12:00:00Z"}}`},
+	}
+	b := aBackup()
+	b.CreationTimestamp = metav1.NewTime(time.Now())
+	b.Spec.ForProvider.Method, b.Spec.ForProvider.Schedule = backupv1.Physical, ""
+	b.Spec.ForProvider.Source.Connection = backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "orders"}}
+	w := newWorld(t, append(shop(), cluster, status, b)...)
+	if _, err := w.reconcile(t, b); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}

@@ -1,0 +1,105 @@
+// Package controller lists the provider's reconcilers, and when each may begin.
+package controller
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/controller/backup"
+	"github.com/storeplane/storeplane/internal/controller/config"
+	"github.com/storeplane/storeplane/internal/controller/restore"
+	"github.com/storeplane/storeplane/internal/controller/telemetry"
+)
+
+// Kinds that are always served once the package is installed, and those that an
+// installation may leave out (https://docs.crossplane.io/latest/managed-resources).
+var (
+	ConfigKinds = []schema.GroupVersionKind{
+		storeplanev1.GroupVersion.WithKind(storeplanev1.ProviderConfigKind),
+		storeplanev1.GroupVersion.WithKind(storeplanev1.ClusterProviderConfigKind),
+		storeplanev1.GroupVersion.WithKind(storeplanev1.ProviderConfigUsageKind),
+	}
+	ManagedKinds = []schema.GroupVersionKind{
+		backupv1.BackupGroupVersionKind,
+		backupv1.RestoreGroupVersionKind,
+	}
+)
+
+// Controllers of the provider.
+type Controllers struct {
+	// Registry of our own images.
+	Registry string
+
+	// Getenv is the provider's own environment.
+	Getenv func(string) string
+
+	Telemetry *telemetry.Telemetry
+
+	// Fail is told what kept a controller from being started.
+	Fail func(error)
+
+	mu      sync.Mutex
+	started map[schema.GroupVersionKind]bool
+}
+
+// Setup the controllers. Each begins when its kinds are served.
+func (c *Controllers) Setup(mgr ctrl.Manager, o controller.Options) error {
+	c.started = map[schema.GroupVersionKind]bool{}
+	needs := func(of ...schema.GroupVersionKind) []schema.GroupVersionKind { return append(of, ConfigKinds...) }
+
+	for _, each := range []struct {
+		kind  schema.GroupVersionKind
+		setup func() error
+	}{
+		{ConfigKinds[0], func() error {
+			return config.Setup(mgr, o, storeplanev1.ProviderConfigKind, &storeplanev1.ProviderConfig{})
+		}},
+		{ConfigKinds[1], func() error {
+			return config.Setup(mgr, o, storeplanev1.ClusterProviderConfigKind, &storeplanev1.ClusterProviderConfig{})
+		}},
+		{backupv1.BackupGroupVersionKind, func() error {
+			if err := count(mgr, o, &backupv1.BackupList{}); err != nil {
+				return err
+			}
+			return backup.Setup(mgr, o, c.Registry, c.Getenv, c.Telemetry)
+		}},
+		{backupv1.RestoreGroupVersionKind, func() error {
+			if err := count(mgr, o, &backupv1.RestoreList{}); err != nil {
+				return err
+			}
+			return restore.Setup(mgr, o, c.Registry, c.Getenv, c.Telemetry)
+		}},
+	} {
+		o.Gate.Register(func() {
+			if err := each.setup(); err != nil {
+				c.Fail(fmt.Errorf("cannot start the controller of %s: %w", each.kind.Kind, err))
+				return
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.started[each.kind] = true
+		}, needs(each.kind)...)
+	}
+	return customresourcesgate.Setup(mgr, o)
+}
+
+// Started tells whether the controller of a kind was started.
+func (c *Controllers) Started(kind schema.GroupVersionKind) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.started[kind]
+}
+
+// count managed resources by their state.
+func count(mgr ctrl.Manager, o controller.Options, list resource.ManagedList) error {
+	return mgr.Add(statemetrics.NewMRStateRecorder(mgr.GetClient(), o.Logger, o.MetricOptions.MRStateMetrics, list, o.MetricOptions.PollStateMetricInterval))
+}

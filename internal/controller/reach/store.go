@@ -1,0 +1,169 @@
+package reach
+
+import (
+	"context"
+	"fmt"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// Store where backups lie.
+type Store struct {
+	workload.Store
+
+	// Copy is what the Secret with the credentials must hold, if it is ours to
+	// make.
+	Copy map[string][]byte
+
+	// Print changes whenever what is reached may.
+	Print string
+
+	// Configured tells whether a configuration was used.
+	Configured bool
+}
+
+// credentials are the keys that are copied.
+var credentials = []string{
+	"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+	"credentials.json",
+	"AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN",
+	"ca.crt",
+}
+
+// defaultConfig is the name of the configuration that is used where none is
+// named: it need not exist.
+const defaultConfig = "default"
+
+// Store of a destination. copyName is the Secret that credentials of a
+// configuration are copied to.
+func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.ProviderConfigReference, d backupv1.Destination, copyName string) (Store, error) {
+	if d.Type == backupv1.Volume {
+		return r.volume(ctx, namespace, d)
+	}
+	config, found, err := r.config(ctx, namespace, ref)
+	if err != nil {
+		return Store{}, err
+	}
+	out := Store{Configured: found}
+	out.Destination = d
+	out.Destination.SecretRef = nil
+	if d.Endpoint == "" {
+		out.Destination.Endpoint = config.Endpoint
+	}
+	if d.Region == "" {
+		out.Destination.Region = config.Region
+	}
+	if d.SecretRef != nil {
+		s, err := r.secret(ctx, namespace, d.SecretRef.Name, "destination.secretRef")
+		if err != nil {
+			return Store{}, err
+		}
+		out.Secret, out.Print = s.Name, printOf(s)
+		return out, nil
+	}
+	return out, r.credentials(ctx, namespace, config.Credentials, copyName, &out)
+}
+
+func (r *Resolver) volume(ctx context.Context, namespace string, d backupv1.Destination) (Store, error) {
+	pvc := &corev1.PersistentVolumeClaim{}
+	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: d.Bucket}, pvc)
+	if kerrors.IsNotFound(err) {
+		return Store{}, problem(VolumeMissing, "destination.bucket names PersistentVolumeClaim %s, which does not exist in namespace %s", d.Bucket, namespace)
+	}
+	if err != nil {
+		return Store{}, fmt.Errorf("cannot get PersistentVolumeClaim %s/%s: %w", namespace, d.Bucket, err)
+	}
+	out := Store{Print: string(pvc.UID)}
+	out.Destination = d
+	return out, nil
+}
+
+// config that a reference names.
+func (r *Resolver) config(ctx context.Context, namespace string, ref *xpv2.ProviderConfigReference) (storeplanev1.ProviderConfigSpec, bool, error) {
+	if ref == nil {
+		ref = &xpv2.ProviderConfigReference{Kind: storeplanev1.ClusterProviderConfigKind, Name: defaultConfig}
+	}
+	var err error
+	var spec storeplanev1.ProviderConfigSpec
+	switch ref.Kind {
+	case storeplanev1.ProviderConfigKind:
+		c := &storeplanev1.ProviderConfig{}
+		err = r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, c)
+		spec = c.Spec
+		if s := spec.Credentials.SecretRef; s != nil && s.Namespace != namespace {
+			return spec, false, problem(ProviderConfigInvalid, "ProviderConfig %s names a Secret of namespace %s: it may only name one of its own", ref.Name, s.Namespace)
+		}
+	case storeplanev1.ClusterProviderConfigKind:
+		c := &storeplanev1.ClusterProviderConfig{}
+		err = r.Reader.Get(ctx, client.ObjectKey{Name: ref.Name}, c)
+		spec = c.Spec
+	default:
+		return spec, false, problem(ProviderConfigMissing, "providerConfigRef.kind must be %s or %s, is %q", storeplanev1.ProviderConfigKind, storeplanev1.ClusterProviderConfigKind, ref.Kind)
+	}
+	switch {
+	case kerrors.IsNotFound(err) && ref.Kind == storeplanev1.ClusterProviderConfigKind && ref.Name == defaultConfig:
+		return spec, false, nil
+	case kerrors.IsNotFound(err):
+		return spec, false, problem(ProviderConfigMissing, "providerConfigRef names %s %s, which does not exist", ref.Kind, ref.Name)
+	case err != nil:
+		return spec, false, fmt.Errorf("cannot get %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return spec, true, nil
+}
+
+func (r *Resolver) credentials(ctx context.Context, namespace string, c storeplanev1.Credentials, copyName string, out *Store) error {
+	switch c.Source {
+	case storeplanev1.CredentialsSecret:
+		s, err := r.secret(ctx, c.SecretRef.Namespace, c.SecretRef.Name, "credentials.secretRef")
+		if err != nil {
+			return err
+		}
+		out.Copy = pick(func(key string) []byte { return s.Data[key] })
+		out.Print = printOf(s)
+		if len(out.Copy) == 0 {
+			return problem(CredentialsMissing, "credentials.secretRef names Secret %s, which has none of the keys that a store's credentials have", s.Name)
+		}
+	case storeplanev1.CredentialsEnvironment:
+		out.Copy = pick(func(key string) []byte { return []byte(r.Getenv(key)) })
+		if len(out.Copy) == 0 {
+			return problem(CredentialsMissing, "credentials.source is Environment, and the provider's has no credentials of a store")
+		}
+	case storeplanev1.CredentialsInjectedIdentity:
+		out.ServiceAccount = c.ServiceAccountName
+		out.Print = c.ServiceAccountName
+		return r.account(ctx, namespace, c.ServiceAccountName)
+	case storeplanev1.CredentialsNone:
+	}
+	if len(out.Copy) > 0 {
+		out.Secret = copyName
+	}
+	return nil
+}
+
+func (r *Resolver) account(ctx context.Context, namespace, name string) error {
+	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ServiceAccount{})
+	if kerrors.IsNotFound(err) {
+		return problem(ServiceAccountMissing, "credentials.serviceAccountName names ServiceAccount %s, which does not exist in namespace %s", name, namespace)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot get ServiceAccount %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+func pick(get func(string) []byte) map[string][]byte {
+	out := map[string][]byte{}
+	for _, key := range credentials {
+		if v := get(key); len(v) > 0 {
+			out[key] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,71 @@
+package restore
+
+import (
+	"context"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/controller/kube"
+	"github.com/storeplane/storeplane/internal/controller/telemetry"
+)
+
+// Setup adds the controller of Restores to a manager.
+func Setup(mgr ctrl.Manager, o controller.Options, registry string, getenv func(string) string, t *telemetry.Telemetry) error {
+	name := managed.ControllerName(backupv1.RestoreGroupVersionKind.GroupKind().String())
+	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other.
+	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, registry, getenv, recorder)
+	r := managed.NewReconciler(mgr, resource.ManagedKind(backupv1.RestoreGroupVersionKind),
+		managed.WithExternalConnector(t.Count(backupv1.RestoreKind, c)),
+		managed.WithLogger(o.Logger.WithValues("controller", name)),
+		managed.WithRecorder(recorder),
+		managed.WithPollInterval(o.PollInterval),
+		managed.WithPollIntervalHook(poll),
+		managed.WithManagementPolicies(),
+		managed.WithDeterministicExternalName(true),
+		managed.WithCreationGracePeriod(kube.Lag),
+		managed.WithMetricRecorder(o.MetricOptions.MRMetrics),
+	)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		WithOptions(o.ForControllerRuntime()).
+		For(&backupv1.Restore{}, builder.WithPredicates(resource.DesiredStateChanged())).
+		Watches(&batchv1.Job{}, toRestore()).
+		Watches(&corev1.Pod{}, toRestore()).
+		Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter))
+}
+
+// toRestore asks for the Restore of a label.
+func toRestore() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		name := o.GetLabels()[backupv1.RestoreLabel]
+		if name == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
+	})
+}
+
+// impatient is how soon a Restore that has not begun is looked at again: what it
+// lacks may be a Secret, which is not watched.
+const impatient = 15 * time.Second
+
+// poll interval with jitter. One that is over has nothing to wait for.
+func poll(mg resource.Managed, interval time.Duration) time.Duration {
+	if r, ok := mg.(*backupv1.Restore); ok && r.Status.AtProvider.CompletionTime == nil {
+		interval = min(interval, impatient)
+	}
+	return telemetry.Jitter(interval)
+}

@@ -1,0 +1,189 @@
+package restore
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// State is all that a decision depends on.
+type State struct {
+	Restore *backupv1.Restore
+	Now     time.Time
+
+	// Registry of our own images.
+	Registry string
+
+	// Problem is why the restore can not begin, or nil.
+	Problem *reach.Problem
+
+	From   From
+	Target reach.Source
+	Store  reach.Store
+
+	// Runs of the Jobs that carry the Restore's label.
+	Runs []workload.Run
+
+	// Taken names an object that is in the way, or is "".
+	Taken string
+}
+
+// From is where the backups lie.
+type From struct {
+	Namespace, Name string
+	Destination     backupv1.Destination
+	Encryption      *backupv1.Encryption
+
+	// Version of the server that was backed up, as far as it is known.
+	Version string
+}
+
+// Decision is what to do and what to say.
+type Decision struct {
+	Observation backupv1.RestoreObservation
+	Condition   xpv2.Condition
+	Events      []event.Event
+
+	// Apply objects, then Create the Job.
+	Apply  []client.Object
+	Create *batchv1.Job
+}
+
+// Reasons of the condition Ready that are not those of a Failure or a Problem.
+const (
+	ReasonRunning   xpv2.ConditionReason = "Running"
+	ReasonNameTaken xpv2.ConditionReason = "NameTaken"
+	ReasonWaiting   xpv2.ConditionReason = "Waiting"
+)
+
+// Reasons of failures of the Restore itself.
+const reasonJobGone = "JobGone"
+
+// Decide what to do about a Restore.
+func Decide(s *State) (Decision, error) {
+	known := s.Restore.Status.AtProvider
+	d := Decision{Observation: *known.DeepCopy()}
+	switch run := s.run(); {
+	case known.CompletionTime != nil:
+		d.over(s)
+	case run != nil:
+		d.follow(s, run)
+	case known.StartTime != nil:
+		d.fail(s, &backup.Failure{Reason: reasonJobGone, Message: "the Job " + known.Job + " is gone and left no report"}, s.Now)
+	case s.Problem != nil:
+		d.refuse(s, xpv2.ConditionReason(s.Problem.Reason), s.Problem.Message)
+	case s.Taken != "":
+		d.refuse(s, ReasonNameTaken, s.Taken+" exists already and is not this Restore's: delete it, or give the Restore another name")
+	default:
+		if err := d.begin(s); err != nil {
+			d.refuse(s, "VersionUnknown", err.Error())
+		}
+	}
+	d.news(s.Restore)
+	return d, nil
+}
+
+// run of the one Job, or nil.
+func (s *State) run() *workload.Run {
+	for i := range s.Runs {
+		if s.Runs[i].Job == jobName(s.Restore.Name) && s.Runs[i].Owner == s.Restore.UID {
+			return &s.Runs[i]
+		}
+	}
+	return nil
+}
+
+// over: nothing changes any more.
+func (d *Decision) over(s *State) {
+	if f := d.Observation.Failure; f != nil {
+		d.Condition = condition(corev1.ConditionFalse, xpv2.ConditionReason(f.Reason), f.Message, s.Now)
+		return
+	}
+	d.Condition = condition(corev1.ConditionTrue, xpv2.ReasonAvailable, "", s.Now)
+}
+
+// follow the Job.
+func (d *Decision) follow(s *State, r *workload.Run) {
+	o := &d.Observation
+	o.Job, o.StartTime = r.Job, cmp.Or(o.StartTime, at(r.Created))
+	if r.Report != nil && r.Report.Backup != nil {
+		o.Backup, o.BackupTime = r.Report.Backup.ID, at(r.Report.Backup.Time)
+	}
+	switch {
+	case !r.Ended:
+		o.Phase, o.Message = backupv1.RestoreRunning, "Restoring"
+		if r.Trouble != "" {
+			o.Message = "The pod " + r.Trouble
+		}
+		d.Condition = condition(corev1.ConditionFalse, ReasonRunning, o.Message, s.Now)
+	case r.Failed():
+		d.fail(s, r.Failure, r.Finished)
+	default:
+		o.Phase, o.Message, o.Failure, o.CompletionTime = backupv1.RestoreCompleted, "Restored", nil, at(r.Finished)
+		o.Databases, o.Rows = r.Report.Databases, r.Report.Rows
+		d.over(s)
+	}
+}
+
+// fail for good.
+func (d *Decision) fail(s *State, f *backup.Failure, when time.Time) {
+	o := &d.Observation
+	o.Phase, o.Message, o.CompletionTime = backupv1.RestoreFailed, f.Message, at(when)
+	o.Failure = &backupv1.Failure{Time: *at(when), Reason: string(f.Reason), Message: f.Message}
+	d.over(s)
+}
+
+// refuse to begin, for now.
+func (d *Decision) refuse(s *State, reason xpv2.ConditionReason, message string) {
+	d.Observation.Phase, d.Observation.Message = backupv1.RestorePending, message
+	if reason == reach.MethodNotSupported {
+		d.Observation.Phase = backupv1.RestoreFailed
+	}
+	d.Condition = condition(corev1.ConditionFalse, reason, message, s.Now)
+}
+
+// begin the restore.
+func (d *Decision) begin(s *State) error {
+	job, err := s.job()
+	if err != nil {
+		return err
+	}
+	d.Apply, d.Create = s.objects(), job
+	d.Observation.Phase, d.Observation.Message = backupv1.RestorePending, "Starting"
+	d.Condition = condition(corev1.ConditionFalse, ReasonWaiting, "Starting", s.Now)
+	return nil
+}
+
+// news is the event for what has changed, if it is news.
+func (d *Decision) news(r *backupv1.Restore) {
+	was := r.GetCondition(xpv2.TypeReady)
+	c := d.Condition
+	switch {
+	case was.Status == c.Status && was.Reason == c.Reason:
+	case c.Status == corev1.ConditionTrue:
+		d.Events = append(d.Events, event.Normal("Restored", "The backup was restored"))
+	case c.Reason == ReasonRunning:
+		d.Events = append(d.Events, event.Normal(event.Reason(c.Reason), c.Message))
+	case c.Reason != ReasonWaiting:
+		d.Events = append(d.Events, event.Warning(event.Reason(c.Reason), errors.New(c.Message)))
+	}
+}
+
+func condition(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string, now time.Time) xpv2.Condition {
+	return xpv2.Condition{Type: xpv2.TypeReady, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now)}
+}
+
+// at is a time as the API server keeps it: in UTC and whole seconds.
+func at(t time.Time) *metav1.Time { return new(metav1.NewTime(t.UTC().Truncate(time.Second))) }

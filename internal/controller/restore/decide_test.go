@@ -1,0 +1,170 @@
+package restore
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func state(changes ...func(*State)) *State {
+	s := &State{
+		Restore: &backupv1.Restore{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "back", UID: "restore"},
+			Spec: backupv1.RestoreSpec{ForProvider: backupv1.RestoreParameters{
+				Source: backupv1.RestoreSource{BackupRef: &backupv1.LocalReference{Name: "orders"}},
+				Target: backupv1.Database{Type: backupv1.PostgreSQL, Databases: []string{"app"}, Connection: backupv1.Connection{SecretRef: &backupv1.ConnectionSecret{Name: "target", Key: "uri"}}},
+			}},
+		},
+		Now:      noon,
+		Registry: "registry.example.com/storeplane",
+		From:     From{Namespace: "shop", Name: "orders", Version: "15"},
+	}
+	s.Target.Secret = "target"
+	s.Store.Destination, s.Store.Secret = backupv1.Destination{Type: backupv1.S3, Bucket: "backups"}, "store"
+	for _, c := range changes {
+		c(s)
+	}
+	return s
+}
+
+func ran(change func(*workload.Run)) func(*State) {
+	return func(s *State) {
+		r := workload.Run{Job: "back-restore", Owner: "restore", Action: backup.Restore, Created: noon.Add(-time.Minute)}
+		change(&r)
+		s.Runs = []workload.Run{r}
+	}
+}
+
+func known(o backupv1.RestoreObservation) func(*State) {
+	return func(s *State) { s.Restore.Status.AtProvider = o }
+}
+
+func TestDecide(t *testing.T) {
+	type want struct {
+		Phase   backupv1.RestorePhase
+		Ready   string
+		Create  bool
+		Over    bool
+		Started bool
+		Events  []string
+	}
+	ended := func(f *backup.Failure) func(*State) {
+		return ran(func(r *workload.Run) {
+			r.Ended, r.Finished, r.Failure = true, noon, f
+			r.Report = &backup.Report{Action: backup.Restore, Finished: noon, Failure: f, Rows: 7, Databases: []string{"app"}, Backup: &backup.Entry{ID: "x", Time: noon.Add(-time.Hour)}}
+		})
+	}
+	refused := &backup.Failure{Reason: backup.TargetNotEmpty, Message: "database app holds 3 tables"}
+	cases := map[string]struct {
+		reason string
+		state  *State
+		want   want
+	}{
+		"New":       {reason: "It begins as soon as it can.", state: state(), want: want{Phase: backupv1.RestorePending, Ready: "False Waiting: Starting", Create: true}},
+		"Missing":   {reason: "What is missing is said in words.", state: state(func(s *State) { s.Problem = &reach.Problem{Reason: reach.SecretMissing, Message: "no Secret"} }), want: want{Phase: backupv1.RestorePending, Ready: "False SecretMissing: no Secret", Events: []string{"Warning SecretMissing"}}},
+		"Physical":  {reason: "A physical backup is restored by another way.", state: state(func(s *State) { s.Problem = &reach.Problem{Reason: reach.MethodNotSupported, Message: "use x"} }), want: want{Phase: backupv1.RestoreFailed, Ready: "False MethodNotSupported: use x", Events: []string{"Warning MethodNotSupported"}}},
+		"Taken":     {reason: "Nothing of somebody else's is overwritten.", state: state(func(s *State) { s.Taken = "Secret x" }), want: want{Phase: backupv1.RestorePending, Ready: "False NameTaken: Secret x exists already and is not this Restore's: delete it, or give the Restore another name", Events: []string{"Warning NameTaken"}}},
+		"TooNew":    {reason: "There are no tools for it.", state: state(func(s *State) { s.Target.Version = "19" }), want: want{Phase: backupv1.RestorePending, Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18", Events: []string{"Warning VersionUnknown"}}},
+		"Running":   {reason: "From now on it can not be changed.", state: state(ran(func(*workload.Run) {})), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: Restoring", Started: true, Events: []string{"Normal Running"}}},
+		"NotUp":     {reason: "Why its pod does not come up is said.", state: state(ran(func(r *workload.Run) { r.Trouble = "cannot pull image x" })), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: The pod cannot pull image x", Started: true, Events: []string{"Normal Running"}}},
+		"Completed": {reason: "It is over.", state: state(ended(nil)), want: want{Phase: backupv1.RestoreCompleted, Ready: "True Available", Over: true, Started: true, Events: []string{"Normal Restored"}}},
+		"Failed":    {reason: "In the tool's own words.", state: state(ended(refused)), want: want{Phase: backupv1.RestoreFailed, Ready: "False TargetNotEmpty: database app holds 3 tables", Over: true, Started: true, Events: []string{"Warning TargetNotEmpty"}}},
+		"JobGone":   {reason: "What has begun is never begun again.", state: state(known(backupv1.RestoreObservation{StartTime: at(noon), Job: "back-restore"})), want: want{Phase: backupv1.RestoreFailed, Ready: "False JobGone: the Job back-restore is gone and left no report", Over: true, Started: true, Events: []string{"Warning JobGone"}}},
+		"Done":      {reason: "Nor what is over, though its Job is gone and its Secrets too.", state: state(known(backupv1.RestoreObservation{Phase: backupv1.RestoreCompleted, StartTime: at(noon), CompletionTime: at(noon)}), func(s *State) { s.Problem = &reach.Problem{} }), want: want{Phase: backupv1.RestoreCompleted, Ready: "True Available", Over: true, Started: true, Events: []string{"Normal Restored"}}},
+		"DoneBadly": {reason: "However it ended.", state: state(known(backupv1.RestoreObservation{Phase: backupv1.RestoreFailed, StartTime: at(noon), CompletionTime: at(noon), Failure: &backupv1.Failure{Reason: "ToolFailed", Message: "x"}})), want: want{Phase: backupv1.RestoreFailed, Ready: "False ToolFailed: x", Over: true, Started: true, Events: []string{"Warning ToolFailed"}}},
+		"OthersJob": {reason: "A Job of somebody else is none.", state: state(ran(func(r *workload.Run) { r.Owner = "x" })), want: want{Phase: backupv1.RestorePending, Ready: "False Waiting: Starting", Create: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d, err := Decide(tc.state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := want{Phase: d.Observation.Phase, Ready: say(d.Condition), Create: d.Create != nil, Over: d.Observation.CompletionTime != nil, Started: d.Observation.StartTime != nil}
+			for _, e := range d.Events {
+				got.Events = append(got.Events, string(e.Type)+" "+string(e.Reason))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func say(c xpv2.Condition) string {
+	out := string(c.Status) + " " + string(c.Reason)
+	if c.Message != "" {
+		out += ": " + c.Message
+	}
+	return out
+}
+
+func TestCompleted(t *testing.T) {
+	s := state(ran(func(r *workload.Run) {
+		r.Ended, r.Finished = true, noon
+		r.Report = &backup.Report{Action: backup.Restore, Finished: noon, Rows: 7, Databases: []string{"app"}, Backup: &backup.Entry{ID: "x", Time: noon.Add(-time.Hour)}}
+	}))
+	d, err := Decide(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := backupv1.RestoreObservation{
+		Phase: backupv1.RestoreCompleted, Backup: "x", BackupTime: at(noon.Add(-time.Hour)), StartTime: at(noon.Add(-time.Minute)), CompletionTime: at(noon),
+		Databases: []string{"app"}, Rows: 7, Job: "back-restore", Message: "Restored",
+	}
+	if diff := cmp.Diff(want, d.Observation); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+func TestJob(t *testing.T) {
+	s := state(func(s *State) {
+		p := &s.Restore.Spec.ForProvider
+		p.Overwrite, p.Source.Time = true, new(metav1.NewTime(noon))
+		s.Target.Version = "17.2"
+		s.From.Encryption = &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "age", Key: "k"}}
+	})
+	job, err := s.job()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := job.Spec.Template.Spec
+	if got := pod.Containers[0].Image; got != "registry.example.com/storeplane/backup:postgresql-17" {
+		t.Errorf("the tools are those of the newer server, got %s", got)
+	}
+	if *job.Spec.BackoffLimit != 0 {
+		t.Errorf("what has begun to write is never begun again, got %d retries", *job.Spec.BackoffLimit)
+	}
+	if len(job.Spec.PodFailurePolicy.Rules) != 1 {
+		t.Error("nor after a disruption")
+	}
+	got := backup.Task{}
+	if err := json.Unmarshal([]byte(pod.Containers[0].Env[0].Value), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := backup.Task{
+		Action: backup.Restore, Method: backupv1.Logical, Namespace: "shop", Name: "orders", Database: backup.Database{Engine: backupv1.PostgreSQL, Databases: []string{"app"}},
+		Destination: backupv1.Destination{Type: backupv1.S3, Bucket: "backups"}, Encrypted: true, Time: &noon, Overwrite: true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	var mounted []string
+	for _, m := range pod.Containers[0].VolumeMounts {
+		mounted = append(mounted, m.MountPath)
+	}
+	if diff := cmp.Diff([]string{"/tmp", backup.SourceDir, backup.StoreDir, "/etc/storeplane/encryption"}, mounted); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,107 @@
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/controller/kube"
+	"github.com/storeplane/storeplane/internal/controller/reach"
+)
+
+// connector makes a client for one reconciliation of one Restore.
+type connector struct {
+	kube     kube.Kube
+	reach    *reach.Resolver
+	usage    resource.ModernTracker
+	registry string
+	now      func() time.Time
+	record   event.Recorder
+}
+
+// NewConnector of Restores.
+func NewConnector(k kube.Kube, registry string, getenv func(string) string, record event.Recorder) managed.ExternalConnector {
+	return &connector{
+		kube:     k,
+		reach:    &reach.Resolver{Reader: k.Reader, Getenv: getenv},
+		usage:    resource.NewProviderConfigUsageTracker(k.Client, &storeplanev1.ProviderConfigUsage{}),
+		registry: registry,
+		now:      time.Now,
+		record:   record,
+	}
+}
+
+// Connect to nothing: all is in the API server.
+func (c *connector) Connect(context.Context, resource.Managed) (managed.ExternalClient, error) {
+	return &external{connector: c}, nil
+}
+
+// external carries out what Observe decided.
+type external struct {
+	*connector
+
+	decision Decision
+}
+
+var errNotRestore = errors.New("cannot reconcile: the managed resource is no Restore")
+
+// Observe looks at everything, decides, and writes the Restore's status. A
+// Restore exists outside of Kubernetes from its start on, and is never updated.
+func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.ExternalObservation, error) {
+	r, ok := mg.(*backupv1.Restore)
+	if !ok {
+		return managed.ExternalObservation{}, errNotRestore
+	}
+	if xpmeta.WasDeleted(r) {
+		// The Job goes with the Restore; what it wrote stays.
+		r.SetConditions(xpv2.Deleting())
+		return managed.ExternalObservation{}, nil
+	}
+	s, err := e.gather(ctx, r)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	d, err := Decide(s)
+	if err != nil {
+		return managed.ExternalObservation{}, fmt.Errorf("cannot decide what to do about Restore %s/%s: %w", r.Namespace, r.Name, err)
+	}
+	e.decision = d
+	for _, n := range d.Events {
+		e.record.Event(r, n)
+	}
+	r.Status.AtProvider = d.Observation
+	r.SetConditions(d.Condition.WithObservedGeneration(r.Generation))
+	return managed.ExternalObservation{ResourceExists: d.Create == nil, ResourceUpToDate: true}, nil
+}
+
+// Create the Job.
+func (e *external) Create(ctx context.Context, _ resource.Managed) (managed.ExternalCreation, error) {
+	for _, o := range e.decision.Apply {
+		if err := e.kube.Apply(ctx, o); err != nil {
+			return managed.ExternalCreation{}, err
+		}
+	}
+	return managed.ExternalCreation{}, e.kube.Create(ctx, e.decision.Create)
+}
+
+// Update nothing: a Restore runs once.
+func (e *external) Update(context.Context, resource.Managed) (managed.ExternalUpdate, error) {
+	return managed.ExternalUpdate{}, nil
+}
+
+// Delete nothing: what was restored is the database's now.
+func (e *external) Delete(context.Context, resource.Managed) (managed.ExternalDelete, error) {
+	return managed.ExternalDelete{}, nil
+}
+
+// Disconnect from nothing.
+func (e *external) Disconnect(context.Context) error { return nil }

@@ -1,0 +1,123 @@
+package restore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// gather the State of a Restore. What it refers to is looked at until it has
+// started, and never after.
+func (e *external) gather(ctx context.Context, r *backupv1.Restore) (*State, error) {
+	s := &State{Restore: r, Now: e.now(), Registry: e.registry}
+	jobs, _, pods, err := e.kube.Work(ctx, r.Namespace, backupv1.RestoreLabel, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	s.Runs = workload.Runs(jobs.Items, pods.Items)
+	if r.Status.AtProvider.StartTime != nil || s.run() != nil || xpmeta.WasDeleted(r) {
+		return s, nil
+	}
+	err = e.resolve(ctx, s)
+	if p := reach.AsProblem(err); p != nil {
+		s.Problem = p
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.Store.Configured && r.Spec.ProviderConfigReference != nil {
+		if err := e.usage.Track(ctx, r); err != nil {
+			return nil, fmt.Errorf("cannot record that Restore %s/%s uses its ProviderConfig: %w", r.Namespace, r.Name, err)
+		}
+	}
+	return s, e.taken(ctx, s)
+}
+
+func (e *external) resolve(ctx context.Context, s *State) (err error) {
+	r, p := s.Restore, &s.Restore.Spec.ForProvider
+	config := r.Spec.ProviderConfigReference
+	if l := p.Source.Location; l != nil {
+		s.From = From{Namespace: cmp.Or(l.Namespace, r.Namespace), Name: l.Name, Destination: l.Destination, Encryption: l.Encryption}
+	} else if b, err := e.backup(ctx, s); err != nil {
+		return err
+	} else if b.Spec.ProviderConfigReference != nil {
+		config = b.Spec.ProviderConfigReference
+	}
+	if s.Store, err = e.reach.Store(ctx, r.Namespace, config, s.From.Destination, storeSecretName(r.Name)); err != nil {
+		return err
+	}
+	if _, err = e.reach.Key(ctx, r.Namespace, s.From.Encryption); err != nil {
+		return err
+	}
+	if s.Target, err = e.reach.Source(ctx, r.Namespace, p.Target); err != nil {
+		return err
+	}
+	if s.Target.Waiting != "" {
+		return (&reach.Problem{Reason: reach.DatabaseClusterNotReady, Message: s.Target.Waiting}).Error()
+	}
+	return nil
+}
+
+// backup that is referred to.
+func (e *external) backup(ctx context.Context, s *State) (*backupv1.Backup, error) {
+	r := s.Restore
+	name := r.Spec.ForProvider.Source.BackupRef.Name
+	b := &backupv1.Backup{}
+	found, err := e.kube.Find(ctx, r.Namespace, name, b)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, (&reach.Problem{Reason: reach.BackupMissing, Message: fmt.Sprintf("source.backupRef names Backup %s, which does not exist in namespace %s: use source.location if only its data is left", name, r.Namespace)}).Error()
+	}
+	p := &b.Spec.ForProvider
+	if p.Method == backupv1.Physical {
+		return nil, (&reach.Problem{Reason: reach.MethodNotSupported, Message: "Backup " + name + " is physical and can not be restored into a database that runs: use DatabaseCluster.spec.restoreFrom"}).Error()
+	}
+	if target := r.Spec.ForProvider.Target.Type; p.Source.Type != target {
+		return nil, (&reach.Problem{Reason: reach.MethodNotSupported, Message: fmt.Sprintf("Backup %s is of type %s and can not be restored into target.type %s", name, p.Source.Type, target)}).Error()
+	}
+	s.From = From{Namespace: b.Namespace, Name: b.Name, Destination: p.Destination, Encryption: p.Encryption, Version: p.Source.Version}
+	if ref := p.Source.Connection.DatabaseClusterRef; ref != nil && s.From.Version == "" {
+		// The cluster may be gone: then its version is not known, and the target's
+		// counts alone.
+		c, err := e.reach.Cluster(ctx, r.Namespace, ref.Name)
+		if err != nil && reach.AsProblem(err) == nil {
+			return nil, err
+		}
+		s.From.Version = c.Version
+	}
+	return b, nil
+}
+
+// taken finds objects of other owners under the names of ours.
+func (e *external) taken(ctx context.Context, s *State) error {
+	for _, o := range []struct {
+		kind, name string
+		into       client.Object
+	}{
+		{"ServiceAccount", jobName(s.Restore.Name), &corev1.ServiceAccount{}},
+		{"NetworkPolicy", jobName(s.Restore.Name), &networkingv1.NetworkPolicy{}},
+		{"Secret", storeSecretName(s.Restore.Name), &corev1.Secret{}},
+	} {
+		found, err := e.kube.Find(ctx, s.Restore.Namespace, o.name, o.into)
+		if err != nil {
+			return err
+		}
+		if c := metav1.GetControllerOf(o.into); found && (c == nil || c.UID != s.Restore.UID) {
+			s.Taken = o.kind + " " + o.name
+		}
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package restore
+
+import (
+	"cmp"
+	"maps"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// Names of what a Restore makes.
+func jobName(restore string) string         { return restore + "-restore" }
+func storeSecretName(restore string) string { return restore + "-restore-store" }
+
+func (s *State) labels() map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/name":       "restore",
+		"app.kubernetes.io/instance":   s.Restore.Name,
+		"app.kubernetes.io/managed-by": "storeplane",
+		backupv1.RestoreLabel:          s.Restore.Name,
+	}
+}
+
+// meta of an object that goes with the Restore.
+func (s *State) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:      name,
+		Namespace: s.Restore.Namespace,
+		Labels:    s.labels(),
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: backupv1.GroupVersion.String(),
+			Kind:       backupv1.RestoreKind,
+			Name:       s.Restore.Name,
+			UID:        s.Restore.UID,
+			Controller: new(true),
+		}},
+	}
+}
+
+// objects beside the Job.
+func (s *State) objects() []client.Object {
+	out := []client.Object{
+		&corev1.ServiceAccount{
+			TypeMeta:                     metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+			ObjectMeta:                   s.meta(jobName(s.Restore.Name)),
+			AutomountServiceAccountToken: new(false),
+		},
+		&networkingv1.NetworkPolicy{
+			TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
+			ObjectMeta: s.meta(jobName(s.Restore.Name)),
+			Spec: networkingv1.NetworkPolicySpec{
+				PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{backupv1.RestoreLabel: s.Restore.Name}},
+				PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			},
+		},
+	}
+	if len(s.Store.Copy) > 0 {
+		out = append(out, &corev1.Secret{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: s.meta(s.Store.Secret),
+			Type:       corev1.SecretTypeOpaque,
+			Data:       s.Store.Copy,
+		})
+	}
+	return out
+}
+
+// job that restores.
+func (s *State) job() (*batchv1.Job, error) {
+	p := &s.Restore.Spec.ForProvider
+	flavour, err := workload.FlavourOf(p.Target.Type, s.Target.Version, s.From.Version)
+	if err != nil {
+		return nil, err
+	}
+	pod := workload.Pod{
+		Labels: maps.Clone(s.labels()),
+		Task: backup.Task{
+			Action:      backup.Restore,
+			Method:      backupv1.Logical,
+			Namespace:   s.From.Namespace,
+			Name:        s.From.Name,
+			Database:    backup.Database{Engine: p.Target.Type, Databases: p.Target.Databases},
+			Destination: s.Store.Destination,
+			Encrypted:   s.From.Encryption != nil,
+			ID:          p.Source.ID,
+			Overwrite:   p.Overwrite,
+		},
+		Image:     flavour.Image(s.Registry),
+		ID:        flavour.ID,
+		Source:    s.Target.Source,
+		Store:     s.Store.Store,
+		Account:   cmp.Or(s.Store.ServiceAccount, jobName(s.Restore.Name)),
+		Resources: p.Resources,
+	}
+	if t := p.Source.Time; t != nil {
+		pod.Task.Time = new(t.UTC())
+	}
+	if e := s.From.Encryption; e != nil {
+		pod.Key = &e.SecretRef
+	}
+	template, err := pod.Template()
+	if err != nil {
+		return nil, err
+	}
+	return workload.Job(s.meta(jobName(s.Restore.Name)), backup.Restore, template), nil
+}

@@ -1,0 +1,262 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"github.com/storeplane/storeplane/internal/xrd"
+)
+
+const (
+	backupYAML = `
+apiVersion: backup.example.com/v1
+kind: Backup
+metadata: {name: orders, namespace: shop}
+spec:
+  forProvider:
+    source: {type: postgresql, connection: {secretRef: {name: db}}}
+    destination: {type: s3, bucket: b}
+    schedule: 0 2 * * *
+`
+	restoreYAML = `
+apiVersion: backup.example.com/v1
+kind: Restore
+metadata: {name: back, namespace: shop}
+spec:
+  forProvider:
+    source: {backupRef: {name: orders}}
+    target: {type: postgresql, connection: {databaseClusterRef: {name: db}}}
+`
+	configYAML = `
+apiVersion: storeplane.example.com/v1
+kind: ProviderConfig
+metadata: {name: a, namespace: shop}
+spec: {endpoint: "https://s3.example.com"}
+`
+)
+
+func definitions(t testing.TB) map[string]*extv1.CustomResourceDefinition {
+	t.Helper()
+	files, err := filepath.Glob("../../package/provider/crds/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("cannot find the definitions: %v", err)
+	}
+	out := map[string]*extv1.CustomResourceDefinition{}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := &extv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(b, crd); err != nil {
+			t.Fatalf("cannot read %s: %v", f, err)
+		}
+		out[crd.Spec.Names.Kind] = crd
+	}
+	return out
+}
+
+func schemas(t testing.TB) xrd.Schemas {
+	t.Helper()
+	out := xrd.Schemas{}
+	for kind, crd := range definitions(t) {
+		s, err := xrd.NewSchema(crd)
+		if err != nil {
+			t.Fatalf("cannot use the definition of %s: %v", kind, err)
+		}
+		out[s.GroupVersionKind()] = s
+	}
+	return out
+}
+
+// edit of a manifest: a path like spec.forProvider.schedule, and YAML, or
+// nothing to remove it.
+type edit struct{ path, value string }
+
+func edited(t testing.TB, manifest string, edits ...edit) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	parse(t, manifest, &u.Object)
+	for _, e := range edits {
+		at := strings.Split(e.path, ".")
+		if e.value == "" {
+			unstructured.RemoveNestedField(u.Object, at...)
+			continue
+		}
+		var v any
+		parse(t, e.value, &v)
+		if err := unstructured.SetNestedField(u.Object, v, at...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return u
+}
+
+// parse YAML with integers, as the API server does.
+func parse(t testing.TB, text string, into any) {
+	t.Helper()
+	b, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrapped := &unstructured.Unstructured{}
+	if err := wrapped.UnmarshalJSON([]byte(`{"apiVersion":"v1","kind":"X","x":` + string(b) + `}`)); err != nil {
+		t.Fatal(err)
+	}
+	switch out := into.(type) {
+	case *map[string]any:
+		*out = wrapped.Object["x"].(map[string]any)
+	case *any:
+		*out = wrapped.Object["x"]
+	}
+}
+
+func TestDefinitionsRefuse(t *testing.T) {
+	all := schemas(t)
+	const (
+		p    = "spec.forProvider."
+		cron = "schedule must have five fields like '0 2 * * *', or be @hourly, @daily, @weekly or @monthly"
+	)
+	cases := map[string]struct {
+		reason   string
+		manifest string
+		edits    []edit
+		want     string // part of the words; "" accepts
+	}{
+		"Backup":            {reason: "The smallest one.", manifest: backupYAML},
+		"NoSchedule":        {reason: "Backups may be made only when asked for.", manifest: backupYAML, edits: []edit{{p + "schedule", ""}}},
+		"Daily":             {reason: "Names of schedules.", manifest: backupYAML, edits: []edit{{p + "schedule", `"@daily"`}}},
+		"Names":             {reason: "Names of days.", manifest: backupYAML, edits: []edit{{p + "schedule", `"*/5 9-17 * JAN-MAR mon,tue"`}}},
+		"BadCron":           {reason: "Four fields.", manifest: backupYAML, edits: []edit{{p + "schedule", `"0 2 * *"`}}, want: cron},
+		"SixFields":         {reason: "Seconds are not known.", manifest: backupYAML, edits: []edit{{p + "schedule", `"0 0 2 * * *"`}}, want: cron},
+		"ZoneInCron":        {reason: "A zone in the schedule.", manifest: backupYAML, edits: []edit{{p + "schedule", `"TZ=Europe/Vienna 0 2 * * *"`}}, want: cron},
+		"EmptyCron":         {reason: "Nothing is no schedule.", manifest: backupYAML, edits: []edit{{p + "schedule", `""`}}, want: "should be at least 1 chars long"},
+		"BadVerification":   {reason: "The other schedule too.", manifest: backupYAML, edits: []edit{{p + "verification", `{schedule: nightly}`}}, want: "verification.schedule must have five fields"},
+		"BadRetention":      {reason: "A number without a unit.", manifest: backupYAML, edits: []edit{{p + "retention", `"30"`}}, want: "spec.forProvider.retention"},
+		"HourRetention":     {reason: "Hours are no age of backups.", manifest: backupYAML, edits: []edit{{p + "retention", `"30h"`}}, want: "spec.forProvider.retention"},
+		"NoKeep":            {reason: "To keep nothing is to keep nothing.", manifest: backupYAML, edits: []edit{{p + "keep", `{}`}}, want: "spec.forProvider.keep"},
+		"NegativeKeep":      {reason: "Nor less.", manifest: backupYAML, edits: []edit{{p + "keep", `{last: -1}`}}, want: "spec.forProvider.keep.last"},
+		"Keep":              {reason: "Grandfather, father, son.", manifest: backupYAML, edits: []edit{{p + "keep", `{daily: 7, weekly: 4, monthly: 12}`}}},
+		"UnknownType":       {reason: "An engine that there is none of.", manifest: backupYAML, edits: []edit{{p + "source.type", `oracle`}}, want: `supported values: "postgresql", "mysql", "mongodb"`},
+		"UnknownStore":      {reason: "A store that there is none of.", manifest: backupYAML, edits: []edit{{p + "destination.type", `ftp`}}, want: `supported values: "s3", "gcs", "azure", "volume"`},
+		"NoDestination":     {reason: "A schedule without a destination.", manifest: backupYAML, edits: []edit{{p + "destination", ""}}, want: "spec.forProvider.destination: Required value"},
+		"NoBucket":          {reason: "A destination without a place.", manifest: backupYAML, edits: []edit{{p + "destination.bucket", ""}}, want: "spec.forProvider.destination.bucket: Required value"},
+		"NoSource":          {reason: "Nothing to back up.", manifest: backupYAML, edits: []edit{{p + "source", ""}}, want: "spec.forProvider.source: Required value"},
+		"VolumeEndpoint":    {reason: "A volume has no endpoint.", manifest: backupYAML, edits: []edit{{p + "destination", `{type: volume, bucket: c, endpoint: "http://x"}`}}, want: "are for object stores, not for type volume"},
+		"AbsolutePrefix":    {reason: "A prefix is relative.", manifest: backupYAML, edits: []edit{{p + "destination.prefix", `/a`}}, want: "destination.prefix must be a relative path"},
+		"ClimbingPrefix":    {reason: "And does not climb.", manifest: backupYAML, edits: []edit{{p + "destination.prefix", `a/../../b`}}, want: "destination.prefix must be a relative path"},
+		"BadEndpoint":       {reason: "An endpoint is a URL.", manifest: backupYAML, edits: []edit{{p + "destination.endpoint", `s3.example.com`}}, want: "spec.forProvider.destination.endpoint"},
+		"BothConnections":   {reason: "One way to connect.", manifest: backupYAML, edits: []edit{{p + "source.connection.databaseClusterRef", `{name: a}`}}, want: "connection needs either a databaseClusterRef or a secretRef"},
+		"NoConnection":      {reason: "And at least one.", manifest: backupYAML, edits: []edit{{p + "source.connection", `{}`}}, want: "connection needs either a databaseClusterRef or a secretRef"},
+		"MySQLCluster":      {reason: "Clusters are PostgreSQL's.", manifest: backupYAML, edits: []edit{{p + "source", `{type: mysql, connection: {databaseClusterRef: {name: a}}}`}}, want: "connection.databaseClusterRef needs type postgresql"},
+		"MySQLVersion":      {reason: "Versions choose PostgreSQL's tools.", manifest: backupYAML, edits: []edit{{p + "source.type", `mysql`}, {p + "source.version", `"8"`}}, want: "version is for type postgresql"},
+		"PhysicalSecret":    {reason: "Physical backups are of clusters.", manifest: backupYAML, edits: []edit{{p + "method", `physical`}, {p + "schedule", ""}}, want: "method physical needs source.connection.databaseClusterRef"},
+		"PhysicalSchedule":  {reason: "Which have the schedule.", manifest: backupYAML, edits: []edit{{p + "method", `physical`}, {p + "source.connection", `{databaseClusterRef: {name: a}}`}}, want: "the schedule of physical backups is the DatabaseCluster's"},
+		"Physical":          {reason: "As the function of DatabaseCluster makes them.", manifest: backupYAML, edits: []edit{{p + "method", `physical`}, {p + "source.connection", `{databaseClusterRef: {name: a}}`}, {p + "schedule", ""}}},
+		"LongName":          {reason: "Names that are made of it must fit.", manifest: backupYAML, edits: []edit{{"metadata.name", strings.Repeat("a", 41)}}, want: "metadata.name may have at most 40 characters"},
+		"UnknownField":      {reason: "A misspelt field.", manifest: backupYAML, edits: []edit{{p + "shedule", `a`}}, want: `unknown field "spec.forProvider.shedule"`},
+		"Restore":           {reason: "The smallest one.", manifest: restoreYAML},
+		"RestoreNothing":    {reason: "From somewhere.", manifest: restoreYAML, edits: []edit{{p + "source", `{}`}}, want: "source needs either a backupRef or a location"},
+		"RestoreBoth":       {reason: "And from one place.", manifest: restoreYAML, edits: []edit{{p + "source.location", `{name: a, destination: {type: s3, bucket: b}}`}}, want: "source needs either a backupRef or a location"},
+		"RestoreIDAndTime":  {reason: "One backup.", manifest: restoreYAML, edits: []edit{{p + "source.id", `a`}, {p + "source.time", `"2026-01-01T00:00:00Z"`}}, want: "source takes an id or a time, not both"},
+		"RestoreNoTarget":   {reason: "To somewhere.", manifest: restoreYAML, edits: []edit{{p + "target", ""}}, want: "spec.forProvider.target: Required value"},
+		"RestoreLocation":   {reason: "What is left of a Backup that is gone.", manifest: restoreYAML, edits: []edit{{p + "source", `{location: {name: a, namespace: other, destination: {type: gcs, bucket: b}}}`}}},
+		"Config":            {reason: "No credentials are credentials.", manifest: configYAML},
+		"ConfigNoSecret":    {reason: "A Secret that is not named.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Secret}`}}, want: "credentials.secretRef goes with source Secret"},
+		"ConfigExtraSecret": {reason: "Or not used.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Environment, secretRef: {name: a, namespace: b}}`}}, want: "credentials.secretRef goes with source Secret"},
+		"ConfigNoAccount":   {reason: "An identity that is not named.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: InjectedIdentity}`}}, want: "credentials.serviceAccountName goes with source InjectedIdentity"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := all.Validate(edited(t, tc.manifest, tc.edits...))
+			switch {
+			case tc.want == "" && err != nil:
+				t.Errorf("%s\nwant it accepted, got: %v", tc.reason, err)
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+				t.Errorf("%s\nwant words with %q, got: %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+}
+
+func TestDefinitionsImmutable(t *testing.T) {
+	all := schemas(t)
+	const p = "spec.forProvider."
+	cases := map[string]struct {
+		reason string
+		edits  []edit
+		want   string
+	}{
+		"Schedule": {reason: "Most may change at any time.", edits: []edit{{p + "schedule", `"@hourly"`}, {p + "destination.bucket", `other`}, {p + "suspend", `true`}}},
+		"Method":   {reason: "One method's backups are nothing to the other.", edits: []edit{{p + "method", `physical`}, {p + "source.connection", `{databaseClusterRef: {name: a}}`}, {p + "schedule", ""}}, want: "method is immutable: make another Backup"},
+		"Engine":   {reason: "Nor one engine's.", edits: []edit{{p + "source.type", `mysql`}}, want: "source.type is immutable: make another Backup"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := all.ValidateUpdate(edited(t, backupYAML), edited(t, backupYAML, tc.edits...))
+			switch {
+			case tc.want == "" && err != nil:
+				t.Errorf("%s\nwant it accepted, got: %v", tc.reason, err)
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+				t.Errorf("%s\nwant words with %q, got: %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+}
+
+// TestRestoreImmutable: a Restore can be changed until it has started. Its rule
+// looks at the status, which is not part of what internal/xrd compares.
+func TestRestoreImmutable(t *testing.T) {
+	props := definitions(t)["Restore"].Spec.Versions[0].Schema.OpenAPIV3Schema
+	in := &apiextensions.JSONSchemaProps{}
+	if err := extv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, in, nil); err != nil {
+		t.Fatal(err)
+	}
+	structural, err := structuralschema.NewStructural(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := cel.NewValidator(structural, true, celconfig.PerCallLimit)
+	started := edit{"status.atProvider", `{phase: Running, startTime: "2026-01-01T00:00:00Z"}`}
+	changed := edit{"spec.forProvider.overwrite", `true`}
+	cases := map[string]struct {
+		reason   string
+		old, new []edit
+		want     string
+	}{
+		"Before":    {reason: "Nothing has been written yet.", new: []edit{changed}},
+		"Waiting":   {reason: "A status alone is no start.", old: []edit{{"status.atProvider", `{phase: Pending}`}}, new: []edit{changed}},
+		"After":     {reason: "What runs can not be changed.", old: []edit{started}, new: []edit{started, changed}, want: "a Restore that has started can not be changed: make another one"},
+		"Unchanged": {reason: "Its annotations can.", old: []edit{started}, new: []edit{started, {"metadata.annotations", `{a: b}`}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			was, is := edited(t, restoreYAML, tc.old...), edited(t, restoreYAML, tc.new...)
+			errs, _ := rules.Validate(context.Background(), nil, structural, is.Object, was.Object, celconfig.RuntimeCELCostBudget)
+			words := make([]error, 0, len(errs))
+			for _, e := range errs {
+				words = append(words, errors.New(e.Detail))
+			}
+			got := ""
+			if err := errors.Join(words...); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

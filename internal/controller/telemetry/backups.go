@@ -1,0 +1,104 @@
+package telemetry
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+)
+
+// Backups as Prometheus sees them. What is not known is not there: an alert asks
+// for absent().
+type Backups struct {
+	mu   sync.Mutex
+	seen map[types.NamespacedName]*sample
+
+	lastSuccess, size, duration, lastVerified, failures, count, period *prometheus.Desc
+}
+
+// sample of one Backup.
+type sample struct {
+	o        backupv1.BackupObservation
+	period   time.Duration
+	failures int
+}
+
+func newBackups() *Backups {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("storeplane_backup_"+name, help, []string{"namespace", "name"}, nil)
+	}
+	return &Backups{
+		seen:         map[types.NamespacedName]*sample{},
+		lastSuccess:  desc("last_success_timestamp_seconds", "When the newest good backup began."),
+		size:         desc("size_bytes", "Size of the newest good backup in the store."),
+		duration:     desc("duration_seconds", "How long the newest good backup took."),
+		lastVerified: desc("last_verified_timestamp_seconds", "When a backup was last restored and found good."),
+		failures:     desc("failures_total", "How many backups were seen to fail."),
+		count:        desc("count", "How many good backups are in the store."),
+		period:       desc("period_seconds", "The longest time between two runs of the schedule, while it is not suspended."),
+	}
+}
+
+// Observe a Backup whose status becomes o.
+func (b *Backups) Observe(of *backupv1.Backup, o backupv1.BackupObservation, period time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := types.NamespacedName{Namespace: of.Namespace, Name: of.Name}
+	s := b.seen[key]
+	if s == nil {
+		s = &sample{}
+		b.seen[key] = s
+	}
+	if known := of.Status.AtProvider.LastFailure; o.LastFailure != nil && (known == nil || !known.Time.Equal(&o.LastFailure.Time)) &&
+		(s.o.LastFailure == nil || !s.o.LastFailure.Time.Equal(&o.LastFailure.Time)) {
+		s.failures++
+	}
+	s.o, s.period = o, period
+}
+
+// Forget a Backup.
+func (b *Backups) Forget(key types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.seen, key)
+}
+
+// Describe to Prometheus what there is.
+func (b *Backups) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{b.lastSuccess, b.size, b.duration, b.lastVerified, b.failures, b.count, b.period} {
+		ch <- d
+	}
+}
+
+// Collect what was seen last.
+func (b *Backups) Collect(ch chan<- prometheus.Metric) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, s := range b.seen {
+		send := func(d *prometheus.Desc, t prometheus.ValueType, v float64) {
+			ch <- prometheus.MustNewConstMetric(d, t, v, key.Namespace, key.Name)
+		}
+		at := func(d *prometheus.Desc, t *metav1.Time) {
+			if t != nil {
+				send(d, prometheus.GaugeValue, float64(t.Unix()))
+			}
+		}
+		at(b.lastSuccess, s.o.LastSuccessfulTime)
+		at(b.lastVerified, s.o.LastVerifiedTime)
+		if len(s.o.Backups) > 0 {
+			send(b.size, prometheus.GaugeValue, float64(s.o.Backups[0].Size))
+		}
+		if s.o.LastDuration != nil {
+			send(b.duration, prometheus.GaugeValue, s.o.LastDuration.Seconds())
+		}
+		send(b.failures, prometheus.CounterValue, float64(s.failures))
+		send(b.count, prometheus.GaugeValue, float64(s.o.Count))
+		if s.period > 0 {
+			send(b.period, prometheus.GaugeValue, s.period.Seconds())
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package telemetry
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Telemetry of the provider.
+type Telemetry struct {
+	Backups *Backups
+	errors  *prometheus.CounterVec
+}
+
+// New Telemetry, registered with a registry.
+func New(r prometheus.Registerer) *Telemetry {
+	t := &Telemetry{
+		Backups: newBackups(),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "storeplane_provider_reconcile_errors_total",
+			Help: "How often something could not be done for a managed resource, by its kind, what was tried and the reason.",
+		}, []string{"kind", "operation", "reason"}),
+	}
+	r.MustRegister(t.Backups, t.errors)
+	return t
+}
+
+// Jitter moves an interval by at most a fifth.
+func Jitter(interval time.Duration) time.Duration {
+	const part = 0.2
+	return interval + time.Duration((rand.Float64()*2-1)*part*float64(interval)) //nolint:gosec // Nothing depends on who can guess it.
+}

@@ -1,0 +1,77 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// Derived pod: that of a CronJob somebody else made, for another Task. Physical
+// backups are made by CronJobs of the function of DatabaseCluster, which alone
+// knows what pgBackRest needs.
+type Derived struct {
+	From *batchv1.CronJob
+
+	// Change of the CronJob's own task.
+	Change func(*backup.Task)
+
+	Resources *corev1.ResourceRequirements
+	Scratch   *Scratch
+}
+
+// Template of the pod.
+func (d Derived) Template() (corev1.PodTemplateSpec, error) {
+	out := *d.From.Spec.JobTemplate.Spec.Template.DeepCopy()
+	i := slices.IndexFunc(out.Spec.Containers, hasTask)
+	if i < 0 {
+		return out, fmt.Errorf("cannot use CronJob %s: no container of its pods has %s", d.From.Name, backup.TaskVariable)
+	}
+	c := &out.Spec.Containers[i]
+	task := backup.Task{}
+	for _, e := range c.Env {
+		if e.Name != backup.TaskVariable {
+			continue
+		}
+		if err := json.Unmarshal([]byte(e.Value), &task); err != nil {
+			return out, fmt.Errorf("cannot read %s of CronJob %s: %w", backup.TaskVariable, d.From.Name, err)
+		}
+	}
+	d.Change(&task)
+	value, err := encode(task)
+	if err != nil {
+		return out, err
+	}
+	setEnv(c, backup.TaskVariable, value)
+	out.Labels = Labelled(out.Labels, task.Action)
+	if task.Action != backup.Verify {
+		return out, nil
+	}
+	bound(c, task.Action, d.Resources)
+	d.mountScratch(&out.Spec, c)
+	return out, nil
+}
+
+func hasTask(c corev1.Container) bool {
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == backup.TaskVariable })
+}
+
+// mountScratch in the place of what may be there already.
+func (d Derived) mountScratch(pod *corev1.PodSpec, c *corev1.Container) {
+	at := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == backup.ScratchDir })
+	if at >= 0 {
+		name := c.VolumeMounts[at].Name
+		pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+		c.VolumeMounts = slices.Delete(c.VolumeMounts, at, at+1)
+	}
+	v := emptyDir(scratch)
+	if d.Scratch != nil {
+		v = d.Scratch.volume()
+	}
+	pod.Volumes = append(pod.Volumes, v)
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: backup.ScratchDir})
+}

@@ -1,0 +1,60 @@
+package workload
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+)
+
+// majors of PostgreSQL that there is an image with tools for. pg_dump reads
+// servers of its own major version and older ones.
+var majors = []int{15, 17, 18}
+
+// defaultMajor is taken where nothing says which version a server has.
+const defaultMajor = 17
+
+// Ids that the images' processes run as. PostgreSQL's is that of the image
+// postgresql, which the other one is made from.
+const (
+	postgresqlID int64 = 26
+	otherID      int64 = 10001
+)
+
+// Flavour of the image: its tag, and the id that it runs as.
+type Flavour struct {
+	Tag string
+	ID  int64
+}
+
+// FlavourOf an engine. Versions count for PostgreSQL only: the tools must be as
+// new as the newest of them.
+func FlavourOf(engine backupv1.Engine, versions ...string) (Flavour, error) {
+	if engine != backupv1.PostgreSQL {
+		return Flavour{Tag: string(engine), ID: otherID}, nil
+	}
+	newest := 0
+	for _, v := range versions {
+		if v == "" {
+			continue
+		}
+		major, err := strconv.Atoi(strings.SplitN(v, ".", 2)[0])
+		if err != nil {
+			return Flavour{}, fmt.Errorf("cannot read version %q: it is not like 17, 17.2 or 17.2.0", v)
+		}
+		newest = max(newest, major)
+	}
+	if newest == 0 {
+		newest = defaultMajor
+	}
+	for _, m := range majors {
+		if m >= newest {
+			return Flavour{Tag: fmt.Sprintf("postgresql-%d", m), ID: postgresqlID}, nil
+		}
+	}
+	return Flavour{}, fmt.Errorf("cannot back up PostgreSQL %d: the newest version there are tools for is %d", newest, majors[len(majors)-1])
+}
+
+// Image of a flavour in a registry.
+func (f Flavour) Image(registry string) string { return registry + "/backup:" + f.Tag }

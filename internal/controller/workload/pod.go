@@ -1,0 +1,223 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// Container is the name of the container that does the work.
+const Container = "backup"
+
+// uriFile is the name under which a pod finds a connection's URI.
+const uriFile = "uri"
+
+// Source is the Secret that says how to connect to a database.
+type Source struct {
+	Secret string
+
+	// Key that holds the URI, if it is not the one that the program looks for.
+	Key string
+}
+
+// Store is where backups lie.
+type Store struct {
+	// Destination with the defaults of a configuration filled in.
+	Destination backupv1.Destination
+
+	// Secret with the credentials, or "" for none.
+	Secret string
+
+	// ServiceAccount that the store knows, or "" for one without rights.
+	ServiceAccount string
+}
+
+// Pod of the image backup.
+type Pod struct {
+	// Labels of the pod; the action is added.
+	Labels map[string]string
+
+	Task    backup.Task
+	Image   string
+	ID      int64
+	Source  Source
+	Store   Store
+	Key     *backupv1.SecretKey
+	Account string
+
+	// Resources, or nil for those of the action.
+	Resources *corev1.ResourceRequirements
+
+	// Scratch is the volume of a throw-away database, or nil for the pod's own
+	// storage.
+	Scratch *Scratch
+}
+
+// Scratch is a volume that lives as long as its pod.
+type Scratch struct {
+	Size  resource.Quantity
+	Class string
+}
+
+// Template of the pod.
+func (p Pod) Template() (corev1.PodTemplateSpec, error) {
+	task, err := encode(p.Task)
+	if err != nil {
+		return corev1.PodTemplateSpec{}, err
+	}
+	volumes, mounts := p.volumes()
+	out := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: Labelled(p.Labels, p.Task.Action)},
+		Spec: corev1.PodSpec{
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			ServiceAccountName:            p.Account,
+			AutomountServiceAccountToken:  new(false),
+			EnableServiceLinks:            new(false),
+			TerminationGracePeriodSeconds: new(int64(gracePeriod)),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot:        new(true),
+				RunAsUser:           new(p.ID),
+				RunAsGroup:          new(p.ID),
+				FSGroup:             new(p.ID),
+				FSGroupChangePolicy: new(corev1.FSGroupChangeOnRootMismatch),
+				SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name:                     Container,
+				Image:                    p.Image,
+				Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: task}},
+				TerminationMessagePath:   backup.TerminationLog,
+				TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false),
+					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+					ReadOnlyRootFilesystem:   new(true),
+				},
+				VolumeMounts: mounts,
+			}},
+			Volumes: volumes,
+		},
+	}
+	bound(&out.Spec.Containers[0], p.Task.Action, p.Resources)
+	return out, nil
+}
+
+// gracePeriod is the time in which a pod that is stopped removes what it left in
+// the store, in seconds.
+const gracePeriod = 60
+
+// Labelled returns labels with that of an action.
+func Labelled(labels map[string]string, a backup.Action) map[string]string {
+	out := maps.Clone(labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[backupv1.ActionLabel] = string(a)
+	return out
+}
+
+func encode(t backup.Task) (string, error) {
+	b, err := json.Marshal(t)
+	if err != nil {
+		return "", fmt.Errorf("cannot write the task of a pod: %w", err)
+	}
+	return string(b), nil
+}
+
+// volumes of the pod. Deleting needs no database, and no key.
+func (p Pod) volumes() ([]corev1.Volume, []corev1.VolumeMount) {
+	volumes := []corev1.Volume{emptyDir("tmp")}
+	mounts := []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}}
+	add := func(v corev1.Volume, path string, readOnly bool) {
+		volumes = append(volumes, v)
+		mounts = append(mounts, corev1.VolumeMount{Name: v.Name, MountPath: path, ReadOnly: readOnly})
+	}
+	switch p.Task.Action {
+	case backup.Verify:
+		add(p.scratch(), backup.ScratchDir, false)
+	case backup.Check, backup.Backup, backup.Restore:
+		add(p.Source.volume(), backup.SourceDir, true)
+	case backup.Delete:
+	}
+	if p.Store.Secret != "" {
+		add(secret("store", p.Store.Secret), backup.StoreDir, true)
+	}
+	if p.Store.Destination.Type == backupv1.Volume {
+		add(claim("volume", p.Store.Destination.Bucket), backup.VolumeDir, false)
+	}
+	if p.Key != nil && p.Task.Action != backup.Delete {
+		add(secret("encryption", p.Key.Name, corev1.KeyToPath{Key: p.Key.Key, Path: "key"}), encryptionDir, true)
+	}
+	return volumes, mounts
+}
+
+// encryptionDir is the folder of backup.KeyFile.
+const encryptionDir = "/etc/storeplane/encryption"
+
+func (s Source) volume() corev1.Volume {
+	if s.Key == "" || s.Key == uriFile {
+		return secret("source", s.Secret)
+	}
+	// A Secret's volume with items is all or nothing. The authority may be
+	// missing, the URI may not.
+	v := corev1.Volume{Name: "source"}
+	v.Projected = &corev1.ProjectedVolumeSource{
+		DefaultMode: new(secretMode),
+		Sources: []corev1.VolumeProjection{
+			{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: s.Secret}, Items: []corev1.KeyToPath{{Key: s.Key, Path: uriFile}}}},
+			{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: s.Secret}, Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}, Optional: new(true)}},
+		},
+	}
+	return v
+}
+
+func (p Pod) scratch() corev1.Volume {
+	if p.Scratch == nil {
+		return emptyDir(scratch)
+	}
+	return p.Scratch.volume()
+}
+
+// scratch is the name of the volume of a throw-away database.
+const scratch = "scratch"
+
+func (s Scratch) volume() corev1.Volume {
+	spec := corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: s.Size}},
+	}
+	if s.Class != "" {
+		spec.StorageClassName = new(s.Class)
+	}
+	v := corev1.Volume{Name: scratch}
+	v.Ephemeral = &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: spec}}
+	return v
+}
+
+// secretMode lets the group of the pod read what is mounted, and nobody write.
+const secretMode int32 = 0o440
+
+func secret(name, of string, items ...corev1.KeyToPath) corev1.Volume {
+	v := corev1.Volume{Name: name}
+	v.Secret = &corev1.SecretVolumeSource{SecretName: of, Items: items, DefaultMode: new(secretMode)}
+	return v
+}
+
+func claim(name, of string) corev1.Volume {
+	v := corev1.Volume{Name: name}
+	v.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: of}
+	return v
+}
+
+func emptyDir(name string) corev1.Volume {
+	v := corev1.Volume{Name: name}
+	v.EmptyDir = &corev1.EmptyDirVolumeSource{}
+	return v
+}

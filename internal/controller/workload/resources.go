@@ -1,0 +1,59 @@
+package workload
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// memory of a pod: what it asks for and what it may use. A throw-away database
+// wants more than a dump, which is streamed.
+type memory struct{ request, limit string }
+
+func memoryOf(a backup.Action) memory {
+	switch a {
+	case backup.Verify:
+		return memory{request: "256Mi", limit: "1Gi"}
+	case backup.Restore:
+		return memory{request: "128Mi", limit: "256Mi"}
+	case backup.Check, backup.Backup, backup.Delete:
+	}
+	return memory{request: "128Mi", limit: "128Mi"}
+}
+
+// bound a container's resources.
+func bound(c *corev1.Container, a backup.Action, asked *corev1.ResourceRequirements) {
+	m := memoryOf(a)
+	c.Resources = corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse(m.request)},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(m.limit)},
+	}
+	if asked != nil {
+		c.Resources = *asked.DeepCopy()
+	}
+	setEnv(c, "GOMEMLIMIT", goMemory(c.Resources.Limits))
+}
+
+// goMemory is what the program itself may use of a pod's memory: the rest is for
+// the tools that it runs, and what they read and write.
+func goMemory(limits corev1.ResourceList) string {
+	const most = 256 << 20
+	limit, ok := limits[corev1.ResourceMemory]
+	if !ok {
+		return strconv.Itoa(most)
+	}
+	return strconv.FormatInt(min(limit.Value()/2, most), 10)
+}
+
+func setEnv(c *corev1.Container, name, value string) {
+	for i := range c.Env {
+		if c.Env[i].Name == name {
+			c.Env[i] = corev1.EnvVar{Name: name, Value: value}
+			return
+		}
+	}
+	c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: value})
+}

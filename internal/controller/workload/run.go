@@ -1,0 +1,253 @@
+package workload
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/trouble"
+)
+
+// Reasons of failures that no program could report.
+const (
+	OutOfMemory backup.Reason = "OutOfMemory"
+	Evicted     backup.Reason = "Evicted"
+	Vanished    backup.Reason = "Vanished"
+	TooSlow     backup.Reason = "DeadlineExceeded"
+	NotStarted  backup.Reason = "PodNotStarted"
+	Silent      backup.Reason = "NoReport"
+)
+
+// Run of a Job.
+type Run struct {
+	Job    string
+	UID    types.UID
+	Action backup.Action
+
+	Created, Finished time.Time
+
+	// Scheduled is for when the schedule wanted it, if it did.
+	Scheduled time.Time
+
+	// Ended is false while the Job may still do something.
+	Ended bool
+
+	// Report of the last pod that made one. Of a Job that goes on it is of an
+	// attempt that failed.
+	Report *backup.Report
+
+	// Failure of the Job, or of its last attempt while it goes on.
+	Failure *backup.Failure
+
+	// Trouble of a pod that does not come up, in words.
+	Trouble string
+
+	// Digest, Value and Attempt are the Job's annotations.
+	Digest, Value string
+	Attempt       int
+
+	// Owner is the UID of the Job's controller.
+	Owner types.UID
+}
+
+// Succeeded tells whether the run did what it should.
+func (r *Run) Succeeded() bool { return r.Ended && r.Failure == nil }
+
+// Failed tells whether the run is over and did not.
+func (r *Run) Failed() bool { return r.Ended && r.Failure != nil }
+
+// Permanent tells whether trying again is of no use.
+func (r *Run) Permanent() bool { return r.Failed() && r.Failure.Reason.Permanent() }
+
+// Runs of Jobs, oldest first by their end; those that go on are last.
+func Runs(jobs []batchv1.Job, pods []corev1.Pod) []Run {
+	byJob := map[types.UID][]*corev1.Pod{}
+	for i := range pods {
+		if c := metav1.GetControllerOf(&pods[i]); c != nil {
+			byJob[c.UID] = append(byJob[c.UID], &pods[i])
+		}
+	}
+	out := make([]Run, 0, len(jobs))
+	for i := range jobs {
+		if jobs[i].DeletionTimestamp == nil {
+			out = append(out, runOf(&jobs[i], byJob[jobs[i].UID]))
+		}
+	}
+	slices.SortFunc(out, func(a, b Run) int {
+		if a.Ended != b.Ended {
+			if a.Ended {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(a.Finished.Compare(b.Finished), a.Created.Compare(b.Created), cmp.Compare(a.Job, b.Job))
+	})
+	return out
+}
+
+func runOf(j *batchv1.Job, pods []*corev1.Pod) Run {
+	r := Run{
+		Job:     j.Name,
+		UID:     j.UID,
+		Action:  backup.Action(j.Labels[backupv1.ActionLabel]),
+		Created: j.CreationTimestamp.Time,
+		Digest:  j.Annotations[DigestAnnotation],
+		Value:   j.Annotations[ValueAnnotation],
+	}
+	if n, err := strconv.Atoi(j.Annotations[AttemptAnnotation]); err == nil {
+		r.Attempt = n
+	}
+	if t, err := time.Parse(time.RFC3339, j.Annotations[batchv1.CronJobScheduledTimestampAnnotation]); err == nil {
+		r.Scheduled = t
+	}
+	if c := metav1.GetControllerOf(j); c != nil {
+		r.Owner = c.UID
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	r.Report = lastReport(r.Action, pods)
+
+	switch end := ending(j); {
+	case end == nil:
+		r.Trouble = troubleOf(pods)
+		r.Failure = interim(r.Action, pods)
+	case end.Type == batchv1.JobComplete:
+		r.end(end)
+		if r.Report == nil {
+			// No false success: what nobody reported is not known to have happened.
+			r.Failure = &backup.Failure{Reason: Silent, Message: "the pod ended without a report"}
+			break
+		}
+		r.Failure = r.Report.Failure
+	default:
+		r.end(end)
+		r.Failure = failureOf(r.Action, end, pods)
+	}
+	return r
+}
+
+func (r *Run) end(c *batchv1.JobCondition) {
+	r.Ended = true
+	r.Finished = c.LastTransitionTime.Time
+	if r.Report != nil && !r.Report.Finished.IsZero() {
+		r.Finished = r.Report.Finished
+	}
+}
+
+// ending of a Job, or nil.
+func ending(j *batchv1.Job) *batchv1.JobCondition {
+	for i, c := range j.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
+			return &j.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// lastReport of a Job's pods for its action.
+func lastReport(a backup.Action, pods []*corev1.Pod) *backup.Report {
+	for _, p := range slices.Backward(pods) {
+		if r := reported(a, p); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// reported by a pod, or nil.
+func reported(a backup.Action, p *corev1.Pod) *backup.Report {
+	t := terminated(p)
+	if t == nil {
+		return nil
+	}
+	r := &backup.Report{}
+	if err := json.Unmarshal([]byte(t.Message), r); err != nil || r.Action != a {
+		return nil
+	}
+	if r.Failure == nil && t.ExitCode != 0 {
+		// It said that all is well, and was killed after all.
+		r.Failure = &backup.Failure{Reason: Vanished, Message: "the pod was stopped before its end"}
+	}
+	return r
+}
+
+func terminated(p *corev1.Pod) *corev1.ContainerStateTerminated {
+	for _, s := range p.Status.ContainerStatuses {
+		if s.Name == Container || len(p.Status.ContainerStatuses) == 1 {
+			return s.State.Terminated
+		}
+	}
+	return nil
+}
+
+func troubleOf(pods []*corev1.Pod) string {
+	for _, p := range slices.Backward(pods) {
+		if words := trouble.Of(p); words != "" {
+			return words
+		}
+	}
+	return ""
+}
+
+// interim is why the last attempt of a Job failed that goes on.
+func interim(a backup.Action, pods []*corev1.Pod) *backup.Failure {
+	for _, p := range slices.Backward(pods) {
+		switch p.Status.Phase {
+		case corev1.PodSucceeded:
+			return nil
+		case corev1.PodFailed:
+			return said(a, p)
+		case corev1.PodPending, corev1.PodRunning, corev1.PodUnknown:
+		}
+	}
+	return nil
+}
+
+// said by a pod that failed, or by what is left of it.
+func said(a backup.Action, p *corev1.Pod) *backup.Failure {
+	if r := reported(a, p); r != nil && r.Failure != nil {
+		return r.Failure
+	}
+	return wordless(p)
+}
+
+// failureOf a Job that failed. The words of the last pod say most.
+func failureOf(a backup.Action, end *batchv1.JobCondition, pods []*corev1.Pod) *backup.Failure {
+	if end.Reason == batchv1.JobReasonDeadlineExceeded {
+		if words := troubleOf(pods); words != "" {
+			return &backup.Failure{Reason: NotStarted, Message: "the pod " + words}
+		}
+		return &backup.Failure{Reason: TooSlow, Message: "the Job was not done before its deadline"}
+	}
+	if len(pods) == 0 {
+		return &backup.Failure{Reason: Vanished, Message: "the pod is gone and left no report"}
+	}
+	return said(a, pods[len(pods)-1])
+}
+
+// wordless failure of a pod that could not report.
+func wordless(p *corev1.Pod) *backup.Failure {
+	if p.Status.Reason == "Evicted" {
+		return &backup.Failure{Reason: Evicted, Message: "the pod was evicted: " + p.Status.Message}
+	}
+	t := terminated(p)
+	switch {
+	case t == nil:
+		return &backup.Failure{Reason: Vanished, Message: "the pod was stopped and left no report"}
+	case t.Reason == "OOMKilled":
+		return &backup.Failure{Reason: OutOfMemory, Message: "the pod ran out of memory: raise resources.limits.memory"}
+	case t.ExitCode == 0:
+		return &backup.Failure{Reason: Silent, Message: "the pod ended without a report"}
+	}
+	return &backup.Failure{Reason: Vanished, Message: "the pod was killed and left no report: exit code " + strconv.Itoa(int(t.ExitCode))}
+}

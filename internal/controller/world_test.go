@@ -1,0 +1,295 @@
+package controller_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/controller/backup"
+	"github.com/storeplane/storeplane/internal/controller/kube"
+	"github.com/storeplane/storeplane/internal/controller/restore"
+	"github.com/storeplane/storeplane/internal/controller/telemetry"
+)
+
+// world is an API server that remembers what it was asked.
+type world struct {
+	client.WithWatch
+
+	// provider's requests are remembered; the tests' own are not.
+	provider client.Client
+
+	asked map[string]map[string]bool // verbs by group/resource
+}
+
+func newWorld(t testing.TB, objects ...client.Object) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, backupv1.SchemeBuilder.AddToScheme, storeplanev1.SchemeBuilder.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cluster := schema.GroupVersionKind{Group: "apps.example.com", Version: "v1", Kind: "DatabaseCluster"}
+	scheme.AddKnownTypeWithName(cluster, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(cluster.GroupVersion().WithKind("DatabaseClusterList"), &unstructured.UnstructuredList{})
+
+	w := &world{asked: map[string]map[string]bool{}}
+	w.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&backupv1.Backup{}, &backupv1.Restore{}, &batchv1.CronJob{}).Build()
+	w.provider = interceptor.NewClient(w.WithWatch, w.ask(scheme))
+	return w
+}
+
+// ask remembers each request.
+func (w *world) ask(scheme *runtime.Scheme) interceptor.Funcs {
+	note := func(gvk schema.GroupVersionKind, sub string, verbs ...string) {
+		plural, _ := meta.UnsafeGuessKindToResource(gvk)
+		key := gvk.Group + "/" + plural.Resource + sub
+		if w.asked[key] == nil {
+			w.asked[key] = map[string]bool{}
+		}
+		for _, v := range verbs {
+			w.asked[key][v] = true
+		}
+	}
+	of := func(o runtime.Object) schema.GroupVersionKind {
+		gvk, err := apiutil.GVKForObject(o, scheme)
+		if err != nil {
+			panic(err)
+		}
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+		return gvk
+	}
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			note(of(o), "", "get")
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			// What is listed comes from a cache.
+			note(of(l), "", "get", "list", "watch")
+			return c.List(ctx, l, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			note(of(o), "", "create")
+			if o.GetUID() == "" {
+				o.SetUID(types.UID("uid-of-" + o.GetName()))
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			note(of(o), "", "update")
+			return c.Update(ctx, o, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+			note(of(o), "", "delete")
+			// The fake knows no preconditions.
+			return c.Delete(ctx, o)
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+			b, err := json.Marshal(o)
+			if err != nil {
+				return err
+			}
+			u := &unstructured.Unstructured{}
+			if err := u.UnmarshalJSON(b); err != nil {
+				return err
+			}
+			note(u.GroupVersionKind(), "", "create", "patch")
+			return replace(ctx, c, scheme, u)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			note(of(o), "/"+sub, "patch")
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	}
+}
+
+// replace an object by what is applied: the fake's own way can not apply all
+// kinds.
+func replace(ctx context.Context, c client.Client, scheme *runtime.Scheme, u *unstructured.Unstructured) error {
+	made, err := scheme.New(u.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	o, ok := made.(client.Object)
+	if !ok {
+		return fmt.Errorf("cannot apply %T", made)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+		return err
+	}
+	have, _ := o.DeepCopyObject().(client.Object)
+	switch err := c.Get(ctx, client.ObjectKeyFromObject(o), have); {
+	case kerrors.IsNotFound(err):
+		return c.Create(ctx, o)
+	case err != nil:
+		return err
+	}
+	o.SetResourceVersion(have.GetResourceVersion())
+	return c.Update(ctx, o)
+}
+
+// verbs that were asked for.
+func (w *world) verbs() map[string][]string {
+	out := map[string][]string{}
+	for k, v := range w.asked {
+		out[k] = slices.Sorted(maps.Keys(v))
+	}
+	return out
+}
+
+// reconcile an object once, as crossplane-runtime does, without its own
+// bookkeeping: look, and make, change or delete. It tells whether the object
+// still exists outside.
+func (w *world) reconcile(t testing.TB, mg resource.Managed) (managed.ExternalObservation, error) {
+	t.Helper()
+	ctx := t.Context()
+	if err := w.Get(ctx, client.ObjectKeyFromObject(mg), mg); err != nil {
+		t.Fatal(err)
+	}
+	k := kube.Kube{Client: w.provider, Reader: w.provider}
+	getenv := func(string) string { return "" }
+	var c managed.ExternalConnector
+	switch mg.(type) {
+	case *backupv1.Backup:
+		c = backup.NewConnector(k, "registry.example.com/storeplane", getenv, event.NewNopRecorder(), telemetry.New(prometheus.NewRegistry()).Backups)
+	default:
+		c = restore.NewConnector(k, "registry.example.com/storeplane", getenv, event.NewNopRecorder())
+	}
+	e, err := c.Connect(ctx, mg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := e.Observe(ctx, mg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := mg.DeepCopyObject().(client.Object)
+	switch {
+	case mg.GetDeletionTimestamp() != nil && o.ResourceExists:
+		_, err = e.Delete(ctx, mg)
+	case mg.GetDeletionTimestamp() != nil:
+	case !o.ResourceExists:
+		_, err = e.Create(ctx, mg)
+	case !o.ResourceUpToDate:
+		_, err = e.Update(ctx, mg)
+	}
+	if e := w.Status().Update(ctx, status); e != nil {
+		t.Fatal(e)
+	}
+	return o, err
+}
+
+// finish a Job with a report.
+func (w *world) finish(t testing.TB, job string, end batchv1.JobConditionType, report string) {
+	t.Helper()
+	ctx := t.Context()
+	j := &batchv1.Job{}
+	if err := w.Get(ctx, client.ObjectKey{Namespace: "shop", Name: job}, j); err != nil {
+		t.Fatal(err)
+	}
+	j.Status.Conditions = []batchv1.JobCondition{{Type: end, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	if err := w.Status().Update(ctx, j); err != nil {
+		t.Fatal(err)
+	}
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: job + "-x", Labels: j.Spec.Template.Labels,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job, UID: j.UID, Controller: new(true)}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{{Name: "backup", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: report}}}}},
+	}
+	if err := w.Create(ctx, p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// jobs there are, by name.
+func (w *world) jobs(t testing.TB) []string {
+	t.Helper()
+	l := &batchv1.JobList{}
+	if err := w.List(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, j := range l.Items {
+		out = append(out, j.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func secret(namespace, name string, values map[string]string) *corev1.Secret {
+	data := map[string][]byte{}
+	for k, v := range values {
+		data[k] = []byte(v)
+	}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+}
+
+// shop is a namespace with a database's Secret, and a store that all namespaces
+// use.
+func shop() []client.Object {
+	return []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+		secret("shop", "db", map[string]string{"uri": "postgresql://u:p@h/d"}),
+		secret("crossplane-system", "store", map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key", "note": "ours"}),
+		&storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{
+			Endpoint: "https://s3.example.com", Region: "eu",
+			Credentials: storeplanev1.Credentials{Source: storeplanev1.CredentialsSecret, SecretRef: &xpv2.SecretReference{Namespace: "crossplane-system", Name: "store"}},
+		}},
+	}
+}
+
+func aBackup() *backupv1.Backup {
+	b := &backupv1.Backup{
+		TypeMeta:   metav1.TypeMeta{APIVersion: backupv1.GroupVersion.String(), Kind: backupv1.BackupKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders", UID: "backup", CreationTimestamp: metav1.Now()},
+	}
+	b.Spec.ProviderConfigReference = &xpv2.ProviderConfigReference{Kind: storeplanev1.ClusterProviderConfigKind, Name: "default"}
+	b.Spec.ForProvider = backupv1.BackupParameters{
+		Source:      backupv1.Database{Type: backupv1.PostgreSQL, Connection: backupv1.Connection{SecretRef: &backupv1.ConnectionSecret{Name: "db", Key: "uri"}}},
+		Destination: backupv1.Destination{Type: backupv1.S3, Bucket: "b"},
+		Schedule:    "0 2 * * *", TimeZone: "Etc/UTC", Method: backupv1.Logical,
+	}
+	return b
+}
+
+func aRestore() *backupv1.Restore {
+	r := &backupv1.Restore{
+		TypeMeta:   metav1.TypeMeta{APIVersion: backupv1.GroupVersion.String(), Kind: backupv1.RestoreKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "back", UID: "restore", CreationTimestamp: metav1.Now()},
+	}
+	r.Spec.ForProvider = backupv1.RestoreParameters{
+		Source: backupv1.RestoreSource{BackupRef: &backupv1.LocalReference{Name: "orders"}},
+		Target: backupv1.Database{Type: backupv1.PostgreSQL, Connection: backupv1.Connection{SecretRef: &backupv1.ConnectionSecret{Name: "db", Key: "uri"}}},
+	}
+	return r
+}
