@@ -77,7 +77,7 @@ func TestDatabaseClusterEnvironments(t *testing.T) {
 	}
 }
 
-const noBackups = "False NotAvailable This version of Storeplane makes no backups yet: nothing of this database is backed up"
+const noBackups = "False NotWatched Backups are made, and nobody looks whether they can be restored: there are no Backups in this cluster, install provider-storeplane"
 
 // TestDeletionProtection: a claim whose deletion is refused is named by the
 // Usage that refuses it.

@@ -104,8 +104,15 @@ func TestDatabaseClusterSidecar(t *testing.T) {
 	c := newCluster(t, databaseCluster(production))
 	c.settle()
 	pod := servers(t, c).Spec.Template.Spec
-	if len(pod.InitContainers) != 1 || pod.InitContainers[0].RestartPolicy == nil || *pod.InitContainers[0].RestartPolicy != corev1.ContainerRestartPolicyAlways {
-		t.Errorf("want one container that starts first and goes on, got %v", pod.InitContainers)
+	var names []string
+	for _, s := range pod.InitContainers {
+		names = append(names, s.Name)
+		if s.RestartPolicy == nil || *s.RestartPolicy != corev1.ContainerRestartPolicyAlways {
+			t.Errorf("%s starts first, and is to go on", s.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"instance", "backup"}, names); diff != "" {
+		t.Errorf("containers that start first: -want, +got:\n%s", diff)
 	}
 	if p := pod.InitContainers[0].StartupProbe; p == nil || p.HTTPGet.Path != "/started" {
 		t.Errorf("PostgreSQL starts once its volume has its size, got probe %v", p)

@@ -25,6 +25,8 @@ func TestDatabaseClusterDynamic(t *testing.T) {
 		maps.Copy(out, synchronous)
 		return out
 	}
+	// Where there are backups, no change waits longer to be archived.
+	archived := map[string]any{"archive_timeout": "300"}
 	off := map[string]any{"synchronous_mode": false}
 	quorum := map[string]any{"synchronous_mode": "quorum", "synchronous_mode_strict": false}
 	strict := map[string]any{"synchronous_mode": "quorum", "synchronous_mode_strict": true}
@@ -34,17 +36,17 @@ func TestDatabaseClusterDynamic(t *testing.T) {
 		want   map[string]any
 	}{
 		"One":        {reason: "One server has nobody to wait for.", spec: oneServer, want: config(off, nil)},
-		"OneStrict":  {reason: "However strict it is.", spec: "{size: 1, version: '17', environment: production, synchronousMode: strict}", want: config(off, nil)},
+		"OneStrict":  {reason: "However strict it is.", spec: "{size: 1, version: '17', environment: production, synchronousMode: strict}", want: config(off, archived)},
 		"Two":        {reason: "Two do not wait unless asked to.", spec: "{size: 2, version: '17'}", want: config(off, nil)},
 		"Asked":      {reason: "They do when asked to.", spec: "{size: 2, version: '17', synchronous: true}", want: config(quorum, nil)},
-		"Production": {reason: "Production waits for another server.", spec: production, want: config(quorum, nil)},
-		"Quorum":     {reason: "To say the default is no change.", spec: "{size: 3, version: '17', environment: production, synchronousMode: quorum}", want: config(quorum, nil)},
-		"Strict":     {reason: "Strict production stops rather than to go on alone.", spec: "{size: 3, version: '17', environment: production, synchronousMode: strict}", want: config(strict, nil)},
-		"Off":        {reason: "Strict or not, who waits for nobody does not.", spec: "{size: 3, version: '17', environment: production, synchronous: false, synchronousMode: strict}", want: config(off, nil)},
+		"Production": {reason: "Production waits for another server.", spec: production, want: config(quorum, archived)},
+		"Quorum":     {reason: "To say the default is no change.", spec: "{size: 3, version: '17', environment: production, synchronousMode: quorum}", want: config(quorum, archived)},
+		"Strict":     {reason: "Strict production stops rather than to go on alone.", spec: "{size: 3, version: '17', environment: production, synchronousMode: strict}", want: config(strict, archived)},
+		"Off":        {reason: "Strict or not, who waits for nobody does not.", spec: "{size: 3, version: '17', environment: production, synchronous: false, synchronousMode: strict}", want: config(off, archived)},
 		"Parameters": {
 			reason: "The claim's values replace the defaults, and all of them are here.",
-			spec:   "{size: 1, version: '17', parameters: {max_connections: '500', track_commit_timestamp: 'on', work_mem: 16MB}}",
-			want:   config(off, map[string]any{"max_connections": "500", "track_commit_timestamp": "on", "work_mem": "16MB"}),
+			spec:   "{size: 1, version: '17', environment: staging, parameters: {archive_timeout: '60', max_connections: '500', track_commit_timestamp: 'on', work_mem: 16MB}}",
+			want:   config(off, map[string]any{"archive_timeout": "60", "max_connections": "500", "track_commit_timestamp": "on", "work_mem": "16MB"}),
 		},
 	}
 	for name, tc := range cases {

@@ -21,6 +21,7 @@ func TestDatabaseClusterPatroni(t *testing.T) {
 	pg := p["postgresql"].(map[string]any)
 	want := map[string]any{
 		"unix_socket_directories": "/var/run/postgresql", "password_encryption": "scram-sha-256",
+		"archive_mode": "on", "archive_command": `/usr/local/bin/instance pgbackrest-push "%p"`,
 		"ssl": "on", "ssl_cert_file": "/etc/storeplane/tls/tls.crt", "ssl_key_file": "/etc/storeplane/tls/tls.key",
 	}
 	if diff := cmp.Diff(want, pg["parameters"]); diff != "" {
@@ -121,8 +122,9 @@ func TestDatabaseClusterMounts(t *testing.T) {
 		reason string
 		spec   string
 		tls    string
+		backup bool
 	}{
-		"Own":     {reason: "The authority's key is not there: a server can not make itself another certificate.", spec: production, tls: "orders-tls"},
+		"Own":     {reason: "The authority's key is not there: a server can not make itself another certificate.", spec: production, tls: "orders-tls", backup: true},
 		"Brought": {reason: "A Secret of the user's is mounted as it is.", spec: "{size: 1, version: '17', tls: {secretName: certs}}", tls: "certs"},
 	}
 	for name, tc := range cases {
@@ -158,7 +160,11 @@ func TestDatabaseClusterMounts(t *testing.T) {
 					t.Errorf("%s\nvolume %s: want files that others can not read, got %o", tc.reason, v.Name, mode)
 				}
 			}
-			want := map[string][]string{"orders-postgresql": {"patroni.yaml"}, "orders-credentials": {"credentials.yaml", "restapi-password"}, tc.tls: {"ca.crt", "tls.crt", "tls.key"}}
+			want := map[string][]string{"orders-postgresql": {"patroni.yaml", "peers.crt"}, "orders-credentials": {"credentials.yaml", "restapi-password"}, tc.tls: {"ca.crt", "tls.crt", "tls.key"}}
+			if tc.backup {
+				want["orders-postgresql"] = []string{"backup.json", "patroni.yaml", "peers.crt", "pgbackrest.conf"}
+				want["orders-backup-tls"] = []string{"ca.crt", "tls.crt", "tls.key"}
+			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

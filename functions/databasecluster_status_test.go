@@ -20,13 +20,17 @@ func TestDatabaseClusterReady(t *testing.T) {
 	if want := "Waiting for postgresql (No primary has been elected yet)"; c.phase() != "Creating" || c.message() != want {
 		t.Errorf("want Creating until a primary is elected, got %s, %q", c.phase(), c.message())
 	}
-	c.report("cluster.json", `{"primary":"orders-postgresql-0"}`)
+	c.report("cluster.json", `{"primary":"orders-postgresql-0","system":"7"}`)
 	c.reconcile()
 	if want := "Waiting for postgresql (Databases, users and passwords are being brought in line)"; c.phase() != "Creating" || c.message() != want {
 		t.Errorf("want Creating until it is what the claim says, got %s, %q", c.phase(), c.message())
 	}
 	c.heal()
 	c.reportCluster(func(r *instance.Cluster) { r.Timeline = 4 })
+	c.reconcile()
+	if want := "Waiting for backup (Not created yet)"; c.phase() != "Creating" || c.message() != want {
+		t.Errorf("want Creating until backups are scheduled, got %s, %q", c.phase(), c.message())
+	}
 	c.reconcile()
 	status := get(c.claim, "status").GetStructValue()
 	delete(status.Fields, "conditions")
@@ -54,7 +58,8 @@ func TestDatabaseClusterPhases(t *testing.T) {
 	c.heal("postgresql")
 	step("They are up", "Creating")
 	c.heal()
-	step("They are what the claim says", "Running")
+	step("They are what the claim says", "Creating")
+	step("Backups are scheduled", "Running")
 
 	const three = `{observedGeneration: %d, replicas: 3, readyReplicas: %d, currentReplicas: 3, updatedReplicas: %d, currentRevision: a, updateRevision: %s}`
 	c.status("postgresql", fmt.Sprintf(three, 1, 2, 3, "a"))
@@ -324,7 +329,7 @@ func TestDatabaseClusterConditionsBefore(t *testing.T) {
 	c := newCluster(t, databaseCluster(production))
 	want := map[string]string{
 		"ReplicationHealthy": "False NoPrimary No primary takes writes", "ParametersApplied": "False Pending Nothing has been applied yet", "DatabasesReady": "False Pending Nothing has been applied yet",
-		"StorageHealthy": "True Healthy", "BackupHealthy": "False NotAvailable This version of Storeplane makes no backups yet: nothing of this database is backed up",
+		"StorageHealthy": "True Healthy", "BackupHealthy": "False Pending Nothing has been archived yet", "ArchivingHealthy": "False Pending Nothing has been archived yet",
 	}
 	check := func(when string) {
 		t.Helper()
@@ -340,6 +345,7 @@ func TestDatabaseClusterConditionsBefore(t *testing.T) {
 	check("The servers start")
 	c.settle()
 	want["ReplicationHealthy"], want["ParametersApplied"], want["DatabasesReady"] = "True Healthy", "True Applied", "True Applied"
+	want["BackupHealthy"], want["ArchivingHealthy"] = noBackups, "True Archiving"
 	check("All is there")
 	// A change that is under way takes nothing back: what is new is missing
 	// until it follows.

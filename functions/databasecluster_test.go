@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
@@ -95,6 +96,10 @@ func TestDatabaseClusterComponents(t *testing.T) {
 		"postgresql", "primary", "role", "rolebinding", "tls",
 	}
 	with := func(more ...string) []string { return slices.Sorted(slices.Values(append(slices.Clone(one), more...))) }
+	// Without a destination backups go to a volume, which has a server.
+	backed := func(more ...string) []string {
+		return append(more, "backup-account", "backup-first-"+build.Digest("volume", "data-orders-repository-0", "", "")[:8], "backup-full", "backup-tls", "repository", "repository-networkpolicy", "repository-service")
+	}
 	cases := map[string]struct {
 		reason  string
 		spec    string
@@ -103,8 +108,8 @@ func TestDatabaseClusterComponents(t *testing.T) {
 	}{
 		"One":        {reason: "One server has no replica to read from, and no budget to keep.", spec: oneServer, want: one},
 		"Two":        {reason: "Two have one.", spec: "{size: 2, version: '17'}", want: with("replica")},
-		"Staging":    {reason: "Staging has a budget also with one.", spec: "{size: 1, version: '17', environment: staging}", want: with("disruptionbudget")},
-		"Production": {reason: "Production is protected too.", spec: production, want: with("disruptionbudget", "protection", "replica")},
+		"Staging":    {reason: "Staging has a budget also with one.", spec: "{size: 1, version: '17', environment: staging}", want: with(backed("disruptionbudget")...)},
+		"Production": {reason: "Production is protected too.", spec: production, want: with(backed("disruptionbudget", "protection", "replica")...)},
 		"Hibernated": {reason: "What sleeps is all there but its pods.", spec: "{size: 1, version: '17', hibernated: true}", want: one},
 		"Users":      {reason: "Each user has a Secret to connect with.", spec: "{size: 1, version: '17', users: [{name: reader}, {name: order_writer}]}", want: with("user-order-writer", "user-reader")},
 		"PodMonitor": {reason: "Where there are PodMonitors there is one.", spec: oneServer, prepare: podMonitors, want: with("podmonitor")},

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
@@ -92,7 +93,9 @@ func TestDatabaseClusterTold(t *testing.T) {
 		},
 		"Production": {
 			reason: "Production waits for a standby.", spec: production,
-			want: instance.Desired{Claim: "orders", Size: 3, Synchronous: true, Storage: "20Gi", Users: []string{"app"}, Databases: []instance.Database{app}},
+			want: instance.Desired{Claim: "orders", Size: 3, Synchronous: true, Storage: "20Gi", Users: []string{"app"}, Databases: []instance.Database{app},
+				Backup: &instance.Backup{Destination: backupv1.Destination{Type: "volume", Bucket: "data-orders-repository-0"}},
+			},
 		},
 		"Hibernated": {
 			reason: "Who sleeps keeps his size.", spec: "{size: 3, version: '17', hibernated: true}",

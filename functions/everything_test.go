@@ -25,6 +25,8 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/storeplane/storeplane/functions"
+
+	"github.com/storeplane/storeplane/internal/build"
 )
 
 // composed is one object that a claim makes.
@@ -427,7 +429,7 @@ func TestWhoReachesWhom(t *testing.T) {
 	for _, o := range all {
 		for _, p := range o.pods(t) {
 			name := get(o.object, "metadata", "name").GetStringValue()
-			if o.kind() == "Job" {
+			if o.kind() == "Job" && strings.Contains(name, "migration") {
 				name = "store-backend-migration"
 			}
 			people[name] = way{p.labels}
@@ -479,7 +481,8 @@ func TestWhoReachesWhom(t *testing.T) {
 	}
 	backend := []string{"store-backend-cron-report", "store-backend-migration", "store-backend-web"}
 	want := map[string][]string{
-		"store-database-postgresql": slices.Concat([]string{"namespace observability"}, backend, []string{"store-database-postgresql"}),
+		"store-database-postgresql": slices.Concat([]string{"namespace observability"}, backend, []string{"store-database-backup-first-" + build.Digest("volume", "data-store-database-repository-0", "", "")[:8], "store-database-backup-full", "store-database-postgresql"}),
+		"store-database-repository": {"store-database-postgresql"},
 		"store-cache":               backend,
 		"store-backend-web":         {"store-frontend-web"},
 		"store-frontend-web":        slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(people)), []string{"namespace ingress-nginx"}))),

@@ -8,7 +8,7 @@ if [ -z "${KUBECONFIG:-}" ]; then
 	go run ./test/cluster up
 	point=$(go run ./test/cluster env)
 	eval "$point"
-	make images
+	make images e2e-images
 	if ! kubectl get configurations.pkg.crossplane.io -o name | grep -q .; then
 		hack/install-test.sh "$REGISTRY"
 	fi

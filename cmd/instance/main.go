@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"k8s.io/client-go/rest"
 
+	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager"
 )
 
@@ -19,6 +20,10 @@ import (
 type cli struct {
 	Run  run  `cmd:"" help:"Run beside a server until it is stopped."`
 	Stop stop `cmd:"" help:"Prepare the server for being stopped: hand over, or wait for the last write."`
+
+	Push    push    `cmd:"" name:"pgbackrest-push" help:"Archive a segment of WAL: PostgreSQL's archive command."`
+	Serve   serve   `cmd:"" help:"Run pgBackRest's server beside PostgreSQL or a repository's volume."`
+	Restore restore `cmd:"" help:"Fill the data folder of a new cluster from a backup."`
 }
 
 type run struct{ manager.Config }
@@ -49,6 +54,38 @@ func (s *stop) Run(log *slog.Logger) error { //nolint:unparam // kong wants an e
 	}
 	manager.Stop(context.Background(), s.Config, config, log)
 	return nil
+}
+
+type push struct {
+	archive.Config
+
+	Segment string `arg:"" help:"File of the segment."`
+}
+
+// Run once.
+func (a *push) Run(*slog.Logger) error {
+	return until(func(ctx context.Context) error { return archive.Push(ctx, a.Config, a.Segment, os.Stderr) })
+}
+
+type serve struct{ archive.Config }
+
+// Run until a signal.
+func (s *serve) Run(*slog.Logger) error {
+	return until(func(ctx context.Context) error { return archive.Serve(ctx, s.Config) })
+}
+
+type restore struct{ archive.Config }
+
+// Run once.
+func (r *restore) Run(*slog.Logger) error {
+	return until(func(ctx context.Context) error { return archive.Restore(ctx, r.Config, os.Stderr) })
+}
+
+// until a signal.
+func until(do func(context.Context) error) error {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	return do(ctx)
 }
 
 func main() {

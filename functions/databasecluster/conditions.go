@@ -10,6 +10,7 @@ import (
 // Types of this kind's conditions.
 const (
 	conditionBackupHealthy      = "BackupHealthy"
+	conditionArchivingHealthy   = "ArchivingHealthy"
 	conditionReplicationHealthy = "ReplicationHealthy"
 	conditionStorageHealthy     = "StorageHealthy"
 	conditionParametersApplied  = "ParametersApplied"
@@ -38,6 +39,7 @@ func (v verdict) condition(typ string) compose.Condition {
 func (d *cluster) conditions() []compose.Condition {
 	return []compose.Condition{
 		d.backups().condition(conditionBackupHealthy),
+		d.archive().condition(conditionArchivingHealthy),
 		d.replication().condition(conditionReplicationHealthy),
 		d.volumes().condition(conditionStorageHealthy),
 		d.problems("ParametersRefused", instance.SubjectParameter).condition(conditionParametersApplied),
@@ -45,16 +47,67 @@ func (d *cluster) conditions() []compose.Condition {
 	}
 }
 
+// archive tells whether what is written reaches the archive: nothing can be
+// restored beyond that.
+func (d *cluster) archive() verdict {
+	switch a := d.live.cluster.Archive; {
+	case !d.backup.enabled:
+		return verdict{True: true, reason: reasonDisabled, message: "No backups are asked for"}
+	case d.spec.Hibernated:
+		return verdict{True: true, reason: "Hibernated"}
+	case d.problem(instance.SubjectBackup) != "":
+		return verdict{reason: "RepositoryNotReady", message: clip(d.problem(instance.SubjectBackup))}
+	case a == nil:
+		return verdict{reason: "Pending", message: "Nothing has been archived yet"}
+	case a.Failing != "":
+		return verdict{reason: reasonFailing, message: clip("What is written is not archived: " + a.Failing)}
+	case a.Recoverable == nil:
+		return verdict{reason: "Pending", message: "Nothing has been archived yet"}
+	}
+	return verdict{True: true, reason: "Archiving"}
+}
+
 // backups tells whether there is a backup to rely on.
 func (d *cluster) backups() verdict {
-	enabled := d.profile.Backups
-	if b := d.spec.Backup; b != nil && b.Enabled != nil {
-		enabled = *b.Enabled
+	w, archive := &d.live.watcher, d.archive()
+	switch {
+	case !d.backup.enabled:
+		return verdict{True: true, reason: reasonDisabled, message: "No backups are asked for"}
+	case !archive.True:
+		return archive
+	case !d.backup.watched:
+		return verdict{reason: "NotWatched", message: "Backups are made, and nobody looks whether they can be restored: there are no Backups in this cluster, install provider-storeplane"}
+	case !w.exists:
+		return verdict{reason: "Pending", message: "No backup has been made yet"}
 	}
-	if !enabled {
-		return verdict{True: true, reason: "Disabled", message: "No backups are asked for"}
+	if yes, _, words := w.condition("Ready"); !yes {
+		if f := w.Status.AtProvider.LastFailure; f != nil {
+			return verdict{reason: "BackupFailed", message: clip(f.Message)}
+		}
+		return verdict{reason: "Pending", message: clip(first(words, "No backup has been made yet"))}
 	}
-	return verdict{reason: "NotAvailable", message: "This version of Storeplane makes no backups yet: nothing of this database is backed up"}
+	if _, no, words := w.condition("Verified"); no {
+		return verdict{reason: "NotRestorable", message: clip(words)}
+	}
+	if d.backup.fallback {
+		return verdict{True: true, reason: "SharesFate", message: "Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's"}
+	}
+	return verdict{True: true, reason: "Healthy"}
+}
+
+// Reasons of conditions about backups.
+const (
+	reasonDisabled = "Disabled"
+	reasonFailing  = "Failing"
+)
+
+// clip keeps a message within what people read.
+func clip(text string) string {
+	const most = 512
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }
 
 // replication tells whether every standby follows the primary, and whether one

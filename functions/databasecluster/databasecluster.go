@@ -6,6 +6,7 @@
 package databasecluster
 
 import (
+	"errors"
 	"strings"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
@@ -68,6 +69,9 @@ type cluster struct {
 	storage  string
 	secrets  secrets
 	tls      tlsFiles
+	backup   backing
+	origin   *origin
+	files    map[string]string
 
 	// desired is what the instance managers are told, as JSON.
 	desired string
@@ -97,8 +101,19 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if d.storage, err = storage(&d.spec, d.profile, d.live); err != nil {
 			return nil, err
 		}
-		if err := d.requireSecrets(c); err != nil {
-			return nil, err
+		// All ask for what they need at once: Crossplane gives up on a function
+		// that asks for more each time it is called.
+		var pending error
+		for _, read := range []func(*compose.Claim) error{d.requireSecrets, d.readBackup, d.readRestore} {
+			switch err := read(c); {
+			case errors.Is(err, compose.ErrPending):
+				pending = err
+			case err != nil:
+				return nil, err
+			}
+		}
+		if pending != nil {
+			return nil, pending
 		}
 		if d.secrets, err = drawSecrets(c, &d.spec); err != nil {
 			return nil, err
@@ -107,6 +122,9 @@ func Intent(defaults settings.Settings) compose.Intent {
 			return nil, err
 		}
 		d.tls.peers = peersOf(d.tls.authority.Certificate, datum(c.Observed(config), filePeers))
+		if d.files, err = d.backupFiles(); err != nil {
+			return nil, err
+		}
 		if d.desired, err = d.desiredJSON(); err != nil {
 			return nil, err
 		}
@@ -151,6 +169,7 @@ func (d *cluster) plan() *compose.Plan {
 	for _, u := range d.spec.Users {
 		add(compose.Component{Name: userComponent(u.Name), Part: connection, Object: d.connection(string(u.Name), userComponent(u.Name))})
 	}
+	d.addBackups(add)
 	if d.scraped {
 		add(compose.Component{Name: podMonitor, Part: postgresql, Object: d.podMonitor()})
 	}

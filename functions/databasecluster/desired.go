@@ -3,6 +3,7 @@ package databasecluster
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ func (d *cluster) desiredJSON() (string, error) {
 		Databases:   []instance.Database{{Name: appDatabase, Owner: appUser}},
 		Users:       []string{appUser},
 		Parameters:  d.spec.Parameters,
+		Backup:      d.toldBackup(),
 	}
 	for _, db := range d.spec.Databases {
 		out.Databases = append(out.Databases, instance.Database{Name: string(db.Name), Owner: owner(db), Extensions: db.Extensions})
@@ -48,11 +50,13 @@ func owner(db appsv1.Database) string {
 // configMap holds what the servers start with, and what the instance managers
 // make of them.
 func (d *cluster) configMap() *corev1.ConfigMap {
-	return build.ConfigMap(d.Meta(postgresql, appName), map[string]string{
+	values := map[string]string{
 		fileConfig:          d.patroniYAML(d.dynamicConfig()),
 		filePeers:           d.tls.peers,
 		instance.DesiredKey: d.desired,
-	})
+	}
+	maps.Copy(values, d.files)
+	return build.ConfigMap(d.Meta(postgresql, appName), values)
 }
 
 // instances is where the instance managers write what they see. It is made

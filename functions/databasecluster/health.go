@@ -20,8 +20,16 @@ func (d *cluster) judgeInstances(*structpb.Struct) health.Status {
 	switch {
 	case d.spec.Hibernated:
 		return health.Status{State: health.Healthy}
+	case d.restores():
+		message, failed := d.restoring()
+		if failed {
+			return health.Status{State: health.Failed, Message: message}
+		}
+		return progressing(first(l.trouble, message))
 	case l.cluster.Primary == "":
 		return progressing(first(l.trouble, "No primary has been elected yet"))
+	case d.backup.enabled && l.cluster.System == "":
+		return progressing("The servers have not said yet whose backups will be theirs")
 	case !l.settled || l.cluster.Credentials != l.credentials:
 		return progressing("Databases, users and passwords are being brought in line")
 	}

@@ -21,6 +21,12 @@ type live struct {
 	exists bool
 	set    statefulSet
 
+	// repository is the server of the backups' own volume.
+	repository statefulSet
+
+	// watcher is the Backup.
+	watcher backupStatus
+
 	// told is what the instance managers were told last, cluster and members
 	// what they report, by pod.
 	told    instance.Desired
@@ -50,10 +56,46 @@ type statefulSet struct {
 	Status k8sappsv1.StatefulSetStatus `json:"status"`
 }
 
+// backupStatus is what a Backup says of itself.
+type backupStatus struct {
+	exists bool
+
+	Status struct {
+		Conditions []struct {
+			Type    string `json:"type"`
+			Status  string `json:"status"`
+			Reason  string `json:"reason"`
+			Message string `json:"message"`
+		} `json:"conditions"`
+		AtProvider struct {
+			LastFailure *struct {
+				Reason  string `json:"reason"`
+				Message string `json:"message"`
+			} `json:"lastFailure"`
+		} `json:"atProvider"`
+	} `json:"status"`
+}
+
+// condition of a type, whether it is True, and whether it is False, with words.
+func (b *backupStatus) condition(typ string) (yes, no bool, words string) {
+	for _, c := range b.Status.Conditions {
+		if c.Type == typ {
+			return c.Status == "True", c.Status == "False", first(c.Message, c.Reason)
+		}
+	}
+	return false, false, ""
+}
+
 func observe(c *compose.Claim, s build.Scope) (*live, error) {
 	l := &live{members: map[string]instance.Member{}}
 	var err error
 	if l.exists, err = c.ReadObserved(postgresql, &l.set); err != nil {
+		return nil, err
+	}
+	if _, err = c.ReadObserved(repository, &l.repository); err != nil {
+		return nil, err
+	}
+	if l.watcher.exists, err = c.ReadObserved(backups, &l.watcher); err != nil {
 		return nil, err
 	}
 	l.credentials = metadata(c.Observed(credentials), "resourceVersion")
@@ -70,6 +112,10 @@ func observe(c *compose.Claim, s build.Scope) (*live, error) {
 				l.members[pod] = m
 			}
 		}
+	}
+	if l.cluster.System == "" {
+		// Reports may be written anew; who a cluster is never changes.
+		l.cluster.System = annotation(c.Observed(backupFull), systemAnnotation)
 	}
 	// While one server is up its instance manager tells about the others.
 	// Pods that run are not asked for: Patroni writes on them all the time.
@@ -89,6 +135,10 @@ func podsOf(s build.Scope) *fnv1.ResourceSelector {
 
 func metadata(obj *structpb.Struct, field string) string {
 	return obj.GetFields()["metadata"].GetStructValue().GetFields()[field].GetStringValue()
+}
+
+func annotation(obj *structpb.Struct, key string) string {
+	return obj.GetFields()["metadata"].GetStructValue().GetFields()["annotations"].GetStructValue().GetFields()[key].GetStringValue()
 }
 
 func datum(configMap *structpb.Struct, key string) string {

@@ -14,6 +14,9 @@ func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
 		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.spec.Clients)}, Ports: []int32{port}},
 		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(postgresql))}, Ports: []int32{port, apiPort}},
 	}
+	if d.backup.enabled {
+		ways = append(ways, build.Admit{From: []networkingv1.NetworkPolicyPeer{d.backupPods()}, Ports: []int32{repositoryPort}})
+	}
 	if d.monitored() {
 		ways = append(ways, build.Admit{
 			From:  []networkingv1.NetworkPolicyPeer{build.Namespace(d.settings.Monitoring.Namespace)},

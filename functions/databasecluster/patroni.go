@@ -13,6 +13,7 @@ import (
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // Labels by which Patroni knows its objects and marks its pods:
@@ -105,6 +106,10 @@ func (d *cluster) dynamicConfig() string {
 	}
 	b.WriteString(`"postgresql":{"use_pg_rewind":true,"use_slots":true,"parameters":{`)
 	params := build.With(defaultParameters, d.spec.Parameters)
+	if _, set := params["archive_timeout"]; d.backup.enabled && !set {
+		// At most that much is lost with all servers.
+		params["archive_timeout"] = "300"
+	}
 	for i, k := range slices.Sorted(maps.Keys(params)) {
 		if i > 0 {
 			b.WriteByte(',')
@@ -150,6 +155,12 @@ func (d *cluster) patroniYAML(dynamic string) string {
 	p("    - locale: C.UTF-8")
 	p("    - auth-local: peer")
 	p("    - auth-host: scram-sha-256")
+	if d.spec.RestoreFrom != nil {
+		p("  method: restore")
+		p("  restore:")
+		p("    command: %s restore", instance.Program)
+		p("    no_params: true")
+	}
 	p("postgresql:")
 	p("  listen: '*:%d'", port)
 	p("  data_dir: %s", dataDir)
@@ -175,6 +186,11 @@ func (d *cluster) patroniYAML(dynamic string) string {
 	p("    ssl: 'on'")
 	p("    ssl_cert_file: %s/tls.crt", tlsDir)
 	p("    ssl_key_file: %s/tls.key", tlsDir)
+	if d.backup.enabled {
+		// pgBackRest makes no backup unless the command has its name.
+		p("    archive_mode: 'on'")
+		p("    archive_command: '%s pgbackrest-push \"%%p\"'", instance.Program)
+	}
 	// The manager and the exporter come by the socket, as users who need no
 	// password there; nobody else is in the pod. The superuser does not come
 	// over the network, and so has nothing to guess.

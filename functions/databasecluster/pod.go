@@ -7,8 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
 // Names of the containers beside PostgreSQL's.
@@ -55,11 +57,62 @@ func (d *cluster) pod(version number) corev1.PodSpec {
 	if d.monitored() {
 		pod.Containers = append(pod.Containers, d.exporter(image, version))
 	}
+	if d.needsRepository() {
+		d.mountRepository(&pod)
+	}
 	if d.profile.HighlyAvailable {
 		pod.TopologySpreadConstraints = build.Spread(d.Scope, postgresql)
 		pod.Affinity = build.AntiAffinity(d.Scope, postgresql)
 	}
 	return pod
+}
+
+// mountRepository mounts what archiving, backups and a restore need, and adds
+// pgBackRest's server.
+func (d *cluster) mountRepository(pod *corev1.PodSpec) {
+	var files []corev1.KeyToPath
+	manager, server := &pod.InitContainers[0], &pod.Containers[0]
+	if d.backup.enabled {
+		files = []corev1.KeyToPath{
+			{Key: pgbackrest.FileConfig, Path: pgbackrest.FileConfig},
+			{Key: instance.BackupFile, Path: instance.BackupFile},
+		}
+	}
+	pod.Volumes = append(pod.Volumes, d.repositoryVolume(d.Name(postgresql), files...))
+	mount := corev1.VolumeMount{Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true}
+	manager.VolumeMounts, server.VolumeMounts = append(manager.VolumeMounts, mount), append(server.VolumeMounts, mount)
+	if d.spec.RestoreFrom != nil {
+		// It goes once it has been read.
+		v := secretVolume(source, d.Name(source))
+		v.Secret.Optional = new(true)
+		pod.Volumes = append(pod.Volumes, v)
+		server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: source, MountPath: instance.RestoreDir, ReadOnly: true})
+	}
+	if !d.backup.enabled {
+		return
+	}
+	d.mountStore(pod, manager, server)
+	pod.InitContainers = append(pod.InitContainers, d.backupServer(server.Image))
+}
+
+// backupServer lets the pods that make backups read the server's files, by a
+// certificate. It comes before PostgreSQL and is no part of its being ready.
+func (d *cluster) backupServer(image string) corev1.Container {
+	return corev1.Container{
+		Name:            backups,
+		Image:           image,
+		Command:         []string{instance.Program, "serve"},
+		Ports:           []corev1.ContainerPort{{Name: backups, ContainerPort: repositoryPort}},
+		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
+		Resources:       small("10m", "32Mi", "256Mi"),
+		SecurityContext: build.ContainerSecurity(),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "data", MountPath: volumeDir, ReadOnly: true},
+			{Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true},
+			{Name: "tmp", MountPath: "/tmp"},
+			{Name: "run", MountPath: "/var/run/postgresql"},
+		},
+	}
 }
 
 // secretVolume has only the keys that are needed.

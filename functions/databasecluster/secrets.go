@@ -117,7 +117,11 @@ func passwordRequirement(user appsv1.Identifier) string { return "password-" + s
 
 // requireSecret of the claim's namespace, nil when there is none.
 func requireSecret(c *compose.Claim, requirement, name string) (*structpb.Struct, error) {
-	namespace := c.Namespace()
+	return requireSecretOf(c, requirement, name, c.Namespace())
+}
+
+// requireSecretOf another namespace.
+func requireSecretOf(c *compose.Claim, requirement, name, namespace string) (*structpb.Struct, error) {
 	found, fetched := c.Require(requirement, &fnv1.ResourceSelector{
 		ApiVersion: "v1", Kind: "Secret", Namespace: &namespace,
 		Match: &fnv1.ResourceSelector_MatchName{MatchName: name},
@@ -204,9 +208,14 @@ func (d *cluster) uri(user string, hosts []string, database string) string {
 func (d *cluster) servers() []string {
 	out := []string{serviceHost(d.Claim, primary, d.Namespace)}
 	for i := range d.spec.Size {
-		out = append(out, fmt.Sprintf("%s.%s.%s.svc", d.podName(i), d.Name(postgresql), d.Namespace))
+		out = append(out, d.serverHost(i))
 	}
 	return out
+}
+
+// serverHost is the name of a server of its own.
+func (d *cluster) serverHost(ordinal int32) string {
+	return fmt.Sprintf("%s.%s.%s.svc", d.podName(ordinal), d.Name(postgresql), d.Namespace)
 }
 
 // databaseOf a user: the only one that it owns, else the first of all.

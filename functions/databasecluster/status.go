@@ -21,7 +21,7 @@ func (d *cluster) status(o compose.Outcome) *appsv1.DatabaseClusterStatus {
 		s.ReadOnlyEndpoint = hostPort(d.Claim, replica, d.Namespace)
 	}
 	if s.Phase == "Degraded" && s.Message == "" {
-		s.Message = first(d.replication().trouble(), d.volumes().trouble())
+		s.Message = first(d.replication().trouble(), d.volumes().trouble(), d.archive().trouble())
 	}
 	return s
 }
@@ -32,7 +32,7 @@ func (d *cluster) phase(o compose.Outcome) appsv1.DatabaseClusterPhase {
 	switch {
 	case o.Phase == compose.Running && d.spec.Hibernated:
 		return "Hibernated"
-	case o.Phase == compose.Running && (!d.replication().True || !d.volumes().True):
+	case o.Phase == compose.Running && (!d.replication().True || !d.volumes().True || d.archive().reason == reasonFailing):
 		// It serves, and somebody should look.
 		return "Degraded"
 	case o.Phase == compose.Running:
@@ -41,6 +41,8 @@ func (d *cluster) phase(o compose.Outcome) appsv1.DatabaseClusterPhase {
 		return "Degraded"
 	case o.Phase == compose.Failed:
 		return "Failed"
+	case d.restores():
+		return "Restoring"
 	case o.Common.ReadyGeneration == 0:
 		return "Creating"
 	case l.set.Spec.Replicas != d.size() || l.set.Status.Replicas != d.size() || d.isNew():

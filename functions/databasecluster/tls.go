@@ -8,6 +8,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pki"
 )
 
@@ -26,6 +27,11 @@ type tlsFiles struct {
 
 	// peers are the authorities by which servers know each other.
 	peers string
+
+	// backupAuthority has signed what pgBackRest's servers and clients know each
+	// other by. It is one of its own, so that no other certificate opens their
+	// doors, whoever has signed those of PostgreSQL.
+	backupAuthority, backup pki.Pair
 }
 
 // formerPeers is how many authorities before the present one servers know each
@@ -57,6 +63,50 @@ func (d *cluster) tlsSecret() string {
 }
 
 func (d *cluster) drawTLS(c *compose.Claim) (tlsFiles, error) {
+	t, err := d.drawServerTLS(c)
+	if err != nil || !d.needsRepository() {
+		return t, err
+	}
+	if c.IsReview() {
+		p := pki.Pair{Certificate: compose.Placeholder, Key: compose.Placeholder}
+		t.backupAuthority, t.backup = p, p
+		return t, nil
+	}
+	now := c.Now()
+	t.backupAuthority = pairOf(c, backupTLS, keyAuthority, keyAuthorityKy)
+	t.backup = pairOf(c, backupTLS, keyCertificate, keyPrivate)
+	if !pki.AuthorityHolds(t.backupAuthority, now) {
+		if t.backupAuthority, err = pki.Authority(d.Claim+"-"+backups, t.backupAuthority, now); err != nil {
+			return tlsFiles{}, err
+		}
+	}
+	if names := d.backupNames(); !pki.ServerHolds(t.backup, t.backupAuthority, names, now) {
+		if t.backup, err = pki.Peer(t.backupAuthority, pgbackrest.Name, names, now); err != nil {
+			return tlsFiles{}, err
+		}
+	}
+	return t, nil
+}
+
+// backupNames are the hosts at which pgBackRest serves.
+func (d *cluster) backupNames() []string {
+	return []string{
+		serviceHost(d.Claim, repository, d.Namespace), serviceHost(d.Claim, source, d.Namespace),
+		"*." + d.Name(postgresql) + "." + d.Namespace + ".svc",
+	}
+}
+
+// backupCertificate is for pgBackRest alone.
+func (d *cluster) backupCertificate() *corev1.Secret {
+	return build.Secret(d.Meta(backupTLS, appName), map[string]string{
+		keyAuthority:   d.tls.backupAuthority.Certificate,
+		keyAuthorityKy: d.tls.backupAuthority.Key,
+		keyCertificate: d.tls.backup.Certificate,
+		keyPrivate:     d.tls.backup.Key,
+	})
+}
+
+func (d *cluster) drawServerTLS(c *compose.Claim) (tlsFiles, error) {
 	switch {
 	case !d.ownAuthority():
 		return d.broughtTLS(c)

@@ -41,18 +41,6 @@ func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
 	if err := validateUsers(s); err != nil {
 		return err
 	}
-
-	for _, f := range []struct {
-		field string
-		asked bool
-	}{
-		{"restoreFrom", s.RestoreFrom != nil},
-		{"backup.enabled", s.Backup != nil && s.Backup.Enabled != nil && *s.Backup.Enabled},
-	} {
-		if f.asked {
-			return compose.Invalidf("%s is not available yet: leave it out", f.field)
-		}
-	}
 	return nil
 }
 

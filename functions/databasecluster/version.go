@@ -45,6 +45,13 @@ func parseVersion(v appsv1.Version) (number, error) {
 	return out, nil
 }
 
+// major of the version that is asked for.
+func (d *cluster) major() string {
+	// The XRD and validate have let only whole versions through.
+	v, _ := parseVersion(d.spec.Version)
+	return strconv.Itoa(v.major)
+}
+
 // tag of the image that runs this version.
 func (n number) tag() string {
 	if n.hasMinor {

@@ -1,10 +1,11 @@
 // Command specdoc writes the tables of fields of docs/ from the definitions
-// under apis/, between two marks of each page. What is around them is written
-// by hand.
+// under apis/ and the provider's custom resource definitions, between two marks
+// of each page. What is around them is written by hand.
 package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -18,42 +19,77 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: specdoc APIS DOCS")
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: specdoc APIS CRDS DOCS")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, "specdoc:", err)
 		os.Exit(1)
 	}
 }
 
-func run(apis, docs string) error {
+func run(apis, crds, docs string) error {
 	files, err := filepath.Glob(filepath.Join(apis, "*", "definition.yaml"))
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		kind := filepath.Base(filepath.Dir(f))
 		schema, err := readSchema(f)
 		if err != nil {
 			return fmt.Errorf("cannot read %s: %w", f, err)
 		}
-		page := filepath.Join(docs, kind+".md")
-		b, err := os.ReadFile(page)
-		if err != nil {
+		if err := write(filepath.Join(docs, filepath.Base(filepath.Dir(f))+".md"), "", schema); err != nil {
 			return err
 		}
-		for _, section := range []string{"spec", "status"} {
-			if b, err = replace(b, section, table(schema.Properties[section])); err != nil {
-				return fmt.Errorf("cannot write %s: %w", page, err)
-			}
+	}
+	for _, r := range resources {
+		f := filepath.Join(crds, r.file)
+		schema, err := readCRD(f)
+		if err != nil {
+			return fmt.Errorf("cannot read %s: %w", f, err)
 		}
-		if err := os.WriteFile(page, b, 0o644); err != nil {
+		if err := write(filepath.Join(docs, r.page), r.prefix, schema); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// resources of the provider, several of which share a page.
+var resources = []struct{ file, page, prefix string }{
+	{"backup.example.com_backups.yaml", "backup.md", "Backup "},
+	{"backup.example.com_restores.yaml", "backup.md", "Restore "},
+	{"storeplane.example.com_providerconfigs.yaml", "backup.md", "ProviderConfig "},
+}
+
+// write the sections of a kind into its page.
+func write(page, prefix string, schema *extv1.JSONSchemaProps) error {
+	b, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	for _, section := range []string{"spec", "status"} {
+		if b, err = replace(b, prefix+section, table(schema.Properties[section])); err != nil {
+			return fmt.Errorf("cannot write %s: %w", page, err)
+		}
+	}
+	return os.WriteFile(page, b, 0o644)
+}
+
+func readCRD(path string) (*extv1.JSONSchemaProps, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	crd := &extv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal(b, crd); err != nil {
+		return nil, err
+	}
+	if len(crd.Spec.Versions) == 0 || crd.Spec.Versions[0].Schema == nil {
+		return nil, errors.New("it has no schema")
+	}
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema, nil
 }
 
 func readSchema(path string) (*extv1.JSONSchemaProps, error) {
@@ -131,6 +167,8 @@ func typeOf(p extv1.JSONSchemaProps) string {
 		return strings.Join(values, ", ")
 	case p.Type == "array" && p.Items != nil && p.Items.Schema != nil:
 		return typeOf(*p.Items.Schema) + " list"
+	case p.XIntOrString:
+		return "quantity"
 	case p.Type == "object" && p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil:
 		return "map of " + typeOf(*p.AdditionalProperties.Schema)
 	case p.Minimum != nil && p.Maximum != nil:

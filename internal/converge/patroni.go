@@ -2,6 +2,7 @@ package converge
 
 import (
 	"encoding/json"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -49,7 +50,10 @@ func RunInstances(composed []*unstructured.Unstructured) {
 // reports of a cluster in which all is well.
 func reports(set, version string, desired instance.Desired, size int64) map[string]any {
 	out := map[string]any{}
-	cluster := &instance.Cluster{Primary: instance.Pod(set, 0), Timeline: 1}
+	cluster := &instance.Cluster{Primary: instance.Pod(set, 0), Timeline: 1, System: "7000000000000000001"}
+	if desired.Backup != nil {
+		cluster.Archive = &instance.Archive{Recoverable: new(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC))}
+	}
 	for i := range int32(size) { //nolint:gosec // a size is 10 at most
 		pod := instance.Pod(set, i)
 		out[instance.MemberKey(pod)] = &instance.Member{Version: version, Capacity: desired.Storage}

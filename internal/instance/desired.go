@@ -7,6 +7,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
 // DesiredKey is the key of Desired, as JSON, in the ConfigMap named like the
@@ -40,9 +43,64 @@ type Desired struct {
 	// made and that is not among them any more can not log in.
 	Users []string `json:"users"`
 
+	// Backup says that WAL is archived, by the configuration in RepositoryDir of
+	// package backup.
+	Backup *Backup `json:"backup,omitempty"`
+
 	// Parameters that the claim sets, for the managers to check. Patroni
 	// gets them by another way.
 	Parameters map[string]string `json:"parameters,omitempty"`
+}
+
+// Backup of a cluster.
+type Backup struct {
+	Destination backupv1.Destination `json:"destination"`
+	Encrypted   bool                 `json:"encrypted,omitempty"`
+}
+
+// Restore is what a new cluster is filled from.
+type Restore struct {
+	// Destination of the backups, and Namespace and Name of their DatabaseCluster.
+	Destination backupv1.Destination `json:"destination"`
+	Namespace   string               `json:"namespace"`
+	Name        string               `json:"name"`
+	Encrypted   bool                 `json:"encrypted,omitempty"`
+
+	// Host that serves a volume, or "".
+	Host string `json:"host,omitempty"`
+
+	// Time to restore to, or nil for the latest.
+	Time *time.Time `json:"time,omitempty"`
+}
+
+// Where the servers find what archiving and a restore need, beside what package
+// backup names.
+const (
+	// BackupFile is a Backup as JSON, in backup.RepositoryDir.
+	BackupFile = "backup.json"
+
+	// RestoreDir has the Restore as JSON, the credentials of the store to
+	// restore from, and the key of its encryption.
+	RestoreDir  = "/etc/storeplane/restore"
+	RestoreFile = "restore.json"
+	RestoreKey  = "encryption-key"
+
+	// RestoreStateFile is where a restore says how it goes: a RestoreState as
+	// JSON. It is on the volume, beside the data.
+	RestoreStateFile = "restore-state.json"
+
+	// ArchiveFailureFile is where the last failure of archiving stands in words,
+	// in the folder of PostgreSQL's socket. It is gone once there is none.
+	ArchiveFailureFile = ".archive-failure"
+)
+
+// RestoreState of a server that is being filled.
+type RestoreState struct {
+	// Message in words of what goes on, or of what went wrong.
+	Message string `json:"message"`
+
+	// Failed says that it went wrong. It is tried again.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // Database to exist. One that is no longer desired stays: it holds data.

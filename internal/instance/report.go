@@ -1,6 +1,9 @@
 package instance
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // ClusterKey is the key of Cluster, as JSON, in the ConfigMap
 // <statefulset>-status. The keys of members are MemberKey.
@@ -37,6 +40,13 @@ type Cluster struct {
 	// Standbys by name.
 	Standbys []Standby `json:"standbys,omitempty"`
 
+	// System is the cluster's system identifier, by which its backups are
+	// told from those of one that had its name before.
+	System string `json:"system,omitempty"`
+
+	// Archive says how archiving goes, while there is any.
+	Archive *Archive `json:"archive,omitempty"`
+
 	// Rolling says what is under way in words: "Restarting orders-postgresql-1".
 	Rolling string `json:"rolling,omitempty"`
 
@@ -61,6 +71,23 @@ type Standby struct {
 // LagBytes behind the primary make a standby lag: one WAL segment.
 const LagBytes = 16 << 20
 
+// Archive of WAL. Every change of it runs the function: its times move in steps
+// of ArchiveStep.
+type Archive struct {
+	// Recoverable is the newest time that can be restored to.
+	Recoverable *time.Time `json:"recoverable,omitempty"`
+
+	// Failing says in words why WAL can not be archived. It is empty while it
+	// can.
+	Failing string `json:"failing,omitempty"`
+
+	// Since is when WAL was archived last before that.
+	Since *time.Time `json:"since,omitempty"`
+}
+
+// ArchiveStep is how much later Recoverable has to be to be told.
+const ArchiveStep = 5 * time.Minute
+
 // Subject of a Problem.
 type Subject string
 
@@ -70,6 +97,7 @@ const (
 	SubjectUser      Subject = "user"
 	SubjectParameter Subject = "parameter"
 	SubjectPod       Subject = "pod"
+	SubjectBackup    Subject = "backup"
 	// SubjectCluster is none of those.
 	SubjectCluster Subject = "cluster"
 )
@@ -104,4 +132,7 @@ type Member struct {
 
 	// Message in words about anything else that is wrong with this server.
 	Message string `json:"message,omitempty"`
+
+	// Restore says how it goes while this server is filled from a backup.
+	Restore *RestoreState `json:"restore,omitempty"`
 }

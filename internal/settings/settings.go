@@ -4,6 +4,9 @@ package settings
 
 import (
 	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -24,10 +27,36 @@ type Settings struct {
 	StorageClassName string `json:"storageClassName,omitempty"`
 
 	// Backup is where backups go whose claim names no destination.
-	Backup *appsv1.BackupDestination `json:"backup,omitempty"`
+	Backup *Backup `json:"backup,omitempty"`
 
 	// Monitoring of all claims.
 	Monitoring Monitoring `json:"monitoring,omitzero"`
+}
+
+// Backup settings: a destination as in a claim. Only the Secret is named with its
+// namespace, and copied into that of each claim.
+type Backup struct {
+	Type      string     `json:"type"`
+	Bucket    string     `json:"bucket,omitempty"`
+	Prefix    string     `json:"prefix,omitempty"`
+	Endpoint  string     `json:"endpoint,omitempty"`
+	Region    string     `json:"region,omitempty"`
+	SecretRef *SecretRef `json:"secretRef,omitempty"`
+}
+
+// SecretRef names a Secret. Without a namespace it is one of each claim's own.
+type SecretRef struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// Destination of a claim that names none.
+func (b *Backup) Destination() *appsv1.BackupDestination {
+	d := &appsv1.BackupDestination{Type: b.Type, Bucket: b.Bucket, Prefix: b.Prefix, Endpoint: b.Endpoint, Region: b.Region}
+	if b.SecretRef != nil {
+		d.SecretRef = &appsv1.LocalSecretReference{Name: b.SecretRef.Name}
+	}
+	return d
 }
 
 // Monitoring settings.
@@ -49,6 +78,7 @@ type Ingress struct {
 
 var (
 	registry = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*$`)
+	endpoint = regexp.MustCompile(`^https://[^\s/]+/?$`)
 	dnsName  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 )
 
@@ -79,5 +109,34 @@ func Read(c *compose.Claim, defaults Settings) (Settings, error) {
 			return Settings{}, compose.Invalidf("cannot use EnvironmentConfig storeplane: data.%s must be %s, is %q", k.field, k.want, k.value)
 		}
 	}
+	if err := s.Backup.check(); err != nil {
+		return Settings{}, err
+	}
 	return s, nil
+}
+
+// check what the XRD checks of a claim's own destination.
+func (b *Backup) check() error {
+	fault := ""
+	switch {
+	case b == nil:
+	case !slices.Contains([]string{"s3", "gcs", "azure", "volume"}, b.Type):
+		fault = "type must be s3, gcs, azure or volume, is " + strconv.Quote(b.Type)
+	case b.Type != "volume" && b.Bucket == "":
+		fault = "bucket is needed for type " + b.Type
+	case b.Type == "volume" && b.Bucket != "":
+		fault = "bucket must be left out for type volume: each claim gets a volume of its own"
+	case b.Endpoint != "" && !endpoint.MatchString(b.Endpoint):
+		fault = "endpoint must be a URL like https://store.example.com, is " + strconv.Quote(b.Endpoint)
+	case strings.HasPrefix(b.Prefix, "/") || strings.Contains(b.Prefix, "..") || strings.Contains(b.Prefix, "//"):
+		fault = "prefix must be a relative path like team/backups, is " + strconv.Quote(b.Prefix)
+	case b.SecretRef != nil && !dnsName.MatchString(b.SecretRef.Name):
+		fault = "secretRef.name must be the name of a Secret, is " + strconv.Quote(b.SecretRef.Name)
+	case b.SecretRef != nil && b.SecretRef.Namespace != "" && !dnsName.MatchString(b.SecretRef.Namespace):
+		fault = "secretRef.namespace must be the name of a namespace, is " + strconv.Quote(b.SecretRef.Namespace)
+	}
+	if fault != "" {
+		return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.backup.%s", fault)
+	}
+	return nil
 }

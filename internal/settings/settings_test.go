@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
@@ -41,14 +40,14 @@ func TestRead(t *testing.T) {
 			data: map[string]any{
 				"imageRegistry": "10.0.0.1:5000/store_plane/v1", "storageClassName": "fast.ssd",
 				"ingress":    map[string]any{"className": "nginx", "namespace": "ingress-nginx"},
-				"backup":     map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s"}},
+				"backup":     map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "namespace": "platform"}},
 				"monitoring": map[string]any{"namespace": "observability"},
 			},
 			want: Settings{
 				ImageRegistry: "10.0.0.1:5000/store_plane/v1", StorageClassName: "fast.ssd",
 				Ingress:    Ingress{ClassName: "nginx", Namespace: "ingress-nginx"},
 				Monitoring: Monitoring{Namespace: "observability"},
-				Backup:     &appsv1.BackupDestination{Type: "s3", Bucket: "b", SecretRef: &appsv1.LocalSecretReference{Name: "s"}},
+				Backup:     &Backup{Type: "s3", Bucket: "b", SecretRef: &SecretRef{Name: "s", Namespace: "platform"}},
 			},
 		},
 		"PartOfIngress":  {reason: "A part of a part leaves the rest.", data: map[string]any{"ingress": map[string]any{"className": "nginx"}}, want: Settings{ImageRegistry: defaults.ImageRegistry, Ingress: Ingress{ClassName: "nginx"}}},
@@ -57,6 +56,11 @@ func TestRead(t *testing.T) {
 		"NullRegistry":   {reason: "Null says nothing.", data: map[string]any{"imageRegistry": nil}, want: defaults},
 		"RegistryNumber": {reason: "A wrong type is named by its path.", data: map[string]any{"imageRegistry": 5000}, err: "cannot read EnvironmentConfig storeplane: data.imageRegistry: must be a string, is a number"},
 		"IngressText":    {reason: "So is one of a part.", data: map[string]any{"ingress": "nginx"}, err: "cannot read EnvironmentConfig storeplane: data.ingress: must be an object, is a string"},
+		"BackupType":     {reason: "There is no other kind of store.", data: map[string]any{"backup": map[string]any{"type": "ftp"}}, err: refused + `backup.type must be s3, gcs, azure or volume, is "ftp"`},
+		"BackupBucket":   {reason: "An object store has buckets.", data: map[string]any{"backup": map[string]any{"type": "s3"}}, err: refused + "backup.bucket is needed for type s3"},
+		"BackupVolume":   {reason: "No volume is in all namespaces.", data: map[string]any{"backup": map[string]any{"type": "volume", "bucket": "b"}}, err: refused + "backup.bucket must be left out for type volume: each claim gets a volume of its own"},
+		"BackupPlain":    {reason: "pgBackRest speaks by TLS alone.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "endpoint": "http://store"}}, err: refused + `backup.endpoint must be a URL like https://store.example.com, is "http://store"`},
+		"BackupPrefix":   {reason: "Nobody leaves the bucket.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "prefix": "../x"}}, err: refused + `backup.prefix must be a relative path like team/backups, is "../x"`},
 		"ClassList":      {reason: "And one deeper down.", data: map[string]any{"ingress": map[string]any{"className": []any{"a"}}}, err: "cannot read EnvironmentConfig storeplane: data.ingress.className: must be a string, is a list"},
 		"BackupBoolean":  {reason: "Also where nothing is used of it yet.", data: map[string]any{"backup": true}, err: "cannot read EnvironmentConfig storeplane: data.backup: must be an object, is a boolean"},
 		"RegistryURL":    {reason: "A URL is no image registry.", data: map[string]any{"imageRegistry": "https://registry.example.com/x y"}, err: refused + `imageRegistry must be a registry and path like registry.example.com/storeplane, is "https://registry.example.com/x y"`},
@@ -92,11 +96,11 @@ func TestRead(t *testing.T) {
 
 // TestReadLeavesDefaults: one claim's settings are not the next one's.
 func TestReadLeavesDefaults(t *testing.T) {
-	defaults := Settings{ImageRegistry: "a", Backup: &appsv1.BackupDestination{Type: "volume"}}
+	defaults := Settings{ImageRegistry: "a", Backup: &Backup{Type: "volume"}}
 	if _, err := Read(claimWith(t, map[string]any{"imageRegistry": "b", "backup": map[string]any{"type": "s3", "bucket": "x"}}), defaults); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Settings{ImageRegistry: "a", Backup: &appsv1.BackupDestination{Type: "volume"}}, defaults); diff != "" {
+	if diff := cmp.Diff(Settings{ImageRegistry: "a", Backup: &Backup{Type: "volume"}}, defaults); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

@@ -31,9 +31,11 @@ func TestMetricsOf(t *testing.T) {
 // TestMetricsUsed keeps the list of metrics from growing old.
 func TestMetricsUsed(t *testing.T) {
 	used := map[string]bool{}
-	for _, r := range alerts(readRules(t)) {
-		for _, m := range metricsOf(r.Expr) {
-			used[m] = true
+	for _, set := range ruleSets {
+		for _, r := range alerts(readRules(t, set)) {
+			for _, m := range metricsOf(r.Expr) {
+				used[m] = true
+			}
 		}
 	}
 	for _, q := range queries(readDashboard(t)) {

@@ -1,4 +1,4 @@
-// Package monitoring checks the alerts and the dashboard for DatabaseClusters:
+// Package monitoring checks the alerts and the dashboard for what Storeplane runs:
 // that they name only metrics that somebody exports, that each alert says what
 // to do, and, where promtool is to be had, that each fires when it should.
 package monitoring
@@ -14,12 +14,29 @@ import (
 )
 
 const (
-	ruleFile      = "prometheusrule-databasecluster.yaml"
 	dashboardFile = "dashboard-databasecluster.json"
 	metricsFile   = "metrics.yaml"
-	testFiles     = "tests/*.yaml"
-	page          = "../../docs/databasecluster.md"
-	pageURL       = "https://github.com/storeplane/storeplane/blob/main/docs/databasecluster.md"
+)
+
+// ruleSet is a file of alerts about one kind.
+type ruleSet struct {
+	// kind that the names of the alerts start with.
+	kind string
+
+	file, tests string
+
+	// page that says what to do about each alert.
+	page string
+}
+
+var ruleSets = []ruleSet{
+	{kind: "DatabaseCluster", file: "prometheusrule-databasecluster.yaml", tests: "tests/*.yaml", page: "databasecluster.md"},
+	{kind: "Backup", file: "prometheusrule-backup.yaml", tests: "tests/backup/*.yaml", page: "backup.md"},
+}
+
+const (
+	pages    = "../../docs/"
+	pagesURL = "https://github.com/storeplane/storeplane/blob/main/docs/"
 )
 
 // prometheusRule is what we write of monitoring.coreos.com/v1 PrometheusRule.
@@ -61,12 +78,12 @@ type testFile struct {
 	} `json:"tests"`
 }
 
-func readRules(t *testing.T) ruleGroups {
+func readRules(t *testing.T, set ruleSet) ruleGroups {
 	t.Helper()
 	r := prometheusRule{}
-	readYAML(t, ruleFile, &r, true)
+	readYAML(t, set.file, &r, true)
 	if r.APIVersion != "monitoring.coreos.com/v1" || r.Kind != "PrometheusRule" {
-		t.Fatalf("%s is a %s %s", ruleFile, r.APIVersion, r.Kind)
+		t.Fatalf("%s is a %s %s", set.file, r.APIVersion, r.Kind)
 	}
 	return r.Spec
 }

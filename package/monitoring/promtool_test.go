@@ -26,28 +26,30 @@ func promtool(t *testing.T) string {
 
 // TestFires tries the rules on the series of tests/.
 func TestFires(t *testing.T) {
-	tool, dir := promtool(t), t.TempDir()
-
-	// promtool knows nothing of Kubernetes: it wants the groups alone.
-	write(t, filepath.Join(dir, "rules.yaml"), readRules(t))
-	files, err := filepath.Glob(testFiles)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("cannot find %s: %v", testFiles, err)
-	}
-	for _, f := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(f), ".yaml"), func(t *testing.T) {
-			b, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			file := filepath.Join(dir, filepath.Base(f))
-			if err := os.WriteFile(file, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if out, err := exec.CommandContext(t.Context(), tool, "test", "rules", file).CombinedOutput(); err != nil {
-				t.Errorf("promtool test rules %s: %v\n%s", f, err, out)
-			}
-		})
+	tool := promtool(t)
+	for _, set := range ruleSets {
+		dir := t.TempDir()
+		// promtool knows nothing of Kubernetes: it wants the groups alone.
+		write(t, filepath.Join(dir, "rules.yaml"), readRules(t, set))
+		files, err := filepath.Glob(set.tests)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("cannot find %s: %v", set.tests, err)
+		}
+		for _, f := range files {
+			t.Run(set.kind+"/"+strings.TrimSuffix(filepath.Base(f), ".yaml"), func(t *testing.T) {
+				b, err := os.ReadFile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				file := filepath.Join(dir, filepath.Base(f))
+				if err := os.WriteFile(file, b, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if out, err := exec.CommandContext(t.Context(), tool, "test", "rules", file).CombinedOutput(); err != nil {
+					t.Errorf("promtool test rules %s: %v\n%s", f, err, out)
+				}
+			})
+		}
 	}
 }
 
@@ -56,7 +58,10 @@ func TestFires(t *testing.T) {
 func TestSyntax(t *testing.T) {
 	tool, file := promtool(t), filepath.Join(t.TempDir(), "rules.yaml")
 
-	g := readRules(t)
+	g := ruleGroups{}
+	for _, set := range ruleSets {
+		g.Groups = append(g.Groups, readRules(t, set).Groups...)
+	}
 	asked := ruleGroup{Name: "dashboard"}
 	chosen := strings.NewReplacer("$namespace", "shop", "$databasecluster", "orders", "$__rate_interval", "5m")
 	for i, q := range queries(readDashboard(t)) {

@@ -14,10 +14,10 @@ var (
 	unlinked = regexp.MustCompile(`[^a-z0-9 -]`)
 )
 
-// anchors of the page's headings, as GitHub makes them.
-func anchors(t *testing.T) []string {
+// anchors of a page's headings, as GitHub makes them.
+func anchors(t *testing.T, page string) []string {
 	t.Helper()
-	b, err := os.ReadFile(page)
+	b, err := os.ReadFile(pages + page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,45 +32,75 @@ func anchors(t *testing.T) []string {
 // TestAlerts: each alert names metrics that exist, how bad it is, and a place
 // in the documentation that says what to do.
 func TestAlerts(t *testing.T) {
-	metrics, places := known(t), anchors(t)
-	seen := map[string]bool{}
-	for _, r := range alerts(readRules(t)) {
-		t.Run(r.Alert, func(t *testing.T) {
-			if !strings.HasPrefix(r.Alert, "DatabaseCluster") {
-				t.Errorf("an alert's name starts with the kind, %q does not", r.Alert)
-			}
-			if seen[r.Alert] {
-				t.Errorf("there are two alerts %s", r.Alert)
-			}
-			seen[r.Alert] = true
-			for _, m := range metricsOf(r.Expr) {
-				if metrics[m] == "" {
-					t.Errorf("nobody exports %s: it is not in %s", m, metricsFile)
+	metrics := known(t)
+	for _, set := range ruleSets {
+		places, seen := anchors(t, set.page), map[string]bool{}
+		for _, r := range alerts(readRules(t, set)) {
+			t.Run(r.Alert, func(t *testing.T) {
+				if seen[r.Alert] {
+					t.Errorf("there are two alerts %s", r.Alert)
 				}
-			}
-			if s := r.Labels["severity"]; s != "warning" && s != "critical" {
-				t.Errorf("severity must be warning or critical, is %q", s)
-			}
-			for _, a := range []string{"summary", "description"} {
-				if r.Annotations[a] == "" {
-					t.Errorf("it has no %s", a)
-				}
-			}
-			url, anchor, _ := strings.Cut(r.Annotations["runbook_url"], "#")
-			if url != pageURL || !slices.Contains(places, anchor) {
-				t.Errorf("runbook_url %q leads to no heading of %s", r.Annotations["runbook_url"], page)
-			}
-		})
+				seen[r.Alert] = true
+				checkAlert(t, set, r, metrics, places)
+			})
+		}
+	}
+}
+
+func checkAlert(t *testing.T, set ruleSet, r rule, metrics map[string]string, places []string) {
+	t.Helper()
+	if !strings.HasPrefix(r.Alert, set.kind) {
+		t.Errorf("an alert's name starts with the kind, %q does not", r.Alert)
+	}
+	for _, m := range metricsOf(r.Expr) {
+		if metrics[m] == "" {
+			t.Errorf("nobody exports %s: it is not in %s", m, metricsFile)
+		}
+	}
+	if s := r.Labels["severity"]; s != "warning" && s != "critical" {
+		t.Errorf("severity must be warning or critical, is %q", s)
+	}
+	for _, a := range []string{"summary", "description"} {
+		if r.Annotations[a] == "" {
+			t.Errorf("it has no %s", a)
+		}
+	}
+	url, anchor, _ := strings.Cut(r.Annotations["runbook_url"], "#")
+	if url != pagesURL+set.page || !slices.Contains(places, anchor) {
+		t.Errorf("runbook_url %q leads to no heading of %s", r.Annotations["runbook_url"], set.page)
 	}
 }
 
 // TestAlertsTested: each alert is seen to fire and seen to stay silent.
 func TestAlertsTested(t *testing.T) {
-	files, err := filepath.Glob(testFiles)
+	for _, set := range ruleSets {
+		t.Run(set.kind, func(t *testing.T) {
+			fires, silent := tested(t, set)
+			for _, r := range alerts(readRules(t, set)) {
+				if !fires[r.Alert] || !silent[r.Alert] {
+					t.Errorf("%s: a test where it fires: %t, one where it does not: %t", r.Alert, fires[r.Alert], silent[r.Alert])
+				}
+				delete(fires, r.Alert)
+				delete(silent, r.Alert)
+			}
+			for a := range fires {
+				t.Errorf("tests/ has %s, and there is no such alert", a)
+			}
+			for a := range silent {
+				t.Errorf("tests/ has %s, and there is no such alert", a)
+			}
+		})
+	}
+}
+
+// tested alerts: those that are seen to fire, and those that are not.
+func tested(t *testing.T, set ruleSet) (fires, silent map[string]bool) {
+	t.Helper()
+	files, err := filepath.Glob(set.tests)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fires, silent := map[string]bool{}, map[string]bool{}
+	fires, silent = map[string]bool{}, map[string]bool{}
 	for _, f := range files {
 		tf := testFile{}
 		readYAML(t, f, &tf, false)
@@ -84,17 +114,5 @@ func TestAlertsTested(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range alerts(readRules(t)) {
-		if !fires[r.Alert] || !silent[r.Alert] {
-			t.Errorf("%s: a test where it fires: %t, one where it does not: %t", r.Alert, fires[r.Alert], silent[r.Alert])
-		}
-		delete(fires, r.Alert)
-		delete(silent, r.Alert)
-	}
-	for a := range fires {
-		t.Errorf("tests/ has %s, and there is no such alert", a)
-	}
-	for a := range silent {
-		t.Errorf("tests/ has %s, and there is no such alert", a)
-	}
+	return fires, silent
 }

@@ -213,6 +213,8 @@ type LocalSecretReference struct {
 }
 
 // DatabaseBackup says when backups are made, how long they are kept, where.
+//
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.encryption) == has(self.encryption) || (has(oldSelf.destination) ? !has(self.destination) || self.destination != oldSelf.destination : has(self.destination))",message="backup.encryption can be turned on or off only together with another backup.destination"
 type DatabaseBackup struct {
 	// Enabled turns backups on or off. Defaults to true in staging and
 	// production, else false.
@@ -223,6 +225,11 @@ type DatabaseBackup struct {
 	// +optional
 	// +kubebuilder:default="0 2 * * *"
 	Schedule Schedule `json:"schedule,omitempty"`
+
+	// IncrementalSchedule of backups that hold only what has changed since the
+	// backup before. Without it all are full.
+	// +optional
+	IncrementalSchedule Schedule `json:"incrementalSchedule,omitempty"`
 
 	// Retention is the age at which a backup expires: a number of days,
 	// weeks or months like 30d, 4w, 12m.
@@ -236,30 +243,63 @@ type DatabaseBackup struct {
 	// else to a volume claim of their own.
 	// +optional
 	Destination *BackupDestination `json:"destination,omitempty"`
+
+	// Encryption of the backups and the archived log before they leave the
+	// servers. Without it they are as safe as the store. It can be turned on or
+	// off only together with another destination.
+	// +optional
+	Encryption *BackupEncryption `json:"encryption,omitempty"`
+}
+
+// BackupEncryption names the passphrase of encrypted backups. Without it nobody
+// can restore: keep a copy elsewhere.
+type BackupEncryption struct {
+	// SecretRef names the passphrase.
+	SecretRef SecretKeyReference `json:"secretRef"`
+}
+
+// SecretKeyReference names a key of a Secret of the claim's own namespace.
+type SecretKeyReference struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Key of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
 }
 
 // BackupDestination is a place in an object store, or a volume.
 //
 // +kubebuilder:validation:XValidation:rule="self.type == 'volume' || has(self.bucket)",message="destination.bucket is needed for type s3, gcs and azure"
+// +kubebuilder:validation:XValidation:rule="self.type != 'volume' || !has(self.endpoint) && !has(self.region) && !has(self.secretRef)",message="destination.endpoint, region and secretRef are for object stores, not for type volume"
 type BackupDestination struct {
 	// Type of the store.
 	// +kubebuilder:validation:Enum=s3;gcs;azure;volume
 	Type string `json:"type"`
 
-	// Bucket (s3, gcs), container (azure) or volume claim (volume).
+	// Bucket (s3, gcs), container (azure) or volume claim of the claim's
+	// namespace (volume). It must exist. Type volume makes a claim of its own
+	// without it.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Bucket string `json:"bucket,omitempty"`
 
-	// Prefix of all names in the bucket.
+	// Prefix of all names in the bucket. The backups of a cluster lie under
+	// <prefix>/<namespace>/<name of the claim>.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.contains('..') && !self.contains('//')",message="destination.prefix must be a relative path like team/backups"
 	Prefix string `json:"prefix,omitempty"`
 
-	// Endpoint URL of a store that is not the cloud provider's own.
+	// Endpoint URL of a store that is not the cloud provider's own. It begins
+	// with https://, since pgBackRest speaks to object stores by TLS alone.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^https://[^\s/]+/?$`
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// Region of the bucket.
@@ -267,7 +307,11 @@ type BackupDestination struct {
 	// +kubebuilder:validation:MaxLength=63
 	Region string `json:"region,omitempty"`
 
-	// SecretRef names the Secret with the store's credentials.
+	// SecretRef names the Secret with the store's credentials. Its keys are
+	// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for s3; credentials.json for
+	// gcs; AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or
+	// AZURE_STORAGE_SAS_TOKEN for azure. Its ca.crt, if it has one, is the
+	// authority of an endpoint that no public one has signed.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 }
@@ -275,6 +319,9 @@ type BackupDestination struct {
 // RestoreFrom names a Backup, or a place where one lies.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.backupRef) != has(self.destination)",message="restoreFrom needs either a backupRef or a destination"
+// +kubebuilder:validation:XValidation:rule="!has(self.destination) || has(self.name)",message="restoreFrom.destination needs restoreFrom.name, the name of the DatabaseCluster whose backups lie there"
+// +kubebuilder:validation:XValidation:rule="!has(self.destination) || self.destination.type != 'volume' || has(self.destination.bucket)",message="restoreFrom.destination needs the volume claim that backups lie on, as bucket"
+// +kubebuilder:validation:XValidation:rule="has(self.destination) || !has(self.name) && !has(self.namespace) && !has(self.encryption)",message="restoreFrom.name, namespace and encryption go with a destination: a Backup says so itself"
 type RestoreFrom struct {
 	// BackupRef names a Backup of the claim's namespace.
 	// +optional
@@ -284,6 +331,21 @@ type RestoreFrom struct {
 	// exists.
 	// +optional
 	Destination *BackupDestination `json:"destination,omitempty"`
+
+	// Name of the DatabaseCluster whose backups lie there.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// Namespace of that DatabaseCluster. Defaults to this claim's.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// Encryption that those backups have.
+	// +optional
+	Encryption *BackupEncryption `json:"encryption,omitempty"`
 
 	// Time to which the data is restored. Defaults to the latest possible.
 	// +optional

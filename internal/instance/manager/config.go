@@ -23,6 +23,10 @@ type Config struct {
 	PatroniDir  string `default:"/etc/patroni"                help:"Folder of Patroni's configuration."`
 	TLSDir      string `default:"/etc/storeplane/tls"         help:"Folder of the server's certificate."`
 	Credentials string `default:"/etc/storeplane/credentials" help:"Folder of the credentials that are mounted."`
+
+	Repository string `default:"/etc/storeplane/repository"     help:"Folder of pgBackRest's configuration."`
+	Store      string `default:"/etc/storeplane/store"          help:"Folder of the store's credentials."`
+	Key        string `default:"/etc/storeplane/encryption/key" help:"File of the encryption's key."`
 }
 
 // Labels of the pods, as the function and Patroni set them.

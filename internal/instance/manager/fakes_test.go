@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
@@ -26,6 +27,7 @@ type servers struct {
 	followers map[string]postgres.Follower
 	problems  []instance.Problem
 	receiving bool
+	archiver  postgres.Archiver
 	down      bool
 
 	// calls that changed something, in order.
@@ -146,6 +148,18 @@ func (s *servers) Roles(_ context.Context, desired []postgres.Login) ([]instance
 func (s *servers) Databases(context.Context, []instance.Database, []string) ([]instance.Problem, error) {
 	s.set(func(s *servers) { s.callf("databases") })
 	return nil, nil
+}
+
+// Archiver implements database.
+func (s *servers) Archiver(context.Context) (postgres.Archiver, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.archiver, nil
+}
+
+// Beat implements database.
+func (s *servers) Beat(context.Context) (string, time.Time, error) {
+	return "000000010000000000000001", time.Now(), nil
 }
 
 func (s *servers) Receiving(context.Context) (bool, error) {

@@ -28,6 +28,8 @@ type database interface {
 	Followers(ctx context.Context) (map[string]postgres.Follower, error)
 	Monitoring(ctx context.Context) error
 	Roles(ctx context.Context, desired []postgres.Login) ([]instance.Problem, error)
+	Archiver(ctx context.Context) (postgres.Archiver, error)
+	Beat(ctx context.Context) (segment string, at time.Time, err error)
 	Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error)
 }
 

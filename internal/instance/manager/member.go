@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/report"
@@ -62,6 +63,7 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	}
 	next.Message = b.settled(troubleOf(status), last.Message, time.Now())
 	next.Filling = b.filling(last.Filling)
+	next.Restore = archive.Config{Volume: b.Volume}.RestoreState()
 	b.grow(ctx, &next)
 	b.metrics.certificate(b.TLSDir)
 	if known {

@@ -20,6 +20,10 @@ type metrics struct {
 	up, primary, restart     prometheus.Gauge
 	streaming, synchronous   prometheus.Gauge
 	lagging, problems, drift prometheus.Gauge
+	waiting, failing         prometheus.Gauge
+
+	// recoverable is a vector of one, so that it can be absent.
+	recoverable *prometheus.GaugeVec
 
 	// expiry is a vector of one, so that it can be absent.
 	expiry *prometheus.GaugeVec
@@ -46,7 +50,28 @@ func newMetrics() *metrics {
 	m.lagging = gauge("standbys_lagging", "Standbys that lag behind this primary. 0 on a standby.")
 	m.problems = gauge("problems", "Problems that need somebody, as in the DatabaseCluster's status. 0 on a standby.")
 	m.drift = gauge("drift", "1 while databases and users of this primary are not what is desired. 0 on a standby.")
+	m.waiting = gauge("archive_waiting", "Segments of WAL that wait to be archived. 0 on a standby.")
+	m.failing = gauge("archive_failing", "1 while WAL of this primary can not be archived. 0 on a standby.")
+	m.recoverable = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: "storeplane", Subsystem: "instance", Name: "recoverable_timestamp_seconds", Help: "Newest time that can be restored to, in steps of minutes. Absent on a standby and without an archive.",
+	}, nil)
+	m.registry.MustRegister(m.recoverable)
 	return m
+}
+
+// archive as reported, or nil for none.
+func (m *metrics) archive(a *instance.Archive, waiting int64) {
+	if a == nil {
+		m.waiting.Set(0)
+		m.failing.Set(0)
+		m.recoverable.Reset()
+		return
+	}
+	m.waiting.Set(float64(waiting))
+	m.failing.Set(number(a.Failing != ""))
+	if a.Recoverable != nil {
+		m.recoverable.WithLabelValues().Set(float64(a.Recoverable.Unix()))
+	}
 }
 
 func (m *metrics) volume(used, size uint64) {

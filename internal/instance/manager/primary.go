@@ -45,11 +45,12 @@ type primary struct {
 	began      time.Time
 	tied       time.Time
 	promoted   bool
+	archiving  *archiving
 }
 
 // runPrimary until this server is primary no more.
 func (m *Manager) runPrimary(ctx context.Context) error {
-	p := &primary{Manager: m, began: time.Now()}
+	p := &primary{Manager: m, began: time.Now(), archiving: m.newArchiving()}
 	w := m.watcher(m.wakePrimary.send)
 	var err error
 	if p.pods, err = w.Pods(m.selector()); err != nil {
@@ -62,8 +63,16 @@ func (m *Manager) runPrimary(ctx context.Context) error {
 	defer cancel()
 	go p.pods.Run(ctx)
 	go p.set.Run(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		p.archiving.run(ctx)
+	}()
 	loop(ctx, m.wakePrimary, p.pass)
+	cancel()
+	<-watched
 	m.metrics.cluster(nil, true)
+	m.metrics.archive(nil, 0)
 	return nil
 }
 
@@ -121,7 +130,7 @@ func (p *primary) tie(ctx context.Context) {
 func (p *primary) report(v *view, step roll.Step, before instance.Cluster) instance.Cluster {
 	next := instance.Cluster{
 		Primary: p.Pod, Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
-		Standbys: v.standbys, Rolling: step.Words,
+		Standbys: v.standbys, Rolling: step.Words, System: before.System, Archive: before.Archive,
 	}
 	if v.timeline != 0 {
 		next.Timeline = v.timeline
@@ -139,9 +148,31 @@ func (p *primary) report(v *view, step roll.Step, before instance.Cluster) insta
 	if !p.parameters.known {
 		problems = append(problems, slices.DeleteFunc(slices.Clone(before.Problems), func(b instance.Problem) bool { return b.Subject != instance.SubjectParameter })...)
 	}
+	problems = append(problems, p.archived(&next, before)...)
 	problems = append(problems, p.restarts.problems(v.cluster, step, time.Now())...)
 	next.Problems = report.Sort(problems)
 	return next
+}
+
+// archived fills in what is known of the archive, and returns what is wrong with
+// the repository.
+func (p *primary) archived(next *instance.Cluster, before instance.Cluster) []instance.Problem {
+	a := p.archiving.report()
+	if a.system == "" {
+		// Not known yet: what the primary before said holds.
+		return slices.DeleteFunc(slices.Clone(before.Problems), func(b instance.Problem) bool { return b.Subject != instance.SubjectBackup })
+	}
+	next.System, next.Archive = a.system, nil
+	if a.on {
+		next.Archive = &a.archive
+		if a.archive.Recoverable == nil && before.Archive != nil {
+			next.Archive.Recoverable = before.Archive.Recoverable
+		}
+	}
+	if a.problem == "" {
+		return nil
+	}
+	return []instance.Problem{{Subject: instance.SubjectBackup, Message: a.problem}}
 }
 
 // obsolete keys of members that are gone for good.

@@ -1,0 +1,309 @@
+package databasecluster
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+)
+
+// Components of backups. All of them are of the part backup.
+const (
+	backups         = "backup"
+	backupTLS       = "backup-tls"
+	backupStore     = "backup-store"
+	backupAccount   = "backup-account"
+	backupFull      = "backup-full"
+	backupIncr      = "backup-incr"
+	backupFirst     = "backup-first"
+	backupSchema    = "backup"
+	repository      = "repository"
+	repositoryHost  = "repository-service"
+	repositoryGuard = "repository-networkpolicy"
+)
+
+// Defaults of spec.backup, as in the XRD, for claims that have no such field.
+const (
+	defaultSchedule  = "0 2 * * *"
+	defaultRetention = "30d"
+)
+
+// backing is what is known of a claim's backups.
+type backing struct {
+	enabled bool
+
+	schedule, incremental, retention string
+
+	// destination with the installation's filled in. The bucket of type volume
+	// is a volume claim.
+	destination backupv1.Destination
+
+	// own says that the volume claim is made here, and fallback that nobody
+	// asked for one.
+	own, fallback bool
+
+	// store holds the credentials of the installation's store, copied.
+	store map[string]string
+
+	encryption *appsv1.SecretKeyReference
+
+	// watched tells that there is a provider to watch over the backups.
+	watched bool
+}
+
+// secret is the name of the Secret with the store's credentials, or "".
+func (b *backing) secret() string {
+	if b.destination.SecretRef == nil {
+		return ""
+	}
+	return b.destination.SecretRef.Name
+}
+
+func (b *backing) isVolume() bool { return b.destination.Type == backupv1.Volume }
+
+// readBackup resolves the claim's backups.
+func (d *cluster) readBackup(c *compose.Claim) error {
+	spec := d.spec.Backup
+	if spec == nil {
+		spec = &appsv1.DatabaseBackup{}
+	}
+	d.backup.enabled = d.profile.Backups
+	if spec.Enabled != nil {
+		d.backup.enabled = *spec.Enabled
+	}
+	if !d.backup.enabled {
+		return nil
+	}
+	b := &d.backup
+	b.watched = c.HasKind(backupSchema)
+	b.schedule, b.incremental, b.retention = first(string(spec.Schedule), defaultSchedule), string(spec.IncrementalSchedule), first(spec.Retention, defaultRetention)
+	for field, s := range map[string]string{"schedule": b.schedule, "incrementalSchedule": b.incremental} {
+		if s == "" {
+			continue
+		}
+		if err := build.CheckSchedule(appsv1.Schedule(s), ""); err != nil {
+			return compose.Invalidf("backup.%s: %v", field, err)
+		}
+	}
+	if spec.Encryption != nil {
+		b.encryption = &spec.Encryption.SecretRef
+	}
+	from, where := spec.Destination, "backup.destination"
+	if from == nil && d.settings.Backup != nil {
+		from, where = d.settings.Backup.Destination(), "EnvironmentConfig storeplane: data.backup"
+	}
+	if from == nil {
+		from, b.fallback = &appsv1.BackupDestination{Type: string(backupv1.Volume)}, true
+	}
+	b.destination = destinationOf(from)
+	if b.isVolume() && b.destination.Bucket == "" {
+		b.own, b.destination.Bucket = true, d.repositoryClaim()
+	}
+	if err := pgbackrest.Check(b.destination); err != nil {
+		return compose.Invalidf("%s: %v", where, err)
+	}
+	return d.requireBackupSecrets(c, spec)
+}
+
+func destinationOf(d *appsv1.BackupDestination) backupv1.Destination {
+	out := backupv1.Destination{Type: backupv1.StoreType(d.Type), Bucket: d.Bucket, Prefix: d.Prefix, Endpoint: d.Endpoint, Region: d.Region}
+	if d.SecretRef != nil {
+		out.SecretRef = &backupv1.LocalReference{Name: d.SecretRef.Name}
+	}
+	return out
+}
+
+// requireBackupSecrets looks whether the Secrets that are named are there, and
+// copies the installation's.
+func (d *cluster) requireBackupSecrets(c *compose.Claim, spec *appsv1.DatabaseBackup) error {
+	b := &d.backup
+	name, namespace := b.secret(), d.Namespace
+	if spec.Destination == nil && d.settings.Backup != nil && d.settings.Backup.SecretRef != nil {
+		namespace = first(d.settings.Backup.SecretRef.Namespace, d.Namespace)
+	}
+	var store, key *structpb.Struct
+	var pending, err error
+	if name != "" {
+		if store, err = requireSecretOf(c, storeRequirement, name, namespace); err != nil {
+			pending = err
+		}
+	}
+	if b.encryption != nil {
+		if key, err = requireSecret(c, encryptionRequirement, b.encryption.Name); err != nil {
+			pending = err
+		}
+	}
+	if pending != nil {
+		return pending
+	}
+	if name != "" && store == nil && !c.IsReview() {
+		return compose.Invalidf("backups need Secret %s of namespace %s, which holds the store's credentials and does not exist: make it", name, namespace)
+	}
+	if e := b.encryption; e != nil && !c.IsReview() {
+		if _, ok := compose.SecretValue(key, e.Key); !ok {
+			return compose.Invalidf("backup.encryption.secretRef: Secret %s does not exist or has no key %s: make it", e.Name, e.Key)
+		}
+	}
+	if namespace == d.Namespace {
+		return nil
+	}
+	if b.store = secretValues(store); c.IsReview() {
+		b.store = map[string]string{"credentials": compose.Placeholder}
+	}
+	b.destination.SecretRef = &backupv1.LocalReference{Name: d.Name(backupStore)}
+	return nil
+}
+
+// Names under which Secrets are asked for.
+const (
+	storeRequirement      = "backup-store"
+	encryptionRequirement = "backup-encryption"
+)
+
+// secretValues are all of a Secret's.
+func secretValues(secret *structpb.Struct) map[string]string {
+	out := map[string]string{}
+	for k := range secret.GetFields()["data"].GetStructValue().GetFields() {
+		if v, ok := compose.SecretValue(secret, k); ok {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// needsRepository tells whether the servers have a certificate for backups: for
+// ever where they were restored, since another pod would be another roll-out.
+func (d *cluster) needsRepository() bool { return d.backup.enabled || d.spec.RestoreFrom != nil }
+
+// backupName is that of the Backup, which its definition caps at 40 characters.
+func (d *cluster) backupName() string { return BackupName(d.Claim) }
+
+// BackupName of a DatabaseCluster.
+func BackupName(claim string) string {
+	const most, digest = 33, 10
+	if len(claim) > most {
+		claim = claim[:most-digest-1] + "-" + build.Digest(claim)
+	}
+	return claim + "-" + backups
+}
+
+// repositoryOf the claim's own backups.
+func (d *cluster) repositoryOf() pgbackrest.Repository {
+	r := pgbackrest.Repository{Destination: d.backup.destination, Namespace: d.Namespace, Name: d.Claim, Encrypted: d.backup.encryption != nil}
+	if d.backup.isVolume() {
+		r.Host = serviceHost(d.Claim, repository, d.Namespace)
+	}
+	return r
+}
+
+// backupFiles are what the servers read about their backups.
+func (d *cluster) backupFiles() (map[string]string, error) {
+	if !d.backup.enabled {
+		return map[string]string{}, nil
+	}
+	told, err := json.Marshal(d.toldBackup())
+	if err != nil {
+		return nil, fmt.Errorf("cannot write where backups are: %w", err)
+	}
+	out := map[string]string{
+		pgbackrest.FileConfig: d.repositoryOf().ServerConfig(),
+		instance.BackupFile:   string(told) + "\n",
+	}
+	if d.backup.isVolume() {
+		out[fileRepository] = d.repositoryOf().VolumeConfig()
+	}
+	return out, nil
+}
+
+// fileRepository is the configuration of the server that has the volume.
+const fileRepository = "repository.conf"
+
+// toldBackup is what the instance managers are told, or nil.
+func (d *cluster) toldBackup() *instance.Backup {
+	if !d.backup.enabled {
+		return nil
+	}
+	return &instance.Backup{Destination: d.backup.destination, Encrypted: d.backup.encryption != nil}
+}
+
+// alwaysHealthy judges what says in a condition of its own how it is: a database
+// serves without a backup too.
+func alwaysHealthy(*structpb.Struct) health.Status { return health.Status{State: health.Healthy} }
+
+// addBackups declares the components of backups. What makes a backup waits for
+// the database.
+func (d *cluster) addBackups(add func(compose.Component)) {
+	if d.needsRepository() {
+		add(compose.Component{Name: backupTLS, Part: credentials, Object: d.backupCertificate()})
+		add(compose.Component{Name: backupAccount, Part: credentials, Object: build.ServiceAccount(d.Scope, backups, appName)})
+	}
+	if d.restores() {
+		d.addSource(add)
+	}
+	if !d.backup.enabled {
+		return
+	}
+	b := &d.backup
+	if b.store != nil {
+		add(compose.Component{Name: backupStore, Part: backups, Object: build.Secret(d.Meta(backupStore, appName), b.store)})
+	}
+	if b.isVolume() {
+		add(compose.Component{Name: repository, Part: backups, Object: d.repositoryServer(), HoldsData: b.own, Health: alwaysHealthy})
+		add(compose.Component{Name: repositoryHost, Part: backups, Object: d.repositoryService(repository)})
+		add(compose.Component{Name: repositoryGuard, Part: backups, Object: d.repositoryPolicy(repository)})
+	}
+	if d.spec.Hibernated && d.live.cluster.System == "" {
+		// There has never been anything to back up.
+		return
+	}
+	// By then the system identifier is known, too.
+	after := []string{postgresql, instances}
+	add(compose.Component{Name: backupFull, Part: backups, After: after, Make: func() compose.Object {
+		return d.backupCronJob(backupFull, b.schedule, true)
+	}})
+	if b.incremental != "" {
+		add(compose.Component{Name: backupIncr, Part: backups, After: after, Make: func() compose.Object {
+			return d.backupCronJob(backupIncr, b.incremental, false)
+		}})
+	}
+	firstName := d.firstName()
+	add(compose.Component{Name: firstName, Part: backups, After: after, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
+		return d.firstBackup(firstName)
+	}})
+	if b.watched {
+		add(compose.Component{Name: backups, After: after, Health: alwaysHealthy, Make: func() compose.Object { return d.backupResource() }})
+	}
+}
+
+// firstName is the component of the Job that makes the first backup into a
+// repository: without one the archive restores nothing.
+func (d *cluster) firstName() string {
+	o := d.backup.destination
+	return backupFirst + "-" + build.Digest(string(o.Type), o.Bucket, o.Prefix, o.Endpoint)[:8]
+}
+
+// backupResource is what watches over the backups and verifies them.
+func (d *cluster) backupResource() *backupv1.Backup {
+	b := &backupv1.Backup{}
+	b.APIVersion, b.Kind = backupv1.GroupVersion.String(), backupv1.BackupKind
+	b.ObjectMeta = d.Named(d.backupName(), backups, appName)
+	p := &b.Spec.ForProvider
+	p.Source = backupv1.Database{
+		Type: backupv1.PostgreSQL, Version: d.major(),
+		Connection: backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: d.Claim}},
+	}
+	p.Destination, p.Method, p.Retention, p.Suspend = d.backup.destination, backupv1.Physical, d.backup.retention, d.spec.Hibernated
+	p.DeletionPolicy = backupv1.Orphan
+	if e := d.backup.encryption; e != nil {
+		p.Encryption = &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: e.Name, Key: e.Key}}
+	}
+	return b
+}

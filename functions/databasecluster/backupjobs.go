@@ -1,0 +1,178 @@
+package databasecluster
+
+import (
+	"encoding/json"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+)
+
+// permanentExit is what the program backup ends with when trying again is of no
+// use.
+const permanentExit = 42
+
+// systemAnnotation on a CronJob is the system identifier that its backups are of.
+const systemAnnotation = "storeplane.example.com/system"
+
+// backupDeadline of a Job, in seconds: nothing hangs for ever.
+const backupDeadline = 24 * 60 * 60
+
+// backupLabels are those by which the provider knows the Jobs that work for the
+// Backup.
+func (d *cluster) backupLabels() map[string]string {
+	return build.With(d.Labels(backups, appName), map[string]string{
+		backupv1.BackupLabel: d.backupName(),
+		backupv1.ActionLabel: string(backup.Backup),
+	})
+}
+
+// backupCronJob makes backups with pgBackRest, from a standby if there is one.
+func (d *cluster) backupCronJob(component, schedule string, full bool) *batchv1.CronJob {
+	meta := d.Meta(component, appName)
+	meta.Labels = d.backupLabels()
+	meta.Annotations = map[string]string{systemAnnotation: d.live.cluster.System}
+	job := d.backupJob(full)
+	job.BackoffLimit = new(int32(2))
+	return &batchv1.CronJob{
+		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "CronJob"},
+		ObjectMeta: meta,
+		Spec: batchv1.CronJobSpec{
+			Schedule:                   schedule,
+			TimeZone:                   new("Etc/UTC"),
+			ConcurrencyPolicy:          batchv1.ForbidConcurrent,
+			Suspend:                    new(d.spec.Hibernated),
+			StartingDeadlineSeconds:    new(int64(3600)),
+			SuccessfulJobsHistoryLimit: new(int32(3)),
+			FailedJobsHistoryLimit:     new(int32(3)),
+			JobTemplate: batchv1.JobTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: d.backupLabels()},
+				Spec:       job,
+			},
+		},
+	}
+}
+
+// firstBackup is made as soon as there is a database. It is tried for longer: the
+// repository is being set up meanwhile.
+func (d *cluster) firstBackup(component string) *batchv1.Job {
+	meta := d.Meta(component, appName)
+	meta.Labels = d.backupLabels()
+	job := d.backupJob(true)
+	job.BackoffLimit = new(int32(6))
+	return &batchv1.Job{
+		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
+		ObjectMeta: meta,
+		Spec:       job,
+	}
+}
+
+func (d *cluster) backupJob(full bool) batchv1.JobSpec {
+	return batchv1.JobSpec{
+		ActiveDeadlineSeconds: new(int64(backupDeadline)),
+		PodReplacementPolicy:  new(batchv1.Failed),
+		PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+			Action: batchv1.PodFailurePolicyActionFailJob,
+			OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
+				ContainerName: new(backups), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{permanentExit},
+			},
+		}}},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: d.backupLabels()},
+			Spec:       d.backupPod(full),
+		},
+	}
+}
+
+// backupTask is what the program does.
+func (d *cluster) backupTask(full bool) string {
+	t := backup.Task{
+		Action: backup.Backup, Method: backupv1.Physical, Namespace: d.Namespace, Name: d.Claim,
+		Database:    backup.Database{Engine: backupv1.PostgreSQL},
+		Destination: d.backup.destination, Retention: d.backup.retention, Encrypted: d.backup.encryption != nil,
+		Full: full, Stanza: d.live.cluster.System,
+	}
+	for i := range d.spec.Size {
+		t.Hosts = append(t.Hosts, d.serverHost(i))
+	}
+	b, err := json.Marshal(t)
+	if err != nil {
+		// No task has a time that can not be written.
+		return ""
+	}
+	return string(b)
+}
+
+func (d *cluster) backupPod(full bool) corev1.PodSpec {
+	pod := corev1.PodSpec{
+		RestartPolicy:                 corev1.RestartPolicyNever,
+		ServiceAccountName:            d.Name(backups),
+		AutomountServiceAccountToken:  new(false),
+		EnableServiceLinks:            new(false),
+		TerminationGracePeriodSeconds: new(int64(60)),
+		SecurityContext:               build.PodSecurity(postgresUser, postgresUser),
+		Containers: []corev1.Container{{
+			Name:                     backups,
+			Image:                    d.settings.ImageRegistry + "/backup:postgresql-" + d.major(),
+			Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: d.backupTask(full)}},
+			TerminationMessagePath:   backup.TerminationLog,
+			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+			Resources:                small("100m", "128Mi", "512Mi"),
+			SecurityContext:          build.ContainerSecurity(),
+			VolumeMounts: []corev1.VolumeMount{
+				{Name: "tmp", MountPath: "/tmp"},
+				{Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true},
+			},
+		}},
+		Volumes: []corev1.Volume{
+			build.Scratch("tmp", corev1.StorageMediumDefault),
+			secretVolume("repository", d.Name(backupTLS), pgbackrest.FileAuthority, pgbackrest.FileCertificate, pgbackrest.FileKey),
+		},
+	}
+	d.mountStore(&pod, &pod.Containers[0])
+	if d.backup.isVolume() {
+		pod.Volumes = append(pod.Volumes, claimVolume(d.backup.destination.Bucket))
+		pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "volume", MountPath: backup.VolumeDir})
+		// Most volumes are one node's at a time.
+		pod.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: d.Selector(repository)},
+			}},
+		}}
+	}
+	return pod
+}
+
+// mountStore mounts what pgBackRest needs to write into the store. A Secret that
+// has gone must not keep a pod from starting: what misses it says so.
+func (d *cluster) mountStore(pod *corev1.PodSpec, containers ...*corev1.Container) {
+	mount := func(v corev1.Volume, path string) {
+		v.Secret.Optional = new(true)
+		pod.Volumes = append(pod.Volumes, v)
+		for _, c := range containers {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: path, ReadOnly: true})
+		}
+	}
+	if s := d.backup.secret(); s != "" {
+		mount(secretVolume("store", s), backup.StoreDir)
+	}
+	if e := d.backup.encryption; e != nil {
+		v := secretVolume("encryption", e.Name)
+		v.Secret.Items = []corev1.KeyToPath{{Key: e.Key, Path: "key"}}
+		mount(v, encryptionDir)
+	}
+}
+
+// encryptionDir is the folder of backup.KeyFile.
+const encryptionDir = "/etc/storeplane/encryption"
+
+func claimVolume(name string) corev1.Volume {
+	return corev1.Volume{Name: "volume", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+	}}
+}

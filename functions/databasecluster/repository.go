@@ -1,0 +1,142 @@
+package databasecluster
+
+import (
+	k8sappsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+)
+
+// repositoryPort is pgBackRest's.
+const repositoryPort = 8432
+
+// repositoryTemplate is the name of the volume claim template.
+const repositoryTemplate = "data"
+
+// repositoryClaim is the volume claim that is made for backups, by the name that
+// a StatefulSet gives it.
+func (d *cluster) repositoryClaim() string {
+	return repositoryTemplate + "-" + d.Name(repository) + "-0"
+}
+
+// repositoryServer gives the servers a way to the volume that backups lie on: a
+// volume is mounted on one node, and WAL comes from all.
+func (d *cluster) repositoryServer() *k8sappsv1.StatefulSet {
+	s := d.volumeServer(repository, d.backup.destination.Bucket, d.Name(postgresql))
+	if !d.backup.own {
+		return s
+	}
+	s.Spec.Template.Spec.Volumes = s.Spec.Template.Spec.Volumes[:len(s.Spec.Template.Spec.Volumes)-1]
+	s.Spec.Template.Spec.Containers[0].VolumeMounts[1].Name = repositoryTemplate
+	s.Spec.PersistentVolumeClaimRetentionPolicy = d.retention()
+	// A template can not be changed.
+	if s.Spec.VolumeClaimTemplates = d.live.repository.Spec.VolumeClaimTemplates; len(s.Spec.VolumeClaimTemplates) > 0 {
+		return s
+	}
+	claim := d.volumeClaim()
+	claim.Name, claim.Labels = repositoryTemplate, d.Labels(repository, appName)
+	// There is room for some full backups, compressed, and the log between them.
+	size := resource.MustParse(d.storage)
+	size.Add(size)
+	claim.Spec.Resources.Requests[corev1.ResourceStorage] = size
+	s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim}
+	return s
+}
+
+// volumeServer runs pgBackRest's server beside a volume claim. Its configuration
+// is in a ConfigMap.
+func (d *cluster) volumeServer(component, claim, config string) *k8sappsv1.StatefulSet {
+	version, _ := parseVersion(d.spec.Version)
+	c := corev1.Container{
+		Name:            repository,
+		Image:           d.settings.ImageRegistry + "/postgresql:" + version.tag(),
+		Command:         []string{instance.Program, "serve"},
+		Ports:           []corev1.ContainerPort{{Name: repository, ContainerPort: repositoryPort}},
+		Resources:       small("10m", "32Mi", "256Mi"),
+		SecurityContext: build.ContainerSecurity(),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "tmp", MountPath: "/tmp"},
+			{Name: "volume", MountPath: backup.VolumeDir},
+			{Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true},
+		},
+		ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(repository)}}, PeriodSeconds: 5},
+	}
+	return &k8sappsv1.StatefulSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"},
+		ObjectMeta: d.Meta(component, appName),
+		Spec: k8sappsv1.StatefulSetSpec{
+			Replicas:             new(int32(1)),
+			ServiceName:          d.Name(component),
+			Selector:             &metav1.LabelSelector{MatchLabels: d.Selector(component)},
+			RevisionHistoryLimit: new(int32(2)),
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: d.Labels(component, appName)},
+				Spec: corev1.PodSpec{
+					ServiceAccountName:           d.Name(backups),
+					AutomountServiceAccountToken: new(false),
+					EnableServiceLinks:           new(false),
+					SecurityContext:              build.PodSecurity(postgresUser, postgresUser),
+					Containers:                   []corev1.Container{c},
+					Volumes: []corev1.Volume{
+						build.Scratch("tmp", corev1.StorageMediumDefault),
+						d.repositoryVolume(config, corev1.KeyToPath{Key: fileRepository, Path: pgbackrest.FileConfig}),
+						claimVolume(claim),
+					},
+				},
+			},
+		},
+	}
+}
+
+// repositoryVolume has pgBackRest's configuration and certificate.
+func (d *cluster) repositoryVolume(config string, files ...corev1.KeyToPath) corev1.Volume {
+	sources := []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+		LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(backupTLS)},
+		Items: []corev1.KeyToPath{
+			{Key: pgbackrest.FileAuthority, Path: pgbackrest.FileAuthority},
+			{Key: pgbackrest.FileCertificate, Path: pgbackrest.FileCertificate},
+			{Key: pgbackrest.FileKey, Path: pgbackrest.FileKey},
+		},
+	}}}
+	if len(files) > 0 {
+		sources = append(sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: config}, Items: files,
+		}})
+	}
+	return corev1.Volume{Name: "repository", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		// pgBackRest takes a private key that root owns and its group reads.
+		DefaultMode: new(int32(0o440)), Sources: sources,
+	}}}
+}
+
+func (d *cluster) repositoryService(component string) *corev1.Service {
+	return &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: d.Meta(component, appName),
+		Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone,
+			Selector:  d.Selector(component),
+			Ports:     []corev1.ServicePort{{Name: repository, Port: repositoryPort, TargetPort: intstr.FromString(repository)}},
+		},
+	}
+}
+
+// repositoryPolicy admits the servers, and nobody else.
+func (d *cluster) repositoryPolicy(component string) *networkingv1.NetworkPolicy {
+	return build.NetworkPolicy(d.Scope, component, appName, build.Admit{
+		From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(postgresql))}, Ports: []int32{repositoryPort},
+	})
+}
+
+// backupPods are those that make backups.
+func (d *cluster) backupPods() networkingv1.NetworkPolicyPeer {
+	return build.Pods(map[string]string{backupv1.BackupLabel: d.backupName()})
+}

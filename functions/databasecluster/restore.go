@@ -1,0 +1,242 @@
+package databasecluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/types/known/structpb"
+	k8sappsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+	"github.com/storeplane/storeplane/internal/structs"
+)
+
+// Components of a restore. They go once the cluster has its data.
+const (
+	source       = "source"
+	sourceConfig = "source-config"
+	sourceServer = "source-server"
+	sourceHost   = "source-service"
+	sourceGuard  = "source-networkpolicy"
+)
+
+// Names under which things of the source are asked for.
+const (
+	sourceRequirement           = "restore-backup"
+	sourceStoreRequirement      = "restore-store"
+	sourceEncryptionRequirement = "restore-encryption"
+)
+
+// restores tells whether the cluster is being filled from a backup. It is no more
+// once it has a primary.
+func (d *cluster) restores() bool { return d.spec.RestoreFrom != nil && !d.hasData() }
+
+// hasData tells whether a server has ever been primary.
+func (d *cluster) hasData() bool { return d.live.cluster.Primary != "" }
+
+// origin is what a cluster is filled from.
+type origin struct {
+	restore instance.Restore
+
+	// values of the Secret that the servers read: the restore itself, and
+	// credentials.
+	values map[string]string
+
+	// cluster whose backups they are, where it is in this namespace.
+	cluster string
+}
+
+// readRestore resolves what a new cluster is filled from.
+func (d *cluster) readRestore(c *compose.Claim) error {
+	if !d.restores() {
+		return nil
+	}
+	from := d.spec.RestoreFrom
+	if from.Time != nil && !c.IsReview() && from.Time.After(c.Now()) {
+		return compose.Invalidf("restoreFrom.time has not come yet: %s", from.Time.UTC().Format("2006-01-02T15:04:05Z"))
+	}
+	where, secretRef, key, err := d.originOf(c)
+	if err != nil {
+		return err
+	}
+	if err := pgbackrest.Check(where.Destination); err != nil {
+		return compose.Invalidf("restoreFrom.destination: %v", err)
+	}
+	o := &origin{restore: where, values: map[string]string{}}
+	if where.Namespace == d.Namespace {
+		o.cluster = where.Name
+	}
+	var store, encryption *structpb.Struct
+	var pending error
+	if secretRef != "" {
+		if store, err = requireSecret(c, sourceStoreRequirement, secretRef); err != nil {
+			pending = err
+		}
+	}
+	if key != nil {
+		if encryption, err = requireSecret(c, sourceEncryptionRequirement, key.Name); err != nil {
+			pending = err
+		}
+	}
+	if pending != nil {
+		return pending
+	}
+	if !c.IsReview() {
+		if secretRef != "" && store == nil {
+			return compose.Invalidf("restoreFrom: Secret %s, which holds the store's credentials, does not exist: make it", secretRef)
+		}
+		o.values = secretValues(store)
+		if key != nil {
+			v, ok := compose.SecretValue(encryption, key.Key)
+			if !ok {
+				return compose.Invalidf("restoreFrom: Secret %s, which holds the key of the encryption, does not exist or has no key %s: make it", key.Name, key.Key)
+			}
+			o.values[instance.RestoreKey] = v
+		}
+	}
+	if where.Destination.Type == backupv1.Volume {
+		o.restore.Host = serviceHost(d.Claim, source, d.Namespace)
+	}
+	o.restore.Destination.SecretRef = nil
+	if from.Time != nil {
+		o.restore.Time = new(from.Time.UTC())
+	}
+	told, err := json.Marshal(o.restore)
+	if err != nil {
+		return fmt.Errorf("cannot write what to restore: %w", err)
+	}
+	o.values[instance.RestoreFile] = string(told) + "\n"
+	d.origin = o
+	return nil
+}
+
+// originOf the claim's data: a Backup, or a place.
+func (d *cluster) originOf(c *compose.Claim) (instance.Restore, string, *appsv1.SecretKeyReference, error) {
+	from := d.spec.RestoreFrom
+	if from.BackupRef == nil {
+		r := instance.Restore{Destination: destinationOf(from.Destination), Namespace: first(from.Namespace, d.Namespace), Name: from.Name}
+		var key *appsv1.SecretKeyReference
+		if from.Encryption != nil {
+			key, r.Encrypted = &from.Encryption.SecretRef, true
+		}
+		secret := ""
+		if from.Destination.SecretRef != nil {
+			secret = from.Destination.SecretRef.Name
+		}
+		return r, secret, key, nil
+	}
+	name := from.BackupRef.Name
+	if c.IsReview() {
+		return instance.Restore{Namespace: d.Namespace, Name: strings.TrimSuffix(name, "-"+backups)}, "", nil, nil
+	}
+	if !c.HasKind(backupSchema) {
+		return instance.Restore{}, "", nil, compose.Invalidf("restoreFrom.backupRef: there are no Backups in this cluster: install provider-storeplane, or use restoreFrom.destination")
+	}
+	found, fetched := c.Require(sourceRequirement, &fnv1.ResourceSelector{
+		ApiVersion: backupv1.GroupVersion.String(), Kind: backupv1.BackupKind, Namespace: &d.Namespace,
+		Match: &fnv1.ResourceSelector_MatchName{MatchName: name},
+	})
+	if !fetched {
+		return instance.Restore{}, "", nil, compose.ErrPending
+	}
+	if len(found) == 0 {
+		return instance.Restore{}, "", nil, compose.Invalidf("restoreFrom.backupRef: Backup %s does not exist: use restoreFrom.destination if its data still does", name)
+	}
+	return d.originOfBackup(name, found[0])
+}
+
+func (d *cluster) originOfBackup(name string, found *structpb.Struct) (instance.Restore, string, *appsv1.SecretKeyReference, error) {
+	b := struct {
+		ForProvider struct {
+			Method string `json:"method"`
+			Source struct {
+				Connection struct {
+					DatabaseClusterRef struct {
+						Name string `json:"name"`
+					} `json:"databaseClusterRef"`
+				} `json:"connection"`
+			} `json:"source"`
+			Destination backupv1.Destination `json:"destination"`
+			Encryption  *backupv1.Encryption `json:"encryption"`
+		} `json:"forProvider"`
+	}{}
+	if err := structs.Decode(found.GetFields()["spec"].GetStructValue(), &b); err != nil {
+		return instance.Restore{}, "", nil, fmt.Errorf("cannot read Backup %s: %w", name, err)
+	}
+	p := b.ForProvider
+	if p.Method != string(backupv1.Physical) {
+		return instance.Restore{}, "", nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has method %s: restore it into this cluster with a Restore", name, first(p.Method, string(backupv1.Logical)))
+	}
+	r := instance.Restore{Destination: p.Destination, Namespace: d.Namespace, Name: p.Source.Connection.DatabaseClusterRef.Name}
+	var key *appsv1.SecretKeyReference
+	if p.Encryption != nil {
+		key, r.Encrypted = &appsv1.SecretKeyReference{Name: p.Encryption.SecretRef.Name, Key: p.Encryption.SecretRef.Key}, true
+	}
+	secret := ""
+	if p.Destination.SecretRef != nil {
+		secret = p.Destination.SecretRef.Name
+	}
+	return r, secret, key, nil
+}
+
+// addSource declares what the servers read from while they are filled.
+func (d *cluster) addSource(add func(compose.Component)) {
+	o := d.origin
+	if o == nil {
+		return
+	}
+	add(compose.Component{Name: source, Part: credentials, Object: build.Secret(d.Meta(source, appName), o.values)})
+	if o.restore.Destination.Type != backupv1.Volume {
+		return
+	}
+	r := pgbackrest.Repository{Destination: o.restore.Destination, Namespace: o.restore.Namespace, Name: o.restore.Name, Encrypted: o.restore.Encrypted}
+	add(compose.Component{Name: sourceConfig, Part: source, Object: build.ConfigMap(d.Meta(source, appName), map[string]string{fileRepository: r.VolumeConfig()})})
+	add(compose.Component{Name: sourceServer, Part: source, Object: d.sourceServer()})
+	add(compose.Component{Name: sourceHost, Part: source, Object: d.repositoryService(source)})
+	add(compose.Component{Name: sourceGuard, Part: source, Object: d.repositoryPolicy(source)})
+}
+
+// sourceServer serves the volume that the backups lie on, beside whoever else
+// has it mounted.
+func (d *cluster) sourceServer() *k8sappsv1.StatefulSet {
+	s := d.volumeServer(source, d.origin.restore.Destination.Bucket, d.Name(source))
+	if d.origin.cluster != "" {
+		of := build.Scope{Claim: d.origin.cluster}
+		s.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+				Weight: 100,
+				PodAffinityTerm: corev1.PodAffinityTerm{
+					TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: of.Selector(repository)},
+				},
+			}},
+		}}
+	}
+	return s
+}
+
+// restoring says in words how the restore goes, and whether it has failed.
+func (d *cluster) restoring() (message string, failed bool) {
+	if !d.restores() {
+		return "", false
+	}
+	for i := range d.spec.Size {
+		s := d.live.members[d.podName(i)].Restore
+		switch {
+		case s == nil:
+		case s.Failed:
+			return s.Message, true
+		default:
+			message = first(message, s.Message)
+		}
+	}
+	return first(message, "The backup is being restored"), false
+}

@@ -1,0 +1,267 @@
+package functions_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// watched are clusters with a provider that watches over Backups.
+func watched(c *cluster) {
+	if c.schemas == nil {
+		c.schemas = map[string]*fnv1.Schema{}
+	}
+	c.schemas["backup"] = &fnv1.Schema{OpenapiV3: &structpb.Struct{Fields: map[string]*structpb.Value{"type": structpb.NewStringValue("object")}}}
+}
+
+const backedUp = `{size: 2, version: '17', backup: {enabled: true, incrementalSchedule: '@hourly', retention: 4w,
+  destination: {type: s3, bucket: b, prefix: team, endpoint: 'https://store.example.com', secretRef: {name: store}},
+  encryption: {secretRef: {name: key, key: passphrase}}}}`
+
+func storeSecrets(c *cluster) {
+	c.others = append(c.others, secretObject(c.t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "id-of-the-store", "AWS_SECRET_ACCESS_KEY": "secret-of-the-store"}),
+		secretObject(c.t, "key", map[string]string{"passphrase": "secret-passphrase"}))
+}
+
+// TestDatabaseClusterBackup: once there is a database, its backups are
+// scheduled, and the first one is made.
+func TestDatabaseClusterBackup(t *testing.T) {
+	c := newCluster(t, databaseCluster(backedUp))
+	watched(c)
+	storeSecrets(c)
+	c.reconcile()
+	for _, n := range []string{"backup", "backup-full", "backup-incr"} {
+		if c.observed[n] != nil {
+			t.Errorf("%s is there before there is a database", n)
+		}
+	}
+	c.settle()
+
+	tasks := map[string]backup.Task{}
+	for _, n := range []string{"backup-full", "backup-incr"} {
+		cron := as[batchv1.CronJob](t, c.observed[n])
+		pod := cron.Spec.JobTemplate.Spec.Template
+		for _, labels := range []map[string]string{cron.Labels, cron.Spec.JobTemplate.Labels, pod.Labels} {
+			if labels[backupv1.BackupLabel] != "orders-backup" || labels[backupv1.ActionLabel] != "backup" {
+				t.Errorf("%s: the provider does not know it by %v", n, labels)
+			}
+		}
+		if pod.Spec.AutomountServiceAccountToken == nil || *pod.Spec.AutomountServiceAccountToken {
+			t.Errorf("%s has a token", n)
+		}
+		if image := pod.Spec.Containers[0].Image; !strings.HasSuffix(image, "/backup:postgresql-17") {
+			t.Errorf("%s runs %s", n, image)
+		}
+		task := backup.Task{}
+		if err := json.Unmarshal([]byte(pod.Spec.Containers[0].Env[0].Value), &task); err != nil {
+			t.Fatal(err)
+		}
+		tasks[n] = task
+	}
+	full := backup.Task{
+		Action: backup.Backup, Method: backupv1.Physical, Namespace: "team", Name: "orders", Database: backup.Database{Engine: "postgresql"},
+		Destination: backupv1.Destination{Type: "s3", Bucket: "b", Prefix: "team", Endpoint: "https://store.example.com", SecretRef: &backupv1.LocalReference{Name: "store"}},
+		Retention:   "4w", Encrypted: true, Full: true, Stanza: "7000000000000000001",
+		Hosts: []string{"orders-postgresql-0.orders-postgresql.team.svc", "orders-postgresql-1.orders-postgresql.team.svc"},
+	}
+	incr := full
+	incr.Full = false
+	if diff := cmp.Diff(map[string]backup.Task{"backup-full": full, "backup-incr": incr}, tasks); diff != "" {
+		t.Errorf("tasks: -want, +got:\n%s", diff)
+	}
+
+	want := backupv1.BackupParameters{
+		Source:      backupv1.Database{Type: "postgresql", Version: "17", Connection: backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "orders"}}},
+		Destination: full.Destination, Method: backupv1.Physical, Retention: "4w", DeletionPolicy: backupv1.Orphan,
+		Encryption: &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "key", Key: "passphrase"}},
+	}
+	watcher := as[backupv1.Backup](t, c.observed["backup"])
+	if diff := cmp.Diff(want, watcher.Spec.ForProvider); diff != "" || watcher.Name != "orders-backup" {
+		t.Errorf("Backup %s: -want, +got:\n%s", watcher.Name, diff)
+	}
+
+	for n, o := range c.observed {
+		text := o.String()
+		for _, secret := range []string{"id-of-the-store", "secret-of-the-store", "secret-passphrase"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s holds a secret", n)
+			}
+		}
+	}
+	if c.observed["repository"] != nil {
+		t.Errorf("an object store needs no server of a volume")
+	}
+
+	c.edit(true, "hibernated")
+	c.reconcile()
+	if cron := as[batchv1.CronJob](t, c.observed["backup-full"]); cron.Spec.Suspend == nil || !*cron.Spec.Suspend {
+		t.Errorf("nothing is backed up while the servers sleep")
+	}
+}
+
+// TestDatabaseClusterBackupConditions: what is wrong with backups is told in
+// words.
+func TestDatabaseClusterBackupConditions(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	watched(c)
+	c.settle()
+	step := func(what, wantBackup, wantArchiving, wantPhase string) {
+		t.Helper()
+		c.reconcile()
+		if b, a := c.verdict("BackupHealthy"), c.verdict("ArchivingHealthy"); b != wantBackup || a != wantArchiving || c.phase() != wantPhase {
+			t.Errorf("%s: want %q, %q, %s, got %q, %q, %s", what, wantBackup, wantArchiving, wantPhase, b, a, c.phase())
+		}
+	}
+	const ready = `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "True", reason: Verified}]}`
+	c.status("backup", `{}`)
+	step("Nothing is known", "False Pending No backup has been made yet", "True Archiving", "Running")
+	c.status("backup", `{conditions: [{type: Ready, status: "False", reason: Failed, message: It failed}], atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreDenied, message: "cannot make a backup: 403"}}}`)
+	step("The tool's words", "False BackupFailed cannot make a backup: 403", "True Archiving", "Running")
+	c.status("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "False", reason: BackupCorrupt, message: It is damaged}]}`)
+	step("It can not be restored", "False NotRestorable It is damaged", "True Archiving", "Running")
+	c.status("backup", ready)
+	step("All is well", "True SharesFate Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's", "True Archiving", "Running")
+	c.reportCluster(func(r *instance.Cluster) { r.Archive.Failing = "no such bucket" })
+	step("Archiving fails", "False Failing What is written is not archived: no such bucket", "False Failing What is written is not archived: no such bucket", "Degraded")
+	c.reportCluster(func(r *instance.Cluster) {
+		r.Problems = []instance.Problem{{Subject: instance.SubjectBackup, Message: "cannot set up the repository"}}
+	})
+	step("The repository is not there", "False RepositoryNotReady cannot set up the repository", "False RepositoryNotReady cannot set up the repository", "Running")
+}
+
+// TestDatabaseClusterBackupSettings: the installation's store, with a copy of
+// its credentials.
+func TestDatabaseClusterBackupSettings(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settings = parse(t, "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: gcs, bucket: b, secretRef: {name: store, namespace: platform}}}}")
+	s := secretObject(t, "store", map[string]string{"credentials.json": "{}"})
+	fields(s, "metadata")["namespace"] = structpb.NewStringValue("platform")
+	c.others = append(c.others, s)
+	c.settle()
+	if got := c.value("backup-store", "credentials.json"); got != "{}" {
+		t.Errorf("want a copy of the credentials, got %q", got)
+	}
+	mounts := map[string]bool{}
+	for _, v := range servers(t, c).Spec.Template.Spec.Volumes {
+		if v.Secret != nil {
+			mounts[v.Secret.SecretName] = v.Secret.Optional != nil && *v.Secret.Optional
+		}
+	}
+	if optional, ok := mounts["orders-backup-store"]; !ok || !optional {
+		t.Errorf("servers mount the copy, and start without it too: got %v", mounts)
+	}
+	if c.observed["repository"] != nil {
+		t.Errorf("there is a store, and a volume too")
+	}
+}
+
+// TestDatabaseClusterRestore: a cluster is filled from a backup, says how it
+// goes, and forgets where it came from.
+func TestDatabaseClusterRestore(t *testing.T) {
+	c := newCluster(t, databaseCluster("{size: 2, version: '17', restoreFrom: {destination: {type: volume, bucket: old}, name: sales, time: '2020-01-02T03:04:05Z'}}"))
+	c.reconcile()
+	c.reconcile()
+	r := instance.Restore{}
+	if err := json.Unmarshal([]byte(c.value("source", instance.RestoreFile)), &r); err != nil {
+		t.Fatal(err)
+	}
+	want := instance.Restore{
+		Destination: backupv1.Destination{Type: "volume", Bucket: "old"}, Namespace: "team", Name: "sales", Host: "orders-source.team.svc",
+		Time: new(time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)),
+	}
+	if diff := cmp.Diff(want, r); diff != "" {
+		t.Errorf("what is restored: -want, +got:\n%s", diff)
+	}
+	if p := patroni(t, c)["bootstrap"].(map[string]any); p["method"] != "restore" {
+		t.Errorf("Patroni makes an empty cluster: %v", p)
+	}
+	c.heal("postgresql", "source-server")
+	c.report("orders-postgresql-0.json", `{"restore":{"message":"Restoring backup 20200101-000000F"}}`)
+	c.reconcile()
+	if c.phase() != "Restoring" || !strings.Contains(c.message(), "Restoring backup 20200101-000000F") {
+		t.Errorf("want Restoring, got %s, %q", c.phase(), c.message())
+	}
+	c.report("orders-postgresql-0.json", `{"restore":{"message":"there is no backup","failed":true}}`)
+	c.reconcile()
+	if c.phase() != "Failed" || !strings.Contains(c.message(), "there is no backup") {
+		t.Errorf("want Failed, got %s, %q", c.phase(), c.message())
+	}
+	before := servers(t, c).Spec.Template
+	c.report("orders-postgresql-0.json", `{}`)
+	c.settle()
+	if c.phase() != "Running" {
+		t.Errorf("want Running, got %s, %q", c.phase(), c.message())
+	}
+	for _, n := range []string{"source", "source-config", "source-server", "source-service", "source-networkpolicy"} {
+		if c.observed[n] != nil {
+			t.Errorf("%s is left after the restore", n)
+		}
+	}
+	if diff := cmp.Diff(before, servers(t, c).Spec.Template); diff != "" {
+		t.Errorf("the end of a restore replaces servers: -before, +after:\n%s", diff)
+	}
+	names := slices.Sorted(maps.Keys(c.observed))
+	if !slices.Contains(names, "backup-tls") || slices.Contains(names, "backup-full") {
+		t.Errorf("who was restored is not backed up by that, and keeps what it mounts: got %v", names)
+	}
+}
+
+// TestDatabaseClusterRestoreBackup: a Backup says where its backups lie.
+func TestDatabaseClusterRestoreBackup(t *testing.T) {
+	const claim = "{size: 1, version: '17', restoreFrom: {backupRef: {name: sales-backup}}}"
+	c := newCluster(t, databaseCluster(claim))
+	watched(c)
+	storeSecrets(c)
+	c.others = append(c.others, parse(t, `{apiVersion: backup.example.com/v1, kind: Backup, metadata: {name: sales-backup, namespace: team}, spec: {forProvider: {method: physical,
+		source: {type: postgresql, connection: {databaseClusterRef: {name: sales}}}, destination: {type: s3, bucket: b, secretRef: {name: store}}, encryption: {secretRef: {name: key, key: passphrase}}}}}`))
+	c.reconcile()
+	r := instance.Restore{}
+	if err := json.Unmarshal([]byte(c.value("source", instance.RestoreFile)), &r); err != nil {
+		t.Fatal(err)
+	}
+	want := instance.Restore{Destination: backupv1.Destination{Type: "s3", Bucket: "b"}, Namespace: "team", Name: "sales", Encrypted: true}
+	if diff := cmp.Diff(want, r); diff != "" {
+		t.Errorf("what is restored: -want, +got:\n%s", diff)
+	}
+	if got := c.value("source", instance.RestoreKey); got != "secret-passphrase" {
+		t.Errorf("the key of the encryption is not there: %q", got)
+	}
+	for _, v := range servers(t, c).Spec.Template.Spec.Volumes {
+		if v.Secret != nil && v.Secret.SecretName == "orders-source" && (v.Secret.Optional == nil || !*v.Secret.Optional) {
+			t.Errorf("servers do not start once the source is gone")
+		}
+	}
+	// Once it has its data the Backup may go.
+	c.settle()
+	c.others = nil
+	c.settle()
+	if c.phase() != "Running" {
+		t.Errorf("want Running, got %s, %q", c.phase(), c.message())
+	}
+}
+
+func TestBackupName(t *testing.T) {
+	for _, claim := range []string{"a", strings.Repeat("a", 33), strings.Repeat("a", 34), strings.Repeat("a", 40), strings.Repeat("a-", 20)[:39]} {
+		got := databasecluster.BackupName(claim)
+		if len(got) > 40 || len(validation.IsDNS1123Label(got)) > 0 || !strings.HasSuffix(got, "-backup") {
+			t.Errorf("BackupName(%s): got %s, which is no name of a Backup", claim, got)
+		}
+	}
+	if databasecluster.BackupName(strings.Repeat("a", 39)) == databasecluster.BackupName(strings.Repeat("a", 40)) {
+		t.Errorf("two claims have one Backup")
+	}
+}

@@ -1,0 +1,65 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+)
+
+// Config is where things are in the pod.
+type Config struct {
+	Repository string `default:"/etc/storeplane/repository"     help:"Folder of pgBackRest's configuration and certificate."`
+	Store      string `default:"/etc/storeplane/store"          help:"Folder of the store's credentials."`
+	Key        string `default:"/etc/storeplane/encryption/key" help:"File of the encryption's key."`
+	Socket     string `default:"/var/run/postgresql"            help:"Folder of PostgreSQL's socket."`
+	Volume     string `default:"/var/lib/postgresql/data"       help:"Where the volume is mounted."`
+}
+
+// DataDir of PostgreSQL.
+func (c Config) DataDir() string { return filepath.Join(c.Volume, "pgdata") }
+
+// Tool for the cluster's own repository. What it warns of goes to log.
+func (c Config) Tool(log io.Writer) (pgbackrest.Tool, error) {
+	b := instance.Backup{}
+	if err := readJSON(filepath.Join(c.Repository, instance.BackupFile), &b); err != nil {
+		return pgbackrest.Tool{}, err
+	}
+	env, err := pgbackrest.Environment(b.Destination, b.Encrypted, pgbackrest.Credentials{StoreDir: c.Store, KeyFile: c.Key})
+	if err != nil {
+		return pgbackrest.Tool{}, err
+	}
+	return pgbackrest.Tool{ConfigFile: filepath.Join(c.Repository, pgbackrest.FileConfig), Env: env, Log: log}, nil
+}
+
+func readJSON(file string, into any) error {
+	data, err := os.ReadFile(file) //nolint:gosec // the folder is the pod's
+	if err != nil {
+		return fmt.Errorf("cannot read where backups are: %w", err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("cannot read where backups are: %w", err)
+	}
+	return nil
+}
+
+// Create the place for this cluster's backups in the repository. To do it twice
+// is fine.
+func (c Config) Create(ctx context.Context, log io.Writer) error {
+	stanza, err := pgbackrest.Stanza(c.DataDir())
+	if err != nil {
+		return err
+	}
+	tool, err := c.Tool(log)
+	if err != nil {
+		return err
+	}
+	options := pgbackrest.Options([]pgbackrest.Server{{DataDir: c.DataDir(), SocketDir: c.Socket}})
+	_, err = tool.Run(ctx, stanza, "stanza-create", options...)
+	return err
+}

@@ -1,0 +1,152 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
+)
+
+// againAfter is how long a restore waits that has failed before: Patroni calls it
+// again at once, and some things take their time, like the archive of a source
+// that still writes.
+const againAfter = time.Minute
+
+// processes that copy files at once.
+const processes = 2
+
+// Restore fills the data folder of a new cluster from a backup, and brings it to
+// the time that is asked for. Patroni starts it afterwards.
+func Restore(ctx context.Context, c Config, log io.Writer) error {
+	if before := c.RestoreState(); before != nil && before.Failed && !pause(ctx, againAfter) {
+		return context.Cause(ctx)
+	}
+	err := restore(ctx, c, log)
+	if err != nil {
+		c.noteRestore(&instance.RestoreState{Message: err.Error(), Failed: true})
+		return err
+	}
+	c.noteRestore(nil)
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func restore(ctx context.Context, c Config, log io.Writer) error {
+	want := instance.Restore{}
+	if err := readJSON(filepath.Join(instance.RestoreDir, instance.RestoreFile), &want); err != nil {
+		return err
+	}
+	tool, remove, err := sourceTool(&want, log)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	sets, err := tool.Sets(ctx)
+	if err != nil {
+		return err
+	}
+	target := time.Time{}
+	if want.Time != nil {
+		target = *want.Time
+	}
+	set, err := pgbackrest.Choose(sets, target, time.Now())
+	if err != nil {
+		return fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	if have, err := major(ctx); err == nil && have != set.Version {
+		return fmt.Errorf("cannot restore backup %s: it is of PostgreSQL %s, and this is %s: ask for version %s", set.Label, set.Version, have, set.Version)
+	}
+	if state := c.RestoreState(); state == nil || !state.Failed {
+		c.noteRestore(&instance.RestoreState{Message: "Restoring backup " + set.Label})
+	}
+	r := recovery.Recovery{
+		Tool: tool, Set: set, Target: target, DataDir: c.DataDir(), WorkDir: "/tmp/recovery", Processes: processes, Log: log,
+	}
+	err = r.Run(ctx, nil)
+	if errors.Is(err, recovery.ErrEarly) {
+		return fmt.Errorf("cannot restore: %w: choose an earlier time, or none for all that there is", err)
+	}
+	return err
+}
+
+// sourceTool for the repository to restore from.
+func sourceTool(want *instance.Restore, log io.Writer) (pgbackrest.Tool, func(), error) {
+	repo := pgbackrest.Repository{Destination: want.Destination, Namespace: want.Namespace, Name: want.Name, Host: want.Host, Encrypted: want.Encrypted}
+	env, err := pgbackrest.Environment(want.Destination, want.Encrypted, pgbackrest.Credentials{StoreDir: instance.RestoreDir, KeyFile: filepath.Join(instance.RestoreDir, instance.RestoreKey)})
+	if err != nil {
+		return pgbackrest.Tool{}, nil, err
+	}
+	dir, err := os.MkdirTemp("", "restore")
+	if err != nil {
+		return pgbackrest.Tool{}, nil, fmt.Errorf("cannot make a folder for the configuration: %w", err)
+	}
+	remove := func() { _ = os.RemoveAll(dir) }
+	file := filepath.Join(dir, pgbackrest.FileConfig)
+	if err := os.WriteFile(file, []byte(repo.Config()), 0o600); err != nil {
+		remove()
+		return pgbackrest.Tool{}, nil, fmt.Errorf("cannot write the configuration: %w", err)
+	}
+	return pgbackrest.Tool{ConfigFile: file, Env: env, Log: log}, remove, nil
+}
+
+// major of the server that is installed here.
+func major(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "postgres", "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("cannot ask PostgreSQL for its version: %w", err)
+	}
+	fields := strings.Fields(string(out))
+	for i, f := range fields {
+		if f == "(PostgreSQL)" && i+1 < len(fields) {
+			v, _, _ := strings.Cut(fields[i+1], ".")
+			return v, nil
+		}
+	}
+	return "", fmt.Errorf("cannot read PostgreSQL's version: %q", out)
+}
+
+func (c Config) stateFile() string { return filepath.Join(c.Volume, instance.RestoreStateFile) }
+
+// noteRestore, or that there is none any more.
+func (c Config) noteRestore(s *instance.RestoreState) {
+	if s == nil {
+		_ = os.Remove(c.stateFile())
+		return
+	}
+	if data, err := json.Marshal(s); err == nil {
+		_ = os.WriteFile(c.stateFile(), data, 0o600)
+	}
+}
+
+// RestoreState that was noted last, or nil.
+func (c Config) RestoreState() *instance.RestoreState {
+	data, err := os.ReadFile(c.stateFile())
+	if err != nil {
+		return nil
+	}
+	s := &instance.RestoreState{}
+	if json.Unmarshal(data, s) != nil {
+		return nil
+	}
+	return s
+}

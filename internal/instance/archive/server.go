@@ -1,0 +1,62 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+)
+
+// lookPeriod is how often files that are mounted are looked at.
+const lookPeriod = 5 * time.Second
+
+// Serve runs pgBackRest's server until the context ends. Whoever has the
+// cluster's certificate may read the server's files by it, and nobody else. It
+// reads a new certificate when one is mounted.
+func Serve(ctx context.Context, c Config) error {
+	cmd := exec.CommandContext(ctx, pgbackrest.Program, "--config="+filepath.Join(c.Repository, pgbackrest.FileConfig), "--log-level-stderr=warn", "server") //nolint:gosec // what is called is ours
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 20 * time.Second
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("cannot start pgBackRest's server: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	before := mounted(c.Repository)
+	for {
+		select {
+		case err := <-ended:
+			if ctx.Err() != nil {
+				return nil //nolint:nilerr // it ended because it was told to
+			}
+			if err == nil {
+				err = errors.New("nobody told it to")
+			}
+			return fmt.Errorf("cannot serve: pgBackRest's server ended: %w", err)
+		case <-time.After(lookPeriod):
+		}
+		if now := mounted(c.Repository); now != before {
+			before = now
+			if err := cmd.Process.Signal(syscall.SIGHUP); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				return fmt.Errorf("cannot tell pgBackRest's server about its new certificate: %w", err)
+			}
+		}
+	}
+}
+
+// mounted is another text whenever the kubelet has written the files anew: it
+// swaps the target of a link.
+func mounted(dir string) string {
+	target, err := os.Readlink(filepath.Join(dir, "..data"))
+	if err != nil {
+		return ""
+	}
+	return target
+}

@@ -1,0 +1,239 @@
+package manager
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/archive"
+	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+)
+
+const (
+	// archivePeriod is how often archiving is looked at.
+	archivePeriod = 10 * time.Second
+
+	// beatPeriod is how often something is committed, to have a time to recover
+	// to.
+	beatPeriod = time.Minute
+
+	// createAgain is when a repository is set up again after a failure, and
+	// createWithin how long that may take.
+	createAgain  = 30 * time.Second
+	createWithin = 3 * time.Minute
+
+	// failingFor is how long archiving fails before that is told: it is tried
+	// again all the time. stuckFor is how long a segment may wait.
+	failingFor = time.Minute
+	stuckFor   = 5 * time.Minute
+)
+
+// archiving is what is known beside the primary of its archive. A loop of its own
+// finds it out: a store that does not answer holds up nothing else.
+type archiving struct {
+	*Manager
+
+	// create the place in the repository, and failure of the last segment.
+	create  func(ctx context.Context) error
+	failure func() string
+
+	// version of the configuration that it was created with.
+	version string
+	created bool
+	tried   time.Time
+
+	beats   []beat
+	beaten  time.Time
+	failing time.Time
+
+	mu      sync.Mutex
+	state   *instance.Archive
+	system  string
+	problem string
+}
+
+// beat is a commit at a time, in a segment of WAL.
+type beat struct {
+	segment string
+	at      time.Time
+}
+
+func (m *Manager) newArchiving() *archiving {
+	c := archive.Config{Repository: m.Repository, Store: m.Store, Key: m.Key, Socket: m.Socket, Volume: m.Volume}
+	return &archiving{
+		Manager: m,
+		create: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, createWithin)
+			defer cancel()
+			return c.Create(ctx, logWriter{m.log})
+		},
+		failure: c.Failure,
+	}
+}
+
+// logWriter puts what a program says into the log.
+type logWriter struct{ log *slog.Logger }
+
+var _ io.Writer = logWriter{}
+
+func (w logWriter) Write(p []byte) (int, error) {
+	w.log.Debug("pgBackRest says", "text", string(p))
+	return len(p), nil
+}
+
+// run until the context ends.
+func (a *archiving) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		before := a.report()
+		a.pass(ctx, time.Now())
+		if after := a.report(); after != before {
+			a.wakePrimary.send()
+		}
+		wait(ctx, archivePeriod)
+	}
+}
+
+func (a *archiving) pass(ctx context.Context, now time.Time) {
+	_, desired, ok := a.target()
+	if !ok {
+		return
+	}
+	stats, err := a.server.Archiver(ctx)
+	if !a.note("look at the archive", err) {
+		return
+	}
+	if desired.Backup == nil {
+		a.publishArchive(nil, stats.System, "")
+		a.beats, a.created = nil, false
+		a.metrics.archive(nil, 0)
+		return
+	}
+	problem := a.setUp(ctx, now)
+	a.beat(ctx, now)
+	state := a.judge(stats)
+	if problem != "" {
+		// One reason is enough.
+		state.Failing = ""
+	}
+	a.publishArchive(state, stats.System, problem)
+	a.metrics.archive(state, stats.Waiting)
+}
+
+// setUp the repository once for each configuration, and say in words why it can
+// not be.
+func (a *archiving) setUp(ctx context.Context, now time.Time) string {
+	v := version(a.Repository) + version(a.Store) + version(filepath.Dir(a.Key))
+	if a.created && a.version == v {
+		return ""
+	}
+	if a.version == v && now.Sub(a.tried) < createAgain {
+		return a.report().problem
+	}
+	a.version, a.tried = v, now
+	err := a.create(ctx)
+	a.created = a.note("set up the repository", err)
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func (a *archiving) beat(ctx context.Context, now time.Time) {
+	if now.Sub(a.beaten) < beatPeriod {
+		return
+	}
+	segment, at, err := a.server.Beat(ctx)
+	if !a.note("commit a beat", err) {
+		return
+	}
+	a.beaten = now
+	a.beats = append(a.beats, beat{segment: segment, at: at})
+	// A day of them is far more than anybody can recover to without knowing.
+	if n := len(a.beats); n > 1440 {
+		a.beats = a.beats[n-1440:]
+	}
+}
+
+// judge what the server says of its archiver.
+func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
+	state := &instance.Archive{}
+	if last := a.report().archive; last.Recoverable != nil {
+		state.Recoverable = last.Recoverable
+	}
+	rest := a.beats[:0]
+	for _, b := range a.beats {
+		if !archived(b.segment, s.Last) {
+			rest = append(rest, b)
+			continue
+		}
+		if at := b.at.UTC().Truncate(time.Second); state.Recoverable == nil || at.Sub(*state.Recoverable) >= instance.ArchiveStep {
+			state.Recoverable = &at
+		}
+	}
+	a.beats = rest
+
+	fails := s.FailedAt.After(s.LastAt)
+	switch {
+	case !fails:
+		a.failing = time.Time{}
+	case a.failing.IsZero():
+		a.failing = s.FailedAt
+	}
+	switch {
+	case fails && s.Now.Sub(a.failing) >= failingFor:
+		state.Failing = a.failure()
+		if state.Failing == "" {
+			state.Failing = "the archive command fails: see the log of " + a.Pod
+		}
+	case s.Waiting > 0 && !s.Oldest.IsZero() && s.Now.Sub(s.Oldest) >= stuckFor:
+		state.Failing = "WAL waits to be archived for more than five minutes"
+	}
+	if state.Failing != "" && !s.LastAt.IsZero() {
+		at := s.LastAt.UTC().Truncate(time.Second)
+		state.Since = &at
+	}
+	return state
+}
+
+// archived tells whether a segment is among those up to another, whatever their
+// timelines: those are in the first eight digits of a segment's name.
+func archived(segment, last string) bool {
+	const timeline, length = 8, 24
+	return len(segment) == length && len(last) >= length && segment[timeline:] <= last[timeline:length]
+}
+
+// snapshot of what is known.
+type snapshot struct {
+	archive instance.Archive
+	on      bool
+	system  string
+	problem string
+}
+
+func (a *archiving) report() snapshot {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := snapshot{system: a.system, problem: a.problem, on: a.state != nil}
+	if a.state != nil {
+		s.archive = *a.state
+	}
+	return s
+}
+
+func (a *archiving) publishArchive(state *instance.Archive, system, problem string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if state != nil && a.state != nil {
+		// Equal times are the same time.
+		for _, p := range []struct{ now, before **time.Time }{{&state.Recoverable, &a.state.Recoverable}, {&state.Since, &a.state.Since}} {
+			if *p.now != nil && *p.before != nil && (*p.now).Equal(**p.before) {
+				*p.now = *p.before
+			}
+		}
+	}
+	a.state, a.system, a.problem = state, system, problem
+}

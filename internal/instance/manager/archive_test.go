@@ -1,0 +1,133 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+)
+
+func TestArchived(t *testing.T) {
+	cases := map[string]struct {
+		reason, segment, last string
+		want                  bool
+	}{
+		"Nothing":  {reason: "Before the first there is none.", segment: "000000010000000000000001", last: ""},
+		"Same":     {reason: "The last one is in.", segment: "000000010000000000000003", last: "000000010000000000000003", want: true},
+		"Before":   {reason: "So are those before.", segment: "000000010000000000000002", last: "000000010000000000000003", want: true},
+		"After":    {reason: "The next one is not.", segment: "000000010000000000000004", last: "000000010000000000000003"},
+		"Timeline": {reason: "A failover counts on.", segment: "000000020000000000000003", last: "000000010000000000000003", want: true},
+		"File":     {reason: "The next file of a thousand is later.", segment: "000000010000000100000000", last: "0000000100000000000000FF"},
+		"Backup":   {reason: "What marks a backup has the name of its segment.", segment: "000000010000000000000003", last: "000000010000000000000003.00000028.backup", want: true},
+		"History":  {reason: "A timeline's history is no segment.", segment: "000000010000000000000003", last: "00000002.history"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := archived(tc.segment, tc.last); got != tc.want {
+				t.Errorf("%s\narchived(%q, %q): got %t", tc.reason, tc.segment, tc.last, got)
+			}
+		})
+	}
+}
+
+func TestJudgeArchive(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	ptr := func(at time.Time) *time.Time { return &at }
+	const segment = "000000010000000000000003"
+	cases := map[string]struct {
+		reason  string
+		stats   postgres.Archiver
+		beats   []beat
+		before  *instance.Archive
+		failing time.Time
+		want    *instance.Archive
+	}{
+		"First": {
+			reason: "What was committed in a segment can be restored once that is in the archive.",
+			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Second)},
+			beats:  []beat{{segment: segment, at: ago(time.Minute)}, {segment: "000000010000000000000004", at: now}},
+			want:   &instance.Archive{Recoverable: ptr(ago(time.Minute))},
+		},
+		"Step": {
+			reason: "Not every beat is told, since each runs the function.",
+			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Second)},
+			beats:  []beat{{segment: segment, at: ago(time.Minute)}},
+			before: &instance.Archive{Recoverable: ptr(ago(3 * time.Minute))},
+			want:   &instance.Archive{Recoverable: ptr(ago(3 * time.Minute))},
+		},
+		"Hiccup": {
+			reason: "What fails for a moment is tried again.",
+			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Minute), FailedAt: ago(time.Second)},
+			want:   &instance.Archive{},
+		},
+		"Failing": {
+			reason:  "What goes on failing is told, with the tool's words.",
+			stats:   postgres.Archiver{Last: segment, LastAt: ago(time.Hour), FailedAt: ago(time.Second)},
+			failing: ago(2 * time.Minute),
+			want:    &instance.Archive{Failing: "no such bucket", Since: ptr(ago(time.Hour))},
+		},
+		"Again": {
+			reason:  "Success ends it.",
+			stats:   postgres.Archiver{Last: segment, LastAt: ago(time.Second), FailedAt: ago(time.Minute)},
+			failing: ago(2 * time.Minute),
+			want:    &instance.Archive{},
+		},
+		"Stuck": {
+			reason: "A command that never ends does not fail either.",
+			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Hour), Waiting: 3, Oldest: ago(6 * time.Minute)},
+			want:   &instance.Archive{Failing: "WAL waits to be archived for more than five minutes", Since: ptr(ago(time.Hour))},
+		},
+		"Busy": {
+			reason: "That some wait is nothing.",
+			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Second), Waiting: 30, Oldest: ago(time.Minute)},
+			want:   &instance.Archive{},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a := &archiving{
+				Manager: &Manager{}, failure: func() string { return "no such bucket" },
+				beats: tc.beats, failing: tc.failing, state: tc.before,
+			}
+			tc.stats.Now = now
+			if diff := cmp.Diff(tc.want, a.judge(tc.stats)); diff != "" {
+				t.Errorf("%s\njudge(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSetUp: the repository is set up once for each configuration, and tried
+// again after a while.
+func TestSetUp(t *testing.T) {
+	tries, fault := 0, errors.New("cannot set up the repository: no such bucket")
+	a := &archiving{
+		Manager: &Manager{notes: newNotes(slog.New(slog.DiscardHandler))},
+		create:  func(context.Context) error { tries++; return fault },
+	}
+	now := time.Now()
+	step := func(what string, wantTries int, wantProblem string) {
+		t.Helper()
+		problem := a.setUp(t.Context(), now)
+		a.publishArchive(&instance.Archive{}, "7", problem)
+		if tries != wantTries || problem != wantProblem {
+			t.Errorf("%s: want %d tries and %q, got %d, %q", what, wantTries, wantProblem, tries, problem)
+		}
+	}
+	step("first", 1, fault.Error())
+	step("at once again", 1, fault.Error())
+	now = now.Add(createAgain)
+	step("after a while", 2, fault.Error())
+	fault = nil
+	now = now.Add(createAgain)
+	step("when it works", 3, "")
+	now = now.Add(time.Hour)
+	step("later", 3, "")
+}
