@@ -64,12 +64,26 @@ images: ## Build the images that claims run, and the example's, and push them to
 	for major in $(POSTGRESQL_MAJORS); do
 	  $(CLUSTER) image --file package/images/postgresql/Dockerfile --context $(OUT)/postgresql --build-arg MAJOR=$$major --build-arg SUITES="$(POSTGRESQL_SUITES)" --tag $(REGISTRY)/postgresql:$$major --version "postgres --version" --push
 	done
+	hack/backup.sh $(OUT)/backup
+	for major in $(POSTGRESQL_MAJORS); do
+	  $(CLUSTER) image --file package/images/backup/postgresql.Dockerfile --context $(OUT)/backup/postgresql --base $(REGISTRY)/postgresql:$$major --tag $(REGISTRY)/backup:postgresql-$$major --push
+	done
+	for flavour in mysql mongodb; do
+	  $(CLUSTER) image --file package/images/backup/$$flavour.Dockerfile --context $(OUT)/backup/$$flavour --tag $(REGISTRY)/backup:$$flavour --push
+	done
 	$(CLUSTER) image --file package/images/redis/Dockerfile --context package/images/redis --tag $(REGISTRY)/redis:8 --push
 	for tier in backend frontend; do
 	  for tag in v1 v2; do
 	    $(CLUSTER) image --file examples/shop/$$tier.Dockerfile --context $(OUT)/shop/$$tier --base scratch --build-arg VERSION=$$tag --tag $(REGISTRY)/shop-$$tier:$$tag --push
 	  done
 	done
+
+.PHONY: e2e-images
+e2e-images: ## Build the images that only the end-to-end tests and benchmarks of backups need, and push them to REGISTRY.
+	hack/e2e-images.sh $(OUT)/e2e-images
+	$(CLUSTER) image --file test/e2e/images/stores/Dockerfile --context $(OUT)/e2e-images/stores --base scratch --tag $(REGISTRY)/e2e-stores:latest --push
+	$(CLUSTER) image --file test/e2e/images/azurite/Dockerfile --context $(OUT)/e2e-images/azurite --tag $(REGISTRY)/e2e-azurite:latest --push
+	$(CLUSTER) image --file test/e2e/images/bench/Dockerfile --context $(OUT)/e2e-images/bench --base $(REGISTRY)/backup:postgresql-17 --tag $(REGISTRY)/e2e-bench:latest --push
 
 .PHONY: install
 install: ## Build, push and install the packages on the cluster of KUBECONFIG, from REGISTRY.
@@ -85,19 +99,25 @@ generate: ## Write what is made from the API's Go types: deep copies and definit
 	go generate ./apis/...
 
 .PHONY: test
-test: ## Run all tests that need neither root nor a cluster.
+test: ## Run the tests that need neither root nor a cluster.
 	hack/generated.sh
 	go vet ./... && go vet -tags e2e ./test/e2e/...
 	tools=$$(hack/crossplane.sh); eval "$$tools"
-	go test ./...
-	cd examples/shop && go vet ./... && go test ./...
+	go test -short ./...
+	(cd examples/shop && go vet ./... && go test ./...)
+	(cd test/stores && go vet ./... && go test ./...)
+
+.PHONY: test-full
+test-full: ## Run what make test leaves out because it takes long: each database with each store, and their faults.
+	go test -count 1 -timeout 60m ./internal/backup/...
 
 .PHONY: e2e
 e2e: ## Run what is quick of the suites on the cluster of KUBECONFIG, else on the embedded one.
-	hack/with-cluster.sh hack/e2e.sh core postgresql
+	hack/with-cluster.sh hack/e2e.sh core postgresql backup
 
 .PHONY: e2e-full
-e2e-full: ## Run a suite in full: SUITE=core|postgresql.
+e2e-full: ## Run a suite in full: SUITE=core|postgresql|backup.
+	$(if $(filter backup,$(SUITE)),$(MAKE) test-full)
 	hack/with-cluster.sh hack/e2e.sh --full "$(or $(SUITE),core)"
 
 .PHONY: bench
@@ -107,6 +127,10 @@ bench: ## Measure the function against a floor, in one run.
 .PHONY: bench-postgresql
 bench-postgresql: ## Measure PostgreSQL of a claim against the same image run plainly, on the cluster of KUBECONFIG, else on the embedded one.
 	hack/with-cluster.sh go run ./test/bench/postgresql
+
+.PHONY: bench-backup
+bench-backup: ## Measure a logical backup of 2 GB against the plain pipe and against pgBackRest, on the cluster of KUBECONFIG, else on the embedded one.
+	hack/with-cluster.sh go run ./test/bench/backup
 
 .PHONY: lint
 lint: ## Run golangci-lint, built from its module.

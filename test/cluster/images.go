@@ -21,7 +21,7 @@ type imageCmd struct {
 	Context  string            `help:"Folder that the Dockerfile copies from. All of it but .git counts as input." required:"" type:"existingdir"`
 	Tag      string            `help:"Name of the image, with its tag." required:""`
 	BuildArg map[string]string `help:"Further build arguments." mapsep:"none" placeholder:"NAME=VALUE"`
-	Base     string            `help:"What to build on, debian or scratch." default:"debian" enum:"debian,scratch"`
+	Base     string            `help:"What to build on: debian, scratch, or the name of an image that was built before." default:"debian"`
 	Tar      string            `help:"Write the image to this file too, in docker-archive format." type:"path"`
 	Push     bool              `help:"Push the image to the registry of its name, by plain HTTP."`
 	Version  string            `help:"Command of the image that prints a version; with --push, the image gets that as a tag too." placeholder:"COMMAND"`
@@ -32,15 +32,12 @@ func (cmd *imageCmd) Run(ctx context.Context, c *cluster) error {
 	if err := needRoot(); err != nil {
 		return fmt.Errorf("cannot build images: %w", err)
 	}
-	base := "scratch"
-	if cmd.Base == "debian" {
-		var err error
-		if base, err = c.ensureBase(ctx); err != nil {
-			return err
-		}
+	base, baseID, err := c.findBase(ctx, cmd.Base)
+	if err != nil {
+		return err
 	}
 	note, err := c.buildImage(ctx, image{
-		file: cmd.File, context: cmd.Context, tag: cmd.Tag, args: cmd.BuildArg, base: base, tar: cmd.Tar, push: cmd.Push, version: cmd.Version,
+		file: cmd.File, context: cmd.Context, tag: cmd.Tag, args: cmd.BuildArg, base: base, baseID: baseID, tar: cmd.Tar, push: cmd.Push, version: cmd.Version,
 	})
 	if err != nil {
 		return err
@@ -56,6 +53,7 @@ type image struct {
 	tag     string
 	args    map[string]string
 	base    string
+	baseID  string // of a base whose name stays the same when it is built anew
 	tar     string
 	push    bool
 	version string // command that prints a second tag
@@ -263,6 +261,9 @@ func imageID(ctx context.Context, ref string) string {
 func (img image) key() (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, img.base)
+	if img.baseID != "" {
+		fmt.Fprintln(h, img.baseID)
+	}
 	for _, name := range slices.Sorted(maps.Keys(img.args)) {
 		fmt.Fprintf(h, "%q=%q\n", name, img.args[name])
 	}

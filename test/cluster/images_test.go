@@ -38,6 +38,7 @@ func TestImageKey(t *testing.T) {
 
 	changes := map[string]func(*image){
 		"Base":     func(i *image) { i.base = "debian" },
+		"BaseID":   func(i *image) { i.baseID = "built anew" },
 		"Argument": func(i *image) { i.args = map[string]string{"A": "2"} },
 		"Content":  func(*image) { write(filepath.Join(content, "a", "b"), "other") },
 		"Mode": func(*image) {

@@ -27,7 +27,7 @@ func refused(ctx context.Context, n notes, want string, do, undo func(context.Co
 			// Crossplane writes conditions a moment after the rest of a status.
 			c := dev.status()
 			text := words(c)
-			return strings.Contains(text, want) && !(c.Is("Accepted") && c.Is("Ready")), text
+			return strings.Contains(text, want) && (!c.Is("Accepted") || !c.Is("Ready")), text
 		})
 	}
 	if err == nil {

@@ -11,12 +11,13 @@ import (
 // dumps are what a person asks first of a namespace in trouble. Secrets are
 // not among them.
 var dumps = map[string][]string{
-	"claims.txt":          {"get", "ecp,dbc,wa", "-o", "wide"},
-	"claims-describe.txt": {"describe", "ecp,dbc,wa"},
+	"claims.txt":          {"get", "ecp,dbc,wa,backups,restores", "-o", "wide"},
+	"claims-describe.txt": {"describe", "ecp,dbc,wa,backups,restores"},
 	"objects.txt":         {"get", "deployments,statefulsets,jobs,cronjobs,pods,services,ingresses,persistentvolumeclaims", "-o", "wide"},
 	"pods-describe.txt":   {"describe", "pods"},
 	"configmaps.txt":      {"get", "configmaps", "-o", "yaml"},
 	"pods-logs.txt":       {"logs", "--selector=app.kubernetes.io/managed-by=storeplane", "--all-containers", "--prefix", "--tail=300", "--max-log-requests=30", "--ignore-errors"},
+	"backup-logs.txt":     {"logs", "--selector=backup.example.com/action", "--all-containers", "--prefix", "--tail=300", "--max-log-requests=30", "--ignore-errors"},
 	"events.txt":          {"get", "events", "--sort-by=.lastTimestamp"},
 }
 
@@ -26,6 +27,7 @@ var systemDumps = map[string][]string{
 	"crossplane-pods.txt":     {"get", "pods", "--namespace=crossplane-system", "-o", "wide"},
 	"crossplane-log.txt":      {"logs", "--namespace=crossplane-system", "--selector=app=crossplane", "--tail=2000", "--prefix"},
 	"function-log.txt":        {"logs", "--namespace=crossplane-system", "--selector=pkg.crossplane.io/function", "--tail=2000", "--prefix", "--max-log-requests=20"},
+	"provider-log.txt":        {"logs", "--namespace=crossplane-system", "--selector=pkg.crossplane.io/provider", "--tail=2000", "--prefix", "--max-log-requests=20"},
 	"crossplane-describe.txt": {"describe", "pods", "--namespace=crossplane-system"},
 	"nodes.txt":               {"describe", "nodes"},
 }

@@ -18,6 +18,10 @@ var kinds = map[string]schema.GroupVersionResource{
 	"DatabaseCluster":   v1of("apps.example.com", "databaseclusters"),
 	"WebApp":            v1of("apps.example.com", "webapps"),
 
+	"Backup":         v1of("backup.example.com", "backups"),
+	"Restore":        v1of("backup.example.com", "restores"),
+	"ProviderConfig": v1of("storeplane.example.com", "providerconfigs"),
+
 	"StatefulSet":             v1of("apps", "statefulsets"),
 	"Deployment":              v1of("apps", "deployments"),
 	"Job":                     v1of("batch", "jobs"),
@@ -42,9 +46,12 @@ var kinds = map[string]schema.GroupVersionResource{
 	"EnvironmentConfig":           {Group: "apiextensions.crossplane.io", Version: "v1beta1", Resource: "environmentconfigs"},
 	"Function":                    v1of("pkg.crossplane.io", "functions"),
 	"Configuration":               v1of("pkg.crossplane.io", "configurations"),
+	"Provider":                    v1of("pkg.crossplane.io", "providers"),
+	"ClusterProviderConfig":       v1of("storeplane.example.com", "clusterproviderconfigs"),
 }
 
 // clusterScoped are the kinds without a namespace.
 var clusterScoped = map[string]bool{
 	"Namespace": true, "CompositeResourceDefinition": true, "Composition": true, "EnvironmentConfig": true, "Function": true, "Configuration": true,
+	"Provider": true, "ClusterProviderConfig": true,
 }

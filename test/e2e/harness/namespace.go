@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/e2e-framework/klient/wait"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
 // namespaceLabel marks the namespaces that the tests make.
@@ -60,7 +62,14 @@ func (c *Cluster) clear(ctx context.Context, namespace string) error {
 			_, _ = c.Patch(ctx, "DatabaseCluster", namespace, db.GetName(), Patch{"spec": Patch{"deletionProtection": false}})
 		}
 	}
-	for _, kind := range []string{"EcommercePlatform", "DatabaseCluster", "WebApp"} {
+	// One whose store is gone for good would wait for it, to delete its data.
+	backups, err := c.List(ctx, "Backup", namespace, "")
+	for _, b := range backups {
+		if err == nil && b.GetAnnotations()[backupv1.ReleaseAnnotation] == "" {
+			_, _ = c.Patch(ctx, "Backup", namespace, b.GetName(), Patch{"metadata": Patch{"annotations": Patch{backupv1.ReleaseAnnotation: "true"}}})
+		}
+	}
+	for _, kind := range []string{"EcommercePlatform", "DatabaseCluster", "WebApp", "Backup", "Restore"} {
 		_ = c.Dynamic.Resource(kinds[kind]).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	}
 	err = c.Kube.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})

@@ -1,0 +1,72 @@
+// Command backup measures a logical backup of about 2 GB of PostgreSQL into an
+// S3 server: ours against the plain pipe, pg_dump | zstd | an uploader, in pods
+// with the same memory; and pgBackRest alone, as a DatabaseCluster runs it. Only
+// ratios of one run mean anything: machines differ, and are noisy, so ours and the
+// pipe are measured in turns, and the median counts.
+//
+//	make bench-backup
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// namespace of all that is made.
+const namespace = "e2e-bench-backup"
+
+type cli struct {
+	Rounds int  `default:"3"       help:"Measurements of each side."`
+	Rows   int  `default:"8000000" help:"Rows of the largest table."`
+	Bulk   int  `default:"512"     help:"MiB of random bytes beside it."`
+	Keep   bool `help:"Leave the namespace behind."`
+}
+
+// Run all measurements.
+func (c *cli) Run(ctx context.Context) error {
+	kubeconfig := os.Getenv("KUBECONFIG")
+	if kubeconfig == "" || os.Getenv("REGISTRY") == "" {
+		return errors.New("cannot find a cluster: set KUBECONFIG and REGISTRY, or run make bench-backup")
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("cannot use KUBECONFIG %s: %w", kubeconfig, err)
+	}
+	cluster, err := harness.NewCluster(cfg)
+	if err != nil {
+		return err
+	}
+	if err := cluster.Sweep(ctx); err != nil {
+		return err
+	}
+	if !c.Keep {
+		// Also after an interrupt, when ctx has ended.
+		defer func() { _ = cluster.Sweep(context.WithoutCancel(ctx)) }()
+	}
+	b := &bench{cli: c, cluster: cluster}
+	if err := b.start(ctx); err != nil {
+		return err
+	}
+	return b.all(ctx)
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	var c cli
+	k := kong.Parse(&c, kong.Name("backup"), kong.Description("Measures backups."), kong.BindTo(ctx, (*context.Context)(nil)))
+	err := k.Run()
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}

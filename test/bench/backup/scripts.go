@@ -1,0 +1,26 @@
+package main
+
+// Names of the scripts that are compared.
+const (
+	ours = "ours.sh"
+	pipe = "pipe.sh"
+)
+
+// scripts that are measured. They run in sh, as the image has it.
+var scripts = map[string]string{
+	// The kernel counts the most memory that the container ever had.
+	"measure.sh": `set -eu
+from=$(date +%s.%N)
+. "$1"
+to=$(date +%s.%N)
+peak=$(cat /sys/fs/cgroup/memory.peak 2>/dev/null || cat /sys/fs/cgroup/memory/memory.max_usage_in_bytes)
+echo "measured $from $to $peak"
+`,
+	ours: `/usr/local/bin/backup
+`,
+	pipe: `uri=$(cat /etc/storeplane/source/uri)
+export PGSSLROOTCERT=/etc/storeplane/source/ca.crt
+set -o pipefail 2>/dev/null || true
+pg_dump --format=custom --compress=0 --dbname="$uri" | zstd --quiet | data put --keys=/etc/storeplane/store "$ENDPOINT" backups "pipe/$(date +%s)"
+`,
+}

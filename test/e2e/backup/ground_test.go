@@ -1,0 +1,165 @@
+//go:build e2e
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+	"github.com/storeplane/storeplane/test/e2e/manifests"
+)
+
+// dataPod is the name of the pod in manifests/backup/data.yaml.
+const dataPod = "e2e-data"
+
+// ground is a namespace with stores and databases, each of which is started by
+// the first check that needs it.
+type ground struct {
+	namespace string
+
+	world *harness.World
+	made  map[string]bool
+
+	// bulk is how many MiB of random bytes databases have beside their tables.
+	bulk string
+
+	// sums of what the databases that are backed up hold.
+	sums map[string]string
+}
+
+func newGround(namespace string) *ground {
+	return &ground{namespace: namespace, made: map[string]bool{}, bulk: "0", sums: map[string]string{}}
+}
+
+// once does what has not been done yet.
+func (g *ground) once(what string, do func() error) error {
+	if g.made[what] {
+		return nil
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	g.made[what] = true
+	return nil
+}
+
+// ready to be built on.
+func (g *ground) ready(ctx context.Context) error {
+	return g.once("ground", func() error {
+		if err := cluster.CreateNamespace(ctx, g.namespace); err != nil {
+			return err
+		}
+		var err error
+		if g.world, err = cluster.Watch(ctx, g.namespace); err != nil {
+			return err
+		}
+		for _, e := range engines {
+			if err := g.create(ctx, "backup/volume.yaml", map[string]string{"NAME": e.volume()}); err != nil {
+				return err
+			}
+		}
+		if err := g.create(ctx, "backup/data.yaml", nil); err != nil {
+			return err
+		}
+		return g.world.Await(ctx, started, "pod "+dataPod+" to run", func() (bool, string) {
+			phase := harness.Field(g.world.Get("Pod", dataPod), "status", "phase")
+			return phase == "Running", "it is " + phase
+		})
+	})
+}
+
+// create an object of a file.
+func (g *ground) create(ctx context.Context, file string, values map[string]string) error {
+	all := map[string]string{"NAMESPACE": g.namespace, "REGISTRY": cluster.Registry}
+	maps.Copy(all, values)
+	u, err := manifests.Read(file, all)
+	if err != nil {
+		return err
+	}
+	_, err = cluster.Create(ctx, u)
+	return err
+}
+
+// secret with these texts.
+func (g *ground) secret(ctx context.Context, name string, texts map[string]string) error {
+	data := map[string]any{}
+	for k, v := range texts {
+		data[k] = v
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": data}}
+	u.SetName(name)
+	u.SetNamespace(g.namespace)
+	_, err := cluster.Create(ctx, u)
+	return err
+}
+
+// serve starts a server on a volume of its own, and waits until it answers.
+func (g *ground) serve(ctx context.Context, file, name, port string) error {
+	values := map[string]string{"NAME": name, "PORT": port}
+	for _, f := range []string{"backup/volume.yaml", "backup/service.yaml", file} {
+		if err := g.create(ctx, f, values); err != nil {
+			return err
+		}
+	}
+	return g.available(ctx, name)
+}
+
+// available waits for a server's pod.
+func (g *ground) available(ctx context.Context, name string) error {
+	return g.world.Await(ctx, started, name+" to be available", func() (bool, string) {
+		d := g.world.Get("Deployment", name)
+		n := harness.Number(d, "status", "availableReplicas")
+		current := harness.Number(d, "status", "observedGeneration") >= harness.Number(d, "metadata", "generation")
+		return n == 1 && current, fmt.Sprintf("%d pods are", n)
+	})
+}
+
+// scaleS3 scales the S3 server to nothing or back to one.
+func (g *ground) scaleS3(ctx context.Context, replicas int64) error {
+	const name = "s3"
+	u, err := cluster.Patch(ctx, "Deployment", g.namespace, name, harness.Patch{"spec": harness.Patch{"replicas": replicas}})
+	if err != nil {
+		return err
+	}
+	if err := g.world.AwaitSeen(ctx, u); err != nil {
+		return err
+	}
+	if replicas > 0 {
+		return g.available(ctx, name)
+	}
+	return g.world.Await(ctx, soon, name+" to be gone", func() (bool, string) {
+		left := g.pods("app", name)
+		return len(left) == 0, fmt.Sprintf("%v are there", left)
+	})
+}
+
+// pods with a label, by name.
+func (g *ground) pods(label, value string) []string {
+	var out []string
+	for _, p := range g.world.List("Pod") {
+		if p.GetLabels()[label] == value {
+			out = append(out, p.GetName())
+		}
+	}
+	return out
+}
+
+// data runs the command data beside the databases.
+func (g *ground) data(ctx context.Context, stdin string, args ...string) (string, error) {
+	return cluster.Exec(ctx, g.namespace, dataPod, "data", strings.NewReader(stdin), append([]string{"data"}, args...)...)
+}
+
+// on runs the command data where a store keeps its files.
+func (g *ground) on(ctx context.Context, store string, args ...string) (string, error) {
+	pods := g.pods("app", store)
+	if len(pods) == 0 {
+		return "", errors.New("cannot look at store " + store + ": it has no pod")
+	}
+	return cluster.Exec(ctx, g.namespace, pods[0], store, nil, append([]string{"data"}, args...)...)
+}

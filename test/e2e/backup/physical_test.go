@@ -1,0 +1,302 @@
+//go:build e2e
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/e2e-framework/pkg/types"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// cluster under test, and its Backup.
+const (
+	ledgerName   = "ledger"
+	ledgerBackup = ledgerName + "-backup"
+)
+
+// roleLabel of a DatabaseCluster's pods.
+const roleLabel = "storeplane.example.com/role"
+
+// timed is a database in whose table each row was written at a known time.
+type timed struct {
+	*ground
+
+	store backupv1.StoreType
+
+	// marks are times at which just so many rows were there.
+	marks map[int]time.Time
+	rows  int
+}
+
+func physical(s backupv1.StoreType) types.Feature {
+	d := &timed{ground: newGround("e2e-backup-physical-" + string(s)), store: s, marks: map[int]time.Time{}}
+	return newFeature("physical backups to "+string(s), d.namespace).
+		full("archived, backed up in full and incrementally, and verified ("+string(s)+")", d.isBackedUp).
+		full("restored to between two rows ("+string(s)+")", d.goesBack).
+		full("restored to between two rows after a failover ("+string(s)+")", d.goesBackAfterFailover).
+		full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
+		Feature()
+}
+
+// claimed cluster with backups.
+func (d *timed) claimed(ctx context.Context) error {
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
+	backup := harness.Patch{"incrementalSchedule": "30 3 * * *"}
+	if d.store != backupv1.Volume {
+		if err := d.ground.store(ctx, d.store); err != nil {
+			return err
+		}
+		to := d.destination(d.store, engines[0])
+		backup["destination"] = harness.Patch{"type": string(to.Type), "bucket": to.Bucket, "prefix": to.Prefix, "endpoint": to.Endpoint, "secretRef": harness.Patch{"name": to.SecretRef.Name}}
+	}
+	return d.once("cluster", func() error {
+		if err := d.create(ctx, "backup/physical.yaml", map[string]string{"NAME": ledgerName}); err != nil {
+			return err
+		}
+		if _, err := cluster.Patch(ctx, "DatabaseCluster", d.namespace, ledgerName, harness.Patch{"spec": harness.Patch{"backup": backup}}); err != nil {
+			return err
+		}
+		if err := d.world.AwaitReady(ctx, done, "DatabaseCluster", ledgerName); err != nil {
+			return err
+		}
+		return d.exec(ctx, "CREATE TABLE seen (n int)")
+	})
+}
+
+// exec a statement on the primary.
+func (d *timed) exec(ctx context.Context, statement string) error {
+	_, err := d.data(ctx, d.uri(engines[0], ledgerName), "exec", "postgresql", statement)
+	return err
+}
+
+// write rows, and note a time after each, when it was there and the next one was
+// not.
+func (d *timed) write(ctx context.Context, rows int) error {
+	for range rows {
+		d.rows++
+		// Times are given in whole seconds.
+		out, err := d.data(ctx, d.uri(engines[0], ledgerName), "exec", "postgresql",
+			fmt.Sprintf("INSERT INTO seen VALUES (%d); SELECT pg_sleep(1.2); SELECT extract(epoch FROM date_trunc('second', clock_timestamp()))::bigint; SELECT pg_sleep(1.2)", d.rows))
+		if err != nil {
+			return err
+		}
+		seconds := int64(0)
+		for line := range strings.Lines(out) {
+			if n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64); err == nil {
+				seconds = n
+			}
+		}
+		if seconds == 0 {
+			return fmt.Errorf("cannot tell when row %d was written: %q", d.rows, out)
+		}
+		d.marks[d.rows] = time.Unix(seconds, 0)
+	}
+	return nil
+}
+
+// start a Job of a CronJob, as kubectl create job --from does.
+func (d *timed) start(ctx context.Context, cronJob, name string) error {
+	err := d.world.Await(ctx, done, "CronJob "+cronJob, func() (bool, string) {
+		return d.world.Get("CronJob", cronJob) != nil, "there is none"
+	})
+	if err != nil {
+		return err
+	}
+	from, err := cluster.Kube.BatchV1().CronJobs(d.namespace).Get(ctx, cronJob, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("cannot get CronJob %s: %w", cronJob, err)
+	}
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: d.namespace, Labels: from.Spec.JobTemplate.Labels, Annotations: from.Spec.JobTemplate.Annotations},
+		Spec:       from.Spec.JobTemplate.Spec,
+	}
+	if _, err := cluster.Kube.BatchV1().Jobs(d.namespace).Create(ctx, job, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("cannot start Job %s: %w", name, err)
+	}
+	return nil
+}
+
+// counts waits until the Backup knows of so many backups.
+func (d *timed) counts(ctx context.Context, n int32) error {
+	return d.awaitBackup(ctx, givenUp, ledgerBackup, fmt.Sprintf("to have %d backups", n), func(b backupv1.Backup) bool {
+		return b.Status.AtProvider.Count >= n
+	})
+}
+
+// recoverable waits until a time can be restored to.
+func (d *timed) recoverable(ctx context.Context, t time.Time) error {
+	return d.awaitBackup(ctx, done, ledgerBackup, "to be recoverable up to "+t.UTC().Format(time.TimeOnly), func(b backupv1.Backup) bool {
+		last := b.Status.AtProvider.LastRecoverableTime
+		return last != nil && last.After(t)
+	})
+}
+
+func (d *timed) isBackedUp(ctx context.Context, n notes) error {
+	if err := d.claimed(ctx); err != nil {
+		return err
+	}
+	if err := d.write(ctx, 1); err != nil {
+		return err
+	}
+	if err := d.start(ctx, ledgerName+"-backup-full", "full-1"); err != nil {
+		return err
+	}
+	if err := d.counts(ctx, 1); err != nil {
+		return err
+	}
+	if err := d.write(ctx, 1); err != nil {
+		return err
+	}
+	if err := d.start(ctx, ledgerName+"-backup-incr", "incremental-1"); err != nil {
+		return err
+	}
+	if err := d.counts(ctx, 2); err != nil {
+		return err
+	}
+	if _, err := d.annotate(ctx, ledgerBackup, backupv1.VerifyNowAnnotation); err != nil {
+		return err
+	}
+	err := d.awaitBackup(ctx, givenUp, ledgerBackup, "to be verified", func(b backupv1.Backup) bool { return is(b, "Verified", "True", "") })
+	if err != nil {
+		return err
+	}
+	o := d.backup(ledgerBackup).Status.AtProvider
+	if !slices.ContainsFunc(ids(o), func(id string) bool { return strings.HasSuffix(id, "I") }) {
+		return fmt.Errorf("no incremental backup is among %v", ids(o))
+	}
+	n.Addf("%v", ids(o))
+	return d.healthy(ctx)
+}
+
+func (d *timed) healthy(ctx context.Context) error {
+	return d.world.Await(ctx, done, "BackupHealthy and ArchivingHealthy", func() (bool, string) {
+		c := d.world.Claim("DatabaseCluster", ledgerName)
+		return c.Is("BackupHealthy") && c.Is("ArchivingHealthy"), c.String()
+	})
+}
+
+// back to a mark, in a new cluster, which has just the rows of then.
+func (d *timed) back(ctx context.Context, name string, mark int) error {
+	if err := d.recoverable(ctx, d.marks[mark].Add(2*time.Second)); err != nil {
+		return err
+	}
+	if err := d.create(ctx, "backup/postgresql.yaml", map[string]string{"NAME": name, "RESTORE": d.restoreFrom(mark)}); err != nil {
+		return err
+	}
+	if err := d.world.AwaitReady(ctx, givenUp, "DatabaseCluster", name); err != nil {
+		return err
+	}
+	out, err := d.data(ctx, d.uri(engines[0], name), "exec", "postgresql", "SELECT string_agg(n::text, ',' ORDER BY n) FROM seen")
+	if err != nil {
+		return err
+	}
+	var want []string
+	for n := range mark {
+		want = append(want, strconv.Itoa(n+1))
+	}
+	if have := strings.TrimSpace(out); have != strings.Join(want, ",") {
+		return fmt.Errorf("rows %s are there, want %v", have, want)
+	}
+	if err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, name); err != nil {
+		return err
+	}
+	return d.world.AwaitGone(ctx, done, "DatabaseCluster", name)
+}
+
+// restoreFrom as a line of YAML.
+func (d *timed) restoreFrom(mark int) string {
+	return fmt.Sprintf("restoreFrom: {backupRef: {name: %s}, time: %q}", ledgerBackup, d.marks[mark].UTC().Format(time.RFC3339))
+}
+
+func (d *timed) goesBack(ctx context.Context, n notes) error {
+	if err := d.claimed(ctx); err != nil {
+		return err
+	}
+	if d.rows == 0 {
+		if err := d.isBackedUp(ctx, n); err != nil {
+			return err
+		}
+	}
+	if err := d.write(ctx, 3); err != nil {
+		return err
+	}
+	return d.back(ctx, "back", d.rows-2)
+}
+
+func (d *timed) goesBackAfterFailover(ctx context.Context, n notes) error {
+	if err := d.claimed(ctx); err != nil {
+		return err
+	}
+	if d.rows == 0 {
+		if err := d.isBackedUp(ctx, n); err != nil {
+			return err
+		}
+	}
+	old := ""
+	for _, p := range d.world.List("Pod") {
+		if l := p.GetLabels(); l[roleLabel] == "primary" && strings.HasPrefix(p.GetName(), ledgerName+"-") {
+			old = p.GetName()
+		}
+	}
+	if err := cluster.Kube.CoreV1().Pods(d.namespace).Delete(ctx, old, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		return fmt.Errorf("cannot delete pod %s: %w", old, err)
+	}
+	err := d.world.Await(ctx, soon, "another primary", func() (bool, string) {
+		for _, p := range d.world.List("Pod") {
+			if l := p.GetLabels(); l[roleLabel] == "primary" && strings.HasPrefix(p.GetName(), ledgerName+"-") && p.GetName() != old {
+				return true, ""
+			}
+		}
+		return false, "there is none"
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.world.AwaitReady(ctx, done, "DatabaseCluster", ledgerName); err != nil {
+		return err
+	}
+	if err := d.write(ctx, 3); err != nil {
+		return err
+	}
+	return d.back(ctx, "back-again", d.rows-2)
+}
+
+// tellsArchiving that fails, as long as the store is away.
+func (d *timed) tellsArchiving(ctx context.Context, n notes) error {
+	if err := d.claimed(ctx); err != nil {
+		return err
+	}
+	if d.store == backupv1.Volume {
+		// Nobody but the function may scale its repository.
+		return d.healthy(ctx)
+	}
+	begin := time.Now()
+	if err := d.scaleS3(ctx, 0); err != nil {
+		return err
+	}
+	err := d.write(ctx, 1)
+	if err == nil {
+		err = d.world.Await(ctx, done, "ArchivingHealthy to be False", func() (bool, string) {
+			c := d.world.Claim("DatabaseCluster", ledgerName)
+			return c.Condition("ArchivingHealthy").Status == metav1.ConditionFalse, c.String()
+		})
+	}
+	n.Addf("told after %.0fs", time.Since(begin).Seconds())
+	if err := errors.Join(err, d.scaleS3(ctx, 1)); err != nil {
+		return err
+	}
+	return d.healthy(ctx)
+}

@@ -1,0 +1,92 @@
+//go:build e2e
+
+package backup
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// stores that each engine is backed up into.
+var stores = []backupv1.StoreType{backupv1.S3, backupv1.GCS, backupv1.Azure, backupv1.Volume}
+
+const (
+	bucket      = "backups"
+	accessKey   = "e2e"
+	secretKey   = "e2e secret/with+odd=characters"
+	account     = "storeplane"
+	azurePort   = "10000"
+	s3Port      = "7070"
+	gcsPort     = "4443"
+	azureServer = "azure-server"
+)
+
+// accountKey of Azure's server.
+var accountKey = base64.StdEncoding.EncodeToString([]byte("a key that only this test's server knows"))
+
+// store is started.
+func (g *ground) store(ctx context.Context, s backupv1.StoreType) error {
+	return g.once("store "+string(s), func() error {
+		switch s {
+		case backupv1.Volume:
+			return nil
+		case backupv1.GCS:
+			return g.serve(ctx, "backup/gcs.yaml", "gcs", gcsPort)
+		case backupv1.S3:
+			return g.serveS3(ctx)
+		case backupv1.Azure:
+			return g.serveAzure(ctx)
+		}
+		return fmt.Errorf("cannot start a store of type %s", s)
+	})
+}
+
+func (g *ground) serveS3(ctx context.Context) error {
+	ca, cert, key, err := harness.Certificate("s3", "s3."+g.namespace, "s3."+g.namespace+".svc")
+	if err != nil {
+		return err
+	}
+	if err := g.secret(ctx, "s3-tls", map[string]string{"tls.crt": cert, "tls.key": key}); err != nil {
+		return err
+	}
+	keys := map[string]string{"AWS_ACCESS_KEY_ID": accessKey, "AWS_SECRET_ACCESS_KEY": secretKey, "ca.crt": ca}
+	if err := g.secret(ctx, "s3", keys); err != nil {
+		return err
+	}
+	return g.serve(ctx, "backup/s3.yaml", "s3", s3Port)
+}
+
+func (g *ground) serveAzure(ctx context.Context) error {
+	if err := g.secret(ctx, azureServer, map[string]string{"accounts": account + ":" + accountKey}); err != nil {
+		return err
+	}
+	if err := g.secret(ctx, "azure", map[string]string{"AZURE_STORAGE_ACCOUNT": account, "AZURE_STORAGE_KEY": accountKey}); err != nil {
+		return err
+	}
+	if err := g.serve(ctx, "backup/azure.yaml", "azure", azurePort); err != nil {
+		return err
+	}
+	_, err := g.data(ctx, accountKey, "container", "http://azure:"+azurePort+"/"+account, account, bucket)
+	return err
+}
+
+// destination in a store for the databases of an engine.
+func (g *ground) destination(s backupv1.StoreType, e engine) backupv1.Destination {
+	d := backupv1.Destination{Type: s, Bucket: bucket, Prefix: "e2e/" + string(e.name)}
+	switch s {
+	case backupv1.S3:
+		d.Endpoint, d.SecretRef = "https://s3."+g.namespace+".svc:"+s3Port, &backupv1.LocalReference{Name: "s3"}
+	case backupv1.GCS:
+		// Where nothing is secret, no Secret is needed.
+		d.Endpoint = "http://gcs:" + gcsPort
+	case backupv1.Azure:
+		d.Endpoint, d.SecretRef = "http://azure:"+azurePort, &backupv1.LocalReference{Name: "azure"}
+	case backupv1.Volume:
+		d.Bucket = e.volume()
+	}
+	return d
+}
