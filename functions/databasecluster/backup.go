@@ -85,12 +85,12 @@ func (d *cluster) readBackup(c *compose.Claim) error {
 	b := &d.backup
 	b.watched = c.HasKind(backupSchema)
 	b.schedule, b.incremental, b.retention = first(string(spec.Schedule), defaultSchedule), string(spec.IncrementalSchedule), first(spec.Retention, defaultRetention)
-	for field, s := range map[string]string{"schedule": b.schedule, "incrementalSchedule": b.incremental} {
-		if s == "" {
-			continue
-		}
-		if err := build.CheckSchedule(appsv1.Schedule(s), ""); err != nil {
-			return compose.Invalidf("backup.%s: %v", field, err)
+	if err := build.CheckSchedule(appsv1.Schedule(b.schedule), ""); err != nil {
+		return compose.Invalidf("backup.schedule: %v", err)
+	}
+	if b.incremental != "" {
+		if err := build.CheckSchedule(appsv1.Schedule(b.incremental), ""); err != nil {
+			return compose.Invalidf("backup.incrementalSchedule: %v", err)
 		}
 	}
 	if spec.Encryption != nil {

@@ -86,6 +86,7 @@ func productionIsSafe(ctx context.Context, n notes) error {
 var productionStays = []string{
 	"PersistentVolumeClaim data-" + databaseSet + "-0",
 	"PersistentVolumeClaim data-" + databaseSet + "-1",
+	"PersistentVolumeClaim data-" + databaseClaim + "-repository-0",
 }
 
 func productionLeavesVolumes(ctx context.Context, n notes) error {
