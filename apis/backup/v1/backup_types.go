@@ -170,7 +170,8 @@ type Keep struct {
 
 // Verification of backups.
 type Verification struct {
-	// Enabled turns verification on or off.
+	// Enabled turns verification on a schedule on or off. The annotation
+	// backup.example.com/verify-now asks for one either way.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`

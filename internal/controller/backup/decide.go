@@ -107,8 +107,8 @@ func (v *view) readSchedules() *refusal {
 		}
 		v.schedules = []schedule{sc}
 	}
-	if ver := v.verification(); ver != nil {
-		sc, err := parseSchedule(ver.Schedule, zone, p.Suspend)
+	if v.verifies() {
+		sc, err := parseSchedule(v.verification().Schedule, zone, p.Suspend)
 		if err != nil {
 			return &refusal{reason: ReasonInvalidSchedule, message: "verification.schedule " + err.Error()}
 		}
@@ -286,9 +286,6 @@ func (v *view) wantJobs(d *Decision) error {
 			add(name, backup.Backup, value, 1)
 		}
 	}
-	if v.verify == nil {
-		return errors.Join(errs...)
-	}
 	switch value := b.Annotations[backupv1.VerifyNowAnnotation]; {
 	case value != "" && value != v.obs.VerifyNow:
 		switch name := verifyNowName(b.Name, value); {
@@ -297,7 +294,7 @@ func (v *view) wantJobs(d *Decision) error {
 		case v.active(backup.Verify) == nil:
 			add(name, backup.Verify, value, 1)
 		}
-	case v.firstToVerify() != "":
+	case v.verify != nil && v.firstToVerify() != "":
 		add(firstName(b.Name, v.firstToVerify()), backup.Verify, "", 1)
 	}
 	return errors.Join(errs...)

@@ -329,6 +329,14 @@ func TestDecide(t *testing.T) {
 				annotated(backupv1.VerifyNowAnnotation, "a")),
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Do: []string{"create " + verifyNowName("orders", "a")}},
 		},
+		"VerifyNowOff": {
+			reason: "Also where no schedule does: somebody asks for it.",
+			state: state(settle(t), at2(hours(4)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(3))),
+				annotated(backupv1.VerifyNowAnnotation, "a"), func(s *State) { s.params().Verification.Enabled = new(false) }),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Do: []string{
+				"create " + verifyNowName("orders", "a"), "remove orders-verify",
+			}},
+		},
 		"Stuck": {
 			reason: "A pod that does not start for long is told.",
 			state: state(settle(t), at2(hours(2.1)), checked(t), isReady, with(func() workload.Run {

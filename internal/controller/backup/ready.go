@@ -162,9 +162,6 @@ func (v *view) active(a backup.Action) *workload.Run {
 
 // verified condition of the Backup, whose status said was until now.
 func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xpv2.Condition {
-	if v.verification() == nil {
-		return unproven(ReasonTurnedOff, "Verification is turned off", v.Now)
-	}
 	good := v.obs.LastVerifiedTime
 	for _, r := range slices.Backward(v.Runs) {
 		if r.Action != backup.Verify || !r.Ended {
@@ -180,6 +177,8 @@ func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xp
 		return was
 	}
 	switch {
+	case good == nil && !v.verifies():
+		return unproven(ReasonTurnedOff, "Verification is turned off", v.Now)
 	case good == nil && v.obs.LastSuccessfulTime == nil:
 		return unproven(ReasonNoBackup, "There is no backup yet", v.Now)
 	case good == nil:

@@ -51,17 +51,20 @@ func (s *State) params() *backupv1.BackupParameters { return &s.Backup.Spec.ForP
 
 func (s *State) physical() bool { return s.params().Method == backupv1.Physical }
 
-// verification is on unless it is turned off.
-func (s *State) verification() *backupv1.Verification {
+// verifies tells whether backups are verified on a schedule, and not only when
+// somebody asks for it.
+func (s *State) verifies() bool {
 	v := s.params().Verification
-	if v == nil {
-		return &backupv1.Verification{Schedule: defaultVerification}
-	}
-	if v.Enabled != nil && !*v.Enabled {
-		return nil
+	return v == nil || v.Enabled == nil || *v.Enabled
+}
+
+// verification as it is asked for, with its defaults.
+func (s *State) verification() *backupv1.Verification {
+	v := &backupv1.Verification{}
+	if asked := s.params().Verification; asked != nil {
+		v = asked.DeepCopy()
 	}
 	if v.Schedule == "" {
-		v = v.DeepCopy()
 		v.Schedule = defaultVerification
 	}
 	return v

@@ -62,7 +62,7 @@ func (s *State) task(a backup.Action) backup.Task {
 
 // query of a verification.
 func (s *State) query(t *backup.Task) {
-	if v := s.verification(); v != nil && t.Action == backup.Verify {
+	if v := s.verification(); t.Action == backup.Verify {
 		t.Query, t.QueryDatabase = v.Query, v.Database
 	}
 }
@@ -98,9 +98,6 @@ func full(crons []*batchv1.CronJob) *batchv1.CronJob {
 // scratch is the volume of the throw-away database, if it needs one.
 func (s *State) scratch(otherwise *resource.Quantity) *workload.Scratch {
 	v := s.verification()
-	if v == nil {
-		return nil
-	}
 	size := v.Storage
 	if size == nil {
 		size = otherwise

@@ -97,7 +97,7 @@ func (g *ground) recovers(long string, fault func(context.Context, string, notes
 
 // big Backup of these checks.
 func (g *ground) big(ctx context.Context, name string, changes ...change) error {
-	return g.file(ctx, name, g.parameters(bigEngine, backupv1.S3, changes...))
+	return g.file(ctx, name, g.parameters(bigEngine, backupv1.S3, append(changes, verified)...))
 }
 
 // unwell waits until a Backup says that it can not reach what it needs.
@@ -330,7 +330,7 @@ func (g *ground) fills(ctx context.Context, name string, _ notes) error {
 // losesProvider while a check, a backup, a verification and a restore run. Each
 // of them is done once.
 func (g *ground) losesProvider(ctx context.Context, name string, n notes) error {
-	if err := g.big(ctx, name, verified); err != nil {
+	if err := g.big(ctx, name); err != nil {
 		return err
 	}
 	for _, stage := range []string{"check", "backup", "verify"} {
