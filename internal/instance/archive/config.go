@@ -3,8 +3,10 @@ package archive
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -24,10 +26,16 @@ type Config struct {
 // DataDir of PostgreSQL.
 func (c Config) DataDir() string { return filepath.Join(c.Volume, "pgdata") }
 
+// ErrNone is of a pod that is older than the wish for backups.
+var ErrNone = errors.New("this pod was made before backups were asked for")
+
 // Tool for the cluster's own repository. What it warns of goes to log.
 func (c Config) Tool(log io.Writer) (pgbackrest.Tool, error) {
 	b := instance.Backup{}
-	if err := readJSON(filepath.Join(c.Repository, instance.BackupFile), &b); err != nil {
+	switch err := readJSON(filepath.Join(c.Repository, instance.BackupFile), &b); {
+	case errors.Is(err, fs.ErrNotExist):
+		return pgbackrest.Tool{}, ErrNone
+	case err != nil:
 		return pgbackrest.Tool{}, err
 	}
 	env, err := pgbackrest.Environment(b.Destination, b.Encrypted, pgbackrest.Credentials{StoreDir: c.Store, KeyFile: c.Key})

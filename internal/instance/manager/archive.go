@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"path/filepath"
@@ -135,6 +136,10 @@ func (a *archiving) setUp(ctx context.Context, now time.Time) string {
 	}
 	a.version, a.tried = v, now
 	err := a.create(ctx)
+	if errors.Is(err, archive.ErrNone) {
+		// The pod is about to be replaced.
+		return ""
+	}
 	a.created = a.note("set up the repository", err)
 	if err != nil {
 		return err.Error()

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
@@ -121,6 +122,10 @@ func TestSetUp(t *testing.T) {
 			t.Errorf("%s: want %d tries and %q, got %d, %q", what, wantTries, wantProblem, tries, problem)
 		}
 	}
+	broken := fault
+	fault = archive.ErrNone
+	step("in a pod that is older than backups", 1, "")
+	tries, fault, now = 0, broken, now.Add(createAgain)
 	step("first", 1, fault.Error())
 	step("at once again", 1, fault.Error())
 	now = now.Add(createAgain)
