@@ -241,8 +241,13 @@ func (g *ground) running(name string) []string {
 // whole tells that a store holds what a Backup says and nothing else: no parts of
 // what failed, nothing that is half written.
 func (g *ground) whole(ctx context.Context, s backupv1.StoreType, name string) error {
-	if jobs := g.running(name); len(jobs) > 0 {
-		return fmt.Errorf("jobs %v still run", jobs)
+	// A first verification may run beside the one that was asked for.
+	err := g.world.Await(ctx, done, "the Jobs of "+name+" to end", func() (bool, string) {
+		jobs := g.running(name)
+		return len(jobs) == 0, fmt.Sprintf("%v still run", jobs)
+	})
+	if err != nil {
+		return err
 	}
 	b := g.backup(name)
 	have, err := g.folders(ctx, s, b.Status.AtProvider.Location)
