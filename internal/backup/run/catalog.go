@@ -36,6 +36,7 @@ func catalog(l *store.Listing) *backup.Catalog {
 
 // choose the backup that a Task asks for: by its id, the newest up to a time, or
 // the newest, good or not. To take an older one in its stead is not ours to decide.
+// A time has no parts of a second: one that is copied from a status is its own.
 func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 	items := slices.Clone(l.Items)
 	slices.Reverse(items)
@@ -43,7 +44,7 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 		switch {
 		case t.ID != "" && item.ID != t.ID:
 			continue
-		case t.ID == "" && t.Time != nil && item.Entry().Time.After(*t.Time):
+		case t.ID == "" && t.Time != nil && item.Entry().Time.Truncate(time.Second).After(*t.Time):
 			continue
 		case item.Err != nil:
 			return store.Item{}, item.Err

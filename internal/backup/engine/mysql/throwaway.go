@@ -42,7 +42,7 @@ func throwAway(ctx context.Context, d *engine.Daemon, log io.Writer) (*Server, e
 	common := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + d.Dir, "--innodb-log-file-size=16M", "--innodb-flush-log-at-trx-commit=0"}
 	t := engine.Tool{
 		Name: install, Args: append(common, "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"),
-		Dir: d.Dir, User: d.User, Env: []string{"TMPDIR=" + d.Dir, "HOME=" + d.Dir}, Stdout: io.Discard, Log: log,
+		Dir: d.Dir, User: d.User, Env: []string{"TMPDIR=" + d.Dir, "HOME=" + d.Dir}, Stdout: log, Log: log,
 		Reason: func(words string) backup.Reason { return engine.ScratchReason(words, "") },
 	}
 	if err := t.Run(ctx); err != nil {
