@@ -29,7 +29,7 @@ type cli struct {
 
 // gcPercent trades some MiB of memory for fewer collections: what a call
 // allocates is many times what the function keeps. GOGC overrides it.
-const gcPercent = 400
+const gcPercent = 250
 
 // Run serves until it is stopped.
 func (c *cli) Run() error {
