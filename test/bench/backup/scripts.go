@@ -20,7 +20,7 @@ echo "measured $from $to $peak"
 `,
 	pipe: `uri=$(cat /etc/storeplane/source/uri)
 export PGSSLROOTCERT=/etc/storeplane/source/ca.crt
-set -o pipefail 2>/dev/null || true
+set -o pipefail
 pg_dump --format=custom --compress=0 --dbname="$uri" | zstd --quiet | data put --keys=/etc/storeplane/store "$ENDPOINT" backups "pipe/$(date +%s)"
 `,
 }
