@@ -24,6 +24,15 @@ type view struct {
 	timeline int64
 }
 
+// pod by its name, or nil.
+func (v *view) pod(name string) *corev1.Pod {
+	i := slices.IndexFunc(v.pods, func(pod *corev1.Pod) bool { return pod.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return v.pods[i]
+}
+
 // look at all servers, by what is watched.
 func (p *primary) look(ctx context.Context, raw string, desired *instance.Desired) (*view, error) {
 	return p.lookAt(ctx, raw, desired, p.pods.List(), p.set.One())

@@ -197,6 +197,7 @@ const (
 	reasonRolling  = "Rolling"
 	reasonResize   = "VolumeResize"
 	reasonProblem  = "Problem"
+	reasonCopying  = "Copying"
 )
 
 // followRole looks who this server is, each second, and runs the loop beside

@@ -46,6 +46,7 @@ type primary struct {
 	tied       time.Time
 	promoted   bool
 	archiving  *archiving
+	strays     strays
 }
 
 // runPrimary until this server is primary no more.
@@ -100,6 +101,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	p.publish(ctx, instance.ClusterKey, next, p.obsolete(view)...)
 	p.tell(ctx, before, next)
 	p.remind(ctx, view)
+	p.gather(ctx, view)
 	p.take(ctx, step, raw, desired)
 	if next.Rolling != "" {
 		return rollingPeriod

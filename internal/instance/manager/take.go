@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,19 +24,19 @@ func (p *primary) take(ctx context.Context, step roll.Step, raw string, desired 
 	if again := roll.Next(v.cluster); again.Verb != step.Verb || again.Pod != step.Pod {
 		return
 	}
-	i := slices.IndexFunc(v.pods, func(pod *corev1.Pod) bool { return pod.Name == step.Pod })
-	if i < 0 {
+	pod := v.pod(step.Pod)
+	if pod == nil {
 		return
 	}
 	switch step.Verb {
 	case roll.Wait:
 	case roll.Replace:
-		p.replace(ctx, v.pods[i], step.Words)
+		p.replace(ctx, pod, step.Words)
 	case roll.HandOver:
 		p.event(ctx, corev1.EventTypeNormal, reasonRolling, step.Words)
 		p.note("hand over", p.patroni.Switchover(ctx, p.Pod, step.Pod))
 	case roll.Restart:
-		p.restart(ctx, v.pods[i], step.Words)
+		p.restart(ctx, pod, step.Words)
 	}
 }
 

@@ -56,6 +56,12 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return s, c.read(ctx, "/patroni", s)
 }
 
+// Position of this server in the WAL.
+func (c *Client) Position(ctx context.Context) (*Position, error) {
+	s := &Position{}
+	return s, c.read(ctx, "/patroni", s)
+}
+
 // Cluster as this server sees it. What is said of others is some seconds old.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 	s := &Cluster{}
@@ -68,6 +74,11 @@ func (c *Client) Reload(ctx context.Context) error { return c.move(ctx, "/reload
 // Restart PostgreSQL if parameters wait for it.
 func (c *Client) Restart(ctx context.Context) error {
 	return c.move(ctx, "/restart", map[string]any{"restart_pending": true})
+}
+
+// Reinitialize a standby: it throws away what it has and copies the primary.
+func (c *Client) Reinitialize(ctx context.Context) error {
+	return c.move(ctx, "/reinitialize", map[string]any{"force": false})
 }
 
 // Switchover from one member to another.

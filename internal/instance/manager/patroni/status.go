@@ -20,6 +20,19 @@ type Status struct {
 	PendingRestart bool   `json:"pending_restart"`
 }
 
+// RoleReplica is a standby's role.
+const RoleReplica = "replica"
+
+// Position is what GET /patroni says of where a standby is. The locations are
+// positions in the WAL, in bytes.
+type Position struct {
+	Status
+
+	Xlog struct {
+		Replayed int64 `json:"replayed_location"`
+	} `json:"xlog"`
+}
+
 // Leads says whether the server is the one that takes writes, or will again
 // after a restart. Before Patroni 4 it was called master.
 func (s *Status) Leads() bool { return s.Role == "primary" || s.Role == "master" }
