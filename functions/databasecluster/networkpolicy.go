@@ -12,7 +12,7 @@ import (
 func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
 	ways := []build.Admit{
 		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.spec.Clients)}, Ports: []int32{port}},
-		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(postgresql))}, Ports: []int32{port, apiPort}},
+		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(postgresql))}, Ports: []int32{port, apiPort, instancePort}},
 	}
 	if d.backup.enabled {
 		ways = append(ways, build.Admit{From: []networkingv1.NetworkPolicyPeer{d.backupPods()}, Ports: []int32{repositoryPort}})

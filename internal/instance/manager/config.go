@@ -44,6 +44,7 @@ func (c Config) selector() string        { return scopeLabel + "=" + c.Scope }
 func (c Config) statusName() string      { return c.Scope + "-status" }
 func (c Config) leaderName() string      { return c.Scope + "-leader" }
 func (c Config) volumeName() string      { return "data-" + c.Pod }
+func (c Config) apiPort() string         { return c.Address[strings.LastIndexByte(c.Address, ':')+1:] }
 func credentialsName(cl string) string   { return cl + "-credentials" }
 func (c Config) podName(n int) string    { return c.Scope + "-" + strconv.Itoa(n) }
 func (c Config) server() postgres.Server { return postgres.Server{Socket: c.Socket, Port: c.Port} }

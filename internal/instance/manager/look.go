@@ -60,6 +60,7 @@ func (p *primary) lookAt(ctx context.Context, raw string, desired *instance.Desi
 	if leader := members.Leader(); leader != p.Pod {
 		return nil, fmt.Errorf("cannot speak for the cluster: its leader is %q", leader)
 	}
+	p.lead(members)
 	followers, err := p.server.Followers(ctx)
 	if err != nil {
 		return nil, err

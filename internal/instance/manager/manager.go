@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,9 @@ type Manager struct {
 	// remote is the Patroni of another server, by its address.
 	remote func(address string) *patroni.Client
 
+	// sibling is the manager of another server, by its address.
+	sibling func(address string) *patroni.Client
+
 	desired *kube.Watch[corev1.ConfigMap]
 	status  *kube.Watch[corev1.ConfigMap]
 	claim   *kube.Watch[corev1.PersistentVolumeClaim]
@@ -55,6 +59,9 @@ type Manager struct {
 
 	// seen is what Patroni said last of this server, or nil.
 	seen atomic.Pointer[patroni.Status]
+
+	// led is when this server led last, or nil.
+	led atomic.Pointer[led]
 
 	// sized says that the server need not wait for its volume.
 	sized atomic.Bool
@@ -81,7 +88,10 @@ func New(c Config, config *rest.Config, log *slog.Logger) (*Manager, error) {
 	m := &Manager{
 		Config: c, notes: newNotes(log),
 		kube: client, patroni: patroni.At(c.Patroni, password), server: c.server(), metrics: newMetrics(),
-		remote:     func(address string) *patroni.Client { return patroni.New(address, password) },
+		remote: func(address string) *patroni.Client { return patroni.New(address, password) },
+		sibling: func(address string) *patroni.Client {
+			return patroni.At("http://"+net.JoinHostPort(address, c.apiPort()), password)
+		},
 		wakeMember: newSignal(), wakePrimary: newSignal(),
 	}
 	w := m.watcher(func() { m.wakeMember.send(); m.wakePrimary.send() })
@@ -121,6 +131,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	all.Go(func() { m.followRole(ctx) })
 	all.Go(func() { m.followFiles(ctx) })
 	all.Go(func() { m.runMember(ctx) })
+	<-ctx.Done()
+	m.farewell()
 	all.Wait()
 	return <-serving
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
 // serve probes and metrics until the context ends.
@@ -39,6 +41,7 @@ func (m *Manager) handler() http.Handler {
 			http.Error(w, "waiting for the volume to grow", http.StatusServiceUnavailable)
 		}
 	})
+	mux.HandleFunc("POST "+patroni.ReleasePath, m.serveRelease)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{}))
 	return mux
 }

@@ -94,7 +94,7 @@ func (s *stopper) prepare(ctx context.Context) {
 func (s *stopper) hurried(ctx context.Context) bool {
 	pod, err := s.kube.Pod(ctx, s.Pod)
 	if err != nil {
-		return kube.Missing(err)
+		return kube.Missing(err) || kube.Unknown(err)
 	}
 	return isHurried(pod)
 }

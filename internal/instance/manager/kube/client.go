@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -111,6 +112,25 @@ func (c *Client) PatchData(ctx context.Context, name string, data map[string]*st
 // Own makes an object's only owner the given one.
 func (c *Client) Own(ctx context.Context, name string, owner metav1.OwnerReference) error {
 	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{owner}}})
+}
+
+// ErrHeld is of a lock that is not held by who is said to hold it.
+var ErrHeld = errors.New("the lock is not held by that one")
+
+// ReleaseLock takes a lock away from its holder: an annotation of a ConfigMap. It
+// fails with ErrHeld if that is another one, and if the lock changes meanwhile.
+func (c *Client) ReleaseLock(ctx context.Context, name, annotation, holder string) error {
+	lock, err := c.ConfigMap(ctx, name)
+	if err != nil {
+		return err
+	}
+	if lock.Annotations[annotation] != holder {
+		return ErrHeld
+	}
+	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{
+		"resourceVersion": lock.ResourceVersion,
+		"annotations":     map[string]any{annotation: nil},
+	}})
 }
 
 // PatchStorage asks for a volume of the given size.

@@ -20,6 +20,10 @@ func Gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsForb
 // Missing says whether an object is not there.
 func Missing(err error) bool { return apierrors.IsNotFound(err) }
 
+// Unknown says whether the API server does not know who asks any more: a pod's
+// token ends with the pod's object.
+func Unknown(err error) bool { return apierrors.IsUnauthorized(err) }
+
 // Raced says whether an object has changed or gone since it was seen.
 func Raced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 

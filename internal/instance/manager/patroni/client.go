@@ -6,6 +6,7 @@ package patroni
 import (
 	"bytes"
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,6 +80,35 @@ func (c *Client) Restart(ctx context.Context) error {
 // Reinitialize a standby: it throws away what it has and copies the primary.
 func (c *Client) Reinitialize(ctx context.Context) error {
 	return c.move(ctx, "/reinitialize", map[string]any{"force": false})
+}
+
+// Release is what a server that has ended asks another one's manager for.
+type Release struct {
+	// Pod that holds the leader lock.
+	Pod string `json:"pod"`
+}
+
+// ReleasePath of a manager's API.
+const ReleasePath = "/release"
+
+// Release asks a manager, not Patroni, to take the leader lock away from a server
+// that has ended. The password is Patroni's.
+func (c *Client) Release(ctx context.Context, of Release) error {
+	return c.move(ctx, ReleasePath, of)
+}
+
+// Admits says whether who calls has the password of Patroni's API.
+func (c *Client) Admits(name, password string) bool {
+	accepted, err := c.password.candidates()
+	if err != nil || name != user {
+		return false
+	}
+	for _, p := range accepted {
+		if p != "" && subtle.ConstantTimeCompare([]byte(p), []byte(password)) == 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // Switchover from one member to another.
