@@ -98,7 +98,8 @@ var defaultParameters = map[string]string{
 // write, so the loss of one holds nothing up.
 func (d *cluster) dynamicConfig() string {
 	var b strings.Builder
-	b.WriteString(`{"ttl":20,"loop_wait":5,"retry_timeout":5,"primary_start_timeout":30,"maximum_lag_on_failover":1048576,"failsafe_mode":true,`)
+	b.WriteString(`{"ttl":20,"loop_wait":5,"retry_timeout":5,"primary_start_timeout":30,"failsafe_mode":true,`)
+	fmt.Fprintf(&b, `"maximum_lag_on_failover":%d,`, d.lagBound())
 	if d.synchronous() {
 		fmt.Fprintf(&b, `"synchronous_mode":"quorum","synchronous_mode_strict":%t,`, d.strict())
 	} else {
@@ -118,6 +119,28 @@ func (d *cluster) dynamicConfig() string {
 	}
 	b.WriteString(`}}}`)
 	return b.String()
+}
+
+// Bounds of how many bytes a standby may be behind that is promoted by itself.
+const (
+	lagBytes     = 1 << 20
+	segmentBytes = 16 << 20
+	anyLagBytes  = 1 << 40
+)
+
+// lagBound of the standbys. With synchronous replication it is the quorum that
+// says who may be promoted: one that has every acknowledged write, however far
+// the primary went on alone. Where WAL is archived a server that restarts begins
+// a new segment, so those that were not connected are behind by all that is left
+// of the old one, and by another one when it is stopped once more.
+func (d *cluster) lagBound() int64 {
+	switch {
+	case d.synchronous():
+		return anyLagBytes
+	case d.backup.enabled:
+		return lagBytes + 2*segmentBytes
+	}
+	return lagBytes
 }
 
 // jsonString is a string that YAML reads as JSON does: YAML takes no control
