@@ -45,12 +45,12 @@ func (c *cli) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cluster.Sweep(ctx); err != nil {
+	if err := cluster.Sweep(ctx, namespace); err != nil {
 		return err
 	}
 	if !c.Keep {
 		// Also after an interrupt, when ctx has ended.
-		defer func() { _ = cluster.Sweep(context.WithoutCancel(ctx)) }()
+		defer func() { _ = cluster.Sweep(context.WithoutCancel(ctx), namespace) }()
 	}
 	b := &bench{cli: c, cluster: cluster}
 	if err := b.start(ctx); err != nil {

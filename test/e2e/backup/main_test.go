@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	tests   = suite.New()
+	tests   = suite.New("e2e-backup")
 	cluster = tests.Cluster
 )
 

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	tests   = suite.New()
+	tests   = suite.New("e2e-core")
 	cluster = tests.Cluster
 )
 

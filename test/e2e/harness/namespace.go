@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,23 +29,28 @@ func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// Sweep removes all namespaces that the tests have made, and waits until they
-// are gone. Claims go first: what they made goes with them.
-func (c *Cluster) Sweep(ctx context.Context) error {
+// Sweep removes the namespaces that tests have made of a name, or of one that
+// goes on from it with a hyphen, and waits until they are gone: each suite has a
+// name of its own. Claims go first: what they made goes with them.
+func (c *Cluster) Sweep(ctx context.Context, name string) error {
 	list := metav1.ListOptions{LabelSelector: namespaceLabel}
 	left := ""
 	err := wait.For(func(ctx context.Context) (bool, error) {
 		nss, err := c.Kube.CoreV1().Namespaces().List(ctx, list)
-		if err != nil || len(nss.Items) == 0 {
-			return err == nil, err
+		if err != nil {
+			return false, err
 		}
-		left = nss.Items[0].Name
+		left = ""
 		for _, ns := range nss.Items {
+			if ns.Name != name && !strings.HasPrefix(ns.Name, name+"-") {
+				continue
+			}
+			left = ns.Name
 			if err := c.clear(ctx, ns.Name); err != nil {
 				return false, err
 			}
 		}
-		return false, nil
+		return left == "", nil
 	}, wait.WithContext(ctx), wait.WithTimeout(5*time.Minute), wait.WithInterval(time.Second), wait.WithImmediate())
 	if err != nil {
 		return fmt.Errorf("cannot remove namespace %s: %w", left, err)

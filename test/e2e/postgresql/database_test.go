@@ -88,7 +88,7 @@ func (d *database) ready(ctx context.Context) error {
 	if d.broken {
 		d.world.Stop()
 		*d = database{namespace: d.namespace, manifest: d.manifest}
-		if err := cluster.Sweep(ctx); err != nil {
+		if err := cluster.Sweep(ctx, d.namespace); err != nil {
 			return err
 		}
 	}

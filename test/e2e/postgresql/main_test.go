@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	tests   = suite.New()
+	tests   = suite.New("e2e-postgresql")
 	cluster = tests.Cluster
 )
 

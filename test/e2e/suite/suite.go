@@ -24,14 +24,17 @@ type Suite struct {
 	// Cluster that the checks look at. It can be used once Main runs them.
 	Cluster *harness.Cluster
 
+	name        string
 	env         env.Environment
 	full, keep  *bool
 	out, checks *string
 }
 
-// New suite, with the flags that the command test/e2e/run sets.
-func New() *Suite {
+// New suite, with the flags that the command test/e2e/run sets. All its namespaces
+// begin with its name, so that suites may run beside each other.
+func New(name string) *Suite {
 	return &Suite{
+		name:    name,
 		Cluster: &harness.Cluster{},
 		full:    flag.Bool("full", false, "Repeat what may go wrong once in a while, and load for longer."),
 		out:     flag.String("out", os.TempDir(), "Folder for what explains failures."),
@@ -102,5 +105,5 @@ func (s *Suite) sweep(ctx context.Context, _ *envconf.Config) (context.Context, 
 		// It was never reached.
 		return ctx, nil
 	}
-	return ctx, s.Cluster.Sweep(ctx)
+	return ctx, s.Cluster.Sweep(ctx, s.name)
 }
