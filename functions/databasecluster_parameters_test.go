@@ -15,7 +15,7 @@ func TestDatabaseClusterDynamic(t *testing.T) {
 	config := func(synchronous, params map[string]any) map[string]any {
 		all := map[string]any{
 			"max_connections": "200", "max_locks_per_transaction": "64", "max_prepared_transactions": "0", "max_worker_processes": "8", "track_commit_timestamp": "off",
-			"wal_level": "replica", "wal_log_hints": "on", "max_wal_senders": "20", "max_replication_slots": "20",
+			"wal_level": "replica", "wal_log_hints": "on", "max_wal_senders": "20", "max_replication_slots": "20", "wal_retrieve_retry_interval": "1s",
 		}
 		maps.Copy(all, params)
 		out := map[string]any{

@@ -86,6 +86,10 @@ var defaultParameters = map[string]string{
 	"wal_log_hints":         "on",
 	"max_wal_senders":       "20",
 	"max_replication_slots": "20",
+
+	// A primary that crashed and is back counts for nobody until its standbys
+	// have come back too: by default they try again after five seconds.
+	"wal_retrieve_retry_interval": "1s",
 }
 
 // dynamicConfig is the configuration that all servers share, as JSON. Patroni

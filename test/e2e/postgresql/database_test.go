@@ -188,7 +188,12 @@ func (d *database) whole(ctx context.Context, size int) error {
 		if missing := d.missing(size); missing != "" {
 			return false, missing + "; " + d.status().String()
 		}
-		return true, ""
+		// What the claim says is some seconds old.
+		following, err := d.ask(ctx, "postgres", "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state <> 'async'")
+		if err != nil {
+			return false, err.Error()
+		}
+		return following == strconv.Itoa(size-1), following + " standbys count for writes"
 	})
 }
 
