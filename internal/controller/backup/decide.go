@@ -170,6 +170,11 @@ func (v *view) finish() {
 	if !v.Archived.IsZero() && v.obs.LastSuccessfulTime != nil && after(v.Archived, v.obs.LastRecoverableTime) {
 		v.obs.LastRecoverableTime = at(v.Archived)
 	}
+	// Until something is archived after the first backup there is no time to go
+	// back to, only that backup.
+	if f, l := v.obs.FirstRecoverableTime, v.obs.LastRecoverableTime; f != nil && l != nil && l.Before(f) {
+		v.obs.LastRecoverableTime = nil
+	}
 }
 
 // want lists what is to be done.

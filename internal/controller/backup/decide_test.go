@@ -94,14 +94,14 @@ func TestDecide(t *testing.T) {
 			reason: "All is made at once, and what it reaches is tried.",
 			state:  state(),
 			want: outcome{Phase: backupv1.BackupPending, Ready: waiting, Verified: noBackup, Do: []string{
-				"apply ServiceAccount orders-backup", "apply NetworkPolicy orders-backup", "apply CronJob orders-backup", "apply CronJob orders-verify", "create " + check,
+				"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump", "apply CronJob orders-dump", "apply CronJob orders-verify", "create " + check,
 			}},
 		},
 		"SecretMissing": {
 			reason: "What is missing is said in words, and CronJobs wait for it.",
 			state:  state(func(s *State) { s.Problem = &reach.Problem{Reason: reach.SecretMissing, Message: "no Secret"} }),
 			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretMissing: no Secret", Verified: noBackup,
-				Do: []string{"apply ServiceAccount orders-backup", "apply NetworkPolicy orders-backup"}, Events: []string{"Warning SecretMissing"}},
+				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretMissing"}},
 		},
 		"SecretGone": {
 			reason: "A CronJob that is there is left alone.",
@@ -115,20 +115,20 @@ func TestDecide(t *testing.T) {
 			state:  state(params(func(p *backupv1.BackupParameters) { p.Schedule = "61 * * * *" })),
 			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning InvalidSchedule"},
 				Ready: `False InvalidSchedule: schedule "61 * * * *" is no cron expression: end of range (61) above maximum (59): 61`,
-				Do:    []string{"apply ServiceAccount orders-backup", "apply NetworkPolicy orders-backup"}},
+				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}},
 		},
 		"NewerThanTools": {
 			reason: "There are no tools for it.",
 			state:  state(func(s *State) { s.Source.Version = "19" }),
 			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning VersionUnknown"},
 				Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18",
-				Do:    []string{"apply ServiceAccount orders-backup", "apply NetworkPolicy orders-backup"}},
+				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}},
 		},
 		"NameTaken": {
 			reason: "Nothing of somebody else's is overwritten.",
 			state:  state(settle(t), func(s *State) { s.Account.OwnerReferences = nil }),
 			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning NameTaken"},
-				Ready: "False NameTaken: ServiceAccount orders-backup exists already and is not this Backup's: delete it, or give the Backup another name"},
+				Ready: "False NameTaken: ServiceAccount orders-dump exists already and is not this Backup's: delete it, or give the Backup another name"},
 		},
 		"Checking": {
 			reason: "The first check goes on.",
@@ -296,7 +296,7 @@ func TestDecide(t *testing.T) {
 			state: state(params(func(p *backupv1.BackupParameters) { p.Suspend = true }), settle(t), params(func(p *backupv1.BackupParameters) { p.Suspend = false }),
 				at2(hours(25)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(3)))),
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored,
-				Do: []string{"resume orders-backup", "resume orders-verify", "apply CronJob orders-backup", "apply CronJob orders-verify"}},
+				Do: []string{"resume orders-dump", "resume orders-verify", "apply CronJob orders-dump", "apply CronJob orders-verify"}},
 		},
 		"Edited": {
 			reason: "A CronJob that somebody edited is set right, and one that is not wanted goes.",
@@ -305,7 +305,7 @@ func TestDecide(t *testing.T) {
 				s.CronJobs[1].Name = "orders-other"
 			}),
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup,
-				Do: []string{"apply CronJob orders-backup", "apply CronJob orders-verify", "remove orders-other"}},
+				Do: []string{"apply CronJob orders-dump", "apply CronJob orders-verify", "remove orders-other"}},
 		},
 		"RunNow": {
 			reason: "A new value starts a backup.",
@@ -351,7 +351,7 @@ func TestDecide(t *testing.T) {
 			reason: "Of a DatabaseCluster only the verification is ours.",
 			state:  state(physical),
 			want: outcome{Phase: backupv1.BackupPending, Ready: waiting, Verified: noBackup, Do: []string{
-				"apply ServiceAccount orders-backup-backup", "apply NetworkPolicy orders-backup-backup", "apply CronJob orders-backup-verify",
+				"apply ServiceAccount orders-backup-dump", "apply NetworkPolicy orders-backup-dump", "apply CronJob orders-backup-verify",
 				"create " + checkName("orders-backup", digestOf(t, state(physical)), 1),
 			}},
 		},
@@ -359,7 +359,7 @@ func TestDecide(t *testing.T) {
 			reason: "Its CronJobs come once the database is ready.",
 			state:  state(physical, func(s *State) { s.CronJobs = nil }),
 			want: outcome{Phase: backupv1.BackupPending, Ready: "False CronJobMissing: Waiting for the CronJobs of DatabaseCluster orders", Verified: noBackup,
-				Events: []string{"Warning CronJobMissing"}, Do: []string{"apply ServiceAccount orders-backup-backup", "apply NetworkPolicy orders-backup-backup"}},
+				Events: []string{"Warning CronJobMissing"}, Do: []string{"apply ServiceAccount orders-backup-dump", "apply NetworkPolicy orders-backup-dump"}},
 		},
 	}
 	for name, tc := range cases {
@@ -460,5 +460,16 @@ func TestDerived(t *testing.T) {
 	}
 	if got := pod.Labels[backupv1.ActionLabel]; got != "verify" {
 		t.Errorf("want the label of the action, got %s", got)
+	}
+}
+
+// TestPhysicalFirst: until something is archived after the first backup there is
+// no time to go back to.
+func TestPhysicalFirst(t *testing.T) {
+	r := listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))
+	r.Report.Catalog.Latest = new(hours(1.9))
+	got := decide(t, state(physical, settle(t), at2(hours(3)), with(r))).Observation
+	if got.LastRecoverableTime != nil {
+		t.Errorf("LastRecoverableTime: got %s, want none before %s", got.LastRecoverableTime, got.FirstRecoverableTime)
 	}
 }

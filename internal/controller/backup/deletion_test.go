@@ -37,7 +37,7 @@ func TestDecideDeletion(t *testing.T) {
 	}{
 		"Orphan":       {reason: "The data stays unless it is asked to go.", state: state(), want: want{Done: true}},
 		"Delete":       {reason: "A Job deletes it.", state: state(wanted), want: want{Create: "orders-delete-1"}},
-		"CronJobs":     {reason: "First nothing may make more of it.", state: state(wanted, settle(t)), want: want{Remove: []string{"orders-backup", "orders-verify"}}},
+		"CronJobs":     {reason: "First nothing may make more of it.", state: state(wanted, settle(t)), want: want{Remove: []string{"orders-dump", "orders-verify"}}},
 		"Running":      {reason: "Nor finish what it makes.", state: state(wanted, with(run("orders-run-1", backup.Backup, hours(0), time.Time{}))), want: want{Remove: []string{"orders-run-1"}}},
 		"Deleting":     {reason: "The Job goes on.", state: state(wanted, with(tried(1, run("orders-delete-1", backup.Delete, hours(0), time.Time{})))), want: want{}},
 		"Deleted":      {reason: "Then the Backup goes.", state: state(wanted, with(tried(1, run("orders-delete-1", backup.Delete, hours(0), hours(0.1))))), want: want{Done: true}},
