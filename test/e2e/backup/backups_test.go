@@ -37,6 +37,9 @@ func (g *ground) parameters(e engine, s backupv1.StoreType, changes ...change) b
 // verified when the first one was made.
 func verified(p *backupv1.BackupParameters) { p.Verification.Enabled = new(true) }
 
+// emptied when it is deleted: what many large ones leave would fill the node.
+func emptied(p *backupv1.BackupParameters) { p.DeletionPolicy = backupv1.Delete }
+
 // object of a kind of the provider's as the API takes it.
 func object(kind, namespace, name string, forProvider any) (*unstructured.Unstructured, error) {
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(forProvider)

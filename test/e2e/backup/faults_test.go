@@ -97,7 +97,7 @@ func (g *ground) recovers(long string, fault func(context.Context, string, notes
 
 // big Backup of these checks.
 func (g *ground) big(ctx context.Context, name string, changes ...change) error {
-	return g.file(ctx, name, g.parameters(bigEngine, backupv1.S3, append(changes, verified)...))
+	return g.file(ctx, name, g.parameters(bigEngine, backupv1.S3, append(changes, verified, emptied)...))
 }
 
 // unwell waits until a Backup says that it can not reach what it needs.
