@@ -303,10 +303,16 @@ func (g *ground) losesManifest(ctx context.Context, name string, _ notes) error 
 	if err != nil {
 		return err
 	}
-	if _, err := g.on(ctx, "s3", "rm", path.Join(bucketFolder, g.backup(name).Status.AtProvider.Location, id, "manifest.json")); err != nil {
+	folder := path.Join(bucketFolder, g.backup(name).Status.AtProvider.Location, id)
+	if _, err := g.on(ctx, "s3", "rm", path.Join(folder, "manifest.json")); err != nil {
 		return err
 	}
-	return g.disproved(ctx, name, "BackupMissing", "BackupCorrupt")
+	if err := g.disproved(ctx, name, "BackupMissing", "BackupCorrupt"); err != nil {
+		return err
+	}
+	// What has lost its manifest is told, and left to people.
+	_, err = g.on(ctx, "s3", "rm", folder)
+	return err
 }
 
 func (g *ground) fills(ctx context.Context, name string, _ notes) error {
