@@ -58,7 +58,7 @@ packages: ## Build the Crossplane packages and install manifests into _out/packa
 	go run ./hack/packages --registry "$(REGISTRY)" --version "$(VERSION)" --crossplane "$$CROSSPLANE_CLI" --out $(OUT)/packages
 
 .PHONY: images
-images: ## Build the images that claims run, and the example's, and push them to REGISTRY.
+images: ## Build the images that claims run, and the examples', and push them to REGISTRY.
 	hack/shop.sh $(OUT)/shop
 	hack/instance.sh $(OUT)/postgresql
 	for major in $(POSTGRESQL_MAJORS); do
@@ -76,6 +76,10 @@ images: ## Build the images that claims run, and the example's, and push them to
 	  for tag in v1 v2; do
 	    $(CLUSTER) image --file examples/shop/$$tier.Dockerfile --context $(OUT)/shop/$$tier --base scratch --build-arg VERSION=$$tag --tag $(REGISTRY)/shop-$$tier:$$tag --push
 	  done
+	done
+	hack/vote.sh $(OUT)/vote
+	for tag in v1 v2; do
+	  $(CLUSTER) image --file examples/vote/vote.Dockerfile --context $(OUT)/vote --base scratch --build-arg VERSION=$$tag --tag $(REGISTRY)/vote:$$tag --push
 	done
 
 .PHONY: e2e-images
@@ -105,6 +109,7 @@ test: ## Run the tests that need neither root nor a cluster.
 	tools=$$(hack/crossplane.sh); eval "$$tools"
 	go test -short ./...
 	(cd examples/shop && go vet ./... && go test ./...)
+	(cd examples/vote/app && go vet ./... && go test ./...)
 	(cd test/stores && go vet ./... && go test ./...)
 
 .PHONY: test-full
@@ -113,10 +118,10 @@ test-full: ## Run what make test leaves out because it takes long: each database
 
 .PHONY: e2e
 e2e: ## Run what is quick of the suites on the cluster of KUBECONFIG, else on the embedded one.
-	hack/with-cluster.sh hack/e2e.sh core postgresql backup
+	hack/with-cluster.sh hack/e2e.sh core postgresql backup appconfig
 
 .PHONY: e2e-full
-e2e-full: ## Run a suite in full: SUITE=core|postgresql|backup.
+e2e-full: ## Run a suite in full: SUITE=core|postgresql|backup|appconfig.
 	$(if $(filter backup,$(SUITE)),$(MAKE) test-full)
 	hack/with-cluster.sh hack/e2e.sh --full "$(or $(SUITE),core)"
 
@@ -131,6 +136,10 @@ bench-postgresql: ## Measure PostgreSQL of a claim against the same image run pl
 .PHONY: bench-backup
 bench-backup: ## Measure a logical backup of 2 GB against the plain pipe and against pgBackRest, on the cluster of KUBECONFIG, else on the embedded one.
 	hack/with-cluster.sh go run ./test/bench/backup
+
+.PHONY: bench-appconfig
+bench-appconfig: ## Measure rollouts of 200 workloads, and of 1,000 AppConfigs with 5,000, on an API server of its own.
+	go run ./test/bench/appconfig
 
 .PHONY: lint
 lint: ## Run golangci-lint, built from its module.

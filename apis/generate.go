@@ -9,5 +9,5 @@ package apis
 
 //go:generate go tool -modfile=../hack/tools/go.mod controller-gen object paths=./...
 //go:generate go run ../hack/xrdgen ./apps/... ./platform/...
-//go:generate go tool -modfile=../hack/tools/go.mod controller-gen crd paths=./backup/... paths=./storeplane/... output:crd:dir=../package/provider/crds
+//go:generate go tool -modfile=../hack/tools/go.mod controller-gen crd paths=./backup/... paths=./config/... paths=./storeplane/... output:crd:dir=../package/provider/crds
 //go:generate go run ../hack/specdoc . ../package/provider/crds ../docs

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/internal/appconfig"
 	"github.com/storeplane/storeplane/internal/converge"
 	"github.com/storeplane/storeplane/internal/instance"
 )
@@ -374,6 +375,9 @@ func (c *cluster) heal(components ...string) {
 			status = `{succeeded: 1, conditions: [{type: Complete, status: "True"}]}`
 		case "DatabaseCluster", "WebApp":
 			status = fmt.Sprintf(`{phase: Running, readyGeneration: %[1]v, conditions: [{type: Synced, status: "True", observedGeneration: %[1]v}, {type: Ready, status: "True", observedGeneration: %[1]v}]}`, generation)
+		case "AppConfig":
+			bundle := c.wantedBundle()
+			status = fmt.Sprintf(`{atProvider: {bundle: %[2]s, lastGood: %[2]s}, conditions: [{type: Synced, status: "True", observedGeneration: %[1]v}, {type: Ready, status: "True", observedGeneration: %[1]v}]}`, generation, bundle)
 		case "ConfigMap":
 			if n == "instances" {
 				c.runInstances()
@@ -383,6 +387,21 @@ func (c *cluster) heal(components ...string) {
 			c.status(n, status)
 		}
 	}
+}
+
+// wantedBundle of what the AppConfig asks for now.
+func (c *cluster) wantedBundle() string {
+	p := get(c.observed["appconfig"], "spec", "forProvider")
+	return bundleOf(get(p.GetStructValue(), "application").GetStringValue(), get(p.GetStructValue(), "config").GetStructValue().AsMap())
+}
+
+// bundleOf an application with a config.
+func bundleOf(application string, config map[string]any) string {
+	values := map[string]string{}
+	for k, v := range config {
+		values[k] = v.(string)
+	}
+	return appconfig.Name(application, values)
 }
 
 // runInstances has the instance managers do and report what they are told.

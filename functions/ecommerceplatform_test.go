@@ -49,7 +49,7 @@ func TestEcommercePlatformOrder(t *testing.T) {
 		want   [][]string
 	}{
 		"Small":   {reason: "Without an ingress the frontend is last.", spec: smallShop, want: [][]string{append(slices.Clone(cache), "database"), {"backend"}, {"frontend"}}},
-		"Big":     {reason: "The ingress opens once there is something behind it.", spec: bigShop, want: [][]string{append(slices.Clone(cache), "database", "protection"), {"backend"}, {"frontend"}, {"ingress", "ingress-networkpolicy"}}},
+		"Big":     {reason: "The ingress opens once there is something behind it, and a config is there before the backend.", spec: bigShop, want: [][]string{append(slices.Clone(cache), "database", "protection"), {"appconfig"}, {"backend"}, {"frontend"}, {"ingress", "ingress-networkpolicy"}}},
 		"NoCache": {reason: "Without a cache nobody waits for one.", spec: "{frontend: {image: front:1}, backend: {image: back:1}, cache: {enabled: false}}", want: [][]string{{"database"}, {"backend"}, {"frontend"}}},
 	}
 	for name, tc := range cases {
@@ -89,7 +89,10 @@ func TestEcommercePlatformWaits(t *testing.T) {
 	c.heal("cache")
 	has("The cache is up", "database", "cache")
 	c.heal("database")
-	has("The database is up", "database", "cache", "backend")
+	has("The database is up", "database", "cache")
+	has("The config has no bundle yet", "database", "cache")
+	c.heal("appconfig")
+	has("The config has its bundle", "database", "cache", "backend")
 	has("The backend starts", "database", "cache", "backend")
 	c.heal("backend")
 	has("The backend is up", "database", "cache", "backend", "frontend")
@@ -172,10 +175,10 @@ func TestEcommercePlatformWiring(t *testing.T) {
 	}
 
 	back, front := as[appsv1.WebApp](t, c.observed["backend"]), as[appsv1.WebApp](t, c.observed["frontend"])
-	if back.Spec.Migration == nil || len(back.Spec.CronJobs) != 1 || *back.Spec.Replicas != 2 || back.Spec.Environment != "production" || back.Spec.Config["CURRENCY"] != "EUR" {
+	if back.Spec.Migration == nil || len(back.Spec.CronJobs) != 1 || *back.Spec.Replicas != 2 || back.Spec.Environment != "production" || len(back.Spec.Config) != 0 {
 		t.Errorf("backend: got %+v", back.Spec)
 	}
-	if front.Spec.Probe.Path != "/healthz" || *front.Spec.Autoscaling.MinReplicas != 3 || front.Spec.Config["CURRENCY"] != "EUR" || len(front.Spec.Clients) != 0 {
+	if front.Spec.Probe.Path != "/healthz" || *front.Spec.Autoscaling.MinReplicas != 3 || len(front.Spec.Config) != 0 || len(front.Spec.Clients) != 0 {
 		t.Errorf("frontend: got %+v", front.Spec)
 	}
 	db := as[appsv1.DatabaseCluster](t, c.observed["database"])
@@ -332,7 +335,13 @@ func TestEcommercePlatformRefuses(t *testing.T) {
 		"Memory":           {reason: "No quantity.", spec: "{frontend: {image: f}, backend: {image: b}, cache: {memory: big}}", want: `cache.memory must be a quantity of at least 16Mi: is "big"`},
 		"MemoryLittle":     {reason: "Redis does not start with so little.", spec: "{frontend: {image: f}, backend: {image: b}, cache: {memory: 1Mi}}", want: `cache.memory must be a quantity of at least 16Mi: is "1Mi"`},
 		"MemoryMinus":      {reason: "Nor with less than nothing.", spec: "{frontend: {image: f}, backend: {image: b}, cache: {memory: '-1Gi'}}", want: `cache.memory must be a quantity of at least 16Mi: is "-1Gi"`},
-		"Type":             {reason: "A wrong type that slipped by the XRD.", spec: "{frontend: {image: f}, backend: {image: b}, cache: yes}", want: "cannot read spec: cache: must be an object, is a boolean"},
+		"ConfigKey":        {reason: "No ConfigMap holds such a key.", spec: "{frontend: {image: f}, backend: {image: b}, config: {'a b': c}}", want: `config: key "a b" may hold only letters, digits, '-', '_' and '.'`},
+		"EnvFrom": {
+			reason: "The config is one entry of a tier's own.",
+			spec:   "{frontend: {image: f}, backend: {image: b, envFrom: [" + strings.Repeat("{secretRef: {name: s}},", 33) + "]}, config: {A: b}}",
+			want:   "backend.envFrom may have at most 32 entries beside a config, has 33",
+		},
+		"Type": {reason: "A wrong type that slipped by the XRD.", spec: "{frontend: {image: f}, backend: {image: b}, cache: yes}", want: "cannot read spec: cache: must be an object, is a boolean"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

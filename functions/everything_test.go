@@ -279,6 +279,11 @@ func TestSelectors(t *testing.T) {
 			seen := map[string]string{}
 			for _, o := range all {
 				exists[o.name()] = true
+				if o.kind() == "AppConfig" {
+					// The provider makes it.
+					p := get(o.object, "spec", "forProvider").GetStructValue()
+					exists["ConfigMap "+bundleOf(get(p, "application").GetStringValue(), get(p, "config").GetStructValue().AsMap())] = true
+				}
 				if other, ok := seen[o.name()]; ok {
 					t.Errorf("%s is composed by %s and by %s", o.name(), other, o.claim)
 				}

@@ -67,15 +67,15 @@ func TestWebAppOrder(t *testing.T) {
 			want:   [][]string{{"account", "networkpolicy", "service", "web"}},
 		},
 		"Migrated": {
-			reason: "The migration comes before the first pod.",
+			reason: "The migration comes before the first pod, and its bundle before the migration.",
 			claim:  migratedApp,
-			want:   [][]string{{"account", "config", "migration", "networkpolicy", "service"}, {"web"}},
+			want:   [][]string{{"account", "appconfig", "networkpolicy", "service"}, {"migration"}, {"web"}},
 		},
 		"Big": {
 			reason: "What needs running pods comes last.",
 			claim:  bigApp,
 			want: [][]string{
-				{"account", "config", "disruptionbudget", "ingress", "migration", "networkpolicy", "service"}, {"web"},
+				{"account", "appconfig", "disruptionbudget", "ingress", "networkpolicy", "service"}, {"migration"}, {"web"},
 				{"autoscaler", "cron-clean", "cron-report"},
 			},
 		},
@@ -476,6 +476,7 @@ func TestWebAppBecomesAutoscaledWhileHeld(t *testing.T) {
 }
 
 func TestWebAppEnvironment(t *testing.T) {
+	bundle := bundleOf("hello", map[string]any{"A": "b"})
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -486,11 +487,11 @@ func TestWebAppEnvironment(t *testing.T) {
 		"Port":    {reason: "Whatever it is.", spec: "{image: x, port: 9000}", env: []string{"PORT=9000"}},
 		"OwnPort": {reason: "A PORT of its own is not set twice.", spec: `{image: x, port: 9000, env: [{name: A, value: "1"}, {name: PORT, value: "7"}]}`, env: []string{"A=1", "PORT=7"}},
 		"Refers":  {reason: "PORT comes first, so that others may refer to it.", spec: `{image: x, env: [{name: URL, value: "http://$(PORT)"}]}`, env: []string{"PORT=8080", "URL=http://$(PORT)"}},
-		"Config":  {reason: "Config comes from its ConfigMap.", spec: "{image: x, config: {A: b}}", env: []string{"PORT=8080"}, from: []string{"hello-config"}},
+		"Config":  {reason: "Config comes from its bundle.", spec: "{image: x, config: {A: b}}", env: []string{"PORT=8080"}, from: []string{bundle}},
 		"EnvFrom": {
 			reason: "What the claim names itself comes after the config and wins.",
 			spec:   "{image: x, config: {A: b}, envFrom: [{secretRef: {name: s}}, {configMapRef: {name: m}}]}",
-			env:    []string{"PORT=8080"}, from: []string{"hello-config", "s", "m"},
+			env:    []string{"PORT=8080"}, from: []string{bundle, "s", "m"},
 		},
 	}
 	for name, tc := range cases {
@@ -525,35 +526,6 @@ func TestWebAppEnvironment(t *testing.T) {
 				t.Errorf("%s\nDeployment, migration and CronJob have the same environment, got %d pods", tc.reason, n)
 			}
 		})
-	}
-}
-
-// TestWebAppConfig: a change of the config rolls the pods, and without it there
-// is no ConfigMap.
-func TestWebAppConfig(t *testing.T) {
-	hash := func(c *cluster) string {
-		return get(c.observed["web"], "spec", "template", "metadata", "annotations", "storeplane.example.com/config-hash").GetStringValue()
-	}
-	c := newCluster(t, smallApp)
-	c.settle()
-	if slices.Contains(c.names(), "config") {
-		t.Errorf("without config there is no ConfigMap")
-	}
-	c.edit(map[string]any{"A": "1"}, "config")
-	c.settle()
-	one := hash(c)
-	if diff := cmp.Diff(map[string]string{"A": "1"}, as[corev1.ConfigMap](t, c.observed["config"]).Data); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
-	c.edit("2", "config", "A")
-	c.settle()
-	if two := hash(c); one == "" || two == "" || one == two {
-		t.Errorf("a change of the config changes the pods: got %q, %q", one, two)
-	}
-	c.edit(nil, "config")
-	c.settle()
-	if slices.Contains(c.names(), "config") || hash(c) != "" {
-		t.Errorf("without config there is no ConfigMap any more: got %v", c.names())
 	}
 }
 
@@ -644,6 +616,7 @@ func TestWebAppRefuses(t *testing.T) {
 		"MinOverMax": {reason: "The bounds are turned round.", spec: "{image: x, autoscaling: {minReplicas: 5, maxReplicas: 2}}", want: "autoscaling.minReplicas must not be more than autoscaling.maxReplicas: 5, 2"},
 		"Cron61":     {reason: "There is no minute 61.", spec: `{image: x, cronJobs: [{name: clean, schedule: "61 * * * *"}]}`, want: `cronJobs clean: schedule "61 * * * *" is no cron expression: end of range (61) above maximum (59): 61`},
 		"CronZone":   {reason: "There is no such zone.", spec: `{image: x, cronJobs: [{name: clean, schedule: "@daily", timeZone: Mars/Base}]}`, want: `cronJobs clean: timeZone "Mars/Base" is not known: use a name like Europe/Paris`},
+		"ConfigKey":  {reason: "No ConfigMap holds such a key. Of several the first is told.", spec: `{image: x, config: {ok: a, "b b": c, "a b": c}}`, want: `config: key "a b" may hold only letters, digits, '-', '_' and '.'`},
 		"Type":       {reason: "A wrong type that slipped by the XRD.", spec: `{image: x, replicas: many}`, want: "cannot read spec: replicas: must be a whole number, is a string"},
 		"Quantity":   {reason: "No quantity.", spec: `{image: x, resources: {requests: {memory: much}}}`, want: "cannot read spec: resources.requests.memory: must be a quantity, is a string"},
 	}

@@ -1,5 +1,5 @@
-// Command provider reconciles Storeplane's managed resources: Backups and
-// Restores.
+// Command provider reconciles Storeplane's managed resources: Backups, Restores
+// and AppConfigs.
 package main
 
 import (
@@ -21,6 +21,7 @@ type cli struct {
 	Namespace      string        `env:"POD_NAMESPACE"                                                                              help:"Namespace of the lease that replicas elect a leader by. Empty for the pod's own."`
 	PollInterval   time.Duration `default:"1m"                                                                                     help:"How often each resource is looked at though nothing has changed."`
 	MaxRate        int           `default:"10"                                                                                     help:"How many resources are reconciled at a time, and in a second."`
+	RolloutBudget  int           `default:"20"                                                                                     help:"How many workloads of a namespace AppConfigs roll out at a time."`
 	MetricsAddress string        `default:":8080"                                                                                  help:"Address at which to serve Prometheus metrics. 0 for none."`
 	HealthAddress  string        `default:":8081"                                                                                  help:"Address at which to serve /healthz and /readyz."`
 	ImageRegistry  string        `default:"${registry}"                                            env:"STOREPLANE_IMAGE_REGISTRY" help:"Registry and path of Storeplane's own images."`
@@ -53,7 +54,7 @@ func (c *cli) Run() error {
 }
 
 func main() {
-	ctx := kong.Parse(&cli{}, kong.Description("Storeplane's provider: Backups and Restores."), kong.Vars{"registry": defaultRegistry})
+	ctx := kong.Parse(&cli{}, kong.Description("Storeplane's provider: Backups, Restores and AppConfigs."), kong.Vars{"registry": defaultRegistry})
 	if err := ctx.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "provider:", err)
 		ctx.Exit(1)

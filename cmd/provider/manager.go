@@ -15,9 +15,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,8 +34,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	controllers "github.com/storeplane/storeplane/internal/controller"
+	"github.com/storeplane/storeplane/internal/controller/appconfig"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
@@ -48,10 +52,15 @@ const (
 	retryPeriod   = 5 * time.Second
 )
 
+// appConfigRate is what requests are limited by, five for each: one change of an
+// AppConfig may be hundreds of requests, and an edit of another one should not
+// wait for them.
+const appConfigRate = 40
+
 func newManager(c *cli, cfg *rest.Config) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, extv1.AddToScheme, backupv1.SchemeBuilder.AddToScheme, storeplanev1.SchemeBuilder.AddToScheme,
+		clientgoscheme.AddToScheme, extv1.AddToScheme, backupv1.SchemeBuilder.AddToScheme, configv1.SchemeBuilder.AddToScheme, storeplanev1.SchemeBuilder.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("cannot register kinds: %w", err)
@@ -61,7 +70,7 @@ func newManager(c *cli, cfg *rest.Config) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(ratelimiter.LimitRESTConfig(cfg, c.MaxRate), ctrl.Options{
+	mgr, err := ctrl.NewManager(ratelimiter.LimitRESTConfig(cfg, max(c.MaxRate, appConfigRate)), ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields()},
 		Metrics:                       server.Options{BindAddress: c.MetricsAddress},
@@ -80,29 +89,42 @@ func newManager(c *cli, cfg *rest.Config) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// watched are the Jobs, CronJobs and pods that work for us, not all there are.
+// watched are the Jobs and pods that work for us and the ConfigMaps that
+// AppConfigs made, not all there are; the workloads that AppConfigs may be for;
+// and of Secrets that they are there.
 func watched() (map[client.Object]cache.ByObject, error) {
-	having := func(label string) (cache.ByObject, error) {
+	having := func(label string, transform func(any) (any, error)) (cache.ByObject, error) {
 		r, err := labels.NewRequirement(label, selection.Exists, nil)
 		if err != nil {
 			return cache.ByObject{}, fmt.Errorf("cannot select by label %s: %w", label, err)
 		}
-		return cache.ByObject{Label: labels.NewSelector().Add(*r)}, nil
+		return cache.ByObject{Label: labels.NewSelector().Add(*r), Transform: transform}, nil
 	}
-	working, err := having(backupv1.ActionLabel)
+	working, err := having(backupv1.ActionLabel, nil)
 	if err != nil {
 		return nil, err
 	}
-	backups, err := having(backupv1.BackupLabel)
+	bundles, err := having(configv1.AppConfigLabel, appconfig.StripMetadata)
 	if err != nil {
 		return nil, err
 	}
+	workloads := cache.ByObject{Transform: appconfig.StripWorkload}
 	return map[client.Object]cache.ByObject{
 		&batchv1.Job{}:                    working,
-		&batchv1.CronJob{}:                backups,
 		&corev1.Pod{}:                     working,
+		&appsv1.Deployment{}:              workloads,
+		&appsv1.StatefulSet{}:             workloads,
+		&appsv1.DaemonSet{}:               workloads,
+		&batchv1.CronJob{}:                workloads,
+		metadata("ConfigMap"):             bundles,
+		metadata("Secret"):                {Transform: appconfig.StripMetadata},
 		&extv1.CustomResourceDefinition{}: {Transform: customresourcesgate.TransformStripCRDSchema},
 	}, nil
+}
+
+// metadata of a core kind is all that is watched of it.
+func metadata(kind string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
 }
 
 // stateInterval is how often managed resources are counted by their state.
@@ -114,9 +136,10 @@ func setup(mgr ctrl.Manager, c *cli, log logging.Logger, failed chan<- error) er
 	metrics.Registry.MustRegister(reconciled, states)
 
 	all := &controllers.Controllers{
-		Registry:  c.ImageRegistry,
-		Getenv:    os.Getenv,
-		Telemetry: telemetry.New(metrics.Registry),
+		Registry:      c.ImageRegistry,
+		RolloutBudget: c.RolloutBudget,
+		Getenv:        os.Getenv,
+		Telemetry:     telemetry.New(metrics.Registry),
 		Fail: func(err error) {
 			select {
 			case failed <- err:

@@ -5,6 +5,8 @@
 package ecommerceplatform
 
 import (
+	"slices"
+
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 	"github.com/storeplane/storeplane/internal/build"
@@ -51,6 +53,12 @@ type shop struct {
 
 	// cachePassword is empty when there is no cache.
 	cachePassword string
+
+	// config is nil where the claim has none.
+	config *build.Config
+
+	// bundles of the config that the tiers run and shall run.
+	bundles bundles
 }
 
 // Intent of an EcommercePlatform.
@@ -73,6 +81,12 @@ func Intent(defaults settings.Settings) compose.Intent {
 				return nil, err
 			}
 		}
+		if s.config, err = build.ReadConfig(c, s.Scope, s.spec.Config); err != nil {
+			return nil, err
+		}
+		if err := s.readBundles(c); err != nil {
+			return nil, err
+		}
 		return s.plan(), nil
 	}
 }
@@ -92,8 +106,20 @@ func (s *shop) plan() *compose.Plan {
 		add(compose.Component{Name: cache, Object: s.cacheSet()})
 		needs = append(needs, cache)
 	}
-	add(compose.Component{Name: backend, Make: func() compose.Object { return s.backend() }, After: needs})
-	add(compose.Component{Name: frontend, Make: func() compose.Object { return s.frontend() }, After: []string{backend}})
+	if s.config != nil {
+		add(compose.Component{Name: build.ConfigComponent, Part: build.ConfigPart, Object: s.appConfig(), After: needs})
+	}
+	b := s.bundles
+	add(compose.Component{
+		Name: backend, Make: func() compose.Object { return s.backend() },
+		// Its migration can not be given another bundle once it has begun.
+		After:       slices.Concat(needs, s.config.Awaits()),
+		ChangeAfter: s.config.Holds(b.runs[backend], b.shall[backend]),
+	})
+	add(compose.Component{
+		Name: frontend, Make: func() compose.Object { return s.frontend() },
+		After: []string{backend}, ChangeAfter: s.config.Holds(b.runs[frontend], b.shall[frontend]),
+	})
 	if s.spec.Ingress != nil {
 		add(compose.Component{Name: ingressPolicy, Part: ingress, Make: func() compose.Object { return s.ingressPolicy() }, After: []string{frontend}})
 		add(compose.Component{Name: ingress, Make: func() compose.Object { return s.ingress() }, After: []string{frontend}})
@@ -104,17 +130,18 @@ func (s *shop) plan() *compose.Plan {
 	}
 
 	p.Status = func(o compose.Outcome) any { return s.status(o) }
-	p.Conditions = conditions
+	p.Conditions = s.conditions
 	return p
 }
 
-func conditions(o compose.Outcome) []compose.Condition {
+func (s *shop) conditions(o compose.Outcome) []compose.Condition {
 	return []compose.Condition{
 		compose.PartReady(conditionDatabase, o, database),
 		compose.PartReady(conditionCache, o, cache),
 		compose.PartReady(conditionBackend, o, backend),
 		compose.PartReady(conditionFrontend, o, frontend),
 		compose.PartReady(conditionIngress, o, ingress),
+		s.config.Condition(o),
 	}
 }
 

@@ -26,5 +26,6 @@ func (s *shop) status(o compose.Outcome) *platformv1.EcommercePlatformStatus {
 		CommonStatus: o.Common,
 		Phase:        platformv1.EcommercePlatformPhase(o.Phase),
 		Endpoints:    e,
+		Config:       s.config.Status(o),
 	}
 }

@@ -51,9 +51,9 @@ func (s *shop) webApp(component string, w *appsv1.Workload, replicas *int32, env
 			Workload:    *w,
 			Environment: environment(&s.spec),
 			Replicas:    replicas,
-			Config:      s.spec.Config,
 		},
 	}
+	wa.Spec.EnvFrom = build.EnvFrom(s.bundles.shall[component], w.EnvFrom)
 	if replicas == nil && w.Autoscaling == nil {
 		wa.Spec.Replicas = &s.profile.Replicas
 	}

@@ -10,6 +10,9 @@ import (
 	"github.com/storeplane/storeplane/internal/profile"
 )
 
+// mostEnvFrom of a WebApp. One of a tier's is the config.
+const mostEnvFrom = 33
+
 // leastMemory with which Redis starts.
 var leastMemory = resource.MustParse("16Mi")
 
@@ -27,9 +30,15 @@ func validate(s *platformv1.EcommercePlatformSpec, p *profile.Profile) error {
 		if t.workload.Image == "" {
 			return compose.Invalidf("%s.image is missing", t.name)
 		}
+		if len(s.Config) > 0 && len(t.workload.EnvFrom) >= mostEnvFrom {
+			return compose.Invalidf("%s.envFrom may have at most %d entries beside a config, has %d", t.name, mostEnvFrom-1, len(t.workload.EnvFrom))
+		}
 		if err := build.CheckReplicas(t.name+".", " in "+string(environment(s)), t.replicas, t.workload.Autoscaling, p.MaxReplicas); err != nil {
 			return compose.Invalidf("%v", err)
 		}
+	}
+	if err := build.CheckConfig(s.Config); err != nil {
+		return err
 	}
 	for _, j := range s.Backend.CronJobs {
 		if err := build.CheckSchedule(j.Schedule, j.TimeZone); err != nil {

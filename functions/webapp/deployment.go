@@ -9,9 +9,6 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// configHashAnnotation on the pods makes a change of the config roll them.
-const configHashAnnotation = "storeplane.example.com/config-hash"
-
 // deployment rolls one pod up before it takes one down, so that a change never
 // lessens what serves requests.
 func (a *app) deployment() *k8sappsv1.Deployment {
@@ -33,11 +30,6 @@ func (a *app) deployment() *k8sappsv1.Deployment {
 		pod.TopologySpreadConstraints = build.Spread(a.Scope, web)
 		pod.Affinity = build.AntiAffinity(a.Scope, web)
 	}
-	template := metav1.ObjectMeta{Labels: a.Labels(web, a.name())}
-	if len(a.spec.Config) > 0 {
-		template.Annotations = map[string]string{configHashAnnotation: build.DigestOf(a.spec.Config)}
-	}
-
 	d := &k8sappsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: a.Meta(web, a.name()),
@@ -51,7 +43,7 @@ func (a *app) deployment() *k8sappsv1.Deployment {
 				},
 			},
 			RevisionHistoryLimit: new(int32(5)),
-			Template:             corev1.PodTemplateSpec{ObjectMeta: template, Spec: pod},
+			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: a.Labels(web, a.name())}, Spec: pod},
 		},
 	}
 	d.Spec.Replicas = a.replicas()

@@ -45,13 +45,7 @@ func (a *app) env() []corev1.EnvVar {
 }
 
 func (a *app) envFrom() []corev1.EnvFromSource {
-	if len(a.spec.Config) == 0 {
-		return a.spec.EnvFrom
-	}
-	ref := corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{
-		LocalObjectReference: corev1.LocalObjectReference{Name: a.Name(config)},
-	}}
-	return append([]corev1.EnvFromSource{ref}, a.spec.EnvFrom...)
+	return build.EnvFrom(a.config.Bundle(), a.spec.EnvFrom)
 }
 
 // pod of one container.

@@ -2,6 +2,7 @@ package webapp
 
 import (
 	k8sappsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
@@ -15,7 +16,8 @@ type live struct {
 		Template struct {
 			Spec struct {
 				Containers []struct {
-					Image string `json:"image"`
+					Image   string                 `json:"image"`
+					EnvFrom []corev1.EnvFromSource `json:"envFrom"`
 				} `json:"containers"`
 			} `json:"spec"`
 		} `json:"template"`
@@ -41,12 +43,23 @@ func observe(c *compose.Claim, port int32) (live, error) {
 	return l, err
 }
 
+// bundle of the claim's config that the pods run, or "".
+func (l *live) bundle(s build.Scope) string {
+	for _, c := range l.Spec.Template.Spec.Containers {
+		if b := build.BundleIn(s, c.EnvFrom); b != "" {
+			return b
+		}
+	}
+	return ""
+}
+
 func (a *app) status(o compose.Outcome) *appsv1.WebAppStatus {
 	s := &appsv1.WebAppStatus{
 		CommonStatus:      o.Common,
 		Phase:             appsv1.WebAppPhase(o.Phase),
 		Endpoint:          URL(a.Claim, a.Namespace, *a.port()),
 		AvailableReplicas: a.live.Status.AvailableReplicas,
+		Config:            a.config.Status(o),
 	}
 	if cs := a.live.Spec.Template.Spec.Containers; len(cs) > 0 {
 		s.Image = cs[0].Image

@@ -25,6 +25,9 @@ func validate(s *appsv1.WebAppSpec, p *profile.Profile) error {
 	if err := build.CheckReplicas("", "", s.Replicas, s.Autoscaling, maxReplicas(s, p)); err != nil {
 		return compose.Invalidf("%v", err)
 	}
+	if err := build.CheckConfig(s.Config); err != nil {
+		return err
+	}
 	for _, j := range s.CronJobs {
 		if err := build.CheckSchedule(j.Schedule, j.TimeZone); err != nil {
 			return compose.Invalidf("cronJobs %s: %v", j.Name, err)

@@ -4,6 +4,7 @@ package webapp
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
@@ -18,7 +19,6 @@ import (
 const (
 	web       = "web"
 	account   = "account"
-	config    = "config"
 	migration = "migration"
 	service   = "service"
 	policy    = "networkpolicy"
@@ -36,6 +36,9 @@ type app struct {
 	profile  *profile.Profile
 	settings settings.Settings
 	live     live
+
+	// config is nil where the claim has none.
+	config *build.Config
 }
 
 // Intent of a WebApp.
@@ -56,6 +59,9 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if a.live, err = observe(c, *a.port()); err != nil {
 			return nil, err
 		}
+		if a.config, err = build.ReadConfig(c, a.Scope, a.spec.Config); err != nil {
+			return nil, err
+		}
 		return a.plan(), nil
 	}
 }
@@ -65,21 +71,25 @@ func (a *app) plan() *compose.Plan {
 	p := &compose.Plan{Components: make([]compose.Component, 0, 10+len(a.spec.CronJobs))}
 	add := func(comp compose.Component) { p.Components = append(p.Components, comp) }
 
-	add(compose.Component{Name: account, Part: web, Object: build.ServiceAccount(a.Scope, web, a.name())})
-	if len(a.spec.Config) > 0 {
-		add(compose.Component{Name: config, Part: web, Object: a.configMap()})
+	if a.config != nil {
+		add(compose.Component{Name: build.ConfigComponent, Part: build.ConfigPart, Object: a.config.AppConfig(a.name(), a.spec.Environment, a.Name(web))})
 	}
+	add(compose.Component{Name: account, Part: web, Object: build.ServiceAccount(a.Scope, web, a.name())})
 
 	var gates []string
 	if a.spec.Migration != nil {
 		name := a.migrationName()
-		add(compose.Component{Name: name, Part: migration, Object: a.migrationJob(name), Once: true})
+		// It can not be changed, so its bundle must be one that will be made.
+		add(compose.Component{Name: name, Part: migration, Object: a.migrationJob(name), Once: true, After: a.config.Awaits()})
 		gates = []string{name}
 	}
 
 	// What the pods mount is applied in the same pass: to wait until it is
 	// stored would cost a pass, and the kubelet waits for it anyway.
-	deployment := compose.Component{Name: web, Make: func() compose.Object { return a.deployment() }, After: gates, ChangeAfter: gates}
+	deployment := compose.Component{
+		Name: web, Make: func() compose.Object { return a.deployment() },
+		After: gates, ChangeAfter: slices.Concat(gates, a.config.Holds(a.live.bundle(a.Scope), a.config.Bundle())),
+	}
 	if a.spec.Autoscaling != nil {
 		// While pods are added the others serve: that is no trouble.
 		deployment.Health, deployment.Scaled = health.Available, true
@@ -102,6 +112,7 @@ func (a *app) plan() *compose.Plan {
 	}
 
 	p.Status = func(o compose.Outcome) any { return a.status(o) }
+	p.Conditions = func(o compose.Outcome) []compose.Condition { return []compose.Condition{a.config.Condition(o)} }
 	return p
 }
 
@@ -117,6 +128,9 @@ func (a *app) port() *int32 {
 
 // ServiceName of a WebApp's pods.
 func ServiceName(name string) string { return name + "-" + web }
+
+// DeploymentName of a WebApp.
+func DeploymentName(name string) string { return name + "-" + web }
 
 // PodLabels select the pods of a WebApp that serve.
 func PodLabels(name string) map[string]string { return build.Scope{Claim: name}.Selector(web) }

@@ -60,6 +60,7 @@ func run(apis, crds, docs string) error {
 var resources = []struct{ file, page, prefix string }{
 	{"backup.example.com_backups.yaml", "backup.md", "Backup "},
 	{"backup.example.com_restores.yaml", "backup.md", "Restore "},
+	{"config.example.com_appconfigs.yaml", "appconfig.md", ""},
 	{"storeplane.example.com_providerconfigs.yaml", "backup.md", "ProviderConfig "},
 }
 
@@ -143,7 +144,7 @@ func rows(b *strings.Builder, prefix string, s extv1.JSONSchemaProps) {
 			def = "`" + string(p.Default.Raw) + "`"
 		}
 		typ, isForeign := foreign[name]
-		if !isForeign {
+		if isForeign = isForeign && p.Type != "boolean"; !isForeign {
 			typ = typeOf(p)
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", path, typ, def, cell(p.Description))

@@ -67,12 +67,6 @@ func TestDigest(t *testing.T) {
 		}
 		seen[d] = texts
 	}
-	values := map[string]string{"a": "1", "b": "2", "c": "3", "d": "4", "e": "5"}
-	for range 50 {
-		if DigestOf(values) != Digest("a", "1", "b", "2", "c", "3", "d", "4", "e", "5") {
-			t.Fatal("the digest of a map depends on its order")
-		}
-	}
 }
 
 func TestCheckSchedule(t *testing.T) {

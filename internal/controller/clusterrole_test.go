@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 )
 
@@ -36,8 +37,9 @@ func TestClusterRole(t *testing.T) {
 	collect(lifeOfBackup(t))
 	collect(lifeOfRestore(t))
 	collect(lifeOfPhysical(t))
+	collect(lifeOfAppConfig(t))
 	for k := range got {
-		if slices.Contains(granted, k) || strings.HasPrefix(k, backupv1.GroupVersion.Group+"/") || strings.HasPrefix(k, storeplanev1.GroupVersion.Group+"/") {
+		if slices.Contains(granted, k) || strings.HasPrefix(k, backupv1.GroupVersion.Group+"/") || strings.HasPrefix(k, configv1.GroupVersion.Group+"/") || strings.HasPrefix(k, storeplanev1.GroupVersion.Group+"/") {
 			delete(got, k)
 		}
 	}

@@ -13,7 +13,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/controller/appconfig"
 	"github.com/storeplane/storeplane/internal/controller/backup"
 	"github.com/storeplane/storeplane/internal/controller/config"
 	"github.com/storeplane/storeplane/internal/controller/restore"
@@ -31,6 +33,7 @@ var (
 	ManagedKinds = []schema.GroupVersionKind{
 		backupv1.BackupGroupVersionKind,
 		backupv1.RestoreGroupVersionKind,
+		configv1.AppConfigGroupVersionKind,
 	}
 )
 
@@ -38,6 +41,10 @@ var (
 type Controllers struct {
 	// Registry of our own images.
 	Registry string
+
+	// RolloutBudget is how many workloads of a namespace AppConfigs roll out at
+	// a time.
+	RolloutBudget int
 
 	// Getenv is the provider's own environment.
 	Getenv func(string) string
@@ -77,6 +84,12 @@ func (c *Controllers) Setup(mgr ctrl.Manager, o controller.Options) error {
 				return err
 			}
 			return restore.Setup(mgr, o, c.Registry, c.Getenv, c.Telemetry)
+		}},
+		{configv1.AppConfigGroupVersionKind, func() error {
+			if err := count(mgr, o, &configv1.AppConfigList{}); err != nil {
+				return err
+			}
+			return appconfig.Setup(mgr, o, c.RolloutBudget, c.Telemetry)
 		}},
 	} {
 		o.Gate.Register(func() {

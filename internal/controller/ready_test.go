@@ -24,7 +24,7 @@ func TestReadiness(t *testing.T) {
 	}{
 		"Leads":      {reason: "A leader whose controllers are started.", synced: true, leads: true, served: all, started: controller.ManagedKinds},
 		"Follows":    {reason: "One that waits for the lead starts none.", synced: true, served: all},
-		"Some":       {reason: "An installation may leave managed resources out.", synced: true, leads: true, served: all[:len(all)-1], started: controller.ManagedKinds[:1]},
+		"Some":       {reason: "An installation may leave managed resources out.", synced: true, leads: true, served: all[:len(controller.ConfigKinds)+1], started: controller.ManagedKinds[:1]},
 		"NotSynced":  {reason: "What is watched is not known yet.", served: all, want: "cannot serve: the cache is not in sync"},
 		"NoConfig":   {reason: "The package is not installed.", synced: true, want: "cannot serve: there is no kind ProviderConfig yet"},
 		"NoManaged":  {reason: "Nothing is activated.", synced: true, served: controller.ConfigKinds, want: "cannot serve: none of the managed resources is activated"},

@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -8,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -45,6 +46,15 @@ apiVersion: storeplane.example.com/v1
 kind: ProviderConfig
 metadata: {name: a, namespace: shop}
 spec: {endpoint: "https://s3.example.com"}
+`
+	appConfigYAML = `
+apiVersion: config.example.com/v1
+kind: AppConfig
+metadata: {name: vote, namespace: shop}
+spec:
+  forProvider:
+    application: vote
+    config: {TITLE: Lunch}
 `
 )
 
@@ -136,44 +146,63 @@ func TestDefinitionsRefuse(t *testing.T) {
 		edits    []edit
 		want     string // part of the words; "" accepts
 	}{
-		"Backup":            {reason: "The smallest one.", manifest: backupYAML},
-		"NoSchedule":        {reason: "Backups may be made only when asked for.", manifest: backupYAML, edits: []edit{{p + "schedule", ""}}},
-		"Daily":             {reason: "Names of schedules.", manifest: backupYAML, edits: []edit{{p + "schedule", `"@daily"`}}},
-		"Names":             {reason: "Names of days.", manifest: backupYAML, edits: []edit{{p + "schedule", `"*/5 9-17 * JAN-MAR mon,tue"`}}},
-		"BadCron":           {reason: "Four fields.", manifest: backupYAML, edits: []edit{{p + "schedule", `"0 2 * *"`}}, want: cron},
-		"SixFields":         {reason: "Seconds are not known.", manifest: backupYAML, edits: []edit{{p + "schedule", `"0 0 2 * * *"`}}, want: cron},
-		"ZoneInCron":        {reason: "A zone in the schedule.", manifest: backupYAML, edits: []edit{{p + "schedule", `"TZ=Europe/Vienna 0 2 * * *"`}}, want: cron},
-		"EmptyCron":         {reason: "Nothing is no schedule.", manifest: backupYAML, edits: []edit{{p + "schedule", `""`}}, want: "should be at least 1 chars long"},
-		"BadVerification":   {reason: "The other schedule too.", manifest: backupYAML, edits: []edit{{p + "verification", `{schedule: nightly}`}}, want: "verification.schedule must have five fields"},
-		"BadRetention":      {reason: "A number without a unit.", manifest: backupYAML, edits: []edit{{p + "retention", `"30"`}}, want: "spec.forProvider.retention"},
-		"HourRetention":     {reason: "Hours are no age of backups.", manifest: backupYAML, edits: []edit{{p + "retention", `"30h"`}}, want: "spec.forProvider.retention"},
-		"NoKeep":            {reason: "To keep nothing is to keep nothing.", manifest: backupYAML, edits: []edit{{p + "keep", `{}`}}, want: "spec.forProvider.keep"},
-		"NegativeKeep":      {reason: "Nor less.", manifest: backupYAML, edits: []edit{{p + "keep", `{last: -1}`}}, want: "spec.forProvider.keep.last"},
-		"Keep":              {reason: "Grandfather, father, son.", manifest: backupYAML, edits: []edit{{p + "keep", `{daily: 7, weekly: 4, monthly: 12}`}}},
-		"UnknownType":       {reason: "An engine that there is none of.", manifest: backupYAML, edits: []edit{{p + "source.type", `oracle`}}, want: `supported values: "postgresql", "mysql", "mongodb"`},
-		"UnknownStore":      {reason: "A store that there is none of.", manifest: backupYAML, edits: []edit{{p + "destination.type", `ftp`}}, want: `supported values: "s3", "gcs", "azure", "volume"`},
-		"NoDestination":     {reason: "A schedule without a destination.", manifest: backupYAML, edits: []edit{{p + "destination", ""}}, want: "spec.forProvider.destination: Required value"},
-		"NoBucket":          {reason: "A destination without a place.", manifest: backupYAML, edits: []edit{{p + "destination.bucket", ""}}, want: "spec.forProvider.destination.bucket: Required value"},
-		"NoSource":          {reason: "Nothing to back up.", manifest: backupYAML, edits: []edit{{p + "source", ""}}, want: "spec.forProvider.source: Required value"},
-		"VolumeEndpoint":    {reason: "A volume has no endpoint.", manifest: backupYAML, edits: []edit{{p + "destination", `{type: volume, bucket: c, endpoint: "http://x"}`}}, want: "are for object stores, not for type volume"},
-		"AbsolutePrefix":    {reason: "A prefix is relative.", manifest: backupYAML, edits: []edit{{p + "destination.prefix", `/a`}}, want: "destination.prefix must be a relative path"},
-		"ClimbingPrefix":    {reason: "And does not climb.", manifest: backupYAML, edits: []edit{{p + "destination.prefix", `a/../../b`}}, want: "destination.prefix must be a relative path"},
-		"BadEndpoint":       {reason: "An endpoint is a URL.", manifest: backupYAML, edits: []edit{{p + "destination.endpoint", `s3.example.com`}}, want: "spec.forProvider.destination.endpoint"},
-		"BothConnections":   {reason: "One way to connect.", manifest: backupYAML, edits: []edit{{p + "source.connection.databaseClusterRef", `{name: a}`}}, want: "connection needs either a databaseClusterRef or a secretRef"},
-		"NoConnection":      {reason: "And at least one.", manifest: backupYAML, edits: []edit{{p + "source.connection", `{}`}}, want: "connection needs either a databaseClusterRef or a secretRef"},
-		"MySQLCluster":      {reason: "Clusters are PostgreSQL's.", manifest: backupYAML, edits: []edit{{p + "source", `{type: mysql, connection: {databaseClusterRef: {name: a}}}`}}, want: "connection.databaseClusterRef needs type postgresql"},
-		"MySQLVersion":      {reason: "Versions choose PostgreSQL's tools.", manifest: backupYAML, edits: []edit{{p + "source.type", `mysql`}, {p + "source.version", `"8"`}}, want: "version is for type postgresql"},
-		"PhysicalSecret":    {reason: "Physical backups are of clusters.", manifest: backupYAML, edits: []edit{{p + "method", `physical`}, {p + "schedule", ""}}, want: "method physical needs source.connection.databaseClusterRef"},
-		"PhysicalSchedule":  {reason: "Which have the schedule.", manifest: backupYAML, edits: []edit{{p + "method", `physical`}, {p + "source.connection", `{databaseClusterRef: {name: a}}`}}, want: "the schedule of physical backups is the DatabaseCluster's"},
-		"Physical":          {reason: "As the function of DatabaseCluster makes them.", manifest: backupYAML, edits: []edit{{p + "method", `physical`}, {p + "source.connection", `{databaseClusterRef: {name: a}}`}, {p + "schedule", ""}}},
-		"LongName":          {reason: "Names that are made of it must fit.", manifest: backupYAML, edits: []edit{{"metadata.name", strings.Repeat("a", 41)}}, want: "metadata.name may have at most 40 characters"},
-		"UnknownField":      {reason: "A misspelt field.", manifest: backupYAML, edits: []edit{{p + "shedule", `a`}}, want: `unknown field "spec.forProvider.shedule"`},
-		"Restore":           {reason: "The smallest one.", manifest: restoreYAML},
-		"RestoreNothing":    {reason: "From somewhere.", manifest: restoreYAML, edits: []edit{{p + "source", `{}`}}, want: "source needs either a backupRef or a location"},
-		"RestoreBoth":       {reason: "And from one place.", manifest: restoreYAML, edits: []edit{{p + "source.location", `{name: a, destination: {type: s3, bucket: b}}`}}, want: "source needs either a backupRef or a location"},
-		"RestoreIDAndTime":  {reason: "One backup.", manifest: restoreYAML, edits: []edit{{p + "source.id", `a`}, {p + "source.time", `"2026-01-01T00:00:00Z"`}}, want: "source takes an id or a time, not both"},
-		"RestoreNoTarget":   {reason: "To somewhere.", manifest: restoreYAML, edits: []edit{{p + "target", ""}}, want: "spec.forProvider.target: Required value"},
-		"RestoreLocation":   {reason: "What is left of a Backup that is gone.", manifest: restoreYAML, edits: []edit{{p + "source", `{location: {name: a, namespace: other, destination: {type: gcs, bucket: b}}}`}}},
+		"Backup":           {reason: "The smallest one.", manifest: backupYAML},
+		"NoSchedule":       {reason: "Backups may be made only when asked for.", manifest: backupYAML, edits: []edit{{p + "schedule", ""}}},
+		"Daily":            {reason: "Names of schedules.", manifest: backupYAML, edits: []edit{{p + "schedule", `"@daily"`}}},
+		"Names":            {reason: "Names of days.", manifest: backupYAML, edits: []edit{{p + "schedule", `"*/5 9-17 * JAN-MAR mon,tue"`}}},
+		"BadCron":          {reason: "Four fields.", manifest: backupYAML, edits: []edit{{p + "schedule", `"0 2 * *"`}}, want: cron},
+		"SixFields":        {reason: "Seconds are not known.", manifest: backupYAML, edits: []edit{{p + "schedule", `"0 0 2 * * *"`}}, want: cron},
+		"ZoneInCron":       {reason: "A zone in the schedule.", manifest: backupYAML, edits: []edit{{p + "schedule", `"TZ=Europe/Vienna 0 2 * * *"`}}, want: cron},
+		"EmptyCron":        {reason: "Nothing is no schedule.", manifest: backupYAML, edits: []edit{{p + "schedule", `""`}}, want: "should be at least 1 chars long"},
+		"BadVerification":  {reason: "The other schedule too.", manifest: backupYAML, edits: []edit{{p + "verification", `{schedule: nightly}`}}, want: "verification.schedule must have five fields"},
+		"BadRetention":     {reason: "A number without a unit.", manifest: backupYAML, edits: []edit{{p + "retention", `"30"`}}, want: "spec.forProvider.retention"},
+		"HourRetention":    {reason: "Hours are no age of backups.", manifest: backupYAML, edits: []edit{{p + "retention", `"30h"`}}, want: "spec.forProvider.retention"},
+		"NoKeep":           {reason: "To keep nothing is to keep nothing.", manifest: backupYAML, edits: []edit{{p + "keep", `{}`}}, want: "spec.forProvider.keep"},
+		"NegativeKeep":     {reason: "Nor less.", manifest: backupYAML, edits: []edit{{p + "keep", `{last: -1}`}}, want: "spec.forProvider.keep.last"},
+		"Keep":             {reason: "Grandfather, father, son.", manifest: backupYAML, edits: []edit{{p + "keep", `{daily: 7, weekly: 4, monthly: 12}`}}},
+		"UnknownType":      {reason: "An engine that there is none of.", manifest: backupYAML, edits: []edit{{p + "source.type", `oracle`}}, want: `supported values: "postgresql", "mysql", "mongodb"`},
+		"UnknownStore":     {reason: "A store that there is none of.", manifest: backupYAML, edits: []edit{{p + "destination.type", `ftp`}}, want: `supported values: "s3", "gcs", "azure", "volume"`},
+		"NoDestination":    {reason: "A schedule without a destination.", manifest: backupYAML, edits: []edit{{p + "destination", ""}}, want: "spec.forProvider.destination: Required value"},
+		"NoBucket":         {reason: "A destination without a place.", manifest: backupYAML, edits: []edit{{p + "destination.bucket", ""}}, want: "spec.forProvider.destination.bucket: Required value"},
+		"NoSource":         {reason: "Nothing to back up.", manifest: backupYAML, edits: []edit{{p + "source", ""}}, want: "spec.forProvider.source: Required value"},
+		"VolumeEndpoint":   {reason: "A volume has no endpoint.", manifest: backupYAML, edits: []edit{{p + "destination", `{type: volume, bucket: c, endpoint: "http://x"}`}}, want: "are for object stores, not for type volume"},
+		"AbsolutePrefix":   {reason: "A prefix is relative.", manifest: backupYAML, edits: []edit{{p + "destination.prefix", `/a`}}, want: "destination.prefix must be a relative path"},
+		"ClimbingPrefix":   {reason: "And does not climb.", manifest: backupYAML, edits: []edit{{p + "destination.prefix", `a/../../b`}}, want: "destination.prefix must be a relative path"},
+		"BadEndpoint":      {reason: "An endpoint is a URL.", manifest: backupYAML, edits: []edit{{p + "destination.endpoint", `s3.example.com`}}, want: "spec.forProvider.destination.endpoint"},
+		"BothConnections":  {reason: "One way to connect.", manifest: backupYAML, edits: []edit{{p + "source.connection.databaseClusterRef", `{name: a}`}}, want: "connection needs either a databaseClusterRef or a secretRef"},
+		"NoConnection":     {reason: "And at least one.", manifest: backupYAML, edits: []edit{{p + "source.connection", `{}`}}, want: "connection needs either a databaseClusterRef or a secretRef"},
+		"MySQLCluster":     {reason: "Clusters are PostgreSQL's.", manifest: backupYAML, edits: []edit{{p + "source", `{type: mysql, connection: {databaseClusterRef: {name: a}}}`}}, want: "connection.databaseClusterRef needs type postgresql"},
+		"MySQLVersion":     {reason: "Versions choose PostgreSQL's tools.", manifest: backupYAML, edits: []edit{{p + "source.type", `mysql`}, {p + "source.version", `"8"`}}, want: "version is for type postgresql"},
+		"PhysicalSecret":   {reason: "Physical backups are of clusters.", manifest: backupYAML, edits: []edit{{p + "method", `physical`}, {p + "schedule", ""}}, want: "method physical needs source.connection.databaseClusterRef"},
+		"PhysicalSchedule": {reason: "Which have the schedule.", manifest: backupYAML, edits: []edit{{p + "method", `physical`}, {p + "source.connection", `{databaseClusterRef: {name: a}}`}}, want: "the schedule of physical backups is the DatabaseCluster's"},
+		"Physical":         {reason: "As the function of DatabaseCluster makes them.", manifest: backupYAML, edits: []edit{{p + "method", `physical`}, {p + "source.connection", `{databaseClusterRef: {name: a}}`}, {p + "schedule", ""}}},
+		"LongName":         {reason: "Names that are made of it must fit.", manifest: backupYAML, edits: []edit{{"metadata.name", strings.Repeat("a", 41)}}, want: "metadata.name may have at most 40 characters"},
+		"UnknownField":     {reason: "A misspelt field.", manifest: backupYAML, edits: []edit{{p + "shedule", `a`}}, want: `unknown field "spec.forProvider.shedule"`},
+		"Restore":          {reason: "The smallest one.", manifest: restoreYAML},
+		"RestoreNothing":   {reason: "From somewhere.", manifest: restoreYAML, edits: []edit{{p + "source", `{}`}}, want: "source needs either a backupRef or a location"},
+		"RestoreBoth":      {reason: "And from one place.", manifest: restoreYAML, edits: []edit{{p + "source.location", `{name: a, destination: {type: s3, bucket: b}}`}}, want: "source needs either a backupRef or a location"},
+		"RestoreIDAndTime": {reason: "One backup.", manifest: restoreYAML, edits: []edit{{p + "source.id", `a`}, {p + "source.time", `"2026-01-01T00:00:00Z"`}}, want: "source takes an id or a time, not both"},
+		"RestoreNoTarget":  {reason: "To somewhere.", manifest: restoreYAML, edits: []edit{{p + "target", ""}}, want: "spec.forProvider.target: Required value"},
+		"RestoreLocation":  {reason: "What is left of a Backup that is gone.", manifest: restoreYAML, edits: []edit{{p + "source", `{location: {name: a, namespace: other, destination: {type: gcs, bucket: b}}}`}}},
+		"AppConfig":        {reason: "The smallest one.", manifest: appConfigYAML},
+		"AppConfigAll": {reason: "All of it.", manifest: appConfigYAML, edits: []edit{
+			{p + "environment", `prod`}, {p + "values", `{a: b}`}, {p + "overlays", `{prod: {config: {A: b}}, dev: {values: {a: c}}}`}, {p + "templating", `None`},
+			{p + "secretRefs", `[{name: db, keys: [{key: password, as: PASSWORD}]}, {name: cache}]`}, {p + "inject", `{env: false, mountPath: /etc/vote}`},
+			{p + "targets", `[{kind: Deployment, name: web, containers: [app]}, {kind: CronJob, name: web}]`}, {p + "rollout", `{progressDeadline: 90s, autoRollback: false, pause: true, order: Sequential, by: Owner}`},
+		}},
+		"NoApplication":     {reason: "Of something.", manifest: appConfigYAML, edits: []edit{{p + "application", ""}}, want: "spec.forProvider.application: Required value"},
+		"BadApplication":    {reason: "It begins names.", manifest: appConfigYAML, edits: []edit{{p + "application", `Vote`}}, want: "spec.forProvider.application"},
+		"LongApplication":   {reason: "Which must fit.", manifest: appConfigYAML, edits: []edit{{p + "application", strings.Repeat("a", 41)}}, want: "spec.forProvider.application"},
+		"LongAppConfig":     {reason: "The name is a label's value.", manifest: appConfigYAML, edits: []edit{{"metadata.name", strings.Repeat("a", 64)}}, want: "metadata.name may have at most 63 characters"},
+		"BadEnvironment":    {reason: "There are three.", manifest: appConfigYAML, edits: []edit{{p + "environment", `test`}}, want: `supported values: "dev", "staging", "prod"`},
+		"BadOverlay":        {reason: "Of overlays too.", manifest: appConfigYAML, edits: []edit{{p + "overlays", `{production: {}}`}}, want: "overlays are for the environments dev, staging and prod"},
+		"TwoWays":           {reason: "Targets are listed or chosen.", manifest: appConfigYAML, edits: []edit{{p + "targets", `[{kind: Deployment, name: web}]`}, {p + "selector", `{matchLabels: {a: b}}`}}, want: "give either targets or a selector, not both"},
+		"TwiceTarget":       {reason: "Each once.", manifest: appConfigYAML, edits: []edit{{p + "targets", `[{kind: Deployment, name: web}, {kind: Deployment, name: web}]`}}, want: "Duplicate value"},
+		"BadTarget":         {reason: "Of kinds that have pods.", manifest: appConfigYAML, edits: []edit{{p + "targets", `[{kind: Job, name: web}]`}}, want: `supported values: "Deployment", "StatefulSet", "DaemonSet", "CronJob"`},
+		"ShortDeadline":     {reason: "Too little to start in.", manifest: appConfigYAML, edits: []edit{{p + "rollout", `{progressDeadline: 5s}`}}, want: "rollout.progressDeadline must be from 10s to 1h"},
+		"LongDeadline":      {reason: "Too long to wait for.", manifest: appConfigYAML, edits: []edit{{p + "rollout", `{progressDeadline: 61m}`}}, want: "rollout.progressDeadline must be from 10s to 1h"},
+		"BadDeadline":       {reason: "No duration.", manifest: appConfigYAML, edits: []edit{{p + "rollout", `{progressDeadline: soon}`}}, want: "rollout.progressDeadline"},
+		"RelativePath":      {reason: "A path of a container.", manifest: appConfigYAML, edits: []edit{{p + "inject", `{mountPath: etc}`}}, want: "spec.forProvider.inject.mountPath"},
 		"Config":            {reason: "No credentials are credentials.", manifest: configYAML},
 		"ConfigNoSecret":    {reason: "A Secret that is not named.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Secret}`}}, want: "credentials.secretRef goes with source Secret"},
 		"ConfigExtraSecret": {reason: "Or not used.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Environment, secretRef: {name: a, namespace: b}}`}}, want: "credentials.secretRef goes with source Secret"},
@@ -196,17 +225,21 @@ func TestDefinitionsImmutable(t *testing.T) {
 	all := schemas(t)
 	const p = "spec.forProvider."
 	cases := map[string]struct {
-		reason string
-		edits  []edit
-		want   string
+		reason   string
+		manifest string // a Backup's unless given
+		edits    []edit
+		want     string
 	}{
-		"Schedule": {reason: "Most may change at any time.", edits: []edit{{p + "schedule", `"@hourly"`}, {p + "destination.bucket", `other`}, {p + "suspend", `true`}}},
-		"Method":   {reason: "One method's backups are nothing to the other.", edits: []edit{{p + "method", `physical`}, {p + "source.connection", `{databaseClusterRef: {name: a}}`}, {p + "schedule", ""}}, want: "method is immutable: make another Backup"},
-		"Engine":   {reason: "Nor one engine's.", edits: []edit{{p + "source.type", `mysql`}}, want: "source.type is immutable: make another Backup"},
+		"Application": {reason: "What pods refer to is named by it.", manifest: appConfigYAML, edits: []edit{{p + "application", `poll`}}, want: "application is immutable: make another AppConfig"},
+		"AppConfig":   {reason: "The rest may change.", manifest: appConfigYAML, edits: []edit{{p + "config", `{TITLE: Dinner}`}, {p + "environment", `prod`}, {p + "rollout", `{by: Owner}`}}},
+		"Schedule":    {reason: "Most may change at any time.", edits: []edit{{p + "schedule", `"@hourly"`}, {p + "destination.bucket", `other`}, {p + "suspend", `true`}}},
+		"Method":      {reason: "One method's backups are nothing to the other.", edits: []edit{{p + "method", `physical`}, {p + "source.connection", `{databaseClusterRef: {name: a}}`}, {p + "schedule", ""}}, want: "method is immutable: make another Backup"},
+		"Engine":      {reason: "Nor one engine's.", edits: []edit{{p + "source.type", `mysql`}}, want: "source.type is immutable: make another Backup"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := all.ValidateUpdate(edited(t, backupYAML), edited(t, backupYAML, tc.edits...))
+			manifest := cmp.Or(tc.manifest, backupYAML)
+			err := all.ValidateUpdate(edited(t, manifest), edited(t, manifest, tc.edits...))
 			switch {
 			case tc.want == "" && err != nil:
 				t.Errorf("%s\nwant it accepted, got: %v", tc.reason, err)
@@ -254,7 +287,7 @@ func TestRestoreImmutable(t *testing.T) {
 			if err := errors.Join(words...); err != nil {
 				got = err.Error()
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := gocmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

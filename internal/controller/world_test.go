@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
@@ -30,7 +31,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/controller/appconfig"
 	"github.com/storeplane/storeplane/internal/controller/backup"
 	"github.com/storeplane/storeplane/internal/controller/kube"
 	"github.com/storeplane/storeplane/internal/controller/restore"
@@ -41,8 +44,13 @@ import (
 type world struct {
 	client.WithWatch
 
-	// provider's requests are remembered; the tests' own are not.
-	provider client.Client
+	// provider's requests are remembered; the tests' own are not. What its reader
+	// lists is not watched.
+	provider, reader client.Client
+
+	// appconfigs knows what it did before, and its clock can be put forward.
+	appconfigs *appconfig.Connector
+	later      time.Duration
 
 	asked map[string]map[string]bool // verbs by group/resource
 }
@@ -50,7 +58,7 @@ type world struct {
 func newWorld(t testing.TB, objects ...client.Object) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, backupv1.SchemeBuilder.AddToScheme, storeplanev1.SchemeBuilder.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, backupv1.SchemeBuilder.AddToScheme, configv1.SchemeBuilder.AddToScheme, storeplanev1.SchemeBuilder.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -61,23 +69,39 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 
 	w := &world{asked: map[string]map[string]bool{}}
 	w.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&backupv1.Backup{}, &backupv1.Restore{}, &batchv1.CronJob{}).Build()
-	w.provider = interceptor.NewClient(w.WithWatch, w.ask(scheme))
+		WithStatusSubresource(&backupv1.Backup{}, &backupv1.Restore{}, &configv1.AppConfig{}, &batchv1.CronJob{}).Build()
+	w.provider = interceptor.NewClient(w.WithWatch, w.ask(scheme, "get", "list", "watch"))
+	w.reader = interceptor.NewClient(w.WithWatch, w.ask(scheme, "list"))
+	k := kube.Kube{Client: w.provider, Reader: w.reader}
+	w.appconfigs = appconfig.NewConnector(k, w.logs, budget, event.NewNopRecorder(), telemetry.New(prometheus.NewRegistry()).AppConfigs)
+	w.appconfigs.Now = func() time.Time { return time.Now().Add(w.later) }
 	return w
 }
 
-// ask remembers each request.
-func (w *world) ask(scheme *runtime.Scheme) interceptor.Funcs {
-	note := func(gvk schema.GroupVersionKind, sub string, verbs ...string) {
-		plural, _ := meta.UnsafeGuessKindToResource(gvk)
-		key := gvk.Group + "/" + plural.Resource + sub
-		if w.asked[key] == nil {
-			w.asked[key] = map[string]bool{}
-		}
-		for _, v := range verbs {
-			w.asked[key][v] = true
-		}
+// budget of rollouts of a namespace.
+const budget = 20
+
+// note a request.
+func (w *world) note(gvk schema.GroupVersionKind, sub string, verbs ...string) {
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	key := gvk.Group + "/" + plural.Resource + sub
+	if w.asked[key] == nil {
+		w.asked[key] = map[string]bool{}
 	}
+	for _, v := range verbs {
+		w.asked[key][v] = true
+	}
+}
+
+// logs of pods that crash.
+func (w *world) logs(context.Context, string, string, string, bool) (string, error) {
+	w.note(corev1.SchemeGroupVersion.WithKind("Pod"), "/log", "get")
+	return "cannot log in as u with p: bad title\n", nil
+}
+
+// ask remembers each request. To list is to list, or more.
+func (w *world) ask(scheme *runtime.Scheme, list ...string) interceptor.Funcs {
+	note := w.note
 	of := func(o runtime.Object) schema.GroupVersionKind {
 		gvk, err := apiutil.GVKForObject(o, scheme)
 		if err != nil {
@@ -92,8 +116,8 @@ func (w *world) ask(scheme *runtime.Scheme) interceptor.Funcs {
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-			// What is listed comes from a cache.
-			note(of(l), "", "get", "list", "watch")
+			// What is listed comes from a cache, unless it is the reader that does.
+			note(of(l), "", list...)
 			return c.List(ctx, l, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -121,6 +145,11 @@ func (w *world) ask(scheme *runtime.Scheme) interceptor.Funcs {
 			if err := u.UnmarshalJSON(b); err != nil {
 				return err
 			}
+			if u.GetUID() != "" {
+				// It can only change what is there.
+				note(u.GroupVersionKind(), "", "patch")
+				return merge(ctx, c, scheme, u)
+			}
 			note(u.GroupVersionKind(), "", "create", "patch")
 			return replace(ctx, c, scheme, u)
 		},
@@ -129,6 +158,25 @@ func (w *world) ask(scheme *runtime.Scheme) interceptor.Funcs {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}
+}
+
+// merge what is applied into an object, for the same reason: lists by name.
+func merge(ctx context.Context, c client.Client, scheme *runtime.Scheme, u *unstructured.Unstructured) error {
+	made, err := scheme.New(u.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	o, ok := made.(client.Object)
+	if !ok {
+		return fmt.Errorf("cannot apply %T", made)
+	}
+	o.SetNamespace(u.GetNamespace())
+	o.SetName(u.GetName())
+	b, err := json.Marshal(map[string]any{"spec": u.Object["spec"]})
+	if err != nil {
+		return err
+	}
+	return c.Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, b))
 }
 
 // replace an object by what is applied: the fake's own way can not apply all
@@ -174,12 +222,14 @@ func (w *world) reconcile(t testing.TB, mg resource.Managed) (managed.ExternalOb
 	if err := w.Get(ctx, client.ObjectKeyFromObject(mg), mg); err != nil {
 		t.Fatal(err)
 	}
-	k := kube.Kube{Client: w.provider, Reader: w.provider}
+	k := kube.Kube{Client: w.provider, Reader: w.reader}
 	getenv := func(string) string { return "" }
 	var c managed.ExternalConnector
 	switch mg.(type) {
 	case *backupv1.Backup:
 		c = backup.NewConnector(k, "registry.example.com/storeplane", getenv, event.NewNopRecorder(), telemetry.New(prometheus.NewRegistry()).Backups)
+	case *configv1.AppConfig:
+		c = w.appconfigs
 	default:
 		c = restore.NewConnector(k, "registry.example.com/storeplane", getenv, event.NewNopRecorder())
 	}
@@ -192,6 +242,10 @@ func (w *world) reconcile(t testing.TB, mg resource.Managed) (managed.ExternalOb
 		t.Fatal(err)
 	}
 	status := mg.DeepCopyObject().(client.Object)
+	if _, ok := mg.(*configv1.AppConfig); ok {
+		// What it could not do is in its status.
+		status = mg
+	}
 	switch {
 	case mg.GetDeletionTimestamp() != nil && o.ResourceExists:
 		_, err = e.Delete(ctx, mg)

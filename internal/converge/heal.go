@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/storeplane/storeplane/internal/appconfig"
 )
 
 // healers set the status that an object has once the cluster is done with it,
@@ -16,6 +18,7 @@ var healers = map[schema.GroupKind]func(*unstructured.Unstructured) map[string]a
 	{Group: "policy", Kind: "PodDisruptionBudget"}:          disruptionBudget,
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: autoscaler,
 	{Group: "networking.k8s.io", Kind: "Ingress"}:           ingress,
+	{Group: "config.example.com", Kind: "AppConfig"}:        appConfig,
 	{Kind: "PersistentVolumeClaim"}:                         volumeClaim,
 }
 
@@ -28,11 +31,26 @@ func heal(u *unstructured.Unstructured) {
 		return
 	}
 	if hasReadyCondition(gk.Group) {
-		u.Object["status"] = map[string]any{"conditions": []any{
-			condition("Synced", "True", "ReconcileSuccess", "", u.GetGeneration()),
-			condition("Ready", "True", "Available", "", u.GetGeneration()),
-		}}
+		u.Object["status"] = managed(u)
 	}
+}
+
+// managed is the status of a managed resource with which all is well.
+func managed(u *unstructured.Unstructured) map[string]any {
+	return map[string]any{"conditions": []any{
+		condition("Synced", "True", "ReconcileSuccess", "", u.GetGeneration()),
+		condition("Ready", "True", "Available", "", u.GetGeneration()),
+	}}
+}
+
+// appConfig whose targets run what it asks for.
+func appConfig(u *unstructured.Unstructured) map[string]any {
+	application, _, _ := unstructured.NestedString(u.Object, "spec", "forProvider", "application")
+	config, _, _ := unstructured.NestedStringMap(u.Object, "spec", "forProvider", "config")
+	bundle := appconfig.Name(application, config)
+	out := managed(u)
+	out["atProvider"] = map[string]any{"bundle": bundle, "lastGood": bundle, "configMapName": appconfig.StableName(application)}
+	return out
 }
 
 // hasReadyCondition tells whether the kinds of a group say by a Ready condition

@@ -55,6 +55,10 @@ func TestHeal(t *testing.T) {
 			reason: "A managed resource is Ready.",
 			object: map[string]any{"apiVersion": "backup.example.com/v1", "kind": "Backup"},
 		},
+		"AppConfig": {
+			reason: "An AppConfig is Ready when its targets run its bundle.",
+			object: map[string]any{"apiVersion": "config.example.com/v1", "kind": "AppConfig", "spec": map[string]any{"forProvider": map[string]any{"application": "thing", "config": map[string]any{"A": "b"}}}},
+		},
 		"ConfigMap": {
 			reason: "A ConfigMap has no status at all.",
 			object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"},

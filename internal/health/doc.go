@@ -5,7 +5,8 @@
 // users know. This package adds what kstatus does not know or sees otherwise:
 // a Job is healthy once it completed, since here it is a gate; a CronJob once
 // it is stored; composite and managed resources by a Ready condition of their
-// current generation. An old generation is never healthy.
+// current generation, an AppConfig failed when it has given up. An old generation
+// is never healthy.
 //
 // The package looks at one object only. It knows no dependencies.
 package health

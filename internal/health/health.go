@@ -34,7 +34,10 @@ var stored = map[schema.GroupKind]bool{
 // have a Ready condition.
 var kstatusGroups = map[string]bool{"": true, "apps": true, "batch": true}
 
-var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
+var (
+	jobKind       = schema.GroupKind{Group: "batch", Kind: "Job"}
+	appConfigKind = schema.GroupKind{Group: "config.example.com", Kind: "AppConfig"}
+)
 
 // IsStored tells whether objects of this kind are healthy as soon as they are
 // stored.
@@ -51,6 +54,8 @@ func Of(obj *structpb.Struct) Status {
 		return healthy()
 	case gk == jobKind:
 		return job(obj)
+	case gk == appConfigKind:
+		return appConfig(obj)
 	case kstatusGroups[gk.Group]:
 		return kstatus(obj)
 	default:

@@ -50,6 +50,11 @@ kind: CronJob
 metadata: {name: clean, namespace: team, generation: 1}
 spec: {schedule: "* * * * *"}
 `
+	anAppConfig = `
+apiVersion: config.example.com/v1
+kind: AppConfig
+metadata: {name: app, namespace: team, generation: 4}
+`
 	aComposite = `
 apiVersion: apps.example.com/v1
 kind: DatabaseCluster
@@ -68,6 +73,56 @@ func TestOf(t *testing.T) {
 		object string
 		want   Status
 	}{
+		"AppConfigNew": {
+			reason: "An AppConfig that nobody has looked at yet is on its way.",
+			object: anAppConfig,
+			want:   progressing("Not ready yet: see AppConfig app"),
+		},
+		"AppConfigReady": {
+			reason: "Its targets run what it asks for.",
+			object: anAppConfig + `
+status:
+  conditions:
+  - {type: Synced, status: "True", observedGeneration: 4}
+  - {type: Ready, status: "True", observedGeneration: 4}`,
+			want: healthy(),
+		},
+		"AppConfigRollsOut": {
+			reason: "What it waits for it says itself.",
+			object: anAppConfig + `
+status:
+  conditions:
+  - {type: Synced, status: "True", observedGeneration: 4}
+  - {type: Ready, status: "False", reason: RollingOut, message: "Deployment web is on its way", observedGeneration: 4}`,
+			want: progressing("Not ready yet: see AppConfig app"),
+		},
+		"AppConfigRolledBack": {
+			reason: "It has given up: what failed is not tried again.",
+			object: anAppConfig + `
+status:
+  conditions:
+  - {type: Synced, status: "True", observedGeneration: 4}
+  - {type: Ready, status: "False", reason: RolledBack, message: "Pod web-1 keeps failing", observedGeneration: 4}`,
+			want: failed("Pod web-1 keeps failing"),
+		},
+		"AppConfigInvalid": {
+			reason: "It can not begin.",
+			object: anAppConfig + `
+status:
+  conditions:
+  - {type: Synced, status: "True", observedGeneration: 4}
+  - {type: Ready, status: "False", reason: InvalidConfig, message: "Key a b", observedGeneration: 4}`,
+			want: failed("Key a b"),
+		},
+		"AppConfigChanged": {
+			reason: "That was an old generation's: the newest may mend it.",
+			object: anAppConfig + `
+status:
+  conditions:
+  - {type: Synced, status: "True", observedGeneration: 3}
+  - {type: Ready, status: "False", reason: RolledBack, message: "Pod web-1 keeps failing", observedGeneration: 3}`,
+			want: progressing("Not ready yet: see AppConfig app"),
+		},
 		"DeploymentNew": {
 			reason: "A Deployment that nobody has looked at yet is on its way.",
 			object: aDeployment,

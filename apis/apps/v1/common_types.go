@@ -203,7 +203,7 @@ type Workload struct {
 	// EnvFrom takes environment variables from ConfigMaps and Secrets of the
 	// claim's namespace, as in core/v1.
 	// +optional
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=33
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
 	// Resources of each pod's container, as in core/v1. Defaults to what the
@@ -248,4 +248,40 @@ type CommonStatus struct {
 	// components were healthy.
 	// +optional
 	ReadyGeneration int64 `json:"readyGeneration,omitempty"`
+}
+
+// ConfigState is the state of a claim's config in one word.
+//
+// +kubebuilder:validation:Enum=Pending;RollingOut;Running;RolledBack;Failed
+type ConfigState string
+
+// The states of a claim's config.
+const (
+	// ConfigPending has no bundle yet.
+	ConfigPending ConfigState = "Pending"
+	// ConfigRollingOut is on its way to the pods.
+	ConfigRollingOut ConfigState = "RollingOut"
+	// ConfigRunning is what all pods run.
+	ConfigRunning ConfigState = "Running"
+	// ConfigRolledBack did not work: the pods run what was there before.
+	ConfigRolledBack ConfigState = "RolledBack"
+	// ConfigFailed does not work, and there is nothing to go back to.
+	ConfigFailed ConfigState = "Failed"
+)
+
+// ConfigStatus is the state of a claim's config.
+type ConfigStatus struct {
+	// Bundle is the ConfigMap that the pods run, or are rolled to.
+	// +optional
+	Bundle string `json:"bundle,omitempty"`
+
+	// State in one word: Pending (it has not been taken up yet), RollingOut,
+	// Running, RolledBack (it did not work, and the pods run what was there
+	// before) or Failed (it does not work, and there was nothing before).
+	// +optional
+	State ConfigState `json:"state,omitempty"`
+
+	// Message says what is waited for, or what went wrong. Empty when running.
+	// +optional
+	Message string `json:"message,omitempty"`
 }

@@ -29,7 +29,8 @@ type WebAppSpec struct {
 	Ingress *Ingress `json:"ingress,omitempty"`
 
 	// Config is handed to the application as environment variables, and kept
-	// in the ConfigMap <claim>-config. A change rolls the pods.
+	// in the ConfigMap <claim>-config. A change rolls the pods; if they do not
+	// become healthy with it, the last config that worked is put back.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Config map[string]string `json:"config,omitempty"`
@@ -80,6 +81,10 @@ type WebAppStatus struct {
 	// while a migration is under way.
 	// +optional
 	Image string `json:"image,omitempty"`
+
+	// Config that the pods run, where the claim has one.
+	// +optional
+	Config *ConfigStatus `json:"config,omitempty"`
 
 	// AvailableReplicas is the number of pods that take requests.
 	// +optional

@@ -54,8 +54,10 @@ type EcommercePlatformSpec struct {
 	// +optional
 	DeletionProtection *bool `json:"deletionProtection,omitempty"`
 
-	// Config is handed to frontend and backend as environment variables. A
-	// change rolls their pods.
+	// Config is handed to frontend and backend as environment variables, and
+	// kept in the ConfigMap <claim>-config. A change rolls the backend's pods,
+	// then the frontend's; if they do not become healthy with it, the last
+	// config that worked is put back.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Config map[string]string `json:"config,omitempty"`
@@ -188,6 +190,10 @@ type EcommercePlatformStatus struct {
 	// Endpoints at which the parts of the shop are reached.
 	// +optional
 	Endpoints *Endpoints `json:"endpoints,omitempty"`
+
+	// Config that the tiers run, where the claim has one.
+	// +optional
+	Config *appsv1.ConfigStatus `json:"config,omitempty"`
 }
 
 // EcommercePlatform is a whole shop: frontend, backend, database and cache,

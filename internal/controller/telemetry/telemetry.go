@@ -9,20 +9,23 @@ import (
 
 // Telemetry of the provider.
 type Telemetry struct {
-	Backups *Backups
-	errors  *prometheus.CounterVec
+	Backups    *Backups
+	AppConfigs *AppConfigs
+	errors     *prometheus.CounterVec
 }
 
 // New Telemetry, registered with a registry.
 func New(r prometheus.Registerer) *Telemetry {
 	t := &Telemetry{
-		Backups: newBackups(),
+		Backups:    newBackups(),
+		AppConfigs: newAppConfigs(),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storeplane_provider_reconcile_errors_total",
 			Help: "How often something could not be done for a managed resource, by its kind, what was tried and the reason.",
 		}, []string{"kind", "operation", "reason"}),
 	}
 	r.MustRegister(t.Backups, t.errors)
+	r.MustRegister(t.AppConfigs.collectors()...)
 	return t
 }
 

@@ -34,7 +34,7 @@ storeplane_backup_count{name="orders",namespace="shop"} 0
 # TYPE storeplane_backup_failures_total counter
 storeplane_backup_failures_total{name="orders",namespace="shop"} 0
 `
-	if err := testutil.GatherAndCompare(r, strings.NewReader(nothing)); err != nil {
+	if err := testutil.GatherAndCompare(r, strings.NewReader(nothing), "storeplane_backup_count", "storeplane_backup_failures_total", "storeplane_backup_size_bytes", "storeplane_backup_period_seconds"); err != nil {
 		t.Errorf("What is not known is not there.\n%v", err)
 	}
 
@@ -68,6 +68,31 @@ storeplane_backup_failures_total{name="orders",namespace="shop"} 0
 	tel.Backups.Forget(types.NamespacedName{Namespace: "shop", Name: "orders"})
 	if n := testutil.CollectAndCount(tel.Backups); n != 0 {
 		t.Errorf("Metrics go with their Backup: want none, got %d", n)
+	}
+}
+
+func TestAppConfigs(t *testing.T) {
+	r := prometheus.NewPedanticRegistry()
+	tel := New(r)
+	for _, result := range []string{"", "Succeeded", "RolledBack", "RolledBack"} {
+		tel.AppConfigs.Observe(result, 3*time.Second)
+	}
+	want := `
+# HELP storeplane_appconfig_rollbacks_total How many times the last good configuration was put back.
+# TYPE storeplane_appconfig_rollbacks_total counter
+storeplane_appconfig_rollbacks_total 2
+# HELP storeplane_appconfig_rollouts_total How many rollouts of configuration ended, by how: Succeeded, RolledBack, Failed, or Superseded by a newer one.
+# TYPE storeplane_appconfig_rollouts_total counter
+storeplane_appconfig_rollouts_total{result="Failed"} 0
+storeplane_appconfig_rollouts_total{result="RolledBack"} 2
+storeplane_appconfig_rollouts_total{result="Succeeded"} 1
+storeplane_appconfig_rollouts_total{result="Superseded"} 0
+`
+	if err := testutil.GatherAndCompare(r, strings.NewReader(want), "storeplane_appconfig_rollbacks_total", "storeplane_appconfig_rollouts_total"); err != nil {
+		t.Error(err)
+	}
+	if n, err := testutil.GatherAndCount(r, "storeplane_appconfig_converge_seconds"); err != nil || n != 1 {
+		t.Errorf("want a histogram, got %d, %v", n, err)
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 // dumps are what a person asks first of a namespace in trouble. Secrets are
 // not among them.
 var dumps = map[string][]string{
-	"claims.txt":          {"get", "ecp,dbc,wa,backups,restores", "-o", "wide"},
-	"claims-describe.txt": {"describe", "ecp,dbc,wa,backups,restores"},
-	"objects.txt":         {"get", "deployments,statefulsets,jobs,cronjobs,pods,services,ingresses,persistentvolumeclaims", "-o", "wide"},
+	"claims.txt":          {"get", "ecp,dbc,wa,backups,restores,appconfigs", "-o", "wide"},
+	"claims-describe.txt": {"describe", "ecp,dbc,wa,backups,restores,appconfigs"},
+	"objects.txt":         {"get", "deployments,statefulsets,daemonsets,replicasets,jobs,cronjobs,pods,services,ingresses,persistentvolumeclaims", "-o", "wide"},
 	"pods-describe.txt":   {"describe", "pods"},
 	"configmaps.txt":      {"get", "configmaps", "-o", "yaml"},
 	"pods-logs.txt":       {"logs", "--selector=app.kubernetes.io/managed-by=storeplane", "--all-containers", "--prefix", "--tail=300", "--max-log-requests=30", "--ignore-errors"},

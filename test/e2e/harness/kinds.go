@@ -20,10 +20,12 @@ var kinds = map[string]schema.GroupVersionResource{
 
 	"Backup":         v1of("backup.example.com", "backups"),
 	"Restore":        v1of("backup.example.com", "restores"),
+	"AppConfig":      v1of("config.example.com", "appconfigs"),
 	"ProviderConfig": v1of("storeplane.example.com", "providerconfigs"),
 
 	"StatefulSet":             v1of("apps", "statefulsets"),
 	"Deployment":              v1of("apps", "deployments"),
+	"DaemonSet":               v1of("apps", "daemonsets"),
 	"Job":                     v1of("batch", "jobs"),
 	"CronJob":                 v1of("batch", "cronjobs"),
 	"Pod":                     core("pods"),

@@ -75,7 +75,7 @@ func (c *Cluster) clear(ctx context.Context, namespace string) error {
 			_, _ = c.Patch(ctx, "Backup", namespace, b.GetName(), Patch{"metadata": Patch{"annotations": Patch{backupv1.ReleaseAnnotation: "true"}}})
 		}
 	}
-	for _, kind := range []string{"EcommercePlatform", "DatabaseCluster", "WebApp", "Backup", "Restore"} {
+	for _, kind := range []string{"EcommercePlatform", "DatabaseCluster", "WebApp", "Backup", "Restore", "AppConfig"} {
 		_ = c.Dynamic.Resource(kinds[kind]).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	}
 	err = c.Kube.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})

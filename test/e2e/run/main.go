@@ -19,7 +19,7 @@ import (
 )
 
 // suites by their names, which are also their folders.
-var suites = []string{"core", "postgresql", "backup"}
+var suites = []string{"core", "postgresql", "backup", "appconfig"}
 
 type cli struct {
 	Suite string `default:"core" help:"Name of the suite to run."`

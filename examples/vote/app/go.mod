@@ -1,0 +1,3 @@
+module github.com/storeplane/storeplane/examples/vote/app
+
+go 1.26.0

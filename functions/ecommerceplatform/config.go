@@ -1,0 +1,47 @@
+package ecommerceplatform
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	"github.com/storeplane/storeplane/functions/webapp"
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/health"
+)
+
+// appConfig of both tiers: one config is good when both are well with it, and is
+// taken back from both when one is not.
+func (s *shop) appConfig() *configv1.AppConfig {
+	return s.config.AppConfig(platformName, environment(&s.spec), webapp.DeploymentName(s.Name(backend)), webapp.DeploymentName(s.Name(frontend)))
+}
+
+// bundles of the config by tier: what it runs, and what it shall run.
+type bundles struct{ runs, shall map[string]string }
+
+// readBundles decides what the tiers shall run. A new config reaches the frontend
+// once the backend is well with it, so that one that breaks the backend breaks
+// nothing else. The way back waits for nobody.
+func (s *shop) readBundles(c *compose.Claim) error {
+	want := s.config.Bundle()
+	s.bundles = bundles{runs: map[string]string{}, shall: map[string]string{backend: want, frontend: want}}
+	if s.config == nil {
+		return nil
+	}
+	for _, tier := range []string{backend, frontend} {
+		w := struct {
+			Spec struct {
+				EnvFrom []corev1.EnvFromSource `json:"envFrom"`
+			} `json:"spec"`
+		}{}
+		if _, err := c.ReadObserved(tier, &w); err != nil {
+			return err
+		}
+		s.bundles.runs[tier] = build.BundleIn(s.Scope, w.Spec.EnvFrom)
+	}
+	isProven := s.bundles.runs[backend] == want && health.Of(c.Observed(backend)).IsHealthy()
+	if s.config.IsRollingOut() && !isProven && c.Observed(frontend) != nil {
+		s.bundles.shall[frontend] = s.bundles.runs[frontend]
+	}
+	return nil
+}

@@ -1,0 +1,17 @@
+package appconfig
+
+// Problem is why a configuration can not be rendered, in words for whoever wrote
+// it.
+type Problem struct {
+	Reason  string
+	Message string
+}
+
+// Reasons of problems.
+const (
+	ReasonInvalidTemplate = "InvalidTemplate"
+	ReasonInvalidKey      = "InvalidKey"
+	ReasonKeyConflict     = "KeyConflict"
+	ReasonSecretMissing   = "SecretMissing"
+	ReasonTooLarge        = "TooLarge"
+)

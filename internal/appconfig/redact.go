@@ -1,0 +1,104 @@
+package appconfig
+
+import (
+	"cmp"
+	"encoding/base64"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// What a failing container's log may take in a status.
+const (
+	logLines = 10
+	logBytes = 512
+)
+
+// hidden stands for what must not be seen.
+const hidden = "***"
+
+var (
+	// userInfo of a URL.
+	userInfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'<>]*@`)
+	// token of JSON Web Tokens' form: pods have some that no Secret holds.
+	token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)?`)
+	// control characters, terminals' colours among them.
+	control = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+)
+
+// short values are everywhere: only whole words of them are hidden.
+const short = 4
+
+// LastWords of a log: its last lines, without the values of Secrets, in any form
+// that they are usually written in.
+func LastWords(log string, secrets map[string][]byte) string {
+	log = control.ReplaceAllString(strings.ToValidUTF8(log, ""), "")
+	for _, form := range forms(secrets) {
+		log = hide(log, form)
+	}
+	log = userInfo.ReplaceAllString(log, "${1}"+hidden+"@")
+	log = token.ReplaceAllString(log, hidden)
+
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
+	lines = lines[max(0, len(lines)-logLines):]
+	return last(strings.Join(lines, "\n"), logBytes)
+}
+
+// forms of all values, the longest first: one may be in another.
+func forms(secrets map[string][]byte) []string {
+	out := map[string]bool{}
+	add := func(s string) {
+		if s == "" {
+			return
+		}
+		for _, f := range []string{
+			s, url.QueryEscape(s), url.PathEscape(s),
+			base64.StdEncoding.EncodeToString([]byte(s)), base64.URLEncoding.EncodeToString([]byte(s)),
+			base64.RawStdEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)),
+		} {
+			out[f] = true
+		}
+	}
+	for _, v := range secrets {
+		s := string(v)
+		add(s)
+		add(strings.TrimSpace(s))
+		// A log has lines, so a value of several is in none of them as a whole.
+		for line := range strings.Lines(s) {
+			if line = strings.TrimSpace(line); len(line) > short {
+				add(line)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(out), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	})
+}
+
+func hide(log, form string) string {
+	if len(form) >= short {
+		return strings.ReplaceAll(log, form, hidden)
+	}
+	word := regexp.MustCompile(`(?m)(^|[^A-Za-z0-9])` + regexp.QuoteMeta(form) + `($|[^A-Za-z0-9])`)
+	// Twice, since two of them may share what is between them.
+	for range 2 {
+		log = word.ReplaceAllString(log, "${1}"+hidden+"${2}")
+	}
+	return log
+}
+
+// last bytes of a text, of whole characters.
+func last(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	s = s[len(s)-n:]
+	for len(s) > 0 && !utf8.RuneStart(s[0]) {
+		s = s[1:]
+	}
+	return s
+}

@@ -1,0 +1,114 @@
+package appconfig
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+)
+
+func TestRender(t *testing.T) {
+	type config = map[string]string
+	none := func(p *configv1.AppConfigParameters) { p.Templating = configv1.TemplatingNone }
+	of := func(c config, changes ...func(*configv1.AppConfigParameters)) *configv1.AppConfigParameters {
+		p := &configv1.AppConfigParameters{Application: "shop", Environment: configv1.Prod, Config: c, Values: config{"host": "db", "n": "3"}}
+		for _, f := range changes {
+			f(p)
+		}
+		return p
+	}
+	take := func(refs ...configv1.SecretReference) func(*configv1.AppConfigParameters) {
+		return func(p *configv1.AppConfigParameters) { p.SecretRefs = refs }
+	}
+	keys := func(name string, keys ...configv1.SecretKey) configv1.SecretReference {
+		return configv1.SecretReference{Name: name, Keys: keys}
+	}
+	secrets := map[string]map[string][]byte{
+		"db":    {"user": []byte("u"), "password": []byte("p")},
+		"cache": {"password": []byte("q")},
+		"empty": {},
+		"files": {"tls.crt": []byte("c")},
+	}
+	refused := func(reason, message string) *Problem { return &Problem{Reason: reason, Message: message} }
+
+	cases := map[string]struct {
+		reason  string
+		params  *configv1.AppConfigParameters
+		want    Content
+		problem *Problem
+	}{
+		"Empty":    {reason: "Nothing is a content too.", params: of(nil), want: Content{Config: config{}}},
+		"Plain":    {reason: "Values are kept as they are, with their white space.", params: of(config{"A": " x\n"}), want: Content{Config: config{"A": " x\n"}}},
+		"Template": {reason: "Templates see where they are.", params: of(config{"A": "{{ .Application }}.{{ .Namespace }}.{{ .Environment }}:{{ .Values.host }}"}), want: Content{Config: config{"A": "shop.team.prod:db"}}},
+		"Functions": {reason: "The functions there are.",
+			params: of(config{"A": `{{ upper "a" }}{{ lower "B" }}{{ trim " c " }}{{ quote "d" }}{{ default "e" (index .Values "x") }}{{ default "f" .Values.n }}`, "B": "x:\n{{ indent 2 \"a\\nb\" }}"}),
+			want:   Content{Config: config{"A": `Abc"d"e3`, "B": "x:\n  a\n  b"}}},
+		"Range": {reason: "Loops go over the values, in order.", params: of(config{"A": "{{ range $k, $v := .Values }}{{ $k }}={{ $v }};{{ end }}"}), want: Content{Config: config{"A": "host=db;n=3;"}}},
+		"None":  {reason: "Without templating braces are braces.", params: of(config{"A": "{{ x }}"}, none), want: Content{Config: config{"A": "{{ x }}"}}},
+		"Overlay": {reason: "The environment's overlay is laid over config and values.", params: of(config{"A": "{{ .Values.host }}", "B": "b"}, func(p *configv1.AppConfigParameters) {
+			p.Overlays = map[string]configv1.Overlay{"prod": {Config: config{"C": "c", "B": "x"}, Values: config{"host": "ha"}}, "dev": {Config: config{"D": "d"}}}
+		}), want: Content{Config: config{"A": "ha", "B": "x", "C": "c"}}},
+		"Unknown":  {reason: "A value that is not there names the key and the place.", params: of(config{"A": "a\n b {{ .Values.hots }}"}), problem: refused(ReasonInvalidTemplate, `config key A:2:13: executing "A" at <.Values.hots>: map has no entry for key "hots"`)},
+		"NoField":  {reason: "So does a name that templates can not read.", params: of(config{"A": "{{ .Cluster }}"}), problem: refused(ReasonInvalidTemplate, `config key A:1:3: executing "A" at <.Cluster>: map has no entry for key "Cluster"`)},
+		"Syntax":   {reason: "And what does not parse.", params: of(config{"A": "x", "b.conf": "\n{{ if }}"}), problem: refused(ReasonInvalidTemplate, `config key b.conf:2: missing value for if`)},
+		"NoSuch":   {reason: "There is nothing that reads what is around the provider.", params: of(config{"A": `{{ env "PATH" }}`}), problem: refused(ReasonInvalidTemplate, `config key A:1: function "env" not defined`)},
+		"Define":   {reason: "Templates that call each other could do so without end.", params: of(config{"A": `{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}`}), problem: refused(ReasonInvalidTemplate, "config key A: define, block and template are not available")},
+		"Number":   {reason: "Loops over numbers could take for ever.", params: of(config{"A": "{{ range 1000000000 }}{{ end }}"}), problem: refused(ReasonInvalidTemplate, "config key A:1:9: range goes over .Values only, not over 1000000000")},
+		"Nested":   {reason: "And so could loops within loops.", params: of(config{"A": "{{ range .Values }}{{ if true }}{{ range $.Values }}{{ end }}{{ end }}{{ end }}"}), problem: refused(ReasonInvalidTemplate, "config key A:1:41: range within range is not available")},
+		"Doubling": {reason: "Text that doubles ends at some point.", params: of(config{"A": `{{ $x := "aaaaaaaaaaaaaaaa" }}` + strings.Repeat("{{ $x = print $x $x }}", 60)}), problem: refused(ReasonInvalidTemplate, `config key A:1:434: executing "A" at <print $x $x>: error calling print: the templates make too much text`)},
+		"Wide":     {reason: "As does padding.", params: of(config{"A": `{{ printf "%9999d" 1 }}`}), problem: refused(ReasonInvalidTemplate, `config key A:1:3: executing "A" at <printf "%9999d" 1>: error calling printf: printf takes widths of at most 999, in digits`)},
+		"Key":      {reason: "The API server would refuse the ConfigMap.", params: of(config{"a b": "x"}, none), problem: refused(ReasonInvalidKey, `key "a b" must have at most 253 letters, digits, '-', '_' or '.'`)},
+		"File":     {reason: "A key that is no variable's name would get nowhere.", params: of(config{"app.properties": "x"}), problem: refused(ReasonInvalidKey, "key app.properties can not be an environment variable: set inject.mountPath to have it as a file, or inject.env to false to have neither")},
+		"FileMounted": {reason: "Unless there are files.", params: of(config{"app.properties": "x"}, func(p *configv1.AppConfigParameters) {
+			p.Inject = &configv1.Inject{MountPath: "/etc/shop"}
+		}), want: Content{Config: config{"app.properties": "x"}}},
+		"FileByHand": {reason: "Or nothing is injected.", params: of(config{"app.properties": "x"}, func(p *configv1.AppConfigParameters) {
+			p.Inject = &configv1.Inject{Env: new(false)}
+		}), want: Content{Config: config{"app.properties": "x"}}},
+		"FileOfOwner": {reason: "Or by somebody else.", params: of(config{"app.properties": "x"}, func(p *configv1.AppConfigParameters) {
+			p.Rollout = &configv1.Rollout{By: configv1.ByOwner}
+		}), want: Content{Config: config{"app.properties": "x"}}},
+		"Large": {reason: "A ConfigMap holds one MiB.", params: of(config{"A": strings.Repeat("x", limit)}), problem: refused(ReasonTooLarge, "config has more than 1 MiB")},
+		"Secret": {reason: "All keys of a Secret, or some under other names.", params: of(config{"A": "x"}, take(configv1.SecretReference{Name: "db"}, keys("cache", configv1.SecretKey{Key: "password", As: "CACHE_PASSWORD"}))),
+			want: Content{Config: config{"A": "x"}, Secret: map[string][]byte{"user": []byte("u"), "password": []byte("p"), "CACHE_PASSWORD": []byte("q")}}},
+		"NoSecret":      {reason: "What is missing is said.", params: of(nil, take(keys("mail"))), problem: refused(ReasonSecretMissing, "there is no Secret mail")},
+		"NoKey":         {reason: "And so is a key.", params: of(nil, take(keys("db", configv1.SecretKey{Key: "host"}))), problem: refused(ReasonSecretMissing, "Secret db has no key host")},
+		"EmptySecret":   {reason: "A Secret may be empty.", params: of(nil, take(keys("empty"))), want: Content{Config: config{}}},
+		"Conflict":      {reason: "One key has one value.", params: of(config{"user": "x"}, take(keys("db"))), problem: refused(ReasonKeyConflict, "key user is both in config and in Secret db: rename one of them, that of the Secret with secretRefs[].keys[].as")},
+		"SecretsClash":  {reason: "From one Secret.", params: of(nil, take(keys("db"), keys("cache"))), problem: refused(ReasonKeyConflict, "key password is taken from both Secret db and Secret cache: rename one of them with secretRefs[].keys[].as")},
+		"SecretIsAFile": {reason: "Keys of Secrets are told apart alike.", params: of(nil, take(keys("files"))), problem: refused(ReasonInvalidKey, "key tls.crt can not be an environment variable: set inject.mountPath to have it as a file, or inject.env to false to have neither")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			got, problem := Render(tc.params, "team", secrets)
+			if diff := cmp.Diff(tc.problem, problem); diff != "" {
+				t.Errorf("%s\nRender(...): -want problem, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nRender(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("Render(...) took %s", took)
+			}
+		})
+	}
+}
+
+// FuzzRender: no text of anybody's makes it panic, take long or make more than
+// fits.
+func FuzzRender(f *testing.F) {
+	for _, s := range []string{"{{ .Values.a }}", "{{ range .Values }}{{ . }}{{ end }}", `{{ printf "%s" .Values.a | quote }}`, "{{", `{{ indent 3 "x" }}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p := &configv1.AppConfigParameters{Application: "a", Config: map[string]string{"A": text}, Values: map[string]string{"a": "b"}}
+		c, problem := Render(p, "n", nil)
+		if problem == nil && len(c.Config["A"]) > limit {
+			t.Errorf("%d bytes were made", len(c.Config["A"]))
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package appconfig
+
+import (
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	"github.com/storeplane/storeplane/internal/appconfig"
+)
+
+// Decision is what to write down, what to say, and then what to do.
+type Decision struct {
+	Observation configv1.AppConfigObservation
+	Conditions  []xpv2.Condition
+	Events      []event.Event
+
+	// Make the bundle that is asked for, before the Observation is written down.
+	Make bool
+
+	// Publish is the bundle that the objects of the stable name shall hold, or
+	// "" to leave them alone. Before any target is changed.
+	Publish string
+
+	// Patch the targets, such that they run the Observation's bundle.
+	Patch []Key
+
+	// Evict pods.
+	Evict []Pod
+
+	// Again is how soon to look again though nothing is told, or zero.
+	Again time.Duration
+
+	// Ended is how a rollout ended in this moment, or "".
+	Ended Result
+
+	// Took is how long a rollout that Succeeded took.
+	Took time.Duration
+}
+
+// Result of a rollout.
+type Result string
+
+// The results.
+const (
+	Succeeded  Result = "Succeeded"
+	RolledBack Result = "RolledBack"
+	Failed     Result = "Failed"
+	Superseded Result = "Superseded"
+)
+
+// Acts tells whether there is something to do.
+func (d *Decision) Acts() bool { return d.Publish != "" || len(d.Patch)+len(d.Evict) > 0 }
+
+// view is what is decided on, step by step.
+type view struct {
+	*State
+
+	d   Decision
+	obs *configv1.AppConfigObservation
+}
+
+// Decide what to do about an AppConfig that is not being deleted. It is a
+// function of the State alone.
+func Decide(s *State) Decision {
+	v := &view{State: s}
+	v.d.Observation = *s.AppConfig.Status.AtProvider.DeepCopy()
+	v.obs = &v.d.Observation
+	v.obs.ConfigMapName = appconfig.StableName(s.params().Application)
+
+	v.adopt()
+	v.choose()
+	v.judge()
+	v.plan()
+	v.unblock()
+	v.publish()
+	v.d.Conditions = v.conditions()
+	v.d.Events = v.news()
+	return v.d
+}
+
+// adopt what runs, where nothing is written down: the AppConfig is new, or its
+// status was lost. What healthy targets run is good.
+func (v *view) adopt() {
+	if v.obs.Bundle != "" {
+		return
+	}
+	count, best := map[string]int{}, ""
+	for i := range v.Targets {
+		t := &v.Targets[i]
+		if t.Missing || t.Bundle == "" || !v.Whole[t.Bundle] || !t.gated() || !t.Health.IsHealthy() {
+			continue
+		}
+		count[t.Bundle]++
+		if best == "" || count[t.Bundle] > count[best] {
+			best = t.Bundle
+		}
+	}
+	v.obs.Bundle, v.obs.LastGood = best, best
+}
+
+// choose what the targets shall run.
+func (v *view) choose() {
+	switch {
+	case v.Problem != nil:
+		v.obs.Held = nil
+	case v.Wanted == v.obs.Bundle:
+		v.obs.Held = nil
+		if f := v.obs.Failed; f != nil && f.Bundle != v.Wanted {
+			// The content was changed back.
+			v.obs.Failed = nil
+		}
+		v.d.Make = !v.Whole[v.Wanted] && !v.Frozen
+	case v.obs.Failed != nil && v.obs.Failed.Bundle == v.Wanted:
+		v.obs.Held = nil
+	case v.Frozen, v.paused():
+		v.obs.Held = nil
+	case v.mayStart():
+		v.start()
+	}
+}
+
+// A change is rolled out at once, unless another one was just before: then it
+// waits until no more edits come, but not for ever.
+const (
+	spacing = 30 * time.Second
+	quiet   = 5 * time.Second
+	longest = 60 * time.Second
+)
+
+// mayStart a rollout now, else write down that it waits.
+func (v *view) mayStart() bool {
+	h := v.obs.Held
+	if h == nil {
+		last := v.obs.LastStarted
+		if last == nil || v.Now.Sub(last.Time) >= spacing {
+			return true
+		}
+		h = &configv1.Held{First: metav1.NewTime(v.Now)}
+	}
+	if h.Bundle != v.Wanted {
+		h = &configv1.Held{Bundle: v.Wanted, Since: metav1.NewTime(v.Now), First: h.First}
+	}
+	v.obs.Held = h
+	left := min(quiet-v.Now.Sub(h.Since.Time), longest-v.Now.Sub(h.First.Time))
+	if left <= 0 {
+		return true
+	}
+	v.again(left)
+	return false
+}
+
+// start a rollout of what is asked for. The newest wins: one in progress ends.
+func (v *view) start() {
+	if v.obs.Pending != "" {
+		v.d.Ended = Superseded
+	}
+	now := metav1.NewTime(v.Now)
+	v.obs.Bundle, v.obs.Pending = v.Wanted, v.Wanted
+	v.obs.PendingSince, v.obs.LastStarted = &now, &now
+	v.obs.Held, v.obs.Failed = nil, nil
+	v.d.Make = !v.Whole[v.Wanted]
+}
+
+// publish what shall run under the stable name.
+func (v *view) publish() {
+	if v.Frozen || v.Taken != "" || v.obs.Bundle == "" || v.Holds == v.obs.Bundle {
+		return
+	}
+	if v.d.Make || v.Whole[v.obs.Bundle] {
+		v.d.Publish = v.obs.Bundle
+	}
+}
+
+// again asks for a look within a time.
+func (v *view) again(within time.Duration) {
+	if v.d.Again == 0 || within < v.d.Again {
+		v.d.Again = max(within, time.Second)
+	}
+}

@@ -1,0 +1,372 @@
+package appconfig
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	"github.com/storeplane/storeplane/internal/appconfig"
+	"github.com/storeplane/storeplane/internal/health"
+)
+
+// noon of the tests.
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// ago by seconds.
+func ago(seconds int) *metav1.Time {
+	return new(metav1.NewTime(noon.Add(-time.Duration(seconds) * time.Second)))
+}
+
+const (
+	first  = "shop-config-0000000001"
+	second = "shop-config-0000000002"
+	third  = "shop-config-0000000003"
+)
+
+var (
+	web    = Key{Kind: configv1.Deployment, Name: "web"}
+	worker = Key{Kind: configv1.Deployment, Name: "worker"}
+	report = Key{Kind: configv1.CronJob, Name: "report"}
+)
+
+// given an AppConfig that asks for the second bundle while the first one runs, on
+// one Deployment.
+func given(changes ...func(*State)) *State {
+	a := &configv1.AppConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop"}}
+	a.Spec.ForProvider = configv1.AppConfigParameters{Application: "shop", Rollout: &configv1.Rollout{ProgressDeadline: &metav1.Duration{Duration: time.Minute}}}
+	a.Status.AtProvider = configv1.AppConfigObservation{Bundle: first, LastGood: first}
+	s := &State{AppConfig: a, Now: noon, Wanted: second, Holds: first, Whole: map[string]bool{first: true, second: true}, Budget: 20}
+	s.Targets = []Target{runs(web, first)}
+	for _, c := range changes {
+		c(s)
+	}
+	return s
+}
+
+// runs a bundle, and is healthy.
+func runs(k Key, bundle string, changes ...func(*Target)) Target {
+	t := Target{Key: k, Bundle: bundle, Annotated: bundle != "", Current: true, Health: health.Status{State: health.Healthy}}
+	for _, c := range changes {
+		c(&t)
+	}
+	return t
+}
+
+func sick(t *Target) {
+	t.Health = health.Status{State: health.Progressing, Message: "Not all pods are ready"}
+}
+
+func targets(t ...Target) func(*State) { return func(s *State) { s.Targets = t } }
+
+func known(change func(*configv1.AppConfigObservation)) func(*State) {
+	return func(s *State) { change(&s.AppConfig.Status.AtProvider) }
+}
+
+func params(change func(*configv1.AppConfigParameters)) func(*State) {
+	return func(s *State) { change(&s.AppConfig.Spec.ForProvider) }
+}
+
+// pending is the second bundle, for some seconds.
+func pending(seconds int) func(*State) {
+	return known(func(o *configv1.AppConfigObservation) {
+		o.Bundle, o.Pending, o.PendingSince, o.LastStarted = second, second, ago(seconds), ago(seconds)
+	})
+}
+
+// recorded state of a target, for some seconds.
+func recorded(k Key, bundle string, state configv1.TargetState, seconds int) func(*State) {
+	return known(func(o *configv1.AppConfigObservation) {
+		o.Targets = append(o.Targets, configv1.TargetStatus{Kind: k.Kind, Name: k.Name, Bundle: bundle, State: state, Since: ago(seconds)})
+	})
+}
+
+func failedSecond(o *configv1.AppConfigObservation) {
+	o.Failed = &configv1.FailedRollout{Bundle: second, Message: "Deployment web: pod x: container a keeps failing"}
+}
+
+// outcome of a decision in few words.
+type told struct {
+	Bundle, Pending, LastGood, Failed string
+	Ready                             string
+	Targets, Do, Events               []string
+}
+
+func tell(d Decision) told {
+	o := told{Bundle: d.Observation.Bundle, Pending: d.Observation.Pending, LastGood: d.Observation.LastGood}
+	if f := d.Observation.Failed; f != nil {
+		o.Failed = f.Bundle
+	}
+	for _, c := range d.Conditions {
+		if c.Type == xpv2.TypeReady {
+			o.Ready = fmt.Sprintf("%s %s", c.Status, c.Reason)
+			if c.Message != "" {
+				o.Ready += ": " + c.Message
+			}
+		}
+	}
+	for _, t := range d.Observation.Targets {
+		o.Targets = append(o.Targets, t.Name+" "+string(t.State))
+	}
+	if d.Make {
+		o.Do = append(o.Do, "make")
+	}
+	if d.Publish != "" {
+		o.Do = append(o.Do, "publish "+d.Publish)
+	}
+	for _, k := range d.Patch {
+		o.Do = append(o.Do, "patch "+k.Name)
+	}
+	for _, p := range d.Evict {
+		o.Do = append(o.Do, "evict "+p.Name)
+	}
+	for _, e := range d.Events {
+		o.Events = append(o.Events, string(e.Type)+" "+string(e.Reason))
+	}
+	return o
+}
+
+func TestDecide(t *testing.T) {
+	rolling := "False RollingOut: Bundle " + second + " is rolled out"
+	cases := map[string]struct {
+		reason string
+		state  *State
+		want   told
+		again  time.Duration
+	}{
+		"New": {
+			reason: "The first bundle is made, published and brought to the targets.",
+			state: given(targets(runs(web, "")), known(func(o *configv1.AppConfigObservation) { *o = configv1.AppConfigObservation{} }), func(s *State) {
+				s.Whole, s.Holds = nil, ""
+			}),
+			want: told{Bundle: second, Pending: second, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing"}, Do: []string{"make", "publish " + second, "patch web"}, Events: []string{"Normal RollingOut"}},
+		},
+		"Same": {
+			reason: "Nothing is asked for that does not run.",
+			state:  given(func(s *State) { s.Wanted = first }, recorded(web, first, configv1.TargetUpdated, 60)),
+			want:   told{Bundle: first, LastGood: first, Ready: "True Available", Targets: []string{"web Updated"}},
+		},
+		"StatusLost": {
+			reason: "What healthy targets run is good.",
+			state:  given(known(func(o *configv1.AppConfigObservation) { *o = configv1.AppConfigObservation{} }), func(s *State) { s.Wanted = first }),
+			want:   told{Bundle: first, LastGood: first, Ready: "True Available", Targets: []string{"web Updated"}},
+		},
+		"Reader": {
+			reason: "What reads the stable name runs it from the start.",
+			state: given(targets(runs(web, "", func(t *Target) { t.Reader = true })), known(func(o *configv1.AppConfigObservation) { *o = configv1.AppConfigObservation{} }), func(s *State) {
+				s.Holds = ""
+			}),
+			want: told{Bundle: second, LastGood: second, Ready: "True Available", Targets: []string{"web Updated"}, Do: []string{"publish " + second}, Events: []string{"Normal RolledOut"}},
+		},
+		"ReaderOfOthers": {
+			reason: "The stable name of somebody else is not touched, and not read by us.",
+			state:  given(targets(runs(web, "", func(t *Target) { t.Reader = true })), func(s *State) { s.Taken = "ConfigMap shop-config" }),
+			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: It refers to ConfigMap shop-config, which is not this AppConfig's", Targets: []string{"web Conflict"}, Events: []string{"Normal RollingOut", "Warning NameTaken"}},
+		},
+		"Invalid": {
+			reason: "What can not be made replaces nothing.",
+			state: given(recorded(web, first, configv1.TargetUpdated, 60), func(s *State) {
+				s.Wanted, s.Problem = "", &appconfig.Problem{Reason: appconfig.ReasonSecretMissing, Message: "there is no Secret db"}
+			}),
+			want: told{Bundle: first, LastGood: first, Ready: "False InvalidConfig: there is no Secret db", Targets: []string{"web Updated"}, Events: []string{"Warning InvalidConfig"}},
+		},
+		"Change": {
+			reason: "A change starts at once.",
+			state:  given(),
+			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing"}, Do: []string{"publish " + second, "patch web"}, Events: []string{"Normal RollingOut"}},
+			again:  glance,
+		},
+		"Paused": {
+			reason: "Unless it is held back.",
+			state:  given(params(func(p *configv1.AppConfigParameters) { p.Rollout.Pause = true }), recorded(web, first, configv1.TargetUpdated, 60)),
+			want:   told{Bundle: first, LastGood: first, Ready: "False Paused: rollout.pause holds bundle " + second + " back", Targets: []string{"web Updated"}},
+		},
+		"Frozen": {
+			reason: "Or may not.",
+			state:  given(func(s *State) { s.Frozen, s.Holds = true, "" }, recorded(web, first, configv1.TargetUpdated, 60)),
+			want:   told{Bundle: first, LastGood: first, Ready: "False Paused: The management policies hold bundle " + second + " back", Targets: []string{"web Updated"}},
+		},
+		"SoonAfter": {
+			reason: "Or another one was just before: then more may come.",
+			state:  given(known(func(o *configv1.AppConfigObservation) { o.LastStarted = ago(10) }), recorded(web, first, configv1.TargetUpdated, 10)),
+			want:   told{Bundle: first, LastGood: first, Ready: "False WaitingForEdits: Bundle " + second + " waits until no more edits come", Targets: []string{"web Updated"}},
+			again:  quiet,
+		},
+		"MoreCome": {
+			reason: "Each one is waited for.",
+			state: given(known(func(o *configv1.AppConfigObservation) {
+				o.LastStarted, o.Held = ago(40), &configv1.Held{Bundle: third, Since: *ago(4), First: *ago(20)}
+			}), recorded(web, first, configv1.TargetUpdated, 10)),
+			want:  told{Bundle: first, LastGood: first, Ready: "False WaitingForEdits: Bundle " + second + " waits until no more edits come", Targets: []string{"web Updated"}},
+			again: quiet,
+		},
+		"NoMoreCome": {
+			reason: "Until none comes.",
+			state: given(known(func(o *configv1.AppConfigObservation) {
+				o.LastStarted, o.Held = ago(10), &configv1.Held{Bundle: second, Since: *ago(5), First: *ago(9)}
+			})),
+			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing"}, Do: []string{"publish " + second, "patch web"}, Events: []string{"Normal RollingOut"}},
+			again: glance,
+		},
+		"TooManyCome": {
+			reason: "Or for a minute.",
+			state: given(known(func(o *configv1.AppConfigObservation) {
+				o.LastStarted, o.Held = ago(70), &configv1.Held{Bundle: third, Since: *ago(1), First: *ago(60)}
+			})),
+			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing"}, Do: []string{"publish " + second, "patch web"}, Events: []string{"Normal RollingOut"}},
+			again: glance,
+		},
+		"Progressing": {
+			reason: "The gate waits.",
+			state:  given(pending(10), recorded(web, second, configv1.TargetProgressing, 10), targets(runs(web, second, sick)), func(s *State) { s.Holds = second }),
+			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: Not all pods are ready", Targets: []string{"web Progressing"}},
+			again:  glance,
+		},
+		"Unproven": {
+			reason: "A pod that no probe asks is waited for a little longer.",
+			state:  given(pending(10), recorded(web, second, configv1.TargetProgressing, 10), targets(runs(web, second, func(t *Target) { t.Pods.Unproven = true })), func(s *State) { s.Holds = second }),
+			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing"}},
+			again:  glance,
+		},
+		"Good": {
+			reason: "And then the bundle is good. CronJobs come after.",
+			state:  given(pending(10), recorded(web, second, configv1.TargetProgressing, 10), targets(runs(web, second), runs(report, first)), func(s *State) { s.Holds = second }),
+			want:   told{Bundle: second, LastGood: second, Ready: "False RollingOut: CronJob report is Progressing", Targets: []string{"web Updated", "report Progressing"}, Do: []string{"patch report"}, Events: []string{"Normal RolledOut"}},
+		},
+		"Crash": {
+			reason: "What crashes is taken back at once.",
+			state:  given(pending(10), recorded(web, second, configv1.TargetProgressing, 10), targets(runs(web, second, sick, func(t *Target) { t.Pods.Fault = &Fault{Pod: "x", Message: "container a keeps failing"} })), func(s *State) { s.Holds = second }),
+			want: told{Bundle: first, LastGood: first, Failed: second, Ready: "False RolledBack: Bundle " + second + " failed, and " + first + " was put back: Deployment web: pod x: container a keeps failing", Targets: []string{"web Progressing"},
+				Do: []string{"publish " + first, "patch web"}, Events: []string{"Warning RolledBack"}},
+			again: glance,
+		},
+		"CrashLate": {
+			reason: "What may pass is waited for.",
+			state:  given(pending(10), recorded(web, second, configv1.TargetProgressing, 10), targets(runs(web, second, sick, func(t *Target) { t.Pods.Fault = &Fault{Pod: "x", Message: "is not ready", Late: true} })), func(s *State) { s.Holds = second }),
+			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: Not all pods are ready", Targets: []string{"web Progressing"}},
+			again:  glance,
+		},
+		"Deadline": {
+			reason: "Until the deadline.",
+			state:  given(pending(90), recorded(web, second, configv1.TargetProgressing, 60), targets(runs(web, second, sick)), func(s *State) { s.Holds = second }),
+			want: told{Bundle: first, LastGood: first, Failed: second, Ready: "False RolledBack: Bundle " + second + " failed, and " + first + " was put back: Deployment web made no progress in time: Not all pods are ready", Targets: []string{"web Progressing"},
+				Do: []string{"publish " + first, "patch web"}, Events: []string{"Warning RolledBack"}},
+			again: glance,
+		},
+		"SlowProgress": {
+			reason: "Which pods that become ready put off.",
+			state:  given(pending(90), recorded(web, second, configv1.TargetProgressing, 60), targets(runs(web, second, sick, func(t *Target) { t.Pods.LastReady = ago(20).Time })), func(s *State) { s.Holds = second }),
+			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: Not all pods are ready", Targets: []string{"web Progressing"}},
+			again:  glance,
+		},
+		"NoRollback": {
+			reason: "Nothing is put back where nobody wants it.",
+			state:  given(pending(90), params(func(p *configv1.AppConfigParameters) { p.Rollout.AutoRollback = new(false) }), recorded(web, second, configv1.TargetProgressing, 60), targets(runs(web, second, sick), runs(worker, first)), func(s *State) { s.Holds = second }),
+			want:   told{Bundle: second, Pending: second, LastGood: first, Failed: second, Ready: "False RolloutFailed: Bundle " + second + " failed: Deployment web made no progress in time: Not all pods are ready", Targets: []string{"web Failed", "worker Waiting"}, Events: []string{"Warning RolloutFailed"}},
+		},
+		"Recovered": {
+			reason: "If it becomes healthy after all, the rollout goes on.",
+			state:  given(pending(90), known(failedSecond), recorded(web, second, configv1.TargetFailed, 60), targets(runs(web, second), runs(worker, first)), func(s *State) { s.Holds = second }),
+			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment worker is Progressing", Targets: []string{"web Updated", "worker Progressing"}, Do: []string{"patch worker"}},
+			again:  glance,
+		},
+		"NotAgain": {
+			reason: "What has failed is not tried again.",
+			state:  given(known(failedSecond), recorded(web, first, configv1.TargetUpdated, 60)),
+			want:   told{Bundle: first, LastGood: first, Failed: second, Ready: "False RolledBack: Bundle " + second + " failed, and " + first + " was put back: Deployment web: pod x: container a keeps failing", Targets: []string{"web Updated"}},
+		},
+		"ChangedBack": {
+			reason: "Once what runs is asked for, the failure is forgotten.",
+			state:  given(known(failedSecond), recorded(web, first, configv1.TargetUpdated, 60), func(s *State) { s.Wanted = first }),
+			want:   told{Bundle: first, LastGood: first, Ready: "True Available", Targets: []string{"web Updated"}},
+		},
+		"Sequential": {
+			reason: "One after the other.",
+			state:  given(params(func(p *configv1.AppConfigParameters) { p.Rollout.Order = configv1.Sequential }), targets(runs(web, first), runs(worker, first))),
+			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing", "worker Waiting"}, Do: []string{"publish " + second, "patch web"}, Events: []string{"Normal RollingOut"}},
+			again:  glance,
+		},
+		"Budget": {
+			reason: "No more at a time than the namespace may, over all AppConfigs.",
+			state: given(targets(runs(web, first), runs(worker, first)), func(s *State) {
+				s.Budget, s.Others = 2, []Other{{Name: "other", Since: noon.Add(-time.Minute), Progressing: []Key{{Kind: configv1.Deployment, Name: "x"}}}}
+			}),
+			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing", "worker Waiting"}, Do: []string{"publish " + second, "patch web"}, Events: []string{"Normal RollingOut"}},
+			again: glance,
+		},
+		"OtherFirst": {
+			reason: "One AppConfig after the other on one workload.",
+			state: given(func(s *State) {
+				s.Others = []Other{{Name: "other", Since: noon.Add(-time.Minute), Waiting: []Key{web}}}
+			}),
+			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: Waiting for AppConfig other", Targets: []string{"web Waiting"}, Do: []string{"publish " + second}, Events: []string{"Normal RollingOut"}},
+			again: glance,
+		},
+		"PausedDeployment": {
+			reason: "A paused Deployment is not waited for, if others prove the bundle.",
+			state:  given(pending(10), recorded(web, second, configv1.TargetProgressing, 10), targets(runs(web, second), runs(worker, first, func(t *Target) { t.Paused = true })), func(s *State) { s.Holds = second }),
+			want:   told{Bundle: second, LastGood: second, Ready: "True Available: Deployment worker is paused, and gets the bundle once it is resumed", Targets: []string{"web Updated", "worker Paused"}, Events: []string{"Normal RolledOut"}},
+		},
+		"NobodyProves": {
+			reason: "Where none can be reached nothing is proven.",
+			state:  given(pending(10), targets(runs(web, first, func(t *Target) { t.Missing = true })), func(s *State) { s.Holds = second }),
+			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Missing", Targets: []string{"web Missing"}},
+		},
+		"NoTargets": {
+			reason: "Without any there is nobody to wait for.",
+			state:  given(targets()),
+			want:   told{Bundle: second, LastGood: second, Ready: "True Available: There are no targets", Do: []string{"publish " + second}, Events: []string{"Normal RolledOut"}},
+		},
+		"Forbidden": {
+			reason: "One that may not be changed is told, and tried again.",
+			state:  given(known(func(o *configv1.AppConfigObservation) { o.Bundle, o.LastGood = second, second }), recorded(web, first, configv1.TargetForbidden, 60), func(s *State) { s.Holds = second }),
+			want:   told{Bundle: second, LastGood: second, Ready: "False TargetsNotReached: Deployment web is Forbidden", Targets: []string{"web Forbidden"}, Do: []string{"patch web"}, Events: []string{"Warning TargetsNotReached"}},
+		},
+		"Drift": {
+			reason: "What was taken away is put back.",
+			state:  given(func(s *State) { s.Wanted = first }, recorded(web, first, configv1.TargetUpdated, 60), targets(runs(web, first, func(t *Target) { t.Current = false }))),
+			want:   told{Bundle: first, LastGood: first, Ready: "False RollingOut: Deployment web is Progressing", Targets: []string{"web Progressing"}, Do: []string{"patch web"}},
+			again:  glance,
+		},
+		"SickLater": {
+			reason: "What becomes of a target later is not its configuration's.",
+			state:  given(func(s *State) { s.Wanted = first }, recorded(web, first, configv1.TargetUpdated, 60), targets(runs(web, first, sick))),
+			want:   told{Bundle: first, LastGood: first, Ready: "True Available", Targets: []string{"web Updated"}},
+		},
+		"Owner": {
+			reason: "The owner changes the targets.",
+			state:  given(params(func(p *configv1.AppConfigParameters) { p.Rollout.By = configv1.ByOwner })),
+			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: Waiting for its owner to bring the bundle", Targets: []string{"web Waiting"}, Do: []string{"publish " + second}, Events: []string{"Normal RollingOut"}},
+		},
+		"Blocked": {
+			reason: "A StatefulSet's pod that is in the way is deleted.",
+			state: given(known(failedSecond), targets(runs(Key{Kind: configv1.StatefulSet, Name: "db"}, first, sick, func(t *Target) { t.Pods.Blocking = []Pod{{Name: "db-0"}} })),
+				recorded(Key{Kind: configv1.StatefulSet, Name: "db"}, first, configv1.TargetProgressing, 300)),
+			want:  told{Bundle: first, LastGood: first, Failed: second, Ready: "False RolledBack: Bundle " + second + " failed, and " + first + " was put back: Deployment web: pod x: container a keeps failing", Targets: []string{"db Progressing"}, Do: []string{"evict db-0"}},
+			again: glance,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(tc.state)
+			if diff := cmp.Diff(tc.want, tell(d)); diff != "" {
+				t.Errorf("%s\nDecide(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if tc.again != 0 && d.Again != tc.again {
+				t.Errorf("%s\nDecide(...): want a look in %s, got %s", tc.reason, tc.again, d.Again)
+			}
+			// What is written down is read back, and decides nothing else.
+			next := *tc.state
+			next.AppConfig = tc.state.AppConfig.DeepCopy()
+			next.AppConfig.Status.AtProvider = d.Observation
+			next.AppConfig.SetConditions(d.Conditions...)
+			if again := Decide(&next); again.Observation.Bundle != d.Observation.Bundle || len(again.Events) > len(d.Events) {
+				t.Errorf("%s\nDecide(...) again: %+v after %+v", tc.reason, tell(again), tell(d))
+			}
+		})
+	}
+}

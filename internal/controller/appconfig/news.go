@@ -1,0 +1,48 @@
+package appconfig
+
+import (
+	"errors"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// news are the events for what has changed, and for nothing else.
+func (v *view) news() []event.Event {
+	var out []event.Event
+	known := &v.AppConfig.Status.AtProvider
+	if p := v.obs.Pending; p != "" && (known.Pending != p || !known.PendingSince.Equal(v.obs.PendingSince)) {
+		out = append(out, event.Normal(event.Reason(ReasonRollingOut), "Rolling out bundle "+p))
+	}
+	switch v.d.Ended {
+	case Succeeded:
+		out = append(out, event.Normal(event.Reason(ReasonRolledOut), "All targets run bundle "+v.obs.LastGood))
+	case RolledBack, Failed:
+		r := v.failed()
+		message := r.message
+		if l := v.obs.Failed.Log; l != "" {
+			message += "\n" + l
+		}
+		out = append(out, event.Warning(event.Reason(r.reason), errors.New(message)))
+	case Superseded:
+	}
+	for _, c := range v.d.Conditions {
+		was := v.AppConfig.GetCondition(c.Type)
+		if c.Type == TypeRolledOut {
+			// Ready says it too.
+			continue
+		}
+		if c.Status == corev1.ConditionFalse && worthTelling[c.Reason] && (was.Status != c.Status || was.Reason != c.Reason) {
+			out = append(out, event.Warning(event.Reason(c.Reason), errors.New(c.Message)))
+		}
+	}
+	return out
+}
+
+// worthTelling are reasons that no rollout has told already.
+var worthTelling = map[xpv2.ConditionReason]bool{
+	ReasonInvalidConfig:     true,
+	ReasonTargetsNotReached: true,
+	ReasonNameTaken:         true,
+}

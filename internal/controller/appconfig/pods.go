@@ -1,0 +1,271 @@
+package appconfig
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	"github.com/storeplane/storeplane/internal/appconfig"
+	"github.com/storeplane/storeplane/internal/trouble"
+)
+
+// How long a pod has to run before it tells anything.
+const (
+	// A pod without a readiness probe is ready before it has done anything.
+	trial = 10 * time.Second
+	// A StatefulSet's controller replaces pods by itself, if it can.
+	blockade = 10 * time.Second
+)
+
+// mostPods that are looked at of one workload.
+const mostPods = 500
+
+// inspect the pods of a target, if they can tell anything. They are read from the
+// API server: a cache of all pods would be large, and few matter at a time.
+func (e *external) inspect(ctx context.Context, s *State, w *workload, t *Target) error {
+	if !worthALook(s, w, t) {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(w.selector)
+	if err != nil {
+		return fmt.Errorf("cannot read the selector of %s: %w", w.Key, err)
+	}
+	pods := &corev1.PodList{}
+	if err := e.kube.Reader.List(ctx, pods, client.InNamespace(s.AppConfig.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(mostPods)); err != nil {
+		return fmt.Errorf("cannot list the pods of %s: %w", w.Key, err)
+	}
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	l := lookout{State: s, workload: w, target: t}
+	for i := range pods.Items {
+		l.look(&pods.Items[i])
+	}
+	if l.suspect != nil && l.needsLog() {
+		t.Pods.Fault = l.fault(e.lastWords(ctx, l.suspect, l.container, l.previous))
+	}
+	return nil
+}
+
+// worthALook: pods matter while their bundle is being proven, and where something
+// is wrong.
+func worthALook(s *State, w *workload, t *Target) bool {
+	known := &s.AppConfig.Status.AtProvider
+	if t.Missing || t.Paused || !t.gated() || w.pods == 0 || w.selector == nil {
+		return false
+	}
+	was := s.recorded(t.Key)
+	if was == nil || known.Bundle == "" || t.Bundle != "" && t.Bundle != known.Bundle {
+		return false
+	}
+	if !t.Health.IsHealthy() {
+		return known.Pending != "" || was.State != configv1.TargetUpdated
+	}
+	return known.Pending != "" && was.State != configv1.TargetUpdated
+}
+
+// lookout for what pods tell of one target.
+type lookout struct {
+	*State
+
+	workload *workload
+	target   *Target
+
+	// suspect is the pod that a failure is told of, its container, and whether
+	// it is one that has ended whose log tells why.
+	suspect   *corev1.Pod
+	container string
+	previous  bool
+
+	// fatal: it does not pass by itself.
+	fatal bool
+	words string
+}
+
+// look at one pod.
+func (l *lookout) look(p *corev1.Pod) {
+	if p.DeletionTimestamp != nil {
+		return
+	}
+	a := l.AppConfig
+	runs := appconfig.RunOf(a.Name, a.Spec.ForProvider.Application, p.Annotations, &p.Spec).Bundle
+	ready := condition(p, corev1.PodReady)
+	isReady := ready != nil && ready.Status == corev1.ConditionTrue
+	if runs != l.target.Bundle {
+		if !isReady && l.blocks(p, runs) {
+			l.target.Pods.Blocking = append(l.target.Pods.Blocking, Pod{Name: p.Name, UID: string(p.UID)})
+		}
+		return
+	}
+	if isReady {
+		since := ready.LastTransitionTime.Time
+		if since.After(l.target.Pods.LastReady) {
+			l.target.Pods.LastReady = since
+		}
+		if l.Now.Sub(since) < trial && !isProbed(p) {
+			l.target.Pods.Unproven = true
+		}
+		return
+	}
+	l.suspects(p)
+}
+
+// suspects a pod that is not ready. What is fatal comes before what is not.
+func (l *lookout) suspects(p *corev1.Pod) {
+	words := trouble.Of(p)
+	fatal := words != "" && isFatal(words, l.target.Bundle)
+	if l.suspect != nil && (l.fatal || !fatal) {
+		return
+	}
+	l.suspect, l.fatal, l.words = p, fatal, words
+	l.container, l.previous = culprit(p)
+	if words == "" {
+		l.words = "is not ready"
+		if l.container != "" {
+			l.words = "container " + l.container + " is not ready"
+		}
+	}
+	l.target.Pods.Trouble = "pod " + p.Name + ": " + l.words
+}
+
+// isFatal trouble is the configuration's: it does not pass by itself. That an
+// image or a node is missing may, and so does that the bundle is not made yet.
+func isFatal(words, bundle string) bool {
+	switch {
+	case strings.HasPrefix(words, "cannot be scheduled"), strings.HasPrefix(words, "cannot pull image"):
+		return false
+	case strings.HasSuffix(words, `"`+bundle+`" not found`):
+		return false
+	}
+	return true
+}
+
+// culprit is the container that keeps a pod from being ready, and whether its log
+// is that of a run that has ended.
+func culprit(p *corev1.Pod) (string, bool) {
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		through := s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+		if s.Ready || through || s.Started != nil && *s.Started && slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == s.Name }) {
+			continue
+		}
+		return s.Name, s.State.Running == nil && s.State.Terminated == nil && s.LastTerminationState.Terminated != nil
+	}
+	return "", false
+}
+
+// needsLog tells whether the rollout is about to fail by this target.
+func (l *lookout) needsLog() bool {
+	known := &l.AppConfig.Status.AtProvider
+	if known.Pending == "" || known.Failed != nil {
+		return false
+	}
+	if l.fatal {
+		return true
+	}
+	was := l.recorded(l.target.Key)
+	if was == nil || was.Since == nil || was.State != configv1.TargetProgressing {
+		return false
+	}
+	since := was.Since.Time
+	if l.target.Pods.LastReady.After(since) {
+		since = l.target.Pods.LastReady
+	}
+	return l.Now.Sub(since) >= appconfig.Deadline(l.params())
+}
+
+// fault of the suspect. It is told at once if it is fatal, and otherwise with the
+// deadline.
+func (l *lookout) fault(log string) *Fault {
+	return &Fault{Pod: l.suspect.Name, Container: l.container, Message: l.words, Log: log, Late: !l.fatal}
+}
+
+// blocks tells whether a pod that is not ready is in the way of a StatefulSet's
+// update: its controller waits for pods to be ready before it replaces them. A
+// pod of the last good bundle may become ready by itself, and is waited for
+// longer.
+func (l *lookout) blocks(p *corev1.Pod, runs string) bool {
+	w, known := l.workload, &l.AppConfig.Status.AtProvider
+	if w.Kind != configv1.StatefulSet || !w.observed || !w.replaces || runs == "" || ordinal(p.Name) < w.partition {
+		return false
+	}
+	if f := known.Failed; f != nil && f.Bundle == runs {
+		return true
+	}
+	if l.Now.Sub(p.CreationTimestamp.Time) < blockade {
+		return false
+	}
+	if was := l.recorded(l.target.Key); was == nil || was.Since == nil || l.Now.Sub(was.Since.Time) < blockade {
+		return false
+	}
+	if runs != known.LastGood {
+		return true
+	}
+	words := trouble.Of(p)
+	return words != "" && isFatal(words, runs) || l.Now.Sub(unreadySince(p)) >= appconfig.Deadline(l.params())/patience
+}
+
+// patience with pods of the last good bundle is that part of the deadline: the
+// rest is for those that take their place.
+const patience = 3
+
+func unreadySince(p *corev1.Pod) time.Time {
+	if c := condition(p, corev1.PodReady); c != nil && c.LastTransitionTime.After(p.CreationTimestamp.Time) {
+		return c.LastTransitionTime.Time
+	}
+	return p.CreationTimestamp.Time
+}
+
+// ordinal of a StatefulSet's pod.
+func ordinal(name string) int32 {
+	n, err := strconv.ParseInt(name[strings.LastIndex(name, "-")+1:], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(n)
+}
+
+// isProbed tells whether each container says itself when it is ready.
+func isProbed(p *corev1.Pod) bool {
+	return !slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.ReadinessProbe == nil })
+}
+
+func condition(p *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == t {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// lastWords of a container, or "" where they can not be had, or could hold a
+// secret that is not known.
+func (e *external) lastWords(ctx context.Context, p *corev1.Pod, container string, previous bool) string {
+	if container == "" || e.logs == nil {
+		return ""
+	}
+	secrets := map[string][]byte{}
+	for _, name := range appconfig.Secrets(&p.Spec) {
+		s := &corev1.Secret{}
+		if found, err := e.kube.Find(ctx, p.Namespace, name, s); err != nil || !found {
+			return ""
+		}
+		for k, v := range s.Data {
+			secrets[name+"/"+k] = v
+		}
+	}
+	log, err := e.logs(ctx, p.Namespace, p.Name, container, previous)
+	if err != nil && previous {
+		log, err = e.logs(ctx, p.Namespace, p.Name, container, false)
+	}
+	if err != nil {
+		return ""
+	}
+	return appconfig.LastWords(log, secrets)
+}

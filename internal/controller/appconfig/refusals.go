@@ -1,0 +1,51 @@
+package appconfig
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// longestRefusal in a status.
+const longestRefusal = 200
+
+// short form of an error of the API server, in one line.
+func short(err error) string {
+	s := strings.Join(strings.Fields(err.Error()), " ")
+	if len(s) > longestRefusal {
+		s = strings.ToValidUTF8(s[:longestRefusal], "") + "…"
+	}
+	return s
+}
+
+// owners of fields that a server-side apply collides with.
+func owners(err error) string {
+	status := kerrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return short(err)
+	}
+	out := map[string]bool{}
+	for _, c := range status.Status().Details.Causes {
+		if c.Type != metav1.CauseTypeFieldManagerConflict {
+			continue
+		}
+		// conflict with "manager" using apps/v1
+		if _, after, ok := strings.Cut(c.Message, `"`); ok {
+			if name, _, ok := strings.Cut(after, `"`); ok {
+				out[name+" ("+c.Field+")"] = true
+			}
+		}
+	}
+	if len(out) == 0 {
+		return short(err)
+	}
+	names := slices.Sorted(maps.Keys(out))
+	if len(names) > most {
+		names = append(names[:most], "and others")
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,58 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// AppConfigs as Prometheus sees them. Which one it was is in its status and its
+// events: there may be thousands.
+type AppConfigs struct {
+	rollouts  *prometheus.CounterVec
+	rollbacks prometheus.Counter
+	converge  prometheus.Histogram
+}
+
+// Results of rollouts, so that each is there before it was seen.
+var rolloutResults = []string{"Succeeded", "RolledBack", "Failed", "Superseded"}
+
+func newAppConfigs() *AppConfigs {
+	a := &AppConfigs{
+		rollouts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "storeplane_appconfig_rollouts_total",
+			Help: "How many rollouts of configuration ended, by how: Succeeded, RolledBack, Failed, or Superseded by a newer one.",
+		}, []string{"result"}),
+		rollbacks: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "storeplane_appconfig_rollbacks_total",
+			Help: "How many times the last good configuration was put back.",
+		}),
+		converge: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "storeplane_appconfig_converge_seconds",
+			Help:    "How long rollouts of configuration took that succeeded, from their start until all targets were healthy.",
+			Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600},
+		}),
+	}
+	for _, r := range rolloutResults {
+		a.rollouts.WithLabelValues(r)
+	}
+	return a
+}
+
+// Observe how a rollout ended, if one did.
+func (a *AppConfigs) Observe(result string, took time.Duration) {
+	switch result {
+	case "":
+		return
+	case "Succeeded":
+		a.converge.Observe(took.Seconds())
+	case "RolledBack":
+		a.rollbacks.Inc()
+	}
+	a.rollouts.WithLabelValues(result).Inc()
+}
+
+// collectors of all.
+func (a *AppConfigs) collectors() []prometheus.Collector {
+	return []prometheus.Collector{a.rollouts, a.rollbacks, a.converge}
+}

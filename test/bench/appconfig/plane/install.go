@@ -1,0 +1,88 @@
+package plane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Install the provider's definitions and its rights, of the repository at root,
+// for the user Provider: what package/install gives it, and what Crossplane gives
+// to each provider.
+func Install(ctx context.Context, c client.Client, root string) error {
+	files, err := filepath.Glob(filepath.Join(root, "package/provider/crds/*.yaml"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("cannot find the definitions in %s: %w", root, err)
+	}
+	for _, f := range append(files, filepath.Join(root, "package/install/provider-clusterrole.yaml")) {
+		if err := apply(ctx, c, f); err != nil {
+			return err
+		}
+	}
+	all := []string{"*"}
+	granted := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"secrets", "configmaps", "events", "leases"}, Verbs: all},
+		{APIGroups: []string{"backup.example.com", "config.example.com", "storeplane.example.com"}, Resources: all, Verbs: all},
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get", "list", "watch"}},
+	}}
+	granted.Name = "granted"
+	if err := create(ctx, c, granted); err != nil {
+		return err
+	}
+	for _, role := range []string{granted.Name, "storeplane-provider"} {
+		b := &rbacv1.ClusterRoleBinding{
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: Provider}},
+		}
+		b.Name = "plane-" + role
+		if err := create(ctx, c, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create what is not there yet. The roles that the API server makes for itself
+// come a moment after it is ready.
+func create(ctx context.Context, c client.Client, o client.Object) error {
+	err := c.Create(ctx, o)
+	for n := 0; kerrors.IsForbidden(err) && n < 50; n++ {
+		time.Sleep(100 * time.Millisecond)
+		err = c.Create(ctx, o)
+	}
+	if client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("cannot create %T %s: %w", o, o.GetName(), err)
+	}
+	return nil
+}
+
+// apply each object of a file.
+func apply(ctx context.Context, c client.Client, file string) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", file, err)
+	}
+	for d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(b), 4096); ; {
+		u := &unstructured.Unstructured{}
+		switch err := d.Decode(u); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("cannot decode %s: %w", file, err)
+		}
+		if err := create(ctx, c, u); err != nil {
+			return err
+		}
+	}
+}

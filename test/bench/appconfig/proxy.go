@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+)
+
+// proxy between a client and the API server, which counts requests.
+type proxy struct {
+	address string
+	server  *http.Server
+
+	mu    sync.Mutex
+	count map[string]int
+}
+
+// request of a client: a verb, a resource, and whether it is over all namespaces.
+func request(r *http.Request) string {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	everywhere := true
+	if i := slices.Index(parts, "namespaces"); i >= 0 && len(parts) > i+2 {
+		parts, everywhere = parts[i+2:], false
+	} else if len(parts) > 2 {
+		parts = parts[min(len(parts)-1, map[bool]int{true: 2, false: 3}[parts[0] == "api"]):]
+	}
+	resource, named := parts[0], len(parts) > 1
+	if len(parts) > 2 {
+		resource += "/" + parts[2]
+	}
+	verb := strings.ToLower(r.Method)
+	switch {
+	case verb == "get" && r.URL.Query().Get("watch") != "":
+		verb = "watch"
+	case verb == "get" && !named:
+		verb = "list"
+	}
+	if verb == "list" && everywhere {
+		verb = "list everywhere"
+	}
+	return verb + " " + resource
+}
+
+// newProxy to an API server, as one of its users.
+func newProxy(ctx context.Context, cfg *rest.Config) (*proxy, error) {
+	target, err := url.Parse(cfg.Host)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the API server's address: %w", err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen: %w", err)
+	}
+	p := &proxy{address: "http://" + l.Addr().String(), count: map[string]int{}}
+	forward := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header.Set("Authorization", "Bearer "+cfg.BearerToken)
+		},
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}, //nolint:gosec // The API server is our own, on this machine.
+		FlushInterval: -1,
+	}
+	p.server = &http.Server{ReadHeaderTimeout: 0, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		p.count[request(r)]++
+		p.mu.Unlock()
+		forward.ServeHTTP(w, r)
+	})}
+	go func() { _ = p.server.Serve(l) }()
+	return p, nil
+}
+
+// reset the counts, and return what they were.
+func (p *proxy) reset() counts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := counts(p.count)
+	p.count = map[string]int{}
+	return out
+}
+
+// counts of requests.
+type counts map[string]int
+
+// of requests that begin with one of some words.
+func (c counts) of(words ...string) int {
+	n := 0
+	for k, v := range c {
+		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(k, w) }) {
+			n += v
+		}
+	}
+	return n
+}
+
+// writes of all kinds.
+func (c counts) writes() int { return c.of("post ", "put ", "patch ", "delete ") }
+
+func (c counts) String() string {
+	var out []string
+	for k, v := range c {
+		if !strings.HasPrefix(k, "watch ") && !strings.HasSuffix(k, " events") && !strings.Contains(k, "openapi") {
+			out = append(out, fmt.Sprintf("%s %d", k, v))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,57 @@
+//go:build e2e
+
+package appconfig
+
+import (
+	"time"
+
+	"sigs.k8s.io/e2e-framework/pkg/features"
+
+	"github.com/storeplane/storeplane/test/e2e/suite"
+)
+
+type notes = suite.Notes
+
+// Bounds of waiting.
+const (
+	// soon is for what takes a reconcile or two.
+	soon = 30 * time.Second
+	// rolled is for a rollout to end, with pods that start one after the other.
+	rolled = 2 * time.Minute
+	// started is for what comes up from nothing while the machine is busy.
+	started = 5 * time.Minute
+	// collected is for what is looked at when a rollout ends, or minutes later.
+	collected = 12 * time.Minute
+)
+
+// progressDeadline of the AppConfigs here, as they write it.
+const progressDeadline = 20 * time.Second
+
+// rollbackSlack is how much longer than that a rollback may take until all pods
+// are well again.
+const rollbackSlack = 20 * time.Second
+
+// feature is a list of checks that share a namespace.
+type feature struct {
+	*features.FeatureBuilder
+
+	namespace string
+}
+
+func newFeature(name, namespace string) feature {
+	return feature{features.New(name), namespace}
+}
+
+// quick check, which is always made.
+func (f feature) quick(name string, c suite.Check) feature {
+	f.Assess(name, tests.Assess(c, f.namespace))
+	return f
+}
+
+// full check, which is made when everything is asked for.
+func (f feature) full(name string, c suite.Check) feature {
+	if tests.Full() {
+		f.quick(name, c)
+	}
+	return f
+}

@@ -1,0 +1,119 @@
+//go:build e2e
+
+package appconfig
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+	"github.com/storeplane/storeplane/test/e2e/manifests"
+)
+
+// ground is a namespace in which AppConfigs and workloads are made.
+type ground struct {
+	namespace string
+
+	world  *harness.World
+	client *harness.Client
+	made   map[string]bool
+}
+
+func newGround(namespace string) *ground {
+	return &ground{namespace: namespace, made: map[string]bool{}}
+}
+
+// once does what has not been done yet.
+func (g *ground) once(what string, do func() error) error {
+	if g.made[what] {
+		return nil
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	g.made[what] = true
+	return nil
+}
+
+// ready to be built on.
+func (g *ground) ready(ctx context.Context) error {
+	return g.once("ground", func() error {
+		if err := cluster.CreateNamespace(ctx, g.namespace); err != nil {
+			return err
+		}
+		var err error
+		if g.world, err = cluster.Watch(ctx, g.namespace); err != nil {
+			return err
+		}
+		g.client, err = harness.StartClient(ctx, cluster, g.world)
+		return err
+	})
+}
+
+// create an object of a file in manifests/appconfig.
+func (g *ground) create(ctx context.Context, file string, values map[string]string) error {
+	all := map[string]string{"NAMESPACE": g.namespace, "REGISTRY": cluster.Registry, "REPLICAS": "2"}
+	maps.Copy(all, values)
+	u, err := manifests.Read("appconfig/"+file, all)
+	if err != nil {
+		return err
+	}
+	if u, err = cluster.Create(ctx, u); err != nil {
+		return err
+	}
+	return g.world.AwaitSeen(ctx, u)
+}
+
+// workload of a file, for an application.
+func (g *ground) workload(ctx context.Context, file, name, application string) error {
+	return g.create(ctx, file+".yaml", map[string]string{"NAME": name, "APP": application})
+}
+
+// first options of an application, before there is an AppConfig.
+func (g *ground) first(ctx context.Context, application string) error {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"OPTIONS": "None,Other"}}}
+	u.SetName(application + "-first")
+	u.SetNamespace(g.namespace)
+	_, err := cluster.Create(ctx, u)
+	return err
+}
+
+// secret with these texts.
+func (g *ground) secret(ctx context.Context, name string, texts map[string]string) error {
+	data := map[string]any{}
+	for k, v := range texts {
+		data[k] = v
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": data}}
+	u.SetName(name)
+	u.SetNamespace(g.namespace)
+	_, err := cluster.Create(ctx, u)
+	return err
+}
+
+// change an object, and wait until the change is seen here.
+func (g *ground) change(ctx context.Context, kind, name string, p harness.Patch) error {
+	u, err := cluster.Patch(ctx, kind, g.namespace, name, p)
+	if err != nil {
+		return err
+	}
+	return g.world.AwaitSeen(ctx, u)
+}
+
+// ask the Service of a WebApp or one pod for a path.
+func (g *ground) ask(ctx context.Context, host, path string) (string, error) {
+	a, err := g.client.Do(ctx, harness.Request{Host: host, Port: port, Method: "GET", Path: path})
+	if err != nil {
+		return "", err
+	}
+	if a.Status != 200 {
+		return "", fmt.Errorf("GET http://%s%s: %d %s", host, path, a.Status, a.Body)
+	}
+	return a.Body, nil
+}
+
+// port of the vote app.
+const port = 8080

@@ -1,0 +1,176 @@
+//go:build e2e
+
+package appconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/e2e-framework/klient/wait"
+
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// reelected is how much longer things take when the provider was killed: another
+// pod has to start, and to be elected.
+const reelected = time.Minute
+
+// killProvider kills all of its pods at once, and waits until others are ready.
+func killProvider(ctx context.Context) error {
+	const namespace, label = "crossplane-system", "pkg.crossplane.io/provider"
+	list := metav1.ListOptions{LabelSelector: label}
+	pods := cluster.Kube.CoreV1().Pods(namespace)
+	before, err := pods.List(ctx, list)
+	if err != nil || len(before.Items) == 0 {
+		return errors.Join(err, errors.New("cannot find the provider's pods"))
+	}
+	if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, list); err != nil {
+		return fmt.Errorf("cannot delete the provider's pods: %w", err)
+	}
+	err = wait.For(func(ctx context.Context) (bool, error) {
+		now, err := pods.List(ctx, list)
+		if err != nil {
+			return false, err
+		}
+		ready := 0
+		for i := range now.Items {
+			old := slices.ContainsFunc(before.Items, func(p corev1.Pod) bool { return p.UID == now.Items[i].UID })
+			if harness.PodReady(&now.Items[i]) && !old {
+				ready++
+			}
+		}
+		return ready >= len(before.Items), nil
+	}, wait.WithContext(ctx), wait.WithTimeout(started), wait.WithInterval(time.Second), wait.WithImmediate())
+	if err != nil {
+		return fmt.Errorf("waited %s for the provider's new pods: %w", started, err)
+	}
+	return nil
+}
+
+// touch an AppConfig without changing what it asks for, and wait until the
+// provider has looked at it.
+func (g *ground) touch(ctx context.Context, name, token string) error {
+	if err := g.change(ctx, kind, name, harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{xpmeta.AnnotationKeyReconcileRequestedAt: token}}}); err != nil {
+		return err
+	}
+	return g.await(ctx, soon, name, "to be looked at", func(a configv1.AppConfig) bool { return a.GetLastHandledReconcileAt() == token })
+}
+
+// stage of a rollout, as its status and its target show it.
+type stage struct {
+	name string
+	here func(configv1.AppConfig) bool
+}
+
+// killedAt kills the provider as soon as each stage is reached.
+func (v *voters) killedAt(ctx context.Context, n notes, stages []stage) error {
+	for _, s := range stages {
+		err := v.await(ctx, rolled+reelected, vote, s.name, s.here)
+		if err != nil {
+			return err
+		}
+		if err := killProvider(ctx); err != nil {
+			return err
+		}
+		n.Addf("killed when it was %s", s.name)
+	}
+	return nil
+}
+
+// losesProviderWhileChanging: what was begun is ended, and nothing is done twice.
+func (v *voters) losesProviderWhileChanging(ctx context.Context, n notes) error {
+	if err := v.votes(ctx); err != nil {
+		return err
+	}
+	was := v.appConfig(vote).Status.AtProvider.Bundle
+	before, err := v.replicaSets(ctx, voteWeb)
+	if err != nil {
+		return err
+	}
+	patched := func() bool { return !slices.Equal(bundles(v.world.Get("Deployment", voteWeb), vote), []string{was}) }
+	err = v.under(ctx, n, voteWeb, nil, func() error {
+		// Nobody is there when it is edited.
+		if err := v.set(ctx, vote, map[string]string{"POLL": "without-provider"}); err != nil {
+			return err
+		}
+		if err := killProvider(ctx); err != nil {
+			return err
+		}
+		return v.killedAt(ctx, n, []stage{
+			{"rolling out", func(a configv1.AppConfig) bool { return a.Status.AtProvider.Bundle != was }},
+			{"changed at its target", func(configv1.AppConfig) bool { return patched() }},
+			{"ended", isGood},
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if err := v.runsPoll(ctx, "without-provider"); err != nil {
+		return err
+	}
+	now, err := v.replicaSets(ctx, voteWeb)
+	if err != nil {
+		return err
+	}
+	if made := newOf(before, now); len(made) != 1 {
+		return fmt.Errorf("it took %d ReplicaSets: %v", len(made), made)
+	}
+	return nil
+}
+
+// losesProviderWhileTakingBack: what does not work is tried once.
+func (v *voters) losesProviderWhileTakingBack(ctx context.Context, n notes) error {
+	if err := v.votes(ctx); err != nil {
+		return err
+	}
+	good := v.appConfig(vote).Status.AtProvider.Bundle
+	pods := uids(v.podsOf(voteWeb))
+	bad := ""
+	err := v.under(ctx, n, voteWeb, nil, func() error {
+		if err := v.set(ctx, vote, map[string]string{"OPTIONS": "Cats"}); err != nil {
+			return err
+		}
+		return v.killedAt(ctx, n, []stage{
+			{"rolling out", func(a configv1.AppConfig) bool { return a.Status.AtProvider.Bundle != good }},
+			{"changed at its target", func(configv1.AppConfig) bool {
+				return !slices.Equal(bundles(v.world.Get("Deployment", voteWeb), vote), []string{good})
+			}},
+			{"taken back", func(a configv1.AppConfig) bool {
+				if f := a.Status.AtProvider.Failed; f != nil {
+					bad = f.Bundle
+				}
+				return bad != ""
+			}},
+			{"back at its target", func(configv1.AppConfig) bool {
+				return slices.Equal(bundles(v.world.Get("Deployment", voteWeb), vote), []string{good})
+			}},
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if err := v.awaitTakenBack(ctx, reelected, vote, good); err != nil {
+		return err
+	}
+	if err := v.awaitRuns(ctx, rolled, "Deployment", voteWeb, vote, good); err != nil {
+		return err
+	}
+	if now := uids(v.podsOf(voteWeb)); !slices.Equal(pods, now) {
+		return fmt.Errorf("the pods were %v, are %v", pods, now)
+	}
+	if tries := v.changesTo("Deployment", voteWeb, vote, bad); tries != 1 {
+		return fmt.Errorf("bundle %s was tried %d times", bad, tries)
+	}
+	if err := v.set(ctx, vote, map[string]string{"OPTIONS": "Cats,Dogs"}); err != nil {
+		return err
+	}
+	_, err = v.awaitGood(ctx, soon+reelected, vote)
+	return err
+}
