@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -103,7 +104,7 @@ func lost(files map[string]bool, standby, primary, reached int64) string {
 	}
 	for t := standby + 1; t <= primary; t++ {
 		if name := fmt.Sprintf("%08X.history", t); !files[name] {
-			return "the history of timeline " + fmt.Sprint(t)
+			return "the history of timeline " + strconv.FormatInt(t, 10)
 		}
 	}
 	segment := fmt.Sprintf("%08X%08X", reached>>32, reached&(1<<32-1)/segmentSize)

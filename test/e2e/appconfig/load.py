@@ -13,6 +13,7 @@ import threading
 import time
 
 ask = json.loads(sys.stdin.readline())
+keys = ask["keys"] or {}
 stop = threading.Event()
 lock = threading.Lock()
 began = time.time()
@@ -50,7 +51,7 @@ def once(method, path, body=None):
 
 
 def check(vote):
-    poll, key = vote["poll"], ask["keys"].get(vote["poll"])
+    poll, key = vote["poll"], keys.get(vote["poll"])
     with lock:
         told["polls"][poll] = told["polls"].get(poll, 0) + 1
     if key is None:

@@ -24,9 +24,9 @@ func TestMain(m *testing.M) { tests.Main(m) }
 // TestBackup lists the checks in their order. Without -full only those are made
 // that are quick.
 func TestBackup(t *testing.T) {
-	fs := []types.Feature{logical()}
+	fs := []types.Feature{logical(), physical(backupv1.Volume)}
 	if tests.Full() {
-		fs = append(fs, faults(), physical(backupv1.Volume), physical(backupv1.S3))
+		fs = append(fs, faults(), physical(backupv1.S3))
 	}
 	tests.Test(t, fs...)
 }
