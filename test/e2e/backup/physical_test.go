@@ -92,9 +92,13 @@ func (d *timed) exec(ctx context.Context, statement string) error {
 func (d *timed) write(ctx context.Context, rows int) error {
 	for range rows {
 		d.rows++
+		// By itself: statements that are sent together are one transaction.
+		if err := d.exec(ctx, fmt.Sprintf("INSERT INTO seen VALUES (%d)", d.rows)); err != nil {
+			return err
+		}
 		// Times are given in whole seconds.
 		out, err := d.data(ctx, d.uri(engines[0], ledgerName), "exec", "postgresql",
-			fmt.Sprintf("INSERT INTO seen VALUES (%d); SELECT pg_sleep(1.2); SELECT extract(epoch FROM date_trunc('second', clock_timestamp()))::bigint; SELECT pg_sleep(1.2)", d.rows))
+			"SELECT pg_sleep(1.2); SELECT extract(epoch FROM date_trunc('second', clock_timestamp()))::bigint; SELECT pg_sleep(1.2)")
 		if err != nil {
 			return err
 		}
