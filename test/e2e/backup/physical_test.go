@@ -47,8 +47,9 @@ func physical(s backupv1.StoreType) types.Feature {
 		check = f.quick
 	}
 	check("archived, backed up in full and incrementally, and verified ("+string(s)+")", d.isBackedUp)
-	check("restored to between two rows ("+string(s)+")", d.goesBack)
+	// What can be restored to is told in steps of minutes.
 	return f.
+		full("restored to between two rows ("+string(s)+")", d.goesBack).
 		full("restored to between two rows after a failover ("+string(s)+")", d.goesBackAfterFailover).
 		full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
 		Feature()
