@@ -146,9 +146,10 @@ func (d *timed) counts(ctx context.Context, n int32) error {
 	})
 }
 
-// recoverable waits until a time can be restored to.
+// recoverable waits until a time can be restored to, which is told in steps of five
+// minutes.
 func (d *timed) recoverable(ctx context.Context, t time.Time) error {
-	return d.awaitBackup(ctx, done, ledgerBackup, "to be recoverable up to "+t.UTC().Format(time.TimeOnly), func(b backupv1.Backup) bool {
+	return d.awaitBackup(ctx, givenUp, ledgerBackup, "to be recoverable up to "+t.UTC().Format(time.TimeOnly), func(b backupv1.Backup) bool {
 		last := b.Status.AtProvider.LastRecoverableTime
 		return last != nil && last.After(t)
 	})
