@@ -113,8 +113,8 @@ test: ## Run the tests that need neither root nor a cluster.
 	(cd test/stores && go vet ./... && go test ./...)
 
 .PHONY: test-full
-test-full: ## Run what make test leaves out because it takes long: each database with each store, and their faults.
-	go test -count 1 -timeout 60m ./internal/backup/...
+test-full: ## Run what make test leaves out because it takes long, of SUITE=backup|appconfig, else of both.
+	go test -count 1 -timeout 60m $(if $(filter-out appconfig,$(or $(SUITE),all)),./internal/backup/...) $(if $(filter-out backup,$(or $(SUITE),all)),./internal/controller/appconfig)
 
 .PHONY: e2e
 e2e: ## Run what is quick of the suites on the cluster of KUBECONFIG, else on the embedded one.
@@ -122,7 +122,7 @@ e2e: ## Run what is quick of the suites on the cluster of KUBECONFIG, else on th
 
 .PHONY: e2e-full
 e2e-full: ## Run a suite in full: SUITE=core|postgresql|backup|appconfig.
-	$(if $(filter backup,$(SUITE)),$(MAKE) test-full)
+	$(if $(filter backup appconfig,$(SUITE)),$(MAKE) test-full)
 	hack/with-cluster.sh hack/e2e.sh --full "$(or $(SUITE),core)"
 
 .PHONY: bench
