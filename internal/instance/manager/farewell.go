@@ -63,7 +63,15 @@ func (m *Manager) farewell() {
 			return
 		}
 	}
-	err := m.kube.ReleaseLock(ctx, m.leaderName(), leaderAnnotation, m.Pod)
+	pod, err := m.kube.Pod(ctx, m.Pod)
+	if err == nil && pod.DeletionTimestamp == nil {
+		// Only this container ends: Patroni may be about to start its server
+		// again, as the primary.
+		return
+	}
+	if !kube.Unknown(err) {
+		err = m.kube.ReleaseLock(ctx, m.leaderName(), leaderAnnotation, m.Pod)
+	}
 	if !kube.Unknown(err) {
 		m.note("let go of the leader lock", ignore(err, kube.ErrHeld))
 		return

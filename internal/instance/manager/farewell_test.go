@@ -32,6 +32,7 @@ func TestFarewell(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		known  bool
+		stays  bool
 		runs   bool
 		led    time.Duration
 		pass   string
@@ -40,6 +41,7 @@ func TestFarewell(t *testing.T) {
 	}{
 		"Asks":         {reason: "A server whose token has ended asks another one.", pass: "rest", holder: first, want: ""},
 		"Itself":       {reason: "One whose token is good does it itself, with no password.", known: true, holder: first, want: ""},
+		"Stays":        {reason: "Where only the manager ends, the server may come back.", known: true, stays: true, holder: first, want: first},
 		"Runs":         {reason: "A server that still runs keeps the lock.", runs: true, pass: "rest", holder: first, want: first},
 		"LongAgo":      {reason: "Who led long ago has nothing to let go of.", led: time.Minute, pass: "rest", holder: first, want: first},
 		"Elsewhere":    {reason: "A lock that another one holds by now stays.", pass: "rest", holder: second, want: second},
@@ -52,6 +54,9 @@ func TestFarewell(t *testing.T) {
 			a.change("configmaps/"+setName+"-leader", func(o map[string]any) {
 				o["metadata"].(map[string]any)["annotations"] = map[string]any{leaderAnnotation: tc.holder, "ttl": "20"}
 			})
+			if !tc.stays {
+				a.remove("pods/" + first)
+			}
 			_, at := newServers(t)
 			other, err := New(configOf(t, second, at.URL), good, slog.New(slog.DiscardHandler))
 			if err != nil {
