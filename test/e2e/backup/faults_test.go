@@ -315,21 +315,28 @@ func (g *ground) losesManifest(ctx context.Context, name string, _ notes) error 
 	return err
 }
 
-func (g *ground) fills(ctx context.Context, name string, _ notes) error {
+// fills the disk of a pod. The kubelet looks at disks about once a minute, so the
+// throw-away database has to stay for longer than that.
+func (g *ground) fills(ctx context.Context, name string, n notes) error {
 	if err := g.big(ctx, name, func(p *backupv1.BackupParameters) {
 		p.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{
-			corev1.ResourceEphemeralStorage: resource.MustParse("200Mi"), corev1.ResourceMemory: resource.MustParse("512Mi"),
+			corev1.ResourceEphemeralStorage: resource.MustParse("64Mi"), corev1.ResourceMemory: resource.MustParse("512Mi"),
 		}}
+		p.Verification.Query = "SELECT true FROM pg_sleep(180)"
 	}); err != nil {
 		return err
 	}
 	if _, err := g.succeed(ctx, name); err != nil {
 		return err
 	}
+	begin := time.Now()
 	if err := g.disproved(ctx, name, "NoSpace", "PodLost", "PodFailed", "Evicted"); err != nil {
 		return err
 	}
-	_, err := cluster.Patch(ctx, "Backup", g.namespace, name, harness.Patch{"spec": harness.Patch{"forProvider": harness.Patch{"resources": nil}}})
+	n.Addf("said after %.0fs", time.Since(begin).Seconds())
+	_, err := cluster.Patch(ctx, "Backup", g.namespace, name, harness.Patch{"spec": harness.Patch{"forProvider": harness.Patch{
+		"resources": nil, "verification": harness.Patch{"query": nil},
+	}}})
 	return err
 }
 
