@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
@@ -15,8 +18,7 @@ import (
 )
 
 const (
-	// farewellWithin is what a pod that is deleted with no grace has left once
-	// its server has ended.
+	// farewellWithin is what a pod that is deleted with no grace has left.
 	farewellWithin = 1500 * time.Millisecond
 
 	// askWithin is how long one other server may take to answer.
@@ -58,7 +60,7 @@ func (m *Manager) farewell() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), farewellWithin)
 	defer cancel()
-	for !m.ended() {
+	for !m.over(ctx) {
 		if !wait(ctx, pollPeriod) {
 			return
 		}
@@ -86,11 +88,35 @@ func (m *Manager) farewell() {
 	}
 }
 
-// ended says whether PostgreSQL has stopped cleanly: only then has it removed
-// its file.
-func (m *Manager) ended() bool {
-	_, err := os.Stat(filepath.Join(m.Volume, "pgdata", "postmaster.pid"))
-	return errors.Is(err, fs.ErrNotExist)
+// over says whether nothing can be written here any more without the lock.
+// PostgreSQL has stopped cleanly, and so has removed its file; or Patroni, which
+// was not let renew the lock, has made a standby of it, and promotes none without
+// the lock; or both were killed.
+func (m *Manager) over(ctx context.Context) bool {
+	if _, err := os.Stat(filepath.Join(m.Volume, "pgdata", "postmaster.pid")); errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	status, err := m.patroni.Status(ctx)
+	if err == nil {
+		return status.Role == patroni.RoleReplica
+	}
+	return refused(err) && refused(m.knock(ctx))
+}
+
+// knock at PostgreSQL's own door.
+func (m *Manager) knock(ctx context.Context) error {
+	c, err := (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(m.Socket, ".s.PGSQL."+strconv.Itoa(int(m.Port))))
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// refused says whether nobody listens any more.
+func refused(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
 }
 
 // serveRelease takes the leader lock away from a server that says that it has

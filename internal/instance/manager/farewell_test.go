@@ -34,6 +34,8 @@ func TestFarewell(t *testing.T) {
 		known  bool
 		stays  bool
 		runs   bool
+		role   string
+		killed bool
 		led    time.Duration
 		pass   string
 		holder string
@@ -43,6 +45,9 @@ func TestFarewell(t *testing.T) {
 		"Itself":       {reason: "One whose token is good does it itself, with no password.", known: true, holder: first, want: ""},
 		"Stays":        {reason: "Where only the manager ends, the server may come back.", known: true, stays: true, holder: first, want: first},
 		"Runs":         {reason: "A server that still runs keeps the lock.", runs: true, pass: "rest", holder: first, want: first},
+		"Demoted":      {reason: "One that Patroni made a standby of can not write.", runs: true, role: patroni.RoleReplica, pass: "rest", holder: first, want: ""},
+		"Demoting":     {reason: "One that it is about to stop may still.", runs: true, role: "demoted", pass: "rest", holder: first, want: first},
+		"Killed":       {reason: "What was killed left its file behind, and nobody to start it again.", runs: true, killed: true, pass: "rest", holder: first, want: ""},
 		"LongAgo":      {reason: "Who led long ago has nothing to let go of.", led: time.Minute, pass: "rest", holder: first, want: first},
 		"Elsewhere":    {reason: "A lock that another one holds by now stays.", pass: "rest", holder: second, want: second},
 		"OwnElsewhere": {reason: "So it does when the token is good.", known: true, pass: "rest", holder: second, want: second},
@@ -57,7 +62,10 @@ func TestFarewell(t *testing.T) {
 			if !tc.stays {
 				a.remove("pods/" + first)
 			}
-			_, at := newServers(t)
+			fake, at := newServers(t)
+			if tc.role != "" {
+				fake.set(func(s *servers) { s.status.Role = tc.role })
+			}
 			other, err := New(configOf(t, second, at.URL), good, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
@@ -88,6 +96,9 @@ func TestFarewell(t *testing.T) {
 			m.sibling = func(string) *patroni.Client { return patroni.At(beside.URL, m.password()) }
 			m.lead(&patroni.Cluster{Members: []patroni.Member{{Name: first, Host: "192.0.2.1"}, {Name: second, Host: "192.0.2.2"}}})
 			m.led.Load().at = time.Now().Add(-tc.led)
+			if tc.killed {
+				at.Close()
+			}
 			m.farewell()
 
 			a.mu.Lock()
