@@ -320,7 +320,7 @@ func (c *cluster) keepOthers(component string, was, next *structpb.Struct) {
 
 // scale a Deployment as an autoscaler does: through the subresource, which makes
 // the field its own.
-func (c *cluster) scale(component string, replicas int) { //nolint:unparam // a case names what it scales
+func (c *cluster) scale(component string, replicas int) {
 	c.t.Helper()
 	o := c.observed[component]
 	set(o, replicas, "spec", "replicas")
@@ -514,7 +514,7 @@ func (c *cluster) conditionFields(typ string) map[string]*structpb.Value {
 }
 
 // component of the claim's status in one line: ready, or what it waits for.
-func (c *cluster) component(name string) string { //nolint:unparam // a case names what it looks at
+func (c *cluster) component(name string) string {
 	for _, v := range get(c.claim, "status", "components").GetListValue().GetValues() {
 		f := v.GetStructValue().GetFields()
 		switch {

@@ -93,7 +93,7 @@ func TestDeletionProtection(t *testing.T) {
 		"DatabaseOn":      {reason: "Others are where it says yes.", claim: databaseCluster("{size: 1, version: '17', deletionProtection: true}"), want: ofClaim("apps.example.com/v1", "DatabaseCluster", "orders")},
 		"DatabaseStaging": {reason: "And not else.", claim: databaseCluster("{size: 1, version: '17', environment: staging}")},
 		"Shop":            {reason: "A shop in production is protected, and so is its database.", claim: ecommercePlatform(bigShop), want: ofClaim("platform.example.com/v1", "EcommercePlatform", "store"), nested: true},
-		"ShopOff":         {reason: "Both give way to the shop's field.", claim: ecommercePlatform("{environment: production, deletionProtection: false, frontend: {image: f}, backend: {image: b}}")},
+		"ShopOff":         {reason: "Both give way to the shop's field.", claim: ecommercePlatform("{environment: production, deletionProtection: false, frontend: {image: f:1}, backend: {image: b:1}}")},
 		"ShopOn":          {reason: "In both directions.", claim: ecommercePlatform("{deletionProtection: true, frontend: {image: f}, backend: {image: b}}"), want: ofClaim("platform.example.com/v1", "EcommercePlatform", "store"), nested: true},
 		"ShopSmall":       {reason: "A small one is not.", claim: ecommercePlatform(smallShop)},
 	}

@@ -21,7 +21,7 @@ func tiers(t *testing.T, c *cluster) [2]string {
 	return out
 }
 
-const configuredShop = "{environment: production, frontend: {image: f, envFrom: [{secretRef: {name: s}}]}, backend: {image: b}, config: {A: '1'}}"
+const configuredShop = "{environment: production, frontend: {image: f:1, envFrom: [{secretRef: {name: s}}]}, backend: {image: b:1}, config: {A: '1'}}"
 
 // TestEcommercePlatformConfig: one AppConfig for both tiers, whose own claims
 // know nothing of it but a bundle.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +43,7 @@ const (
 // TestEcommercePlatformOrder: database and cache, then the backend, then the
 // frontend, then the ingress.
 func TestEcommercePlatformOrder(t *testing.T) {
-	cache := []string{"cache", "cache-account", "cache-networkpolicy", "cache-secret", "cache-service"}
+	cache := []string{"cache-account", "cache-networkpolicy", "cache-secret", "cache-server", "cache-service"}
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -68,7 +69,7 @@ func TestEcommercePlatformWaits(t *testing.T) {
 		t.Helper()
 		c.reconcile()
 		var got []string
-		for _, n := range []string{"database", "cache", "backend", "frontend", "ingress"} {
+		for _, n := range []string{"database", "cache-server", "backend", "frontend", "ingress"} {
 			if c.observed[n] != nil {
 				got = append(got, n)
 			}
@@ -78,7 +79,7 @@ func TestEcommercePlatformWaits(t *testing.T) {
 		}
 	}
 	for range 4 {
-		has("Nothing is healthy", "database", "cache")
+		has("Nothing is healthy", "database", "cache-server")
 	}
 	if c.phase() != "Deploying" || !strings.Contains(c.message(), "database") || !strings.Contains(c.message(), "cache") || strings.Contains(c.message(), "frontend") {
 		t.Errorf("The message names what is waited for and nothing that waits itself: got %s, %q", c.phase(), c.message())
@@ -86,26 +87,29 @@ func TestEcommercePlatformWaits(t *testing.T) {
 	if status, _ := c.condition("BackendReady"); status != "False" {
 		t.Errorf("The backend is not ready before it exists: got %s", status)
 	}
-	c.heal("cache")
-	has("The cache is up", "database", "cache")
+	c.heal("cache-server")
+	has("The cache is up", "database", "cache-server")
 	c.heal("database")
-	has("The database is up", "database", "cache")
-	has("The config has no bundle yet", "database", "cache")
+	has("The database is up", "database", "cache-server")
+	has("The config has no bundle yet", "database", "cache-server")
 	c.heal("appconfig")
-	has("The config has its bundle", "database", "cache", "backend")
-	has("The backend starts", "database", "cache", "backend")
+	has("The config has its bundle", "database", "cache-server", "backend")
+	has("The backend starts", "database", "cache-server", "backend")
 	c.heal("backend")
-	has("The backend is up", "database", "cache", "backend", "frontend")
+	has("The backend is up", "database", "cache-server", "backend", "frontend")
 
 	// What exists stays, whatever happens to what it came after.
-	c.status("database", `{phase: Degraded, message: "Waiting for postgresql", conditions: [{type: Ready, status: "False"}]}`)
-	c.status("backend", `{phase: Degraded, message: "Waiting for web", conditions: [{type: Ready, status: "False"}]}`)
-	has("The database is down", "database", "cache", "backend", "frontend")
+	c.status("database", `{phase: Scaling, message: "Waiting for postgresql", conditions: [{type: Ready, status: "False"}]}`)
+	c.status("backend", `{phase: Degraded, message: "Waiting for web (Not all pods are ready)", conditions: [{type: Ready, status: "False"}]}`)
+	has("The database is down", "database", "cache-server", "backend", "frontend")
 	if got := c.message(); !strings.Contains(got, "database (Not ready yet: see DatabaseCluster store-database)") || strings.Contains(got, "postgresql") {
-		t.Errorf("The message says where to look, and does not follow a nested claim's own: got %q", got)
+		t.Errorf("The message says where to look, and does not follow what a nested claim says while it changes: got %q", got)
+	}
+	if got := c.message(); !strings.Contains(got, "backend (web (Not all pods are ready))") {
+		t.Errorf("One that was well and is not any more is explained in its own words: got %q", got)
 	}
 	c.heal()
-	has("All is well", "database", "cache", "backend", "frontend", "ingress")
+	has("All is well", "database", "cache-server", "backend", "frontend", "ingress")
 	c.heal()
 	c.reconcile()
 	if c.phase() != "Running" || c.message() != "" {
@@ -133,11 +137,12 @@ func TestEcommercePlatformWaits(t *testing.T) {
 // TestEcommercePlatformNeedsBoth: the backend waits for the database and for
 // the cache, whichever is up first.
 func TestEcommercePlatformNeedsBoth(t *testing.T) {
+	component := map[string]string{"database": "database", "cache": "cache-server"}
 	for first, second := range map[string]string{"database": "cache", "cache": "database"} {
 		t.Run(first, func(t *testing.T) {
 			c := newCluster(t, ecommercePlatform(smallShop))
 			c.reconcile()
-			c.heal(first)
+			c.heal(component[first])
 			c.reconcile()
 			if c.observed["backend"] != nil {
 				t.Errorf("only the %s is up, yet the backend starts", first)
@@ -145,7 +150,7 @@ func TestEcommercePlatformNeedsBoth(t *testing.T) {
 			if got := c.message(); !strings.Contains(got, second) || strings.Contains(got, first) {
 				t.Errorf("want a message that names the %s alone, got %q", second, got)
 			}
-			c.heal(second)
+			c.heal(component[second])
 			c.reconcile()
 			if c.observed["backend"] == nil {
 				t.Errorf("both are up, yet the backend does not start")
@@ -213,7 +218,7 @@ func TestEcommercePlatformDefaults(t *testing.T) {
 			db := as[appsv1.DatabaseCluster](t, c.observed["database"])
 			got := want{
 				db.Spec.Size, *as[appsv1.WebApp](t, c.observed["frontend"]).Spec.Replicas, *as[appsv1.WebApp](t, c.observed["backend"]).Spec.Replicas,
-				db.Spec.Environment, as[k8sappsv1.StatefulSet](t, c.observed["cache"]).Spec.Template.Spec.Containers[0].Resources.Requests.Memory().String(),
+				db.Spec.Environment, as[k8sappsv1.Deployment](t, c.observed["cache-server"]).Spec.Template.Spec.Containers[0].Resources.Requests.Memory().String(),
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
@@ -267,31 +272,145 @@ func TestEcommercePlatformWithoutCache(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformCache: Redis has the claim's memory and password.
+// TestEcommercePlatformCache: Redis has the claim's memory, eviction and password.
 func TestEcommercePlatformCache(t *testing.T) {
 	c := newCluster(t, ecommercePlatform(bigShop))
 	c.settle()
 	password, conf := c.value("cache-secret", "password"), c.value("cache-secret", "redis.conf")
-	if !strings.Contains(conf, "requirepass "+password+"\n") || !strings.Contains(conf, "maxmemory 134217728\n") {
-		t.Errorf("got redis.conf without its password or memory")
+	if !strings.Contains(conf, "requirepass "+password+"\n") {
+		t.Errorf("got redis.conf without its password")
 	}
 	if got := c.value("cache-secret", "uri"); got != "redis://:"+password+"@store-cache.team.svc:6379/0" {
 		t.Errorf("got uri %s", strings.ReplaceAll(got, password, "PASSWORD"))
 	}
-	annotations := func() map[string]string {
-		return as[k8sappsv1.StatefulSet](t, c.observed["cache"]).Spec.Template.Annotations
+	args := func(want ...string) {
+		t.Helper()
+		got := as[k8sappsv1.Deployment](t, c.observed["cache-server"]).Spec.Template.Spec.Containers[0].Args
+		if diff := cmp.Diff(append([]string{"/etc/redis/redis.conf"}, want...), got); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
 	}
-	before := annotations()
+	args("--maxmemory", "134217728", "--maxmemory-policy", "allkeys-lru")
 	c.edit("256Mi", "cache", "memory")
+	c.edit("volatile-ttl", "cache", "evictionPolicy")
 	c.settle()
-	if cmp.Equal(before, annotations()) {
-		t.Errorf("Redis reads its configuration once, so a change rolls it")
+	args("--maxmemory", "268435456", "--maxmemory-policy", "volatile-ttl")
+	if c.value("cache-secret", "password") != password || c.value("cache-secret", "redis.conf") != conf {
+		t.Errorf("the password was drawn again, or its file has changed")
 	}
-	if c.value("cache-secret", "password") != password {
-		t.Errorf("the password was drawn again")
+}
+
+// TestEcommercePlatformCacheComesBack: a cache whose node has died is started on
+// another one after half a minute, and there are never two by a change.
+func TestEcommercePlatformCacheComesBack(t *testing.T) {
+	c := newCluster(t, ecommercePlatform(bigShop))
+	c.settle()
+	d := as[k8sappsv1.Deployment](t, c.observed["cache-server"])
+	got := map[string]int64{}
+	for _, tol := range d.Spec.Template.Spec.Tolerations {
+		got[tol.Key] = *tol.TolerationSeconds
 	}
-	if strings.Contains(c.value("cache-secret", "redis.conf"), "134217728") {
-		t.Errorf("the change did not arrive")
+	if diff := cmp.Diff(map[string]int64{"node.kubernetes.io/not-ready": 30, "node.kubernetes.io/unreachable": 30}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if d.Spec.Strategy.Type != k8sappsv1.RecreateDeploymentStrategyType || *d.Spec.Replicas != 1 {
+		t.Errorf("want one at a time, got %v", d.Spec.Strategy)
+	}
+}
+
+// TestEcommercePlatformDatabase: what a DatabaseCluster offers, a shop's database
+// does too.
+func TestEcommercePlatformDatabase(t *testing.T) {
+	const options = `{
+  storageClassName: fast, synchronous: false, synchronousMode: strict,
+  resources: {requests: {cpu: "1"}}, parameters: {work_mem: 16MB}, tls: {required: false},
+  databases: [{name: reports, owner: reader, extensions: [pg_trgm]}], users: [{name: reader}],
+  backup: {enabled: true, schedule: "@daily", retention: 7d, destination: {type: s3, bucket: b}},
+  restoreFrom: {backupRef: {name: old}},
+}`
+	c := newCluster(t, ecommercePlatform("{frontend: {image: f}, backend: {image: b}, database: "+options+"}"))
+	c.reconcile()
+	want := parse(t, options).AsMap()
+	got := get(c.observed["database"], "spec").GetStructValue().AsMap()
+	for k := range got {
+		if _, ok := want[k]; !ok {
+			delete(got, k)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestEcommercePlatformDegradedAndReady: a database that has lost a standby
+// serves, and its shop says that somebody should look.
+func TestEcommercePlatformDegradedAndReady(t *testing.T) {
+	c := newCluster(t, ecommercePlatform(smallShop))
+	c.settle()
+	c.status("database", `{phase: Degraded, message: "Not following the primary: store-database-postgresql-1", conditions: [{type: Ready, status: "True"}]}`)
+	rsp := c.reconcile()
+	if got := c.message(); c.phase() != "Degraded" || got != "Look at database (Not following the primary: store-database-postgresql-1)" {
+		t.Errorf("got %s, %q", c.phase(), got)
+	}
+	if w := waiting(rsp); len(w) > 0 {
+		t.Errorf("It is Ready: got %v", w)
+	}
+	c.heal("database")
+	c.reconcile()
+	if c.phase() != "Running" || c.message() != "" {
+		t.Errorf("got %s, %q", c.phase(), c.message())
+	}
+}
+
+// TestEcommercePlatformTiers: what a WebApp offers, a shop's tiers do too.
+func TestEcommercePlatformTiers(t *testing.T) {
+	c := newCluster(t, ecommercePlatform(`
+  frontend: {image: f, metrics: {port: 9100}, volumes: [{name: data, mountPath: /data, emptyDir: {}}], imagePullSecrets: [{name: pull}]}
+  backend: {image: b, sidecars: [{name: proxy, image: p}], workers: [{name: mail, args: [mail]}]}
+`))
+	c.settle()
+	front, back := as[appsv1.WebApp](t, c.observed["frontend"]).Spec, as[appsv1.WebApp](t, c.observed["backend"]).Spec
+	if front.Metrics == nil || *front.Metrics.Port != 9100 || len(front.Volumes) != 1 || len(front.ImagePullSecrets) != 1 {
+		t.Errorf("frontend: got %+v", front)
+	}
+	if len(back.Sidecars) != 1 || len(back.Workers) != 1 || back.Workers[0].Name != "mail" {
+		t.Errorf("backend: got %+v", back)
+	}
+	c.edit(false, "monitoring", "enabled")
+	c.settle()
+	if got := as[appsv1.WebApp](t, c.observed["frontend"]).Spec.Metrics; got != nil {
+		t.Errorf("Without monitoring nobody reads metrics: got %+v", got)
+	}
+}
+
+// TestEcommercePlatformGateway: an HTTPRoute where the claim names a Gateway and
+// the cluster has the kind.
+func TestEcommercePlatformGateway(t *testing.T) {
+	c := newCluster(t, ecommercePlatform(smallShop))
+	c.schemas = map[string]*fnv1.Schema{"httproute": {OpenapiV3: parse(t, "{type: object}")}}
+	c.settle()
+	c.edit(map[string]any{"host": "shop.example.com", "gateway": map[string]any{"name": "public", "sectionName": "https"}}, "ingress")
+	c.reconcile()
+	c.reconcile()
+	if got := c.message(); got != "Waiting for ingress (The Gateway has not taken the route yet)" {
+		t.Errorf("got %q", got)
+	}
+	c.status("httproute", `{parents: [{conditions: [{type: Accepted, status: "True", observedGeneration: 1}]}]}`)
+	c.reconcile()
+	if c.phase() != "Running" {
+		t.Errorf("got %s, %q", c.phase(), c.message())
+	}
+	if c.observed["ingress"] != nil || c.observed["httproute"] == nil || get(c.claim, "status", "endpoints", "url").GetStringValue() != "https://shop.example.com" {
+		t.Errorf("want an HTTPRoute and no Ingress, got %v, %v", c.names(), get(c.claim, "status", "endpoints"))
+	}
+	if got := get(c.observed["httproute"], "spec", "rules", 0, "backendRefs", 0, "name").GetStringValue(); got != "store-frontend-web" {
+		t.Errorf("want it to lead to the frontend, got %s", got)
+	}
+	c.schemas = nil
+	c.edit(map[string]any{"host": "other.example.com", "gateway": map[string]any{"name": "public"}}, "ingress")
+	c.reconcile()
+	if status, message := c.condition("Accepted"); status != "False" || !strings.Contains(message, "this cluster has no HTTPRoute") {
+		t.Errorf("want it refused in words, got %s, %q", status, message)
 	}
 }
 
@@ -332,6 +451,12 @@ func TestEcommercePlatformRefuses(t *testing.T) {
 		"CronZone":         {reason: "There is no such zone.", spec: `{frontend: {image: f}, backend: {image: b, cronJobs: [{name: clean, schedule: "@daily", timeZone: Mars/Base}]}}`, want: `backend.cronJobs clean: timeZone "Mars/Base" is not known: use a name like Europe/Paris`},
 		"Storage":          {reason: "No quantity.", spec: "{frontend: {image: f}, backend: {image: b}, database: {storage: big}}", want: `database.storage must be a quantity above zero, like 20Gi: is "big"`},
 		"StorageZero":      {reason: "Nothing is too little.", spec: "{frontend: {image: f}, backend: {image: b}, database: {storage: '0'}}", want: `database.storage must be a quantity above zero, like 20Gi: is "0"`},
+		"DatabaseVersion":  {reason: "What a DatabaseCluster would refuse is refused with the path of the shop's.", spec: "{frontend: {image: f}, backend: {image: b}, database: {version: '9'}}", want: "database.version 9 is not supported: PostgreSQL 14 to 18 are"},
+		"DatabaseAlone":    {reason: "There is nobody to acknowledge.", spec: "{frontend: {image: f}, backend: {image: b}, database: {size: 1, synchronous: true}}", want: "database.synchronous needs a size of at least 2, is 1"},
+		"DatabaseOwn":      {reason: "Some parameters are Storeplane's.", spec: "{frontend: {image: f}, backend: {image: b}, database: {parameters: {ssl: 'off'}}}", want: "database.parameters.ssl is set by Storeplane: leave it out"},
+		"Eviction":         {reason: "Redis knows no such policy.", spec: "{frontend: {image: f}, backend: {image: b}, cache: {evictionPolicy: lru}}", want: `cache.evictionPolicy must be one of noeviction, allkeys-lru, allkeys-lfu, allkeys-random, volatile-lru, volatile-lfu, volatile-random, volatile-ttl: is "lru"`},
+		"Worker":           {reason: "Workers are counted too.", spec: "{environment: production, frontend: {image: f}, backend: {image: b, workers: [{name: mail, replicas: 11}]}}", want: "backend.workers mail: replicas must be 1 to 10 in production, is 11"},
+		"Volume":           {reason: "What a WebApp would refuse is refused with the tier's path.", spec: "{frontend: {image: f, volumes: [{name: data, mountPath: data, emptyDir: {}}]}, backend: {image: b}}", want: `frontend.volumes data: mountPath must be an absolute path like /data, is "data"`},
 		"Memory":           {reason: "No quantity.", spec: "{frontend: {image: f}, backend: {image: b}, cache: {memory: big}}", want: `cache.memory must be a quantity of at least 16Mi: is "big"`},
 		"MemoryLittle":     {reason: "Redis does not start with so little.", spec: "{frontend: {image: f}, backend: {image: b}, cache: {memory: 1Mi}}", want: `cache.memory must be a quantity of at least 16Mi: is "1Mi"`},
 		"MemoryMinus":      {reason: "Nor with less than nothing.", spec: "{frontend: {image: f}, backend: {image: b}, cache: {memory: '-1Gi'}}", want: `cache.memory must be a quantity of at least 16Mi: is "-1Gi"`},

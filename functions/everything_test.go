@@ -76,7 +76,7 @@ func (c *cluster) expand() []composed {
 // claims of every kind, from the smallest to one that uses every field.
 func claims() map[string]string {
 	out := map[string]string{
-		"WebAppSmall": smallApp, "WebAppMigrated": migratedApp, "WebAppBig": bigApp,
+		"WebAppSmall": smallApp, "WebAppMigrated": migratedApp, "WebAppBig": bigApp, "WebAppFull": fullApp,
 		"DatabaseClusterOne": databaseCluster(oneServer), "DatabaseClusterProduction": databaseCluster(production), "DatabaseClusterBig": databaseCluster(bigCluster),
 		"EcommercePlatformSmall": ecommercePlatform(smallShop), "EcommercePlatformBig": ecommercePlatform(bigShop),
 		"EcommercePlatformStaging": ecommercePlatform("{environment: staging, frontend: {image: f}, backend: {image: b}}"),
@@ -98,6 +98,7 @@ func TestNamesFit(t *testing.T) {
 	web := strings.Replace(bigApp, "name: hello,", "name: "+longest["WebApp"]+",", 1)
 	// With a name of 40, a CronJob's may have 6.
 	web = strings.Replace(web, "name: clean", "name: clean6", 1)
+	web += "  workers: [{name: " + strings.Repeat("w", 15) + ", args: [work], autoscaling: {maxReplicas: 2}}]\n"
 	shop := strings.Replace(ecommercePlatform(bigShop), "name: store,", "name: "+longest["EcommercePlatform"]+",", 1)
 	shop = strings.Replace(shop, "name: report", "name: report7", 1)
 	cases := map[string]string{

@@ -55,6 +55,54 @@ spec:
   - {name: report, schedule: "@weekly", command: [/hello, report]}
 `
 
+// fullApp has what bigApp has not.
+const fullApp = `
+apiVersion: apps.example.com/v1
+kind: WebApp
+metadata: {name: hello, namespace: team}
+spec:
+  image: registry.example.com/hello:1.2.3@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+  environment: staging
+  env: [{name: MODE, value: full}, {name: OTHER, value: a}]
+  probe: {path: /readyz, port: 9000, liveness: {path: /livez}, startup: {seconds: 60}}
+  terminationGracePeriodSeconds: 90
+  autoscaling:
+    maxReplicas: 5
+    targetMemoryUtilization: 75
+    metrics:
+    - {type: Pods, name: requests_per_second, averageValue: "100"}
+    - {type: External, name: queue_length, averageValue: 500m, selector: {matchLabels: {queue: mail}}}
+  volumes:
+  - {name: scratch, mountPath: /var/cache/hello, emptyDir: {sizeLimit: 1Gi}}
+  - {name: shared, mountPath: /data, readOnly: true, persistentVolumeClaim: {claimName: shared}}
+  initContainers:
+  - {name: warm-up, args: [warm], env: [{name: MODE, value: warm}]}
+  sidecars:
+  - {name: proxy, image: registry.example.com/proxy:1, port: 6432}
+  - {name: logs, image: registry.example.com/logs:1, resources: {requests: {cpu: 1m, memory: 8Mi}, limits: {memory: 16Mi}}}
+  imagePullSecrets: [{name: pull}]
+  metrics: {port: 9090}
+  nodeSelector: {disk: fast}
+  tolerations: [{key: spot, operator: Exists}]
+  priorityClassName: high
+  migration: {args: [migrate], backoffLimit: 1, activeDeadlineSeconds: 60}
+  cronJobs:
+  - name: clean
+    schedule: "@daily"
+    args: [clean]
+    concurrencyPolicy: Replace
+    suspend: true
+    startingDeadlineSeconds: 20
+    successfulJobsHistoryLimit: 0
+    failedJobsHistoryLimit: 9
+    backoffLimit: 0
+    activeDeadlineSeconds: 30
+    resources: {requests: {cpu: 1m, memory: 8Mi}, limits: {memory: 16Mi}}
+  workers:
+  - {name: mailer, args: [mail], replicas: 2, probe: {command: [/hello, alive]}}
+  - {name: mailer-x, args: [x], autoscaling: {minReplicas: 2, maxReplicas: 4}, resources: {requests: {cpu: 1m, memory: 8Mi}, limits: {memory: 16Mi}}}
+`
+
 func TestWebAppOrder(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -530,15 +578,19 @@ func TestWebAppEnvironment(t *testing.T) {
 }
 
 func TestWebAppProbe(t *testing.T) {
+	const tcp = "tcp http"
 	cases := map[string]struct {
 		reason string
 		spec   string
-		want   string
+		ready  string
+		alive  string
 	}{
-		"None":     {reason: "Without a path any connection will do.", spec: "{image: x}", want: "tcp http"},
-		"Path":     {reason: "A path is asked for at the application's port.", spec: "{image: x, probe: {path: /readyz}}", want: "GET /readyz http"},
-		"PathPort": {reason: "Or at another.", spec: "{image: x, probe: {path: /readyz, port: 9}}", want: "GET /readyz 9"},
-		"Port":     {reason: "Or that port alone.", spec: "{image: x, probe: {port: 9}}", want: "tcp 9"},
+		"None":         {reason: "Without a path any connection will do.", spec: "{image: x}", ready: tcp, alive: tcp},
+		"Path":         {reason: "A path is asked for at the application's port. A dependency that is down must not restart the pods.", spec: "{image: x, probe: {path: /readyz}}", ready: "GET /readyz http", alive: tcp},
+		"PathPort":     {reason: "Or at another.", spec: "{image: x, probe: {path: /readyz, port: 9}}", ready: "GET /readyz 9", alive: tcp},
+		"Port":         {reason: "Or that port alone.", spec: "{image: x, probe: {port: 9}}", ready: "tcp 9", alive: tcp},
+		"Liveness":     {reason: "A path of its own tells what is stuck.", spec: "{image: x, probe: {path: /readyz, liveness: {path: /livez}}}", ready: "GET /readyz http", alive: "GET /livez http"},
+		"LivenessPort": {reason: "At the port of the probe.", spec: "{image: x, probe: {port: 9, liveness: {path: /livez}}}", ready: "tcp 9", alive: "GET /livez 9"},
 	}
 	say := func(h corev1.ProbeHandler) string {
 		if h.HTTPGet != nil {
@@ -548,17 +600,15 @@ func TestWebAppProbe(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec)
-			c.settle()
-			app := as[k8sappsv1.Deployment](t, c.observed["web"]).Spec.Template.Spec.Containers[0]
-			if got := say(app.ReadinessProbe.ProbeHandler); got != tc.want {
-				t.Errorf("%s\nreadiness: want %s, got %s", tc.reason, tc.want, got)
+			app := webAppPods(t, webApp(tc.spec))["web"].Containers[0]
+			if got := say(app.ReadinessProbe.ProbeHandler); got != tc.ready {
+				t.Errorf("%s\nreadiness: want %s, got %s", tc.reason, tc.ready, got)
 			}
-			if got := say(app.StartupProbe.ProbeHandler); got != tc.want {
-				t.Errorf("%s\nstartup: want %s, got %s", tc.reason, tc.want, got)
+			if got := say(app.StartupProbe.ProbeHandler); got != tc.ready {
+				t.Errorf("%s\nstartup: want %s, got %s", tc.reason, tc.ready, got)
 			}
-			if got := say(app.LivenessProbe.ProbeHandler); got != "tcp http" {
-				t.Errorf("A dependency that is down must not restart the pods: liveness is %s", got)
+			if got := say(app.LivenessProbe.ProbeHandler); got != tc.alive {
+				t.Errorf("%s\nliveness: want %s, got %s", tc.reason, tc.alive, got)
 			}
 		})
 	}
@@ -618,6 +668,22 @@ func TestWebAppRefuses(t *testing.T) {
 		"CronZone":   {reason: "There is no such zone.", spec: `{image: x, cronJobs: [{name: clean, schedule: "@daily", timeZone: Mars/Base}]}`, want: `cronJobs clean: timeZone "Mars/Base" is not known: use a name like Europe/Paris`},
 		"ConfigKey":  {reason: "No ConfigMap holds such a key. Of several the first is told.", spec: `{image: x, config: {ok: a, "b b": c, "a b": c}}`, want: `config: key "a b" may hold only letters, digits, '-', '_' and '.'`},
 		"Type":       {reason: "A wrong type that slipped by the XRD.", spec: `{image: x, replicas: many}`, want: "cannot read spec: replicas: must be a whole number, is a string"},
+		"Metric":     {reason: "No autoscaler takes it.", spec: `{image: x, autoscaling: {maxReplicas: 2, metrics: [{type: Pods, name: rps, averageValue: many}]}}`, want: `autoscaling.metrics rps: averageValue must be a quantity above zero, like 100 or 500m, is "many"`},
+		"MetricType": {reason: "There is no such type.", spec: `{image: x, autoscaling: {maxReplicas: 2, metrics: [{type: Object, name: rps, averageValue: "1"}]}}`, want: `autoscaling.metrics rps: type must be Pods or External, is "Object"`},
+		"Worker":     {reason: "A worker is capped as the application is.", spec: `{image: x, workers: [{name: w, args: [w], replicas: 11}]}`, want: `workers w: replicas must be 1 to 10, is 11`},
+		"TwoSources": {reason: "A volume has one source.", spec: `{image: x, volumes: [{name: a, mountPath: /a, emptyDir: {}, secret: {secretName: s}}]}`, want: `volumes a: exactly one of configMap, secret, emptyDir and persistentVolumeClaim is needed`},
+		"NoSource":   {reason: "And not none.", spec: `{image: x, volumes: [{name: a, mountPath: /a}]}`, want: `volumes a: exactly one of configMap, secret, emptyDir and persistentVolumeClaim is needed`},
+		"NoConfig":   {reason: "Which the API server would refuse.", spec: `{image: x, volumes: [{name: a, mountPath: /a, configMap: {}}]}`, want: `volumes a: configMap.name is missing`},
+		"NoSecret":   {reason: "Pods with a Secret without a name would never start.", spec: `{image: x, volumes: [{name: a, mountPath: /a, secret: {}}]}`, want: `volumes a: secret.secretName is missing`},
+		"NoClaim":    {reason: "Which the API server would refuse.", spec: `{image: x, volumes: [{name: a, mountPath: /a, persistentVolumeClaim: {}}]}`, want: `volumes a: persistentVolumeClaim.claimName is missing`},
+		"Twice":      {reason: "One folder is of one volume.", spec: `{image: x, volumes: [{name: a, mountPath: /a, emptyDir: {}}, {name: b, mountPath: /a, emptyDir: {}}]}`, want: `volumes b: mountPath /a is that of volume a already`},
+		"Tmp":        {reason: "/tmp is there.", spec: `{image: x, volumes: [{name: a, mountPath: /tmp, emptyDir: {}}]}`, want: `volumes a: mountPath /tmp is that of volume tmp already`},
+		"TmpName":    {reason: "And so is its volume.", spec: `{image: x, volumes: [{name: tmp, mountPath: /a, emptyDir: {}}]}`, want: `volumes: the name tmp is taken already`},
+		"Relative":   {reason: "A path is absolute, and itself.", spec: `{image: x, volumes: [{name: a, mountPath: /a/../tmp, emptyDir: {}}]}`, want: `volumes a: mountPath must be an absolute path like /data, is "/a/../tmp"`},
+		"Container":  {reason: "A pod's containers have names of their own.", spec: `{image: x, initContainers: [{name: a}], sidecars: [{name: a}]}`, want: `sidecars: the name a is taken already`},
+		"App":        {reason: "Also of the application's.", spec: `{image: x, initContainers: [{name: app}]}`, want: `initContainers: the name app is taken already`},
+		"Port":       {reason: "Two can not listen at one port.", spec: `{image: x, sidecars: [{name: a, port: 8080}]}`, want: `sidecars a: port 8080 is that of the application already`},
+		"Ports":      {reason: "Nor can two sidecars.", spec: `{image: x, sidecars: [{name: a, port: 1}, {name: b, port: 1}]}`, want: `sidecars b: port 1 is that of sidecar a already`},
 		"Quantity":   {reason: "No quantity.", spec: `{image: x, resources: {requests: {memory: much}}}`, want: "cannot read spec: resources.requests.memory: must be a quantity, is a string"},
 	}
 	for name, tc := range cases {

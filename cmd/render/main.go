@@ -1,6 +1,7 @@
 // Command render prints what a claim becomes, without a cluster: what
 // Crossplane makes of it in one go, or with --converge everything that it will
-// ever make. Errors of the claim go to stderr, and nothing to stdout.
+// ever make; or with --policy what the guardrails say of it. Errors of the claim
+// go to stderr, and nothing but the guardrails' report to stdout.
 package main
 
 import (
@@ -23,7 +24,8 @@ const functionPackage = "github.com/storeplane/storeplane/cmd/function"
 type cli struct {
 	Claim string `arg:"" help:"YAML file with one claim." name:"file"`
 
-	Converge bool   `help:"Print every object that the claim will ever make, in order, as if all went well." short:"c"`
+	Converge bool   `help:"Print every object that the claim will ever make, in order, as if all went well." short:"c" xor:"what"`
+	Policy   bool   `help:"Print what the guardrails say of the claim, as a PolicyReport, and fail if it breaks one." short:"p" xor:"what"`
 	Observed string `help:"YAML file or folder of files with what the claim composed so far, as the cluster has it."        short:"o"`
 	Settings string `help:"YAML file with the installation's EnvironmentConfig storeplane."                                  short:"s"`
 
@@ -84,6 +86,9 @@ func load(path string) ([]*unstructured.Unstructured, error) {
 }
 
 func (c *cli) render(ctx context.Context, r *render.Renderer, in render.Input) ([]byte, error) {
+	if c.Policy {
+		return r.Policy(in)
+	}
 	if c.Converge {
 		return r.Converged(ctx, in)
 	}

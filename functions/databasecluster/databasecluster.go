@@ -13,6 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/instance"
+	guardrails "github.com/storeplane/storeplane/internal/policy"
 	"github.com/storeplane/storeplane/internal/profile"
 	"github.com/storeplane/storeplane/internal/settings"
 )
@@ -96,6 +97,9 @@ func Intent(defaults settings.Settings) compose.Intent {
 			return nil, err
 		}
 		if err := validate(&d.spec, d.live); err != nil {
+			return nil, err
+		}
+		if err := guardrails.Enforce(guardrails.DatabaseCluster(&d.spec), d.settings.Policy); err != nil {
 			return nil, err
 		}
 		if d.storage, err = storage(&d.spec, d.profile, d.live); err != nil {

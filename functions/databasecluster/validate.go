@@ -16,21 +16,28 @@ import (
 // validate refuses what can not be done, and what is not done yet: a claim that
 // asks for it must not believe that it has it.
 func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
+	if err := Check(s); err != nil {
+		return err
+	}
+	// Check has read it.
+	want, _ := parseVersion(s.Version)
+	return validateChange(want, l)
+}
+
+// Check returns an error for a claim that can not be made whatever there is.
+func Check(s *appsv1.DatabaseClusterSpec) error {
 	if s.Engine == appsv1.MySQL {
 		return compose.Invalidf("engine mysql is not available yet: use engine postgresql")
 	}
 	if s.Size < 1 || s.Size > maxSize {
 		return compose.Invalidf("size must be 1 to %d, is %d", maxSize, s.Size)
 	}
-	want, err := parseVersion(s.Version)
+	version, err := parseVersion(s.Version)
 	if err != nil {
 		return compose.Invalidf("%v", err)
 	}
-	if want.major < oldestMajor || want.major > newestMajor {
+	if version.major < oldestMajor || version.major > newestMajor {
 		return compose.Invalidf("version %s is not supported: PostgreSQL %d to %d are", s.Version, oldestMajor, newestMajor)
-	}
-	if err := validateChange(want, l); err != nil {
-		return err
 	}
 	if s.Synchronous != nil && *s.Synchronous && s.Size < 2 {
 		return compose.Invalidf("synchronous needs a size of at least 2, is %d", s.Size)
@@ -38,10 +45,7 @@ func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
 	if err := validateParameters(s.Parameters); err != nil {
 		return err
 	}
-	if err := validateUsers(s); err != nil {
-		return err
-	}
-	return nil
+	return validateUsers(s)
 }
 
 // Names that PostgreSQL, Patroni or Storeplane use themselves.

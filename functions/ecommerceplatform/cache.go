@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 	"github.com/storeplane/storeplane/internal/build"
 )
 
@@ -24,8 +25,8 @@ const (
 	redisTag  = "8"
 )
 
-// cacheSecret holds the password, the URI for the backend, and Redis' own
-// configuration, which contains the password.
+// cacheSecret holds the password, the URI for the backend, and that part of
+// Redis' configuration which contains the password.
 func (s *shop) cacheSecret() *corev1.Secret {
 	host := s.cacheHost()
 	return build.Secret(s.Meta(cache, cacheApp), map[string]string{
@@ -41,19 +42,27 @@ func (s *shop) cacheHost() string {
 	return fmt.Sprintf("%s.%s.svc", s.Name(cache), s.Namespace)
 }
 
-// redisConf makes Redis a cache: nothing is written to disk, and the least
-// recently used keys make room for new ones.
+// redisConf makes Redis a cache: nothing is written to disk, so it starts at
+// once.
 func (s *shop) redisConf() string {
-	q := s.cacheMemory()
 	return fmt.Sprintf(`bind * -::*
 port %d
 requirepass %s
-maxmemory %d
-maxmemory-policy allkeys-lru
 save ""
 appendonly no
 dir /tmp
-`, cachePort, s.cachePassword, q.Value())
+`, cachePort, s.cachePassword)
+}
+
+// cacheArgs are what a claim can change. Redis reads its configuration once: as
+// arguments they are of the pod, which a change of them replaces.
+func (s *shop) cacheArgs() []string {
+	memory := s.cacheMemory()
+	policy := platformv1.EvictAllKeysLRU
+	if c := s.spec.Cache; c != nil && c.EvictionPolicy != "" {
+		policy = c.EvictionPolicy
+	}
+	return []string{"/etc/redis/redis.conf", "--maxmemory", strconv.FormatInt(memory.Value(), 10), "--maxmemory-policy", string(policy)}
 }
 
 // cacheMemory was checked by validate.
@@ -85,7 +94,22 @@ func (s *shop) cachePolicy() *networkingv1.NetworkPolicy {
 	})
 }
 
-func (s *shop) cacheSet() *k8sappsv1.StatefulSet {
+// awayFor is for how many seconds a node may be away before the cache is started
+// on another one. Kubernetes itself would wait for 300.
+const awayFor = 30
+
+// cacheTolerations of a node that is away: there is nothing on it to wait for.
+func cacheTolerations() []corev1.Toleration {
+	away := func(taint string) corev1.Toleration {
+		return corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(awayFor))}
+	}
+	return []corev1.Toleration{away(corev1.TaintNodeNotReady), away(corev1.TaintNodeUnreachable)}
+}
+
+// cacheServer is one Redis, of a Deployment and not of a StatefulSet: that would
+// not replace a pod before the node it was on says that it is gone, and a node
+// that has died never does.
+func (s *shop) cacheServer() *k8sappsv1.Deployment {
 	memory := s.cacheMemory()
 	// Redis needs room beside its data: for clients and for fragmentation.
 	limit := memory.DeepCopy()
@@ -93,31 +117,32 @@ func (s *shop) cacheSet() *k8sappsv1.StatefulSet {
 	limit.Add(resource.MustParse("32Mi"))
 
 	alive := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("redis")}}
-	return &k8sappsv1.StatefulSet{
-		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"},
+	return &k8sappsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: s.Meta(cache, cacheApp),
-		Spec: k8sappsv1.StatefulSetSpec{
-			Replicas:    new(int32(1)),
-			ServiceName: s.Name(cache),
-			Selector:    &metav1.LabelSelector{MatchLabels: s.Selector(cache)},
+		Spec: k8sappsv1.DeploymentSpec{
+			Replicas: new(int32(1)),
+			Selector: &metav1.LabelSelector{MatchLabels: s.Selector(cache)},
+			// Of two at a time each would hold copies that the other one does
+			// not know to be old.
+			Strategy:             k8sappsv1.DeploymentStrategy{Type: k8sappsv1.RecreateDeploymentStrategyType},
+			RevisionHistoryLimit: new(int32(5)),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{
-					Labels: s.Labels(cache, cacheApp),
-					// Redis reads its configuration once, so a change rolls it.
-					Annotations: map[string]string{"storeplane.example.com/memory": memory.String()},
-				},
+				ObjectMeta: metav1.ObjectMeta{Labels: s.Labels(cache, cacheApp)},
 				Spec: corev1.PodSpec{
 					ServiceAccountName:            s.Name(cache),
 					AutomountServiceAccountToken:  new(false),
 					EnableServiceLinks:            new(false),
 					SecurityContext:               build.PodSecurity(redisUser, redisUser),
 					TerminationGracePeriodSeconds: new(int64(10)),
+					Tolerations:                   cacheTolerations(),
 					Containers: []corev1.Container{{
 						Name:  cacheApp,
 						Image: s.settings.ImageRegistry + "/redis:" + redisTag,
+						Args:  s.cacheArgs(),
 						Ports: []corev1.ContainerPort{{Name: "redis", ContainerPort: cachePort}},
 						Resources: corev1.ResourceRequirements{
-							Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: memory},
+							Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(s.profile.CacheCPU), corev1.ResourceMemory: memory},
 							Limits:   corev1.ResourceList{corev1.ResourceMemory: limit},
 						},
 						SecurityContext: build.ContainerSecurity(),

@@ -9,16 +9,20 @@ import (
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	guardrails "github.com/storeplane/storeplane/internal/policy"
 	"github.com/storeplane/storeplane/internal/profile"
 	"github.com/storeplane/storeplane/internal/settings"
 )
 
-// Names of components.
+// Names of components. The cache's server is not named after its part: that was
+// a StatefulSet, and Crossplane would not remove what it takes for the same.
 const (
 	database    = "database"
 	cache       = "cache"
+	cacheServer = "cache-server"
 	cacheSecret = "cache-secret"
 	cacheSvc    = "cache-service"
 	cachePolicy = "cache-networkpolicy"
@@ -59,6 +63,10 @@ type shop struct {
 
 	// bundles of the config that the tiers run and shall run.
 	bundles bundles
+
+	// troubled is the first of the nested claims that serves and is not well,
+	// with its own words, or "".
+	troubled string
 }
 
 // Intent of an EcommercePlatform.
@@ -76,6 +84,15 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if err := validate(&s.spec, s.profile); err != nil {
 			return nil, err
 		}
+		if err := databasecluster.Check(&s.database().Spec); err != nil {
+			return nil, compose.Invalidf("database.%v", err)
+		}
+		if err := guardrails.Enforce(guardrails.EcommercePlatform(&s.spec), s.settings.Policy); err != nil {
+			return nil, err
+		}
+		if err := build.CheckIngress(c, s.spec.Ingress); err != nil {
+			return nil, err
+		}
 		if s.hasCache() {
 			if s.cachePassword, err = c.Secret(cacheSecret, "password", compose.Source.Password); err != nil {
 				return nil, err
@@ -85,6 +102,9 @@ func Intent(defaults settings.Settings) compose.Intent {
 			return nil, err
 		}
 		if err := s.readBundles(c); err != nil {
+			return nil, err
+		}
+		if s.troubled, err = troubled(c); err != nil {
 			return nil, err
 		}
 		return s.plan(), nil
@@ -103,8 +123,8 @@ func (s *shop) plan() *compose.Plan {
 		add(compose.Component{Name: cacheSA, Part: cache, Object: build.ServiceAccount(s.Scope, cache, cacheApp)})
 		add(compose.Component{Name: cacheSvc, Part: cache, Object: s.cacheService()})
 		add(compose.Component{Name: cachePolicy, Part: cache, Object: s.cachePolicy()})
-		add(compose.Component{Name: cache, Object: s.cacheSet()})
-		needs = append(needs, cache)
+		add(compose.Component{Name: cacheServer, Part: cache, Object: s.cacheServer()})
+		needs = append(needs, cacheServer)
 	}
 	if s.config != nil {
 		add(compose.Component{Name: build.ConfigComponent, Part: build.ConfigPart, Object: s.appConfig(), After: needs})
@@ -122,7 +142,7 @@ func (s *shop) plan() *compose.Plan {
 	})
 	if s.spec.Ingress != nil {
 		add(compose.Component{Name: ingressPolicy, Part: ingress, Make: func() compose.Object { return s.ingressPolicy() }, After: []string{frontend}})
-		add(compose.Component{Name: ingress, Make: func() compose.Object { return s.ingress() }, After: []string{frontend}})
+		add(s.ingress())
 	}
 
 	if s.protected() {

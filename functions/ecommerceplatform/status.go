@@ -22,10 +22,35 @@ func (s *shop) status(o compose.Outcome) *platformv1.EcommercePlatformStatus {
 	if s.spec.Ingress != nil {
 		e.URL = build.IngressURL(*s.spec.Ingress)
 	}
-	return &platformv1.EcommercePlatformStatus{
+	st := &platformv1.EcommercePlatformStatus{
 		CommonStatus: o.Common,
 		Phase:        platformv1.EcommercePlatformPhase(o.Phase),
 		Endpoints:    e,
 		Config:       s.config.Status(o),
 	}
+	if o.Phase == compose.Running && s.troubled != "" {
+		// It serves, and somebody should look.
+		st.Phase, st.Message = platformv1.EcommercePlatformPhase(compose.Degraded), "Look at "+s.troubled
+	}
+	return st
+}
+
+// troubled is the first of the nested claims that is Degraded, with its own words,
+// or "". A database that has lost a standby is Ready all the same.
+func troubled(c *compose.Claim) (string, error) {
+	for _, name := range []string{database, backend, frontend} {
+		nested := struct {
+			Status struct {
+				Phase   compose.Phase `json:"phase"`
+				Message string        `json:"message"`
+			} `json:"status"`
+		}{}
+		if _, err := c.ReadObserved(name, &nested); err != nil {
+			return "", err
+		}
+		if nested.Status.Phase == compose.Degraded {
+			return name + " (" + nested.Status.Message + ")", nil
+		}
+	}
+	return "", nil
 }

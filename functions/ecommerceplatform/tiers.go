@@ -11,6 +11,7 @@ import (
 	"github.com/storeplane/storeplane/functions/databasecluster"
 	"github.com/storeplane/storeplane/functions/webapp"
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/compose"
 )
 
 // Environment variables by which the tiers find each other.
@@ -31,6 +32,7 @@ func (s *shop) backend() *appsv1.WebApp {
 	wa := s.webApp(backend, &b.Workload, b.Replicas, env)
 	wa.Spec.Migration = b.Migration
 	wa.Spec.CronJobs = b.CronJobs
+	wa.Spec.Workers = b.Workers
 	wa.Spec.Clients = map[string]string{build.LabelInstance: s.Name(frontend)}
 	return wa
 }
@@ -53,6 +55,9 @@ func (s *shop) webApp(component string, w *appsv1.Workload, replicas *int32, env
 			Replicas:    replicas,
 		},
 	}
+	if m := s.spec.Monitoring; m != nil && m.Enabled != nil && !*m.Enabled {
+		wa.Spec.Metrics = nil
+	}
 	wa.Spec.EnvFrom = build.EnvFrom(s.bundles.shall[component], w.EnvFrom)
 	if replicas == nil && w.Autoscaling == nil {
 		wa.Spec.Replicas = &s.profile.Replicas
@@ -65,10 +70,21 @@ func (s *shop) webApp(component string, w *appsv1.Workload, replicas *int32, env
 	return wa
 }
 
-// ingress leads to the frontend.
-func (s *shop) ingress() *networkingv1.Ingress {
-	return build.Ingress(s.Scope, s.Meta(ingress, "ingress"), *s.spec.Ingress, s.settings.Ingress.ClassName,
-		webapp.ServiceName(s.Name(frontend)), port(&s.spec.Frontend.Workload))
+// ingress leads to the frontend: an Ingress, or where the claim names a Gateway an
+// HTTPRoute.
+func (s *shop) ingress() compose.Component {
+	meta, in := s.Meta(ingress, "ingress"), *s.spec.Ingress
+	service, port := webapp.ServiceName(s.Name(frontend)), port(&s.spec.Frontend.Workload)
+	after := []string{frontend}
+	if in.Gateway != nil {
+		return compose.Component{
+			Name: build.RouteComponent, Part: ingress, After: after, Health: build.RouteHealth,
+			Make: func() compose.Object { return build.HTTPRoute(meta, in, service, port) },
+		}
+	}
+	return compose.Component{Name: ingress, After: after, Make: func() compose.Object {
+		return build.Ingress(s.Scope, meta, in, s.settings.Ingress.ClassName, service, port)
+	}}
 }
 
 // ingressPolicy lets the ingress controller reach the frontend's pods, which

@@ -1,10 +1,14 @@
 package ecommerceplatform
 
 import (
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
+	"github.com/storeplane/storeplane/functions/webapp"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/profile"
@@ -33,12 +37,20 @@ func validate(s *platformv1.EcommercePlatformSpec, p *profile.Profile) error {
 		if len(s.Config) > 0 && len(t.workload.EnvFrom) >= mostEnvFrom {
 			return compose.Invalidf("%s.envFrom may have at most %d entries beside a config, has %d", t.name, mostEnvFrom-1, len(t.workload.EnvFrom))
 		}
+		if err := webapp.CheckWorkload(t.workload); err != nil {
+			return compose.Invalidf("%s.%v", t.name, err)
+		}
 		if err := build.CheckReplicas(t.name+".", " in "+string(environment(s)), t.replicas, t.workload.Autoscaling, p.MaxReplicas); err != nil {
 			return compose.Invalidf("%v", err)
 		}
 	}
 	if err := build.CheckConfig(s.Config); err != nil {
 		return err
+	}
+	for _, w := range s.Backend.Workers {
+		if err := build.CheckReplicas("backend.workers "+w.Name+": ", " in "+string(environment(s)), w.Replicas, w.Autoscaling, p.MaxReplicas); err != nil {
+			return compose.Invalidf("%v", err)
+		}
 	}
 	for _, j := range s.Backend.CronJobs {
 		if err := build.CheckSchedule(j.Schedule, j.TimeZone); err != nil {
@@ -53,10 +65,33 @@ func validate(s *platformv1.EcommercePlatformSpec, p *profile.Profile) error {
 			return compose.Invalidf("database.storage must be a quantity above zero, like 20Gi: is %q", d.Storage)
 		}
 	}
-	if c := s.Cache; c != nil && c.Memory != "" {
+	return validateCache(s.Cache)
+}
+
+// evictionPolicies that Redis knows.
+var evictionPolicies = []platformv1.EvictionPolicy{
+	"noeviction", platformv1.EvictAllKeysLRU, "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
+}
+
+func validateCache(c *platformv1.Cache) error {
+	if c == nil {
+		return nil
+	}
+	if c.EvictionPolicy != "" && !slices.Contains(evictionPolicies, c.EvictionPolicy) {
+		return compose.Invalidf("cache.evictionPolicy must be one of %s: is %q", joined(evictionPolicies), c.EvictionPolicy)
+	}
+	if c.Memory != "" {
 		if q, err := resource.ParseQuantity(c.Memory); err != nil || q.Cmp(leastMemory) < 0 {
 			return compose.Invalidf("cache.memory must be a quantity of at least 16Mi: is %q", c.Memory)
 		}
 	}
 	return nil
+}
+
+func joined(policies []platformv1.EvictionPolicy) string {
+	out := make([]string, 0, len(policies))
+	for _, p := range policies {
+		out = append(out, string(p))
+	}
+	return strings.Join(out, ", ")
 }

@@ -2,30 +2,12 @@ package webapp
 
 import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/build"
 )
 
-func (a *app) autoscaler() *autoscalingv2.HorizontalPodAutoscaler {
-	as := a.spec.Autoscaling
-	target := as.TargetCPUUtilization
-	if target == nil {
-		target = new(int32(80))
-	}
-	return &autoscalingv2.HorizontalPodAutoscaler{
-		TypeMeta:   metav1.TypeMeta{APIVersion: autoscalingv2.SchemeGroupVersion.String(), Kind: "HorizontalPodAutoscaler"},
-		ObjectMeta: a.Meta(web, a.name()),
-		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: a.Name(web)},
-			MinReplicas:    as.MinReplicas,
-			MaxReplicas:    as.MaxReplicas,
-			Metrics: []autoscalingv2.MetricSpec{{
-				Type: autoscalingv2.ResourceMetricSourceType,
-				Resource: &autoscalingv2.ResourceMetricSource{
-					Name:   corev1.ResourceCPU,
-					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: target},
-				},
-			}},
-		},
-	}
+// autoscaler of a component's Deployment, which has the component's name.
+func (a *app) autoscaler(component string, as *appsv1.Autoscaling) *autoscalingv2.HorizontalPodAutoscaler {
+	return build.Autoscaler(a.Meta(component, a.name()), a.Name(component), as)
 }

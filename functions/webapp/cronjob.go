@@ -1,38 +1,110 @@
 package webapp
 
 import (
+	"cmp"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/compose"
 )
 
+func cronComponent(j *appsv1.CronJob) string { return cron + "-" + j.Name }
+
 func (a *app) cronJob(j *appsv1.CronJob) *batchv1.CronJob {
-	component := cron + "-" + j.Name
-	pod := a.pod(a.container(cron, j.Command, j.Args))
-	pod.RestartPolicy = corev1.RestartPolicyNever
+	component := cronComponent(j)
+	c := a.container(cron, j.Command, j.Args)
+	if j.Resources != nil {
+		c.Resources = *j.Resources
+	}
+	pod := a.jobPod(c)
 
 	cj := &batchv1.CronJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "CronJob"},
 		ObjectMeta: a.Meta(component, a.name()),
 		Spec: batchv1.CronJobSpec{
 			Schedule:                   string(j.Schedule),
-			ConcurrencyPolicy:          batchv1.ForbidConcurrent,
-			StartingDeadlineSeconds:    new(int64(300)),
-			SuccessfulJobsHistoryLimit: new(int32(3)),
-			FailedJobsHistoryLimit:     new(int32(3)),
-			JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
-				BackoffLimit: new(int32(2)),
-				Template: corev1.PodTemplateSpec{
-					ObjectMeta: metav1.ObjectMeta{Labels: a.Labels(component, a.name())},
-					Spec:       pod,
+			ConcurrencyPolicy:          cmp.Or(j.ConcurrencyPolicy, batchv1.ForbidConcurrent),
+			Suspend:                    j.Suspend,
+			StartingDeadlineSeconds:    or(j.StartingDeadlineSeconds, 300),
+			SuccessfulJobsHistoryLimit: or(j.SuccessfulJobsHistoryLimit, 3),
+			FailedJobsHistoryLimit:     or(j.FailedJobsHistoryLimit, 3),
+			JobTemplate: batchv1.JobTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: a.podLabels(component)},
+				Spec: batchv1.JobSpec{
+					BackoffLimit:          or(j.BackoffLimit, 2),
+					ActiveDeadlineSeconds: j.ActiveDeadlineSeconds,
+					Template: corev1.PodTemplateSpec{
+						ObjectMeta: metav1.ObjectMeta{Labels: a.podLabels(component)},
+						Spec:       pod,
+					},
 				},
-			}},
+			},
 		},
 	}
 	if j.TimeZone != "" {
 		cj.Spec.TimeZone = &j.TimeZone
 	}
 	return cj
+}
+
+// liveCronJob is what the function looks at of an observed CronJob.
+type liveCronJob struct {
+	Spec struct {
+		Suspend bool `json:"suspend"`
+	} `json:"spec"`
+	Status batchv1.CronJobStatus `json:"status"`
+}
+
+// observeCronJobs reads those of the claim that exist, by their names.
+func observeCronJobs(c *compose.Claim, jobs []appsv1.CronJob) (map[string]liveCronJob, error) {
+	out := map[string]liveCronJob{}
+	for i := range jobs {
+		l := liveCronJob{}
+		ok, err := c.ReadObserved(cronComponent(&jobs[i]), &l)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out[jobs[i].Name] = l
+		}
+	}
+	return out, nil
+}
+
+// cronJobStatus of the claim's, in its order.
+func (a *app) cronJobStatus() []appsv1.CronJobStatus {
+	var out []appsv1.CronJobStatus
+	for _, j := range a.spec.CronJobs {
+		l, ok := a.live.cronJobs[j.Name]
+		if !ok {
+			continue
+		}
+		out = append(out, appsv1.CronJobStatus{
+			Name:               j.Name,
+			LastResult:         lastResult(&l.Status),
+			LastScheduleTime:   l.Status.LastScheduleTime,
+			LastSuccessfulTime: l.Status.LastSuccessfulTime,
+			Active:             int32(len(l.Status.Active)), //nolint:gosec // a handful
+			Suspended:          l.Spec.Suspend,
+		})
+	}
+	return out
+}
+
+// lastResult as far as a CronJob's status tells it: the controller takes a run
+// out of the active ones and notes its success in one update.
+func lastResult(s *batchv1.CronJobStatus) appsv1.CronJobResult {
+	switch {
+	case len(s.Active) > 0:
+		return appsv1.CronJobRunning
+	case s.LastScheduleTime == nil:
+		return ""
+	case s.LastSuccessfulTime == nil || s.LastSuccessfulTime.Before(s.LastScheduleTime):
+		return appsv1.CronJobFailed
+	default:
+		return appsv1.CronJobSucceeded
+	}
 }

@@ -6,35 +6,46 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// deployment rolls one pod up before it takes one down, so that a change never
-// lessens what serves requests.
+// rolloutSlack is how long a rollout may take beyond a pod's start before it
+// counts as stuck: a node may have to be added and an image pulled.
+const rolloutSlack = 300
+
+// deployment of the pods that take requests.
 func (a *app) deployment() *k8sappsv1.Deployment {
 	c := a.container("app", a.spec.Command, a.spec.Args)
-	c.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: *a.port()}}
-	c.StartupProbe = &corev1.Probe{ProbeHandler: a.ready(), PeriodSeconds: 1, FailureThreshold: 300, TimeoutSeconds: 3}
-	c.ReadinessProbe = &corev1.Probe{ProbeHandler: a.ready(), PeriodSeconds: 5, FailureThreshold: 2, TimeoutSeconds: 3}
-	// A dependency that is down must not restart the pods, so liveness only
-	// asks whether the process still accepts connections.
-	c.LivenessProbe = &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("http")}},
-		PeriodSeconds: 10, FailureThreshold: 6, TimeoutSeconds: 3,
-	}
+	c.Ports = a.ports()
+	a.probe(&c)
 	c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drainSeconds}}}
 
-	pod := a.pod(c)
-	pod.TerminationGracePeriodSeconds = new(int64(drainSeconds + 30))
+	pod := a.servingPod(c)
+	pod.TerminationGracePeriodSeconds = new(drainSeconds + a.grace())
+	return a.rolling(web, pod, replicas(a.spec.Replicas, a.spec.Autoscaling, &a.live.liveDeployment))
+}
+
+// rolling rolls one pod up before it takes one down, so that a change never
+// lessens what serves requests.
+func (a *app) rolling(component string, pod corev1.PodSpec, replicas *int32) *k8sappsv1.Deployment {
 	if a.profile.HighlyAvailable {
-		pod.TopologySpreadConstraints = build.Spread(a.Scope, web)
-		pod.Affinity = build.AntiAffinity(a.Scope, web)
+		pod.TopologySpreadConstraints = build.Spread(a.Scope, component)
+		for i := range pod.TopologySpreadConstraints {
+			// Pods that are on their way out are not counted, or the new ones
+			// would be spread around them.
+			pod.TopologySpreadConstraints[i].MatchLabelKeys = []string{k8sappsv1.DefaultDeploymentUniqueLabelKey}
+		}
+		pod.Affinity = build.AntiAffinity(a.Scope, component)
 	}
-	d := &k8sappsv1.Deployment{
+	meta := a.Meta(component, a.name())
+	meta.Labels = a.podLabels(component)
+	return &k8sappsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
-		ObjectMeta: a.Meta(web, a.name()),
+		ObjectMeta: meta,
 		Spec: k8sappsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: a.Selector(web)},
+			Replicas: replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: a.Selector(component)},
 			Strategy: k8sappsv1.DeploymentStrategy{
 				Type: k8sappsv1.RollingUpdateDeploymentStrategyType,
 				RollingUpdate: &k8sappsv1.RollingUpdateDeployment{
@@ -42,28 +53,25 @@ func (a *app) deployment() *k8sappsv1.Deployment {
 					MaxSurge:       new(intstr.FromString("25%")),
 				},
 			},
-			RevisionHistoryLimit: new(int32(5)),
-			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: a.Labels(web, a.name())}, Spec: pod},
+			ProgressDeadlineSeconds: new(a.startSeconds() + rolloutSlack),
+			RevisionHistoryLimit:    new(int32(5)),
+			Template:                corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: a.podLabels(component)}, Spec: pod},
 		},
 	}
-	d.Spec.Replicas = a.replicas()
-	return d
 }
 
-// replicas of the Deployment. With autoscaling they are the autoscaler's alone
+// replicas of a Deployment. With autoscaling they are the autoscaler's alone
 // from when it first scales: to apply none before would make them one, which is
 // what the API server defaults a field to that its owner let go.
-func (a *app) replicas() *int32 {
+func replicas(fixed *int32, as *appsv1.Autoscaling, live *liveDeployment) *int32 {
 	switch {
-	case a.spec.Autoscaling != nil && a.live.scaledByOther:
+	case as != nil && live.scaledByOther:
 		return nil
-	case a.spec.Autoscaling != nil && a.live.Spec.Replicas != nil:
-		return a.live.Spec.Replicas
-	case a.spec.Autoscaling != nil:
-		return a.spec.Autoscaling.MinReplicas
-	case a.spec.Replicas != nil:
-		return a.spec.Replicas
+	case as != nil && live.Spec.Replicas != nil:
+		return live.Spec.Replicas
+	case as != nil:
+		return as.MinReplicas
 	default:
-		return new(int32(1))
+		return or(fixed, 1)
 	}
 }

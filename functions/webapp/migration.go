@@ -1,35 +1,64 @@
 package webapp
 
 import (
+	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/health"
 )
 
+// conditionMigration is the type of the condition that says how the migration of
+// the claim's image is.
+const conditionMigration = "MigrationReady"
+
 // migrationName is a new one for each image and each way to call it, so that
-// each is migrated to once.
+// each is migrated to once. Limits count where they are set: who raises one
+// wants another try.
 func (a *app) migrationName() string {
 	m := a.spec.Migration
-	return migration + "-" + build.Digest(string(a.spec.Image), strings.Join(m.Command, "\x00"), strings.Join(m.Args, "\x00"))
+	texts := []string{string(a.spec.Image), strings.Join(m.Command, "\x00"), strings.Join(m.Args, "\x00")}
+	if m.BackoffLimit != nil {
+		texts = append(texts, "backoffLimit", strconv.Itoa(int(*m.BackoffLimit)))
+	}
+	if m.ActiveDeadlineSeconds != nil {
+		texts = append(texts, "activeDeadlineSeconds", strconv.FormatInt(*m.ActiveDeadlineSeconds, 10))
+	}
+	return migration + "-" + build.Digest(texts...)
 }
 
-// migrationJob is tried again a few times: a database may be failing over.
+// migrationJob is tried again a few times: a database may be failing over. One
+// that hangs must not hold a rollout for ever.
 func (a *app) migrationJob(name string) *batchv1.Job {
-	pod := a.pod(a.container(migration, a.spec.Migration.Command, a.spec.Migration.Args))
-	pod.RestartPolicy = corev1.RestartPolicyNever
+	m := a.spec.Migration
 	return &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
 		ObjectMeta: a.Named(a.Name(name), migration, a.name()),
 		Spec: batchv1.JobSpec{
-			BackoffLimit: new(int32(4)),
+			BackoffLimit:          or(m.BackoffLimit, 4),
+			ActiveDeadlineSeconds: or(m.ActiveDeadlineSeconds, 3600),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: a.Labels(migration, a.name())},
-				Spec:       pod,
+				ObjectMeta: metav1.ObjectMeta{Labels: a.podLabels(migration)},
+				Spec:       a.jobPod(a.container(migration, m.Command, m.Args)),
 			},
 		},
 	}
+}
+
+// migrationHealth is the Job's. One that failed holds the rollout, and says where
+// to look.
+func migrationHealth(job *structpb.Struct) health.Status {
+	s := health.Of(job)
+	if s.State != health.Failed {
+		return s
+	}
+	failure, _, _ := strings.Cut(s.Message, ":")
+	name := job.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()
+	s.Message = failure + " and holds the rollout: see kubectl logs job/" + name
+	return s
 }

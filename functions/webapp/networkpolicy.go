@@ -6,12 +6,19 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// networkPolicy admits the claim's clients, and where there is an ingress its
-// controller.
+// networkPolicy admits the claim's clients, where there is an ingress its
+// controller, and whoever scrapes to the metrics.
 func (a *app) networkPolicy() *networkingv1.NetworkPolicy {
 	from := []networkingv1.NetworkPolicyPeer{build.Pods(a.spec.Clients)}
 	if a.spec.Ingress != nil {
 		from = append(from, build.Namespace(a.settings.Ingress.Namespace))
 	}
-	return build.NetworkPolicy(a.Scope, web, a.name(), build.Admit{From: from, Ports: []int32{*a.port()}})
+	ways := []build.Admit{{From: from, Ports: []int32{*a.port()}}}
+	if a.spec.Metrics != nil {
+		ways = append(ways, build.Admit{
+			From:  []networkingv1.NetworkPolicyPeer{build.Namespace(a.settings.Monitoring.Namespace)},
+			Ports: []int32{a.metricsPort()},
+		})
+	}
+	return build.NetworkPolicy(a.Scope, web, a.name(), ways...)
 }

@@ -5,15 +5,19 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// drainSeconds is how long a pod that is going away still answers. Endpoints
-// are taken out of every node's tables meanwhile, so that no request is sent
-// to a closed port.
-const drainSeconds = 5
+const (
+	// drainSeconds is how long a pod that is going away still answers.
+	// Endpoints are taken out of every node's tables meanwhile, so that no
+	// request is sent to a closed port.
+	drainSeconds = 5
+
+	// graceSeconds is how long the application then has to end.
+	graceSeconds = 30
+)
 
 // container runs the application's image with its environment.
 func (a *app) container(name string, command, args []string) corev1.Container {
@@ -26,7 +30,7 @@ func (a *app) container(name string, command, args []string) corev1.Container {
 		EnvFrom:         a.envFrom(),
 		Resources:       a.profile.Web,
 		SecurityContext: build.ContainerSecurity(),
-		VolumeMounts:    []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
+		VolumeMounts:    a.mounts(),
 	}
 	if a.spec.Resources != nil {
 		c.Resources = *a.spec.Resources
@@ -48,28 +52,60 @@ func (a *app) envFrom() []corev1.EnvFromSource {
 	return build.EnvFrom(a.config.Bundle(), a.spec.EnvFrom)
 }
 
-// pod of one container.
+// servingPod goes on until it is replaced. Sidecars come before init containers,
+// which may need them.
+func (a *app) servingPod(c corev1.Container) corev1.PodSpec {
+	pod := a.pod(c)
+	for i := range a.spec.InitContainers {
+		pod.InitContainers = append(pod.InitContainers, a.initContainer(&a.spec.InitContainers[i]))
+	}
+	return pod
+}
+
+// jobPod runs to its end. It does without init containers: they prepare what
+// serves.
+func (a *app) jobPod(c corev1.Container) corev1.PodSpec {
+	pod := a.pod(c)
+	pod.RestartPolicy = corev1.RestartPolicyNever
+	return pod
+}
+
+// pod of one container and the sidecars.
 func (a *app) pod(c corev1.Container) corev1.PodSpec {
-	return corev1.PodSpec{
+	pod := corev1.PodSpec{
 		ServiceAccountName:           a.Name(web),
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
-		SecurityContext:              build.PodSecurity(0, 0),
+		SecurityContext:              a.podSecurity(),
 		Containers:                   []corev1.Container{c},
-		Volumes:                      []corev1.Volume{build.Scratch("tmp", corev1.StorageMediumDefault)},
+		Volumes:                      a.volumes(),
+		ImagePullSecrets:             a.spec.ImagePullSecrets,
+		NodeSelector:                 a.spec.NodeSelector,
+		Tolerations:                  a.spec.Tolerations,
+		PriorityClassName:            a.spec.PriorityClassName,
 	}
+	for i := range a.spec.Sidecars {
+		pod.InitContainers = append(pod.InitContainers, a.sidecar(&a.spec.Sidecars[i]))
+	}
+	return pod
 }
 
-// ready is the request that tells whether a pod takes requests: the claim's
-// path, else any connection to its port.
-func (a *app) ready() corev1.ProbeHandler {
-	port := intstr.FromString("http")
-	p := a.spec.Probe
-	if p != nil && p.Port != nil {
-		port = intstr.FromInt32(*p.Port)
+// podLabels of a component say which version of the application runs there, where
+// the image's tag does. Nothing selects by it.
+func (a *app) podLabels(component string) map[string]string {
+	labels := a.Labels(component, a.name())
+	if v := build.Version(string(a.spec.Image)); v != "" {
+		labels[build.LabelVersion] = v
 	}
-	if p != nil && p.Path != "" {
-		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: p.Path, Port: port}}
+	return labels
+}
+
+func (a *app) grace() int64 { return *or(a.spec.TerminationGracePeriodSeconds, graceSeconds) }
+
+// or returns a value of the claim, else its default.
+func or[T any](own *T, def T) *T {
+	if own != nil {
+		return own
 	}
-	return corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}}
+	return &def
 }

@@ -9,8 +9,20 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// live is what the function looks at of the observed Deployment.
+// live is what the function looks at of what is observed.
 type live struct {
+	liveDeployment
+
+	workers  map[string]liveDeployment
+	cronJobs map[string]liveCronJob
+
+	// portNameTaken is true while somebody else's port of the Service has the
+	// name of ours.
+	portNameTaken bool
+}
+
+// liveDeployment is what the function looks at of an observed Deployment.
+type liveDeployment struct {
 	Spec struct {
 		Replicas *int32 `json:"replicas"`
 		Template struct {
@@ -26,25 +38,37 @@ type live struct {
 
 	// scaledByOther is true once somebody else has set the number of pods.
 	scaledByOther bool
-
-	// portNameTaken is true while somebody else's port of the Service has the
-	// name of ours.
-	portNameTaken bool
 }
 
-func observe(c *compose.Claim, port int32) (live, error) {
+func observe(c *compose.Claim, s *appsv1.WebAppSpec, port int32) (live, error) {
 	l := live{}
-	if _, err := c.ReadObserved(web, &l); err != nil {
+	var err error
+	if l.liveDeployment, _, err = observeDeployment(c, web); err != nil {
 		return l, err
 	}
-	l.scaledByOther = c.OwnedByOther(web, "f:spec", "f:replicas")
-	var err error
+	if l.workers, err = observeWorkers(c, s.Workers); err != nil {
+		return l, err
+	}
+	if l.cronJobs, err = observeCronJobs(c, s.CronJobs); err != nil {
+		return l, err
+	}
 	l.portNameTaken, err = portNameTaken(c, port)
 	return l, err
 }
 
+// observeDeployment reads a component's, and tells whether there is one.
+func observeDeployment(c *compose.Claim, component string) (liveDeployment, bool, error) {
+	l := liveDeployment{}
+	ok, err := c.ReadObserved(component, &l)
+	if err != nil {
+		return l, ok, err
+	}
+	l.scaledByOther = c.OwnedByOther(component, "f:spec", "f:replicas")
+	return l, ok, nil
+}
+
 // bundle of the claim's config that the pods run, or "".
-func (l *live) bundle(s build.Scope) string {
+func (l *liveDeployment) bundle(s build.Scope) string {
 	for _, c := range l.Spec.Template.Spec.Containers {
 		if b := build.BundleIn(s, c.EnvFrom); b != "" {
 			return b
@@ -60,6 +84,8 @@ func (a *app) status(o compose.Outcome) *appsv1.WebAppStatus {
 		Endpoint:          URL(a.Claim, a.Namespace, *a.port()),
 		AvailableReplicas: a.live.Status.AvailableReplicas,
 		Config:            a.config.Status(o),
+		CronJobs:          a.cronJobStatus(),
+		Workers:           a.workerStatus(),
 	}
 	if cs := a.live.Spec.Template.Spec.Containers; len(cs) > 0 {
 		s.Image = cs[0].Image

@@ -1,6 +1,9 @@
 package webapp
 
 import (
+	"path"
+	"strings"
+
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -28,10 +31,101 @@ func validate(s *appsv1.WebAppSpec, p *profile.Profile) error {
 	if err := build.CheckConfig(s.Config); err != nil {
 		return err
 	}
+	for _, w := range s.Workers {
+		if err := build.CheckReplicas("workers "+w.Name+": ", "", w.Replicas, w.Autoscaling, maxReplicas(s, p)); err != nil {
+			return compose.Invalidf("%v", err)
+		}
+	}
 	for _, j := range s.CronJobs {
 		if err := build.CheckSchedule(j.Schedule, j.TimeZone); err != nil {
 			return compose.Invalidf("cronJobs %s: %v", j.Name, err)
 		}
+	}
+	return CheckWorkload(&s.Workload)
+}
+
+// CheckWorkload returns an error for what could not be in one pod.
+func CheckWorkload(w *appsv1.Workload) error {
+	if err := validateVolumes(w.Volumes); err != nil {
+		return err
+	}
+	return validateContainers(w)
+}
+
+func validateVolumes(volumes []appsv1.Volume) error {
+	at := map[string]string{"/tmp": tmp}
+	names := map[string]bool{tmp: true}
+	for i := range volumes {
+		v := &volumes[i]
+		if names[v.Name] {
+			return compose.Invalidf("volumes: the name %s is taken already", v.Name)
+		}
+		if !strings.HasPrefix(v.MountPath, "/") || v.MountPath == "/" || path.Clean(v.MountPath) != v.MountPath {
+			return compose.Invalidf("volumes %s: mountPath must be an absolute path like /data, is %q", v.Name, v.MountPath)
+		}
+		if other, ok := at[v.MountPath]; ok {
+			return compose.Invalidf("volumes %s: mountPath %s is that of volume %s already", v.Name, v.MountPath, other)
+		}
+		if fault := sourceFault(v); fault != "" {
+			return compose.Invalidf("volumes %s: %s", v.Name, fault)
+		}
+		at[v.MountPath], names[v.Name] = v.Name, true
+	}
+	return nil
+}
+
+// sourceFault says what is wrong with the source of a volume, or "".
+func sourceFault(v *appsv1.Volume) string {
+	sources := 0
+	for _, is := range []bool{v.ConfigMap != nil, v.Secret != nil, v.EmptyDir != nil, v.PersistentVolumeClaim != nil} {
+		if is {
+			sources++
+		}
+	}
+	switch {
+	case sources != 1:
+		return "exactly one of configMap, secret, emptyDir and persistentVolumeClaim is needed"
+	case v.ConfigMap != nil && v.ConfigMap.Name == "":
+		return "configMap.name is missing"
+	case v.Secret != nil && v.Secret.SecretName == "":
+		return "secret.secretName is missing"
+	case v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == "":
+		return "persistentVolumeClaim.claimName is missing"
+	}
+	return ""
+}
+
+// validateContainers refuses containers that could not be in one pod.
+func validateContainers(w *appsv1.Workload) error {
+	names := map[string]bool{"app": true, cron: true, portName: true, metricsPortName: true, migration: true, worker: true}
+	take := func(field, name string) error {
+		if names[name] {
+			return compose.Invalidf("%s: the name %s is taken already", field, name)
+		}
+		names[name] = true
+		return nil
+	}
+	for _, c := range w.InitContainers {
+		if err := take("initContainers", c.Name); err != nil {
+			return err
+		}
+	}
+	port := int32(defaultPort)
+	if w.Port != nil {
+		port = *w.Port
+	}
+	ports := map[int32]string{port: "the application"}
+	for _, c := range w.Sidecars {
+		if err := take("sidecars", c.Name); err != nil {
+			return err
+		}
+		if c.Port == nil {
+			continue
+		}
+		if other, ok := ports[*c.Port]; ok {
+			return compose.Invalidf("sidecars %s: port %d is that of %s already", c.Name, *c.Port, other)
+		}
+		ports[*c.Port] = "sidecar " + c.Name
 	}
 	return nil
 }

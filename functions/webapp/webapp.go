@@ -10,12 +10,13 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
+	guardrails "github.com/storeplane/storeplane/internal/policy"
 	"github.com/storeplane/storeplane/internal/profile"
 	"github.com/storeplane/storeplane/internal/settings"
 )
 
-// Names of components. The ones of a migration and of CronJobs have more after
-// a hyphen.
+// Names of components. The ones of a migration, of CronJobs and of workers have
+// more after a hyphen.
 const (
 	web       = "web"
 	account   = "account"
@@ -26,7 +27,12 @@ const (
 	budget    = "disruptionbudget"
 	ingress   = "ingress"
 	cron      = "cron"
+	worker    = "worker"
+	monitor   = "podmonitor"
 )
+
+// defaultPort of an application.
+const defaultPort = 8080
 
 // app is what the builders know of a claim.
 type app struct {
@@ -39,6 +45,9 @@ type app struct {
 
 	// config is nil where the claim has none.
 	config *build.Config
+
+	// scraped is true where the claim has metrics and the cluster PodMonitors.
+	scraped bool
 }
 
 // Intent of a WebApp.
@@ -56,7 +65,14 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if err := validate(&a.spec, a.profile); err != nil {
 			return nil, err
 		}
-		if a.live, err = observe(c, *a.port()); err != nil {
+		if err := guardrails.Enforce(guardrails.WebApp(&a.spec), a.settings.Policy); err != nil {
+			return nil, err
+		}
+		if err := build.CheckIngress(c, a.spec.Ingress); err != nil {
+			return nil, err
+		}
+		a.scraped = a.isScraped(c)
+		if a.live, err = observe(c, &a.spec, *a.port()); err != nil {
 			return nil, err
 		}
 		if a.config, err = build.ReadConfig(c, a.Scope, a.spec.Config); err != nil {
@@ -80,16 +96,14 @@ func (a *app) plan() *compose.Plan {
 	if a.spec.Migration != nil {
 		name := a.migrationName()
 		// It can not be changed, so its bundle must be one that will be made.
-		add(compose.Component{Name: name, Part: migration, Object: a.migrationJob(name), Once: true, After: a.config.Awaits()})
+		add(compose.Component{Name: name, Part: migration, Object: a.migrationJob(name), Once: true, After: a.config.Awaits(), Health: migrationHealth})
 		gates = []string{name}
 	}
 
 	// What the pods mount is applied in the same pass: to wait until it is
 	// stored would cost a pass, and the kubelet waits for it anyway.
-	deployment := compose.Component{
-		Name: web, Make: func() compose.Object { return a.deployment() },
-		After: gates, ChangeAfter: slices.Concat(gates, a.config.Holds(a.live.bundle(a.Scope), a.config.Bundle())),
-	}
+	changeGates := slices.Concat(gates, a.config.Holds(a.live.bundle(a.Scope), a.config.Bundle()))
+	deployment := compose.Component{Name: web, Make: func() compose.Object { return a.deployment() }, After: gates, ChangeAfter: changeGates}
 	if a.spec.Autoscaling != nil {
 		// While pods are added the others serve: that is no trouble.
 		deployment.Health, deployment.Scaled = health.Available, true
@@ -98,22 +112,39 @@ func (a *app) plan() *compose.Plan {
 	add(compose.Component{Name: service, Part: web, Object: a.service()})
 	add(compose.Component{Name: policy, Part: web, Object: a.networkPolicy()})
 	if a.spec.Autoscaling != nil {
-		add(compose.Component{Name: scaler, Part: web, Make: func() compose.Object { return a.autoscaler() }, After: []string{web}})
+		add(compose.Component{Name: scaler, Part: web, Make: func() compose.Object { return a.autoscaler(web, a.spec.Autoscaling) }, After: []string{web}})
 	}
 	if a.profile.HighlyAvailable {
 		add(compose.Component{Name: budget, Part: web, Object: build.DisruptionBudget(a.Scope, web, a.name())})
 	}
+	if a.scraped {
+		add(compose.Component{Name: monitor, Part: web, Object: a.podMonitor()})
+	}
+	for i := range a.spec.Workers {
+		p.Components = append(p.Components, a.workerComponents(&a.spec.Workers[i], gates, changeGates)...)
+	}
 	for i := range a.spec.CronJobs {
 		j := &a.spec.CronJobs[i]
-		add(compose.Component{Name: cron + "-" + j.Name, Make: func() compose.Object { return a.cronJob(j) }, After: []string{web}})
+		add(compose.Component{Name: cronComponent(j), Make: func() compose.Object { return a.cronJob(j) }, After: []string{web}, ChangeAfter: gates})
 	}
 	if a.spec.Ingress != nil {
-		add(compose.Component{Name: ingress, Object: build.Ingress(a.Scope, a.Named(a.Name(web), ingress, a.name()), *a.spec.Ingress, a.settings.Ingress.ClassName, a.Name(web), *a.port())})
+		add(a.ingress())
 	}
 
 	p.Status = func(o compose.Outcome) any { return a.status(o) }
-	p.Conditions = func(o compose.Outcome) []compose.Condition { return []compose.Condition{a.config.Condition(o)} }
+	p.Conditions = func(o compose.Outcome) []compose.Condition {
+		return []compose.Condition{a.config.Condition(o), compose.PartReady(conditionMigration, o, migration)}
+	}
 	return p
+}
+
+// ingress is an Ingress, or where the claim names a Gateway an HTTPRoute.
+func (a *app) ingress() compose.Component {
+	meta, in := a.Named(a.Name(web), ingress, a.name()), *a.spec.Ingress
+	if in.Gateway != nil {
+		return compose.Component{Name: build.RouteComponent, Part: ingress, Object: build.HTTPRoute(meta, in, a.Name(web), *a.port()), Health: build.RouteHealth}
+	}
+	return compose.Component{Name: ingress, Object: build.Ingress(a.Scope, meta, in, a.settings.Ingress.ClassName, a.Name(web), *a.port())}
 }
 
 // name of what runs, for app.kubernetes.io/name.
@@ -123,7 +154,7 @@ func (a *app) port() *int32 {
 	if a.spec.Port != nil {
 		return a.spec.Port
 	}
-	return new(int32(8080))
+	return new(int32(defaultPort))
 }
 
 // ServiceName of a WebApp's pods.

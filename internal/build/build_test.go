@@ -257,3 +257,27 @@ func TestSecretAndConfigMap(t *testing.T) {
 		}
 	}
 }
+
+func TestVersion(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		image  string
+		want   string
+	}{
+		"Tag":     {reason: "The tag is the version.", image: "registry.example.com/shop/backend:v1.2.3", want: "v1.2.3"},
+		"Digest":  {reason: "Also beside a digest.", image: "shop:1@sha256:0123", want: "1"},
+		"Only":    {reason: "A digest alone is none.", image: "shop@sha256:0123", want: ""},
+		"None":    {reason: "Neither is no tag.", image: "registry.example.com/shop", want: ""},
+		"Port":    {reason: "A registry's port is none.", image: "registry.example.com:5000/shop", want: ""},
+		"TagPort": {reason: "The tag is after the last slash.", image: "10.88.0.1:5000/storeplane/shop:v1", want: "v1"},
+		"Long":    {reason: "What no label can hold is left out.", image: "shop:" + strings.Repeat("a", 64), want: ""},
+		"Odd":     {reason: "So is what no label may begin with.", image: "shop:_1", want: ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Version(tc.image); got != tc.want {
+				t.Errorf("%s\nVersion(%q): want %q, got %q", tc.reason, tc.image, tc.want, got)
+			}
+		})
+	}
+}

@@ -1,6 +1,8 @@
 package build
 
 import (
+	"strings"
+
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -29,6 +31,7 @@ func Ingress(s Scope, meta metav1.ObjectMeta, in appsv1.Ingress, defaultClass, s
 			}},
 		},
 	}
+	ing.Annotations = in.Annotations
 	class := in.ClassName
 	if class == "" {
 		class = defaultClass
@@ -43,7 +46,7 @@ func Ingress(s Scope, meta metav1.ObjectMeta, in appsv1.Ingress, defaultClass, s
 		}
 		ing.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{in.Host}, SecretName: secret}}
 		if in.TLS.Issuer != "" {
-			ing.Annotations = map[string]string{"cert-manager.io/cluster-issuer": in.TLS.Issuer}
+			ing.Annotations = With(ing.Annotations, map[string]string{"cert-manager.io/cluster-issuer": in.TLS.Issuer})
 		}
 	}
 	return ing
@@ -51,7 +54,7 @@ func Ingress(s Scope, meta metav1.ObjectMeta, in appsv1.Ingress, defaultClass, s
 
 // IngressURL is where an ingress is reached.
 func IngressURL(in appsv1.Ingress) string {
-	if in.TLS != nil {
+	if in.TLS != nil || in.Gateway != nil && strings.HasPrefix(in.Gateway.SectionName, "https") {
 		return "https://" + in.Host
 	}
 	return "http://" + in.Host

@@ -19,8 +19,5 @@ func CheckReplicas(prefix, where string, replicas *int32, a *appsv1.Autoscaling,
 	if a.MaxReplicas < 1 || a.MaxReplicas > most {
 		return fmt.Errorf("%sautoscaling.maxReplicas must be 1 to %d%s, is %d", prefix, most, where, a.MaxReplicas)
 	}
-	if a.MinReplicas != nil && *a.MinReplicas > a.MaxReplicas {
-		return fmt.Errorf("%sautoscaling.minReplicas must not be more than %sautoscaling.maxReplicas: %d, %d", prefix, prefix, *a.MinReplicas, a.MaxReplicas)
-	}
-	return nil
+	return CheckAutoscaling(prefix, a)
 }

@@ -77,7 +77,8 @@ func (s Scope) Named(name, component, app string) metav1.ObjectMeta {
 
 // With returns labels and more of them.
 func With(labels, more map[string]string) map[string]string {
-	out := maps.Clone(labels)
+	out := make(map[string]string, len(labels)+len(more))
+	maps.Copy(out, labels)
 	maps.Copy(out, more)
 	return out
 }

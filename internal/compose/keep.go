@@ -1,7 +1,10 @@
 package compose
 
 import (
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
 // keptMetadata is what of an object's metadata may be applied again.
@@ -16,7 +19,7 @@ func keep(observed *structpb.Struct) *structpb.Struct {
 		switch k {
 		case "status":
 		case "metadata":
-			out.Fields[k] = structpb.NewStructValue(pick(v.GetStructValue(), keptMetadata))
+			out.Fields[k] = structpb.NewStructValue(unpaused(pick(v.GetStructValue(), keptMetadata)))
 		case "spec":
 			// A nested composite's spec.crossplane holds the references to
 			// what it composed: an old copy of those would orphan its newest
@@ -27,6 +30,20 @@ func keep(observed *structpb.Struct) *structpb.Struct {
 		}
 	}
 	return out
+}
+
+// pauses are annotations by which an object is paused: a person's, or its own
+// claim's. Applied again they would be the claim's as well, and whoever set them
+// could not take them away any more.
+var pauses = []string{xpmeta.AnnotationKeyReconciliationPaused, appsv1.PausedWithAnnotation}
+
+func unpaused(metadata *structpb.Struct) *structpb.Struct {
+	for _, p := range pauses {
+		if has(metadata, "annotations", p) {
+			metadata.Fields["annotations"] = without(metadata.GetFields()["annotations"], p)
+		}
+	}
+	return metadata
 }
 
 func pick(s *structpb.Struct, fields []string) *structpb.Struct {

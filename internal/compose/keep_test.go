@@ -48,6 +48,11 @@ func TestKeep(t *testing.T) {
 			obj:    map[string]any{"kind": "DatabaseCluster", "spec": map[string]any{"size": 1, "crossplane": map[string]any{"resourceRefs": []any{}}}},
 			want:   map[string]any{"kind": "DatabaseCluster", "spec": map[string]any{"size": 1}},
 		},
+		"Paused": {
+			reason: "Whoever paused it must be able to take that away again.",
+			obj:    map[string]any{"kind": "WebApp", "metadata": map[string]any{"name": "w", "annotations": map[string]any{"a": "b", "crossplane.io/paused": "true", "storeplane.example.com/paused-with": "EcommercePlatform store"}}},
+			want:   map[string]any{"kind": "WebApp", "metadata": map[string]any{"name": "w", "annotations": map[string]any{"a": "b"}}},
+		},
 		"NoSpecStruct": {
 			reason: "A spec of another shape is kept as it is.",
 			obj:    map[string]any{"kind": "Odd", "spec": "text"},

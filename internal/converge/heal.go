@@ -18,6 +18,7 @@ var healers = map[schema.GroupKind]func(*unstructured.Unstructured) map[string]a
 	{Group: "policy", Kind: "PodDisruptionBudget"}:          disruptionBudget,
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: autoscaler,
 	{Group: "networking.k8s.io", Kind: "Ingress"}:           ingress,
+	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: route,
 	{Group: "config.example.com", Kind: "AppConfig"}:        appConfig,
 	{Kind: "PersistentVolumeClaim"}:                         volumeClaim,
 }
@@ -135,6 +136,23 @@ func autoscaler(u *unstructured.Unstructured) map[string]any {
 
 func ingress(*unstructured.Unstructured) map[string]any {
 	return map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "192.0.2.1"}}}}
+}
+
+// route that its Gateway has taken.
+func route(u *unstructured.Unstructured) map[string]any {
+	parents, _, _ := unstructured.NestedSlice(u.Object, "spec", "parentRefs")
+	out := make([]any, 0, len(parents))
+	for _, p := range parents {
+		out = append(out, map[string]any{
+			"parentRef":      p,
+			"controllerName": "example.com/gateway-controller",
+			"conditions": []any{
+				condition("Accepted", "True", "Accepted", "", u.GetGeneration()),
+				condition("ResolvedRefs", "True", "ResolvedRefs", "", u.GetGeneration()),
+			},
+		})
+	}
+	return map[string]any{"parents": out}
 }
 
 func volumeClaim(u *unstructured.Unstructured) map[string]any {

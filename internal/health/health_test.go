@@ -380,9 +380,19 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 			want:   progressing(seeDatabase),
 		},
 		"CompositeDegraded": {
-			reason: "Other phases do not judge, the Ready condition does.",
-			object: aComposite + `status: {phase: Degraded, message: "Waiting for postgresql", conditions: [{type: Ready, status: "False", observedGeneration: 4}]}`,
+			reason: "One that was well and is not any more says what of it is not.",
+			object: aComposite + `status: {phase: Degraded, message: "Waiting for postgresql (No primary takes writes)", conditions: [{type: Ready, status: "False", observedGeneration: 4}]}`,
+			want:   progressing("postgresql (No primary takes writes)"),
+		},
+		"CompositeDegradedWithoutWords": {
+			reason: "Or where to look.",
+			object: aComposite + `status: {phase: Degraded, conditions: [{type: Ready, status: "False", observedGeneration: 4}]}`,
 			want:   progressing(seeDatabase),
+		},
+		"CompositeDegradedAndReady": {
+			reason: "Phases do not judge, the Ready condition does.",
+			object: aComposite + `status: {phase: Degraded, message: "Far behind the primary: a", conditions: [{type: Ready, status: "True", observedGeneration: 4}]}`,
+			want:   healthy(),
 		},
 		"CompositeFailedNotSynced": {
 			reason: "A failure is the end, so it is told before what is not synced.",
@@ -572,7 +582,7 @@ func TestMessagesOfCompositesStay(t *testing.T) {
 		`{}`,
 		`{phase: Pending, message: "Waiting for a, b"}`,
 		`{phase: Creating, message: "Waiting for b", conditions: [{type: Ready, status: "False", message: "Unready resources: b"}]}`,
-		`{phase: Degraded, message: "Waiting for c", conditions: [{type: Synced, status: "True"}, {type: Ready, status: "False", reason: Creating}]}`,
+		`{phase: Deploying, message: "Waiting for c", conditions: [{type: Synced, status: "True"}, {type: Ready, status: "False", reason: Creating}]}`,
 		`{phase: Running, conditions: [{type: Synced, status: "True", observedGeneration: 3}, {type: Ready, status: "True", observedGeneration: 3}]}`,
 	} {
 		seen[Of(object(t, aComposite+"status: "+st)).Message] = true

@@ -1,13 +1,16 @@
 package health
 
 import (
+	"strings"
+
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // readyCondition judges composite and managed resources: healthy when Ready is
 // True for the current generation. What they wait for they say themselves, in
-// their own status. It is not repeated while it changes: each change would be
-// two writes to their owner, whose events Crossplane counts.
+// their own status. It is not repeated while they are made or changed, when it
+// changes all the time: each change would be two writes to their owner, whose
+// events Crossplane counts. One that was well and is not any more is explained.
 func readyCondition(obj *structpb.Struct) Status {
 	meta := obj.GetFields()["metadata"].GetStructValue().GetFields()
 	st := obj.GetFields()["status"].GetStructValue().GetFields()
@@ -26,12 +29,18 @@ func readyCondition(obj *structpb.Struct) Status {
 		return failed(first(msg, "It failed"))
 	case synced["status"].GetStringValue() == "False":
 		return progressing(first(synced["message"].GetStringValue(), "It is not synced"))
+	case st["phase"].GetStringValue() == "Degraded" && ready["status"].GetStringValue() != "True":
+		return progressing(first(strings.TrimPrefix(msg, waitingFor), notReady(obj)))
 	case ready["status"].GetStringValue() != "True" || isOld(ready, meta):
 		return progressing(notReady(obj))
 	default:
 		return healthy()
 	}
 }
+
+// waitingFor begins what a claim says of the parts that hold it up. Their owner
+// says the same of it, and once is enough.
+const waitingFor = "Waiting for "
 
 // isOld tells whether a condition is about an older generation. One without a
 // generation is older than the field, and taken as it is.

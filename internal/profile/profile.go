@@ -29,8 +29,8 @@ type Profile struct {
 	// DeletionProtection of databases.
 	DeletionProtection bool
 
-	// CacheMemory of Redis.
-	CacheMemory string
+	// CacheMemory of Redis, and the CPU that it requests.
+	CacheMemory, CacheCPU string
 
 	// HighlyAvailable adds disruption budgets and spread over nodes and zones.
 	HighlyAvailable bool
@@ -44,14 +44,14 @@ var (
 	development = Profile{
 		Replicas: 1, MaxReplicas: 100,
 		DatabaseSize: 1, DatabaseStorage: "10Gi",
-		CacheMemory: "64Mi",
-		Web:         resources("50m", "64Mi", "256Mi"),
-		Database:    resources("100m", "256Mi", "512Mi"),
+		CacheMemory: "64Mi", CacheCPU: "20m",
+		Web:      resources("50m", "64Mi", "256Mi"),
+		Database: resources("100m", "256Mi", "512Mi"),
 	}
 	staging = Profile{
 		Replicas: 2, MaxReplicas: 100,
 		DatabaseSize: 2, DatabaseStorage: "50Gi", Backups: true,
-		CacheMemory:     "256Mi",
+		CacheMemory: "256Mi", CacheCPU: "50m",
 		HighlyAvailable: true,
 		Web:             resources("100m", "128Mi", "512Mi"),
 		Database:        resources("250m", "512Mi", "1Gi"),
@@ -59,7 +59,7 @@ var (
 	production = Profile{
 		Replicas: 2, MaxReplicas: 10,
 		DatabaseSize: 3, DatabaseStorage: "100Gi", Synchronous: true, Backups: true, KeepVolumes: true, DeletionProtection: true,
-		CacheMemory:     "512Mi",
+		CacheMemory: "512Mi", CacheCPU: "100m",
 		HighlyAvailable: true,
 		Web:             resources("100m", "128Mi", "512Mi"),
 		Database:        resources("250m", "1Gi", "2Gi"),

@@ -22,8 +22,9 @@ func TestOf(t *testing.T) {
 		MaxReplicas     int32
 		Replicas        int32
 		CacheMemory     string
+		CacheCPU        string
 	}
-	development := row{DatabaseSize: 1, DatabaseStorage: "10Gi", MaxReplicas: 100, Replicas: 1, CacheMemory: "64Mi"}
+	development := row{DatabaseSize: 1, DatabaseStorage: "10Gi", MaxReplicas: 100, Replicas: 1, CacheMemory: "64Mi", CacheCPU: "20m"}
 	cases := map[string]struct {
 		reason string
 		env    appsv1.Environment
@@ -33,14 +34,14 @@ func TestOf(t *testing.T) {
 		"Staging": {
 			reason: "Like production but smaller, and nothing of it is protected.",
 			env:    appsv1.Staging,
-			want:   row{DatabaseSize: 2, DatabaseStorage: "50Gi", Backups: true, HighlyAvailable: true, MaxReplicas: 100, Replicas: 2, CacheMemory: "256Mi"},
+			want:   row{DatabaseSize: 2, DatabaseStorage: "50Gi", Backups: true, HighlyAvailable: true, MaxReplicas: 100, Replicas: 2, CacheMemory: "256Mi", CacheCPU: "50m"},
 		},
 		"Production": {
 			reason: "The safest, with at most ten pods a tier.",
 			env:    appsv1.Production,
 			want: row{
 				DatabaseSize: 3, DatabaseStorage: "100Gi", Backups: true, HighlyAvailable: true, Synchronous: true, Protected: true, KeepVolumes: true,
-				MaxReplicas: 10, Replicas: 2, CacheMemory: "512Mi",
+				MaxReplicas: 10, Replicas: 2, CacheMemory: "512Mi", CacheCPU: "100m",
 			},
 		},
 		"None":    {reason: "A claim that names none gets development's.", want: development},
@@ -51,7 +52,7 @@ func TestOf(t *testing.T) {
 			p := Of(tc.env)
 			got := row{
 				p.DatabaseSize, p.DatabaseStorage, p.Backups, p.HighlyAvailable, p.Synchronous, p.DeletionProtection, p.KeepVolumes,
-				p.MaxReplicas, p.Replicas, p.CacheMemory,
+				p.MaxReplicas, p.Replicas, p.CacheMemory, p.CacheCPU,
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nOf(): -want, +got:\n%s", tc.reason, diff)

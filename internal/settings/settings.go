@@ -31,6 +31,16 @@ type Settings struct {
 
 	// Monitoring of all claims.
 	Monitoring Monitoring `json:"monitoring,omitzero"`
+
+	// Policy is what all claims are bound to.
+	Policy Policy `json:"policy,omitzero"`
+}
+
+// Policy settings.
+type Policy struct {
+	// ApprovedRegistries are where images of claims may come from: hosts, with
+	// or without a path below. Without any they may come from everywhere.
+	ApprovedRegistries []string `json:"approvedRegistries,omitempty"`
 }
 
 // Backup settings: a destination as in a claim. Only the Secret is named with its
@@ -78,6 +88,8 @@ type Ingress struct {
 
 var (
 	registry = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*$`)
+	// An image's registry always has a host: a dot, a port, or localhost.
+	approved = regexp.MustCompile(`^(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?|[a-z0-9-]+:[0-9]+)(/[a-z0-9._-]+)*$`)
 	endpoint = regexp.MustCompile(`^https://[^\s/]+/?$`)
 	dnsName  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 )
@@ -112,7 +124,21 @@ func Read(c *compose.Claim, defaults Settings) (Settings, error) {
 	if err := s.Backup.check(); err != nil {
 		return Settings{}, err
 	}
+	if err := s.Policy.check(); err != nil {
+		return Settings{}, err
+	}
 	return s, nil
+}
+
+// check that each registry can be one of an image: one that is not would approve
+// nothing, and nobody would know why.
+func (p *Policy) check() error {
+	for i, r := range p.ApprovedRegistries {
+		if !approved.MatchString(r) {
+			return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.policy.approvedRegistries[%d] must be the host of a registry with or without a path, like registry.example.com/team, is %q", i, r)
+		}
+	}
+	return nil
 }
 
 // check what the XRD checks of a claim's own destination.

@@ -1,11 +1,13 @@
 package settings
 
 import (
+	"os"
 	"testing"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
+	"sigs.k8s.io/yaml"
 
 	"github.com/storeplane/storeplane/internal/compose"
 )
@@ -42,12 +44,14 @@ func TestRead(t *testing.T) {
 				"ingress":    map[string]any{"className": "nginx", "namespace": "ingress-nginx"},
 				"backup":     map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "namespace": "platform"}},
 				"monitoring": map[string]any{"namespace": "observability"},
+				"policy":     map[string]any{"approvedRegistries": []any{"registry.example.com", "docker.io/library", "10.0.0.1:5000", "localhost/team_a"}},
 			},
 			want: Settings{
 				ImageRegistry: "10.0.0.1:5000/store_plane/v1", StorageClassName: "fast.ssd",
 				Ingress:    Ingress{ClassName: "nginx", Namespace: "ingress-nginx"},
 				Monitoring: Monitoring{Namespace: "observability"},
 				Backup:     &Backup{Type: "s3", Bucket: "b", SecretRef: &SecretRef{Name: "s", Namespace: "platform"}},
+				Policy:     Policy{ApprovedRegistries: []string{"registry.example.com", "docker.io/library", "10.0.0.1:5000", "localhost/team_a"}},
 			},
 		},
 		"PartOfIngress":  {reason: "A part of a part leaves the rest.", data: map[string]any{"ingress": map[string]any{"className": "nginx"}}, want: Settings{ImageRegistry: defaults.ImageRegistry, Ingress: Ingress{ClassName: "nginx"}}},
@@ -72,6 +76,10 @@ func TestRead(t *testing.T) {
 		"Monitoring":     {reason: "So is Prometheus'.", data: map[string]any{"monitoring": map[string]any{"namespace": "My Namespace"}}, err: refused + `monitoring.namespace must be the name of a namespace, is "My Namespace"`},
 		"MonitoringText": {reason: "A wrong type of it is named by its path.", data: map[string]any{"monitoring": true}, err: "cannot read EnvironmentConfig storeplane: data.monitoring: must be an object, is a boolean"},
 		"NoNamespace":    {reason: "Without one all namespaces are meant.", data: map[string]any{"monitoring": map[string]any{}}, want: defaults},
+		"Approved":       {reason: "Approved registries are a list.", data: map[string]any{"policy": map[string]any{"approvedRegistries": "registry.example.com"}}, err: "cannot read EnvironmentConfig storeplane: data.policy.approvedRegistries: must be a list, is a string"},
+		"ApprovedNoHost": {reason: "Without a host it is no registry of any image.", data: map[string]any{"policy": map[string]any{"approvedRegistries": []any{"registry.example.com", "team/apps"}}}, err: refused + `policy.approvedRegistries[1] must be the host of a registry with or without a path, like registry.example.com/team, is "team/apps"`},
+		"ApprovedSlash":  {reason: "Segments are compared as wholes.", data: map[string]any{"policy": map[string]any{"approvedRegistries": []any{"registry.example.com/"}}}, err: refused + `policy.approvedRegistries[0] must be the host of a registry with or without a path, like registry.example.com/team, is "registry.example.com/"`},
+		"ApprovedTag":    {reason: "Registries have no tags.", data: map[string]any{"policy": map[string]any{"approvedRegistries": []any{"registry.example.com/team:v1"}}}, err: refused + `policy.approvedRegistries[0] must be the host of a registry with or without a path, like registry.example.com/team, is "registry.example.com/team:v1"`},
 		"StorageClass":   {reason: "A storage class is named.", data: map[string]any{"storageClassName": "fast;"}, err: refused + `storageClassName must be the name of a StorageClass, is "fast;"`},
 	}
 	for name, tc := range cases {
@@ -91,6 +99,31 @@ func TestRead(t *testing.T) {
 				t.Errorf("%s\nRead(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestExample: what package/install/settings.example.yaml says can be read, and
+// all of it is known.
+func TestExample(t *testing.T) {
+	b, err := os.ReadFile("../../package/install/settings.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := struct {
+		Data map[string]any `json:"data"`
+	}{}
+	if err := yaml.Unmarshal(b, &example); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(claimWith(t, example.Data), Settings{}); err != nil {
+		t.Errorf("Read(): %v", err)
+	}
+	data, err := yaml.Marshal(example.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(data, &Settings{}); err != nil {
+		t.Errorf("The example has what no setting is: %v", err)
 	}
 }
 

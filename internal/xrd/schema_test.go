@@ -2,6 +2,7 @@ package xrd_test
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -115,6 +116,28 @@ func text(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// volume at a path, from sources that are there but empty.
+func volume(path string, sources ...string) []any {
+	v := map[string]any{"name": "data", "mountPath": path}
+	for _, s := range sources {
+		v[s] = map[string]any{}
+		if s == "persistentVolumeClaim" {
+			v[s] = map[string]any{"claimName": "data"}
+		}
+	}
+	return []any{v}
+}
+
+// everyField of a WebApp is in the example that shows them.
+func everyField(t testing.TB) *unstructured.Unstructured {
+	t.Helper()
+	b, err := os.ReadFile("../../examples/webapp/full.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, string(b))
 }
 
 func TestValidate(t *testing.T) {
@@ -373,6 +396,23 @@ func TestValidate(t *testing.T) {
 			reason: "A shop may be protected, in whichever environment.",
 			claim:  with(t, productionStore, set("spec.deletionProtection", false)),
 		},
+		"ShopWithADatabaseOfItsOwnMind": {
+			reason: "What a DatabaseCluster offers, a shop's database does too.",
+			claim: with(t, productionStore, set("spec.database.parameters", map[string]any{"work_mem": "16MB"}), set("spec.database.synchronous", false), set("spec.database.users", []any{map[string]any{"name": "reader"}}),
+				set("spec.database.backup", map[string]any{"retention": "7d"}), set("spec.database.resources", map[string]any{"requests": map[string]any{"cpu": "1"}}), set("spec.database.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}})),
+		},
+		"EvictionOfItsOwn": {
+			reason: "Redis knows no other policies.",
+			claim:  with(t, productionStore, set("spec.cache.evictionPolicy", "lru")),
+			want: "EcommercePlatform \"production-store\" is invalid:\n" +
+				"  spec.cache.evictionPolicy: Unsupported value: \"lru\": supported values: \"noeviction\", \"allkeys-lru\", \"allkeys-lfu\", \"allkeys-random\", \"volatile-lru\", \"volatile-lfu\", \"volatile-random\", \"volatile-ttl\"\n" +
+				"  some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+		},
+		"WorkersOfAShop": {
+			reason: "Workers are counted like any pods in production.",
+			claim:  with(t, productionStore, set("spec.backend.workers", []any{map[string]any{"name": "mail", "replicas": int64(11)}})),
+			want:   `EcommercePlatform "production-store" is invalid: spec: backend.workers: replicas and autoscaling.maxReplicas may be at most 10 in production`,
+		},
 		"MigrationOfNothing": {
 			reason: "A migration that runs the image as it is would never end.",
 			claim:  with(t, webApp, set("spec.migration", map[string]any{})),
@@ -392,6 +432,102 @@ func TestValidate(t *testing.T) {
 			reason: "The same rule holds for a shop's backend.",
 			claim:  with(t, productionStore, set("spec.backend.migration", map[string]any{})),
 			want:   `EcommercePlatform "production-store" is invalid: spec.backend.migration: migration needs a command or args`,
+		},
+		"EveryWebAppField": {
+			reason: "A web app that says all there is to say.",
+			claim:  everyField(t),
+		},
+		"VolumeOfTwoSources": {
+			reason: "A folder comes from one place.",
+			claim:  with(t, webApp, set("spec.volumes", volume("/data", "emptyDir", "persistentVolumeClaim"))),
+			want:   `WebApp "my-webapp" is invalid: spec.volumes[0]: a volume needs exactly one of configMap, secret, emptyDir and persistentVolumeClaim`,
+		},
+		"VolumeOfNothing": {
+			reason: "And it comes from somewhere.",
+			claim:  with(t, webApp, set("spec.volumes", volume("/data"))),
+			want:   `WebApp "my-webapp" is invalid: spec.volumes[0]: a volume needs exactly one of configMap, secret, emptyDir and persistentVolumeClaim`,
+		},
+		"VolumeAtTmp": {
+			reason: "/tmp is there, and can be written to.",
+			claim:  with(t, webApp, set("spec.volumes", volume("/tmp", "emptyDir"))),
+			want:   `WebApp "my-webapp" is invalid: spec.volumes[0].mountPath: Invalid value: "/tmp": mountPath may not be /tmp, which is there already and can be written to`,
+		},
+		"VolumeAtRelativePath": {
+			reason: "A folder is somewhere whatever the image's working directory is.",
+			claim:  with(t, webApp, set("spec.volumes", volume("data", "emptyDir"))),
+			want:   `WebApp "my-webapp" is invalid: spec.volumes[0].mountPath: Invalid value: "data": should match '^(/[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*)+$'`,
+		},
+		"VolumeWithDots": {
+			reason: "A path has no way back.",
+			claim:  with(t, webApp, set("spec.volumes", volume("/data/../etc", "emptyDir"))),
+			want:   `WebApp "my-webapp" is invalid: spec.volumes[0].mountPath: Invalid value: "/data/../etc": should match '^(/[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*)+$'`,
+		},
+		"VolumesAtOnePath": {
+			reason: "Two folders can not be in one place.",
+			claim: with(t, webApp, set("spec.volumes", []any{
+				map[string]any{"name": "a", "mountPath": "/data", "emptyDir": map[string]any{}}, map[string]any{"name": "b", "mountPath": "/data", "emptyDir": map[string]any{}},
+			})),
+			want: `WebApp "my-webapp" is invalid: spec: volumes: each mountPath may be there only once`,
+		},
+		"BackendVolumesAtOnePath": {
+			reason: "The same holds for a shop's tiers.",
+			claim: with(t, productionStore, set("spec.backend.volumes", []any{
+				map[string]any{"name": "a", "mountPath": "/data", "emptyDir": map[string]any{}}, map[string]any{"name": "b", "mountPath": "/data", "emptyDir": map[string]any{}},
+			})),
+			want: `EcommercePlatform "production-store" is invalid: spec.backend: volumes: each mountPath may be there only once`,
+		},
+		"SidecarNamedApp": {
+			reason: "The application's container has its name already.",
+			claim:  with(t, webApp, set("spec.sidecars", []any{map[string]any{"name": "app", "image": "x"}})),
+			want:   `WebApp "my-webapp" is invalid: spec.sidecars[0].name: Invalid value: "app": app, cron, http, metrics, migration and worker are names of the application's own: choose another one`,
+		},
+		"SidecarNamedAsInitContainer": {
+			reason: "Both are in one pod.",
+			claim:  with(t, webApp, set("spec.sidecars", []any{map[string]any{"name": "a", "image": "x"}}), set("spec.initContainers", []any{map[string]any{"name": "a"}})),
+			want:   `WebApp "my-webapp" is invalid: spec: initContainers and sidecars may not share a name`,
+		},
+		"InitContainerWithPort": {
+			reason: "What runs to its end takes no requests.",
+			claim:  with(t, webApp, set("spec.initContainers", []any{map[string]any{"name": "a", "port": int64(80)}})),
+			want:   `WebApp "my-webapp" is invalid: unknown field "spec.initContainers[0].port"`,
+		},
+		"GatewayWithClass": {
+			reason: "A class is an Ingress's.",
+			claim:  with(t, webApp, set("spec.ingress", map[string]any{"host": "a.b", "className": "nginx", "gateway": map[string]any{"name": "g"}})),
+			want:   `WebApp "my-webapp" is invalid: spec.ingress: ingress.className is of an Ingress: leave it out with ingress.gateway`,
+		},
+		"GatewayWithTLS": {
+			reason: "The certificate is the listener's.",
+			claim:  with(t, webApp, set("spec.ingress", map[string]any{"host": "a.b", "tls": map[string]any{"secretName": "c"}, "gateway": map[string]any{"name": "g"}})),
+			want:   `WebApp "my-webapp" is invalid: spec.ingress: ingress.tls is of an Ingress: with ingress.gateway the Gateway's listener has the certificate`,
+		},
+		"MetricWithoutQuantity": {
+			reason: "An autoscaler aims at a number.",
+			claim:  with(t, webApp, set("spec.autoscaling", map[string]any{"maxReplicas": int64(3), "metrics": []any{map[string]any{"type": "Pods", "name": "rps", "averageValue": "many"}}})),
+			want:   `WebApp "my-webapp" is invalid: spec.autoscaling.metrics[0].averageValue: Invalid value: "many": averageValue must be a quantity above zero, like 100 or 500m`,
+		},
+		"TooManyWorkers": {
+			reason: "Workers are capped as the application is.",
+			claim:  with(t, webApp, set("spec.workers", []any{map[string]any{"name": "w", "replicas": int64(11)}})),
+			want:   `WebApp "my-webapp" is invalid: spec: workers: replicas and autoscaling.maxReplicas may be at most 10 (more only where environment says development or staging)`,
+		},
+		"ManyWorkersInStaging": {
+			reason: "More are fine where there are no customers.",
+			claim:  with(t, webApp, set("spec.environment", "staging"), set("spec.workers", []any{map[string]any{"name": "w", "replicas": int64(11)}})),
+		},
+		"WorkerNameTooLong": {
+			reason: "A worker's name fits behind the longest claim's.",
+			claim:  with(t, webApp, set("spec.workers", []any{map[string]any{"name": strings.Repeat("w", 16)}})),
+			want: `WebApp "my-webapp" is invalid:
+  spec.workers[0].name: Too long: may not be more than 15 bytes
+  some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
+		},
+		"ConcurrencyPolicy": {
+			reason: "A wrong policy is answered with those there are.",
+			claim:  with(t, webApp, set("spec.cronJobs", []any{map[string]any{"name": "a", "schedule": "@daily", "concurrencyPolicy": "Never"}})),
+			want: `WebApp "my-webapp" is invalid:
+  spec.cronJobs[0].concurrencyPolicy: Unsupported value: "Never": supported values: "Allow", "Forbid", "Replace"
+  some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
 		},
 		"LongestCronJobName": {
 			reason: "Claim and job together may have 46 characters.",
@@ -530,6 +666,18 @@ func TestValidateUpdate(t *testing.T) {
 			claim:  with(t, databaseCluster, set("spec.storageClassName", "slow")),
 			want:   `DatabaseCluster "my-db" is invalid: spec.storageClassName: Invalid value: "slow": storageClassName is immutable`,
 		},
+		"ChangeStorageClassOfAShop": {
+			reason: "Nor do those of a shop's database get one later.",
+			old:    with(t, productionStore),
+			claim:  with(t, productionStore, set("spec.database.storageClassName", "slow")),
+			want:   `EcommercePlatform "production-store" is invalid: spec.database: database.storageClassName is immutable`,
+		},
+		"RestoreARunningShop": {
+			reason: "Only a new database can be filled from a backup.",
+			old:    with(t, productionStore),
+			claim:  with(t, productionStore, set("spec.database.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}})),
+			want:   `EcommercePlatform "production-store" is invalid: spec.database: database.restoreFrom is immutable`,
+		},
 		"WrongBeforeAndNow": {
 			reason: "What was wrong before and has not changed is let pass, as the API server does.",
 			old:    with(t, webApp, set("spec.image", "a b")),
@@ -574,8 +722,8 @@ func TestDefault(t *testing.T) {
 	delete(spec, "backend")
 	wantSpec := map[string]any{
 		"environment": "development",
-		"database":    map[string]any{"type": "postgresql", "version": "17"},
-		"cache":       map[string]any{"enabled": true},
+		"database":    map[string]any{"type": "postgresql", "version": "17", "synchronousMode": "quorum", "tls": map[string]any{"required": true}},
+		"cache":       map[string]any{"enabled": true, "evictionPolicy": "allkeys-lru"},
 		"monitoring":  map[string]any{"enabled": true},
 	}
 	if diff := cmp.Diff(wantSpec, spec); diff != "" {

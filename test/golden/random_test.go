@@ -117,25 +117,59 @@ func stringMap() *rapid.Generator[any] {
 
 func autoscaling() *rapid.Generator[any] {
 	return object(fields{
-		"minReplicas": number(1, 3), "maxReplicas": number(3, 10), "targetCPUUtilization": number(1, 100),
+		"minReplicas": number(1, 3), "maxReplicas": number(3, 10), "targetCPUUtilization": number(1, 100), "targetMemoryUtilization": number(1, 1000),
+		"metrics": oneOf([]any{}, []any{
+			map[string]any{"type": "Pods", "name": "rps", "averageValue": "100"},
+			map[string]any{"type": "External", "name": "queue", "averageValue": "500m", "selector": map[string]any{"matchLabels": map[string]any{"a": "b"}}},
+		}),
 	}, "maxReplicas")
 }
 
 func ingress() *rapid.Generator[any] {
 	return object(fields{
 		"host": oneOf("shop.example.com", "a.b"), "className": oneOf("nginx"),
-		"tls": object(fields{"secretName": oneOf("tls"), "issuer": oneOf("letsencrypt")}, "issuer"),
+		"tls":         object(fields{"secretName": oneOf("tls"), "issuer": oneOf("letsencrypt")}, "issuer"),
+		"annotations": oneOf(map[string]any{"example.com/a": "b"}, map[string]any{}),
 	}, "host")
+}
+
+func gateway() *rapid.Generator[any] {
+	return object(fields{
+		"host":        oneOf("shop.example.com", "a.b"),
+		"annotations": oneOf(map[string]any{"example.com/a": "b"}, map[string]any{}),
+		"gateway":     object(fields{"name": oneOf("public"), "namespace": oneOf("infra"), "sectionName": oneOf("http", "https")}, "name"),
+	}, "host", "gateway")
 }
 
 func cronJobs() *rapid.Generator[any] {
 	return rapid.Map(rapid.IntRange(0, 2), func(n int) any {
 		out := []any{}
 		for i := range n {
-			out = append(out, map[string]any{"name": fmt.Sprintf("job-%d", i), "schedule": "*/5 0-3 1,2 * mon-fri", "args": []any{"run"}})
+			out = append(out, map[string]any{"name": fmt.Sprintf("job-%d", i), "schedule": "*/5 0-3 1,2 * mon-fri", "args": []any{"run"}, "suspend": i == 1, "failedJobsHistoryLimit": int64(i)})
 		}
 		return out
 	})
+}
+
+func workers() *rapid.Generator[any] {
+	return oneOf([]any{}, []any{map[string]any{"name": "w"}}, []any{
+		map[string]any{"name": "w", "args": []any{"work"}, "replicas": int64(2), "probe": map[string]any{"command": []any{"alive"}}},
+		map[string]any{"name": "w-autoscaler", "autoscaling": map[string]any{"maxReplicas": int64(3)}},
+	})
+}
+
+func volumes() *rapid.Generator[any] {
+	empty := map[string]any{"name": "a", "mountPath": "/a", "emptyDir": map[string]any{}}
+	return oneOf([]any{}, []any{empty}, []any{
+		empty,
+		map[string]any{"name": "b", "mountPath": "/a/b", "configMap": map[string]any{"name": "c"}},
+		map[string]any{"name": "c", "mountPath": "/c", "secret": map[string]any{"secretName": "s"}},
+		map[string]any{"name": "d", "mountPath": "/d", "readOnly": true, "persistentVolumeClaim": map[string]any{"claimName": "d"}},
+	}, []any{map[string]any{"name": "c", "mountPath": "/c", "secret": map[string]any{}}})
+}
+
+func sidecars() *rapid.Generator[any] {
+	return oneOf([]any{}, []any{map[string]any{"name": "proxy", "image": "proxy", "port": int64(6432)}, map[string]any{"name": "logs"}})
 }
 
 func workload() fields {
@@ -149,16 +183,27 @@ func workload() fields {
 		"envFrom":     oneOf([]any{map[string]any{"secretRef": map[string]any{"name": "s"}}}),
 		"resources":   oneOf(map[string]any{"requests": map[string]any{"cpu": "100m", "memory": int64(1 << 28)}, "limits": map[string]any{"memory": "512Mi"}}, map[string]any{}),
 		"autoscaling": autoscaling(),
-		"probe":       object(fields{"path": oneOf("/readyz"), "port": number(1, 65535)}),
+		"probe": object(fields{
+			"path": oneOf("/readyz"), "port": number(1, 65535), "liveness": object(fields{"path": oneOf("/livez")}, "path"), "startup": object(fields{"seconds": number(1, 3600)}, "seconds"),
+		}),
+		"volumes":        volumes(),
+		"initContainers": oneOf([]any{map[string]any{"name": "warm-up", "args": []any{"warm"}}}),
+		"sidecars":       sidecars(),
+		"metrics":        object(fields{"port": oneOf(int64(6432), int64(9090)), "path": oneOf("/m")}),
+
+		"terminationGracePeriodSeconds": number(1, 3600),
 	}
 }
 
-func migration() *rapid.Generator[any] { return oneOf(map[string]any{"args": []any{"migrate"}}) }
+func migration() *rapid.Generator[any] {
+	return oneOf(map[string]any{"args": []any{"migrate"}}, map[string]any{"args": []any{"migrate"}, "backoffLimit": int64(0), "activeDeadlineSeconds": int64(60)})
+}
 
 func webApps() *rapid.Generator[map[string]any] {
 	f := workload()
 	f["environment"] = environment()
-	f["ingress"] = ingress()
+	f["ingress"] = rapid.OneOf(ingress(), gateway())
+	f["workers"] = workers()
 	f["config"] = stringMap()
 	f["migration"] = migration()
 	f["cronJobs"] = cronJobs()
@@ -193,6 +238,7 @@ func shops() *rapid.Generator[map[string]any] {
 	backend := workload()
 	backend["migration"] = migration()
 	backend["cronJobs"] = cronJobs()
+	backend["workers"] = workers()
 	return specOf(fields{
 		"environment": environment(),
 		"frontend":    object(workload(), "image"),
@@ -200,10 +246,12 @@ func shops() *rapid.Generator[map[string]any] {
 		"database": object(fields{
 			"type": oneOf("postgresql", "mysql"), "version": oneOf("14", "17", "18.1"),
 			"storage": oneOf("10Gi", "500Gi"), "size": number(1, 10),
+			"parameters": oneOf(map[string]any{"work_mem": "16MB"}), "synchronous": flagValue(), "storageClassName": oneOf("fast"),
+			"users": oneOf([]any{map[string]any{"name": "reader"}}), "backup": object(fields{"enabled": flagValue(), "retention": oneOf("30d")}),
 		}),
-		"cache":      object(fields{"enabled": flagValue(), "memory": oneOf("16Mi", "1Gi")}),
+		"cache":      object(fields{"enabled": flagValue(), "memory": oneOf("16Mi", "1Gi"), "evictionPolicy": oneOf("noeviction", "volatile-ttl")}),
 		"monitoring": object(fields{"enabled": flagValue()}),
-		"ingress":    ingress(),
+		"ingress":    rapid.OneOf(ingress(), gateway()),
 		"config":     stringMap(),
 
 		"deletionProtection": flagValue(),

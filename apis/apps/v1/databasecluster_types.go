@@ -29,6 +29,8 @@ type Version string
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.storageClassName) == has(self.storageClassName)",message="storageClassName is immutable"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.restoreFrom) == has(self.restoreFrom)",message="restoreFrom is immutable"
 type DatabaseClusterSpec struct {
+	DatabaseOptions `json:",inline"`
+
 	// Size is the number of database servers: one primary, the others its
 	// replicas.
 	// +kubebuilder:validation:Minimum=1
@@ -59,6 +61,31 @@ type DatabaseClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!isQuantity(self) || !isQuantity(oldSelf) || quantity(self).compareTo(quantity(oldSelf)) >= 0",message="storageSize may not shrink",messageExpression="'storageSize may not shrink: ' + oldSelf + ' to ' + self"
 	StorageSize string `json:"storageSize,omitempty"`
 
+	// Monitoring of the database servers.
+	// +optional
+	// +kubebuilder:default={}
+	Monitoring *Monitoring `json:"monitoring,omitempty"`
+
+	// Hibernated stops the database servers and keeps their volumes.
+	// +optional
+	Hibernated bool `json:"hibernated,omitempty"`
+
+	// DeletionProtection refuses the claim's deletion until it is set to
+	// false. Defaults to true in production, else false.
+	// +optional
+	DeletionProtection *bool `json:"deletionProtection,omitempty"`
+
+	// Clients restricts who reaches the database to pods of the same
+	// namespace that carry all of these labels. Without it, all pods of the
+	// namespace do.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	Clients map[string]string `json:"clients,omitempty"`
+}
+
+// DatabaseOptions are what a DatabaseCluster and the database of an
+// EcommercePlatform offer alike.
+type DatabaseOptions struct {
 	// StorageClassName of the volumes. Defaults to the installation's
 	// setting, else to the cluster's default class.
 	// +optional
@@ -118,27 +145,6 @@ type DatabaseClusterSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	RestoreFrom *RestoreFrom `json:"restoreFrom,omitempty"`
-
-	// Monitoring of the database servers.
-	// +optional
-	// +kubebuilder:default={}
-	Monitoring *Monitoring `json:"monitoring,omitempty"`
-
-	// Hibernated stops the database servers and keeps their volumes.
-	// +optional
-	Hibernated bool `json:"hibernated,omitempty"`
-
-	// DeletionProtection refuses the claim's deletion until it is set to
-	// false. Defaults to true in production, else false.
-	// +optional
-	DeletionProtection *bool `json:"deletionProtection,omitempty"`
-
-	// Clients restricts who reaches the database to pods of the same
-	// namespace that carry all of these labels. Without it, all pods of the
-	// namespace do.
-	// +optional
-	// +kubebuilder:validation:MaxProperties=16
-	Clients map[string]string `json:"clients,omitempty"`
 }
 
 // SynchronousMode is how strictly a write waits for a replica.

@@ -8,6 +8,7 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas <= 10 || (has(self.environment) && self.environment != 'production')",message="replicas may be at most 10 (more only where environment says development or staging)"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || self.autoscaling.maxReplicas <= 10 || (has(self.environment) && self.environment != 'production')",message="autoscaling.maxReplicas may be at most 10 (more only where environment says development or staging)"
+// +kubebuilder:validation:XValidation:rule="!has(self.workers) || (has(self.environment) && self.environment != 'production') || self.workers.all(w, (!has(w.replicas) || w.replicas <= 10) && (!has(w.autoscaling) || w.autoscaling.maxReplicas <= 10))",message="workers: replicas and autoscaling.maxReplicas may be at most 10 (more only where environment says development or staging)"
 type WebAppSpec struct {
 	Workload `json:",inline"`
 
@@ -46,9 +47,16 @@ type WebAppSpec struct {
 	// +kubebuilder:validation:MaxItems=20
 	CronJobs []CronJob `json:"cronJobs,omitempty"`
 
+	// Workers of the application: pods without a Service.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10
+	Workers []Worker `json:"workers,omitempty"`
+
 	// Clients restricts who reaches the application's pods to pods of the
 	// same namespace that carry all of these labels. Without it, all pods of
-	// the namespace and the cluster's ingress controllers do.
+	// the namespace do, and where there is an ingress its controller.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	Clients map[string]string `json:"clients,omitempty"`
@@ -89,11 +97,73 @@ type WebAppStatus struct {
 	// AvailableReplicas is the number of pods that take requests.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+
+	// CronJobs of the application, and how they went.
+	// +optional
+	CronJobs []CronJobStatus `json:"cronJobs,omitempty"`
+
+	// Workers of the application.
+	// +optional
+	Workers []WorkerStatus `json:"workers,omitempty"`
+}
+
+// CronJobResult is how a CronJob's last run went, in one word.
+//
+// +kubebuilder:validation:Enum=Succeeded;Failed;Running
+type CronJobResult string
+
+// The results of a CronJob's last run.
+const (
+	// CronJobSucceeded ended well.
+	CronJobSucceeded CronJobResult = "Succeeded"
+	// CronJobFailed ended, and not well.
+	CronJobFailed CronJobResult = "Failed"
+	// CronJobRunning has not ended.
+	CronJobRunning CronJobResult = "Running"
+)
+
+// CronJobStatus is what is known of a CronJob's runs.
+type CronJobStatus struct {
+	// Name of the job in spec.cronJobs.
+	Name string `json:"name"`
+
+	// LastResult of its runs: Running (one is going), Succeeded or Failed
+	// (none is going, and one has ended well since the last one was due, or
+	// not). Empty before the first. With concurrencyPolicy Allow a run that
+	// was due earlier and ended later counts too.
+	// +optional
+	LastResult CronJobResult `json:"lastResult,omitempty"`
+
+	// LastScheduleTime is when the last run was due.
+	// +optional
+	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
+
+	// LastSuccessfulTime is when a run last ended well.
+	// +optional
+	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
+
+	// Active is the number of runs that are going.
+	// +optional
+	Active int32 `json:"active,omitempty"`
+
+	// Suspended is true while no more runs are started.
+	// +optional
+	Suspended bool `json:"suspended,omitempty"`
+}
+
+// WorkerStatus is what is known of a worker.
+type WorkerStatus struct {
+	// Name of the worker in spec.workers.
+	Name string `json:"name"`
+
+	// AvailableReplicas is the number of its pods that run.
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 }
 
 // WebApp is a stateless HTTP application: pods behind a Service, with probes,
 // disruption budget, network policy, and when asked for an ingress, migration,
-// schedule jobs and autoscaling.
+// CronJobs, workers and autoscaling.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -12,6 +12,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.environment) || self.environment != 'production' || !has(self.backend.replicas) || self.backend.replicas <= 10",message="backend.replicas may be at most 10 in production"
 // +kubebuilder:validation:XValidation:rule="!has(self.environment) || self.environment != 'production' || !has(self.frontend.autoscaling) || self.frontend.autoscaling.maxReplicas <= 10",message="frontend.autoscaling.maxReplicas may be at most 10 in production"
 // +kubebuilder:validation:XValidation:rule="!has(self.environment) || self.environment != 'production' || !has(self.backend.autoscaling) || self.backend.autoscaling.maxReplicas <= 10",message="backend.autoscaling.maxReplicas may be at most 10 in production"
+// +kubebuilder:validation:XValidation:rule="!has(self.environment) || self.environment != 'production' || !has(self.backend.workers) || self.backend.workers.all(w, (!has(w.replicas) || w.replicas <= 10) && (!has(w.autoscaling) || w.autoscaling.maxReplicas <= 10))",message="backend.workers: replicas and autoscaling.maxReplicas may be at most 10 in production"
 type EcommercePlatformSpec struct {
 	// Environment whose defaults apply: sizes, replication, limits,
 	// protection.
@@ -98,12 +99,24 @@ type Backend struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=20
 	CronJobs []appsv1.CronJob `json:"cronJobs,omitempty"`
+
+	// Workers of the backend: pods without a Service, of its image and with its
+	// environment. They reach the database and the cache too.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10
+	Workers []appsv1.Worker `json:"workers,omitempty"`
 }
 
 // Database of a shop: a DatabaseCluster.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.storage) || has(self.storage)",message="database.storage may not be removed once it is set, since volumes may not shrink"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.storageClassName) == has(self.storageClassName)",message="database.storageClassName is immutable"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.restoreFrom) == has(self.restoreFrom)",message="database.restoreFrom is immutable"
 type Database struct {
+	appsv1.DatabaseOptions `json:",inline"`
+
 	// Type of the database. It can not be changed.
 	// +optional
 	// +kubebuilder:default=postgresql
@@ -132,22 +145,38 @@ type Database struct {
 	Size *int32 `json:"size,omitempty"`
 }
 
-// Cache of a shop: Redis, with a generated password. What it holds may be
-// lost when its pod is replaced.
+// Cache of a shop: one Redis, with a generated password. What it holds is lost
+// when its pod is replaced, and for that moment it does not answer: an
+// application must do without it.
 type Cache struct {
 	// Enabled turns the cache on or off.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Memory that the cache may use before it evicts the least recently used
-	// keys, as a Kubernetes quantity. Defaults to 64Mi in development, 256Mi
-	// in staging, 512Mi in production.
+	// Memory that the cache may use before it evicts keys, as a Kubernetes
+	// quantity: at least 16Mi. Its pod may use twice as much and 32Mi. Defaults
+	// to 64Mi in development, 256Mi in staging, 512Mi in production.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && quantity(self).compareTo(quantity('16Mi')) >= 0",message="cache.memory must be a quantity of at least 16Mi"
 	Memory string `json:"memory,omitempty"`
+
+	// EvictionPolicy says which keys make room for new ones once the memory is
+	// used up, by the names of Redis' maxmemory-policy. With noeviction none
+	// do, and writes are refused.
+	// +optional
+	// +kubebuilder:default=allkeys-lru
+	EvictionPolicy EvictionPolicy `json:"evictionPolicy,omitempty"`
 }
+
+// EvictionPolicy of a cache: Redis' maxmemory-policy.
+//
+// +kubebuilder:validation:Enum=noeviction;allkeys-lru;allkeys-lfu;allkeys-random;volatile-lru;volatile-lfu;volatile-random;volatile-ttl
+type EvictionPolicy string
+
+// EvictAllKeysLRU makes room by the least recently used keys: the default.
+const EvictAllKeysLRU EvictionPolicy = "allkeys-lru"
 
 // EcommercePlatformPhase is the state of a shop in one word.
 //

@@ -1,5 +1,5 @@
-// Command backend is the shop's API. It serves it, migrates its database, or
-// deletes old carts from it.
+// Command backend is the shop's API. It serves it, migrates its database, does
+// both, or deletes old carts from it.
 package main
 
 import (
@@ -61,10 +61,15 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 		return runServe(ctx, log, db)
 	case "migrate":
 		return runMigrate(ctx, log, db)
+	case "start":
+		if err := runMigrate(ctx, log, db); err != nil {
+			return err
+		}
+		return runServe(ctx, log, db)
 	case "prune":
 		return runPrune(ctx, log, db)
 	}
-	return fmt.Errorf("cannot run %q: the commands are serve, migrate and prune", command)
+	return fmt.Errorf("cannot run %q: the commands are serve, migrate, start and prune", command)
 }
 
 func runServe(ctx context.Context, log *slog.Logger, db *store.Store) error {

@@ -1,0 +1,114 @@
+package functions_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/storeplane/storeplane/test/bench/appconfig/plane"
+)
+
+// warnings that an API server sent.
+type warnings struct {
+	sync.Mutex
+
+	texts []string
+}
+
+func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
+	w.Lock()
+	defer w.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+func (w *warnings) take() []string {
+	w.Lock()
+	defer w.Unlock()
+	out := w.texts
+	w.texts = nil
+	return out
+}
+
+// builtIn groups are served without a CustomResourceDefinition.
+var builtIn = []string{"v1", "apps/v1", "autoscaling/v2", "batch/v1", "networking.k8s.io/v1", "policy/v1", "rbac.authorization.k8s.io/v1"}
+
+// TestAPIServerTakesAll: a real API server takes every object of its own kinds
+// that any claim makes, and warns of none: not of an unknown field, and not of
+// pods that are not restricted.
+func TestAPIServerTakesAll(t *testing.T) {
+	if testing.Short() {
+		t.Skip("It starts an API server.")
+	}
+	p, err := plane.Start(t.Context(), t.TempDir(), false)
+	if errors.Is(err, plane.ErrNoBinaries) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+	warned := &warnings{}
+	config := p.Config(plane.Admin)
+	config.WarningHandlerWithContext = warned
+	// controller-runtime brings a handler of its own only where none is set.
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{
+		"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted",
+	}}}
+	if err := c.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+
+	// Or silence would say nothing.
+	open := &unstructured.Unstructured{Object: whole(parse(t, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: open, namespace: team}
+spec:
+  selector: {matchLabels: {a: b}}
+  template:
+    metadata: {labels: {a: b}}
+    spec: {containers: [{name: a, image: a}]}
+`).AsMap()).(map[string]any)}
+	if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(open), client.DryRunAll, client.FieldOwner("test")); err != nil || len(warned.take()) == 0 {
+		t.Fatalf("want a warning of pods that are not restricted, got error %v", err)
+	}
+
+	for name, claim := range claims() {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			for _, o := range expand(t, claim, "") {
+				u := &unstructured.Unstructured{Object: whole(o.object.AsMap()).(map[string]any)}
+				if !slices.Contains(builtIn, u.GetAPIVersion()) {
+					continue
+				}
+				n++
+				u.SetManagedFields(nil)
+				for _, f := range []string{"uid", "resourceVersion", "generation", "creationTimestamp"} {
+					unstructured.RemoveNestedField(u.Object, "metadata", f)
+				}
+				delete(u.Object, "status")
+				if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.DryRunAll, client.FieldOwner("test"), client.ForceOwnership); err != nil {
+					t.Errorf("%s: %v", o.name(), err)
+				}
+				if w := warned.take(); len(w) > 0 {
+					t.Errorf("%s: %s", o.name(), strings.Join(w, "; "))
+				}
+			}
+			if n == 0 {
+				t.Errorf("there are no objects")
+			}
+		})
+	}
+}

@@ -1,0 +1,75 @@
+package webapp
+
+import (
+	"cmp"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/compose"
+)
+
+const (
+	// podMonitorSchema is the name under which the Composition asks whether
+	// the cluster has PodMonitors.
+	podMonitorSchema = "podmonitor"
+
+	metricsPortName    = "metrics"
+	defaultMetricsPath = "/metrics"
+)
+
+// isScraped tells whether there is something to scrape, and somebody who does.
+func (a *app) isScraped(c *compose.Claim) bool {
+	return a.spec.Metrics != nil && c.HasKind(podMonitorSchema)
+}
+
+func (a *app) metricsPort() int32 {
+	if m := a.spec.Metrics; m.Port != nil {
+		return *m.Port
+	}
+	return *a.port()
+}
+
+// metricsPortOf names the port of the container that serves the metrics, which
+// may be a sidecar's.
+func (a *app) metricsPortOf() string {
+	port := a.metricsPort()
+	if port == *a.port() {
+		return portName
+	}
+	for _, s := range a.spec.Sidecars {
+		if s.Port != nil && *s.Port == port {
+			return s.Name
+		}
+	}
+	return metricsPortName
+}
+
+// ports of the application's container.
+func (a *app) ports() []corev1.ContainerPort {
+	out := []corev1.ContainerPort{{Name: portName, ContainerPort: *a.port()}}
+	if a.spec.Metrics != nil && a.metricsPortOf() == metricsPortName {
+		out = append(out, corev1.ContainerPort{Name: metricsPortName, ContainerPort: a.metricsPort()})
+	}
+	return out
+}
+
+// podMonitor has Prometheus read the metrics of the pods that take requests.
+func (a *app) podMonitor() *monitoringv1.PodMonitor {
+	return &monitoringv1.PodMonitor{
+		TypeMeta:   metav1.TypeMeta{APIVersion: monitoringv1.SchemeGroupVersion.String(), Kind: monitoringv1.PodMonitorsKind},
+		ObjectMeta: a.Meta(web, a.name()),
+		Spec: monitoringv1.PodMonitorSpec{
+			Selector: metav1.LabelSelector{MatchLabels: a.Selector(web)},
+			PodMetricsEndpoints: []monitoringv1.PodMetricsEndpoint{{
+				Port: new(a.metricsPortOf()),
+				Path: cmp.Or(a.spec.Metrics.Path, defaultMetricsPath),
+				// Rules and dashboards tell applications apart by it.
+				RelabelConfigs: []monitoringv1.RelabelConfig{
+					{SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_app_kubernetes_io_instance"}, TargetLabel: "webapp"},
+				},
+			}},
+		},
+	}
+}

@@ -1,0 +1,51 @@
+package webapp
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/build"
+)
+
+const (
+	// tmp is the volume that every container has.
+	tmp = "tmp"
+
+	// volumesGroup may write to volume claims: whatever user an image names
+	// runs in that group too.
+	volumesGroup = 65532
+)
+
+// volumes of a pod.
+func (a *app) volumes() []corev1.Volume {
+	out := []corev1.Volume{build.Scratch(tmp, corev1.StorageMediumDefault)}
+	for _, v := range a.spec.Volumes {
+		out = append(out, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{
+			ConfigMap:             v.ConfigMap,
+			Secret:                v.Secret,
+			EmptyDir:              v.EmptyDir,
+			PersistentVolumeClaim: v.PersistentVolumeClaim,
+		}})
+	}
+	return out
+}
+
+// mounts of the volumes in each container.
+func (a *app) mounts() []corev1.VolumeMount {
+	out := []corev1.VolumeMount{{Name: tmp, MountPath: "/tmp"}}
+	for _, v := range a.spec.Volumes {
+		out = append(out, corev1.VolumeMount{Name: v.Name, MountPath: v.MountPath, ReadOnly: v.ReadOnly || v.ConfigMap != nil || v.Secret != nil})
+	}
+	return out
+}
+
+func (a *app) podSecurity() *corev1.PodSecurityContext {
+	ctx := build.PodSecurity(0, 0)
+	if slices.ContainsFunc(a.spec.Volumes, func(v appsv1.Volume) bool { return v.PersistentVolumeClaim != nil }) {
+		ctx.FSGroup = new(int64(volumesGroup))
+		ctx.FSGroupChangePolicy = new(corev1.FSGroupChangeOnRootMismatch)
+	}
+	return ctx
+}

@@ -1,0 +1,106 @@
+package functions_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+)
+
+// TestWebAppCronJobFields: what a claim says of its runs is what the CronJob
+// says, and what it does not has defaults.
+func TestWebAppCronJobFields(t *testing.T) {
+	type fields struct {
+		Concurrency                      batchv1.ConcurrencyPolicy
+		Suspend                          bool
+		Starting, Deadline               int64
+		Successful, FailedLimit, Backoff int32
+	}
+	cases := map[string]struct {
+		reason string
+		claim  string
+		want   fields
+	}{
+		"Default": {reason: "Runs do not overlap, are tried twice more, and the last three are kept.", claim: webApp(`{image: x, cronJobs: [{name: clean, schedule: "@daily"}]}`), want: fields{Concurrency: "Forbid", Starting: 300, Successful: 3, FailedLimit: 3, Backoff: 2}},
+		"Own":     {reason: "Zero is a number too.", claim: fullApp, want: fields{Concurrency: "Replace", Suspend: true, Starting: 20, Deadline: 30, Successful: 0, FailedLimit: 9, Backoff: 0}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, tc.claim)
+			c.settle()
+			s := as[batchv1.CronJob](t, c.observed["cron-clean"]).Spec
+			got := fields{
+				Concurrency: s.ConcurrencyPolicy, Suspend: s.Suspend != nil && *s.Suspend, Starting: *s.StartingDeadlineSeconds,
+				Successful: *s.SuccessfulJobsHistoryLimit, FailedLimit: *s.FailedJobsHistoryLimit, Backoff: *s.JobTemplate.Spec.BackoffLimit,
+			}
+			if d := s.JobTemplate.Spec.ActiveDeadlineSeconds; d != nil {
+				got.Deadline = *d
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWebAppCronJobsMigrate: a CronJob runs no image before its migration is
+// through, as pods do not.
+func TestWebAppCronJobsMigrate(t *testing.T) {
+	c := newCluster(t, webApp(`{image: "x:1", migration: {args: [m]}, cronJobs: [{name: clean, schedule: "@daily"}]}`))
+	c.settle()
+	image := func() string {
+		return as[batchv1.CronJob](t, c.observed["cron-clean"]).Spec.JobTemplate.Spec.Template.Spec.Containers[0].Image
+	}
+	c.edit("x:2", "image")
+	c.reconcile()
+	c.reconcile()
+	if image() != "x:1" || !strings.HasPrefix(c.component("cron-clean"), "Its change waits for migration-") {
+		t.Errorf("The migration is not through: want x:1 that waits, got %s, %q", image(), c.component("cron-clean"))
+	}
+	c.settle()
+	if image() != "x:2" {
+		t.Errorf("It is: want x:2, got %s", image())
+	}
+}
+
+// TestWebAppCronJobStatus: how the last run went, as far as a CronJob's status
+// tells.
+func TestWebAppCronJobStatus(t *testing.T) {
+	const due, before, after = "2024-05-01T03:00:00Z", "2024-04-30T03:01:00Z", "2024-05-01T03:01:00Z"
+	cases := map[string]struct {
+		reason string
+		status string
+		want   map[string]any
+	}{
+		"Never":     {reason: "There was no run.", status: "{}", want: map[string]any{"name": "clean"}},
+		"First":     {reason: "The first one runs.", status: "{lastScheduleTime: '" + due + "', active: [{name: a}]}", want: map[string]any{"name": "clean", "lastResult": "Running", "lastScheduleTime": due, "active": 1.0}},
+		"FirstFail": {reason: "The first one failed: nothing ever ended well.", status: "{lastScheduleTime: '" + due + "'}", want: map[string]any{"name": "clean", "lastResult": "Failed", "lastScheduleTime": due}},
+		"Succeeded": {reason: "It ended well after it was due.", status: "{lastScheduleTime: '" + due + "', lastSuccessfulTime: '" + after + "'}", want: map[string]any{"name": "clean", "lastResult": "Succeeded", "lastScheduleTime": due, "lastSuccessfulTime": after}},
+		"Failed":    {reason: "What ended well was an older one.", status: "{lastScheduleTime: '" + due + "', lastSuccessfulTime: '" + before + "'}", want: map[string]any{"name": "clean", "lastResult": "Failed", "lastScheduleTime": due, "lastSuccessfulTime": before}},
+		"Running":   {reason: "As long as one runs nobody knows.", status: "{lastScheduleTime: '" + due + "', lastSuccessfulTime: '" + before + "', active: [{name: a}, {name: b}]}", want: map[string]any{"name": "clean", "lastResult": "Running", "lastScheduleTime": due, "lastSuccessfulTime": before, "active": 2.0}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, webApp(`{image: x, cronJobs: [{name: clean, schedule: "@daily"}]}`))
+			c.reconcile()
+			if get(c.claim, "status", "cronJobs") != nil {
+				t.Errorf("%s\nwhat does not exist has no status", tc.reason)
+			}
+			c.settle()
+			c.status("cron-clean", tc.status)
+			c.reconcile()
+			if diff := cmp.Diff([]any{tc.want}, get(c.claim, "status", "cronJobs").GetListValue().AsSlice()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if c.phase() != "Running" {
+				t.Errorf("%s\na run is no part of the claim's health: got %s", tc.reason, c.phase())
+			}
+		})
+	}
+	c := newCluster(t, webApp(`{image: x, cronJobs: [{name: clean, schedule: "@daily", suspend: true}]}`))
+	c.settle()
+	if diff := cmp.Diff([]any{map[string]any{"name": "clean", "suspended": true}}, get(c.claim, "status", "cronJobs").GetListValue().AsSlice()); diff != "" {
+		t.Errorf("suspended: -want, +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,162 @@
+package functions_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	k8sappsv1 "k8s.io/api/apps/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// gateways are a cluster's with the Gateway API.
+func gateways(c *cluster) {
+	podMonitors(c)
+	c.schemas["httproute"] = c.schemas["podmonitor"]
+	delete(c.schemas, "podmonitor")
+}
+
+func TestWebAppGateway(t *testing.T) {
+	const spec = "{image: x, port: 9000, ingress: {host: hello.example.com, annotations: {a: b}, gateway: {name: public, namespace: infra, sectionName: https}}}"
+	c := newCluster(t, webApp(spec))
+	gateways(c)
+	for range 3 {
+		c.reconcile()
+		c.heal()
+	}
+	if c.observed["ingress"] != nil {
+		t.Errorf("A Gateway takes the place of an Ingress")
+	}
+	route := as[gatewayv1.HTTPRoute](t, c.observed["httproute"])
+	want := gatewayv1.HTTPRouteSpec{
+		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "public", Namespace: new(gatewayv1.Namespace("infra")), SectionName: new(gatewayv1.SectionName("https"))}}},
+		Hostnames:       []gatewayv1.Hostname{"hello.example.com"},
+		Rules: []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{BackendObjectReference: gatewayv1.BackendObjectReference{
+			Name: "hello-web", Port: new(gatewayv1.PortNumber(9000)),
+		}}}}}},
+	}
+	if diff := cmp.Diff(want, route.Spec); diff != "" || route.Name != "hello-web" || route.Annotations["a"] != "b" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if got := get(c.claim, "status", "url").GetStringValue(); got != "https://hello.example.com" {
+		t.Errorf("got url %s", got)
+	}
+
+	says := func(what, want string) {
+		t.Helper()
+		c.reconcile()
+		if got := c.component("ingress"); got != want {
+			t.Errorf("%s: want %q, got %q", what, want, got)
+		}
+	}
+	condition := func(typ, status, reason string) string {
+		return "{type: " + typ + ", status: '" + status + "', reason: " + reason + ", observedGeneration: 1}"
+	}
+	says("Nobody has looked at it", "The Gateway has not taken the route yet")
+	c.status("httproute", "{parents: [{conditions: ["+condition("Accepted", "False", "NotAllowedByListeners")+"]}]}")
+	says("It is refused", "The Gateway does not take the route (NotAllowedByListeners): see its HTTPRoute")
+	c.status("httproute", "{parents: [{conditions: ["+condition("Accepted", "True", "Accepted")+", "+condition("ResolvedRefs", "False", "BackendNotFound")+"]}]}")
+	says("It leads nowhere", "The Gateway finds no Service behind the route (BackendNotFound): see its HTTPRoute")
+	c.status("httproute", "{parents: [{conditions: ["+condition("Accepted", "True", "Accepted")+", "+condition("ResolvedRefs", "True", "ResolvedRefs")+"]}]}")
+	says("It is taken", "ready")
+	if c.phase() != "Running" {
+		t.Errorf("got %s: %s", c.phase(), c.message())
+	}
+	c.edit("other.example.com", "ingress", "host")
+	c.reconcile()
+	says("What was said is about an older one", "The Gateway has not taken the route yet")
+
+	// And back to an Ingress.
+	c.edit(nil, "ingress", "gateway")
+	c.settle()
+	if c.observed["httproute"] != nil || c.observed["ingress"] == nil || get(c.claim, "status", "url").GetStringValue() != "http://other.example.com" {
+		t.Errorf("An Ingress takes its place again: got %v", c.names())
+	}
+}
+
+func TestWebAppIngressRefuses(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   string
+	}{
+		"NoGatewayAPI": {reason: "The cluster knows no routes.", spec: "{image: x, ingress: {host: a.b, gateway: {name: g}}}", want: "ingress.gateway: this cluster has no HTTPRoute of gateway.networking.k8s.io/v1: install the Gateway API, or leave gateway out to get an Ingress"},
+		"Crossplane":   {reason: "Crossplane's annotations tell it what is whose.", spec: "{image: x, ingress: {host: a.b, annotations: {crossplane.io/paused: 'true'}}}", want: "ingress.annotations: crossplane.io/paused is not the claim's to set"},
+		"Ours":         {reason: "Ours tell the kernel.", spec: "{image: x, ingress: {host: a.b, annotations: {storeplane.example.com/holds-data: 'true'}}}", want: "ingress.annotations: storeplane.example.com/holds-data is not the claim's to set"},
+		"NoName":       {reason: "No object has such an annotation.", spec: "{image: x, ingress: {host: a.b, annotations: {'a b': c}}}", want: `ingress.annotations: "a b" is no name of an annotation`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := refused(t, webApp(tc.spec)); got != tc.want {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+func TestWebAppIngressAnnotations(t *testing.T) {
+	c := newCluster(t, webApp("{image: x, ingress: {host: a.b, annotations: {nginx.ingress.kubernetes.io/proxy-body-size: 8m, cert-manager.io/cluster-issuer: other}, tls: {issuer: letsencrypt}}}"))
+	c.settle()
+	want := map[string]string{"nginx.ingress.kubernetes.io/proxy-body-size": "8m", "cert-manager.io/cluster-issuer": "letsencrypt"}
+	if diff := cmp.Diff(want, as[networkingv1.Ingress](t, c.observed["ingress"]).Annotations); diff != "" {
+		t.Errorf("The claim's own, and the issuer where it is named: -want, +got:\n%s", diff)
+	}
+}
+
+// TestWebAppMetrics: who scrapes what, through which way in.
+func TestWebAppMetrics(t *testing.T) {
+	type want struct {
+		Ports   []string // of the application's container
+		Scraped string   // port and path
+		Ways    []string // port by who is admitted
+	}
+	cases := map[string]struct {
+		reason  string
+		spec    string
+		cluster func(*cluster)
+		want    want
+	}{
+		"None":     {reason: "What has no metrics is not scraped.", spec: "{image: x}", cluster: podMonitors, want: want{Ports: []string{"http 8080"}, Ways: []string{"8080 pods"}}},
+		"OwnPort":  {reason: "Metrics may have a port of their own, which only Prometheus reaches.", spec: "{image: x, metrics: {port: 9090}}", cluster: podMonitors, want: want{Ports: []string{"http 8080", "metrics 9090"}, Scraped: "metrics /metrics", Ways: []string{"8080 pods", "9090 observability"}}},
+		"SamePort": {reason: "Or the application's.", spec: "{image: x, metrics: {path: /stats}}", cluster: podMonitors, want: want{Ports: []string{"http 8080"}, Scraped: "http /stats", Ways: []string{"8080 pods", "8080 observability"}}},
+		"Sidecar":  {reason: "Or a sidecar's.", spec: "{image: x, sidecars: [{name: exporter, image: e, port: 9100}], metrics: {port: 9100}}", cluster: podMonitors, want: want{Ports: []string{"http 8080"}, Scraped: "exporter /metrics", Ways: []string{"8080 pods", "9100 observability"}}},
+		"NoKind":   {reason: "Where nobody reads PodMonitors there is none, and the way in is there for others.", spec: "{image: x, metrics: {}}", want: want{Ports: []string{"http 8080"}, Ways: []string{"8080 pods", "8080 observability"}}},
+		"Ingress":  {reason: "The ingress controller does not reach the metrics' port.", spec: "{image: x, metrics: {port: 9090}, ingress: {host: a.b}}", want: want{Ports: []string{"http 8080", "metrics 9090"}, Ways: []string{"8080 pods", "8080 ingress-nginx", "9090 observability"}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, webApp(tc.spec))
+			c.install("{monitoring: {namespace: observability}, ingress: {namespace: ingress-nginx}}")
+			if tc.cluster != nil {
+				tc.cluster(c)
+			}
+			c.settle()
+			got := want{}
+			d := as[k8sappsv1.Deployment](t, c.observed["web"])
+			for _, p := range d.Spec.Template.Spec.Containers[0].Ports {
+				got.Ports = append(got.Ports, p.Name+" "+strconv.Itoa(int(p.ContainerPort)))
+			}
+			if pm := c.observed["podmonitor"]; pm != nil {
+				spec := as[monitoringv1.PodMonitor](t, pm).Spec
+				got.Scraped = *spec.PodMetricsEndpoints[0].Port + " " + spec.PodMetricsEndpoints[0].Path
+				if diff := cmp.Diff(d.Spec.Selector.MatchLabels, spec.Selector.MatchLabels); diff != "" {
+					t.Errorf("%s\nit reads the pods that take requests: -want, +got:\n%s", tc.reason, diff)
+				}
+			}
+			for _, rule := range as[networkingv1.NetworkPolicy](t, c.observed["networkpolicy"]).Spec.Ingress {
+				for _, from := range rule.From {
+					who := "pods"
+					if from.NamespaceSelector != nil {
+						who = from.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"]
+					}
+					got.Ways = append(got.Ways, strconv.Itoa(rule.Ports[0].Port.IntValue())+" "+who)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

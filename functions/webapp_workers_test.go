@@ -1,0 +1,143 @@
+package functions_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	k8sappsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestWebAppWorkers(t *testing.T) {
+	c := newCluster(t, fullApp)
+	c.settle()
+	mailer := as[k8sappsv1.Deployment](t, c.observed["worker-mailer"])
+	container := mailer.Spec.Template.Spec.Containers[0]
+	if mailer.Name != "hello-worker-mailer" || *mailer.Spec.Replicas != 2 || container.Args[0] != "mail" || len(container.Ports) > 0 {
+		t.Errorf("a worker is the application with other arguments and without ports: got %v", mailer)
+	}
+	if container.ReadinessProbe != nil || container.StartupProbe != nil || !slices.Equal(container.LivenessProbe.Exec.Command, []string{"/hello", "alive"}) {
+		t.Errorf("it is only asked whether it is stuck: got %v", container)
+	}
+	web := as[k8sappsv1.Deployment](t, c.observed["web"]).Spec.Template.Spec.Containers[0]
+	if diff := cmp.Diff(web.Env, container.Env); diff != "" || web.Image != container.Image {
+		t.Errorf("it has the application's image and environment: -want, +got:\n%s", diff)
+	}
+	if np := as[networkingv1.NetworkPolicy](t, c.observed["networkpolicy-worker-mailer"]); len(np.Spec.Ingress) > 0 || !slices.Equal(np.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
+		t.Errorf("nobody reaches it: got %v", np.Spec)
+	}
+	if hpa := as[autoscalingv2.HorizontalPodAutoscaler](t, c.observed["autoscaler-worker-mailer-x"]); hpa.Spec.ScaleTargetRef.Name != "hello-worker-mailer-x" {
+		t.Errorf("its autoscaler scales it: got %v", hpa.Spec.ScaleTargetRef)
+	}
+	if got := *as[k8sappsv1.Deployment](t, c.observed["worker-mailer-x"]).Spec.Replicas; got != 2 {
+		t.Errorf("until it does its lower bound holds: got %d", got)
+	}
+	want := []any{map[string]any{"name": "mailer", "availableReplicas": 2.0}, map[string]any{"name": "mailer-x", "availableReplicas": 2.0}}
+	if diff := cmp.Diff(want, get(c.claim, "status", "workers").GetListValue().AsSlice()); diff != "" {
+		t.Errorf("status: -want, +got:\n%s", diff)
+	}
+
+	c.edit([]any{map[string]any{"name": "mailer", "args": []any{"mail"}, "replicas": 3}}, "workers")
+	c.settle()
+	var left []string
+	for _, n := range c.names() {
+		if strings.Contains(n, "mailer") {
+			left = append(left, n)
+		}
+	}
+	if diff := cmp.Diff([]string{"disruptionbudget-worker-mailer", "networkpolicy-worker-mailer", "worker-mailer"}, left); diff != "" {
+		t.Errorf("a worker goes with all that it had: -want, +got:\n%s", diff)
+	}
+	if got := *as[k8sappsv1.Deployment](t, c.observed["worker-mailer"]).Spec.Replicas; got != 3 {
+		t.Errorf("the other one changes: got %d", got)
+	}
+}
+
+// TestWebAppWorkerScaled: the number of a worker's pods is its autoscaler's once
+// it has scaled.
+func TestWebAppWorkerScaled(t *testing.T) {
+	c := newCluster(t, webApp("{image: x, workers: [{name: w, args: [w], autoscaling: {minReplicas: 2, maxReplicas: 5}}]}"))
+	c.settle()
+	c.scale("worker-w", 4)
+	c.edit("y", "image")
+	rsp := c.reconcile()
+	if v := get(rsp.GetDesired().GetResources()["worker-w"].GetResource(), "spec", "replicas"); v != nil {
+		t.Errorf("want no number applied, got %v", v)
+	}
+	c.settle()
+	if got := get(c.observed["worker-w"], "spec", "replicas").GetNumberValue(); got != 4 {
+		t.Errorf("want the autoscaler's 4, got %v", got)
+	}
+}
+
+// TestWebAppWorkersMigrate: workers roll after the migration, and not before the
+// pods that take requests may.
+func TestWebAppWorkersMigrate(t *testing.T) {
+	c := newCluster(t, webApp("{image: 'x:1', migration: {args: [m]}, workers: [{name: w, args: [w]}]}"))
+	c.settle()
+	image := func() string {
+		return as[k8sappsv1.Deployment](t, c.observed["worker-w"]).Spec.Template.Spec.Containers[0].Image
+	}
+	c.edit("x:2", "image")
+	c.reconcile()
+	c.reconcile()
+	if image() != "x:1" {
+		t.Errorf("The migration is not through: want x:1, got %s", image())
+	}
+	for _, n := range c.names() {
+		if strings.HasPrefix(n, "migration-") {
+			c.heal(n)
+		}
+	}
+	c.reconcile()
+	if image() != "x:2" {
+		t.Errorf("It is: want x:2, got %s", image())
+	}
+}
+
+// TestWebAppAutoscalingTargets: what an autoscaler aims at.
+func TestWebAppAutoscalingTargets(t *testing.T) {
+	utilization := func(of corev1.ResourceName, percent int32) autoscalingv2.MetricSpec {
+		return autoscalingv2.MetricSpec{Type: "Resource", Resource: &autoscalingv2.ResourceMetricSource{
+			Name: of, Target: autoscalingv2.MetricTarget{Type: "Utilization", AverageUtilization: &percent},
+		}}
+	}
+	value := func(v string) autoscalingv2.MetricTarget {
+		return autoscalingv2.MetricTarget{Type: "AverageValue", AverageValue: new(resource.MustParse(v))}
+	}
+	requests := autoscalingv2.MetricSpec{Type: "Pods", Pods: &autoscalingv2.PodsMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "requests"}, Target: value("100")}}
+	queue := autoscalingv2.MetricSpec{Type: "External", External: &autoscalingv2.ExternalMetricSource{
+		Metric: autoscalingv2.MetricIdentifier{Name: "queue", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "mail"}}}, Target: value("500m"),
+	}}
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   []autoscalingv2.MetricSpec
+	}{
+		"None":   {reason: "Without a target it is CPU.", spec: "{maxReplicas: 5}", want: []autoscalingv2.MetricSpec{utilization("cpu", 80)}},
+		"CPU":    {reason: "Or as much of it as the claim says.", spec: "{maxReplicas: 5, targetCPUUtilization: 60}", want: []autoscalingv2.MetricSpec{utilization("cpu", 60)}},
+		"Memory": {reason: "Another target takes the default's place.", spec: "{maxReplicas: 5, targetMemoryUtilization: 150}", want: []autoscalingv2.MetricSpec{utilization("memory", 150)}},
+		"Pods":   {reason: "So does a metric.", spec: `{maxReplicas: 5, metrics: [{type: Pods, name: requests, averageValue: "100"}]}`, want: []autoscalingv2.MetricSpec{requests}},
+		"All": {
+			reason: "Of several the one that asks for most pods counts.",
+			spec:   `{maxReplicas: 5, targetCPUUtilization: 60, targetMemoryUtilization: 70, metrics: [{type: Pods, name: requests, averageValue: "100"}, {type: External, name: queue, averageValue: 500m, selector: {matchLabels: {name: mail}}}]}`,
+			want:   []autoscalingv2.MetricSpec{utilization("cpu", 60), utilization("memory", 70), requests, queue},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, webApp("{image: x, autoscaling: "+tc.spec+"}"))
+			c.settle()
+			hpa := as[autoscalingv2.HorizontalPodAutoscaler](t, c.observed["autoscaler"])
+			if diff := cmp.Diff(tc.want, hpa.Spec.Metrics); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

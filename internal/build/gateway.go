@@ -1,0 +1,117 @@
+package build
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/structs"
+)
+
+const (
+	// RouteComponent is a claim's HTTPRoute. It is not the component of its
+	// Ingress: Crossplane would not remove what it takes for the same.
+	RouteComponent = "httproute"
+
+	// RouteSchema is the name under which a Composition asks whether the
+	// cluster has HTTPRoutes.
+	RouteSchema = "httproute"
+)
+
+// CheckIngress returns an error for a Gateway of a cluster that knows none, and
+// for annotations that no object can have, or that are not the claim's to set.
+func CheckIngress(c *compose.Claim, in *appsv1.Ingress) error {
+	if in == nil {
+		return nil
+	}
+	for _, k := range slices.Sorted(maps.Keys(in.Annotations)) {
+		prefix, _, _ := strings.Cut(k, "/")
+		switch {
+		case len(validation.IsQualifiedName(strings.ToLower(k))) > 0:
+			return compose.Invalidf("ingress.annotations: %q is no name of an annotation", k)
+		case strings.HasSuffix(prefix, "crossplane.io") || strings.HasSuffix(prefix, "storeplane.example.com"):
+			return compose.Invalidf("ingress.annotations: %s is not the claim's to set", k)
+		}
+	}
+	// A review has no cluster to ask.
+	if in.Gateway != nil && !c.IsReview() && !c.HasKind(RouteSchema) {
+		return compose.Invalidf("ingress.gateway: this cluster has no HTTPRoute of gateway.networking.k8s.io/v1: install the Gateway API, or leave gateway out to get an Ingress")
+	}
+	return nil
+}
+
+// HTTPRoute leads one host of a Gateway to one Service.
+func HTTPRoute(meta metav1.ObjectMeta, in appsv1.Ingress, service string, port int32) *gatewayv1.HTTPRoute {
+	parent := gatewayv1.ParentReference{Name: gatewayv1.ObjectName(in.Gateway.Name)}
+	if in.Gateway.Namespace != "" {
+		parent.Namespace = new(gatewayv1.Namespace(in.Gateway.Namespace))
+	}
+	if in.Gateway.SectionName != "" {
+		parent.SectionName = new(gatewayv1.SectionName(in.Gateway.SectionName))
+	}
+	backend := gatewayv1.HTTPBackendRef{BackendRef: gatewayv1.BackendRef{BackendObjectReference: gatewayv1.BackendObjectReference{
+		Name: gatewayv1.ObjectName(service),
+		Port: new(port),
+	}}}
+	meta.Annotations = in.Annotations
+	return &gatewayv1.HTTPRoute{
+		TypeMeta:   metav1.TypeMeta{APIVersion: gatewayv1.GroupVersion.String(), Kind: "HTTPRoute"},
+		ObjectMeta: meta,
+		Spec: gatewayv1.HTTPRouteSpec{
+			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{parent}},
+			Hostnames:       []gatewayv1.Hostname{gatewayv1.Hostname(in.Host)},
+			Rules:           []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{backend}}},
+		},
+	}
+}
+
+// liveRoute is what tells how an HTTPRoute is.
+type liveRoute struct {
+	Metadata struct {
+		Generation int64 `json:"generation"`
+	} `json:"metadata"`
+	Status struct {
+		Parents []struct {
+			Conditions []struct {
+				Type               string `json:"type"`
+				Status             string `json:"status"`
+				Reason             string `json:"reason"`
+				ObservedGeneration int64  `json:"observedGeneration"`
+			} `json:"conditions"`
+		} `json:"parents"`
+	} `json:"status"`
+}
+
+// RouteHealth of an HTTPRoute: healthy once its Gateway has taken it as it is
+// now.
+func RouteHealth(observed *structpb.Struct) health.Status {
+	waits := health.Status{State: health.Progressing, Message: "The Gateway has not taken the route yet"}
+	r := liveRoute{}
+	if err := structs.Decode(observed, &r); err != nil || len(r.Status.Parents) == 0 {
+		return waits
+	}
+	accepted := false
+	for _, c := range r.Status.Parents[0].Conditions {
+		switch {
+		case c.ObservedGeneration < r.Metadata.Generation:
+		case c.Status == string(metav1.ConditionFalse) && c.Type == string(gatewayv1.RouteConditionAccepted):
+			return health.Status{State: health.Progressing, Message: "The Gateway does not take the route (" + c.Reason + "): see its HTTPRoute"}
+		case c.Status == string(metav1.ConditionFalse) && c.Type == string(gatewayv1.RouteConditionResolvedRefs):
+			return health.Status{State: health.Progressing, Message: "The Gateway finds no Service behind the route (" + c.Reason + "): see its HTTPRoute"}
+		case c.Status == string(metav1.ConditionTrue) && c.Type == string(gatewayv1.RouteConditionAccepted):
+			accepted = true
+		}
+	}
+	if !accepted {
+		return waits
+	}
+	return health.Status{State: health.Healthy}
+}

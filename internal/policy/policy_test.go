@@ -1,0 +1,135 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/policy"
+	"github.com/storeplane/storeplane/internal/settings"
+)
+
+func TestCheckFailures(t *testing.T) {
+	for name, tc := range claims {
+		t.Run(name, func(t *testing.T) {
+			u := claim(t, tc.kind, tc.spec)
+			if err := schemas.Validate(u); err != nil {
+				t.Fatalf("%s\nIts definition refuses it already: %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.failures, failuresOf(check(t, u, approved)), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nCheck(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestCheck looks at whole answers: what passes and what is skipped has words too.
+func TestCheck(t *testing.T) {
+	none := policy.Verdict{Rule: policy.ApprovedRegistries, Result: policy.Skip, Message: "the installation's settings name no approved registries"}
+	skipped := func(rule string) policy.Verdict {
+		return policy.Verdict{Rule: rule, Result: policy.Skip, Message: "only claims for production are bound"}
+	}
+	cases := map[string]struct {
+		reason     string
+		kind, spec string
+		registries []string
+		want       []policy.Verdict
+	}{
+		"Development": {
+			reason: "Production's rules say that they do not bind.", kind: "WebApp", spec: "{environment: development, image: nginx, replicas: 50}",
+			want: []policy.Verdict{none, skipped(policy.NoLatestInProduction), skipped(policy.LimitsInProduction), skipped(policy.ReplicaCap)},
+		},
+		"NoEnvironment": {
+			reason: "Only the cap binds a claim that does not say what it is for.", kind: "WebApp", spec: "{image: nginx, replicas: 11}",
+			want: []policy.Verdict{
+				none, skipped(policy.NoLatestInProduction), skipped(policy.LimitsInProduction),
+				{Rule: policy.ReplicaCap, Field: "spec.replicas", Result: policy.Fail, Message: "replicas is 11: ask for at most 10 where environment does not say development or staging"},
+			},
+		},
+		"Production": {
+			reason: "Each field has a verdict, in the order of the rules.", kind: "EcommercePlatform", registries: []string{"quay.io", "docker.io"},
+			spec: "{environment: production, frontend: {image: 'f:1', autoscaling: {maxReplicas: 11}}, backend: {image: b, replicas: 10, resources: {limits: {memory: 1Gi}}}}",
+			want: []policy.Verdict{
+				{Rule: policy.ApprovedRegistries, Field: "spec.frontend.image", Result: policy.Pass, Message: "frontend.image is docker.io/library/f:1, from docker.io"},
+				{Rule: policy.ApprovedRegistries, Field: "spec.backend.image", Result: policy.Pass, Message: "backend.image is docker.io/library/b, from docker.io"},
+				{Rule: policy.NoLatestInProduction, Field: "spec.frontend.image", Result: policy.Pass, Message: "frontend.image is f:1, which names a version"},
+				{Rule: policy.NoLatestInProduction, Field: "spec.backend.image", Result: policy.Fail, Message: "backend.image is b, which means the latest: name a version or a digest in production"},
+				{Rule: policy.LimitsInProduction, Field: "spec.frontend.resources", Result: policy.Pass, Message: "frontend.resources is defaulted by production"},
+				{Rule: policy.LimitsInProduction, Field: "spec.backend.resources", Result: policy.Pass, Message: "backend.resources has limits.memory 1Gi"},
+				{Rule: policy.LimitsInProduction, Field: "spec.database.resources", Result: policy.Pass, Message: "database.resources is defaulted by production"},
+				{Rule: policy.ReplicaCap, Field: "spec.frontend.autoscaling.maxReplicas", Result: policy.Fail, Message: "frontend.autoscaling.maxReplicas is 11: ask for at most 10 in production"},
+				{Rule: policy.ReplicaCap, Field: "spec.backend.replicas", Result: policy.Pass, Message: "backend.replicas is 10, of at most 10"},
+			},
+		},
+		"Shop": {
+			reason: "What is left out is said to be defaulted.", kind: "EcommercePlatform", spec: "{environment: production, frontend: {image: 'f@sha256:0'}, backend: {image: 'b:1'}}",
+			want: []policy.Verdict{
+				none,
+				{Rule: policy.NoLatestInProduction, Field: "spec.frontend.image", Result: policy.Pass, Message: "frontend.image is f@sha256:0, which names a version"},
+				{Rule: policy.NoLatestInProduction, Field: "spec.backend.image", Result: policy.Pass, Message: "backend.image is b:1, which names a version"},
+				{Rule: policy.LimitsInProduction, Field: "spec.frontend.resources", Result: policy.Pass, Message: "frontend.resources is defaulted by production"},
+				{Rule: policy.LimitsInProduction, Field: "spec.backend.resources", Result: policy.Pass, Message: "backend.resources is defaulted by production"},
+				{Rule: policy.LimitsInProduction, Field: "spec.database.resources", Result: policy.Pass, Message: "database.resources is defaulted by production"},
+				{Rule: policy.ReplicaCap, Field: "spec.frontend.replicas", Result: policy.Pass, Message: "frontend.replicas is left to its default, of at most 10"},
+				{Rule: policy.ReplicaCap, Field: "spec.backend.replicas", Result: policy.Pass, Message: "backend.replicas is left to its default, of at most 10"},
+			},
+		},
+		"Database": {
+			reason: "A rule says nothing of a kind that has nothing for it.", kind: "DatabaseCluster", spec: "{environment: production, size: 3, version: '17'}",
+			want: []policy.Verdict{{Rule: policy.LimitsInProduction, Field: "spec.resources", Result: policy.Pass, Message: "resources is defaulted by production"}},
+		},
+		"Workers": {
+			reason: "Workers count as pods, too.", kind: "WebApp", spec: "{environment: production, image: 'a:1', workers: [{name: mail, args: [m], replicas: 11}]}",
+			want: []policy.Verdict{
+				none,
+				{Rule: policy.NoLatestInProduction, Field: "spec.image", Result: policy.Pass, Message: "image is a:1, which names a version"},
+				{Rule: policy.LimitsInProduction, Field: "spec.resources", Result: policy.Pass, Message: "resources is defaulted by production"},
+				{Rule: policy.ReplicaCap, Field: "spec.replicas", Result: policy.Pass, Message: "replicas is 1, of at most 10"},
+				{Rule: policy.ReplicaCap, Field: "spec.workers[mail].replicas", Result: policy.Fail, Message: "workers[mail].replicas is 11: ask for at most 10 in production"},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, check(t, claim(t, tc.kind, tc.spec), tc.registries)); diff != "" {
+				t.Errorf("%s\nCheck(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestEnforce(t *testing.T) {
+	broken := subject(t, claim(t, "WebApp", "{environment: production, image: quay.io/app, resources: {limits: {cpu: 1}}}"))
+	err := policy.Enforce(broken, settings.Policy{ApprovedRegistries: []string{"ghcr.io"}})
+	want := "image is quay.io/app, which is from no approved registry: use an image from ghcr.io; image is quay.io/app" + meansLatest + "; resources" + noLimit
+	if err == nil || err.Error() != want || !compose.IsInvalid(err) {
+		t.Errorf("All that has to be changed is said at once, to the claim's team.\nEnforce(...): want %q, got %v", want, err)
+	}
+	sound := subject(t, claim(t, "WebApp", "{image: quay.io/app}"))
+	if err := policy.Enforce(sound, settings.Policy{}); err != nil {
+		t.Errorf("Enforce(...): want no error, got %v", err)
+	}
+}
+
+func TestNewReport(t *testing.T) {
+	verdicts := []policy.Verdict{
+		{Rule: "a", Field: "spec.x", Result: policy.Pass, Message: "x is well"},
+		{Rule: "a", Field: "spec.y", Result: policy.Fail, Message: "y is not"},
+		{Rule: "b", Result: policy.Skip, Message: "not bound"},
+	}
+	got := policy.NewReport(corev1.ObjectReference{Kind: "WebApp", Namespace: "team", Name: "hello"}, verdicts)
+	if diff := cmp.Diff(policy.Summary{Pass: 1, Fail: 1, Skip: 1}, got.Summary); diff != "" {
+		t.Errorf("NewReport(...): -want, +got:\n%s", diff)
+	}
+	said := make([]string, 0, len(got.Results))
+	for _, r := range got.Results {
+		said = append(said, strings.Join([]string{r.Rule, string(r.Result), r.Properties["field"], r.Message}, " "))
+	}
+	if diff := cmp.Diff([]string{"a pass spec.x x is well", "a fail spec.y y is not", "b skip  not bound"}, said); diff != "" {
+		t.Errorf("NewReport(...): -want, +got:\n%s", diff)
+	}
+}

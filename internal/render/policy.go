@@ -1,0 +1,88 @@
+package render
+
+import (
+	"fmt"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/policy"
+	"github.com/storeplane/storeplane/internal/settings"
+)
+
+// Policy reports what the guardrails say of a claim, as a PolicyReport. The error
+// comes with a report when the claim breaks one, or its definition refuses it.
+func (r *Renderer) Policy(in Input) ([]byte, error) {
+	defaulted, err := r.Schemas.Default(in.Claim)
+	if err != nil {
+		return nil, err
+	}
+	invalid := r.Schemas.Validate(in.Claim)
+	report, err := guard(defaulted, in.Cluster)
+	switch {
+	case err != nil && invalid != nil:
+		// What can not be read is invalid, and that says where.
+		return nil, invalid
+	case err != nil:
+		return nil, err
+	}
+	out, err := yaml.Marshal(report)
+	if err != nil {
+		return nil, fmt.Errorf("cannot print the policy report: %w", err)
+	}
+	switch {
+	case invalid != nil:
+		return out, invalid
+	case report.Summary.Fail == 1:
+		return out, fmt.Errorf("%s %q breaks a guardrail", in.Claim.GetKind(), in.Claim.GetName())
+	case report.Summary.Fail > 1:
+		return out, fmt.Errorf("%s %q breaks guardrails in %d places", in.Claim.GetKind(), in.Claim.GetName(), report.Summary.Fail)
+	}
+	return out, nil
+}
+
+// guard checks a claim against the settings that are in the cluster.
+func guard(claim *unstructured.Unstructured, cluster []*unstructured.Unstructured) (*policy.Report, error) {
+	req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{}}}
+	var err error
+	if req.Observed.Composite.Resource, err = asStruct(claim); err != nil {
+		return nil, err
+	}
+	for _, u := range cluster {
+		if u.GetKind() != "EnvironmentConfig" || u.GetName() != "storeplane" {
+			continue
+		}
+		s, err := asStruct(u)
+		if err != nil {
+			return nil, err
+		}
+		req.RequiredResources = map[string]*fnv1.Resources{compose.SettingsRequirement: {Items: []*fnv1.Resource{{Resource: s}}}}
+	}
+	c := compose.NewClaim(req, nil)
+	s, err := settings.Read(c, settings.Settings{})
+	if err != nil {
+		return nil, err
+	}
+	subject, err := policy.Of(c)
+	if err != nil {
+		return nil, err
+	}
+	scope := corev1.ObjectReference{APIVersion: claim.GetAPIVersion(), Kind: claim.GetKind(), Namespace: claim.GetNamespace(), Name: claim.GetName()}
+	return policy.NewReport(scope, policy.Check(subject, s.Policy)), nil
+}
+
+func asStruct(u *unstructured.Unstructured) (*structpb.Struct, error) {
+	b, err := u.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s %q: %w", u.GetKind(), u.GetName(), err)
+	}
+	s := &structpb.Struct{}
+	if err := s.UnmarshalJSON(b); err != nil {
+		return nil, fmt.Errorf("cannot read %s %q: %w", u.GetKind(), u.GetName(), err)
+	}
+	return s, nil
+}
