@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
@@ -38,19 +40,28 @@ import (
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	controllers "github.com/storeplane/storeplane/internal/controller"
 	"github.com/storeplane/storeplane/internal/controller/appconfig"
+	"github.com/storeplane/storeplane/internal/controller/claims"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
 // leaseName of the leader's election.
 const leaseName = "storeplane-provider"
 
-// A leader that vanishes is followed by another one within the lease; one that is
-// stopped gives it back.
+// A leader that vanishes is followed by another one within 20 seconds: the other
+// one looks at the lease every 1 to 2.2 retry periods, so it may be that late to
+// see the last renewal, and again to see that the lease has ended, which makes
+// 11s + 2×2.2×1.25s = 16.5s at most. What is left is for starting the
+// controllers. A leader that can not renew stops three seconds before the lease
+// ends, which is more than clocks drift apart in it.
 const (
-	leaseDuration = 30 * time.Second
-	renewDeadline = 20 * time.Second
-	retryPeriod   = 5 * time.Second
+	leaseDuration = 11 * time.Second
+	renewDeadline = 8 * time.Second
+	retryPeriod   = 1250 * time.Millisecond
 )
+
+// stopPatience with reconciliations under way. After it a leader that is stopped
+// gives its lease back, in time before its pod's grace period of 30 seconds ends.
+const stopPatience = 20 * time.Second
 
 // appConfigRate is what requests are limited by, five for each: one change of an
 // AppConfig may be hundreds of requests, and an edit of another one should not
@@ -72,7 +83,7 @@ func newManager(c *cli, cfg *rest.Config) (ctrl.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(ratelimiter.LimitRESTConfig(cfg, max(c.MaxRate, appConfigRate)), ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:                         cache.Options{ByObject: byObject, DefaultTransform: claims.Strip},
 		Metrics:                       server.Options{BindAddress: c.MetricsAddress},
 		HealthProbeBindAddress:        c.HealthAddress,
 		LeaderElection:                c.LeaderElection,
@@ -82,6 +93,7 @@ func newManager(c *cli, cfg *rest.Config) (ctrl.Manager, error) {
 		LeaseDuration:                 new(leaseDuration),
 		RenewDeadline:                 new(renewDeadline),
 		RetryPeriod:                   new(retryPeriod),
+		GracefulShutdownTimeout:       new(stopPatience),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the manager: %w", err)
@@ -164,7 +176,32 @@ func setup(mgr ctrl.Manager, c *cli, log logging.Logger, failed chan<- error) er
 		Leading: mgr.Elected(),
 		Started: all.Started,
 	}
-	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ready", ready.Check))
+	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ready", told(ready.Check, log)))
+}
+
+// told logs why a replica is not ready, once for each reason: the answer to a
+// probe withholds it.
+func told(check healthz.Checker, log logging.Logger) healthz.Checker {
+	var mu sync.Mutex
+	last := "nothing was checked yet"
+	return func(req *http.Request) error {
+		err := check(req)
+		now := ""
+		if err != nil {
+			now = err.Error()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if now == last {
+			return err
+		}
+		if last = now; err != nil {
+			log.Info("Not ready", "reason", now)
+			return err
+		}
+		log.Info("Ready")
+		return nil
+	}
 }
 
 // start the manager, and stop it if a controller can not be started.

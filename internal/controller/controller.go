@@ -2,6 +2,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -17,7 +18,9 @@ import (
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/controller/appconfig"
 	"github.com/storeplane/storeplane/internal/controller/backup"
+	"github.com/storeplane/storeplane/internal/controller/claims"
 	"github.com/storeplane/storeplane/internal/controller/config"
+	"github.com/storeplane/storeplane/internal/controller/pause"
 	"github.com/storeplane/storeplane/internal/controller/restore"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
@@ -101,6 +104,21 @@ func (c *Controllers) Setup(mgr ctrl.Manager, o controller.Options) error {
 			defer c.mu.Unlock()
 			c.started[each.kind] = true
 		}, needs(each.kind)...)
+	}
+	for _, f := range pause.Families() {
+		o.Gate.Register(func() {
+			if err := pause.Setup(mgr, o, f); err != nil {
+				c.Fail(fmt.Errorf("cannot start the controller that pauses %s: %w", f.Child.Kind, err))
+			}
+		}, f.Kinds()...)
+	}
+	// The gate opens where this replica leads, so one of several tells of claims.
+	for _, kind := range claims.Kinds {
+		o.Gate.Register(func() {
+			if err := claims.Watch(context.Background(), mgr.GetCache(), kind, c.Telemetry.Claims); err != nil {
+				c.Fail(err)
+			}
+		}, kind)
 	}
 	return customresourcesgate.Setup(mgr, o)
 }

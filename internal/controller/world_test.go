@@ -30,8 +30,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	storeappsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/controller/appconfig"
 	"github.com/storeplane/storeplane/internal/controller/backup"
@@ -63,9 +65,14 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 			t.Fatal(err)
 		}
 	}
-	cluster := schema.GroupVersionKind{Group: "apps.example.com", Version: "v1", Kind: "DatabaseCluster"}
-	scheme.AddKnownTypeWithName(cluster, &unstructured.Unstructured{})
-	scheme.AddKnownTypeWithName(cluster.GroupVersion().WithKind("DatabaseClusterList"), &unstructured.UnstructuredList{})
+	for _, claim := range []schema.GroupVersionKind{
+		platformv1.GroupVersion.WithKind(platformv1.EcommercePlatformKind),
+		storeappsv1.GroupVersion.WithKind(storeappsv1.DatabaseClusterKind),
+		storeappsv1.GroupVersion.WithKind(storeappsv1.WebAppKind),
+	} {
+		scheme.AddKnownTypeWithName(claim, &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(claim.GroupVersion().WithKind(claim.Kind+"List"), &unstructured.UnstructuredList{})
+	}
 
 	w := &world{asked: map[string]map[string]bool{}}
 	w.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
@@ -162,6 +169,9 @@ func (w *world) ask(scheme *runtime.Scheme, list ...string) interceptor.Funcs {
 
 // merge what is applied into an object, for the same reason: lists by name.
 func merge(ctx context.Context, c client.Client, scheme *runtime.Scheme, u *unstructured.Unstructured) error {
+	if u.Object["spec"] == nil {
+		return annotate(ctx, c, u)
+	}
 	made, err := scheme.New(u.GroupVersionKind())
 	if err != nil {
 		return err
@@ -177,6 +187,18 @@ func merge(ctx context.Context, c client.Client, scheme *runtime.Scheme, u *unst
 		return err
 	}
 	return c.Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, b))
+}
+
+// annotate an object with what is applied and nothing else: all annotations are
+// the provider's here.
+func annotate(ctx context.Context, c client.Client, u *unstructured.Unstructured) error {
+	have := &unstructured.Unstructured{}
+	have.SetGroupVersionKind(u.GroupVersionKind())
+	if err := c.Get(ctx, client.ObjectKeyFromObject(u), have); err != nil {
+		return err
+	}
+	have.SetAnnotations(u.GetAnnotations())
+	return c.Update(ctx, have)
 }
 
 // replace an object by what is applied: the fake's own way can not apply all

@@ -53,10 +53,10 @@ func (g grid) overlaps(o grid) bool {
 	return g.X < o.X+o.W && o.X < g.X+g.W && g.Y < o.Y+o.H && o.Y < g.Y+g.H
 }
 
-func readDashboard(t *testing.T) dashboard {
+func readDashboard(t *testing.T, f dashboardFile) dashboard {
 	t.Helper()
 	d := dashboard{}
-	readJSON(t, dashboardFile, &d)
+	readJSON(t, f.file, &d)
 	return d
 }
 
@@ -74,14 +74,25 @@ func queries(d dashboard) []query {
 
 var labelValues = regexp.MustCompile(`^label_values\((.+), *(\w+)\)$`)
 
-// TestDashboard: it can be imported anywhere, and asks only for what exists.
-func TestDashboard(t *testing.T) {
-	d, metrics := readDashboard(t), known(t)
-	if d.UID == "" || d.Title == "" {
-		t.Errorf("it has uid %q and title %q", d.UID, d.Title)
+// TestDashboards: they can be imported anywhere, and ask only for what exists.
+func TestDashboards(t *testing.T) {
+	metrics, uids := known(t), map[string]string{}
+	for _, f := range dashboardFiles {
+		t.Run(f.file, func(t *testing.T) {
+			d := readDashboard(t, f)
+			if d.UID == "" || d.Title == "" || uids[d.UID] != "" {
+				t.Errorf("it has uid %q and title %q, and so has %q", d.UID, d.Title, uids[d.UID])
+			}
+			uids[d.UID] = f.file
+			checkVariables(t, f, d, metrics)
+			checkPanels(t, d)
+			checkQueries(t, f, d, metrics)
+		})
 	}
+}
 
-	chosen := datasource{Type: "prometheus", UID: "${datasource}"}
+func checkVariables(t *testing.T, f dashboardFile, d dashboard, metrics map[string]string) {
+	t.Helper()
 	variables := make([]string, 0)
 	for _, v := range d.Templating.List {
 		variables = append(variables, v.Name+" "+v.Type)
@@ -99,10 +110,14 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff([]string{"datasource datasource", "namespace query", "databasecluster query"}, variables); diff != "" {
+	if diff := cmp.Diff(f.variables, variables); diff != "" {
 		t.Errorf("the variables are chosen one after the other\n-want, +got:\n%s", diff)
 	}
+}
 
+func checkPanels(t *testing.T, d dashboard) {
+	t.Helper()
+	chosen := datasource{Type: "prometheus", UID: "${datasource}"}
 	ids := map[int]string{}
 	for i, p := range d.Panels {
 		if other, ok := ids[p.ID]; ok {
@@ -126,7 +141,10 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 	}
+}
 
+func checkQueries(t *testing.T, f dashboardFile, d dashboard, metrics map[string]string) {
+	t.Helper()
 	for _, q := range queries(d) {
 		names := metricsOf(q.expr)
 		if len(names) == 0 {
@@ -137,8 +155,10 @@ func TestDashboard(t *testing.T) {
 				t.Errorf("panel %q: nobody exports %s: it is not in %s", q.panel, name, metricsFile)
 			}
 		}
-		if !strings.Contains(q.expr, `"$namespace"`) || !strings.Contains(q.expr, "$databasecluster") {
-			t.Errorf("panel %q shows more than the chosen cluster: %s", q.panel, q.expr)
+		for _, n := range f.narrowed {
+			if !strings.Contains(q.expr, n) {
+				t.Errorf("panel %q shows more than what is chosen by %s: %s", q.panel, n, q.expr)
+			}
 		}
 	}
 }

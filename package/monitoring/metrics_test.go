@@ -38,14 +38,16 @@ func TestMetricsUsed(t *testing.T) {
 			}
 		}
 	}
-	for _, q := range queries(readDashboard(t)) {
-		for _, m := range metricsOf(q.expr) {
-			used[m] = true
+	for _, f := range dashboardFiles {
+		for _, q := range queries(readDashboard(t, f)) {
+			for _, m := range metricsOf(q.expr) {
+				used[m] = true
+			}
 		}
 	}
 	for m, source := range known(t) {
 		if !used[m] {
-			t.Errorf("%s lists %s of %s, and neither a rule nor the dashboard uses it", metricsFile, m, source)
+			t.Errorf("%s lists %s of %s, and neither a rule nor a dashboard uses it", metricsFile, m, source)
 		}
 	}
 }

@@ -1,6 +1,7 @@
-// Package monitoring checks the alerts and the dashboard for what Storeplane runs:
-// that they name only metrics that somebody exports, that each alert says what
-// to do, and, where promtool is to be had, that each fires when it should.
+// Package monitoring checks the alerts and the dashboards for what Storeplane runs
+// and for Storeplane itself: that they name only metrics that somebody exports,
+// that each alert says what to do, and, where promtool is to be had, that each
+// fires when it should.
 package monitoring
 
 import (
@@ -13,10 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const (
-	dashboardFile = "dashboard-databasecluster.json"
-	metricsFile   = "metrics.yaml"
-)
+const metricsFile = "metrics.yaml"
 
 // ruleSet is a file of alerts about one kind.
 type ruleSet struct {
@@ -32,6 +30,23 @@ type ruleSet struct {
 var ruleSets = []ruleSet{
 	{kind: "DatabaseCluster", file: "prometheusrule-databasecluster.yaml", tests: "tests/*.yaml", page: "databasecluster.md"},
 	{kind: "Backup", file: "prometheusrule-backup.yaml", tests: "tests/backup/*.yaml", page: "backup.md"},
+	{kind: "Storeplane", file: "prometheusrule-platform.yaml", tests: "tests/platform/*.yaml", page: "monitoring.md"},
+}
+
+// dashboardFile is a dashboard.
+type dashboardFile struct {
+	file string
+
+	// variables that are chosen one after the other, with their types.
+	variables []string
+
+	// narrowed to is what each query asks for, so that it shows nothing else.
+	narrowed []string
+}
+
+var dashboardFiles = []dashboardFile{
+	{file: "dashboard-databasecluster.json", variables: []string{"datasource datasource", "namespace query", "databasecluster query"}, narrowed: []string{`"$namespace"`, "$databasecluster"}},
+	{file: "dashboard-platform.json", variables: []string{"datasource datasource", "namespace query"}},
 }
 
 const (

@@ -33,7 +33,7 @@ const keyBytes = 32
 func meta(a *configv1.AppConfig, name string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{
 		Namespace: a.Namespace, Name: name,
-		Labels: map[string]string{configv1.AppConfigLabel: a.Name, "app.kubernetes.io/managed-by": "storeplane"},
+		Labels: kube.Inherit(map[string]string{configv1.AppConfigLabel: a.Name, "app.kubernetes.io/managed-by": "storeplane"}, a),
 	}
 	if c := metav1.GetControllerOf(a); c != nil {
 		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: c.APIVersion, Kind: c.Kind, Name: c.Name, UID: c.UID}}

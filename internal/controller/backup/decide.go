@@ -18,6 +18,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
@@ -39,8 +40,8 @@ type Decision struct {
 	Create []*batchv1.Job
 	Remove []client.Object
 
-	// Period of the schedule, or zero.
-	Period time.Duration
+	// Periods of the schedules.
+	Periods telemetry.Periods
 }
 
 // UpToDate tells whether there is nothing to do.
@@ -69,9 +70,12 @@ func Decide(s *State) (Decision, error) {
 	d.Conditions = []xpv2.Condition{isReady, verified}
 	d.Events = news(s.Backup, d.Observation, d.Conditions)
 	for _, sc := range v.schedules {
-		if !sc.suspended && (d.Period == 0 || sc.period < d.Period) {
-			d.Period = sc.period
+		if !sc.suspended && (d.Periods.Backup == 0 || sc.period < d.Periods.Backup) {
+			d.Periods.Backup = sc.period
 		}
+	}
+	if v.verify != nil && !v.verify.suspended {
+		d.Periods.Verification = v.verify.period
 	}
 	return d, nil
 }

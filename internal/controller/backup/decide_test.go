@@ -13,6 +13,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
@@ -402,8 +403,27 @@ func TestDecideObservation(t *testing.T) {
 	if got := d.Observation.LastDuration.Duration; got != time.Minute {
 		t.Errorf("want a minute, got %s", got)
 	}
-	if d.Period != 24*time.Hour {
-		t.Errorf("want a day's period, got %s", d.Period)
+}
+
+// TestDecidePeriods: what is not to come is not missed.
+func TestDecidePeriods(t *testing.T) {
+	const day = 24 * time.Hour
+	cases := map[string]struct {
+		reason string
+		change func(*backupv1.BackupParameters)
+		want   telemetry.Periods
+	}{
+		"Default":   {reason: "A backup a day, and a verification a week.", change: func(*backupv1.BackupParameters) {}, want: telemetry.Periods{Backup: day, Verification: 7 * day}},
+		"TurnedOff": {reason: "Nobody waits for a verification that is turned off.", change: func(p *backupv1.BackupParameters) { p.Verification = &backupv1.Verification{Enabled: new(false)} }, want: telemetry.Periods{Backup: day}},
+		"Suspended": {reason: "Nor for anything while all is suspended.", change: func(p *backupv1.BackupParameters) { p.Suspend = true }},
+		"Asked":     {reason: "What is made when somebody asks for it is verified by a schedule.", change: func(p *backupv1.BackupParameters) { p.Schedule = "" }, want: telemetry.Periods{Verification: 7 * day}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, decide(t, state(params(tc.change), settle(t))).Periods); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

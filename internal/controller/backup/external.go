@@ -79,7 +79,7 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 	for _, n := range d.Events {
 		e.record.Event(b, n)
 	}
-	e.metrics.Observe(b, d.Observation, d.Period)
+	e.metrics.Observe(b, d.Observation, d.Periods)
 	b.Status.AtProvider = d.Observation
 	for _, c := range d.Conditions {
 		b.SetConditions(c.WithObservedGeneration(b.Generation))

@@ -10,6 +10,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/kube"
 )
 
 // Names of what a Backup makes. The definition caps the Backup's name so that
@@ -52,12 +53,12 @@ func digest(texts ...string) string {
 
 // labels of all that a Backup makes.
 func labels(b *backupv1.Backup) map[string]string {
-	return map[string]string{
+	return kube.Inherit(map[string]string{
 		"app.kubernetes.io/name":       "backup",
 		"app.kubernetes.io/instance":   b.Name,
 		"app.kubernetes.io/managed-by": "storeplane",
 		backupv1.BackupLabel:           b.Name,
-	}
+	}, b)
 }
 
 // meta of an object that a Backup makes.

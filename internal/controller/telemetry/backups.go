@@ -17,13 +17,19 @@ type Backups struct {
 	mu   sync.Mutex
 	seen map[types.NamespacedName]*sample
 
-	lastSuccess, size, duration, lastVerified, failures, count, period *prometheus.Desc
+	lastSuccess, size, duration, lastVerified, failures, count, period, verification *prometheus.Desc
+}
+
+// Periods of a Backup's schedules: the longest time between two runs. Zero while
+// there is none, or it is suspended.
+type Periods struct {
+	Backup, Verification time.Duration
 }
 
 // sample of one Backup.
 type sample struct {
 	o        backupv1.BackupObservation
-	period   time.Duration
+	periods  Periods
 	failures int
 }
 
@@ -40,11 +46,12 @@ func newBackups() *Backups {
 		failures:     desc("failures_total", "How many backups were seen to fail."),
 		count:        desc("count", "How many good backups are in the store."),
 		period:       desc("period_seconds", "The longest time between two runs of the schedule, while it is not suspended."),
+		verification: desc("verification_period_seconds", "The longest time between two verifications, while they are not turned off or suspended."),
 	}
 }
 
 // Observe a Backup whose status becomes o.
-func (b *Backups) Observe(of *backupv1.Backup, o backupv1.BackupObservation, period time.Duration) {
+func (b *Backups) Observe(of *backupv1.Backup, o backupv1.BackupObservation, periods Periods) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := types.NamespacedName{Namespace: of.Namespace, Name: of.Name}
@@ -57,7 +64,7 @@ func (b *Backups) Observe(of *backupv1.Backup, o backupv1.BackupObservation, per
 		(s.o.LastFailure == nil || !s.o.LastFailure.Time.Equal(&o.LastFailure.Time)) {
 		s.failures++
 	}
-	s.o, s.period = o, period
+	s.o, s.periods = o, periods
 }
 
 // Forget a Backup.
@@ -69,7 +76,7 @@ func (b *Backups) Forget(key types.NamespacedName) {
 
 // Describe to Prometheus what there is.
 func (b *Backups) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{b.lastSuccess, b.size, b.duration, b.lastVerified, b.failures, b.count, b.period} {
+	for _, d := range []*prometheus.Desc{b.lastSuccess, b.size, b.duration, b.lastVerified, b.failures, b.count, b.period, b.verification} {
 		ch <- d
 	}
 }
@@ -97,8 +104,12 @@ func (b *Backups) Collect(ch chan<- prometheus.Metric) {
 		}
 		send(b.failures, prometheus.CounterValue, float64(s.failures))
 		send(b.count, prometheus.GaugeValue, float64(s.o.Count))
-		if s.period > 0 {
-			send(b.period, prometheus.GaugeValue, s.period.Seconds())
+		every := func(d *prometheus.Desc, period time.Duration) {
+			if period > 0 {
+				send(d, prometheus.GaugeValue, period.Seconds())
+			}
 		}
+		every(b.period, s.periods.Backup)
+		every(b.verification, s.periods.Verification)
 	}
 }

@@ -11,6 +11,7 @@ import (
 type Telemetry struct {
 	Backups    *Backups
 	AppConfigs *AppConfigs
+	Claims     *Claims
 	errors     *prometheus.CounterVec
 }
 
@@ -19,12 +20,13 @@ func New(r prometheus.Registerer) *Telemetry {
 	t := &Telemetry{
 		Backups:    newBackups(),
 		AppConfigs: newAppConfigs(),
+		Claims:     newClaims(),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storeplane_provider_reconcile_errors_total",
 			Help: "How often something could not be done for a managed resource, by its kind, what was tried and the reason.",
 		}, []string{"kind", "operation", "reason"}),
 	}
-	r.MustRegister(t.Backups, t.errors)
+	r.MustRegister(t.Backups, t.Claims, t.errors)
 	r.MustRegister(t.AppConfigs.collectors()...)
 	return t
 }

@@ -25,7 +25,7 @@ func TestBackups(t *testing.T) {
 	b := &backupv1.Backup{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders"}}
 	noon := metav1.NewTime(time.Unix(1000, 0))
 
-	tel.Backups.Observe(b, backupv1.BackupObservation{}, 0)
+	tel.Backups.Observe(b, backupv1.BackupObservation{}, Periods{})
 	nothing := `
 # HELP storeplane_backup_count How many good backups are in the store.
 # TYPE storeplane_backup_count gauge
@@ -34,7 +34,7 @@ storeplane_backup_count{name="orders",namespace="shop"} 0
 # TYPE storeplane_backup_failures_total counter
 storeplane_backup_failures_total{name="orders",namespace="shop"} 0
 `
-	if err := testutil.GatherAndCompare(r, strings.NewReader(nothing), "storeplane_backup_count", "storeplane_backup_failures_total", "storeplane_backup_size_bytes", "storeplane_backup_period_seconds"); err != nil {
+	if err := testutil.GatherAndCompare(r, strings.NewReader(nothing), "storeplane_backup_count", "storeplane_backup_failures_total", "storeplane_backup_size_bytes", "storeplane_backup_period_seconds", "storeplane_backup_verification_period_seconds"); err != nil {
 		t.Errorf("What is not known is not there.\n%v", err)
 	}
 
@@ -42,9 +42,10 @@ storeplane_backup_failures_total{name="orders",namespace="shop"} 0
 		LastSuccessfulTime: &noon, LastVerifiedTime: &noon, LastDuration: &metav1.Duration{Duration: 90 * time.Second}, Count: 2,
 		Backups: []backupv1.BackupEntry{{Size: 7}}, LastFailure: &backupv1.Failure{Time: noon},
 	}
-	tel.Backups.Observe(b, full, time.Hour)
-	tel.Backups.Observe(b, full, time.Hour) // the status was not written, and it is told again
-	for name, want := range map[string]float64{"last_success_timestamp_seconds": 1000, "last_verified_timestamp_seconds": 1000, "duration_seconds": 90, "size_bytes": 7, "count": 2, "failures_total": 1, "period_seconds": 3600} {
+	periods := Periods{Backup: time.Hour, Verification: 2 * time.Hour}
+	tel.Backups.Observe(b, full, periods)
+	tel.Backups.Observe(b, full, periods) // the status was not written, and it is told again
+	for name, want := range map[string]float64{"last_success_timestamp_seconds": 1000, "last_verified_timestamp_seconds": 1000, "duration_seconds": 90, "size_bytes": 7, "count": 2, "failures_total": 1, "period_seconds": 3600, "verification_period_seconds": 7200} {
 		got, err := r.Gather()
 		if err != nil {
 			t.Fatal(err)

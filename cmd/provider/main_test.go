@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	"github.com/storeplane/storeplane/test/bench/appconfig/plane"
+)
+
+// envMain makes the test's binary the command itself.
+const envMain = "STOREPLANE_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envMain) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestLeaseIsFollowed proves what docs/operations.md says of the provider's
+// replicas, by the rules of leader election: who looks at the lease sees the last
+// renewal, and then the lease's end, up to 2.2 retry periods late each.
+func TestLeaseIsFollowed(t *testing.T) {
+	const bound, start = 20 * time.Second, 3 * time.Second
+	if worst := leaseDuration + 2*time.Duration(2.2*float64(retryPeriod)); worst+start > bound {
+		t.Errorf("another replica leads after %s at most, which leaves less than %s of %s to start the controllers", worst, start, bound)
+	}
+	if leaseDuration%time.Second != 0 {
+		t.Errorf("a lease holds its duration in whole seconds, got %s", leaseDuration)
+	}
+	if margin := leaseDuration - renewDeadline; margin < 3*time.Second {
+		t.Errorf("a leader that can not renew must stop well before another one leads, got %s", margin)
+	}
+}
+
+// TestTold proves that each reason is logged once.
+func TestTold(t *testing.T) {
+	away, young := errors.New("cannot serve: the cache is not in sync"), errors.New("cannot serve: there is no kind Backup yet")
+	answers := []error{away, away, young, nil, nil, away}
+	log := &memory{}
+	next := 0
+	check := told(func(*http.Request) error { next++; return answers[next-1] }, log)
+	for _, want := range answers {
+		if got := check(nil); !errors.Is(got, want) {
+			t.Errorf("the answer is the check's: want %v, got %v", want, got)
+		}
+	}
+	if diff := cmp.Diff([]string{"Not ready: " + away.Error(), "Not ready: " + young.Error(), "Ready", "Not ready: " + away.Error()}, log.lines); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// memory is a log that is kept.
+type memory struct {
+	logging.Logger
+
+	lines []string
+}
+
+func (m *memory) Info(msg string, kv ...any) {
+	if len(kv) == 2 {
+		msg += fmt.Sprintf(": %s", kv[1])
+	}
+	m.lines = append(m.lines, msg)
+}
+
+// replica of the provider in a process of its own.
+type replica struct {
+	cmd    *exec.Cmd
+	health string
+	log    *bytes.Buffer
+}
+
+func startReplica(t *testing.T, kubeconfig string) *replica {
+	t.Helper()
+	lis, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &replica{health: lis.Addr().String(), log: &bytes.Buffer{}}
+	if err := lis.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.cmd = exec.Command(os.Args[0], "--metrics-address=0", "--health-address="+r.health, "--namespace=default") //nolint:noctx // It is ended by a signal.
+	r.cmd.Env = append(os.Environ(), envMain+"=1", "KUBECONFIG="+kubeconfig)
+	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.end(syscall.SIGKILL) })
+	return r
+}
+
+// end the replica, and wait until it is gone.
+func (r *replica) end(s os.Signal) error {
+	if r.cmd.ProcessState != nil {
+		return nil
+	}
+	if err := r.cmd.Process.Signal(s); err != nil {
+		return err
+	}
+	return r.cmd.Wait()
+}
+
+func (r *replica) ready(ctx context.Context) (bool, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+"/readyz", nil)
+	if err != nil {
+		return false, err
+	}
+	rsp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false, nil //nolint:nilerr // It does not listen yet.
+	}
+	return rsp.StatusCode == http.StatusOK, rsp.Body.Close()
+}
+
+// TestFailover ends the leader of two replicas with and without a goodbye, on an
+// API server of its own, and measures until the other one works.
+func TestFailover(t *testing.T) {
+	if testing.Short() {
+		t.Skip("It takes most of a minute, and starts a control plane.")
+	}
+	p, err := plane.Start(t.Context(), t.TempDir(), false)
+	if errors.Is(err, plane.ErrNoBinaries) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), configv1.SchemeBuilder.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	admin, err := client.New(p.Config(plane.Admin), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.Install(t.Context(), admin, "../.."); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := p.Kubeconfig(plane.Provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	f := &failover{Client: admin, leader: startReplica(t, kubeconfig)}
+	f.works(t, "first")
+	cases := []struct {
+		reason string
+		signal os.Signal
+		within time.Duration
+	}{
+		{reason: "A leader that is killed leaves its lease to run out.", signal: syscall.SIGKILL, within: 20 * time.Second},
+		{reason: "A leader that is asked to stop gives its lease back.", signal: syscall.SIGTERM, within: 10 * time.Second},
+	}
+	for n, tc := range cases {
+		other := startReplica(t, kubeconfig)
+		f.wait(t, "the other replica to be ready", other.ready)
+		before, start := f.holder(t), time.Now()
+		// What a process that was killed says of its end is of no interest.
+		if err := f.leader.end(tc.signal); err != nil && tc.signal == syscall.SIGTERM {
+			t.Errorf("%s\nit must end well: %v\n%s", tc.reason, err, f.leader.log)
+		}
+		f.wait(t, "another leader", func(context.Context) (bool, error) { h := f.holder(t); return h != before && h != "", nil })
+		leads := time.Since(start)
+		f.works(t, fmt.Sprintf("after-%d", n))
+		works := time.Since(start)
+		t.Logf("after %s the other replica leads in %.1fs and works in %.1fs", tc.signal, leads.Seconds(), works.Seconds())
+		if works > tc.within {
+			t.Errorf("%s\nwant the other replica at work within %s, got %s\n%s", tc.reason, tc.within, works, other.log)
+		}
+		f.leader = other
+	}
+}
+
+type failover struct {
+	client.Client
+
+	leader *replica
+}
+
+func (f *failover) wait(t *testing.T, what string, done wait.ConditionWithContextFunc) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, done); err != nil {
+		t.Fatalf("cannot wait for %s: %v\n%s", what, err, f.leader.log)
+	}
+}
+
+// works waits until a new AppConfig has a status.
+func (f *failover) works(t *testing.T, name string) {
+	t.Helper()
+	c := &configv1.AppConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       configv1.AppConfigSpec{ForProvider: configv1.AppConfigParameters{Application: name, Environment: "dev", Config: map[string]string{"A": "1"}}},
+	}
+	if err := f.Create(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	f.wait(t, "an AppConfig to be reconciled", func(ctx context.Context) (bool, error) {
+		err := f.Get(ctx, client.ObjectKeyFromObject(c), c)
+		return len(c.Status.Conditions) > 0, err
+	})
+}
+
+func (f *failover) holder(t *testing.T) string {
+	t.Helper()
+	l := &coordinationv1.Lease{}
+	if err := f.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: leaseName}, l); err != nil {
+		t.Fatal(err)
+	}
+	if l.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *l.Spec.HolderIdentity
+}

@@ -1,0 +1,198 @@
+package claims
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/storeplane/storeplane/internal/controller/telemetry"
+)
+
+// backend of a shop, as the API server tells it.
+const backend = `
+apiVersion: apps.example.com/v1
+kind: WebApp
+metadata:
+  name: store-backend
+  namespace: shop
+  uid: backend
+  generation: 3
+  creationTimestamp: "2026-03-01T12:00:00Z"
+  annotations:
+    crossplane.io/paused: "true"
+    kubectl.kubernetes.io/last-applied-configuration: long
+  managedFields: [{manager: kubectl}]
+  ownerReferences:
+    - {apiVersion: platform.example.com/v1, kind: EcommercePlatform, name: store, uid: store, controller: true}
+spec:
+  environment: production
+  image: registry.example.com/backend:v1
+  env: [{name: A, value: secret}]
+status:
+  phase: Deploying
+  readyGeneration: 2
+  message: Waiting for backend
+  components: [{name: backend, ready: false}]
+  conditions:
+    - {type: Synced, status: "True", reason: ReconcileSuccess, lastTransitionTime: "2026-03-01T12:00:01Z"}
+    - {type: Ready, status: "False", reason: Creating, lastTransitionTime: "2026-03-01T12:30:00Z"}
+`
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), u); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestRead(t *testing.T) {
+	noon := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	cases := map[string]struct {
+		reason string
+		text   string
+		want   telemetry.Claim
+	}{
+		"Nested": {
+			reason: "All there is to know.",
+			text:   backend,
+			want: telemetry.Claim{
+				Kind: "WebApp", Namespace: "shop", Name: "store-backend", UID: "backend", Environment: "production",
+				OwnerKind: "EcommercePlatform", OwnerName: "store", Phase: "Deploying", Since: noon.Add(30 * time.Minute), Created: noon,
+				Generation: 3, ReadyGeneration: 2,
+			},
+		},
+		"New": {
+			reason: "A claim that nobody has looked at has no status.",
+			text:   `{apiVersion: apps.example.com/v1, kind: WebApp, metadata: {name: a, namespace: b, generation: 1, creationTimestamp: "2026-03-01T12:00:00Z"}, spec: {image: i}}`,
+			want:   telemetry.Claim{Kind: "WebApp", Namespace: "b", Name: "a", Created: noon, Generation: 1},
+		},
+		"Odd": {
+			reason: "What is not as it should be is not known.",
+			text:   `{apiVersion: apps.example.com/v1, kind: WebApp, metadata: {name: a, namespace: b, creationTimestamp: "2026-03-01T12:00:00Z"}, spec: {environment: 1}, status: {phase: [], readyGeneration: x, conditions: {}}}`,
+			want:   telemetry.Claim{Kind: "WebApp", Namespace: "b", Name: "a", Created: noon},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			u := object(t, tc.text)
+			got := read(u)
+			got.Created = got.Created.UTC()
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			stripped, err := Strip(u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := read(stripped.(*unstructured.Unstructured))
+			again.Created = again.Created.UTC()
+			if diff := cmp.Diff(tc.want, again); diff != "" {
+				t.Errorf("what is read must not be stripped\n-want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStrip(t *testing.T) {
+	want := object(t, `
+apiVersion: apps.example.com/v1
+kind: WebApp
+metadata:
+  name: store-backend
+  namespace: shop
+  uid: backend
+  generation: 3
+  creationTimestamp: "2026-03-01T12:00:00Z"
+  annotations: {crossplane.io/paused: "true"}
+  ownerReferences:
+    - {apiVersion: platform.example.com/v1, kind: EcommercePlatform, name: store, uid: store, controller: true}
+spec: {environment: production}
+status:
+  phase: Deploying
+  readyGeneration: 2
+  conditions:
+    - {type: Ready, status: "False", reason: Creating, lastTransitionTime: "2026-03-01T12:30:00Z"}
+`)
+	got := any(object(t, backend))
+	for range 2 {
+		var err error
+		if got, err = Strip(got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("nothing is kept that nobody reads\n-want, +got:\n%s", diff)
+		}
+	}
+
+	other := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, managedFields: [{manager: kubectl}]}, data: {a: b}}`)
+	stripped, err := Strip(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}`), stripped); diff != "" {
+		t.Errorf("other kinds keep all but who manages their fields\n-want, +got:\n%s", diff)
+	}
+}
+
+type registration struct {
+	toolscache.ResourceEventHandlerRegistration
+}
+
+// informer hands out what its handler is told.
+type informer struct {
+	cache.Informer
+
+	handler toolscache.ResourceEventHandler
+}
+
+func (i *informer) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	if o.GetObjectKind().GroupVersionKind() != Kinds[2] {
+		return nil, context.Canceled
+	}
+	return i, nil
+}
+
+func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.handler = h
+	return registration{}, nil
+}
+
+func TestWatch(t *testing.T) {
+	seen, from := telemetry.New(prometheus.NewRegistry()).Claims, &informer{}
+	if err := Watch(t.Context(), from, Kinds[2], seen); err != nil {
+		t.Fatal(err)
+	}
+	series := func(want int, reason string) {
+		t.Helper()
+		if got := testutil.CollectAndCount(seen, "storeplane_claim_info"); got != want {
+			t.Errorf("%s: want %d claims, got %d", reason, want, got)
+		}
+	}
+	u := object(t, backend)
+	series(0, "Nothing was told")
+	from.handler.OnAdd(u, true)
+	series(1, "A claim that is there")
+	from.handler.OnUpdate(u, u)
+	series(1, "A claim that changes")
+	from.handler.OnDelete(u)
+	series(0, "A claim that goes")
+	from.handler.OnAdd(u, false)
+	from.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "shop/store-backend", Obj: u})
+	series(0, "A claim whose end was missed")
+
+	if err := Watch(t.Context(), from, schema.GroupVersionKind{Kind: "Other"}, seen); err == nil {
+		t.Error("what can not be watched must be told")
+	}
+}

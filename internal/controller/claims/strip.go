@@ -1,0 +1,44 @@
+package claims
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Strip is the cache's transformation of whatever has none of its own: nobody
+// looks at who manages which field, and of a claim only at its metadata, its
+// environment, and how it is. A cache can not be told so by kind: it asks for
+// each kind when it is made, and claims may be installed later.
+func Strip(o any) (any, error) {
+	if m, ok := o.(client.Object); ok {
+		m.SetManagedFields(nil)
+	}
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok || !slices.Contains(Kinds, u.GroupVersionKind()) {
+		return o, nil
+	}
+	if a := u.GetAnnotations(); a[corev1.LastAppliedConfigAnnotation] != "" {
+		delete(a, corev1.LastAppliedConfigAnnotation)
+		u.SetAnnotations(a)
+	}
+	spec, status := map[string]any{}, map[string]any{}
+	keep(spec, u, "spec", "environment")
+	for _, field := range []string{"phase", "readyGeneration"} {
+		keep(status, u, "status", field)
+	}
+	if ready := readyOf(u); ready != nil {
+		status["conditions"] = []any{ready}
+	}
+	u.Object["spec"], u.Object["status"] = spec, status
+	return u, nil
+}
+
+// keep a field of a part of an object.
+func keep(into map[string]any, u *unstructured.Unstructured, part, field string) {
+	if v, ok, _ := unstructured.NestedFieldNoCopy(u.Object, part, field); ok {
+		into[field] = v
+	}
+}

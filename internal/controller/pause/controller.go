@@ -1,0 +1,183 @@
+package pause
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
+)
+
+// Owner of the annotations that are applied here, and of nothing else: when the
+// owner applies none, they go.
+const Owner = client.FieldOwner("storeplane-pause")
+
+// Family is a kind that claims compose, and those claims' kinds.
+type Family struct {
+	Child   schema.GroupVersionKind
+	Parents []schema.GroupVersionKind
+}
+
+// Families of all that a claim is made of and that somebody reconciles.
+func Families() []Family {
+	shop := platformv1.GroupVersion.WithKind(platformv1.EcommercePlatformKind)
+	database := appsv1.GroupVersion.WithKind(appsv1.DatabaseClusterKind)
+	web := appsv1.GroupVersion.WithKind(appsv1.WebAppKind)
+	return []Family{
+		{Child: database, Parents: []schema.GroupVersionKind{shop}},
+		{Child: web, Parents: []schema.GroupVersionKind{shop}},
+		{Child: backupv1.BackupGroupVersionKind, Parents: []schema.GroupVersionKind{database}},
+		{Child: configv1.AppConfigGroupVersionKind, Parents: []schema.GroupVersionKind{shop, web}},
+	}
+}
+
+// Kinds of a family: all must be served before its controller can begin.
+func (f Family) Kinds() []schema.GroupVersionKind {
+	return append([]schema.GroupVersionKind{f.Child}, f.Parents...)
+}
+
+// Setup adds the controller of one family to a manager. Of all kinds only the
+// metadata is watched.
+func Setup(mgr ctrl.Manager, o controller.Options, f Family) error {
+	name := "pause/" + strings.ToLower(f.Child.GroupKind().String())
+	r := NewReconciler(mgr.GetClient(), f, o.Logger.WithValues("controller", name))
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		WithOptions(o.ForControllerRuntime()).
+		For(metadataOf(f.Child), builder.WithPredicates(predicate.AnnotationChangedPredicate{}))
+	for _, p := range f.Parents {
+		b = b.Watches(metadataOf(p), handler.EnqueueRequestsFromMapFunc(r.children), builder.WithPredicates(pauseChanged()))
+	}
+	return b.Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter))
+}
+
+// pauseChanged passes on that a claim came, went, was paused or goes on.
+func pauseChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return meta.IsPaused(e.ObjectOld) != meta.IsPaused(e.ObjectNew)
+	}}
+}
+
+// Reconciler looks at one object of a family at a time. That it begins with what
+// is composed, and not with the claim, lets it resume also what a claim left
+// behind that is gone: paused it could never be deleted.
+type Reconciler struct {
+	client client.Client
+	family Family
+	log    logging.Logger
+}
+
+// NewReconciler of a family.
+func NewReconciler(c client.Client, f Family, log logging.Logger) *Reconciler {
+	return &Reconciler{client: c, family: f, log: log}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	o := metadataOf(r.family.Child)
+	if err := r.client.Get(ctx, req.NamespacedName, o); err != nil {
+		if kerrors.IsNotFound(err) {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("cannot get %s %s: %w", r.family.Child.Kind, req, err)
+	}
+	with, err := r.pausedClaim(ctx, o)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	a := decide(o.GetAnnotations(), with)
+	if a == leave {
+		return reconcile.Result{}, nil
+	}
+	if err := r.apply(ctx, o, a.annotations(with)); err != nil {
+		return reconcile.Result{}, fmt.Errorf("cannot %s %s %s: %w", a, r.family.Child.Kind, req, err)
+	}
+	r.log.Debug("Changed whether it is paused", "action", string(a), "object", req.String(), "with", with)
+	return reconcile.Result{}, nil
+}
+
+// pausedClaim that composes an object, as "Kind name", or "" when it is not
+// paused, gone, or none of ours.
+func (r *Reconciler) pausedClaim(ctx context.Context, o client.Object) (string, error) {
+	c := metav1.GetControllerOf(o)
+	if c == nil {
+		return "", nil
+	}
+	gvk := schema.FromAPIVersionAndKind(c.APIVersion, c.Kind)
+	if !slices.Contains(r.family.Parents, gvk) {
+		return "", nil
+	}
+	claim := metadataOf(gvk)
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: c.Name}, claim); err != nil {
+		if kerrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "", fmt.Errorf("cannot get %s %s/%s: %w", c.Kind, o.GetNamespace(), c.Name, err)
+	}
+	if claim.GetUID() != c.UID || !meta.IsPaused(claim) {
+		return "", nil
+	}
+	return c.Kind + " " + c.Name, nil
+}
+
+// apply annotations, and none of ours beside them, to an object as long as it is
+// the same one.
+func (r *Reconciler) apply(ctx context.Context, o client.Object, annotations map[string]string) error {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(r.family.Child)
+	u.SetNamespace(o.GetNamespace())
+	u.SetName(o.GetName())
+	u.SetUID(o.GetUID())
+	u.SetAnnotations(annotations)
+	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), Owner, client.ForceOwnership)
+	if kerrors.IsNotFound(err) || kerrors.IsConflict(err) {
+		// It is gone, or another one by now, of which there is news.
+		return nil
+	}
+	return err
+}
+
+// children of a claim.
+func (r *Reconciler) children(ctx context.Context, claim client.Object) []reconcile.Request {
+	l := &metav1.PartialObjectMetadataList{}
+	l.SetGroupVersionKind(r.family.Child.GroupVersion().WithKind(r.family.Child.Kind + "List"))
+	// It is read from the cache, which has no errors but those of programmers.
+	if err := r.client.List(ctx, l, client.InNamespace(claim.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		r.log.Info("Cannot list what a claim is made of", "error", err, "claim", client.ObjectKeyFromObject(claim).String())
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range l.Items {
+		if c := metav1.GetControllerOf(&l.Items[i]); c != nil && c.UID == claim.GetUID() {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&l.Items[i])})
+		}
+	}
+	return out
+}
+
+// metadataOf an object of a kind, empty.
+func metadataOf(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(gvk)
+	return o
+}
