@@ -5,11 +5,13 @@ set -euo pipefail
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
-mkdir -p "$out"/{stores,azurite,bench}
+mkdir -p "$out"/{stores,azurite,bench,traefik}
 go -C test/stores run . versitygw fake-gcs-server data | while read -r program; do
 	cmp -s "$program" "$out/stores/$(basename "$program")" || cp "$program" "$out/stores/"
 done
 cmp -s "$out/stores/data" "$out/bench/data" || cp "$out/stores/data" "$out/bench/data"
+traefik=$(go -C test/stores run . traefik)
+cmp -s "$traefik" "$out/traefik/traefik" || cp "$traefik" "$out/traefik/"
 # The archive is named after what it holds in a file beside it, so that it is
 # made only when that changes.
 azurite=$(go -C test/stores run . azurite)

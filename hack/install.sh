@@ -15,6 +15,9 @@ for kind in function provider configuration; do
 	want=$(awk -v kind="$kind" 'tolower($0) == "kind: " kind {found = 1} found && $1 == "package:" {print $2; exit}' "$dir/install.yaml")
 	kubectl wait --for=jsonpath='{.status.resolvedPackage}'="$want" "$kind.pkg.crossplane.io/$name" --timeout=3m >&2 || fail "$kind $name was not taken up"
 	kubectl wait --for=condition=Healthy "$kind.pkg.crossplane.io/$name" --timeout=5m >&2 || fail "$kind $name did not become healthy"
+	# Pods of the revision before go on serving for some seconds.
+	revision=$(kubectl get "$kind.pkg.crossplane.io/$name" -o jsonpath='{.status.currentRevision}')
+	kubectl wait --for=delete pods -n crossplane-system -l "pkg.crossplane.io/$kind=$name,pkg.crossplane.io/revision!=$revision" --timeout=2m >&2 || fail "pods of an older $kind do not go"
 done
 kubectl wait --for=condition=Established xrd/ecommerceplatforms.platform.example.com xrd/databaseclusters.apps.example.com xrd/webapps.apps.example.com --timeout=2m >&2 || fail "the definitions were not established"
 kubectl wait --for=condition=Established crd/backups.backup.example.com crd/restores.backup.example.com --timeout=2m >&2 || fail "the managed resources were not established: is there a ManagedResourceActivationPolicy for them?"

@@ -2,12 +2,17 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"net"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/crossplane/function-sdk-go"
-	"google.golang.org/grpc/health"
 
 	"github.com/storeplane/storeplane/functions"
 	"github.com/storeplane/storeplane/internal/metrics"
@@ -17,14 +22,16 @@ import (
 type cli struct {
 	Debug bool `help:"Log every call, not only those that were refused." short:"d"`
 
-	Network            string `default:"tcp"                                  help:"Network on which to listen for gRPC calls."`
-	Address            string `default:":9443"                                help:"Address at which to listen for gRPC calls."`
-	TLSCertsDir        string `env:"TLS_SERVER_CERTS_DIR"                     help:"Folder with tls.crt, tls.key and ca.crt. Clients must present a certificate of that CA."`
-	Insecure           bool   `help:"Serve without TLS, for development. Not for use in a cluster."`
-	MaxRecvMessageSize int    `default:"16"                                   help:"Largest request, in MiB."`
-	MetricsAddress     string `default:":8080"                                help:"Address at which to serve Prometheus metrics. Empty for none."`
-	ImageRegistry      string `default:"${registry}"                          env:"STOREPLANE_IMAGE_REGISTRY" help:"Registry and path of Storeplane's own images."`
-	Review             bool   `help:"Print placeholders instead of drawing random values, for offline review. Not for use in a cluster."`
+	Network            string        `default:"tcp"                                  help:"Network on which to listen for gRPC calls."`
+	Address            string        `default:":9443"                                help:"Address at which to listen for gRPC calls."`
+	TLSCertsDir        string        `env:"TLS_SERVER_CERTS_DIR"                     help:"Folder with tls.crt, tls.key and ca.crt. Clients must present a certificate of that CA."`
+	Insecure           bool          `help:"Serve without TLS, for development. Not for use in a cluster."`
+	MaxRecvMessageSize int           `default:"16"                                   help:"Largest request, in MiB."`
+	MaxConnectionAge   time.Duration `default:"2m"                                   help:"How long a connection is kept, so that clients look for new replicas."`
+	DrainDelay         time.Duration `default:"10s"                                  help:"How long to go on serving after SIGTERM, until clients and DNS have let go of this replica."`
+	MetricsAddress     string        `default:":8080"                                help:"Address at which to serve Prometheus metrics. Empty for none."`
+	ImageRegistry      string        `default:"${registry}"                          env:"STOREPLANE_IMAGE_REGISTRY" help:"Registry and path of Storeplane's own images."`
+	Review             bool          `help:"Print placeholders instead of drawing random values, for offline review. Not for use in a cluster."`
 }
 
 // gcPercent trades some MiB of memory for fewer collections: what a call
@@ -52,14 +59,20 @@ func (c *cli) Run() error {
 	if c.Review {
 		opts = append(opts, functions.WithReview())
 	}
-	return function.Serve(functions.New(opts...),
-		function.Listen(c.Network, c.Address),
-		function.MTLSCertificates(c.TLSCertsDir),
-		function.Insecure(c.Insecure),
-		function.MaxRecvMessageSize(c.MaxRecvMessageSize*1024*1024),
-		function.WithHealthServer(health.NewServer()),
-		function.WithMetricsServer(c.MetricsAddress),
-	)
+	srv, err := newServer(c, functions.New(opts...))
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	lis, err := (&net.ListenConfig{}).Listen(ctx, c.Network, c.Address)
+	if err != nil {
+		return fmt.Errorf("cannot listen for calls: %w", err)
+	}
+	if err := serveMetrics(ctx, c.Network, c.MetricsAddress); err != nil {
+		return err
+	}
+	return srv.serve(ctx, lis)
 }
 
 func main() {

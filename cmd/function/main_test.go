@@ -25,7 +25,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // envMain makes the test's binary the command itself.
@@ -161,15 +160,7 @@ func TestServesMutualTLS(t *testing.T) {
 	if err != nil || h.GetStatus() != healthv1.HealthCheckResponse_SERVING {
 		t.Fatalf("health: %v, %v\n%s", h, err, out)
 	}
-	claim, err := structpb.NewStruct(map[string]any{
-		"apiVersion": "apps.example.com/v1", "kind": "WebApp",
-		"metadata": map[string]any{"name": "hello", "namespace": "team"},
-		"spec":     map[string]any{"image": "registry.example.com/hello:v1"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rsp, err := fnv1.NewFunctionRunnerServiceClient(conn).RunFunction(ctx, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: claim}}})
+	rsp, err := fnv1.NewFunctionRunnerServiceClient(conn).RunFunction(ctx, helloRequest(t))
 	if err != nil || len(rsp.GetDesired().GetResources()) == 0 {
 		t.Fatalf("a client with a certificate of the CA is served: %v, %v", rsp, err)
 	}
@@ -210,7 +201,7 @@ func TestRefusesToServeOpenly(t *testing.T) {
 	cmd := command(t, "--address", freeAddress(t), "--metrics-address", "")
 	cmd.Env = append(cmd.Env, "TLS_SERVER_CERTS_DIR=")
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "no credentials provided") {
+	if err == nil || !strings.Contains(string(out), "cannot serve without certificates") {
 		t.Errorf("without certificates it must not serve unless --insecure says so: %v\n%s", err, out)
 	}
 }

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -202,30 +199,12 @@ func (b *builder) copyReleased(from, to string) error {
 // manifests writes what is applied with kubectl: all at once, or the
 // prerequisites alone before `crossplane xpkg install`.
 func (b *builder) manifests() error {
-	files, err := fs.Glob(os.DirFS("package/install"), "*.yaml")
+	files, err := b.release.manifests(os.DirFS("package/install"))
 	if err != nil {
 		return err
 	}
-	var before, packages [][]byte
-	slices.Sort(files)
-	for _, f := range files {
-		if strings.HasSuffix(f, ".example.yaml") {
-			continue
-		}
-		data, err := os.ReadFile(filepath.Join("package/install", f))
-		if err != nil {
-			return err
-		}
-		data = b.release.inManifest(data)
-		if f == "packages.yaml" {
-			packages = append(packages, data)
-			continue
-		}
-		before = append(before, data)
-	}
-	// How a package runs must be known before it is installed.
-	for name, docs := range map[string][][]byte{prerequisites: before, installManifest: slices.Concat(before, packages)} {
-		if err := os.WriteFile(b.path(name), bytes.Join(docs, []byte("---\n")), 0o644); err != nil {
+	for name, data := range files {
+		if err := os.WriteFile(b.path(name), data, 0o644); err != nil {
 			return err
 		}
 	}

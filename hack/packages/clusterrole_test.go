@@ -21,8 +21,9 @@ import (
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 )
 
-// composeVerbs are what Crossplane needs to compose a kind: to apply it, to
-// watch it, and to delete it.
+// composeVerbs are what Crossplane v2.4 needs to compose a kind, and it uses all
+// of them: get to observe, list and watch to be told of changes, create and patch
+// to apply, update to take its labels off what is no longer composed, and delete.
 var composeVerbs = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 
 // TestClusterRole proves that Crossplane may do what the functions compose, and

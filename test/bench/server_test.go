@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/crossplane/function-sdk-go"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -135,4 +136,32 @@ func (s *server) residentMiB(b *testing.B) float64 {
 	}
 	b.Fatal("cannot read the server's resident memory")
 	return 0
+}
+
+// tick is the kernel's unit of processor time, on every architecture that Go runs
+// on.
+const tick = 10 * time.Millisecond
+
+// processorTime that the server's process has used.
+func (s *server) processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	// Fields are counted after the program's name, which may hold anything.
+	_, rest, _ := bytes.Cut(data, []byte(") "))
+	f := strings.Fields(string(rest))
+	if len(f) < 13 {
+		b.Fatalf("cannot read the server's processor time in %q", data)
+	}
+	var sum time.Duration
+	for _, ticks := range f[11:13] { // utime and stime
+		n, err := strconv.Atoi(ticks)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sum += time.Duration(n) * tick
+	}
+	return sum
 }

@@ -112,7 +112,7 @@ func (p *Plane) start(ctx context.Context, apiserver, etcd string, controllers b
 	}
 	return p.run(ctx, manager, "--kubeconfig="+kubeconfig, fmt.Sprintf("--secure-port=%d", ports[3]), "--bind-address=127.0.0.1",
 		"--leader-elect=false", "--cert-dir="+p.path("manager"), "--kube-api-qps=200", "--kube-api-burst=400",
-		"--controllers=deployment-controller,replicaset-controller,statefulset-controller,daemonset-controller,cronjob-controller,job-controller,namespace-controller,garbage-collector-controller")
+		"--controllers=deployment-controller,replicaset-controller,statefulset-controller,daemonset-controller,cronjob-controller,job-controller,namespace-controller,garbage-collector-controller,clusterrole-aggregation-controller")
 }
 
 func (p *Plane) path(name string) string { return filepath.Join(p.dir, name) }

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/crossplane/function-sdk-go"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	grpcprometheus "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+)
+
+// stopPatience with calls under way, after the drain. Both together end before
+// the pod's grace period of 30 seconds does.
+const stopPatience = 15 * time.Second
+
+// server of the function. The SDK's own neither ends calls before it stops, nor
+// lets a connection's age be limited.
+type server struct {
+	*grpc.Server
+
+	health *health.Server
+	drain  time.Duration
+}
+
+// newServer for calls of a function.
+//
+// Crossplane's client spreads calls over the pods that it knows, and asks DNS for
+// pods only when it loses a connection. So each connection is closed, without
+// loss to any call, after some minutes: a pod that has come in the meantime gets
+// its share.
+func newServer(c *cli, fn fnv1.FunctionRunnerServiceServer) (*server, error) {
+	creds, err := c.credentials()
+	if err != nil {
+		return nil, err
+	}
+	calls := grpcprometheus.NewServerMetrics()
+	s := &server{
+		Server: grpc.NewServer(
+			grpc.Creds(creds),
+			grpc.MaxRecvMsgSize(c.MaxRecvMessageSize<<20),
+			grpc.UnaryInterceptor(calls.UnaryServerInterceptor()),
+			grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: c.MaxConnectionAge}),
+		),
+		health: health.NewServer(),
+		drain:  c.DrainDelay,
+	}
+	fnv1.RegisterFunctionRunnerServiceServer(s, fn)
+	healthv1.RegisterHealthServer(s, s.health)
+	calls.InitializeMetrics(s)
+	if err := prometheus.Register(calls); err != nil {
+		return nil, fmt.Errorf("cannot register metrics: %w", err)
+	}
+	return s, nil
+}
+
+// credentials that the flags ask for.
+func (c *cli) credentials() (credentials.TransportCredentials, error) {
+	o := &function.ServeOptions{}
+	for _, set := range []function.ServeOption{function.MTLSCertificates(c.TLSCertsDir), function.Insecure(c.Insecure)} {
+		if err := set(o); err != nil {
+			return nil, fmt.Errorf("cannot use the certificates in %s: %w", c.TLSCertsDir, err)
+		}
+	}
+	if o.Credentials == nil {
+		return nil, errors.New("cannot serve without certificates: name their folder with --tls-certs-dir, or say --insecure for development")
+	}
+	return o.Credentials, nil
+}
+
+// serve until the context ends, and then in a way that nobody notices: go on for
+// as long as others may still be told of this pod, refuse new connections, finish
+// the calls under way.
+func (s *server) serve(ctx context.Context, lis net.Listener) error {
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(lis) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("cannot serve calls: %w", err)
+	case <-ctx.Done():
+	}
+
+	s.health.Shutdown()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("cannot serve calls: %w", err)
+	case <-time.After(s.drain):
+	}
+
+	finished := make(chan struct{})
+	go func() { s.GracefulStop(); close(finished) }()
+	select {
+	case <-finished:
+		return nil
+	case <-time.After(stopPatience):
+		s.Stop()
+		return fmt.Errorf("cannot finish the calls under way in %s: they were ended", stopPatience)
+	}
+}
+
+// serveMetrics at an address, until the process ends.
+func serveMetrics(ctx context.Context, network, address string) error {
+	if address == "" {
+		return nil
+	}
+	lis, err := (&net.ListenConfig{}).Listen(ctx, network, address)
+	if err != nil {
+		return fmt.Errorf("cannot serve metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.Handler())
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 30 * time.Second}
+	go func() { _ = srv.Serve(lis) }()
+	return nil
+}

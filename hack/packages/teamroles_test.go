@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Verbs of teams. Those of edit are what Kubernetes' own edit has of Deployments.
+var (
+	viewVerbs = []string{"get", "list", "watch"}
+	editVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+)
+
+// definition is what a CompositeResourceDefinition and a CustomResourceDefinition
+// have in common.
+type definition struct {
+	Spec struct {
+		Group string
+		Scope string
+		Names struct{ Kind, Plural string }
+	}
+}
+
+func definitions(t *testing.T) []definition {
+	t.Helper()
+	var out []definition
+	for _, pattern := range []string{"../../apis/*/definition.yaml", "../../package/provider/crds/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("cannot find %s: %v", pattern, err)
+		}
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := definition{}
+			if err := yaml.Unmarshal(b, &d); err != nil {
+				t.Fatalf("cannot read %s: %v", f, err)
+			}
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// TestTeamRoles proves that teams may claim every namespaced kind of ours, and
+// that these roles grant nothing else: no status, and no kind of the cluster.
+func TestTeamRoles(t *testing.T) {
+	view, edit := map[string][]string{}, map[string][]string{}
+	for _, d := range definitions(t) {
+		if d.Spec.Scope != "Namespaced" {
+			continue
+		}
+		key := d.Spec.Group + "/" + d.Spec.Names.Plural
+		view[key], edit[key] = viewVerbs, editVerbs
+		if strings.HasSuffix(d.Spec.Names.Kind, "Usage") {
+			edit[key] = viewVerbs // Records of the provider.
+		}
+	}
+
+	b, err := os.ReadFile("../../package/install/team-roles.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := map[string]*rbacv1.ClusterRole{}
+	for doc := range bytes.SplitSeq(b, []byte("\n---\n")) {
+		r := &rbacv1.ClusterRole{}
+		if err := yaml.UnmarshalStrict(doc, r); err != nil {
+			t.Fatal(err)
+		}
+		roles[r.Name] = r
+	}
+	cases := map[string]struct {
+		reason string
+		want   map[string][]string
+		into   []string
+	}{
+		"storeplane-view": {reason: "Who may look at a namespace may look at its claims.", want: view, into: []string{"view"}},
+		"storeplane-edit": {reason: "Who may change a namespace's workloads may claim in it.", want: edit, into: []string{"admin", "edit"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, ok := roles[name]
+			if !ok {
+				t.Fatalf("%s\ncannot find it in team-roles.yaml", tc.reason)
+			}
+			if diff := cmp.Diff(tc.want, grants(r.Rules)); diff != "" {
+				t.Errorf("%s\n-what is defined, +what is granted:\n%s", tc.reason, diff)
+			}
+			var into []string
+			for k, v := range r.Labels {
+				if role, ok := strings.CutPrefix(k, "rbac.authorization.k8s.io/aggregate-to-"); ok && v == "true" {
+					into = append(into, role)
+				}
+			}
+			slices.Sort(into)
+			if diff := cmp.Diff(tc.into, into); diff != "" {
+				t.Errorf("%s\nthe built-in roles that get its rules: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if len(roles) != len(cases) {
+		t.Errorf("want these two roles and no other, got %d", len(roles))
+	}
+}
