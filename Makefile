@@ -18,6 +18,9 @@ CLUSTER := go run ./test/cluster
 POSTGRESQL_MAJORS := 15 17 18
 # Where the majors come from that the images' base, trixie, does not have.
 POSTGRESQL_SUITES := bookworm sid
+# Where the embedded cluster's node finds what published manifests call
+# registry.company.com: the registry itself, without a path.
+COMPANY ?= $(firstword $(subst /, ,$(REGISTRY)))
 
 ##@ General
 
@@ -45,10 +48,10 @@ status: ## Say what of the cluster of `make up` runs.
 	$(CLUSTER) status
 
 .PHONY: render
-render: ## Print what a claim becomes, offline: CLAIM=FILE [OBSERVED=DIR] [SETTINGS=FILE] [CONVERGE=1 for all it will ever make].
+render: ## Print what a claim becomes, offline: CLAIM=FILE [OBSERVED=DIR] [SETTINGS=FILE] [CONVERGE=1 for all it will ever make] [POLICY=1 for what its guardrails say].
 	@test -n "$(CLAIM)" || { echo "render: say which claim: make render CLAIM=examples/shop/store.yaml" >&2; exit 1; }
-	$(if $(CONVERGE),,tools=$$(hack/crossplane.sh); eval "$$tools")
-	go run ./cmd/render $(if $(OBSERVED),--observed "$(OBSERVED)") $(if $(SETTINGS),--settings "$(SETTINGS)") $(if $(CONVERGE),--converge) "$(CLAIM)"
+	$(if $(CONVERGE)$(POLICY),,tools=$$(hack/crossplane.sh); eval "$$tools")
+	go run ./cmd/render $(if $(OBSERVED),--observed "$(OBSERVED)") $(if $(SETTINGS),--settings "$(SETTINGS)") $(if $(CONVERGE),--converge) $(if $(POLICY),--policy) "$(CLAIM)"
 
 ##@ Install
 
@@ -83,11 +86,18 @@ images: ## Build the images that claims run, and the examples', and push them to
 	done
 
 .PHONY: e2e-images
-e2e-images: ## Build the images that only the end-to-end tests and benchmarks of backups need, and push them to REGISTRY.
+e2e-images: ## Build the images that only the end-to-end tests and benchmarks need, and push them to REGISTRY.
 	hack/e2e-images.sh $(OUT)/e2e-images
 	$(CLUSTER) image --file test/e2e/images/stores/Dockerfile --context $(OUT)/e2e-images/stores --base scratch --tag $(REGISTRY)/e2e-stores:latest --push
 	$(CLUSTER) image --file test/e2e/images/azurite/Dockerfile --context $(OUT)/e2e-images/azurite --tag $(REGISTRY)/e2e-azurite:latest --push
 	$(CLUSTER) image --file test/e2e/images/bench/Dockerfile --context $(OUT)/e2e-images/bench --base $(REGISTRY)/backup:postgresql-17 --tag $(REGISTRY)/e2e-bench:latest --push
+	$(CLUSTER) image --file test/e2e/images/traefik/Dockerfile --context $(OUT)/e2e-images/traefik --base scratch --tag $(REGISTRY)/e2e-traefik:latest --push
+	for image in prometheus browser; do
+	  $(CLUSTER) image --file test/e2e/images/$$image/Dockerfile --context test/e2e/images/$$image --tag $(REGISTRY)/e2e-$$image:latest --push
+	done
+	hack/shop.sh $(OUT)/shop
+	$(CLUSTER) image --file test/e2e/images/company/backend.Dockerfile --context $(OUT)/shop/backend --base scratch --tag $(COMPANY)/ecommerce-backend:v2.1.0 --push
+	$(CLUSTER) image --file examples/shop/frontend.Dockerfile --context $(OUT)/shop/frontend --base scratch --tag $(COMPANY)/ecommerce-frontend:v2.1.0 --push
 
 .PHONY: install
 install: ## Build, push and install the packages on the cluster of KUBECONFIG, from REGISTRY.
@@ -106,23 +116,28 @@ generate: ## Write what is made from the API's Go types: deep copies and definit
 test: ## Run the tests that need neither root nor a cluster.
 	hack/generated.sh
 	go vet ./... && go vet -tags e2e ./test/e2e/...
-	tools=$$(hack/crossplane.sh); eval "$$tools"
+	tools=$$(hack/crossplane.sh && hack/promtool.sh); eval "$$tools"
 	go test -short ./...
 	(cd examples/shop && go vet ./... && go test ./...)
 	(cd examples/vote/app && go vet ./... && go test ./...)
 	(cd test/stores && go vet ./... && go test ./...)
 
+# Where the tests are that make test leaves out because they take long, by suite.
+LONG_backup := ./internal/backup/...
+LONG_appconfig := ./internal/controller/appconfig
+LONG_platform := ./cmd/... ./functions/... ./hack/packages ./internal/policy ./internal/controller ./internal/controller/claims ./internal/controller/pause
+
 .PHONY: test-full
-test-full: ## Run what make test leaves out because it takes long, of SUITE=backup|appconfig, else of both.
-	go test -count 1 -timeout 60m $(if $(filter-out appconfig,$(or $(SUITE),all)),./internal/backup/...) $(if $(filter-out backup,$(or $(SUITE),all)),./internal/controller/appconfig)
+test-full: ## Run what make test leaves out because it takes long, of SUITE=backup|appconfig|platform, else of all.
+	go test -count 1 -timeout 60m $(or $(LONG_$(SUITE)),$(LONG_backup) $(LONG_appconfig) $(LONG_platform))
 
 .PHONY: e2e
 e2e: ## Run what is quick of the suites on the cluster of KUBECONFIG, else on the embedded one.
-	hack/with-cluster.sh hack/e2e.sh core postgresql backup appconfig
+	hack/with-cluster.sh hack/e2e.sh core postgresql backup appconfig platform
 
 .PHONY: e2e-full
-e2e-full: ## Run a suite in full: SUITE=core|postgresql|backup|appconfig.
-	$(if $(filter backup appconfig,$(SUITE)),$(MAKE) test-full)
+e2e-full: ## Run a suite in full: SUITE=core|postgresql|backup|appconfig|platform.
+	$(if $(LONG_$(SUITE)),$(MAKE) test-full)
 	hack/with-cluster.sh hack/e2e.sh --full "$(or $(SUITE),core)"
 
 .PHONY: bench

@@ -244,7 +244,7 @@ func (c *cluster) pushImage(ctx context.Context, ref, tag string) (string, error
 // older, and pods ask for what is there. Without a node nothing is to forget.
 func (c *cluster) forgetImage(ctx context.Context, tag string) {
 	if _, err := os.Stat(c.containerdSocket()); err == nil {
-		_, _ = sh(ctx, "ctr", "--address", c.containerdSocket(), "--namespace", "k8s.io", "images", "rm", tag)
+		_, _ = sh(ctx, append([]string{"ctr", "--address", c.containerdSocket(), "--namespace", "k8s.io", "images", "rm"}, namesOnNode(tag)...)...)
 	}
 }
 

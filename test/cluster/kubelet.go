@@ -78,7 +78,7 @@ containerLogMaxSize: 20Mi
 containerLogMaxFiles: 3
 
 # Quick to notice, and never throttled.
-maxPods: 110
+maxPods: 250
 serializeImagePulls: false
 registryPullQPS: 0
 eventRecordQPS: 0

@@ -9,6 +9,28 @@ import (
 	"time"
 )
 
+// exampleRegistry is the name that published manifests call a company's registry
+// by. The node pulls from the cluster's own instead, so that they apply as they
+// stand.
+const exampleRegistry = "registry.company.com"
+
+// registryNames are all that the node knows the cluster's registry by.
+func registryNames() []string { return []string{registryAddress, exampleRegistry} }
+
+// namesOnNode are those that the node may have pulled an image by that was pushed
+// under a name.
+func namesOnNode(tag string) []string {
+	rest, ours := strings.CutPrefix(tag, registryAddress)
+	if !ours {
+		return nil
+	}
+	var out []string
+	for _, name := range registryNames() {
+		out = append(out, name+rest)
+	}
+	return out
+}
+
 func (c *cluster) registry() process {
 	return process{
 		name:    "registry",

@@ -164,7 +164,9 @@ func (c *cluster) writeConfigs() error {
 			dir: c.path("containerd"), socket: c.containerdSocket(), sandboxImage: c.pauseImage(),
 			cniPlugins: plugins, cniConfig: c.path("cni", "conf"), registries: registries,
 		}),
-		filepath.Join(registries, registryAddress, "hosts.toml"): renderRegistryHost(registryAddress),
+	}
+	for _, name := range registryNames() {
+		files[filepath.Join(registries, name, "hosts.toml")] = renderRegistryHost(registryAddress)
 	}
 	for path, content := range files {
 		if err := writeFile(path, content, 0o644); err != nil {

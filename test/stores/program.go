@@ -28,6 +28,8 @@ const (
 	ourModule = "."
 	// imageModule pins what the image backup:mongodb holds too.
 	imageModule = "../../package/images/backup/tools"
+	// traefikModule pins traefik and all that it needs, which is a lot.
+	traefikModule = "traefik"
 	// azuriteModule pins Azurite and all that it needs.
 	azuriteModule = "azurite"
 )
@@ -35,6 +37,7 @@ const (
 var programs = map[string]program{
 	"versitygw":       {module: ourModule, pkg: "github.com/versity/versitygw/cmd/versitygw", path: "versitygw"},
 	"fake-gcs-server": {module: ourModule, pkg: "github.com/fsouza/fake-gcs-server", path: "fake-gcs-server"},
+	"traefik":         {module: traefikModule, pkg: "github.com/traefik/traefik/v3/cmd/traefik", path: "traefik"},
 	"data":            {module: ourModule, pkg: "./data", path: "data"},
 	"azurite":         {module: azuriteModule, path: "node_modules/.bin/azurite-blob"},
 	"ferretdb":        {module: imageModule, pkg: "github.com/FerretDB/FerretDB/cmd/ferretdb", path: "ferretdb", versioned: "github.com/FerretDB/FerretDB"},

@@ -22,7 +22,7 @@ func cacheGoes(ctx context.Context, n notes) error {
 	}
 	start := time.Now()
 	err = dev.change(ctx, harness.Patch{"cache": harness.Patch{"enabled": false}})
-	for _, k := range []harness.Key{{Kind: "StatefulSet", Name: cacheName}, {Kind: "Secret", Name: cacheName}, {Kind: "Service", Name: cacheName}, {Kind: "NetworkPolicy", Name: cacheName}, {Kind: "ServiceAccount", Name: cacheName}, {Kind: "Pod", Name: cacheName + "-0"}} {
+	for _, k := range []harness.Key{{Kind: "Deployment", Name: cacheName}, {Kind: "Secret", Name: cacheName}, {Kind: "Service", Name: cacheName}, {Kind: "NetworkPolicy", Name: cacheName}, {Kind: "ServiceAccount", Name: cacheName}} {
 		if err != nil {
 			break
 		}

@@ -73,7 +73,7 @@ func inOrder(ctx context.Context, n notes) error {
 		return err
 	}
 	database := harness.Key{Kind: "DatabaseCluster", Name: databaseClaim}
-	cache := harness.Key{Kind: "StatefulSet", Name: cacheName}
+	cache := harness.Key{Kind: "Deployment", Name: cacheName}
 	backend := harness.Key{Kind: "WebApp", Name: backendClaim}
 	frontend := harness.Key{Kind: "WebApp", Name: frontendClaim}
 	ingress := harness.Key{Kind: "Ingress", Name: ingressName}

@@ -13,8 +13,8 @@ import (
 
 // workloads of a shop by their names.
 var workloads = map[string]string{
-	databaseSet: "StatefulSet", cacheName: "StatefulSet",
-	backendWeb: "Deployment", frontendWeb: "Deployment",
+	databaseSet: "StatefulSet",
+	cacheName:   "Deployment", backendWeb: "Deployment", frontendWeb: "Deployment",
 }
 
 // up tells whether every workload of a shop has as many ready pods as it asks

@@ -50,10 +50,19 @@ var kinds = map[string]schema.GroupVersionResource{
 	"Configuration":               v1of("pkg.crossplane.io", "configurations"),
 	"Provider":                    v1of("pkg.crossplane.io", "providers"),
 	"ClusterProviderConfig":       v1of("storeplane.example.com", "clusterproviderconfigs"),
+
+	"Node":                           core("nodes"),
+	"IngressClass":                   v1of("networking.k8s.io", "ingressclasses"),
+	"ClusterRole":                    v1of("rbac.authorization.k8s.io", "clusterroles"),
+	"ClusterRoleBinding":             v1of("rbac.authorization.k8s.io", "clusterrolebindings"),
+	"MutatingAdmissionPolicy":        v1of("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+	"MutatingAdmissionPolicyBinding": v1of("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
 }
 
 // clusterScoped are the kinds without a namespace.
 var clusterScoped = map[string]bool{
 	"Namespace": true, "CompositeResourceDefinition": true, "Composition": true, "EnvironmentConfig": true, "Function": true, "Configuration": true,
 	"Provider": true, "ClusterProviderConfig": true,
+	"Node": true, "IngressClass": true, "ClusterRole": true, "ClusterRoleBinding": true,
+	"MutatingAdmissionPolicy": true, "MutatingAdmissionPolicyBinding": true,
 }

@@ -154,6 +154,25 @@ func (l *Ledger) ask(ctx context.Context, p program, path string) (told, error) 
 	return t, nil
 }
 
+// rows that are there. They are read by a new connection, which may have to wait:
+// after an outage of the API server a node is thought to be lost for some seconds,
+// and Services lead nowhere until it is back.
+func (l *Ledger) rows(ctx context.Context, p program) (told, error) {
+	var t told
+	var last error
+	err := wait.For(func(ctx context.Context) (bool, error) {
+		t, last = l.ask(ctx, p, "/rows")
+		return last == nil, nil
+	}, wait.WithContext(ctx), wait.WithTimeout(reached), wait.WithInterval(time.Second), wait.WithImmediate())
+	if err != nil {
+		return t, errors.Join(last, err)
+	}
+	return t, nil
+}
+
+// reached again is a Service within.
+const reached = time.Minute
+
 // Mark is a moment on the ledger's clock.
 type Mark struct {
 	At           float64
@@ -241,7 +260,7 @@ func (l *Ledger) Account(ctx context.Context, from Mark) (Account, error) {
 		if _, err := l.read(ctx, p); err != nil {
 			return a, err
 		}
-		t, err := l.ask(ctx, *p, "/rows")
+		t, err := l.rows(ctx, *p)
 		if err != nil {
 			return a, err
 		}

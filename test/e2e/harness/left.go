@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/e2e-framework/klient/wait"
@@ -15,14 +16,15 @@ import (
 // everyNamespaceHas is what Kubernetes itself puts into a namespace.
 var everyNamespaceHas = []string{"ConfigMap kube-root-ca.crt", "ServiceAccount default"}
 
-// Left lists all that is in a namespace, whatever its kind, but for what
-// Kubernetes itself puts there and for events.
-func (c *Cluster) Left(ctx context.Context, namespace string) ([]string, error) {
+// Objects are all that is in a namespace, whatever its kind, but for what
+// Kubernetes itself puts there and for events. Of each there is the metadata at
+// least.
+func (c *Cluster) Objects(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
 	lists, err := discovery.ServerPreferredNamespacedResources(c.Kube.Discovery())
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the kinds of the API server: %w", err)
 	}
-	var out []string
+	var out []unstructured.Unstructured
 	for _, l := range lists {
 		gv, err := schema.ParseGroupVersion(l.GroupVersion)
 		if err != nil {
@@ -37,11 +39,24 @@ func (c *Cluster) Left(ctx context.Context, namespace string) ([]string, error) 
 				return nil, fmt.Errorf("cannot list %s: %w", r.Name, err)
 			}
 			for _, o := range objs.Items {
-				if k := r.Kind + " " + o.GetName(); !slices.Contains(everyNamespaceHas, k) {
-					out = append(out, k)
+				if !slices.Contains(everyNamespaceHas, KeyOf(&o).String()) {
+					out = append(out, o)
 				}
 			}
 		}
+	}
+	return out, nil
+}
+
+// Left lists all that is in a namespace, by kind and name.
+func (c *Cluster) Left(ctx context.Context, namespace string) ([]string, error) {
+	objects, err := c.Objects(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, o := range objects {
+		out = append(out, KeyOf(&o).String())
 	}
 	slices.Sort(out)
 	return out, nil

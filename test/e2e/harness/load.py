@@ -1,7 +1,6 @@
 """Keeps asking a shop for what its customers ask, on a new connection for each
 request and without ever trying one again, until told to stop by a line on
 standard input. What was counted goes to standard output as JSON."""
-import http.client
 import json
 import sys
 import threading
@@ -23,7 +22,7 @@ def once(session, method, path, body=None, key=None):
         headers["Idempotency-Key"] = key
     start = time.time()
     data, trouble = b"", None
-    connection = http.client.HTTPConnection(ask["host"], ask["port"], timeout=20)
+    connection = dial(ask)
     try:
         connection.request(method, path, body, headers)
         answer = connection.getresponse()

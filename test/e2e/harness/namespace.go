@@ -14,13 +14,19 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// namespaceLabel marks the namespaces that the tests make.
-const namespaceLabel = "storeplane.example.com/e2e"
+// Label marks what the tests make: namespaces, and what is in none. Its value
+// may be the name of the suite.
+const Label = "storeplane.example.com/e2e"
 
 // CreateNamespace in which only pods of the restricted standard may run.
 func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
+	return c.CreateNamespaceOf(ctx, "true", name)
+}
+
+// CreateNamespaceOf a suite, whatever its name.
+func (c *Cluster) CreateNamespaceOf(ctx context.Context, suite, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-		namespaceLabel:                       "true",
+		Label:                                suite,
 		"pod-security.kubernetes.io/enforce": "restricted",
 	}}}
 	if _, err := c.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
@@ -29,11 +35,14 @@ func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// Sweep removes the namespaces that tests have made of a name, or of one that
-// goes on from it with a hyphen, and waits until they are gone: each suite has a
-// name of its own. Claims go first: what they made goes with them.
+// Sweep removes what a suite has made: the namespaces of its name, or of one that
+// goes on from it with a hyphen, or with its label, and what is in no namespace.
+// It waits until they are gone. Claims go first: what they made goes with them.
 func (c *Cluster) Sweep(ctx context.Context, name string) error {
-	list := metav1.ListOptions{LabelSelector: namespaceLabel}
+	if err := c.sweepCluster(ctx, name); err != nil {
+		return err
+	}
+	list := metav1.ListOptions{LabelSelector: Label}
 	left := ""
 	err := wait.For(func(ctx context.Context) (bool, error) {
 		nss, err := c.Kube.CoreV1().Namespaces().List(ctx, list)
@@ -42,7 +51,7 @@ func (c *Cluster) Sweep(ctx context.Context, name string) error {
 		}
 		left = ""
 		for _, ns := range nss.Items {
-			if ns.Name != name && !strings.HasPrefix(ns.Name, name+"-") {
+			if ns.Name != name && !strings.HasPrefix(ns.Name, name+"-") && ns.Labels[Label] != name {
 				continue
 			}
 			left = ns.Name
@@ -58,14 +67,28 @@ func (c *Cluster) Sweep(ctx context.Context, name string) error {
 	return nil
 }
 
+// sweepCluster removes what a suite has made that is in no namespace.
+func (c *Cluster) sweepCluster(ctx context.Context, suite string) error {
+	list := metav1.ListOptions{LabelSelector: Label + "=" + suite}
+	for _, kind := range []string{"MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "IngressClass", "ClusterRoleBinding", "ClusterRole"} {
+		err := c.Dynamic.Resource(kinds[kind]).DeleteCollection(ctx, metav1.DeleteOptions{}, list)
+		if err != nil && !errors.IsNotFound(err) {
+			return fmt.Errorf("cannot remove every %s of suite %s: %w", kind, suite, err)
+		}
+	}
+	return nil
+}
+
 // clear a namespace. It is asked for again and again, since a database that is
 // protected from its deletion goes a while after it is not any more.
 func (c *Cluster) clear(ctx context.Context, namespace string) error {
 	// Not there when Storeplane is not, and then there is nothing to remove.
-	dbs, err := c.List(ctx, "DatabaseCluster", namespace, "")
-	for _, db := range dbs {
-		if protected := Field(&db, "spec", "deletionProtection"); err == nil && protected != "false" {
-			_, _ = c.Patch(ctx, "DatabaseCluster", namespace, db.GetName(), Patch{"spec": Patch{"deletionProtection": false}})
+	for _, kind := range []string{"EcommercePlatform", "DatabaseCluster"} {
+		claims, err := c.List(ctx, kind, namespace, "")
+		for _, claim := range claims {
+			if err == nil && Field(&claim, "spec", "deletionProtection") != "false" {
+				_, _ = c.Patch(ctx, kind, namespace, claim.GetName(), Patch{"spec": Patch{"deletionProtection": false}})
+			}
 		}
 	}
 	// One whose store is gone for good would wait for it, to delete its data.

@@ -9,13 +9,25 @@ import (
 	"time"
 )
 
+//go:embed connection.py
+var connectionScript string
+
 //go:embed request.py
 var requestScript string
+
+// TLS by which a host is asked.
+type TLS struct {
+	// CA is the authority that is trusted, as PEM.
+	CA string `json:"ca"`
+	// Name that is asked for, and that the certificate has to bear.
+	Name string `json:"name"`
+}
 
 // Request over HTTP.
 type Request struct {
 	Host    string            `json:"host"`
 	Port    int               `json:"port"`
+	TLS     *TLS              `json:"tls,omitempty"`
 	Method  string            `json:"method"`
 	Path    string            `json:"path"`
 	Headers map[string]string `json:"headers,omitempty"`
@@ -37,7 +49,7 @@ func (c *Cluster) Do(ctx context.Context, namespace, pod, container string, r Re
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	out, err := c.Exec(ctx, namespace, pod, container, strings.NewReader(string(ask)), "python3", "-c", requestScript)
+	out, err := c.Exec(ctx, namespace, pod, container, strings.NewReader(string(ask)), "python3", "-c", connectionScript+requestScript)
 	if err != nil {
 		return Answer{}, fmt.Errorf("%s http://%s%s: %w", r.Method, r.Host, r.Path, err)
 	}

@@ -1,10 +1,9 @@
 """Makes one HTTP request, told as JSON on standard input, and tells its answer."""
-import http.client
 import json
 import sys
 
 ask = json.load(sys.stdin)
-connection = http.client.HTTPConnection(ask["host"], ask["port"], timeout=20)
+connection = dial(ask)
 connection.request(ask["method"], ask["path"], ask.get("body") or None, ask.get("headers") or {})
 answer = connection.getresponse()
 json.dump({"status": answer.status, "body": answer.read().decode("utf-8", "replace")}, sys.stdout)

@@ -36,6 +36,9 @@ type Key struct{ Kind, Name string }
 
 func (k Key) String() string { return k.Kind + " " + k.Name }
 
+// KeyOf an object.
+func KeyOf(u *unstructured.Unstructured) Key { return Key{u.GetKind(), u.GetName()} }
+
 // World is all that is seen of a namespace by watching it: what is there, and
 // every version that there ever was.
 type World struct {
@@ -206,6 +209,32 @@ func (w *World) Await(ctx context.Context, within time.Duration, what string, do
 		case <-changed:
 		case <-ctx.Done():
 			return fmt.Errorf("waited %s for %s: %s", within, what, instead)
+		}
+	}
+}
+
+// Hold returns an error when something is not true, or does not stay so. is also
+// says what there is instead.
+func (w *World) Hold(ctx context.Context, during time.Duration, what string, is func() (ok bool, instead string)) error {
+	ctx, cancel := context.WithTimeout(ctx, during)
+	defer cancel()
+	for {
+		w.mu.Lock()
+		changed, err := w.changed, w.err
+		w.mu.Unlock()
+		if err != nil {
+			return fmt.Errorf("cannot watch whether %s: %w", what, err)
+		}
+		if ok, instead := is(); !ok {
+			return fmt.Errorf("%s did not hold: %s", what, instead)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			if ctx.Err() == context.DeadlineExceeded {
+				return nil
+			}
+			return fmt.Errorf("cannot watch whether %s: %w", what, ctx.Err())
 		}
 	}
 }

@@ -11,15 +11,17 @@ func TestRead(t *testing.T) {
 	if err != nil || len(names) == 0 {
 		t.Fatalf("cannot list manifests: %v", err)
 	}
-	values := map[string]string{"NAMESPACE": "there", "NAME": "it", "SIZE": "3", "VERSION": "17"}
+	values := map[string]string{"NAMESPACE": "there", "NAME": "it", "SIZE": "3", "VERSION": "17", "SUITE": "e2e-suite"}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			u, err := Read(name, values)
+			us, err := ReadAll(name, values)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if u.GetKind() == "" || u.GetName() == "" || strings.Contains(u.GetName(), "$") {
-				t.Errorf("\nEvery manifest is an object with a kind and a name\nRead(%s): %v", name, u.Object)
+			for _, u := range us {
+				if u.GetKind() == "" || u.GetName() == "" || strings.Contains(u.GetName(), "$") {
+					t.Errorf("\nEvery manifest is an object with a kind and a name\nReadAll(%s): %v", name, u.Object)
+				}
 			}
 		})
 	}

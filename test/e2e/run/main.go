@@ -19,14 +19,14 @@ import (
 )
 
 // suites by their names, which are also their folders.
-var suites = []string{"core", "postgresql", "backup", "appconfig"}
+var suites = []string{"core", "postgresql", "backup", "appconfig", "platform"}
 
 type cli struct {
 	Suite string `default:"core" help:"Name of the suite to run."`
 	Full  bool   `help:"Repeat what may go wrong once in a while, and load for longer."`
 	Only  string `name:"run" help:"Run only checks whose name matches this regular expression, and what they build on." placeholder:"REGEXP"`
 	Keep  bool   `help:"Leave the suite's namespaces behind, to look at them. The next run removes them."`
-	Out   string `help:"Folder for what explains failures. A temporary one by default."                       placeholder:"DIR"`
+	Out   string `help:"Folder for what explains failures, and for pictures. A temporary one by default."     placeholder:"DIR"`
 }
 
 var errFailed = errors.New("checks failed")
@@ -56,8 +56,10 @@ func (c *cli) Run(ctx context.Context) error {
 	err = c.test(ctx, env, r)
 	r.finish(err)
 	if r.failed == 0 {
-		// Empty unless something failed.
-		_ = os.Remove(c.Out)
+		// Empty unless a check has kept something.
+		if err := os.Remove(c.Out); err != nil {
+			fmt.Fprintln(os.Stderr, "What was kept is in", c.Out)
+		}
 		return nil
 	}
 	fmt.Fprintln(os.Stderr, "What explains the failures is in", c.Out)

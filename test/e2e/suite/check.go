@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -53,6 +54,15 @@ func (s *Suite) Assess(c Check, namespaces ...string) features.Func {
 		}
 		return ctx
 	}
+}
+
+// Keep a file in the folder for what explains failures, and return its path.
+func (s *Suite) Keep(name string, content []byte) (string, error) {
+	path := filepath.Join(*s.out, name)
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		return "", fmt.Errorf("cannot keep %s: %w", name, err)
+	}
+	return path, nil
 }
 
 // unsafe is what a folder's name should not hold.

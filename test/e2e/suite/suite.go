@@ -37,7 +37,7 @@ func New(name string) *Suite {
 		name:    name,
 		Cluster: &harness.Cluster{},
 		full:    flag.Bool("full", false, "Repeat what may go wrong once in a while, and load for longer."),
-		out:     flag.String("out", os.TempDir(), "Folder for what explains failures."),
+		out:     flag.String("out", os.TempDir(), "Folder for what explains failures, and what else is kept."),
 		keep:    flag.Bool("keep", false, "Leave namespaces behind."),
 		checks:  flag.String("checks", "", "Run only checks whose name matches this regular expression."),
 	}
