@@ -52,7 +52,7 @@ func (d Derived) Template() (corev1.PodTemplateSpec, error) {
 		return out, nil
 	}
 	bound(c, task.Action, d.Resources)
-	d.mountScratch(&out.Spec, c)
+	d.mountScratch(&out.Spec, c, out.Labels)
 	return out, nil
 }
 
@@ -61,7 +61,7 @@ func hasTask(c corev1.Container) bool {
 }
 
 // mountScratch in the place of what may be there already.
-func (d Derived) mountScratch(pod *corev1.PodSpec, c *corev1.Container) {
+func (d Derived) mountScratch(pod *corev1.PodSpec, c *corev1.Container, labels map[string]string) {
 	at := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == backup.ScratchDir })
 	if at >= 0 {
 		name := c.VolumeMounts[at].Name
@@ -70,7 +70,7 @@ func (d Derived) mountScratch(pod *corev1.PodSpec, c *corev1.Container) {
 	}
 	v := emptyDir(scratch)
 	if d.Scratch != nil {
-		v = d.Scratch.volume()
+		v = d.Scratch.volume(labels)
 	}
 	pod.Volumes = append(pod.Volumes, v)
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: backup.ScratchDir})

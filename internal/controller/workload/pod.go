@@ -60,7 +60,7 @@ type Pod struct {
 	Scratch *Scratch
 }
 
-// Scratch is a volume that lives as long as its pod.
+// Scratch is a volume that lives as long as its pod, and has its labels.
 type Scratch struct {
 	Size  resource.Quantity
 	Class string
@@ -182,13 +182,13 @@ func (p Pod) scratch() corev1.Volume {
 	if p.Scratch == nil {
 		return emptyDir(scratch)
 	}
-	return p.Scratch.volume()
+	return p.Scratch.volume(Labelled(p.Labels, p.Task.Action))
 }
 
 // scratch is the name of the volume of a throw-away database.
 const scratch = "scratch"
 
-func (s Scratch) volume() corev1.Volume {
+func (s Scratch) volume(labels map[string]string) corev1.Volume {
 	spec := corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: s.Size}},
@@ -197,7 +197,7 @@ func (s Scratch) volume() corev1.Volume {
 		spec.StorageClassName = new(s.Class)
 	}
 	v := corev1.Volume{Name: scratch}
-	v.Ephemeral = &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: spec}}
+	v.Ephemeral = &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec}}
 	return v
 }
 
