@@ -41,6 +41,10 @@ type member struct {
 
 	trouble string
 	since   time.Time
+
+	// idle is since when the server is a standby that does not follow, or since
+	// it was last nudged; zero while it does.
+	idle time.Time
 }
 
 func (m *Manager) runMember(ctx context.Context) {
@@ -61,6 +65,7 @@ func (b *member) pass(ctx context.Context) time.Duration {
 			next.Version = v
 		}
 	}
+	b.nudge(status, time.Now())
 	next.Message = b.settled(troubleOf(status), last.Message, time.Now())
 	next.Filling = b.filling(last.Filling)
 	next.Restore = archive.Config{Volume: b.Volume}.RestoreState()

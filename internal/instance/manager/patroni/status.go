@@ -18,6 +18,9 @@ type Status struct {
 	ServerVersion  int    `json:"server_version"`
 	Timeline       int64  `json:"timeline"`
 	PendingRestart bool   `json:"pending_restart"`
+
+	// ReplicationState of a standby: streaming, in archive recovery, or nothing.
+	ReplicationState string `json:"replication_state"`
 }
 
 // RoleReplica is a standby's role.
@@ -39,6 +42,11 @@ func (s *Status) Leads() bool { return s.Role == "primary" || s.Role == "master"
 
 // Primary says whether the server takes writes.
 func (s *Status) Primary() bool { return s.Leads() && s.State == StateRunning }
+
+// Idle says whether the server is a standby that is up and follows nobody.
+func (s *Status) Idle() bool {
+	return s.Role == RoleReplica && s.State == StateRunning && s.ReplicationState != StateStreaming
+}
 
 // Version as PostgreSQL says it.
 func (s *Status) Version() string {
