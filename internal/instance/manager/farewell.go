@@ -65,7 +65,7 @@ func (m *Manager) farewell() {
 			return
 		}
 	}
-	pod, err := m.kube.Pod(ctx, m.Pod)
+	pod, err := m.kube.Self(ctx, m.Pod)
 	if err == nil && pod.DeletionTimestamp == nil {
 		// Only this container ends: Patroni may be about to start its server
 		// again, as the primary.

@@ -92,7 +92,7 @@ func (s *stopper) prepare(ctx context.Context) {
 // server and lets go of its lock in about a second: to begin with a switchover,
 // and be killed in the middle of it, would take far longer.
 func (s *stopper) hurried(ctx context.Context) bool {
-	pod, err := s.kube.Pod(ctx, s.Pod)
+	pod, err := s.kube.Self(ctx, s.Pod)
 	if err != nil {
 		return kube.Missing(err) || kube.Unknown(err)
 	}

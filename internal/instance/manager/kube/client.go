@@ -27,6 +27,9 @@ const timeout = 10 * time.Second
 type Client struct {
 	core, apps rest.Interface
 	namespace  string
+
+	// self is the UID of the pod that asks, if it is known.
+	self types.UID
 }
 
 // New client.
@@ -45,7 +48,7 @@ func New(config *rest.Config, namespace string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{core: core, apps: apps, namespace: namespace}, nil
+	return &Client{core: core, apps: apps, namespace: namespace, self: selfOf(config)}, nil
 }
 
 func restClient(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVersion, path string) (*rest.RESTClient, error) {

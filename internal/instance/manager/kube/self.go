@@ -1,0 +1,61 @@
+package kube
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// Self is this program's own pod. Another one that has its name by now, as a
+// StatefulSet's next pod has, is not: then this one's object is gone.
+func (c *Client) Self(ctx context.Context, name string) (*corev1.Pod, error) {
+	pod, err := c.Pod(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if c.self != "" && pod.UID != c.self {
+		return nil, fmt.Errorf("cannot get pod %s with uid %s: %w", name, c.self, apierrors.NewNotFound(corev1.Resource("pods"), name))
+	}
+	return pod, nil
+}
+
+// selfOf is the UID of the pod that a token was issued for, or "" if it does not
+// tell. The API server writes it into the tokens that it projects into pods
+// (https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens).
+func selfOf(config *rest.Config) types.UID {
+	token := config.BearerToken
+	if config.BearerTokenFile != "" {
+		b, err := os.ReadFile(config.BearerTokenFile)
+		if err != nil {
+			return ""
+		}
+		token = string(b)
+	}
+	parts := strings.Split(strings.TrimSpace(token), ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	b, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return ""
+	}
+	claims := struct {
+		Kubernetes struct {
+			Pod struct {
+				UID types.UID `json:"uid"`
+			} `json:"pod"`
+		} `json:"kubernetes.io"`
+	}{}
+	if json.Unmarshal(b, &claims) != nil {
+		return ""
+	}
+	return claims.Kubernetes.Pod.UID
+}
