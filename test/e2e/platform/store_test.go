@@ -294,29 +294,38 @@ func storeIsDrained(ctx context.Context, n notes) error {
 	return err
 }
 
-// storeLosesCache kills the cache's pod without a warning. Carts are in the
-// database too.
+// storeLosesCache kills the cache's pod without a warning, again and again. Carts
+// are in the database too.
 func storeLosesCache(ctx context.Context, n notes) error {
 	if err := openStore(ctx); err != nil {
 		return err
 	}
+	return store.under(ctx, n, func() error {
+		for range 4 {
+			if err := loseCache(ctx, n); err != nil {
+				return err
+			}
+		}
+		return store.ready(ctx)
+	})
+}
+
+func loseCache(ctx context.Context, n notes) error {
 	was := store.caches()
 	if len(was) != 1 {
 		return fmt.Errorf("the cache has %d pods, not one", len(was))
 	}
-	return store.under(ctx, n, func() error {
-		start := time.Now()
-		if err := cluster.Kube.CoreV1().Pods(storeNamespace).Delete(ctx, was[0].GetName(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
-			return fmt.Errorf("cannot delete pod %s: %w", was[0].GetName(), err)
-		}
-		err := store.world.Await(ctx, settled, "the cache to be back", func() (bool, string) {
-			now := store.caches()
-			back := len(now) == 1 && now[0].GetUID() != was[0].GetUID() && harness.ClaimOf(now[0]).Is("Ready")
-			return back, fmt.Sprintf("it has %d pods", len(now))
-		})
-		n.Addf("back after %.1fs", time.Since(start).Seconds())
-		return errors.Join(err, store.ready(ctx))
+	start := time.Now()
+	if err := cluster.Kube.CoreV1().Pods(storeNamespace).Delete(ctx, was[0].GetName(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		return fmt.Errorf("cannot delete pod %s: %w", was[0].GetName(), err)
+	}
+	err := store.world.Await(ctx, settled, "the cache to be back", func() (bool, string) {
+		now := store.caches()
+		back := len(now) == 1 && now[0].GetUID() != was[0].GetUID() && harness.ClaimOf(now[0]).Is("Ready")
+		return back, fmt.Sprintf("it has %d pods", len(now))
 	})
+	n.Addf("back after %.1fs", time.Since(start).Seconds())
+	return err
 }
 
 // caches are the pods of the shop's cache.
