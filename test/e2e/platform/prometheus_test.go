@@ -166,7 +166,7 @@ func answered(ctx context.Context, q string, least int) ([]map[string]string, er
 		return last == nil && len(have) >= least, nil
 	}, wait.WithContext(ctx), wait.WithTimeout(2*time.Minute), wait.WithInterval(time.Second), wait.WithImmediate())
 	if err != nil {
-		return nil, fmt.Errorf("waited for %d answers of Prometheus to %s, there are %v: %w: %w", least, q, have, err, last)
+		return nil, fmt.Errorf("waited for %d answers of Prometheus to %s, there are %v: %w", least, q, have, errors.Join(last, err))
 	}
 	return have, nil
 }
@@ -175,7 +175,9 @@ func answered(ctx context.Context, q string, least int) ([]map[string]string, er
 func webAppNamed(ctx context.Context, name, image string) error {
 	u := webApp(monitoringNamespace)
 	u.SetName(name)
-	u.Object["spec"] = map[string]any{"image": image}
+	// The frontend asks nobody before a customer comes.
+	backend := map[string]any{"name": "BACKEND_URL", "value": "http://127.0.0.1:1"}
+	u.Object["spec"] = map[string]any{"image": image, "env": []any{backend}}
 	_, err := cluster.Create(ctx, u)
 	return err
 }
