@@ -395,7 +395,7 @@ func TestEcommercePlatformGateway(t *testing.T) {
 	if got := c.message(); got != "Waiting for ingress (The Gateway has not taken the route yet)" {
 		t.Errorf("got %q", got)
 	}
-	c.status("httproute", `{parents: [{conditions: [{type: Accepted, status: "True", observedGeneration: 1}]}]}`)
+	c.status("httproute", `{parents: [{parentRef: {group: gateway.networking.k8s.io, kind: Gateway, name: public, namespace: team, sectionName: https}, conditions: [{type: Accepted, status: "True", observedGeneration: 1}]}]}`)
 	c.reconcile()
 	if c.phase() != "Running" {
 		t.Errorf("got %s, %q", c.phase(), c.message())
@@ -465,6 +465,11 @@ func TestEcommercePlatformRefuses(t *testing.T) {
 			reason: "The config is one entry of a tier's own.",
 			spec:   "{frontend: {image: f}, backend: {image: b, envFrom: [" + strings.Repeat("{secretRef: {name: s}},", 33) + "]}, config: {A: b}}",
 			want:   "backend.envFrom may have at most 32 entries beside a config, has 33",
+		},
+		"Env": {
+			reason: "A WebApp takes a hundred, and what wires the tier is among them.",
+			spec:   "{frontend: {image: f}, backend: {image: b, env: [{name: REDIS_URL, value: own}," + strings.Repeat("{name: A, value: b},", 99) + "]}}",
+			want:   "backend.env may have at most 99 entries beside the shop's own, has 100",
 		},
 		"Type": {reason: "A wrong type that slipped by the XRD.", spec: "{frontend: {image: f}, backend: {image: b}, cache: yes}", want: "cannot read spec: cache: must be an object, is a boolean"},
 	}

@@ -55,15 +55,24 @@ func TestWebAppGateway(t *testing.T) {
 		return "{type: " + typ + ", status: '" + status + "', reason: " + reason + ", observedGeneration: 1}"
 	}
 	says("Nobody has looked at it", "The Gateway has not taken the route yet")
-	c.status("httproute", "{parents: [{conditions: ["+condition("Accepted", "False", "NotAllowedByListeners")+"]}]}")
+	const parent = "{parentRef: {name: public, namespace: infra, sectionName: https}, conditions: ["
+	c.status("httproute", "{parents: ["+parent+condition("Accepted", "False", "NotAllowedByListeners")+"]}]}")
 	says("It is refused", "The Gateway does not take the route (NotAllowedByListeners): see its HTTPRoute")
-	c.status("httproute", "{parents: [{conditions: ["+condition("Accepted", "True", "Accepted")+", "+condition("ResolvedRefs", "False", "BackendNotFound")+"]}]}")
+	c.status("httproute", "{parents: ["+parent+condition("Accepted", "True", "Accepted")+", "+condition("ResolvedRefs", "False", "BackendNotFound")+"]}]}")
 	says("It leads nowhere", "The Gateway finds no Service behind the route (BackendNotFound): see its HTTPRoute")
-	c.status("httproute", "{parents: [{conditions: ["+condition("Accepted", "True", "Accepted")+", "+condition("ResolvedRefs", "True", "ResolvedRefs")+"]}]}")
+	c.status("httproute", "{parents: ["+parent+condition("Accepted", "True", "Accepted")+", "+condition("ResolvedRefs", "True", "ResolvedRefs")+"]}]}")
 	says("It is taken", "ready")
 	if c.phase() != "Running" {
 		t.Errorf("got %s: %s", c.phase(), c.message())
 	}
+	taken := parent + condition("Accepted", "True", "Accepted") + "]}"
+	c.status("httproute", "{parents: [{parentRef: {name: old}, conditions: []}, "+taken+"]}")
+	says("The Gateway before has left its entry", "ready")
+	c.status("httproute", "{parents: ["+parent+condition("Accepted", "False", "NoMatchingParent")+"]}, "+taken+"]}")
+	says("Another controller has nothing to do with it", "ready")
+	c.status("httproute", "{parents: [{parentRef: {name: public}, conditions: ["+condition("Accepted", "True", "Accepted")+"]}]}")
+	says("A Gateway of the same name is another one", "The Gateway has not taken the route yet")
+	c.status("httproute", "{parents: ["+taken+"]}")
 	c.edit("other.example.com", "ingress", "host")
 	c.reconcile()
 	says("What was said is about an older one", "The Gateway has not taken the route yet")

@@ -335,6 +335,38 @@ func TestWebAppAutoscaling(t *testing.T) {
 	}
 }
 
+// TestWebAppAutoscaledRequests: an autoscaler knows the use of a pod only where
+// each of its containers requests what is aimed at.
+func TestWebAppAutoscaledRequests(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   map[string]string // requests, by container
+	}{
+		"Defaults":  {reason: "The defaults request both.", spec: "autoscaling: {maxReplicas: 2}", want: map[string]string{"app": "50m 64Mi"}},
+		"Fixed":     {reason: "Without an autoscaler nobody needs requests.", spec: "resources: {requests: {memory: 1Gi}}", want: map[string]string{"app": "0 1Gi"}},
+		"CPU":       {reason: "What is aimed at is requested, by the default, and the claim's own stays.", spec: "autoscaling: {maxReplicas: 2}, resources: {requests: {memory: 1Gi}}", want: map[string]string{"app": "50m 1Gi"}},
+		"Memory":    {reason: "Of memory too.", spec: "autoscaling: {maxReplicas: 2, targetMemoryUtilization: 70}, resources: {requests: {cpu: 1}}", want: map[string]string{"app": "1 64Mi"}},
+		"Limited":   {reason: "The API server makes a limit the request.", spec: "autoscaling: {maxReplicas: 2}, resources: {limits: {cpu: 2}}", want: map[string]string{"app": "0 0"}},
+		"Unrelated": {reason: "A metric of its own is no share of a request.", spec: "autoscaling: {maxReplicas: 2, metrics: [{type: Pods, name: rps, averageValue: '5'}]}, resources: {}", want: map[string]string{"app": "0 0"}},
+		"Sidecar":   {reason: "Sidecars count, init containers do not.", spec: "autoscaling: {maxReplicas: 2}, sidecars: [{name: log, resources: {limits: {memory: 1Gi}}}], initContainers: [{name: warm, resources: {}}]", want: map[string]string{"app": "50m 64Mi", "log": "20m 0", "warm": "0 0"}},
+		"Worker":    {reason: "A worker has an autoscaler of its own.", spec: "workers: [{name: w, args: [w], autoscaling: {maxReplicas: 2}, resources: {}}], resources: {}", want: map[string]string{"app": "0 0", "worker": "50m 0"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]string{}
+			for _, p := range webAppPods(t, webApp("{image: x, "+tc.spec+"}")) {
+				for _, c := range slices.Concat(p.InitContainers, p.Containers) {
+					got[c.Name] = c.Resources.Requests.Cpu().String() + " " + c.Resources.Requests.Memory().String()
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestWebAppAutoscaledReplicas: what is applied of the number of pods, and what
 // the cluster makes of it. Nothing of it may take pods away from a claim that is
 // autoscaled, or from its autoscaler.
@@ -684,6 +716,7 @@ func TestWebAppRefuses(t *testing.T) {
 		"App":        {reason: "Also of the application's.", spec: `{image: x, initContainers: [{name: app}]}`, want: `initContainers: the name app is taken already`},
 		"Port":       {reason: "Two can not listen at one port.", spec: `{image: x, sidecars: [{name: a, port: 8080}]}`, want: `sidecars a: port 8080 is that of the application already`},
 		"Ports":      {reason: "Nor can two sidecars.", spec: `{image: x, sidecars: [{name: a, port: 1}, {name: b, port: 1}]}`, want: `sidecars b: port 1 is that of sidecar a already`},
+		"PullTwice":  {reason: "The API server takes each name once.", spec: `{image: x, imagePullSecrets: [{name: a}, {name: b}, {name: a}]}`, want: `imagePullSecrets: the name a is there twice`},
 		"Quantity":   {reason: "No quantity.", spec: `{image: x, resources: {requests: {memory: much}}}`, want: "cannot read spec: resources.requests.memory: must be a quantity, is a string"},
 	}
 	for name, tc := range cases {

@@ -173,8 +173,10 @@ func (s *shop) protected() bool {
 	return s.profile.DeletionProtection
 }
 
-func (s *shop) hasCache() bool {
-	c := s.spec.Cache
+func (s *shop) hasCache() bool { return hasCache(&s.spec) }
+
+func hasCache(s *platformv1.EcommercePlatformSpec) bool {
+	c := s.Cache
 	return c == nil || c.Enabled == nil || *c.Enabled
 }
 

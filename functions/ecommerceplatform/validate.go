@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
@@ -14,8 +15,12 @@ import (
 	"github.com/storeplane/storeplane/internal/profile"
 )
 
-// mostEnvFrom of a WebApp. One of a tier's is the config.
-const mostEnvFrom = 33
+// Most entries of a WebApp's environment. Of a tier's one envFrom is the config,
+// and by some env it finds the others.
+const (
+	mostEnv     = 100
+	mostEnvFrom = 33
+)
 
 // leastMemory with which Redis starts.
 var leastMemory = resource.MustParse("16Mi")
@@ -36,6 +41,9 @@ func validate(s *platformv1.EcommercePlatformSpec, p *profile.Profile) error {
 		}
 		if len(s.Config) > 0 && len(t.workload.EnvFrom) >= mostEnvFrom {
 			return compose.Invalidf("%s.envFrom may have at most %d entries beside a config, has %d", t.name, mostEnvFrom-1, len(t.workload.EnvFrom))
+		}
+		if most := mostEnv - len(unset(wires(s, t.name), t.workload.Env)); len(t.workload.Env) > most {
+			return compose.Invalidf("%s.env may have at most %d entries beside the shop's own, has %d", t.name, most, len(t.workload.Env))
 		}
 		if err := webapp.CheckWorkload(t.workload); err != nil {
 			return compose.Invalidf("%s.%v", t.name, err)
@@ -66,6 +74,25 @@ func validate(s *platformv1.EcommercePlatformSpec, p *profile.Profile) error {
 		}
 	}
 	return validateCache(s.Cache)
+}
+
+// wires are the environment variables by which a tier finds the others.
+func wires(s *platformv1.EcommercePlatformSpec, tier string) []string {
+	switch {
+	case tier == frontend:
+		return []string{envBackendURL}
+	case hasCache(s):
+		return []string{envDatabaseURL, envRedisURL}
+	default:
+		return []string{envDatabaseURL}
+	}
+}
+
+// unset are those of the names that a claim does not set itself.
+func unset(names []string, own []corev1.EnvVar) []string {
+	return slices.DeleteFunc(names, func(n string) bool {
+		return slices.ContainsFunc(own, func(e corev1.EnvVar) bool { return e.Name == n })
+	})
 }
 
 // evictionPolicies that Redis knows.

@@ -23,6 +23,7 @@ func (a *app) deployment() *k8sappsv1.Deployment {
 
 	pod := a.servingPod(c)
 	pod.TerminationGracePeriodSeconds = new(drainSeconds + a.grace())
+	a.measured(&pod, a.spec.Autoscaling)
 	return a.rolling(web, pod, replicas(a.spec.Replicas, a.spec.Autoscaling, &a.live.liveDeployment))
 }
 

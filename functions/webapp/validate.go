@@ -4,6 +4,8 @@ import (
 	"path"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -49,7 +51,23 @@ func CheckWorkload(w *appsv1.Workload) error {
 	if err := validateVolumes(w.Volumes); err != nil {
 		return err
 	}
+	if err := validatePullSecrets(w.ImagePullSecrets); err != nil {
+		return err
+	}
 	return validateContainers(w)
+}
+
+// validatePullSecrets refuses a name that is there twice, which the API server
+// takes for a mistake of Crossplane's.
+func validatePullSecrets(secrets []corev1.LocalObjectReference) error {
+	names := map[string]bool{}
+	for _, s := range secrets {
+		if names[s.Name] {
+			return compose.Invalidf("imagePullSecrets: the name %s is there twice", s.Name)
+		}
+		names[s.Name] = true
+	}
+	return nil
 }
 
 func validateVolumes(volumes []appsv1.Volume) error {

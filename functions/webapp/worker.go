@@ -46,6 +46,7 @@ func (a *app) workerDeployment(w *appsv1.Worker) *k8sappsv1.Deployment {
 	}
 	pod := a.servingPod(c)
 	pod.TerminationGracePeriodSeconds = new(a.grace())
+	a.measured(&pod, w.Autoscaling)
 	l := a.live.workers[w.Name]
 	return a.rolling(workerComponent(w), pod, replicas(w.Replicas, w.Autoscaling, &l))
 }

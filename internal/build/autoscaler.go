@@ -2,6 +2,7 @@ package build
 
 import (
 	"fmt"
+	"maps"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -69,6 +70,26 @@ func metric(m *appsv1.AutoscalingMetric) autoscalingv2.MetricSpec {
 	return autoscalingv2.MetricSpec{
 		Type: autoscalingv2.PodsMetricSourceType,
 		Pods: &autoscalingv2.PodsMetricSource{Metric: id, Target: target},
+	}
+}
+
+// Measured adds to a container the requests that an autoscaler measures its use
+// by, from what it defaults to. Of pods in which one is missing the autoscaler
+// knows no use, and never scales them.
+func Measured(c *corev1.Container, a *appsv1.Autoscaling, defaults corev1.ResourceList) {
+	for _, t := range targets(a) {
+		if t.Resource == nil {
+			continue
+		}
+		of := t.Resource.Name
+		_, isRequested := c.Resources.Requests[of]
+		// The API server makes a limit without a request the request.
+		if _, isLimited := c.Resources.Limits[of]; isRequested || isLimited {
+			continue
+		}
+		requests := corev1.ResourceList{of: defaults[of]}
+		maps.Copy(requests, c.Resources.Requests)
+		c.Resources.Requests = requests
 	}
 }
 

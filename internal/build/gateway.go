@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -76,42 +77,77 @@ func HTTPRoute(meta metav1.ObjectMeta, in appsv1.Ingress, service string, port i
 // liveRoute is what tells how an HTTPRoute is.
 type liveRoute struct {
 	Metadata struct {
-		Generation int64 `json:"generation"`
+		Generation int64  `json:"generation"`
+		Namespace  string `json:"namespace"`
 	} `json:"metadata"`
+	Spec struct {
+		ParentRefs []routeParent `json:"parentRefs"`
+	} `json:"spec"`
 	Status struct {
 		Parents []struct {
-			Conditions []struct {
-				Type               string `json:"type"`
-				Status             string `json:"status"`
-				Reason             string `json:"reason"`
-				ObservedGeneration int64  `json:"observedGeneration"`
-			} `json:"conditions"`
+			ParentRef  routeParent      `json:"parentRef"`
+			Conditions []routeCondition `json:"conditions"`
 		} `json:"parents"`
 	} `json:"status"`
 }
 
+type routeParent struct {
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+	SectionName string `json:"sectionName"`
+}
+
+// in a namespace where the parent names none.
+func (p routeParent) in(namespace string) routeParent {
+	p.Namespace = cmp.Or(p.Namespace, namespace)
+	return p
+}
+
+type routeCondition struct {
+	Type               string `json:"type"`
+	Status             string `json:"status"`
+	Reason             string `json:"reason"`
+	ObservedGeneration int64  `json:"observedGeneration"`
+}
+
 // RouteHealth of an HTTPRoute: healthy once its Gateway has taken it as it is
-// now.
+// now. What others say of it counts not: a controller that is gone leaves its
+// words behind, and of two that know the Gateway one may refuse.
 func RouteHealth(observed *structpb.Struct) health.Status {
-	waits := health.Status{State: health.Progressing, Message: "The Gateway has not taken the route yet"}
+	out := health.Status{State: health.Progressing, Message: "The Gateway has not taken the route yet"}
 	r := liveRoute{}
-	if err := structs.Decode(observed, &r); err != nil || len(r.Status.Parents) == 0 {
-		return waits
+	if err := structs.Decode(observed, &r); err != nil || len(r.Spec.ParentRefs) == 0 {
+		return out
 	}
-	accepted := false
-	for _, c := range r.Status.Parents[0].Conditions {
+	ours, isExplained := r.Spec.ParentRefs[0].in(r.Metadata.Namespace), false
+	for _, p := range r.Status.Parents {
+		if p.ParentRef.in(r.Metadata.Namespace) != ours {
+			continue
+		}
+		accepted, trouble := routeVerdict(p.Conditions, r.Metadata.Generation)
 		switch {
-		case c.ObservedGeneration < r.Metadata.Generation:
+		case trouble == "" && accepted:
+			return health.Status{State: health.Healthy}
+		case trouble != "" && !isExplained:
+			out.Message, isExplained = trouble, true
+		}
+	}
+	return out
+}
+
+// routeVerdict of one controller: whether it has accepted this generation, and
+// what troubles it.
+func routeVerdict(conditions []routeCondition, generation int64) (accepted bool, trouble string) {
+	for _, c := range conditions {
+		switch {
+		case c.ObservedGeneration < generation:
 		case c.Status == string(metav1.ConditionFalse) && c.Type == string(gatewayv1.RouteConditionAccepted):
-			return health.Status{State: health.Progressing, Message: "The Gateway does not take the route (" + c.Reason + "): see its HTTPRoute"}
+			return false, "The Gateway does not take the route (" + c.Reason + "): see its HTTPRoute"
 		case c.Status == string(metav1.ConditionFalse) && c.Type == string(gatewayv1.RouteConditionResolvedRefs):
-			return health.Status{State: health.Progressing, Message: "The Gateway finds no Service behind the route (" + c.Reason + "): see its HTTPRoute"}
+			trouble = "The Gateway finds no Service behind the route (" + c.Reason + "): see its HTTPRoute"
 		case c.Status == string(metav1.ConditionTrue) && c.Type == string(gatewayv1.RouteConditionAccepted):
 			accepted = true
 		}
 	}
-	if !accepted {
-		return waits
-	}
-	return health.Status{State: health.Healthy}
+	return accepted, trouble
 }

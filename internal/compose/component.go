@@ -82,6 +82,16 @@ type Plan struct {
 	Conditions func(Outcome) []Condition
 }
 
+// part of the component of a name.
+func (p *Plan) part(name string) string {
+	for i := range p.Components {
+		if p.Components[i].Name == name {
+			return p.Components[i].part()
+		}
+	}
+	return name
+}
+
 // Intent turns a claim into a plan. It is pure. An error from Invalidf is the
 // claim's; any other is ours.
 type Intent func(*Claim) (*Plan, error)

@@ -28,6 +28,7 @@ type Decision struct {
 	Kept []string
 
 	claim   string
+	plan    *Plan
 	objects objects
 }
 
@@ -40,6 +41,7 @@ func Decide(claim string, p *Plan, observed map[string]*fnv1.Resource) (*Decisio
 
 	d := &Decision{
 		claim:   claim,
+		plan:    p,
 		objects: objects,
 		Apply:   make(map[string]*structpb.Struct, len(p.Components)),
 		Health:  make(map[string]health.Status, len(p.Components)),
@@ -156,12 +158,16 @@ func (d *Decision) make(c *Component) error {
 	return d.objects.check(d.claim, c)
 }
 
-// waitsFor returns those of the named components that are not healthy.
+// waitsFor returns the parts of those of the named components that are not
+// healthy: the status lists parts, so users know no other names.
 func (d *Decision) waitsFor(names []string) []string {
 	var out []string
 	for _, n := range names {
-		if !d.Health[n].IsHealthy() {
-			out = append(out, n)
+		if d.Health[n].IsHealthy() {
+			continue
+		}
+		if part := d.plan.part(n); !slices.Contains(out, part) {
+			out = append(out, part)
 		}
 	}
 	return out

@@ -73,6 +73,18 @@ func TestDecideGates(t *testing.T) {
 				},
 			},
 		},
+		"DependenciesOfOnePart": {
+			reason:     "Parts are named, each once: what they are made of is nothing that the status lists.",
+			components: []Component{db, {Name: "db-pods", Part: "db", Object: deployment("db-pods", "db:1")}, {Name: "web", Object: deployment("web", "web:1"), After: []string{"db", "db-pods"}}},
+			want: want{
+				apply:    []string{"db", "db-pods"},
+				withheld: []string{"web"},
+				health: map[string]health.Status{
+					"db": absent, "db-pods": missing(deployment("db-pods", "db:1")),
+					"web": waits("db"),
+				},
+			},
+		},
 		"AllDependenciesHealthy": {
 			reason:     "Then it is applied.",
 			components: []Component{db, cache, web},

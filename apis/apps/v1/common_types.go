@@ -78,6 +78,7 @@ type AutoscalingMetric struct {
 	// Name of the metric.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[^/%]+$`
 	Name string `json:"name"`
 
 	// Selector narrows the metric down by its labels, as in meta/v1.
@@ -349,9 +350,10 @@ type InitContainer struct {
 type Sidecar struct {
 	InitContainer `json:",inline"`
 
-	// Port on which the sidecar listens. The application starts once it
-	// accepts a connection. Only the pod itself reaches it, unless it is the
-	// port of metrics.
+	// Port on which the sidecar listens at the pod's address: one that
+	// listens at localhost alone is given none. The application starts once
+	// it accepts a connection. Only the pod itself reaches it, unless it is
+	// the port of metrics.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
@@ -597,7 +599,8 @@ type Workload struct {
 	// ImagePullSecrets name Secrets of the claim's namespace with which images
 	// are pulled, as in core/v1.
 	// +optional
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=10
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
