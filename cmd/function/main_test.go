@@ -121,37 +121,47 @@ func leaf() *x509.Certificate {
 	}
 }
 
-func TestServesMutualTLS(t *testing.T) {
-	ca, stranger := newAuthority(t), newAuthority(t)
-	dir := t.TempDir()
-	_, _, crt, key := issue(t, ca, leaf())
-	for name, b := range map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": ca.pem} {
+// writeServer writes what a server needs into a folder, as Crossplane's Secret is
+// mounted.
+func (a *authority) writeServer(t *testing.T, dir string) {
+	t.Helper()
+	_, _, crt, key := issue(t, a, leaf())
+	for name, b := range map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": a.pem} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	address, metrics := freeAddress(t), freeAddress(t)
-	out := start(t, "--address", address, "--tls-certs-dir", dir, "--metrics-address", metrics, "--debug")
+}
 
+// dial a server of this authority, with a certificate of another one, or none.
+func (a *authority) dial(t *testing.T, address string, by *authority) *grpc.ClientConn {
+	t.Helper()
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca.pem)
-	dial := func(by *authority) *grpc.ClientConn {
-		config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
-		if by != nil {
-			_, _, crt, key := issue(t, by, leaf())
-			pair, err := tls.X509KeyPair(crt, key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			config.Certificates = []tls.Certificate{pair}
-		}
-		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	roots.AppendCertsFromPEM(a.pem)
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	if by != nil {
+		_, _, crt, key := issue(t, by, leaf())
+		pair, err := tls.X509KeyPair(crt, key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = conn.Close() })
-		return conn
+		config.Certificates = []tls.Certificate{pair}
 	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func TestServesMutualTLS(t *testing.T) {
+	ca, stranger := newAuthority(t), newAuthority(t)
+	dir := t.TempDir()
+	ca.writeServer(t, dir)
+	address, metrics := freeAddress(t), freeAddress(t)
+	out := start(t, "--address", address, "--tls-certs-dir", dir, "--metrics-address", metrics, "--debug")
+	dial := func(by *authority) *grpc.ClientConn { return ca.dial(t, address, by) }
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 
@@ -176,6 +186,40 @@ func TestServesMutualTLS(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), `"kind": "WebApp", "namespace": "team", "name": "hello"`) {
 		t.Errorf("the log must name the claim, got:\n%s", out)
+	}
+}
+
+// TestRenewsCertificates proves that the command need not be restarted when
+// Crossplane's certificate authority is replaced.
+func TestRenewsCertificates(t *testing.T) {
+	before, after := newAuthority(t), newAuthority(t)
+	dir := t.TempDir()
+	before.writeServer(t, dir)
+	address := freeAddress(t)
+	out := start(t, "--address", address, "--tls-certs-dir", dir, "--metrics-address", "")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	check := func(ca *authority, opts ...grpc.CallOption) error {
+		_, err := healthv1.NewHealthClient(ca.dial(t, address, ca)).Check(ctx, &healthv1.HealthCheckRequest{}, opts...)
+		return err
+	}
+	if err := check(before, grpc.WaitForReady(true)); err != nil {
+		t.Fatalf("the first certificates: %v\n%s", err, out)
+	}
+
+	if err := os.WriteFile(filepath.Join(dir, "tls.key"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(before); err != nil {
+		t.Errorf("while the files do not fit each other those of before hold: %v", err)
+	}
+
+	after.writeServer(t, dir)
+	if err := check(after); err != nil {
+		t.Errorf("the new certificates are used for new connections: %v", err)
+	}
+	if err := check(before); err == nil {
+		t.Error("a client of the old authority must be refused")
 	}
 }
 

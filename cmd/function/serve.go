@@ -8,13 +8,13 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/crossplane/function-sdk-go"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	grpcprometheus "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -64,18 +64,20 @@ func newServer(c *cli, fn fnv1.FunctionRunnerServiceServer) (*server, error) {
 	return s, nil
 }
 
-// credentials that the flags ask for.
+// credentials that the flags ask for. Without TLS is what --insecure says, however
+// the folder comes to be named.
 func (c *cli) credentials() (credentials.TransportCredentials, error) {
-	o := &function.ServeOptions{}
-	for _, set := range []function.ServeOption{function.MTLSCertificates(c.TLSCertsDir), function.Insecure(c.Insecure)} {
-		if err := set(o); err != nil {
-			return nil, fmt.Errorf("cannot use the certificates in %s: %w", c.TLSCertsDir, err)
-		}
-	}
-	if o.Credentials == nil {
+	switch {
+	case c.Insecure:
+		return insecure.NewCredentials(), nil
+	case c.TLSCertsDir == "":
 		return nil, errors.New("cannot serve without certificates: name their folder with --tls-certs-dir, or say --insecure for development")
 	}
-	return o.Credentials, nil
+	creds, err := newRenewed(c.TLSCertsDir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the certificates in %s: %w", c.TLSCertsDir, err)
+	}
+	return creds, nil
 }
 
 // serve until the context ends, and then in a way that nobody notices: go on for

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -16,13 +18,17 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/storeplane/storeplane/apis"
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	"github.com/storeplane/storeplane/internal/xrd"
 	"github.com/storeplane/storeplane/test/bench/appconfig/plane"
 )
 
@@ -135,12 +141,10 @@ func (r *replica) ready(ctx context.Context) (bool, error) {
 	return rsp.StatusCode == http.StatusOK, rsp.Body.Close()
 }
 
-// TestFailover ends the leader of two replicas with and without a goodbye, on an
-// API server of its own, and measures until the other one works.
-func TestFailover(t *testing.T) {
-	if testing.Short() {
-		t.Skip("It takes most of a minute, and starts a control plane.")
-	}
+// installed provider on an API server of its own: an administrator's client, and
+// the provider's kubeconfig.
+func installed(t *testing.T) (client.Client, string) {
+	t.Helper()
 	p, err := plane.Start(t.Context(), t.TempDir(), false)
 	if errors.Is(err, plane.ErrNoBinaries) {
 		t.Skip(err)
@@ -150,7 +154,7 @@ func TestFailover(t *testing.T) {
 	}
 	t.Cleanup(p.Stop)
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), configv1.SchemeBuilder.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), extv1.AddToScheme(scheme), configv1.SchemeBuilder.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	admin, err := client.New(p.Config(plane.Admin), client.Options{Scheme: scheme})
@@ -164,7 +168,66 @@ func TestFailover(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return admin, kubeconfig
+}
 
+// TestWorksWithoutClaims: a provider that may not read claims, since it is newer
+// than its ClusterRole, does what it does for AppConfigs all the same.
+func TestWorksWithoutClaims(t *testing.T) {
+	if testing.Short() {
+		t.Skip("It starts a control plane.")
+	}
+	admin, kubeconfig := installed(t)
+	define(t, admin)
+	role := &rbacv1.ClusterRole{}
+	if err := admin.Get(t.Context(), client.ObjectKey{Name: "storeplane-provider"}, role); err != nil {
+		t.Fatal(err)
+	}
+	role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.APIGroups, "apps.example.com") || slices.Contains(r.APIGroups, "platform.example.com")
+	})
+	if err := admin.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	f := &failover{Client: admin, leader: startReplica(t, kubeconfig)}
+	f.works(t, "without-claims")
+	f.wait(t, "the provider to be ready", f.leader.ready)
+}
+
+// define the claims' kinds as Crossplane does.
+func define(t *testing.T, admin client.Client) {
+	t.Helper()
+	files, err := fs.Glob(apis.Definitions, "*/definition.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("cannot find the definitions: %v", err)
+	}
+	for _, f := range files {
+		b, err := fs.ReadFile(apis.Definitions, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := xrd.Parse(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd, err := xrd.CRD(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd.OwnerReferences = nil
+		if err := admin.Create(t.Context(), crd); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFailover ends the leader of two replicas with and without a goodbye, on an
+// API server of its own, and measures until the other one works.
+func TestFailover(t *testing.T) {
+	if testing.Short() {
+		t.Skip("It takes most of a minute, and starts a control plane.")
+	}
+	admin, kubeconfig := installed(t)
 	f := &failover{Client: admin, leader: startReplica(t, kubeconfig)}
 	f.works(t, "first")
 	cases := []struct {

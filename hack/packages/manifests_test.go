@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -216,5 +217,15 @@ func checkPod(t *testing.T, template map[string]any, labels map[string]string, t
 	r := pod.Containers[0].Resources
 	if r.Requests.Cpu().IsZero() || r.Requests.Memory().IsZero() || r.Limits.Memory().IsZero() {
 		t.Errorf("want requests and a limit of memory, got %+v", r)
+	}
+	for _, e := range pod.Containers[0].Env {
+		if e.Name != "GOMEMLIMIT" {
+			continue
+		}
+		// Go writes it as Kubernetes does, with a B.
+		soft, err := resource.ParseQuantity(strings.TrimSuffix(e.Value, "B"))
+		if hard := r.Limits.Memory().Value(); err != nil || soft.Value() > hard*95/100 || soft.Value() < hard*80/100 {
+			t.Errorf("want a GOMEMLIMIT a little below the limit of memory %s, got %s", r.Limits.Memory(), e.Value)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
@@ -105,9 +106,13 @@ func (c *Controllers) Setup(mgr ctrl.Manager, o controller.Options) error {
 			c.started[each.kind] = true
 		}, needs(each.kind)...)
 	}
+	aside, err := newAside(mgr)
+	if err != nil {
+		return err
+	}
 	for _, f := range pause.Families() {
 		o.Gate.Register(func() {
-			if err := pause.Setup(mgr, o, f); err != nil {
+			if err := pause.Setup(mgr, aside, o, f); err != nil {
 				c.Fail(fmt.Errorf("cannot start the controller that pauses %s: %w", f.Child.Kind, err))
 			}
 		}, f.Kinds()...)
@@ -115,12 +120,30 @@ func (c *Controllers) Setup(mgr ctrl.Manager, o controller.Options) error {
 	// The gate opens where this replica leads, so one of several tells of claims.
 	for _, kind := range claims.Kinds {
 		o.Gate.Register(func() {
-			if err := claims.Watch(context.Background(), mgr.GetCache(), kind, c.Telemetry.Claims); err != nil {
+			if err := claims.Watch(context.Background(), aside.GetCache(), kind, c.Telemetry.Claims); err != nil {
 				c.Fail(err)
 			}
 		}, kind)
 	}
 	return customresourcesgate.Setup(mgr, o)
+}
+
+// newAside is a cache of its own for claims, which a manager starts. A controller
+// begins when all of its cache is in sync, not only what it watches itself: with
+// claims in the cache of Backups and AppConfigs, nothing of those would be done
+// while claims can not be read.
+func newAside(mgr ctrl.Manager) (cluster.Cluster, error) {
+	aside, err := cluster.New(mgr.GetConfig(), func(o *cluster.Options) {
+		o.Scheme = mgr.GetScheme()
+		o.Cache.DefaultTransform = claims.Strip
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the cache of claims: %w", err)
+	}
+	if err := mgr.Add(aside); err != nil {
+		return nil, fmt.Errorf("cannot start the cache of claims: %w", err)
+	}
+	return aside, nil
 }
 
 // Started tells whether the controller of a kind was started.

@@ -33,7 +33,8 @@ func read(u *unstructured.Unstructured) telemetry.Claim {
 	c.Environment, _, _ = unstructured.NestedString(u.Object, "spec", "environment")
 	c.Phase, _, _ = unstructured.NestedString(u.Object, "status", "phase")
 	c.ReadyGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", "readyGeneration")
-	if ready := readyOf(u); ready != nil {
+	c.Refused = conditionOf(u, typeAccepted)["status"] == string(corev1.ConditionFalse)
+	if ready := conditionOf(u, typeReady); ready != nil {
 		c.Ready = ready["status"] == string(corev1.ConditionTrue)
 		since, _ := ready["lastTransitionTime"].(string)
 		c.Since, _ = time.Parse(time.RFC3339, since)
@@ -41,12 +42,18 @@ func read(u *unstructured.Unstructured) telemetry.Claim {
 	return c
 }
 
-// readyOf a claim is its condition Ready, or nil.
-func readyOf(u *unstructured.Unstructured) map[string]any {
+// Conditions of a claim that are told of.
+const (
+	typeReady    = string(xpv2.TypeReady)
+	typeAccepted = "Accepted" // It is the functions' own.
+)
+
+// conditionOf a claim of a type, or nil.
+func conditionOf(u *unstructured.Unstructured, typ string) map[string]any {
 	conditions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
 	list, _ := conditions.([]any)
 	for _, each := range list {
-		if c, ok := each.(map[string]any); ok && c["type"] == string(xpv2.TypeReady) {
+		if c, ok := each.(map[string]any); ok && c["type"] == typ {
 			return c
 		}
 	}

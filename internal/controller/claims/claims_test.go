@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -46,6 +48,7 @@ status:
   conditions:
     - {type: Synced, status: "True", reason: ReconcileSuccess, lastTransitionTime: "2026-03-01T12:00:01Z"}
     - {type: Ready, status: "False", reason: Creating, lastTransitionTime: "2026-03-01T12:30:00Z"}
+    - {type: Accepted, status: "False", reason: Invalid, message: no, lastTransitionTime: "2026-03-01T12:30:00Z"}
 `
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
@@ -69,7 +72,7 @@ func TestRead(t *testing.T) {
 			text:   backend,
 			want: telemetry.Claim{
 				Kind: "WebApp", Namespace: "shop", Name: "store-backend", UID: "backend", Environment: "production",
-				OwnerKind: "EcommercePlatform", OwnerName: "store", Phase: "Deploying", Since: noon.Add(30 * time.Minute), Created: noon,
+				OwnerKind: "EcommercePlatform", OwnerName: "store", Phase: "Deploying", Since: noon.Add(30 * time.Minute), Refused: true, Created: noon,
 				Generation: 3, ReadyGeneration: 2,
 			},
 		},
@@ -124,6 +127,7 @@ status:
   readyGeneration: 2
   conditions:
     - {type: Ready, status: "False", reason: Creating, lastTransitionTime: "2026-03-01T12:30:00Z"}
+    - {type: Accepted, status: "False", reason: Invalid, message: no, lastTransitionTime: "2026-03-01T12:30:00Z"}
 `)
 	got := any(object(t, backend))
 	for range 2 {
@@ -143,6 +147,34 @@ status:
 	}
 	if diff := cmp.Diff(object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}`), stripped); diff != "" {
 		t.Errorf("other kinds keep all but who manages their fields\n-want, +got:\n%s", diff)
+	}
+}
+
+// TestStripApplied: what kubectl applied last goes where nothing but metadata is
+// kept, and stays where all of an object may be written back.
+func TestStripApplied(t *testing.T) {
+	m := metav1.ObjectMeta{
+		Name: "store", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+		Annotations: map[string]string{"a": "b", corev1.LastAppliedConfigAnnotation: "{}"},
+	}
+	for name, tc := range map[string]struct {
+		object client.Object
+		want   map[string]string
+	}{
+		"Metadata": {object: &metav1.PartialObjectMetadata{ObjectMeta: *m.DeepCopy()}, want: map[string]string{"a": "b"}},
+		"Whole":    {object: &corev1.ConfigMap{ObjectMeta: *m.DeepCopy()}, want: m.Annotations},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Strip(tc.object); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, tc.object.GetAnnotations()); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+			if got := tc.object.GetManagedFields(); got != nil {
+				t.Errorf("nobody looks at who manages which field: got %v", got)
+			}
+		})
 	}
 }
 

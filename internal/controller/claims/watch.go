@@ -24,7 +24,7 @@ func Watch(ctx context.Context, from Informers, kind schema.GroupVersionKind, in
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
 	// Nobody waits for it: what can not be read is missing in the metrics, and
-	// nothing else depends on it.
+	// nothing else depends on it, as long as the cache is one for claims alone.
 	informer, err := from.GetInformer(ctx, u, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("cannot watch %s: %w", kind.Kind, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -15,12 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
@@ -56,26 +58,38 @@ func (f Family) Kinds() []schema.GroupVersionKind {
 	return append([]schema.GroupVersionKind{f.Child}, f.Parents...)
 }
 
+// patience with claims that can not be read. By default a controller that can not
+// read for two minutes ends the whole provider, and what it does for backups and
+// configuration with it: one that is newer than its rights only does not pause.
+const patience = 10 * 365 * 24 * time.Hour
+
 // Setup adds the controller of one family to a manager. Of all kinds only the
-// metadata is watched.
-func Setup(mgr ctrl.Manager, o controller.Options, f Family) error {
+// metadata is watched, by the cache of its own cluster: see
+// internal/controller.Controllers.
+func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, f Family) error {
 	name := "pause/" + strings.ToLower(f.Child.GroupKind().String())
-	r := NewReconciler(mgr.GetClient(), f, o.Logger.WithValues("controller", name))
+	r := NewReconciler(from.GetClient(), f, o.Logger.WithValues("controller", name))
+	co := o.ForControllerRuntime()
+	co.CacheSyncTimeout = patience
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
-		WithOptions(o.ForControllerRuntime()).
-		For(metadataOf(f.Child), builder.WithPredicates(predicate.AnnotationChangedPredicate{}))
+		WithOptions(co).
+		WatchesRawSource(source.Kind[client.Object](from.GetCache(), metadataOf(f.Child), &handler.EnqueueRequestForObject{}, predicate.AnnotationChangedPredicate{}))
 	for _, p := range f.Parents {
-		b = b.Watches(metadataOf(p), handler.EnqueueRequestsFromMapFunc(r.children), builder.WithPredicates(pauseChanged()))
+		b = b.WatchesRawSource(source.Kind[client.Object](from.GetCache(), metadataOf(p), handler.EnqueueRequestsFromMapFunc(r.children), pauseChanged()))
 	}
 	return b.Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter))
 }
 
-// pauseChanged passes on that a claim came, went, was paused or goes on.
+// pauseChanged passes on that a claim was paused, goes on or went. That one came
+// which is not paused is no news: each object that it composes is looked at when
+// that comes, and for thousands of claims at the provider's start their objects
+// would be listed for each.
 func pauseChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return meta.IsPaused(e.ObjectOld) != meta.IsPaused(e.ObjectNew)
-	}}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return meta.IsPaused(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return meta.IsPaused(e.ObjectOld) != meta.IsPaused(e.ObjectNew) },
+	}
 }
 
 // Reconciler looks at one object of a family at a time. That it begins with what

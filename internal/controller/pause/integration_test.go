@@ -123,7 +123,7 @@ func (w *world) begin(cfg *rest.Config, scheme *runtime.Scheme) {
 	}
 	o := controller.Options{Logger: logging.NewNopLogger(), GlobalRateLimiter: ratelimiter.NewGlobal(10), MaxConcurrentReconciles: 1, Features: &feature.Flags{}}
 	for _, f := range pause.Families() {
-		if err := pause.Setup(mgr, o, f); err != nil {
+		if err := pause.Setup(mgr, mgr, o, f); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -27,19 +27,23 @@ type Claim struct {
 	Ready bool
 	Since time.Time
 
+	// Refused as its condition Accepted says: it runs as it was, and no change
+	// of it, its settings or its surroundings is carried out.
+	Refused bool
+
 	Created time.Time
 
 	// Generation of the claim, and the newest one at which all of it was healthy.
 	Generation, ReadyGeneration int64
 }
 
-// Claims as Prometheus sees them: five series each, which go with their claim, and
+// Claims as Prometheus sees them: six series each, which go with their claim, and
 // how long it took until each was Ready.
 type Claims struct {
 	mu   sync.Mutex
 	seen map[claimKey]*claimState
 
-	info, phase, ready, created, lag *prometheus.Desc
+	info, phase, ready, accepted, created, lag *prometheus.Desc
 
 	readyDuration *prometheus.HistogramVec
 }
@@ -56,12 +60,13 @@ func newClaims() *Claims {
 		return prometheus.NewDesc("storeplane_claim_"+name, help, append([]string{"kind", "namespace", "name", "environment"}, labels...), nil)
 	}
 	return &Claims{
-		seen:    map[claimKey]*claimState{},
-		info:    desc("info", "A claim, always 1. Its owner is the claim that composes it, if one does.", "owner_kind", "owner_name"),
-		phase:   desc("phase", "The claim's present phase, always 1.", "phase"),
-		ready:   desc("ready", "Whether the claim's condition Ready is True: 1 or 0."),
-		created: desc("created_timestamp_seconds", "When the claim was filed."),
-		lag:     desc("generation_lag", "By how many generations the claim is ahead of the newest one at which all of it was healthy. 0 once its last change is done."),
+		seen:     map[claimKey]*claimState{},
+		info:     desc("info", "A claim, always 1. Its owner is the claim that composes it, if one does.", "owner_kind", "owner_name"),
+		phase:    desc("phase", "The claim's present phase, always 1.", "phase"),
+		ready:    desc("ready", "Whether the claim's condition Ready is True: 1 or 0."),
+		accepted: desc("accepted", "Whether the claim can be carried out as it is: 0 while its condition Accepted is False, else 1."),
+		created:  desc("created_timestamp_seconds", "When the claim was filed."),
+		lag:      desc("generation_lag", "By how many generations the claim is ahead of the newest one at which all of it was healthy. 0 once its last change is done."),
 		readyDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "storeplane_claim_ready_duration_seconds",
 			Help:    "How long claims took from when they were filed until they were Ready for the first time.",
@@ -103,7 +108,7 @@ func (c *Claims) Forget(kind string, of types.NamespacedName) {
 
 // Describe to Prometheus what there is.
 func (c *Claims) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.info, c.phase, c.ready, c.created, c.lag} {
+	for _, d := range []*prometheus.Desc{c.info, c.phase, c.ready, c.accepted, c.created, c.lag} {
 		ch <- d
 	}
 	c.readyDuration.Describe(ch)
@@ -123,6 +128,7 @@ func (c *Claims) Collect(ch chan<- prometheus.Metric) {
 			send(c.phase, 1, of.Phase)
 		}
 		send(c.ready, number(of.Ready))
+		send(c.accepted, number(!of.Refused))
 		send(c.created, float64(of.Created.Unix()))
 		send(c.lag, float64(max(0, of.Generation-of.ReadyGeneration)))
 	}

@@ -18,9 +18,13 @@ func TestClaims(t *testing.T) {
 	tel.Claims.Observe(Claim{Kind: "EcommercePlatform", Namespace: "shop", Name: "store", Environment: "production", Created: born, Generation: 1}, true)
 	tel.Claims.Observe(Claim{
 		Kind: "WebApp", Namespace: "shop", Name: "store-backend", Environment: "production", OwnerKind: "EcommercePlatform", OwnerName: "store",
-		Phase: "Deploying", Ready: true, Since: born, Created: born, Generation: 3, ReadyGeneration: 1,
+		Phase: "Deploying", Ready: true, Since: born, Refused: true, Created: born, Generation: 3, ReadyGeneration: 1,
 	}, false)
 	want := `
+# HELP storeplane_claim_accepted Whether the claim can be carried out as it is: 0 while its condition Accepted is False, else 1.
+# TYPE storeplane_claim_accepted gauge
+storeplane_claim_accepted{environment="production",kind="EcommercePlatform",name="store",namespace="shop"} 1
+storeplane_claim_accepted{environment="production",kind="WebApp",name="store-backend",namespace="shop"} 0
 # HELP storeplane_claim_created_timestamp_seconds When the claim was filed.
 # TYPE storeplane_claim_created_timestamp_seconds gauge
 storeplane_claim_created_timestamp_seconds{environment="production",kind="EcommercePlatform",name="store",namespace="shop"} 1000
@@ -41,7 +45,7 @@ storeplane_claim_phase{environment="production",kind="WebApp",name="store-backen
 storeplane_claim_ready{environment="production",kind="EcommercePlatform",name="store",namespace="shop"} 0
 storeplane_claim_ready{environment="production",kind="WebApp",name="store-backend",namespace="shop"} 1
 `
-	if err := testutil.GatherAndCompare(r, strings.NewReader(want), "storeplane_claim_created_timestamp_seconds", "storeplane_claim_generation_lag", "storeplane_claim_info", "storeplane_claim_phase", "storeplane_claim_ready"); err != nil {
+	if err := testutil.GatherAndCompare(r, strings.NewReader(want), "storeplane_claim_accepted", "storeplane_claim_created_timestamp_seconds", "storeplane_claim_generation_lag", "storeplane_claim_info", "storeplane_claim_phase", "storeplane_claim_ready"); err != nil {
 		t.Error(err)
 	}
 
