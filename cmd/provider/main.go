@@ -46,11 +46,11 @@ func (c *cli) Run() error {
 	if err != nil {
 		return err
 	}
-	failed := make(chan error, 1)
-	if err := setup(mgr, c, logging.NewLogrLogger(log.WithName("provider")), failed); err != nil {
+	ctx, failed := ctrl.SetupSignalHandler(), make(chan error, 1)
+	if err := setup(ctx, mgr, c, logging.NewLogrLogger(log.WithName("provider")), failed); err != nil {
 		return err
 	}
-	return start(ctrl.SetupSignalHandler(), mgr, failed)
+	return start(ctx, mgr, failed)
 }
 
 func main() {

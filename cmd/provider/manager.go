@@ -41,6 +41,7 @@ import (
 	controllers "github.com/storeplane/storeplane/internal/controller"
 	"github.com/storeplane/storeplane/internal/controller/appconfig"
 	"github.com/storeplane/storeplane/internal/controller/claims"
+	"github.com/storeplane/storeplane/internal/controller/served"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
@@ -143,7 +144,7 @@ func metadata(kind string) *metav1.PartialObjectMetadata {
 const stateInterval = 15 * time.Second
 
 // setup the controllers, metrics and probes of a manager.
-func setup(mgr ctrl.Manager, c *cli, log logging.Logger, failed chan<- error) error {
+func setup(ctx context.Context, mgr ctrl.Manager, c *cli, log logging.Logger, failed chan<- error) error {
 	reconciled, states := managed.NewMRMetricRecorder(), statemetrics.NewMRStateMetrics()
 	metrics.Registry.MustRegister(reconciled, states)
 
@@ -159,7 +160,7 @@ func setup(mgr ctrl.Manager, c *cli, log logging.Logger, failed chan<- error) er
 			}
 		},
 	}
-	if err := all.Setup(mgr, controller.Options{
+	if err := all.Setup(ctx, mgr, controller.Options{
 		Logger:                  log,
 		GlobalRateLimiter:       ratelimiter.NewGlobal(c.MaxRate),
 		PollInterval:            c.PollInterval,
@@ -172,7 +173,7 @@ func setup(mgr ctrl.Manager, c *cli, log logging.Logger, failed chan<- error) er
 	}
 	ready := &controllers.Readiness{
 		Synced:  mgr.GetCache().WaitForCacheSync,
-		Served:  controllers.Serves(mgr.GetRESTMapper()),
+		Served:  served.In(mgr.GetRESTMapper()),
 		Leading: mgr.Elected(),
 		Started: all.Started,
 	}

@@ -4,13 +4,16 @@ package controller
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
@@ -23,6 +26,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/config"
 	"github.com/storeplane/storeplane/internal/controller/pause"
 	"github.com/storeplane/storeplane/internal/controller/restore"
+	"github.com/storeplane/storeplane/internal/controller/served"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
@@ -62,8 +66,10 @@ type Controllers struct {
 	started map[schema.GroupVersionKind]bool
 }
 
-// Setup the controllers. Each begins when its kinds are served.
-func (c *Controllers) Setup(mgr ctrl.Manager, o controller.Options) error {
+// Setup the controllers. Each begins when its kinds are served, and none after
+// ctx is done.
+func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
+	o.Gate = served.NewGate(ctx, o.Gate, served.In(mgr.GetRESTMapper()), o.Logger)
 	c.started = map[schema.GroupVersionKind]bool{}
 	needs := func(of ...schema.GroupVersionKind) []schema.GroupVersionKind { return append(of, ConfigKinds...) }
 
@@ -120,7 +126,7 @@ func (c *Controllers) Setup(mgr ctrl.Manager, o controller.Options) error {
 	// The gate opens where this replica leads, so one of several tells of claims.
 	for _, kind := range claims.Kinds {
 		o.Gate.Register(func() {
-			if err := claims.Watch(context.Background(), aside.GetCache(), kind, c.Telemetry.Claims); err != nil {
+			if err := claims.Watch(ctx, aside.GetCache(), kind, c.Telemetry.Claims); err != nil {
 				c.Fail(err)
 			}
 		}, kind)
@@ -135,6 +141,7 @@ func (c *Controllers) Setup(mgr ctrl.Manager, o controller.Options) error {
 func newAside(mgr ctrl.Manager) (cluster.Cluster, error) {
 	aside, err := cluster.New(mgr.GetConfig(), func(o *cluster.Options) {
 		o.Scheme = mgr.GetScheme()
+		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mgr.GetRESTMapper(), nil }
 		o.Cache.DefaultTransform = claims.Strip
 	})
 	if err != nil {

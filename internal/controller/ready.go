@@ -7,9 +7,10 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/storeplane/storeplane/internal/controller/served"
 )
 
 // Readiness of one replica: what it watches is in its cache, its kinds are
@@ -20,7 +21,7 @@ type Readiness struct {
 	Synced func(context.Context) bool
 
 	// Served tells whether the API server serves a kind.
-	Served func(schema.GroupVersionKind) (bool, error)
+	Served served.Lookup
 
 	// Leading is closed once this replica leads.
 	Leading <-chan struct{}
@@ -40,24 +41,24 @@ func (r *Readiness) Check(req *http.Request) error {
 		return errors.New("cannot serve: the cache is not in sync")
 	}
 	for _, k := range ConfigKinds {
-		served, err := r.Served(k)
+		is, err := r.Served(k)
 		if err != nil {
 			return err
 		}
-		if !served {
+		if !is {
 			return fmt.Errorf("cannot serve: there is no kind %s yet", k.Kind)
 		}
 	}
 	some := false
 	for _, k := range ManagedKinds {
-		served, err := r.Served(k)
+		is, err := r.Served(k)
 		if err != nil {
 			return err
 		}
-		if served && r.leads() && !r.Started(k) {
+		if is && r.leads() && !r.Started(k) {
 			return fmt.Errorf("cannot serve: the controller of %s is not started yet", k.Kind)
 		}
-		some = some || served
+		some = some || is
 	}
 	if !some {
 		return errors.New("cannot serve: none of the managed resources is activated")
@@ -75,18 +76,3 @@ func (r *Readiness) leads() bool {
 }
 
 var _ healthz.Checker = (*Readiness)(nil).Check
-
-// Serves asks a REST mapper, which asks the API server about what it does not
-// know.
-func Serves(m meta.RESTMapper) func(schema.GroupVersionKind) (bool, error) {
-	return func(k schema.GroupVersionKind) (bool, error) {
-		_, err := m.RESTMapping(k.GroupKind(), k.Version)
-		if meta.IsNoMatchError(err) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("cannot find out whether %s is served: %w", k.Kind, err)
-		}
-		return true, nil
-	}
-}

@@ -31,6 +31,7 @@ import (
 
 	"github.com/storeplane/storeplane/apis"
 	"github.com/storeplane/storeplane/internal/controller/claims"
+	"github.com/storeplane/storeplane/internal/controller/served"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/xrd"
 	"github.com/storeplane/storeplane/test/bench/appconfig/plane"
@@ -142,10 +143,14 @@ func begin(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, into *telemet
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := controller.Options{Logger: logging.NewNopLogger(), GlobalRateLimiter: ratelimiter.NewGlobal(10), MaxConcurrentReconciles: 1, Gate: new(gate.Gate[schema.GroupVersionKind])}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	o := controller.Options{
+		Logger: logging.NewNopLogger(), GlobalRateLimiter: ratelimiter.NewGlobal(10), MaxConcurrentReconciles: 1,
+		Gate: served.NewGate(ctx, new(gate.Gate[schema.GroupVersionKind]), served.In(mgr.GetRESTMapper()), logging.NewNopLogger()),
+	}
 	for _, kind := range claims.Kinds {
 		o.Gate.Register(func() {
-			if err := claims.Watch(context.WithoutCancel(t.Context()), mgr.GetCache(), kind, into); err != nil {
+			if err := claims.Watch(ctx, mgr.GetCache(), kind, into); err != nil {
 				t.Error(err)
 			}
 		}, kind)
@@ -153,7 +158,6 @@ func begin(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, into *telemet
 	if err := customresourcesgate.Setup(mgr, o); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	t.Cleanup(func() {

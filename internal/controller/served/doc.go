@@ -1,0 +1,3 @@
+// Package served tells which kinds the API server serves, and holds controllers
+// back until it serves theirs.
+package served
