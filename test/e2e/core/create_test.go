@@ -94,33 +94,34 @@ func inOrder(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
-// check that of the versions of first, the newest one before next appeared was
-// healthy.
+// check that first was healthy in some version older than next. It need not be so
+// in the newest of them: Crossplane applies a claim's status with the conditions
+// of its cache, which may be older than what it wrote last, so that Ready can be
+// False again for some hundredths of a second.
+// https://github.com/crossplane/crossplane/blob/v2.4.0/internal/controller/apiextensions/composite/composition_functions.go
 func (l link) check(w *harness.World) error {
 	next := w.History(l.next.Kind, l.next.Name)
 	if len(next) == 0 {
 		return fmt.Errorf("%s never appeared", l.next)
 	}
-	var before *harness.Version
+	var before []string
 	for _, v := range w.History(l.first.Kind, l.first.Name) {
 		older, err := resourceversion.CompareResourceVersion(v.Revision(), next[0].Revision())
 		if err != nil {
 			return fmt.Errorf("cannot compare revisions: %w", err)
 		}
-		if older < 0 {
-			before = &v
+		if older >= 0 {
+			break
 		}
+		if l.healthy(v.Object) {
+			return nil
+		}
+		before = append(before, v.Revision())
 	}
-	switch {
-	case before == nil:
+	if len(before) == 0 {
 		return fmt.Errorf("%s appeared before %s", l.next, l.first)
-	case !l.healthy(before.Object):
-		return fmt.Errorf("%s appeared at revision %s while %s was not healthy at %s", l.next, next[0].Revision(), l.first, before.Revision())
-	case next[0].Object.GetCreationTimestamp().Time.Before(before.Object.GetCreationTimestamp().Time):
-		return fmt.Errorf("%s was created before %s", l.next, l.first)
-	default:
-		return nil
 	}
+	return fmt.Errorf("%s appeared at revision %s while %s had not been healthy, at %s", l.next, next[0].Revision(), l.first, strings.Join(before, ", "))
 }
 
 // saysWaiting looks back at every status that the claim had.
