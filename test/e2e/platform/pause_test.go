@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"sigs.k8s.io/e2e-framework/pkg/types"
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
@@ -39,8 +40,11 @@ func pauses(ctx context.Context, n notes) error {
 	}
 	err := small.world.Await(ctx, soon, "the shop's parts to be paused", func() (bool, string) {
 		for _, k := range small.parts() {
-			if v := small.world.Get(k.Kind, k.Name).GetAnnotations()[paused]; v != "true" {
-				return false, k.String() + " is not"
+			// A part that is only annotated may still be reconciled by what a
+			// controller's cache had before.
+			u := small.world.Get(k.Kind, k.Name)
+			if synced := harness.ClaimOf(u).Condition("Synced"); u.GetAnnotations()[paused] != "true" || synced.Reason != string(xpv2.ReasonReconcilePaused) {
+				return false, k.String() + " is not: Synced says " + synced.Reason
 			}
 		}
 		return true, ""
