@@ -152,36 +152,40 @@ func TestWebAppStatus(t *testing.T) {
 	c := newCluster(t, smallApp)
 	type said struct {
 		phase, endpoint, image string
-		ready                  fnv1.Ready
 		silent                 bool
+		// refused means that the claim is not called ready, whatever Crossplane
+		// thinks of its objects.
+		refused bool
 	}
 	step := func(what string, want said) {
 		t.Helper()
 		rsp := c.reconcile()
 		got := said{
 			c.phase(), get(c.claim, "status", "endpoint").GetStringValue(), get(c.claim, "status", "image").GetStringValue(),
-			rsp.GetDesired().GetComposite().GetReady(), c.message() == "",
+			c.message() == "", rsp.GetDesired().GetComposite().GetReady() == fnv1.Ready_READY_FALSE,
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(said{})); diff != "" {
 			t.Errorf("%s: -want, +got:\n%s", what, diff)
 		}
 	}
 	const endpoint, image = "http://hello-web.team.svc:8080", "registry.example.com/hello:1"
-	step("Nothing exists yet", said{phase: "Pending", endpoint: endpoint})
-	step("The pods start", said{phase: "Deploying", endpoint: endpoint, image: image})
+	step("Nothing exists yet", said{phase: "Pending", endpoint: endpoint, refused: true})
+	step("The pods start", said{phase: "Deploying", endpoint: endpoint, image: image, refused: true})
 	c.heal()
-	step("All is well", said{phase: "Running", endpoint: endpoint, image: image, silent: true})
+	step("All is well", said{phase: "Running", endpoint: endpoint, image: image, silent: true, refused: true})
+	step("It says so", said{phase: "Running", endpoint: endpoint, image: image, silent: true})
 	c.status("web", `{observedGeneration: 1, replicas: 1, updatedReplicas: 1}`)
-	step("The pod crashed", said{phase: "Degraded", endpoint: endpoint, image: image})
+	step("The pod crashed", said{phase: "Degraded", endpoint: endpoint, image: image, refused: true})
 	c.heal()
-	step("It is back", said{phase: "Running", endpoint: endpoint, image: image, silent: true})
+	step("It is back", said{phase: "Running", endpoint: endpoint, image: image, silent: true, refused: true})
 	c.edit("registry.example.com/hello:2", "image")
-	step("The claim changed", said{phase: "Deploying", endpoint: endpoint, image: image})
-	step("The change rolls", said{phase: "Deploying", endpoint: endpoint, image: "registry.example.com/hello:2"})
+	step("The claim changed", said{phase: "Deploying", endpoint: endpoint, image: image, refused: true})
+	step("The change rolls", said{phase: "Deploying", endpoint: endpoint, image: "registry.example.com/hello:2", refused: true})
 	c.heal()
-	step("It is there", said{phase: "Running", endpoint: endpoint, image: "registry.example.com/hello:2", silent: true})
+	step("It is there", said{phase: "Running", endpoint: endpoint, image: "registry.example.com/hello:2", silent: true, refused: true})
+	step("It says so again", said{phase: "Running", endpoint: endpoint, image: "registry.example.com/hello:2", silent: true})
 	c.status("web", `{observedGeneration: 2, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`)
-	step("It makes no progress", said{phase: "Failed", endpoint: endpoint, image: "registry.example.com/hello:2"})
+	step("It makes no progress", said{phase: "Failed", endpoint: endpoint, image: "registry.example.com/hello:2", refused: true})
 }
 
 // TestWebAppMigrates: a new image rolls only once its own migration completed.

@@ -335,7 +335,7 @@ func drawRequest(t *rapid.T, observed map[string]*structpb.Struct) *fnv1.RunFunc
 	xr, err := structpb.NewStruct(map[string]any{
 		"apiVersion": "apps.example.com/v1", "kind": "WebApp",
 		"metadata": map[string]any{"name": claimName, "namespace": "team", "generation": generation},
-		"status": map[string]any{"readyGeneration": rapid.IntRange(0, generation).Draw(t, "ready generation"), "conditions": []any{
+		"status": map[string]any{"phase": rapid.SampledFrom([]string{"Pending", "Deploying", "Running"}).Draw(t, "phase"), "readyGeneration": rapid.IntRange(0, generation).Draw(t, "ready generation"), "conditions": []any{
 			map[string]any{"type": "Pruned", "status": "True", "reason": "Pruned"},
 			map[string]any{"type": "Ready", "status": "True", "reason": "Available"},
 		}},
@@ -353,7 +353,13 @@ func TestPropertyReports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
 		var got Outcome
-		p.Status = func(o Outcome) any { got = o; return &struct{}{} }
+		p.Status = func(o Outcome) any {
+			got = o
+			return &struct {
+				Phase           Phase `json:"phase"`
+				ReadyGeneration int64 `json:"readyGeneration"`
+			}{o.Phase, o.Common.ReadyGeneration}
+		}
 		observed := drawObserved(t, p.Components)
 		req := drawRequest(t, observed)
 		rsp := Respond(req, planned(p), ReviewSource{})
@@ -401,8 +407,8 @@ func TestPropertyReports(t *testing.T) {
 			}
 		}
 
-		// What Crossplane makes of it: the claim is as ready as every
-		// resource, for it has no word of its own here.
+		// What Crossplane makes of it: the claim is as ready as every resource,
+		// once its status has said so.
 		derived := true
 		for n, r := range rsp.GetDesired().GetResources() {
 			derived = derived && r.GetReady() == fnv1.Ready_READY_TRUE
@@ -410,8 +416,13 @@ func TestPropertyReports(t *testing.T) {
 				t.Fatalf("%s: health %v, ready %v", n, h, r.GetReady())
 			}
 		}
-		if got := rsp.GetDesired().GetComposite().GetReady(); got != fnv1.Ready_READY_UNSPECIFIED {
-			t.Fatalf("want no word of the claim's own, got %v", got)
+		word := fnv1.Ready_READY_FALSE
+		told := claim.status("phase").GetStringValue() == string(Running) && claim.status("readyGeneration").GetNumberValue() == float64(claim.Generation())
+		if ready && told {
+			word = fnv1.Ready_READY_UNSPECIFIED
+		}
+		if got := rsp.GetDesired().GetComposite().GetReady(); got != word {
+			t.Fatalf("ready %t, told %t: want %v of the claim, got %v", ready, told, word, got)
 		}
 		if derived != ready {
 			t.Fatalf("Crossplane calls the claim ready: %t; every declared component is healthy: %t", derived, ready)

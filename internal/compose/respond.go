@@ -51,13 +51,11 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	}
 	outcome := newOutcome(claim, plan, decision)
 
-	// Crossplane makes the claim ready when all that is applied is, and names
-	// what is not. What is withheld needs no word of its own: it waits for
-	// something that is applied and not healthy.
 	setResources(rsp, decision)
 	if err := setStatus(rsp, claim, plan.Status(outcome)); err != nil {
 		return refuse(newResponse(req), claim, err)
 	}
+	settled := settle(rsp, claim, outcome)
 
 	conditions := []Condition{accepted(), pruned(decision.Kept)}
 	if plan.Conditions != nil {
@@ -66,7 +64,7 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	for _, c := range conditions {
 		rsp.Conditions = append(rsp.Conditions, c.toProto())
 	}
-	if outcome.Ready && claim.isWatched() {
+	if settled && claim.isWatched() {
 		rsp.Meta.Ttl = durationpb.New(settledTTL)
 	}
 	return rsp

@@ -49,26 +49,57 @@ func TestRespond(t *testing.T) {
 		status     map[string]any
 		ttl        time.Duration
 	}
+	const denied = fnv1.Ready_READY_FALSE
+	told := map[string]any{"phase": "Running", "readyGeneration": 1}
 	cases := map[string]struct {
 		reason   string
 		plan     *Plan
+		status   map[string]any
 		observed map[string]*structpb.Struct
 		want     want
 	}{
 		"Withheld": {
-			reason:   "While something that is applied is not ready, Crossplane's own message names it.",
+			reason:   "While something is not healthy the claim is not ready: the status says what.",
 			plan:     &Plan{Components: []Component{db, web}},
 			observed: map[string]*structpb.Struct{},
 			want: want{
+				ready:      denied,
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_FALSE},
 				conditions: []*fnv1.Condition{accepted, pruned},
 				status:     map[string]any{"phase": "Pending", "message": "Waiting for db (" + missing + ")"},
 				ttl:        unsettledTTL,
 			},
 		},
-		"AllReady": {
-			reason:   "When every component is healthy nothing overrides what Crossplane derives.",
+		"AllHealthy": {
+			reason:   "When every component has become healthy the status says so first.",
 			plan:     &Plan{Components: []Component{db, web}},
+			status:   map[string]any{"phase": "Deploying"},
+			observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": mended(observe(t, web))},
+			want: want{
+				ready:      denied,
+				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "web": fnv1.Ready_READY_TRUE},
+				conditions: []*fnv1.Condition{accepted, pruned},
+				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
+				ttl:        unsettledTTL,
+			},
+		},
+		"NoGeneration": {
+			reason:   "Nor is it ready while the status does not say for which generation.",
+			plan:     &Plan{Components: []Component{db}},
+			status:   map[string]any{"phase": "Running"},
+			observed: map[string]*structpb.Struct{"db": mended(observe(t, db))},
+			want: want{
+				ready:      denied,
+				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE},
+				conditions: []*fnv1.Condition{accepted, pruned},
+				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
+				ttl:        unsettledTTL,
+			},
+		},
+		"AllReady": {
+			reason:   "When the status says that all is healthy nothing overrides what Crossplane derives.",
+			plan:     &Plan{Components: []Component{db, web}},
+			status:   told,
 			observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": mended(observe(t, web))},
 			want: want{
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "web": fnv1.Ready_READY_TRUE},
@@ -80,6 +111,7 @@ func TestRespond(t *testing.T) {
 		"Kept": {
 			reason:   "What is kept is nobody's to wait for, and a condition names it.",
 			plan:     &Plan{Components: []Component{db}},
+			status:   told,
 			observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "old": holding(stored(applied(t, configMap("old", ""))))},
 			want: want{
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "old": fnv1.Ready_READY_TRUE},
@@ -95,6 +127,7 @@ func TestRespond(t *testing.T) {
 			}},
 			observed: map[string]*structpb.Struct{"db": observe(t, db)},
 			want: want{
+				ready:     denied,
 				resources: map[string]fnv1.Ready{"db": fnv1.Ready_READY_FALSE},
 				conditions: []*fnv1.Condition{
 					accepted, pruned,
@@ -108,13 +141,14 @@ func TestRespond(t *testing.T) {
 		"NothingDeclared": {
 			reason:   "A claim that declares nothing is ready.",
 			plan:     &Plan{},
+			status:   told,
 			observed: map[string]*structpb.Struct{},
 			want:     want{conditions: []*fnv1.Condition{accepted, pruned}, status: map[string]any{"phase": "Running", "readyGeneration": 1}, ttl: settledTTL},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			rsp := Respond(request(t, 1, nil, tc.observed), planned(tc.plan), ReviewSource{})
+			rsp := Respond(request(t, 1, tc.status, tc.observed), planned(tc.plan), ReviewSource{})
 			got := want{ready: rsp.GetDesired().GetComposite().GetReady(), resources: map[string]fnv1.Ready{}, conditions: rsp.GetConditions(), ttl: rsp.GetMeta().GetTtl().AsDuration()}
 			for n, r := range rsp.GetDesired().GetResources() {
 				got.resources[n] = r.GetReady()
@@ -147,7 +181,7 @@ func TestRespondTTL(t *testing.T) {
 		for i := range cs {
 			list[i] = cs[i]
 		}
-		return map[string]any{"conditions": list}
+		return map[string]any{"phase": "Running", "readyGeneration": 1, "conditions": list}
 	}
 	ready := map[string]any{"type": "Ready", "status": "True"}
 	responsive := func(status string) map[string]any { return map[string]any{"type": "Responsive", "status": status} }
@@ -161,22 +195,20 @@ func TestRespondTTL(t *testing.T) {
 		"NothingExists":        {reason: "What starts is looked at soon: its events may be dropped.", want: soon},
 		"Starts":               {reason: "So is what is under way.", observed: map[string]*structpb.Struct{"db": observe(t, db)}, want: soon},
 		"Failed":               {reason: "And what failed.", observed: map[string]*structpb.Struct{"db": broken(observe(t, db))}, want: soon},
-		"Settled":              {reason: "What has settled is looked at now and then.", observed: settled, want: later},
+		"Settled":              {reason: "What has settled is looked at now and then.", status: conditions(), observed: settled, want: later},
+		"NotTold":              {reason: "What has settled and does not say so yet is not ready yet.", observed: settled, want: soon},
 		"SettledNoResponsive":  {reason: "Other conditions say nothing of its events.", status: conditions(ready), observed: settled, want: later},
 		"SettledResponsive":    {reason: "Nor is it looked at more often when they arrive.", status: conditions(ready, responsive("True")), observed: settled, want: later},
 		"SettledUnknown":       {reason: "Unknown is not False.", status: conditions(ready, responsive("Unknown")), observed: settled, want: later},
 		"SettledNotResponsive": {reason: "While its events are dropped it is looked at soon, however well it is.", status: conditions(ready, responsive("False")), observed: settled, want: soon},
 		"StartsNotResponsive":  {reason: "Both together are no sooner than soon.", status: conditions(responsive("False")), observed: map[string]*structpb.Struct{"db": observe(t, db)}, want: soon},
-		"ConditionsUnreadable": {reason: "Conditions that are none say nothing.", status: map[string]any{"conditions": "Responsive"}, observed: settled, want: later},
+		"ConditionsUnreadable": {reason: "Conditions that are none say nothing.", status: map[string]any{"phase": "Running", "readyGeneration": 1, "conditions": "Responsive"}, observed: settled, want: later},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			rsp := Respond(request(t, 1, tc.status, tc.observed), planned(&Plan{Components: []Component{db}}), ReviewSource{})
 			if got := rsp.GetMeta().GetTtl().AsDuration(); got != tc.want {
 				t.Errorf("%s\nRespond() TTL: want %v, got %v", tc.reason, tc.want, got)
-			}
-			if got := rsp.GetDesired().GetComposite().GetReady(); got != fnv1.Ready_READY_UNSPECIFIED {
-				t.Errorf("%s\nRespond() composite: what is ready is left to Crossplane, got %v", tc.reason, got)
 			}
 		})
 	}
