@@ -308,7 +308,7 @@ func TestWebAppMigrationReady(t *testing.T) {
 	c.edit("registry.example.com/hello:2", "image")
 	c.reconcile()
 	c.reconcile()
-	if got := c.verdict("MigrationReady"); got != "False Waiting The Job has not completed yet" {
+	if got := c.verdict("MigrationReady"); got != "False Waiting" {
 		t.Errorf("got %q", got)
 	}
 	i := slices.IndexFunc(c.names(), func(n string) bool { return strings.HasPrefix(n, "migration-") })
@@ -316,7 +316,7 @@ func TestWebAppMigrationReady(t *testing.T) {
 	c.status(name, `{failed: 5, conditions: [{type: Failed, status: "True", reason: DeadlineExceeded}]}`)
 	c.reconcile()
 	words := "The Job failed (DeadlineExceeded) and holds the rollout: see kubectl logs job/hello-" + name
-	if got := c.verdict("MigrationReady"); got != "False Waiting "+words {
+	if got := c.verdict("MigrationReady"); got != "False Failed "+words {
 		t.Errorf("want %q, got %q", words, got)
 	}
 	if got := c.message(); !strings.Contains(got, "migration ("+words+")") || c.phase() != "Failed" {

@@ -192,10 +192,12 @@ func (c *Config) Status(o compose.Outcome) *appsv1.ConfigStatus {
 	return &appsv1.ConfigStatus{Bundle: c.live.Status.AtProvider.Bundle, State: c.state(o, cond.Reason), Message: cond.Message}
 }
 
-// Condition of the config for the claim: the AppConfig's Ready.
+// Condition of the config for the claim: the AppConfig's Ready once that has given
+// up. What it does until then it says itself, pod by pod: each word would be two
+// writes to the claim.
 func (c *Config) Condition(o compose.Outcome) compose.Condition {
 	out := compose.PartReady(ConditionConfig, o, ConfigPart)
-	if c == nil || out.True || len(c.Awaits()) > 0 {
+	if c == nil || o.Health(ConfigComponent).State != health.Failed {
 		return out
 	}
 	for _, r := range c.live.Status.Conditions {

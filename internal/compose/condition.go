@@ -29,6 +29,7 @@ const (
 	reasonHoldsData = "HoldsData"
 	reasonHealthy   = "Healthy"
 	reasonWaiting   = "Waiting"
+	reasonFailed    = "Failed"
 )
 
 // Condition of a claim.
@@ -41,6 +42,10 @@ type Condition struct {
 
 // PartReady is the condition that a part of a claim is healthy. A part that is
 // not declared is reported with the reason Disabled, and nobody waits for it.
+//
+// What a part waits for changes all the time while it comes up, and is in the
+// status. Conditions are written after it, by themselves: they would be a second
+// write to the claim, for the same words.
 func PartReady(typ string, o Outcome, part string) Condition {
 	p, ok := o.Part(part)
 	switch {
@@ -48,8 +53,10 @@ func PartReady(typ string, o Outcome, part string) Condition {
 		return Condition{Type: typ, True: true, Reason: "Disabled", Message: "Not part of this claim"}
 	case p.Ready:
 		return Condition{Type: typ, True: true, Reason: reasonHealthy}
+	case o.failed[part]:
+		return Condition{Type: typ, Reason: reasonFailed, Message: p.Message}
 	default:
-		return Condition{Type: typ, Reason: reasonWaiting, Message: p.Message}
+		return Condition{Type: typ, Reason: reasonWaiting}
 	}
 }
 

@@ -40,6 +40,7 @@ type Outcome struct {
 	Common appsv1.CommonStatus
 
 	health map[string]health.Status
+	failed map[string]bool // parts that will not get healthy without a change
 }
 
 // Health of a declared component.
@@ -86,6 +87,10 @@ func newOutcome(c *Claim, p *Plan, d *Decision) Outcome {
 		}
 	}
 
+	o.failed = map[string]bool{}
+	for part, r := range ranks {
+		o.failed[part] = r == rankFailed
+	}
 	o.Common.Message = message(o.Common.Components, ranks)
 	o.Common.ReadyGeneration = int64(c.status("readyGeneration").GetNumberValue())
 	if o.Ready {

@@ -223,14 +223,15 @@ func TestOutcomeParts(t *testing.T) {
 }
 
 func TestPartReady(t *testing.T) {
-	o := Outcome{Common: appsv1.CommonStatus{Components: []appsv1.ComponentStatus{{Name: "up", Ready: true}, {Name: "down", Message: "No pods"}}}}
+	o := Outcome{Common: appsv1.CommonStatus{Components: []appsv1.ComponentStatus{{Name: "up", Ready: true}, {Name: "coming", Message: "No pods"}, {Name: "down", Message: "No image"}}}, failed: map[string]bool{"down": true}}
 	cases := map[string]struct {
 		reason string
 		part   string
 		want   Condition
 	}{
 		"Ready":       {reason: "A part that is ready says no more.", part: "up", want: Condition{Type: "T", True: true, Reason: "Healthy"}},
-		"NotReady":    {reason: "One that is not says what it waits for.", part: "down", want: Condition{Type: "T", Reason: "Waiting", Message: "No pods"}},
+		"NotReady":    {reason: "What one waits for that is not is the status's to say.", part: "coming", want: Condition{Type: "T", Reason: "Waiting"}},
+		"Failed":      {reason: "One that has failed says why.", part: "down", want: Condition{Type: "T", Reason: "Failed", Message: "No image"}},
 		"NotDeclared": {reason: "One that is not part of the claim is always reported, or its old condition would stay.", part: "none", want: Condition{Type: "T", True: true, Reason: "Disabled", Message: "Not part of this claim"}},
 	}
 	for name, tc := range cases {

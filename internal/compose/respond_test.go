@@ -131,7 +131,7 @@ func TestRespond(t *testing.T) {
 				resources: map[string]fnv1.Ready{"db": fnv1.Ready_READY_FALSE},
 				conditions: []*fnv1.Condition{
 					accepted, pruned,
-					condition("DbReady", no, "Waiting", unready),
+					condition("DbReady", no, "Waiting", ""),
 					condition("CacheReady", yes, "Disabled", "Not part of this claim"),
 				},
 				status: map[string]any{"phase": "Deploying", "message": "Waiting for db (" + unready + ")"},

@@ -686,7 +686,7 @@ type ConfigStatus struct {
 	// +optional
 	State ConfigState `json:"state,omitempty"`
 
-	// Message says what is waited for, or what went wrong. Empty when running.
+	// Message says what went wrong. Empty while nothing did.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
