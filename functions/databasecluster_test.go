@@ -137,12 +137,14 @@ func TestDatabaseClusterComponents(t *testing.T) {
 }
 
 // TestDatabaseClusterAtOnce: nothing of a database waits for anything else of
-// it, so one pass applies all.
+// it, so one pass applies all, but for what the API server only takes when another
+// object is there.
 func TestDatabaseClusterAtOnce(t *testing.T) {
 	c := newCluster(t, databaseCluster(bigCluster))
 	podMonitors(c)
-	if got := c.settle(); len(got) != 1 {
-		t.Errorf("want all in one pass, got %v", got)
+	got := c.settle()
+	if len(got) != 2 || !slices.Contains(got[0], "role") || !slices.Equal(got[1], []string{"rolebinding"}) {
+		t.Errorf("want all in one pass and then the rolebinding, got %v", got)
 	}
 }
 

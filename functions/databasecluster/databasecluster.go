@@ -152,7 +152,9 @@ func (d *cluster) plan() *compose.Plan {
 	add(compose.Component{Name: config, Part: postgresql, Object: d.configMap()})
 	add(compose.Component{Name: account, Part: postgresql, Object: build.ServiceAccount(d.Scope, postgresql, appName)})
 	add(compose.Component{Name: role, Part: postgresql, Object: d.role()})
-	add(compose.Component{Name: roleBinding, Part: postgresql, Object: d.roleBinding()})
+	// Crossplane applies in no order, and a binding to a role that does not exist
+	// yet is refused to whoever may not bind all.
+	add(compose.Component{Name: roleBinding, Part: postgresql, Object: d.roleBinding(), After: []string{role}})
 	add(compose.Component{Name: state, Part: postgresql, Object: d.patroniState("config")})
 	add(compose.Component{Name: failover, Part: postgresql, Object: d.patroniState("failover")})
 	add(compose.Component{Name: syncState, Part: postgresql, Object: d.patroniState("sync")})

@@ -22,6 +22,10 @@ import (
 const (
 	unsettledTTL = 5 * time.Second
 	settledTTL   = time.Minute
+
+	// toldTTL is for a claim that has settled and only has to be called ready,
+	// which the event of its own status sees to if it is not dropped.
+	toldTTL = time.Second
 )
 
 // Respond runs an intent for a request and returns the response, with errors
@@ -64,7 +68,10 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	for _, c := range conditions {
 		rsp.Conditions = append(rsp.Conditions, c.toProto())
 	}
-	if settled && claim.isWatched() {
+	switch {
+	case outcome.Ready && !settled:
+		rsp.Meta.Ttl = durationpb.New(toldTTL)
+	case settled && claim.isWatched():
 		rsp.Meta.Ttl = durationpb.New(settledTTL)
 	}
 	return rsp

@@ -80,7 +80,7 @@ func TestRespond(t *testing.T) {
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "web": fnv1.Ready_READY_TRUE},
 				conditions: []*fnv1.Condition{accepted, pruned},
 				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
-				ttl:        unsettledTTL,
+				ttl:        toldTTL,
 			},
 		},
 		"NoGeneration": {
@@ -93,7 +93,7 @@ func TestRespond(t *testing.T) {
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE},
 				conditions: []*fnv1.Condition{accepted, pruned},
 				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
-				ttl:        unsettledTTL,
+				ttl:        toldTTL,
 			},
 		},
 		"AllReady": {
@@ -196,7 +196,7 @@ func TestRespondTTL(t *testing.T) {
 		"Starts":               {reason: "So is what is under way.", observed: map[string]*structpb.Struct{"db": observe(t, db)}, want: soon},
 		"Failed":               {reason: "And what failed.", observed: map[string]*structpb.Struct{"db": broken(observe(t, db))}, want: soon},
 		"Settled":              {reason: "What has settled is looked at now and then.", status: conditions(), observed: settled, want: later},
-		"NotTold":              {reason: "What has settled and does not say so yet is not ready yet.", observed: settled, want: soon},
+		"NotTold":              {reason: "What has settled and does not say so yet is called ready as soon as it does.", observed: settled, want: time.Second},
 		"SettledNoResponsive":  {reason: "Other conditions say nothing of its events.", status: conditions(ready), observed: settled, want: later},
 		"SettledResponsive":    {reason: "Nor is it looked at more often when they arrive.", status: conditions(ready, responsive("True")), observed: settled, want: later},
 		"SettledUnknown":       {reason: "Unknown is not False.", status: conditions(ready, responsive("Unknown")), observed: settled, want: later},
