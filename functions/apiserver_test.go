@@ -2,7 +2,6 @@ package functions_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/storeplane/storeplane/test/bench/appconfig/plane"
+	"github.com/storeplane/storeplane/test/plane"
+	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
 // warnings that an API server sent.
@@ -44,25 +44,11 @@ var builtIn = []string{"v1", "apps/v1", "autoscaling/v2", "batch/v1", "networkin
 // that any claim makes, and warns of none: not of an unknown field, and not of
 // pods that are not restricted.
 func TestAPIServerTakesAll(t *testing.T) {
-	if testing.Short() {
-		t.Skip("It starts an API server.")
-	}
-	p, err := plane.Start(t.Context(), t.TempDir(), false)
-	if errors.Is(err, plane.ErrNoBinaries) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
+	config := planetest.Start(t, false).Config(plane.Admin)
 	warned := &warnings{}
-	config := p.Config(plane.Admin)
-	config.WarningHandlerWithContext = warned
 	// controller-runtime brings a handler of its own only where none is set.
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	config.WarningHandlerWithContext = warned
+	c := planetest.Client(t, config)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{
 		"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted",
 	}}}

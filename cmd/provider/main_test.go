@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -19,18 +18,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/storeplane/storeplane/apis"
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
-	"github.com/storeplane/storeplane/internal/xrd"
-	"github.com/storeplane/storeplane/test/bench/appconfig/plane"
+	"github.com/storeplane/storeplane/test/plane"
+	"github.com/storeplane/storeplane/test/plane/planetest"
 )
+
+// patience with a provider that starts.
+const patience = 2 * time.Minute
 
 // envMain makes the test's binary the command itself.
 const envMain = "STOREPLANE_TEST_MAIN"
@@ -114,7 +111,12 @@ func startReplica(t *testing.T, kubeconfig string) *replica {
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.end(syscall.SIGKILL) })
+	t.Cleanup(func() {
+		_ = r.end(syscall.SIGKILL)
+		if t.Failed() {
+			t.Logf("a replica's log:\n%s", r.log)
+		}
+	})
 	return r
 }
 
@@ -129,41 +131,26 @@ func (r *replica) end(s os.Signal) error {
 	return r.cmd.Wait()
 }
 
-func (r *replica) ready(ctx context.Context) (bool, error) {
+func (r *replica) ready(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+"/readyz", nil)
 	if err != nil {
-		return false, err
+		return err
 	}
 	rsp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return false, nil //nolint:nilerr // It does not listen yet.
+		return err
 	}
-	return rsp.StatusCode == http.StatusOK, rsp.Body.Close()
+	if rsp.StatusCode != http.StatusOK {
+		err = errors.New(rsp.Status)
+	}
+	return errors.Join(err, rsp.Body.Close())
 }
 
 // installed provider on an API server of its own: an administrator's client, and
 // the provider's kubeconfig.
 func installed(t *testing.T) (client.Client, string) {
 	t.Helper()
-	p, err := plane.Start(t.Context(), t.TempDir(), false)
-	if errors.Is(err, plane.ErrNoBinaries) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), extv1.AddToScheme(scheme), configv1.SchemeBuilder.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	admin, err := client.New(p.Config(plane.Admin), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := plane.Install(t.Context(), admin, "../.."); err != nil {
-		t.Fatal(err)
-	}
+	p, admin := planetest.Installed(t, "../..", false)
 	kubeconfig, err := p.Kubeconfig(plane.Provider)
 	if err != nil {
 		t.Fatal(err)
@@ -174,11 +161,8 @@ func installed(t *testing.T) (client.Client, string) {
 // TestWorksWithoutClaims: a provider that may not read claims, since it is newer
 // than its ClusterRole, does what it does for AppConfigs all the same.
 func TestWorksWithoutClaims(t *testing.T) {
-	if testing.Short() {
-		t.Skip("It starts a control plane.")
-	}
 	admin, kubeconfig := installed(t)
-	define(t, admin)
+	planetest.Define(t, admin)
 	role := &rbacv1.ClusterRole{}
 	if err := admin.Get(t.Context(), client.ObjectKey{Name: "storeplane-provider"}, role); err != nil {
 		t.Fatal(err)
@@ -191,42 +175,12 @@ func TestWorksWithoutClaims(t *testing.T) {
 	}
 	f := &failover{Client: admin, leader: startReplica(t, kubeconfig)}
 	f.works(t, "without-claims")
-	f.wait(t, "the provider to be ready", f.leader.ready)
-}
-
-// define the claims' kinds as Crossplane does.
-func define(t *testing.T, admin client.Client) {
-	t.Helper()
-	files, err := fs.Glob(apis.Definitions, "*/definition.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("cannot find the definitions: %v", err)
-	}
-	for _, f := range files {
-		b, err := fs.ReadFile(apis.Definitions, f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := xrd.Parse(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		crd, err := xrd.CRD(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		crd.OwnerReferences = nil
-		if err := admin.Create(t.Context(), crd); err != nil {
-			t.Fatal(err)
-		}
-	}
+	planetest.Eventually(t, patience, "the provider is ready", func() error { return f.leader.ready(t.Context()) })
 }
 
 // TestFailover ends the leader of two replicas with and without a goodbye, on an
 // API server of its own, and measures until the other one works.
 func TestFailover(t *testing.T) {
-	if testing.Short() {
-		t.Skip("It takes most of a minute, and starts a control plane.")
-	}
 	admin, kubeconfig := installed(t)
 	f := &failover{Client: admin, leader: startReplica(t, kubeconfig)}
 	f.works(t, "first")
@@ -240,19 +194,24 @@ func TestFailover(t *testing.T) {
 	}
 	for n, tc := range cases {
 		other := startReplica(t, kubeconfig)
-		f.wait(t, "the other replica to be ready", other.ready)
+		planetest.Eventually(t, patience, "the other replica is ready", func() error { return other.ready(t.Context()) })
 		before, start := f.holder(t), time.Now()
 		// What a process that was killed says of its end is of no interest.
 		if err := f.leader.end(tc.signal); err != nil && tc.signal == syscall.SIGTERM {
-			t.Errorf("%s\nit must end well: %v\n%s", tc.reason, err, f.leader.log)
+			t.Errorf("%s\nit must end well: %v", tc.reason, err)
 		}
-		f.wait(t, "another leader", func(context.Context) (bool, error) { h := f.holder(t); return h != before && h != "", nil })
+		planetest.Eventually(t, patience, "another one leads", func() error {
+			if h := f.holder(t); h == before || h == "" {
+				return fmt.Errorf("the leader is %q", h)
+			}
+			return nil
+		})
 		leads := time.Since(start)
 		f.works(t, fmt.Sprintf("after-%d", n))
 		works := time.Since(start)
 		t.Logf("after %s the other replica leads in %.1fs and works in %.1fs", tc.signal, leads.Seconds(), works.Seconds())
 		if works > tc.within {
-			t.Errorf("%s\nwant the other replica at work within %s, got %s\n%s", tc.reason, tc.within, works, other.log)
+			t.Errorf("%s\nwant the other replica at work within %s, got %s", tc.reason, tc.within, works)
 		}
 		f.leader = other
 	}
@@ -262,13 +221,6 @@ type failover struct {
 	client.Client
 
 	leader *replica
-}
-
-func (f *failover) wait(t *testing.T, what string, done wait.ConditionWithContextFunc) {
-	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, done); err != nil {
-		t.Fatalf("cannot wait for %s: %v\n%s", what, err, f.leader.log)
-	}
 }
 
 // works waits until a new AppConfig has a status.
@@ -281,9 +233,14 @@ func (f *failover) works(t *testing.T, name string) {
 	if err := f.Create(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	f.wait(t, "an AppConfig to be reconciled", func(ctx context.Context) (bool, error) {
-		err := f.Get(ctx, client.ObjectKeyFromObject(c), c)
-		return len(c.Status.Conditions) > 0, err
+	planetest.Eventually(t, patience, "an AppConfig is reconciled", func() error {
+		if err := f.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
+			return err
+		}
+		if len(c.Status.Conditions) == 0 {
+			return errors.New("it has no conditions")
+		}
+		return nil
 	})
 }
 

@@ -1,41 +1,24 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"os"
+	"fmt"
 	"testing"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/storeplane/storeplane/test/bench/appconfig/plane"
+	"github.com/storeplane/storeplane/test/plane"
+	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
 // TestTeamRights asks a real API server what members of a team may do whom a
 // RoleBinding gives Kubernetes' own edit or view, and nothing else.
 func TestTeamRights(t *testing.T) {
-	if testing.Short() {
-		t.Skip("It starts a control plane.")
-	}
-	p, err := plane.Start(t.Context(), t.TempDir(), true)
-	if errors.Is(err, plane.ErrNoBinaries) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	c, err := client.New(p.Config(plane.Admin), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := planetest.Client(t, planetest.Start(t, true).Config(plane.Admin))
 	installTeam(t, c)
 
 	type ask struct{ user, verb, group, resource, subresource, namespace string }
@@ -83,27 +66,14 @@ func TestTeamRights(t *testing.T) {
 // namespace shop, and waits until the rules have reached these.
 func installTeam(t *testing.T, c client.Client) {
 	t.Helper()
-	b, err := os.ReadFile("../../package/install/team-roles.yaml")
-	if err != nil {
+	if err := plane.Apply(t.Context(), c, "../../package/install/team-roles.yaml"); err != nil {
 		t.Fatal(err)
-	}
-	// The API server makes the first roles, that of its administrators among them,
-	// a moment after it is ready.
-	poll := func(what string, done wait.ConditionWithContextFunc) {
-		t.Helper()
-		if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, done); err != nil {
-			t.Fatalf("cannot wait for %s: %v", what, err)
-		}
 	}
 	create := func(o client.Object) {
 		t.Helper()
-		poll(o.GetName(), func(ctx context.Context) (bool, error) {
-			err := c.Create(ctx, o)
-			return err == nil, ignoreForbidden(err)
-		})
-	}
-	for _, u := range objectsOf(t, b) {
-		create(u)
+		if err := plane.Create(t.Context(), c, o); err != nil {
+			t.Fatal(err)
+		}
 	}
 	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
 	for user, role := range map[string]string{"editor": "edit", "viewer": "view"} {
@@ -112,20 +82,15 @@ func installTeam(t *testing.T, c client.Client) {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 		})
-		poll("the rules of "+role, func(ctx context.Context) (bool, error) {
+		planetest.Eventually(t, time.Minute, role+" has the rules", func() error {
 			r := &rbacv1.ClusterRole{}
-			if err := c.Get(ctx, client.ObjectKey{Name: role}, r); err != nil {
-				return false, client.IgnoreNotFound(err)
+			if err := c.Get(t.Context(), client.ObjectKey{Name: role}, r); err != nil {
+				return err
 			}
-			_, ok := grants(r.Rules)["platform.example.com/ecommerceplatforms"]
-			return ok, nil
+			if _, ok := grants(r.Rules)["platform.example.com/ecommerceplatforms"]; !ok {
+				return fmt.Errorf("it has %v", r.Rules)
+			}
+			return nil
 		})
 	}
-}
-
-func ignoreForbidden(err error) error {
-	if kerrors.IsForbidden(err) {
-		return nil
-	}
-	return err
 }

@@ -2,9 +2,7 @@ package policy_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,16 +16,14 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/storeplane/storeplane/apis"
 	"github.com/storeplane/storeplane/internal/policy"
 	"github.com/storeplane/storeplane/internal/render"
-	"github.com/storeplane/storeplane/internal/xrd"
-	"github.com/storeplane/storeplane/test/bench/appconfig/plane"
+	"github.com/storeplane/storeplane/test/plane"
+	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
 // crossplane is who applies what Crossplane composes.
@@ -43,70 +39,15 @@ type gate struct {
 
 func newGate(t *testing.T) *gate {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("It starts an API server.")
-	}
-	environments := environmentConfigs(t)
-	p, err := plane.Start(t.Context(), t.TempDir(), false)
-	if errors.Is(err, plane.ErrNoBinaries) {
-		t.Skip(err)
-	}
-	if err != nil {
+	p := planetest.Start(t, false)
+	composing := p.Config(plane.Admin)
+	composing.Impersonate = rest.ImpersonationConfig{UserName: crossplane, Groups: []string{"system:masters"}}
+	g := &gate{Client: planetest.Client(t, p.Config(plane.Admin)), composing: planetest.Client(t, composing)}
+	planetest.Define(t, g, environmentConfigs(t)...)
+	if err := plane.Apply(t.Context(), g, "../../package/install/admission.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Stop)
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, extv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	as := func(user string) client.Client {
-		config := p.Config(plane.Admin)
-		if user != "" {
-			config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
-		}
-		c, err := client.New(config, client.Options{Scheme: scheme})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	g := &gate{Client: as(""), composing: as(crossplane)}
-	for _, crd := range append(definitions(t), environments...) {
-		g.create(t, crd)
-		eventually(t, "want "+crd.GetName()+" to be served", func() error { return established(t.Context(), g, crd) })
-	}
-	g.apply(t, "../../package/install/admission.yaml")
 	return g
-}
-
-// definitions of our kinds, as Crossplane makes them.
-func definitions(t *testing.T) []*extv1.CustomResourceDefinition {
-	t.Helper()
-	files, err := fs.Glob(apis.Definitions, "*/definition.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("cannot find the definitions: %v", err)
-	}
-	var out []*extv1.CustomResourceDefinition
-	for _, f := range files {
-		b, err := fs.ReadFile(apis.Definitions, f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := xrd.Parse(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		crd, err := xrd.CRD(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// There is no Crossplane here to own it.
-		crd.OwnerReferences = nil
-		out = append(out, crd)
-	}
-	return out
 }
 
 // environmentConfigs is the definition of Crossplane's own kind, from its module.
@@ -134,50 +75,13 @@ func environmentConfigs(t *testing.T) []*extv1.CustomResourceDefinition {
 	return out
 }
 
-func established(ctx context.Context, c client.Client, crd *extv1.CustomResourceDefinition) error {
-	now := &extv1.CustomResourceDefinition{}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(crd), now); err != nil {
-		return err
-	}
-	for _, is := range now.Status.Conditions {
-		if is.Type == extv1.Established && is.Status == extv1.ConditionTrue {
-			return nil
-		}
-	}
-	return errors.New("it is not established")
-}
-
 // soon is how long anything may take.
 const soon = 60 * time.Second
-
-func eventually(t *testing.T, what string, try func() error) {
-	t.Helper()
-	for deadline := time.Now().Add(soon); ; time.Sleep(50 * time.Millisecond) {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-	}
-}
 
 func (g *gate) create(t *testing.T, o client.Object) {
 	t.Helper()
 	if err := g.Create(t.Context(), o); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func (g *gate) apply(t *testing.T, file string) {
-	t.Helper()
-	all, err := render.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, u := range all {
-		g.create(t, u)
 	}
 }
 
@@ -217,7 +121,7 @@ func refusal(err error) string {
 func (g *gate) judge(t *testing.T, want string) {
 	t.Helper()
 	probe := claim(t, "WebApp", "{image: unknown.example.com/app:v1}")
-	eventually(t, "want the settings to be known", func() error {
+	planetest.Eventually(t, soon, "the settings are known", func() error {
 		if got := g.try(t.Context(), probe); got != want {
 			return fmt.Errorf("want %q, got %q", want, got)
 		}
@@ -260,7 +164,7 @@ func TestAdmission(t *testing.T) {
 func testBare(t *testing.T, g *gate) {
 	latest := claim(t, "WebApp", "{environment: production, image: 'unknown.example.com/app:latest'}")
 	want := "image is unknown.example.com/app:latest" + meansLatest
-	eventually(t, "want the policies to be known", func() error {
+	planetest.Eventually(t, soon, "the policies are known", func() error {
 		if got := g.try(t.Context(), latest); got != want {
 			return fmt.Errorf("want %q, got %q", want, got)
 		}

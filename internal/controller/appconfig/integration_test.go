@@ -20,14 +20,13 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
-	"github.com/storeplane/storeplane/test/bench/appconfig/plane"
+	"github.com/storeplane/storeplane/test/plane"
+	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
 // cluster is a control plane without nodes, with the provider beside it. What a
@@ -43,30 +42,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("It takes minutes, and starts a control plane.")
-	}
-	p, err := plane.Start(t.Context(), t.TempDir(), true)
-	if errors.Is(err, plane.ErrNoBinaries) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, configv1.SchemeBuilder.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	admin, err := client.New(p.Config(plane.Admin), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := plane.Install(t.Context(), admin, "../../.."); err != nil {
-		t.Fatal(err)
-	}
+	p, admin := planetest.Installed(t, "../../..", true)
 	c := &cluster{Client: admin, plane: p, binary: filepath.Join(t.TempDir(), "provider")}
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-p", "1", "-o", c.binary, "../../../cmd/provider").CombinedOutput(); err != nil {
 		t.Fatalf("cannot build the provider: %v\n%s", err, out)
@@ -238,22 +214,6 @@ func appConfig(title string) *configv1.AppConfig {
 // soon is how long anything may take.
 const soon = 60 * time.Second
 
-// eventually something holds.
-func eventually(t *testing.T, what string, holds func() (bool, string)) {
-	t.Helper()
-	deadline := time.Now().Add(soon)
-	for {
-		ok, last := holds()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %s", what, last)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
 func (c *cluster) appConfig(t *testing.T, namespace string) *configv1.AppConfig {
 	t.Helper()
 	a := &configv1.AppConfig{}
@@ -287,10 +247,12 @@ func retitle(title string) func(*configv1.AppConfigParameters) {
 func (c *cluster) is(t *testing.T, namespace, reason string) *configv1.AppConfig {
 	t.Helper()
 	var a *configv1.AppConfig
-	eventually(t, "want reason "+reason, func() (bool, string) {
+	planetest.Eventually(t, soon, "the reason is "+reason, func() error {
 		a = c.appConfig(t, namespace)
-		r := a.GetCondition("Ready")
-		return string(r.Reason) == reason && r.ObservedGeneration == a.Generation, fmt.Sprintf("%s: %s\n%+v", r.Reason, r.Message, a.Status.AtProvider)
+		if r := a.GetCondition("Ready"); string(r.Reason) != reason || r.ObservedGeneration != a.Generation {
+			return fmt.Errorf("%s: %s\n%+v", r.Reason, r.Message, a.Status.AtProvider)
+		}
+		return nil
 	})
 	return a
 }
@@ -349,14 +311,17 @@ func testLife(t *testing.T, c *cluster) {
 		t.Fatal(err)
 	}
 	c.edit(t, ns, retitle("two"))
-	eventually(t, "want both changes in a bundle", func() (bool, string) {
+	planetest.Eventually(t, soon, "both changes are in a bundle", func() error {
 		o := c.appConfig(t, ns).Status.AtProvider
 		cm, s := &corev1.ConfigMap{}, &corev1.Secret{}
 		key := client.ObjectKey{Namespace: ns, Name: o.LastGood}
-		if c.Get(t.Context(), key, cm) != nil || c.Get(t.Context(), key, s) != nil {
-			return false, o.LastGood
+		if err := errors.Join(c.Get(t.Context(), key, cm), c.Get(t.Context(), key, s)); err != nil {
+			return err
 		}
-		return cm.Data["TITLE"] == "two" && string(s.Data["PASSWORD"]) == "two", fmt.Sprintf("%v %d", cm.Data, len(s.Data))
+		if cm.Data["TITLE"] != "two" || string(s.Data["PASSWORD"]) != "two" {
+			return fmt.Errorf("got %v and %d keys of the Secret", cm.Data, len(s.Data))
+		}
+		return nil
 	})
 	if n := c.replicaSets(t, ns) - before; n > 2 {
 		t.Errorf("want two rollouts at most, got %d", n)
@@ -370,9 +335,11 @@ func testLife(t *testing.T, c *cluster) {
 	if err := c.Delete(t.Context(), last); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "want the AppConfig gone", func() (bool, string) {
-		err := c.Get(t.Context(), client.ObjectKeyFromObject(last), &configv1.AppConfig{})
-		return kerrors.IsNotFound(err), fmt.Sprint(err)
+	planetest.Eventually(t, soon, "the AppConfig is gone", func() error {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(last), &configv1.AppConfig{}); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		return errors.New("it is there")
 	})
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: last.Status.AtProvider.Bundle}, &corev1.ConfigMap{}); err != nil {
 		t.Errorf("want what pods run to stay, got %v", err)
@@ -396,10 +363,13 @@ func testRollback(t *testing.T, c *cluster) {
 		if o := a.Status.AtProvider; o.Bundle != good || o.LastGood != good || o.Failed.Message == "" {
 			t.Errorf("want %s to be put back, got %+v", good, o)
 		}
-		eventually(t, "want all pods healthy again after "+bad, func() (bool, string) { return c.allRun(t, ns, good) })
-		eventually(t, "want all targets updated", func() (bool, string) {
+		planetest.Eventually(t, soon, "all pods are healthy again after "+bad, func() error { return c.allRun(t, ns, good) })
+		planetest.Eventually(t, soon, "all targets are updated", func() error {
 			targets := c.appConfig(t, ns).Status.AtProvider.Targets
-			return !slices.ContainsFunc(targets, func(s configv1.TargetStatus) bool { return s.State != configv1.TargetUpdated }), fmt.Sprint(targets)
+			if slices.ContainsFunc(targets, func(s configv1.TargetStatus) bool { return s.State != configv1.TargetUpdated }) {
+				return fmt.Errorf("got %v", targets)
+			}
+			return nil
 		})
 		before := c.appConfig(t, ns)
 		time.Sleep(5 * time.Second)
@@ -412,16 +382,15 @@ func testRollback(t *testing.T, c *cluster) {
 // age lets a rollout have begun long ago.
 func (c *cluster) age(t *testing.T, namespace string) {
 	t.Helper()
-	eventually(t, "want to write the status", func() (bool, string) {
+	planetest.Eventually(t, soon, "the status is written", func() error {
 		a := c.appConfig(t, namespace)
 		a.Status.AtProvider.LastStarted = new(metav1.NewTime(time.Now().Add(-time.Hour)))
-		err := c.Status().Update(t.Context(), a)
-		return err == nil, fmt.Sprint(err)
+		return c.Status().Update(t.Context(), a)
 	})
 }
 
-// allRun tells whether all pods of a namespace are ready, and run a bundle.
-func (c *cluster) allRun(t *testing.T, namespace, bundle string) (bool, string) {
+// allRun says which pod of a namespace is not ready, or does not run a bundle.
+func (c *cluster) allRun(t *testing.T, namespace, bundle string) error {
 	t.Helper()
 	pods := &corev1.PodList{}
 	if err := c.List(t.Context(), pods, client.InNamespace(namespace)); err != nil {
@@ -432,10 +401,13 @@ func (c *cluster) allRun(t *testing.T, namespace, bundle string) (bool, string) 
 			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		})
 		if !ready || p.Annotations[appconfig.Annotation("shop")] != bundle {
-			return false, fmt.Sprintf("%s: ready %t, %s", p.Name, ready, p.Annotations[appconfig.Annotation("shop")])
+			return fmt.Errorf("%s: ready %t, %s", p.Name, ready, p.Annotations[appconfig.Annotation("shop")])
 		}
 	}
-	return len(pods.Items) > 0, "no pods"
+	if len(pods.Items) == 0 {
+		return errors.New("there are no pods")
+	}
+	return nil
 }
 
 // testStorm: twenty edits in ten seconds are two rollouts.
@@ -518,9 +490,14 @@ func testReader(t *testing.T, c *cluster) {
 	if err := c.Update(t.Context(), stable); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "want it put back", func() (bool, string) {
-		err := c.Get(t.Context(), client.ObjectKeyFromObject(stable), stable)
-		return err == nil && stable.Data["TITLE"] == "two", fmt.Sprint(stable.Data, err)
+	planetest.Eventually(t, soon, "it is put back", func() error {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(stable), stable); err != nil {
+			return err
+		}
+		if stable.Data["TITLE"] != "two" {
+			return fmt.Errorf("got %v", stable.Data)
+		}
+		return nil
 	})
 }
 

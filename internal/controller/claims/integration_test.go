@@ -1,9 +1,6 @@
 package claims_test
 
 import (
-	"context"
-	"errors"
-	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -16,12 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
-	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,56 +24,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
-	"github.com/storeplane/storeplane/apis"
 	"github.com/storeplane/storeplane/internal/controller/claims"
 	"github.com/storeplane/storeplane/internal/controller/served"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
-	"github.com/storeplane/storeplane/internal/xrd"
-	"github.com/storeplane/storeplane/test/bench/appconfig/plane"
+	"github.com/storeplane/storeplane/test/plane"
+	"github.com/storeplane/storeplane/test/plane/planetest"
 )
+
+// patience with an API server on a machine that has other work.
+const patience = 2 * time.Minute
 
 // TestClaims: with the provider's rights and no more, claims are told of from when
 // their kind is installed, which may be after the provider was.
 func TestClaims(t *testing.T) {
-	if testing.Short() {
-		t.Skip("It starts a control plane.")
-	}
-	p, err := plane.Start(t.Context(), t.TempDir(), false)
-	if errors.Is(err, plane.ErrNoBinaries) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, extv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	admin, err := client.New(p.Config(plane.Admin), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := plane.Install(t.Context(), admin, "../../.."); err != nil {
-		t.Fatal(err)
-	}
+	p, admin := planetest.Installed(t, "../../..", false)
 	registry := prometheus.NewPedanticRegistry()
-	begin(t, p.Config(plane.Provider), scheme, telemetry.New(registry).Claims)
+	begin(t, p.Config(plane.Provider), admin.Scheme(), telemetry.New(registry).Claims)
 
 	if err := admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}); err != nil {
 		t.Fatal(err)
 	}
-	define(t, admin)
+	planetest.Define(t, admin)
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(`{apiVersion: apps.example.com/v1, kind: WebApp, metadata: {name: web, namespace: shop}, spec: {image: "registry.example.com/web:v1", environment: staging}}`), u); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the kind is served", func() error { return admin.Create(t.Context(), u.DeepCopy()) })
+	planetest.Eventually(t, patience, "the kind is served", func() error { return admin.Create(t.Context(), u.DeepCopy()) })
 	tells := func(text string, names ...string) {
 		t.Helper()
-		eventually(t, "it is told", func() error { return testutil.GatherAndCompare(registry, strings.NewReader(text), names...) })
+		planetest.Eventually(t, patience, "it is told", func() error { return testutil.GatherAndCompare(registry, strings.NewReader(text), names...) })
 	}
 	tells(`
 # HELP storeplane_claim_info A claim, always 1. Its owner is the claim that composes it, if one does.
@@ -143,14 +117,13 @@ func begin(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, into *telemet
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	o := controller.Options{
 		Logger: logging.NewNopLogger(), GlobalRateLimiter: ratelimiter.NewGlobal(10), MaxConcurrentReconciles: 1,
-		Gate: served.NewGate(ctx, new(gate.Gate[schema.GroupVersionKind]), served.In(mgr.GetRESTMapper()), logging.NewNopLogger()),
+		Gate: served.NewGate(t.Context(), new(gate.Gate[schema.GroupVersionKind]), served.In(mgr.GetRESTMapper()), logging.NewNopLogger()),
 	}
 	for _, kind := range claims.Kinds {
 		o.Gate.Register(func() {
-			if err := claims.Watch(ctx, mgr.GetCache(), kind, into); err != nil {
+			if err := claims.Watch(t.Context(), mgr.GetCache(), kind, into); err != nil {
 				t.Error(err)
 			}
 		}, kind)
@@ -158,57 +131,5 @@ func begin(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, into *telemet
 	if err := customresourcesgate.Setup(mgr, o); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the manager: %v", err)
-		}
-	})
-}
-
-// define the claims' kinds as Crossplane does.
-func define(t *testing.T, admin client.Client) {
-	t.Helper()
-	files, err := fs.Glob(apis.Definitions, "*/definition.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		b, err := fs.ReadFile(apis.Definitions, f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := xrd.Parse(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		crd, err := xrd.CRD(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		crd.OwnerReferences = nil
-		if err := admin.Create(t.Context(), crd); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// patience with an API server on a machine that has other work.
-const patience = 2 * time.Minute
-
-func eventually(t *testing.T, what string, try func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for err := try(); err != nil; err = try() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain until %s: %v", what, err)
-		case <-tick.C:
-		}
-	}
+	planetest.Run(t, mgr)
 }

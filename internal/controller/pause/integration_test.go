@@ -1,9 +1,7 @@
 package pause_test
 
 import (
-	"context"
 	"errors"
-	"io/fs"
 	"testing"
 	"time"
 
@@ -13,22 +11,18 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
-	"github.com/storeplane/storeplane/apis"
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/controller/pause"
-	"github.com/storeplane/storeplane/internal/xrd"
-	"github.com/storeplane/storeplane/test/bench/appconfig/plane"
+	"github.com/storeplane/storeplane/test/plane"
+	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
 const namespace = "shop"
@@ -43,81 +37,20 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("It starts a control plane.")
-	}
-	p, err := plane.Start(t.Context(), t.TempDir(), false)
-	if errors.Is(err, plane.ErrNoBinaries) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, extv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	admin, err := client.New(p.Config(plane.Admin), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := plane.Install(t.Context(), admin, "../../.."); err != nil {
-		t.Fatal(err)
-	}
+	p, admin := planetest.Installed(t, "../../..", false)
+	planetest.Define(t, admin)
 	w := &world{Client: admin, t: t}
-	w.define()
 	if err := admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	w.begin(p.Config(plane.Provider), scheme)
+	w.begin(p.Config(plane.Provider))
 	return w
 }
 
-// define the claims' kinds as Crossplane does.
-func (w *world) define() {
-	w.t.Helper()
-	files, err := fs.Glob(apis.Definitions, "*/definition.yaml")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, f := range files {
-		b, err := fs.ReadFile(apis.Definitions, f)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		d, err := xrd.Parse(b)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		crd, err := xrd.CRD(d)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		crd.OwnerReferences = nil
-		if err := w.Create(w.t.Context(), crd); err != nil {
-			w.t.Fatal(err)
-		}
-		w.eventually(crd.Name+" is served", func(ctx context.Context) bool {
-			if err := w.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
-				return false
-			}
-			for _, c := range crd.Status.Conditions {
-				if c.Type == extv1.Established && c.Status == extv1.ConditionTrue {
-					return true
-				}
-			}
-			return false
-		})
-	}
-}
-
 // begin the controllers.
-func (w *world) begin(cfg *rest.Config, scheme *runtime.Scheme) {
+func (w *world) begin(cfg *rest.Config) {
 	w.t.Helper()
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0"})
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: w.Scheme(), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -127,33 +60,7 @@ func (w *world) begin(cfg *rest.Config, scheme *runtime.Scheme) {
 			w.t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	w.t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			w.t.Errorf("the manager: %v", err)
-		}
-	})
-}
-
-// patience with the controllers on a machine that has other work.
-const patience = 2 * time.Minute
-
-func (w *world) eventually(what string, is func(context.Context) bool) {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for !is(ctx) {
-		select {
-		case <-ctx.Done():
-			w.t.Fatalf("waited in vain until %s", what)
-		case <-tick.C:
-		}
-	}
+	planetest.Run(w.t, mgr)
 }
 
 // create an object of YAML, composed by another one if there is one.
@@ -187,9 +94,9 @@ func (w *world) annotate(o *unstructured.Unstructured, value string) {
 }
 
 // state is what an object says of its pause.
-func (w *world) state(ctx context.Context, o *unstructured.Unstructured) [2]string {
+func (w *world) state(o *unstructured.Unstructured) [2]string {
 	have := o.DeepCopy()
-	if err := w.Get(ctx, client.ObjectKeyFromObject(o), have); err != nil {
+	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(o), have); err != nil {
 		return [2]string{err.Error()}
 	}
 	a := have.GetAnnotations()
@@ -217,17 +124,16 @@ func TestPauseReachesAll(t *testing.T) {
 	objects := map[string]*unstructured.Unstructured{"database": db, "backend": backend, "frontend": frontend, "config": config, "backup": backup, "other": other}
 	is := func(when string, want map[string][2]string) {
 		t.Helper()
-		got := map[string][2]string{}
-		defer func() {
-			if t.Failed() {
-				t.Logf("%s: -want, +got:\n%s", when, cmp.Diff(want, got))
-			}
-		}()
-		w.eventually(when, func(ctx context.Context) bool {
+		// The controllers may be on a machine that has other work.
+		planetest.Eventually(t, 2*time.Minute, when, func() error {
+			got := map[string][2]string{}
 			for n, o := range objects {
-				got[n] = w.state(ctx, o)
+				got[n] = w.state(o)
 			}
-			return cmp.Equal(want, got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				return errors.New("-want, +got:\n" + diff)
+			}
+			return nil
 		})
 	}
 	const ofShop, ofDB = "EcommercePlatform store", "DatabaseCluster store-database"

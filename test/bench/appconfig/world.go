@@ -24,7 +24,7 @@ import (
 
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
-	"github.com/storeplane/storeplane/test/bench/appconfig/plane"
+	"github.com/storeplane/storeplane/test/plane"
 )
 
 // bench is the API server, what is in it, and the provider.

@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,24 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/storeplane/storeplane/test/bench/appconfig/plane"
+	"github.com/storeplane/storeplane/test/plane"
+	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
 // TestCramp on an API server of its own: the requests of all containers shrink,
 // and nothing else changes.
 func TestCramp(t *testing.T) {
-	if testing.Short() {
-		t.Skip("It starts a control plane.")
-	}
-	p, err := plane.Start(t.Context(), t.TempDir(), false)
-	if errors.Is(err, plane.ErrNoBinaries) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	c, err := NewCluster(p.Config(plane.Admin))
+	c, err := NewCluster(planetest.Start(t, false).Config(plane.Admin))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func Install(ctx context.Context, c client.Client, root string) error {
 		return fmt.Errorf("cannot find the definitions in %s: %w", root, err)
 	}
 	for _, f := range append(files, filepath.Join(root, "package/install/provider-clusterrole.yaml")) {
-		if err := apply(ctx, c, f); err != nil {
+		if err := Apply(ctx, c, f); err != nil {
 			return err
 		}
 	}
@@ -37,7 +37,7 @@ func Install(ctx context.Context, c client.Client, root string) error {
 		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get", "list", "watch"}},
 	}}
 	granted.Name = "granted"
-	if err := create(ctx, c, granted); err != nil {
+	if err := Create(ctx, c, granted); err != nil {
 		return err
 	}
 	for _, role := range []string{granted.Name, "storeplane-provider"} {
@@ -46,18 +46,18 @@ func Install(ctx context.Context, c client.Client, root string) error {
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: Provider}},
 		}
 		b.Name = "plane-" + role
-		if err := create(ctx, c, b); err != nil {
+		if err := Create(ctx, c, b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// create what is not there yet. The roles that the API server makes for itself
+// Create what is not there yet. The roles that the API server makes for itself
 // come a moment after it is ready.
-func create(ctx context.Context, c client.Client, o client.Object) error {
+func Create(ctx context.Context, c client.Client, o client.Object) error {
 	err := c.Create(ctx, o)
-	for n := 0; kerrors.IsForbidden(err) && n < 50; n++ {
+	for n := 0; kerrors.IsForbidden(err) && n < 600; n++ {
 		time.Sleep(100 * time.Millisecond)
 		err = c.Create(ctx, o)
 	}
@@ -67,8 +67,8 @@ func create(ctx context.Context, c client.Client, o client.Object) error {
 	return nil
 }
 
-// apply each object of a file.
-func apply(ctx context.Context, c client.Client, file string) error {
+// Apply each object of a file.
+func Apply(ctx context.Context, c client.Client, file string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", file, err)
@@ -81,7 +81,7 @@ func apply(ctx context.Context, c client.Client, file string) error {
 		case err != nil:
 			return fmt.Errorf("cannot decode %s: %w", file, err)
 		}
-		if err := create(ctx, c, u); err != nil {
+		if err := Create(ctx, c, u); err != nil {
 			return err
 		}
 	}
