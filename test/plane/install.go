@@ -11,8 +11,11 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -27,6 +30,15 @@ func Install(ctx context.Context, c client.Client, root string) error {
 	}
 	for _, f := range append(files, filepath.Join(root, "package/install/provider-clusterrole.yaml")) {
 		if err := Apply(ctx, c, f); err != nil {
+			return err
+		}
+	}
+	definitions := &extv1.CustomResourceDefinitionList{}
+	if err := c.List(ctx, definitions); err != nil {
+		return fmt.Errorf("cannot list definitions: %w", err)
+	}
+	for i := range definitions.Items {
+		if err := AwaitServed(ctx, c, &definitions.Items[i]); err != nil {
 			return err
 		}
 	}
@@ -56,13 +68,28 @@ func Install(ctx context.Context, c client.Client, root string) error {
 // Create what is not there yet. The roles that the API server makes for itself
 // come a moment after it is ready.
 func Create(ctx context.Context, c client.Client, o client.Object) error {
-	err := c.Create(ctx, o)
-	for n := 0; kerrors.IsForbidden(err) && n < 600; n++ {
-		time.Sleep(100 * time.Millisecond)
-		err = c.Create(ctx, o)
-	}
-	if client.IgnoreAlreadyExists(err) != nil {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		last = client.IgnoreAlreadyExists(c.Create(ctx, o))
+		return !kerrors.IsForbidden(last), nil
+	})
+	if err := errors.Join(last, err); err != nil {
 		return fmt.Errorf("cannot create %T %s: %w", o, o.GetName(), err)
+	}
+	return nil
+}
+
+// AwaitServed waits until the kind of a definition is served. That is some time
+// after it is established.
+func AwaitServed(ctx context.Context, c client.Client, crd *extv1.CustomResourceDefinition) error {
+	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		_, last = c.RESTMapper().RESTMapping(kind, crd.Spec.Versions[0].Name)
+		return last == nil, nil
+	})
+	if err := errors.Join(last, err); err != nil {
+		return fmt.Errorf("waited in vain until %s is served: %w", kind, err)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,7 +55,7 @@ func (b *bench) start(ctx context.Context) error {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), configv1.SchemeBuilder.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), extv1.AddToScheme(scheme), configv1.SchemeBuilder.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("cannot register kinds: %w", err)
 	}
 	if b.admin, err = client.NewWithWatch(b.plane.Config(plane.Admin), client.Options{Scheme: scheme}); err != nil {

@@ -1,12 +1,9 @@
 package planetest
 
 import (
-	"errors"
 	"io/fs"
 	"testing"
-	"time"
 
-	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,7 +13,7 @@ import (
 )
 
 // Define the claims' kinds as Crossplane does, and others beside them, and wait
-// until all are established.
+// until all are served.
 func Define(t *testing.T, c client.Client, others ...*extv1.CustomResourceDefinition) {
 	t.Helper()
 	all := append(definitions(t), others...)
@@ -26,15 +23,9 @@ func Define(t *testing.T, c client.Client, others ...*extv1.CustomResourceDefini
 		}
 	}
 	for _, crd := range all {
-		Eventually(t, 2*time.Minute, crd.Name+" is established", func() error {
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
-				return err
-			}
-			if !apihelpers.IsCRDConditionTrue(crd, extv1.Established) {
-				return errors.New("it is not")
-			}
-			return nil
-		})
+		if err := plane.AwaitServed(t.Context(), c, crd); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
