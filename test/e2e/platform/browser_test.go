@@ -11,8 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/e2e-framework/klient/wait"
 )
 
 // storeIsSeen by somebody who buys a mug with a browser.
@@ -88,11 +90,27 @@ func startBrowser(ctx context.Context) (string, error) {
 	if err := podReady(ctx, ingressNamespace, "browser"); err != nil {
 		return "", err
 	}
+	if err := listens(ctx); err != nil {
+		return "", err
+	}
 	port, err := cluster.Forward(ctx, ingressNamespace, "browser", 9222)
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("127.0.0.1:%d", port), nil
+}
+
+// listens waits until the browser takes orders. It does so on its pod's own
+// loopback, where no probe comes, and says so in its log.
+func listens(ctx context.Context) error {
+	err := wait.For(func(ctx context.Context) (bool, error) {
+		logs, err := cluster.Logs(ctx, ingressNamespace)
+		return strings.Contains(logs["browser/browser"], "DevTools listening on"), err
+	}, wait.WithContext(ctx), wait.WithTimeout(settled), wait.WithInterval(200*time.Millisecond), wait.WithImmediate())
+	if err != nil {
+		return fmt.Errorf("waited %s for the browser to listen: %w", settled, err)
+	}
+	return nil
 }
 
 // fingerprint of a certificate's public key, as the browser wants it.
