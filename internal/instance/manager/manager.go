@@ -205,11 +205,12 @@ func (m *Manager) event(ctx context.Context, kind, reason, message string) {
 
 // Reasons of events.
 const (
-	reasonPromoted = "Promoted"
-	reasonRolling  = "Rolling"
-	reasonResize   = "VolumeResize"
-	reasonProblem  = "Problem"
-	reasonCopying  = "Copying"
+	reasonPromoted  = "Promoted"
+	reasonRolling   = "Rolling"
+	reasonResize    = "VolumeResize"
+	reasonProblem   = "Problem"
+	reasonCopying   = "Copying"
+	reasonBeginning = "Beginning"
 )
 
 // followRole looks who this server is, each second, and runs the loop beside

@@ -45,6 +45,10 @@ type member struct {
 	// idle is since when the server is a standby that does not follow, or since
 	// it was last nudged; zero while it does.
 	idle time.Time
+
+	// empty is since when no server has data and none makes any; zero while one
+	// has or does.
+	empty time.Time
 }
 
 func (m *Manager) runMember(ctx context.Context) {
@@ -66,6 +70,7 @@ func (b *member) pass(ctx context.Context) time.Duration {
 		}
 	}
 	b.nudge(status, time.Now())
+	b.begin(ctx, status, time.Now())
 	next.Message = b.settled(troubleOf(status), last.Message, time.Now())
 	next.Filling = b.filling(last.Filling)
 	next.Restore = archive.Config{Volume: b.Volume}.RestoreState()

@@ -127,7 +127,7 @@ func (c *Client) ReleaseLock(ctx context.Context, name, annotation, holder strin
 	if err != nil {
 		return err
 	}
-	if lock.Annotations[annotation] != holder {
+	if by, held := lock.Annotations[annotation]; !held || by != holder {
 		return ErrHeld
 	}
 	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{

@@ -9,6 +9,7 @@ import (
 const (
 	StateRunning   = "running"
 	StateStreaming = "streaming"
+	StateStopped   = "stopped"
 )
 
 // Status is what GET /patroni says.
@@ -48,6 +49,9 @@ func (s *Status) Idle() bool {
 	return s.Role == RoleReplica && s.State == StateRunning && s.ReplicationState != StateStreaming
 }
 
+// Empty says whether the server has no data, and does nothing about it.
+func (s *Status) Empty() bool { return s.Role == "uninitialized" && s.State == StateStopped }
+
 // Version as PostgreSQL says it.
 func (s *Status) Version() string {
 	if s.ServerVersion == 0 {
@@ -70,6 +74,16 @@ type Member struct {
 	Lag            Lag            `json:"lag"`
 	PendingRestart bool           `json:"pending_restart"`
 	Tags           map[string]any `json:"tags"`
+}
+
+// Asleep says whether nobody leads, and no server does anything.
+func (c *Cluster) Asleep() bool {
+	for _, m := range c.Members {
+		if m.Role == "leader" || m.State != StateStopped {
+			return false
+		}
+	}
+	return true
 }
 
 // Leader of the cluster, or "".

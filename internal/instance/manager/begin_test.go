@@ -1,0 +1,75 @@
+package manager
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+)
+
+// TestBegin: a cluster that was said to be under way, and that nobody makes, is
+// begun anew.
+func TestBegin(t *testing.T) {
+	const taken, identifier, gone = "", "7512345678901234567", "gone"
+	empty := &patroni.Status{State: patroni.StateStopped, Role: "uninitialized"}
+	asleep := []patroni.Member{{Name: setName + "-0", Role: patroni.RoleReplica, State: patroni.StateStopped}, {Name: setName + "-1", Role: patroni.RoleReplica, State: patroni.StateStopped}}
+	with := func(state, role string) []patroni.Member {
+		return []patroni.Member{{Name: setName + "-0", Role: role, State: state}, asleep[1]}
+	}
+	always := func(s *patroni.Status) []*patroni.Status { return []*patroni.Status{s, s, s, s, s} }
+	cases := map[string]struct {
+		reason  string
+		seen    []*patroni.Status // one a period
+		members []patroni.Member
+		was     string
+		want    string
+	}{
+		"Abandoned":  {reason: "Nobody makes what somebody began.", seen: always(empty), members: asleep, was: taken, want: gone},
+		"Alone":      {reason: "A server that knows of no other begins too.", seen: always(empty), was: taken, want: gone},
+		"Moment":     {reason: "Who began may not have said so yet.", seen: always(empty)[:3], members: asleep, was: taken, want: taken},
+		"Makes":      {reason: "Another one makes it.", seen: always(empty), members: with("initializing new cluster", patroni.RoleReplica), was: taken, want: taken},
+		"Restores":   {reason: "Another one restores it, which takes long.", seen: always(empty), members: with("running custom bootstrap script", patroni.RoleReplica), was: taken, want: taken},
+		"Leads":      {reason: "There is a leader, who may be copied.", seen: always(empty), members: with(patroni.StateStopped, "leader"), was: taken, want: taken},
+		"Made":       {reason: "A cluster that was made has data somewhere, and is not made again.", seen: always(empty), members: asleep, was: identifier, want: identifier},
+		"HasData":    {reason: "A server with data is none of those that wait.", seen: always(&patroni.Status{State: patroni.StateStopped, Role: patroni.RoleReplica}), members: asleep, was: taken, want: taken},
+		"Works":      {reason: "Nor is one that makes the cluster.", seen: always(&patroni.Status{State: "initializing new cluster", Role: "uninitialized"}), members: asleep, was: taken, want: taken},
+		"NotForLong": {reason: "The time begins anew when somebody does something.", seen: []*patroni.Status{empty, empty, {State: "initializing new cluster", Role: "uninitialized"}, empty, empty, empty}, members: asleep, was: taken, want: taken},
+		"NoPatroni":  {reason: "Without Patroni nobody knows.", seen: always(nil), members: asleep, was: taken, want: taken},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a, config := installed(t)
+			settings := &corev1.ConfigMap{ObjectMeta: named(setName + "-config")}
+			settings.Annotations = map[string]string{initializeAnnotation: tc.was, "config": "{}"}
+			a.put("configmaps", settings)
+			fake, at := newServers(t)
+			fake.set(func(s *servers) { s.cluster = patroni.Cluster{Members: tc.members} })
+			m, err := New(configOf(t, setName+"-1", at.URL), config, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, now := &member{Manager: m}, time.Now()
+			for _, s := range tc.seen {
+				b.begin(t.Context(), s, now)
+				now = now.Add(memberPeriod)
+			}
+
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			annotations, _ := a.objects["configmaps/"+setName+"-config"]["metadata"].(map[string]any)["annotations"].(map[string]any)
+			got, held := annotations[initializeAnnotation].(string)
+			if !held {
+				got = gone
+			}
+			if got != tc.want {
+				t.Errorf("%s\nbegin(): the cluster is %q, want %q", tc.reason, got, tc.want)
+			}
+			if annotations["config"] != "{}" {
+				t.Errorf("begin(): it changed what is not its own: %v", annotations)
+			}
+		})
+	}
+}
