@@ -1,6 +1,6 @@
 // Command backup measures a logical backup of about 2 GB of PostgreSQL into an
-// S3 server: ours against the plain pipe, pg_dump | zstd | an uploader, in pods
-// with the same memory; and pgBackRest alone, as a DatabaseCluster runs it. Only
+// S3 server: ours, in 128 MiB of memory, against the plain pipe, pg_dump | zstd | an
+// uploader, in as much as it takes; and pgBackRest alone, as a DatabaseCluster runs it. Only
 // ratios of one run mean anything: machines differ, and are noisy, so ours and the
 // pipe are measured in turns, and the median counts.
 //
