@@ -213,13 +213,17 @@ func interim(a backup.Action, pods []*corev1.Pod) *backup.Failure {
 	return nil
 }
 
-// said by a pod that failed, or by what is left of it.
+// said by a pod that failed, or by what is left of it. One that was evicted only
+// knows that it was asked to stop, and the kubelet knows why.
 func said(a backup.Action, p *corev1.Pod) *backup.Failure {
-	if r := reported(a, p); r != nil && r.Failure != nil {
-		return r.Failure
+	r := reported(a, p)
+	if r == nil || r.Failure == nil || isEvicted(p) && r.Failure.Reason == backup.Interrupted {
+		return wordless(p)
 	}
-	return wordless(p)
+	return r.Failure
 }
+
+func isEvicted(p *corev1.Pod) bool { return p.Status.Reason == "Evicted" }
 
 // failureOf a Job that failed. The words of the last pod say most.
 func failureOf(a backup.Action, end *batchv1.JobCondition, pods []*corev1.Pod) *backup.Failure {
@@ -237,7 +241,7 @@ func failureOf(a backup.Action, end *batchv1.JobCondition, pods []*corev1.Pod) *
 
 // wordless failure of a pod that could not report.
 func wordless(p *corev1.Pod) *backup.Failure {
-	if p.Status.Reason == "Evicted" {
+	if isEvicted(p) {
 		return &backup.Failure{Reason: Evicted, Message: "the pod was evicted: " + p.Status.Message}
 	}
 	t := terminated(p)
