@@ -44,7 +44,7 @@ func faults() types.Feature {
 		{"one byte of an object changes", g.rots},
 		{"manifest is deleted", g.losesManifest},
 		{"disk of a verification is full", g.fills},
-		{"provider's pods are killed at every stage", g.losesProvider},
+		{"pods of the provider are killed at every stage", g.losesProvider},
 	} {
 		f = f.full(c.name, g.recovers(strings.ReplaceAll(c.name, " ", "-"), c.fault))
 	}
