@@ -24,6 +24,8 @@ func (d *cluster) desiredJSON() (string, error) {
 		Databases:   []instance.Database{{Name: appDatabase, Owner: appUser}},
 		Users:       []string{appUser},
 		Parameters:  d.spec.Parameters,
+		Restored:    d.spec.RestoreFrom != nil,
+		Restoring:   d.restores(),
 		Backup:      d.toldBackup(),
 	}
 	for _, db := range d.spec.Databases {

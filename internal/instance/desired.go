@@ -43,6 +43,11 @@ type Desired struct {
 	// made and that is not among them any more can not log in.
 	Users []string `json:"users"`
 
+	// Restored clusters begin with what a backup holds, and Restoring ones have
+	// not begun yet.
+	Restored  bool `json:"restored,omitempty"`
+	Restoring bool `json:"restoring,omitempty"`
+
 	// Backup says that WAL is archived, by the configuration in RepositoryDir of
 	// package backup.
 	Backup *Backup `json:"backup,omitempty"`

@@ -66,6 +66,9 @@ type Manager struct {
 	// sized says that the server need not wait for its volume.
 	sized atomic.Bool
 
+	// owned says that what the volume holds is this cluster's to start with.
+	owned atomic.Bool
+
 	// owner is the DatabaseCluster, once it is known.
 	owner atomic.Pointer[metav1.OwnerReference]
 
@@ -189,18 +192,26 @@ func (m *Manager) publish(ctx context.Context, key string, report any, obsolete 
 
 // event about the DatabaseCluster. It is nobody's loss when it is not written.
 func (m *Manager) event(ctx context.Context, kind, reason, message string) {
-	owner := m.owner.Load()
+	owner := m.cluster(ctx)
 	if owner == nil {
-		set, err := m.kube.StatefulSet(ctx, m.Scope)
-		if !m.note("read the StatefulSet", err) {
-			return
-		}
-		if owner = metav1.GetControllerOf(set); owner == nil {
-			return
-		}
-		m.owner.Store(owner)
+		return
 	}
 	m.note("write events", m.kube.Event(ctx, *owner, m.Pod, kind, reason, message))
+}
+
+// cluster is the DatabaseCluster that this server is of, or nil while that is not
+// known.
+func (m *Manager) cluster(ctx context.Context) *metav1.OwnerReference {
+	if owner := m.owner.Load(); owner != nil {
+		return owner
+	}
+	set, err := m.kube.StatefulSet(ctx, m.Scope)
+	if !m.note("read the StatefulSet", err) {
+		return nil
+	}
+	owner := metav1.GetControllerOf(set)
+	m.owner.Store(owner)
+	return owner
 }
 
 // Reasons of events.

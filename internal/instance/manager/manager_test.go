@@ -104,6 +104,13 @@ func manage(t *testing.T, pod string, s *servers, at *httptest.Server, config *r
 	}
 	m.server = s
 	m.remote = func(string) *patroni.Client { return patroni.At(at.URL, m.password()) }
+	run(t, m)
+	return m
+}
+
+// run a manager until the test ends.
+func run(t *testing.T, m *Manager) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- m.Run(ctx) }()
@@ -113,7 +120,6 @@ func manage(t *testing.T, pod string, s *servers, at *httptest.Server, config *r
 			t.Errorf("Run(...): %v", err)
 		}
 	})
-	return m
 }
 
 func eventually(t *testing.T, what string, is func() bool) {

@@ -74,6 +74,9 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	next.Message = b.settled(troubleOf(status), last.Message, time.Now())
 	next.Filling = b.filling(last.Filling)
 	next.Restore = archive.Config{Volume: b.Volume}.RestoreState()
+	if refusal := b.own(ctx); refusal != "" {
+		next.Message, next.Restore = refusal, &instance.RestoreState{Message: refusal, Failed: true}
+	}
 	b.grow(ctx, &next)
 	b.metrics.certificate(b.TLSDir)
 	if known {

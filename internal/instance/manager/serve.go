@@ -35,9 +35,13 @@ func (m *Manager) serve(ctx context.Context) (<-chan error, error) {
 func (m *Manager) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
-	// A server that starts copies data, so the volume has its size first.
+	// A server that starts copies data, so the volume is its own and has its
+	// size first.
 	mux.HandleFunc("GET /started", func(w http.ResponseWriter, _ *http.Request) {
-		if !m.sized.Load() {
+		switch {
+		case !m.owned.Load():
+			http.Error(w, "the volume is not known to be this cluster's", http.StatusServiceUnavailable)
+		case !m.sized.Load():
 			http.Error(w, "waiting for the volume to grow", http.StatusServiceUnavailable)
 		}
 	})
