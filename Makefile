@@ -128,7 +128,8 @@ LONG_appconfig := ./internal/controller/appconfig
 LONG_platform := ./cmd/... ./functions/... ./hack/packages ./internal/policy ./internal/controller ./internal/controller/claims ./internal/controller/pause
 
 .PHONY: test-full
-test-full: ## Run what make test leaves out because it takes long, of SUITE=backup|appconfig|platform, else of all.
+test-full: ## Run what make test leaves out because it takes long, of SUITE=backup|appconfig|platform, else of all. Needs root where Debian packages are missing.
+	$(CLUSTER) packages
 	go test -count 1 -timeout 60m $(or $(LONG_$(SUITE)),$(LONG_backup) $(LONG_appconfig) $(LONG_platform))
 
 .PHONY: e2e

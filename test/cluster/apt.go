@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// debianPackage is a package that up installs when the program it is wanted for
+// debianPackage is a package that is installed when the program it is wanted for
 // is nowhere.
 type debianPackage struct {
 	name  string
 	found func() bool
 }
 
-// packages are all that the cluster takes from Debian.
-func packages() []debianPackage {
+// clusterPackages are all that the cluster takes from Debian.
+func clusterPackages() []debianPackage {
 	return []debianPackage{
 		{"containerd", hasProgram("containerd")},
 		{"runc", hasProgram("runc")},
@@ -32,12 +32,45 @@ func packages() []debianPackage {
 	}
 }
 
-// installPackages installs what is missing of the packages that names selects,
-// all of them when it selects none.
-func installPackages(ctx context.Context, log string, names ...string) (string, error) {
+// imagePackages are those of the cluster's that images are built with.
+func imagePackages() []debianPackage {
+	return slices.DeleteFunc(clusterPackages(), func(p debianPackage) bool { return p.name != "buildah" && p.name != "debootstrap" })
+}
+
+// testPackages are the servers and tools that the long tests run on this machine
+// itself, without a cluster.
+func testPackages() []debianPackage {
+	return []debianPackage{
+		{"postgresql", hasFile("/usr/lib/postgresql/*/bin/initdb")},
+		{"pgbackrest", hasProgram("pgbackrest")},
+		{"mariadb-server-core", hasFile("/usr/sbin/mariadbd")},
+		{"mariadb-client", hasProgram("mariadb-dump")},
+		{"nodejs", hasProgram("node")},
+		{"npm", hasProgram("npm")},
+		{"age", hasProgram("age")},
+		{"zstd", hasProgram("zstd")},
+		{"jq", hasProgram("jq")},
+	}
+}
+
+// packagesCmd is the command of the same name.
+type packagesCmd struct{}
+
+// Run says what it installed.
+func (*packagesCmd) Run(ctx context.Context, c *cluster) error {
+	said, err := installPackages(ctx, c.buildLog("apt"), testPackages())
+	if err != nil {
+		return err
+	}
+	fmt.Println("Debian packages of the long tests: " + said)
+	return nil
+}
+
+// installPackages installs those that are missing.
+func installPackages(ctx context.Context, log string, wanted []debianPackage) (string, error) {
 	var missing []string
-	for _, p := range packages() {
-		if (len(names) == 0 || slices.Contains(names, p.name)) && !p.found() {
+	for _, p := range wanted {
+		if !p.found() {
 			missing = append(missing, p.name)
 		}
 	}
@@ -64,6 +97,13 @@ func hasProgram(name string) func() bool {
 	return func() bool {
 		_, err := exec.LookPath(name)
 		return err == nil
+	}
+}
+
+func hasFile(pattern string) func() bool {
+	return func() bool {
+		found, err := filepath.Glob(pattern)
+		return err == nil && len(found) > 0
 	}
 }
 

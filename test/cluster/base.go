@@ -47,7 +47,7 @@ func baseRef() string {
 // without a registry to take Debian's own from: a Debian of the machine's own
 // mirror.
 func (c *cluster) ensureBase(ctx context.Context) (string, error) {
-	if _, err := installPackages(ctx, c.buildLog("apt"), "buildah", "debootstrap"); err != nil {
+	if _, err := installPackages(ctx, c.buildLog("apt"), imagePackages()); err != nil {
 		return "", err
 	}
 	unlock, err := lock(ctx, filepath.Join(c.cache, "base", "lock"), "making the base image")

@@ -15,7 +15,7 @@ func (c *cluster) findBase(ctx context.Context, base string) (ref, id string, er
 		ref, err = c.ensureBase(ctx)
 		return ref, "", err
 	}
-	if _, err := installPackages(ctx, c.buildLog("apt"), "buildah"); err != nil {
+	if _, err := installPackages(ctx, c.buildLog("apt"), imagePackages()); err != nil {
 		return "", "", err
 	}
 	if id := imageID(ctx, base); id != "" {

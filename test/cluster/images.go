@@ -71,7 +71,7 @@ type memory struct {
 // buildImage sees to it that an image is built from its present inputs and is
 // where it is wanted. It says what it had to do.
 func (c *cluster) buildImage(ctx context.Context, img image) (string, error) {
-	if _, err := installPackages(ctx, c.buildLog("apt"), "buildah"); err != nil {
+	if _, err := installPackages(ctx, c.buildLog("apt"), imagePackages()); err != nil {
 		return "", err
 	}
 	key, err := img.key()

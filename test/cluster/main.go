@@ -20,13 +20,14 @@ import (
 )
 
 type cli struct {
-	Up     upCmd     `cmd:"" help:"Start the cluster, or whatever of it does not run, and wait until Crossplane is ready."`
-	Down   downCmd   `cmd:"" help:"Stop the cluster and remove everything but the cache."`
-	Status statusCmd `cmd:"" help:"Say what runs; exits with 1 when the cluster is not up."`
-	Env    envCmd    `cmd:"" help:"Print the shell lines that point tools at the cluster."`
-	Tools  toolsCmd  `cmd:"" help:"Build tools unless they are cached, and print their paths. Needs no root."`
-	Base   baseCmd   `cmd:"" help:"Make the Debian base image unless it is cached, and print its name."`
-	Image  imageCmd  `cmd:"" help:"Build an image unless nothing has changed, and save or push it."`
+	Up       upCmd       `cmd:"" help:"Start the cluster, or whatever of it does not run, and wait until Crossplane is ready."`
+	Down     downCmd     `cmd:"" help:"Stop the cluster and remove everything but the cache."`
+	Status   statusCmd   `cmd:"" help:"Say what runs; exits with 1 when the cluster is not up."`
+	Env      envCmd      `cmd:"" help:"Print the shell lines that point tools at the cluster."`
+	Tools    toolsCmd    `cmd:"" help:"Build tools unless they are cached, and print their paths. Needs no root."`
+	Packages packagesCmd `cmd:"" help:"Install the Debian packages that the long tests want, unless they are there."`
+	Base     baseCmd     `cmd:"" help:"Make the Debian base image unless it is cached, and print its name."`
+	Image    imageCmd    `cmd:"" help:"Build an image unless nothing has changed, and save or push it."`
 }
 
 func main() {

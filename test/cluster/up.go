@@ -26,7 +26,7 @@ func (*upCmd) Run(ctx context.Context, c *cluster) error {
 	defer unlock()
 	start := time.Now()
 
-	err = stage("debian packages", func() (string, error) { return installPackages(ctx, c.buildLog("apt")) })
+	err = stage("debian packages", func() (string, error) { return installPackages(ctx, c.buildLog("apt"), clusterPackages()) })
 	if err != nil {
 		return err
 	}

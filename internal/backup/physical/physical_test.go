@@ -88,6 +88,9 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	for _, p := range []string{"pgbackrest", "initdb", "pg_ctl"} {
 		if _, err := exec.LookPath(p); err != nil {
+			if !testing.Short() {
+				t.Fatalf("%s is not installed: go run ./test/cluster packages does it", p)
+			}
 			t.Skipf("%s is not installed", p)
 		}
 	}

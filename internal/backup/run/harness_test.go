@@ -22,7 +22,8 @@ import (
 )
 
 // The program is tried on real databases and real stores: those that the machine
-// has, and those that test/stores builds. What is missing is skipped, in words.
+// has, and those that test/stores builds. What is missing is skipped, in words, but
+// by make test-full, which installs it.
 
 // password of everything, with what often breaks.
 const password = `p4ss:w/rd@%7\"'#x`
@@ -58,11 +59,14 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// need programs, or skip the test.
+// need programs: without them a short run skips the test, and a full one fails.
 func need(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if _, err := engine.Look(name, "/usr/sbin/"+name); err != nil {
+			if !testing.Short() {
+				t.Fatalf("there is no %s on this machine: go run ./test/cluster packages installs it", name)
+			}
 			t.Skipf("there is no %s on this machine", name)
 		}
 	}

@@ -1,0 +1,101 @@
+package run
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+	"github.com/google/go-cmp/cmp"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// TestByHand restores backups without Storeplane, by the commands that
+// docs/backup.md gives for it, as they are written there.
+func TestByHand(t *testing.T) {
+	long(t)
+	need(t, "jq", "age", "zstd")
+	identity, err := age.GenerateX25519Identity()
+	must(t, err)
+	commands := byHand(t)
+	for engine, start := range sources {
+		t.Run(string(engine), func(t *testing.T) {
+			s, other := start(t), start(t)
+			createDatabase(t, s, "orders")
+			s.data(t, "orders", "load", "--rows=5000", "--bulk=3")
+			f := newFixture(t, s, "orders", newVolume(t))
+			f.task.Encrypted = true
+			write(t, "", map[string]string{f.Key: identity.String() + "\n"})
+			made := f.succeed(backup.Backup)
+
+			dir := t.TempDir()
+			d := f.task.Destination
+			must(t, os.CopyFS(dir, os.DirFS(filepath.Join(f.Volume, backup.Folder(d.Prefix, f.task.Namespace, f.task.Name), made.Backup.ID))))
+			write(t, dir, map[string]string{"orders.key": identity.String() + "\n"})
+			env := client(t, other)
+			for _, c := range commands[engine] {
+				// As people's shells do not, it tells of failures within a pipe.
+				cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", c)
+				cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%s\n%v\n%s", c, err, out)
+				}
+			}
+			if diff := cmp.Diff(strings.Split(s.sums(t, "orders"), "\n"), strings.Split(other.sums(t, "orders"), "\n")); diff != "" {
+				t.Errorf("what was restored differs: -want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// byHand are the documented commands by engine: first those for all of them.
+func byHand(t *testing.T) map[backupv1.Engine][]string {
+	t.Helper()
+	raw, err := os.ReadFile("../../../docs/backup.md")
+	must(t, err)
+	_, section, _ := strings.Cut(string(raw), "\n### By hand\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var blocks []string
+	for {
+		_, after, ok := strings.Cut(section, "```sh\n")
+		if !ok {
+			break
+		}
+		block, rest, _ := strings.Cut(after, "```\n")
+		blocks, section = append(blocks, block), rest
+	}
+	if len(blocks) != 4 {
+		t.Fatalf("docs/backup.md has %d blocks of commands by hand: want one for all, and one for each of three engines", len(blocks))
+	}
+	return map[backupv1.Engine][]string{
+		backupv1.PostgreSQL: {blocks[0], blocks[1]},
+		backupv1.MySQL:      {blocks[0], blocks[2]},
+		backupv1.MongoDB:    {blocks[0], blocks[3]},
+	}
+}
+
+// client is the environment in which an engine's tools reach a server without
+// being told where it is.
+func client(t *testing.T, s *source) []string {
+	t.Helper()
+	u, err := url.Parse(s.uri("orders"))
+	must(t, err)
+	home := t.TempDir()
+	switch s.engine {
+	case backupv1.PostgreSQL:
+		return []string{"PGHOST=" + u.Hostname(), "PGPORT=" + u.Port(), "PGUSER=" + u.User.Username(), "PGPASSWORD=" + password}
+	case backupv1.MySQL:
+		quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(password)
+		write(t, home, map[string]string{".my.cnf": fmt.Sprintf("[client]\nhost=%s\nport=%s\nuser=%s\npassword=\"%s\"\n", u.Hostname(), u.Port(), u.User.Username(), quoted)})
+		return []string{"HOME=" + home}
+	default:
+		// Its tools have neither: a function of the shell stands before them.
+		return []string{"BASH_FUNC_mongorestore%%=() { command mongorestore --uri=" + u.Scheme + "://" + u.Host + " \"$@\"; }"}
+	}
+}
