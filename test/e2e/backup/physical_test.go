@@ -4,6 +4,7 @@ package backup
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,12 +48,39 @@ func physical(s backupv1.StoreType) types.Feature {
 		check = f.quick
 	}
 	check("archived, backed up in full and incrementally, and verified ("+string(s)+")", d.isBackedUp)
+	if s != backupv1.Volume && s != backupv1.S3 {
+		// What comes after is the same for all object stores.
+		return f.Feature()
+	}
 	// What can be restored to is told in steps of minutes.
-	return f.
-		full("restored to between two rows ("+string(s)+")", d.goesBack).
+	f = f.full("restored to between two rows ("+string(s)+")", d.goesBack).
 		full("restored to between two rows after a failover ("+string(s)+")", d.goesBackAfterFailover).
-		full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
-		Feature()
+		full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving)
+	if s == backupv1.S3 {
+		// The last one: it has the claim deleted.
+		f = f.full("restored from the store alone, when claim and Backup are gone ("+string(s)+")", d.comesBack)
+	}
+	return f.Feature()
+}
+
+// encrypted with a passphrase is what lies in S3.
+func (d *timed) encrypted() bool { return d.store == backupv1.S3 }
+
+// keyName of the Secret with the passphrase.
+const keyName = ledgerName + "-key"
+
+// encryption as a claim says it.
+func encryption() harness.Patch {
+	return harness.Patch{"secretRef": harness.Patch{"name": keyName, "key": "passphrase"}}
+}
+
+// place where backups go to, as a claim says it.
+func (d *timed) place() harness.Patch {
+	to := d.destination(d.store, engines[0])
+	return harness.Patch{
+		"type": string(to.Type), "bucket": to.Bucket, "prefix": to.Prefix, "endpoint": to.Endpoint,
+		"secretRef": harness.Patch{"name": to.SecretRef.Name},
+	}
 }
 
 // claimed cluster with backups.
@@ -65,10 +93,15 @@ func (d *timed) claimed(ctx context.Context) error {
 		if err := d.ground.store(ctx, d.store); err != nil {
 			return err
 		}
-		to := d.destination(d.store, engines[0])
-		backup["destination"] = harness.Patch{"type": string(to.Type), "bucket": to.Bucket, "prefix": to.Prefix, "endpoint": to.Endpoint, "secretRef": harness.Patch{"name": to.SecretRef.Name}}
+		backup["destination"] = d.place()
+	}
+	if d.encrypted() {
+		backup["encryption"] = encryption()
 	}
 	return d.once("cluster", func() error {
+		if err := d.secret(ctx, keyName, map[string]string{"passphrase": "what nobody else knows, and what is = odd: %"}); err != nil {
+			return err
+		}
 		if err := d.create(ctx, "backup/physical.yaml", map[string]string{"NAME": ledgerName}); err != nil {
 			return err
 		}
@@ -207,7 +240,20 @@ func (d *timed) back(ctx context.Context, name string, mark int) error {
 	if err := d.recoverable(ctx, d.marks[mark].Add(2*time.Second)); err != nil {
 		return err
 	}
-	if err := d.create(ctx, "backup/postgresql.yaml", map[string]string{"NAME": name, "RESTORE": d.restoreFrom(mark)}); err != nil {
+	return d.filled(ctx, name, mark, harness.Patch{
+		"backupRef": harness.Patch{"name": ledgerBackup},
+		"time":      d.marks[mark].UTC().Format(time.RFC3339),
+	})
+}
+
+// filled is a new cluster, which has just so many rows. It is deleted again.
+func (d *timed) filled(ctx context.Context, name string, rows int, from harness.Patch) error {
+	// JSON is YAML of one line.
+	line, err := json.Marshal(from)
+	if err != nil {
+		return fmt.Errorf("cannot encode restoreFrom: %w", err)
+	}
+	if err := d.create(ctx, "backup/postgresql.yaml", map[string]string{"NAME": name, "RESTORE": "restoreFrom: " + string(line)}); err != nil {
 		return err
 	}
 	if err := d.world.AwaitReady(ctx, givenUp, "DatabaseCluster", name); err != nil {
@@ -218,21 +264,20 @@ func (d *timed) back(ctx context.Context, name string, mark int) error {
 		return err
 	}
 	var want []string
-	for n := range mark {
+	for n := range rows {
 		want = append(want, strconv.Itoa(n+1))
 	}
 	if have := strings.TrimSpace(out); have != strings.Join(want, ",") {
 		return fmt.Errorf("rows %s are there, want %v", have, want)
 	}
+	return d.deleted(ctx, name)
+}
+
+func (d *timed) deleted(ctx context.Context, name string) error {
 	if err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, name); err != nil {
 		return err
 	}
 	return d.world.AwaitGone(ctx, done, "DatabaseCluster", name)
-}
-
-// restoreFrom as a line of YAML.
-func (d *timed) restoreFrom(mark int) string {
-	return fmt.Sprintf("restoreFrom: {backupRef: {name: %s}, time: %q}", ledgerBackup, d.marks[mark].UTC().Format(time.RFC3339))
 }
 
 func (d *timed) goesBack(ctx context.Context, n notes) error {
@@ -313,4 +358,29 @@ func (d *timed) tellsArchiving(ctx context.Context, n notes) error {
 		return err
 	}
 	return d.healthy(ctx)
+}
+
+// comesBack from the store alone, as it was last.
+func (d *timed) comesBack(ctx context.Context, n notes) error {
+	if err := d.claimed(ctx); err != nil {
+		return err
+	}
+	if d.rows == 0 {
+		if err := d.isBackedUp(ctx, n); err != nil {
+			return err
+		}
+	}
+	if err := d.write(ctx, 1); err != nil {
+		return err
+	}
+	if err := d.recoverable(ctx, d.marks[d.rows]); err != nil {
+		return err
+	}
+	if err := d.deleted(ctx, ledgerName); err != nil {
+		return err
+	}
+	if err := d.world.AwaitGone(ctx, done, "Backup", ledgerBackup); err != nil {
+		return err
+	}
+	return d.filled(ctx, ledgerName+"-again", d.rows, harness.Patch{"destination": d.place(), "name": ledgerName, "encryption": encryption()})
 }

@@ -35,6 +35,10 @@ func (g *ground) store(ctx context.Context, s backupv1.StoreType) error {
 		case backupv1.Volume:
 			return nil
 		case backupv1.GCS:
+			// It asks nobody who they are.
+			if _, err := g.trusted(ctx, "gcs", map[string]string{}); err != nil {
+				return err
+			}
 			return g.serve(ctx, "backup/gcs.yaml", "gcs", gcsPort)
 		case backupv1.S3:
 			return g.serveS3(ctx)
@@ -45,16 +49,23 @@ func (g *ground) store(ctx context.Context, s backupv1.StoreType) error {
 	})
 }
 
-func (g *ground) serveS3(ctx context.Context) error {
-	ca, cert, key, err := harness.Certificate("s3", "s3."+g.namespace, "s3."+g.namespace+".svc")
+// trusted is what a store's server and those who speak to it need: a certificate,
+// the authority that signed it, and keys. All stores speak TLS here, as pgBackRest
+// speaks nothing else; plainly they are spoken to in internal/backup/run.
+func (g *ground) trusted(ctx context.Context, name string, keys map[string]string) (authority string, err error) {
+	ca, cert, key, err := harness.Certificate(name, name+"."+g.namespace, name+"."+g.namespace+".svc")
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := g.secret(ctx, "s3-tls", map[string]string{"tls.crt": cert, "tls.key": key}); err != nil {
-		return err
+	if err := g.secret(ctx, name+"-tls", map[string]string{"tls.crt": cert, "tls.key": key}); err != nil {
+		return "", err
 	}
-	keys := map[string]string{"AWS_ACCESS_KEY_ID": accessKey, "AWS_SECRET_ACCESS_KEY": secretKey, "ca.crt": ca}
-	if err := g.secret(ctx, "s3", keys); err != nil {
+	keys["ca.crt"] = ca
+	return ca, g.secret(ctx, name, keys)
+}
+
+func (g *ground) serveS3(ctx context.Context) error {
+	if _, err := g.trusted(ctx, "s3", map[string]string{"AWS_ACCESS_KEY_ID": accessKey, "AWS_SECRET_ACCESS_KEY": secretKey}); err != nil {
 		return err
 	}
 	return g.serve(ctx, "backup/s3.yaml", "s3", s3Port)
@@ -64,29 +75,29 @@ func (g *ground) serveAzure(ctx context.Context) error {
 	if err := g.secret(ctx, azureServer, map[string]string{"accounts": account + ":" + accountKey}); err != nil {
 		return err
 	}
-	if err := g.secret(ctx, "azure", map[string]string{"AZURE_STORAGE_ACCOUNT": account, "AZURE_STORAGE_KEY": accountKey}); err != nil {
+	ca, err := g.trusted(ctx, "azure", map[string]string{"AZURE_STORAGE_ACCOUNT": account, "AZURE_STORAGE_KEY": accountKey})
+	if err != nil {
 		return err
 	}
 	if err := g.serve(ctx, "backup/azure.yaml", "azure", azurePort); err != nil {
 		return err
 	}
-	_, err := g.data(ctx, accountKey, "container", "http://azure:"+azurePort+"/"+account, account, bucket)
+	_, err = g.data(ctx, accountKey+"\n"+ca, "container", "https://azure:"+azurePort+"/"+account, account, bucket)
 	return err
 }
 
 // destination in a store for the databases of an engine.
 func (g *ground) destination(s backupv1.StoreType, e engine) backupv1.Destination {
-	d := backupv1.Destination{Type: s, Bucket: bucket, Prefix: "e2e/" + string(e.name)}
+	d := backupv1.Destination{Type: s, Bucket: bucket, Prefix: "e2e/" + string(e.name), SecretRef: &backupv1.LocalReference{Name: string(s)}}
 	switch s {
 	case backupv1.S3:
-		d.Endpoint, d.SecretRef = "https://s3."+g.namespace+".svc:"+s3Port, &backupv1.LocalReference{Name: "s3"}
+		d.Endpoint = "https://s3." + g.namespace + ".svc:" + s3Port
 	case backupv1.GCS:
-		// Where nothing is secret, no Secret is needed.
-		d.Endpoint = "http://gcs:" + gcsPort
+		d.Endpoint = "https://gcs:" + gcsPort
 	case backupv1.Azure:
-		d.Endpoint, d.SecretRef = "http://azure:"+azurePort, &backupv1.LocalReference{Name: "azure"}
+		d.Endpoint = "https://azure:" + azurePort
 	case backupv1.Volume:
-		d.Bucket = e.volume()
+		d.Bucket, d.SecretRef = e.volume(), nil
 	}
 	return d
 }

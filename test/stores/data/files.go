@@ -37,15 +37,22 @@ type containerCmd struct {
 
 // Run the command.
 func (c *containerCmd) Run(ctx context.Context) error {
-	key, err := io.ReadAll(os.Stdin)
+	in, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		return fmt.Errorf("cannot read a key: %w", err)
 	}
-	credential, err := azblob.NewSharedKeyCredential(c.Account, strings.TrimSpace(string(key)))
+	key, authority, _ := strings.Cut(string(in), "\n")
+	credential, err := azblob.NewSharedKeyCredential(c.Account, strings.TrimSpace(key))
 	if err != nil {
 		return fmt.Errorf("cannot use the key of account %s: %w", c.Account, err)
 	}
-	client, err := azblob.NewClientWithSharedKeyCredential(c.Endpoint, credential, nil)
+	transport, err := trusting(authority)
+	if err != nil {
+		return err
+	}
+	options := &azblob.ClientOptions{}
+	options.Transport = transport
+	client, err := azblob.NewClientWithSharedKeyCredential(c.Endpoint, credential, options)
 	if err != nil {
 		return fmt.Errorf("cannot reach %s: %w", c.Endpoint, err)
 	}

@@ -25,7 +25,7 @@ type cli struct {
 	Drop dropCmd `cmd:"" help:"Drop a database and, where there are such things, create it anew."`
 
 	Mkdir     mkdirCmd     `cmd:"" help:"Make folders, as buckets of stores that keep them so."`
-	Container containerCmd `cmd:"" help:"Make a container in a Blob Storage. The key is read from standard input."`
+	Container containerCmd `cmd:"" help:"Make a container in a Blob Storage. The key, and below it the certificate of the authority, are read from standard input."`
 	Ls        lsCmd        `cmd:"" help:"Print all files below a folder with their sizes."`
 	Flip      flipCmd      `cmd:"" help:"Change the byte in the middle of a file."`
 	Grep      grepCmd      `cmd:"" help:"Print how often a text is in a file."`

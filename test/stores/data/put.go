@@ -53,14 +53,23 @@ func (c *putCmd) client() (*s3.Client, error) {
 		}
 		return strings.TrimSpace(string(raw))
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM([]byte(read("ca.crt"))) {
-		return nil, errors.New("cannot read ca.crt: it holds no certificate")
+	transport, err := trusting(read("ca.crt"))
+	if err != nil {
+		return nil, err
 	}
 	return s3.New(s3.Options{
 		BaseEndpoint: aws.String(c.Endpoint), UsePathStyle: true, Region: "us-east-1",
 		Credentials:                credentials.NewStaticCredentialsProvider(read("AWS_ACCESS_KEY_ID"), read("AWS_SECRET_ACCESS_KEY"), ""),
-		HTTPClient:                 &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}},
+		HTTPClient:                 transport,
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 	}), nil
+}
+
+// trusting an authority, whose certificate is PEM.
+func trusting(authority string) (*http.Client, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM([]byte(authority)) {
+		return nil, errors.New("cannot read the authority: it holds no certificate")
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}, nil
 }
