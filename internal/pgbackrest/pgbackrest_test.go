@@ -37,7 +37,7 @@ func TestConfig(t *testing.T) {
 		"GCS": {
 			reason: "A port is the one of TLS unless it is said.",
 			repo:   Repository{Destination: backupv1.Destination{Type: "gcs", Bucket: "b", Endpoint: "https://gcs.example.com"}, Namespace: "shop", Name: "orders", Encrypted: true},
-			want:   []string{"repo1-type=gcs", "repo1-gcs-bucket=b", "repo1-gcs-endpoint=gcs.example.com", "repo1-storage-port=443", "repo1-cipher-type=aes-256-cbc"},
+			want:   []string{"repo1-type=gcs", "repo1-gcs-bucket=b", "repo1-gcs-endpoint=gcs.example.com:443", "repo1-cipher-type=aes-256-cbc"},
 		},
 		"Azure": {
 			reason: "A container is a bucket.",

@@ -87,8 +87,8 @@ func (r Repository) Config() string {
 		p("repo1-type=gcs")
 		p("repo1-gcs-bucket=%s", d.Bucket)
 		if d.Endpoint != "" {
-			p("repo1-gcs-endpoint=%s", host(d.Endpoint))
-			p("repo1-storage-port=%s", port(d.Endpoint))
+			// It heeds storage-port for the other stores alone.
+			p("repo1-gcs-endpoint=%s", net.JoinHostPort(host(d.Endpoint), port(d.Endpoint)))
 		}
 	case backupv1.Azure:
 		p("repo1-type=azure")

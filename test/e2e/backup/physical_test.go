@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/e2e-framework/pkg/types"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
-	"github.com/storeplane/storeplane/test/e2e/harness"
+	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
 // cluster under test, and its Backup.
@@ -70,16 +70,16 @@ func (d *timed) encrypted() bool { return d.store == backupv1.S3 }
 const keyName = ledgerName + "-key"
 
 // encryption as a claim says it.
-func encryption() harness.Patch {
-	return harness.Patch{"secretRef": harness.Patch{"name": keyName, "key": "passphrase"}}
+func encryption() map[string]any {
+	return map[string]any{"secretRef": map[string]any{"name": keyName, "key": "passphrase"}}
 }
 
 // place where backups go to, as a claim says it.
-func (d *timed) place() harness.Patch {
+func (d *timed) place() map[string]any {
 	to := d.destination(d.store, engines[0])
-	return harness.Patch{
+	return map[string]any{
 		"type": string(to.Type), "bucket": to.Bucket, "prefix": to.Prefix, "endpoint": to.Endpoint,
-		"secretRef": harness.Patch{"name": to.SecretRef.Name},
+		"secretRef": map[string]any{"name": to.SecretRef.Name},
 	}
 }
 
@@ -88,7 +88,7 @@ func (d *timed) claimed(ctx context.Context) error {
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
-	backup := harness.Patch{"incrementalSchedule": "30 3 * * *"}
+	backup := map[string]any{"incrementalSchedule": "30 3 * * *"}
 	if d.store != backupv1.Volume {
 		if err := d.ground.store(ctx, d.store); err != nil {
 			return err
@@ -102,10 +102,12 @@ func (d *timed) claimed(ctx context.Context) error {
 		if err := d.secret(ctx, keyName, map[string]string{"passphrase": "what nobody else knows, and what is = odd: %"}); err != nil {
 			return err
 		}
-		if err := d.create(ctx, "backup/physical.yaml", map[string]string{"NAME": ledgerName}); err != nil {
+		u, err := manifests.Read("backup/physical.yaml", map[string]string{"NAME": ledgerName, "NAMESPACE": d.namespace})
+		if err != nil {
 			return err
 		}
-		if _, err := cluster.Patch(ctx, "DatabaseCluster", d.namespace, ledgerName, harness.Patch{"spec": harness.Patch{"backup": backup}}); err != nil {
+		u.Object["spec"].(map[string]any)["backup"] = backup
+		if _, err := cluster.Create(ctx, u); err != nil {
 			return err
 		}
 		if err := d.world.AwaitReady(ctx, done, "DatabaseCluster", ledgerName); err != nil {
@@ -240,14 +242,14 @@ func (d *timed) back(ctx context.Context, name string, mark int) error {
 	if err := d.recoverable(ctx, d.marks[mark].Add(2*time.Second)); err != nil {
 		return err
 	}
-	return d.filled(ctx, name, mark, harness.Patch{
-		"backupRef": harness.Patch{"name": ledgerBackup},
+	return d.filled(ctx, name, mark, map[string]any{
+		"backupRef": map[string]any{"name": ledgerBackup},
 		"time":      d.marks[mark].UTC().Format(time.RFC3339),
 	})
 }
 
 // filled is a new cluster, which has just so many rows. It is deleted again.
-func (d *timed) filled(ctx context.Context, name string, rows int, from harness.Patch) error {
+func (d *timed) filled(ctx context.Context, name string, rows int, from map[string]any) error {
 	// JSON is YAML of one line.
 	line, err := json.Marshal(from)
 	if err != nil {
@@ -382,5 +384,5 @@ func (d *timed) comesBack(ctx context.Context, n notes) error {
 	if err := d.world.AwaitGone(ctx, done, "Backup", ledgerBackup); err != nil {
 		return err
 	}
-	return d.filled(ctx, ledgerName+"-again", d.rows, harness.Patch{"destination": d.place(), "name": ledgerName, "encryption": encryption()})
+	return d.filled(ctx, ledgerName+"-again", d.rows, map[string]any{"destination": d.place(), "name": ledgerName, "encryption": encryption()})
 }

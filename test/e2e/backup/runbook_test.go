@@ -64,8 +64,8 @@ func inNeed() types.Feature {
 	// It is not called after its suite, so that commands stay as they are.
 	h := &need{ground: newGround(shop)}
 	return newFeature("the runbook", shop).
-		full("docs/backup.md, step by step: back to a time, to another one, and from a logical backup", h.goesBack).
-		full("docs/backup.md, step by step: in a new cluster, from the store alone", h.beginsAnew).
+		full("the runbook step by step: back to a time, to another one, and from a logical backup", h.goesBack).
+		full("the runbook step by step: in a new cluster, from the store alone", h.beginsAnew).
 		Feature()
 }
 
@@ -230,7 +230,7 @@ func (h *need) goWrong(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := h.psql(ctx, "CREATE TABLE orders (n int)", "INSERT INTO orders VALUES (1), (2)"); err != nil {
+	if _, err := h.psql(ctx, "SET ROLE app", "CREATE TABLE orders (n int)", "INSERT INTO orders VALUES (1), (2)"); err != nil {
 		return err
 	}
 	if _, err := h.succeed(ctx, orders); err != nil {
