@@ -52,7 +52,6 @@ func physical(s backupv1.StoreType) types.Feature {
 		// What comes after is the same for all object stores.
 		return f.Feature()
 	}
-	// What can be restored to is told in steps of minutes.
 	f = f.full("restored to between two rows ("+string(s)+")", d.goesBack).
 		full("restored to between two rows after a failover ("+string(s)+")", d.goesBackAfterFailover).
 		full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving)
@@ -181,13 +180,39 @@ func (d *timed) counts(ctx context.Context, n int32) error {
 	})
 }
 
-// recoverable waits until a time can be restored to, which is told in steps of five
-// minutes.
-func (d *timed) recoverable(ctx context.Context, t time.Time) error {
-	return d.awaitBackup(ctx, givenUp, ledgerBackup, "to be recoverable up to "+t.UTC().Format(time.TimeOnly), func(b backupv1.Backup) bool {
-		last := b.Status.AtProvider.LastRecoverableTime
-		return last != nil && last.After(t)
+// archived waits until all that was written is in the archive. That it can be
+// restored to is told later, in steps of minutes, which the runbook waits for.
+func (d *timed) archived(ctx context.Context) error {
+	primary := d.primary()
+	out, err := d.psql(ctx, primary, "SELECT pg_walfile_name(pg_switch_wal())")
+	if err != nil {
+		return err
+	}
+	segment := strings.TrimSpace(out)
+	return d.world.Await(ctx, done, "segment "+segment+" to be archived", func() (bool, string) {
+		out, err := d.psql(ctx, primary, "SELECT coalesce(last_archived_wal, '') FROM pg_stat_archiver")
+		if err != nil {
+			return false, err.Error()
+		}
+		// Names of segments of one timeline are in their order.
+		last := strings.TrimSpace(out)
+		return last >= segment, "the last one is " + last
 	})
+}
+
+// primary's pod.
+func (d *timed) primary() string {
+	for _, p := range d.world.List("Pod") {
+		if l := p.GetLabels(); l[roleLabel] == "primary" && strings.HasPrefix(p.GetName(), ledgerName+"-") {
+			return p.GetName()
+		}
+	}
+	return ""
+}
+
+// psql runs a statement in a pod, as PostgreSQL's superuser.
+func (d *timed) psql(ctx context.Context, pod, statement string) (string, error) {
+	return cluster.Exec(ctx, d.namespace, pod, "postgresql", nil, "psql", "-h", "/var/run/postgresql", "-U", "postgres", "-At", "-c", statement)
 }
 
 func (d *timed) isBackedUp(ctx context.Context, n notes) error {
@@ -239,7 +264,7 @@ func (d *timed) healthy(ctx context.Context) error {
 
 // back to a mark, in a new cluster, which has just the rows of then.
 func (d *timed) back(ctx context.Context, name string, mark int) error {
-	if err := d.recoverable(ctx, d.marks[mark].Add(2*time.Second)); err != nil {
+	if err := d.archived(ctx); err != nil {
 		return err
 	}
 	return d.filled(ctx, name, mark, map[string]any{
@@ -306,22 +331,13 @@ func (d *timed) goesBackAfterFailover(ctx context.Context, n notes) error {
 			return err
 		}
 	}
-	old := ""
-	for _, p := range d.world.List("Pod") {
-		if l := p.GetLabels(); l[roleLabel] == "primary" && strings.HasPrefix(p.GetName(), ledgerName+"-") {
-			old = p.GetName()
-		}
-	}
+	old := d.primary()
 	if err := cluster.Kube.CoreV1().Pods(d.namespace).Delete(ctx, old, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 		return fmt.Errorf("cannot delete pod %s: %w", old, err)
 	}
 	err := d.world.Await(ctx, soon, "another primary", func() (bool, string) {
-		for _, p := range d.world.List("Pod") {
-			if l := p.GetLabels(); l[roleLabel] == "primary" && strings.HasPrefix(p.GetName(), ledgerName+"-") && p.GetName() != old {
-				return true, ""
-			}
-		}
-		return false, "there is none"
+		now := d.primary()
+		return now != "" && now != old, "it is " + now
 	})
 	if err != nil {
 		return err
@@ -375,7 +391,7 @@ func (d *timed) comesBack(ctx context.Context, n notes) error {
 	if err := d.write(ctx, 1); err != nil {
 		return err
 	}
-	if err := d.recoverable(ctx, d.marks[d.rows]); err != nil {
+	if err := d.archived(ctx); err != nil {
 		return err
 	}
 	if err := d.deleted(ctx, ledgerName); err != nil {
