@@ -2,18 +2,26 @@ package archive
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
+// slowAfter is how long a segment may take before that is noted. PgBackRest tries
+// for minutes before it says that a store can not be reached.
+const slowAfter = time.Minute
+
 // Push a segment of WAL into the archive, as PostgreSQL's archive command. What
 // goes wrong is noted where the instance manager finds it.
 func Push(ctx context.Context, c Config, segment string, log io.Writer) error {
+	slow := time.AfterFunc(slowAfter, func() { c.noteSlow(segment) })
 	err := push(ctx, c, segment, log)
+	slow.Stop()
 	c.noteFailure(err)
 	return err
 }
@@ -45,6 +53,13 @@ func (c Config) noteFailure(err error) {
 		return
 	}
 	_ = os.WriteFile(c.failureFile(), []byte(err.Error()), 0o600)
+}
+
+// noteSlow says that a segment takes long, unless there is a failure that says more.
+func (c Config) noteSlow(segment string) {
+	if c.Failure() == "" {
+		c.noteFailure(fmt.Errorf("segment %s is not in the archive after a minute: the store is slow or can not be reached", filepath.Base(segment)))
+	}
 }
 
 // Failure of archiving that was noted last, or "".

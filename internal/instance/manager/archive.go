@@ -194,7 +194,11 @@ func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
 		if state.Failing == "" {
 			state.Failing = "the archive command fails: see the log of " + a.Pod
 		}
-	case s.Waiting > 0 && !s.Oldest.IsZero() && s.Now.Sub(s.Oldest) >= stuckFor:
+	case s.Waiting == 0 || s.Oldest.IsZero() || s.Now.Sub(s.Oldest) < failingFor:
+	case a.failure() != "":
+		// The archive command has not given up yet, and has said something.
+		state.Failing = a.failure()
+	case s.Now.Sub(s.Oldest) >= stuckFor:
 		state.Failing = "WAL waits to be archived for more than five minutes"
 	}
 	if state.Failing != "" && !s.LastAt.IsZero() {

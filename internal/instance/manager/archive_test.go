@@ -48,6 +48,7 @@ func TestJudgeArchive(t *testing.T) {
 		beats   []beat
 		before  *instance.Archive
 		failing time.Time
+		failure string
 		want    *instance.Archive
 	}{
 		"First": {
@@ -72,7 +73,20 @@ func TestJudgeArchive(t *testing.T) {
 			reason:  "What goes on failing is told, with the tool's words.",
 			stats:   postgres.Archiver{Last: segment, LastAt: ago(time.Hour), FailedAt: ago(time.Second)},
 			failing: ago(2 * time.Minute),
+			failure: "no such bucket",
 			want:    &instance.Archive{Failing: "no such bucket", Since: ptr(ago(time.Hour))},
+		},
+		"Slow": {
+			reason:  "A command that has not given up yet is not waited for, when it has said something.",
+			stats:   postgres.Archiver{Last: segment, LastAt: ago(time.Hour), Waiting: 1, Oldest: ago(time.Minute)},
+			failure: "the store is slow",
+			want:    &instance.Archive{Failing: "the store is slow", Since: ptr(ago(time.Hour))},
+		},
+		"Soon": {
+			reason:  "It may still succeed.",
+			stats:   postgres.Archiver{Last: segment, LastAt: ago(time.Hour), Waiting: 1, Oldest: ago(30 * time.Second)},
+			failure: "the store is slow",
+			want:    &instance.Archive{},
 		},
 		"Again": {
 			reason:  "Success ends it.",
@@ -94,7 +108,7 @@ func TestJudgeArchive(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			a := &archiving{
-				Manager: &Manager{}, failure: func() string { return "no such bucket" },
+				Manager: &Manager{}, failure: func() string { return tc.failure },
 				beats: tc.beats, failing: tc.failing, state: tc.before,
 			}
 			tc.stats.Now = now

@@ -342,6 +342,14 @@ func (d *timed) goesBackAfterFailover(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
+	// Labels come before addresses.
+	err = d.world.Await(ctx, soon, "the primary to answer", func() (bool, string) {
+		err := d.exec(ctx, "SELECT 1")
+		return err == nil, fmt.Sprint(err)
+	})
+	if err != nil {
+		return err
+	}
 	if err := d.world.AwaitReady(ctx, done, "DatabaseCluster", ledgerName); err != nil {
 		return err
 	}
