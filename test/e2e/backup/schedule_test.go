@@ -25,7 +25,7 @@ func (g *ground) catchesUp(ctx context.Context, n notes) error {
 		return err
 	}
 	err := g.awaitBackup(ctx, done, name, "to be Scheduled", func(b backupv1.Backup) bool {
-		return b.Status.AtProvider.Phase == backupv1.BackupScheduled && g.world.Get("CronJob", name+"-backup") != nil
+		return b.Status.AtProvider.Phase == backupv1.BackupScheduled && g.world.Get("CronJob", name+"-dump") != nil
 	})
 	if err != nil {
 		return err
@@ -33,8 +33,8 @@ func (g *ground) catchesUp(ctx context.Context, n notes) error {
 	// As if it had run last a hundred schedules ago.
 	last := metav1.NewTime(time.Now().Add(-missed * 20 * time.Minute))
 	patch := fmt.Sprintf(`{"status":{"lastScheduleTime":%q}}`, last.UTC().Format(time.RFC3339))
-	if _, err := cluster.Kube.BatchV1().CronJobs(g.namespace).Patch(ctx, name+"-backup", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
-		return fmt.Errorf("cannot change the status of CronJob %s: %w", name+"-backup", err)
+	if _, err := cluster.Kube.BatchV1().CronJobs(g.namespace).Patch(ctx, name+"-dump", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+		return fmt.Errorf("cannot change the status of CronJob %s: %w", name+"-dump", err)
 	}
 	err = g.awaitBackup(ctx, done, name, "to make up for what was missed", func(b backupv1.Backup) bool {
 		return b.Status.AtProvider.Count > 0 && b.Status.AtProvider.Phase == backupv1.BackupScheduled
