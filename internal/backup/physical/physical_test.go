@@ -91,6 +91,7 @@ func newCluster(t *testing.T) *cluster {
 			if !testing.Short() {
 				t.Fatalf("%s is not installed: go run ./test/cluster packages does it", p)
 			}
+			// What can not be installed without root is left to make test-full.
 			t.Skipf("%s is not installed", p)
 		}
 	}

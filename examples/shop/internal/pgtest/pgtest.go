@@ -49,6 +49,8 @@ func Start(t *testing.T) *Server {
 	}
 	bin := findBinaries()
 	if bin == "" {
+		// The suite core has the shop speak to a DatabaseCluster; here it is for
+		// who has a PostgreSQL, without a cluster.
 		t.Skip("there is no PostgreSQL: SHOP_TEST_DATABASE_URL is not set and no postgres binary was found")
 	}
 	s := &Server{t: t, bin: bin, data: filepath.Join(t.TempDir(), "data")}
@@ -63,6 +65,7 @@ func Start(t *testing.T) *Server {
 func (s *Server) Own(t *testing.T) *Server {
 	t.Helper()
 	if s.foreign {
+		// Others may be using it.
 		t.Skip("SHOP_TEST_DATABASE_URL names a server that a test must not stop")
 	}
 	s.t = t
@@ -135,6 +138,7 @@ func credential(t *testing.T) *syscall.Credential {
 		}
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
+	// PostgreSQL refuses to run as root, whatever it is told.
 	t.Skip("there is no user postgres or nobody to run PostgreSQL as")
 	return nil
 }
