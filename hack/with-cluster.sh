@@ -9,9 +9,7 @@ if [ -z "${KUBECONFIG:-}" ]; then
 	point=$(go run ./test/cluster env)
 	eval "$point"
 	make images e2e-images
-	if ! kubectl get configurations.pkg.crossplane.io -o name | grep -q .; then
-		hack/install-test.sh "$REGISTRY"
-	fi
+	hack/install-test.sh "$REGISTRY"
 	make install
 fi
 exec "$@"
