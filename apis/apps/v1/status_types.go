@@ -1,0 +1,67 @@
+package v1
+
+// ComponentStatus is the state of one part of a claim.
+type ComponentStatus struct {
+	// Name of the component.
+	Name string `json:"name"`
+
+	// Ready is true when all of the component is healthy.
+	Ready bool `json:"ready"`
+
+	// Message says in words what is waited for. Empty when ready.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// CommonStatus is what every claim reports in the same way.
+type CommonStatus struct {
+	// Message says in one line what the claim waits for or what is wrong.
+	// Empty when all is well.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Components of the claim in the order in which they start.
+	// +optional
+	Components []ComponentStatus `json:"components,omitempty"`
+
+	// ReadyGeneration is the newest generation of the claim at which all
+	// components were healthy.
+	// +optional
+	ReadyGeneration int64 `json:"readyGeneration,omitempty"`
+}
+
+// ConfigState is the state of a claim's config in one word.
+//
+// +kubebuilder:validation:Enum=Pending;RollingOut;Running;RolledBack;Failed
+type ConfigState string
+
+// The states of a claim's config.
+const (
+	// ConfigPending has no bundle yet.
+	ConfigPending ConfigState = "Pending"
+	// ConfigRollingOut is on its way to the pods.
+	ConfigRollingOut ConfigState = "RollingOut"
+	// ConfigRunning is what all pods run.
+	ConfigRunning ConfigState = "Running"
+	// ConfigRolledBack did not work: the pods run what was there before.
+	ConfigRolledBack ConfigState = "RolledBack"
+	// ConfigFailed does not work, and there is nothing to go back to.
+	ConfigFailed ConfigState = "Failed"
+)
+
+// ConfigStatus is the state of a claim's config.
+type ConfigStatus struct {
+	// Bundle is the ConfigMap that the pods run, or are rolled to.
+	// +optional
+	Bundle string `json:"bundle,omitempty"`
+
+	// State in one word: Pending (it has not been taken up yet), RollingOut,
+	// Running, RolledBack (it did not work, and the pods run what was there
+	// before) or Failed (it does not work, and there was nothing before).
+	// +optional
+	State ConfigState `json:"state,omitempty"`
+
+	// Message says what went wrong. Empty while nothing did.
+	// +optional
+	Message string `json:"message,omitempty"`
+}

@@ -1,0 +1,249 @@
+package functions_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	k8sappsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/storeplane/storeplane/internal/build"
+)
+
+// TestSelectors: whatever selects pods selects those that it means, and no
+// others; whatever names an object names one that there is.
+func TestSelectors(t *testing.T) {
+	for name, claim := range claims() {
+		t.Run(name, func(t *testing.T) {
+			all := expand(t, claim, "")
+			templates := map[string]map[string]string{} // labels by object
+			specs := map[string]corev1.PodSpec{}
+			exists := map[string]bool{}
+			seen := map[string]string{}
+			for _, o := range all {
+				exists[o.name()] = true
+				if o.kind() == "AppConfig" {
+					// The provider makes it.
+					p := get(o.object, "spec", "forProvider").GetStructValue()
+					exists["ConfigMap "+bundleOf(get(p, "application").GetStringValue(), get(p, "config").GetStructValue().AsMap())] = true
+				}
+				if other, ok := seen[o.name()]; ok {
+					t.Errorf("%s is composed by %s and by %s", o.name(), other, o.claim)
+				}
+				seen[o.name()] = o.claim
+				for _, p := range o.pods(t) {
+					templates[o.name()], specs[o.name()] = p.labels, p.spec
+				}
+			}
+			// The role is written by Patroni while it runs.
+			selected := func(labels map[string]string) []string {
+				var out []string
+				for n, l := range templates {
+					match := true
+					for k, v := range labels {
+						match = match && (l[k] == v || k == "storeplane.example.com/role")
+					}
+					if match {
+						out = append(out, n)
+					}
+				}
+				slices.Sort(out)
+				return out
+			}
+			one := func(o composed, labels map[string]string) string {
+				t.Helper()
+				s := selected(labels)
+				if len(s) != 1 {
+					t.Errorf("%s must select the pods of one object, selects those of %v by %v", o.name(), s, labels)
+					return ""
+				}
+				return s[0]
+			}
+			port := func(of string, number int32) bool {
+				return slices.ContainsFunc(slices.Concat(specs[of].InitContainers, specs[of].Containers), func(c corev1.Container) bool {
+					return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == number })
+				})
+			}
+
+			protected := map[string]bool{}
+			for _, o := range all {
+				switch o.kind() {
+				case "Service":
+					s := as[corev1.Service](t, o.object)
+					of := one(o, s.Spec.Selector)
+					for _, p := range s.Spec.Ports {
+						if !slices.ContainsFunc(specs[of].Containers, func(c corev1.Container) bool {
+							return slices.ContainsFunc(c.Ports, func(cp corev1.ContainerPort) bool {
+								return p.TargetPort == intstr.FromString(cp.Name) && cp.ContainerPort == p.Port
+							})
+						}) {
+							t.Errorf("%s leads to port %v, which %s does not have", o.name(), p, of)
+						}
+					}
+				case "NetworkPolicy":
+					np := as[networkingv1.NetworkPolicy](t, o.object)
+					of := one(o, np.Spec.PodSelector.MatchLabels)
+					protected[of] = true
+					for _, rule := range np.Spec.Ingress {
+						if len(rule.Ports) == 0 || len(rule.From) == 0 {
+							t.Errorf("%s: a way in without ports or peers is open to all: %v", o.name(), rule)
+						}
+						for _, p := range rule.Ports {
+							if !port(of, p.Port.IntVal) {
+								t.Errorf("%s admits to port %v, which %s does not have", o.name(), p.Port, of)
+							}
+						}
+						for _, from := range rule.From {
+							if from.PodSelector == nil && from.NamespaceSelector == nil {
+								t.Errorf("%s: a peer without a selector", o.name())
+							}
+							// A claim's clients are somebody else's.
+							if from.PodSelector != nil && len(from.PodSelector.MatchLabels) > 0 && from.PodSelector.MatchLabels["app"] == "" && len(selected(from.PodSelector.MatchLabels)) == 0 {
+								t.Errorf("%s admits %v, which no pod is", o.name(), from.PodSelector.MatchLabels)
+							}
+						}
+					}
+				case "PodDisruptionBudget":
+					one(o, as[policyv1.PodDisruptionBudget](t, o.object).Spec.Selector.MatchLabels)
+				case "Deployment":
+					if got := one(o, as[k8sappsv1.Deployment](t, o.object).Spec.Selector.MatchLabels); got != o.name() {
+						t.Errorf("%s selects %s", o.name(), got)
+					}
+				case "StatefulSet":
+					s := as[k8sappsv1.StatefulSet](t, o.object)
+					if got := one(o, s.Spec.Selector.MatchLabels); got != o.name() {
+						t.Errorf("%s selects %s", o.name(), got)
+					}
+					if !exists["Service "+s.Spec.ServiceName] {
+						t.Errorf("%s: there is no Service %s", o.name(), s.Spec.ServiceName)
+					}
+				case "HorizontalPodAutoscaler":
+					ref := as[autoscalingv2.HorizontalPodAutoscaler](t, o.object).Spec.ScaleTargetRef
+					if !exists[ref.Kind+" "+ref.Name] {
+						t.Errorf("%s scales %v, which there is not", o.name(), ref)
+					}
+				case "Ingress":
+					for _, p := range as[networkingv1.Ingress](t, o.object).Spec.Rules[0].HTTP.Paths {
+						if !exists["Service "+p.Backend.Service.Name] {
+							t.Errorf("%s leads to Service %s, which there is not", o.name(), p.Backend.Service.Name)
+						}
+					}
+				}
+			}
+			for n, spec := range specs {
+				if kind, _, _ := strings.Cut(n, " "); !protected[n] && (kind == "Deployment" || kind == "StatefulSet") {
+					t.Errorf("no NetworkPolicy closes %s", n)
+				}
+				if !exists["ServiceAccount "+spec.ServiceAccountName] {
+					t.Errorf("%s runs as %s, which there is not", n, spec.ServiceAccountName)
+				}
+				mounts := map[string]bool{}
+				for _, v := range spec.Volumes {
+					mounts[v.Name] = true
+					if v.Secret != nil && !exists["Secret "+v.Secret.SecretName] || v.ConfigMap != nil && !exists["ConfigMap "+v.ConfigMap.Name] {
+						t.Errorf("%s mounts what there is not: %v", n, v)
+					}
+					if v.Projected == nil {
+						continue
+					}
+					for _, s := range v.Projected.Sources {
+						if s.Secret != nil && !exists["Secret "+s.Secret.Name] || s.ConfigMap != nil && !exists["ConfigMap "+s.ConfigMap.Name] {
+							t.Errorf("%s mounts what there is not: %v", n, s)
+						}
+					}
+				}
+				for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+					for _, m := range c.VolumeMounts {
+						if !mounts[m.Name] && m.Name != "data" {
+							t.Errorf("%s: there is no volume %s", n, m.Name)
+						}
+					}
+					for _, f := range c.EnvFrom {
+						if f.ConfigMapRef != nil && !exists["ConfigMap "+f.ConfigMapRef.Name] {
+							t.Errorf("%s takes its environment from %s, which there is not", n, f.ConfigMapRef.Name)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestWhoReachesWhom is a shop's network as its policies make it.
+func TestWhoReachesWhom(t *testing.T) {
+	all := expand(t, ecommercePlatform(bigShop), "{ingress: {namespace: ingress-nginx}, monitoring: {namespace: observability}}")
+	type way struct{ labels map[string]string }
+	people := map[string]way{}
+	for _, o := range all {
+		for _, p := range o.pods(t) {
+			name := get(o.object, "metadata", "name").GetStringValue()
+			if o.kind() == "Job" && strings.Contains(name, "migration") {
+				name = "store-backend-migration"
+			}
+			people[name] = way{p.labels}
+		}
+	}
+	people["stranger"] = way{map[string]string{"app": "other"}}
+
+	matches := func(sel *metav1.LabelSelector, labels map[string]string) bool {
+		for k, v := range sel.MatchLabels {
+			if labels[k] != v {
+				return false
+			}
+		}
+		return true
+	}
+	got := map[string][]string{}
+	for target, w := range people {
+		if target == "stranger" {
+			continue
+		}
+		closed := false
+		from := map[string]bool{}
+		for _, o := range all {
+			if o.kind() != "NetworkPolicy" {
+				continue
+			}
+			np := as[networkingv1.NetworkPolicy](t, o.object)
+			if !matches(&np.Spec.PodSelector, w.labels) {
+				continue
+			}
+			closed = true
+			for _, rule := range np.Spec.Ingress {
+				for _, peer := range rule.From {
+					if peer.NamespaceSelector != nil {
+						from["namespace "+peer.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"]] = true
+						continue
+					}
+					for n, other := range people {
+						if matches(peer.PodSelector, other.labels) {
+							from[n] = true
+						}
+					}
+				}
+			}
+		}
+		if closed {
+			got[target] = slices.Sorted(maps.Keys(from))
+		}
+	}
+	backend := []string{"store-backend-cron-report", "store-backend-migration", "store-backend-web"}
+	want := map[string][]string{
+		"store-database-postgresql": slices.Concat([]string{"namespace observability"}, backend, []string{"store-database-backup-first-" + build.Digest("volume", "data-store-database-repository-0", "", "")[:8], "store-database-backup-full", "store-database-postgresql"}),
+		"store-database-repository": {"store-database-postgresql"},
+		"store-cache":               backend,
+		"store-backend-web":         {"store-frontend-web"},
+		"store-frontend-web":        slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(people)), []string{"namespace ingress-nginx"}))),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

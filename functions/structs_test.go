@@ -1,0 +1,95 @@
+package functions_test
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+func parse(t testing.TB, text string) *structpb.Struct {
+	t.Helper()
+	b, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &structpb.Struct{}
+	if err := s.UnmarshalJSON(b); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// fields of an object, along a path that is made where it is missing.
+func fields(s *structpb.Struct, path ...string) map[string]*structpb.Value {
+	for _, p := range path {
+		if s.GetFields()[p].GetStructValue() == nil {
+			s.Fields[p] = structpb.NewStructValue(&structpb.Struct{})
+		}
+		s = s.GetFields()[p].GetStructValue()
+		if s.Fields == nil {
+			s.Fields = map[string]*structpb.Value{}
+		}
+	}
+	return s.GetFields()
+}
+
+// get reads a value along a path of field names and list indices.
+func get(s *structpb.Struct, path ...any) *structpb.Value {
+	v := structpb.NewStructValue(s)
+	for _, p := range path {
+		switch k := p.(type) {
+		case string:
+			v = v.GetStructValue().GetFields()[k]
+		case int:
+			vs := v.GetListValue().GetValues()
+			if k >= len(vs) {
+				return nil
+			}
+			v = vs[k]
+		}
+	}
+	return v
+}
+
+// set writes a value along a path of field names.
+func set(s *structpb.Struct, value any, path ...string) {
+	v, err := structpb.NewValue(value)
+	if err != nil {
+		panic(err)
+	}
+	fields(s, path[:len(path)-1]...)[path[len(path)-1]] = v
+}
+
+// as reads an object of the cluster, or one to apply, into its type.
+func as[T any](t testing.TB, s *structpb.Struct) *T {
+	t.Helper()
+	if s == nil {
+		t.Fatalf("there is no such %T", *new(T))
+	}
+	out := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole(s.AsMap()).(map[string]any), out); err != nil {
+		t.Fatalf("cannot read a %T: %v", *out, err)
+	}
+	return out
+}
+
+// whole makes integers of numbers without a fraction.
+func whole(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		for k := range x {
+			x[k] = whole(x[k])
+		}
+	case []any:
+		for i := range x {
+			x[i] = whole(x[i])
+		}
+	case float64:
+		if x == float64(int64(x)) {
+			return int64(x)
+		}
+	}
+	return v
+}

@@ -1,0 +1,263 @@
+package functions_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	k8sappsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+)
+
+func TestWebAppAutoscaling(t *testing.T) {
+	c := newCluster(t, bigApp)
+	c.settle()
+	hpa := as[autoscalingv2.HorizontalPodAutoscaler](t, c.observed["autoscaler"])
+	type want struct {
+		target        autoscalingv2.CrossVersionObjectReference
+		min, max, cpu int32
+	}
+	got := want{hpa.Spec.ScaleTargetRef, *hpa.Spec.MinReplicas, hpa.Spec.MaxReplicas, *hpa.Spec.Metrics[0].Resource.Target.AverageUtilization}
+	if diff := cmp.Diff(want{autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "hello-web"}, 2, 5, 70}, got, cmp.AllowUnexported(want{})); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if got := as[k8sappsv1.Deployment](t, c.observed["web"]).Name; got != hpa.Spec.ScaleTargetRef.Name {
+		t.Errorf("The autoscaler scales %s, the Deployment is %s", hpa.Spec.ScaleTargetRef.Name, got)
+	}
+
+	// replicas is ignored while autoscaling is set, and holds again after.
+	c.edit(7, "replicas")
+	c.reconcile()
+	if got := as[k8sappsv1.Deployment](t, c.observed["web"]).Spec.Replicas; got == nil || *got != 2 {
+		t.Errorf("replicas is ignored while autoscaling is set: got %v", got)
+	}
+	c.edit(nil, "autoscaling")
+	c.settle()
+	if got := as[k8sappsv1.Deployment](t, c.observed["web"]).Spec.Replicas; got == nil || *got != 7 {
+		t.Errorf("Without autoscaling replicas holds again: got %v", got)
+	}
+	if slices.Contains(c.names(), "autoscaler") {
+		t.Errorf("and the autoscaler goes")
+	}
+}
+
+// TestWebAppAutoscaledRequests: an autoscaler knows the use of a pod only where
+// each of its containers requests what is aimed at.
+func TestWebAppAutoscaledRequests(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   map[string]string // requests, by container
+	}{
+		"Defaults":  {reason: "The defaults request both.", spec: "autoscaling: {maxReplicas: 2}", want: map[string]string{"app": "50m 64Mi"}},
+		"Fixed":     {reason: "Without an autoscaler nobody needs requests.", spec: "resources: {requests: {memory: 1Gi}}", want: map[string]string{"app": "0 1Gi"}},
+		"CPU":       {reason: "What is aimed at is requested, by the default, and the claim's own stays.", spec: "autoscaling: {maxReplicas: 2}, resources: {requests: {memory: 1Gi}}", want: map[string]string{"app": "50m 1Gi"}},
+		"Memory":    {reason: "Of memory too.", spec: "autoscaling: {maxReplicas: 2, targetMemoryUtilization: 70}, resources: {requests: {cpu: 1}}", want: map[string]string{"app": "1 64Mi"}},
+		"Limited":   {reason: "The API server makes a limit the request.", spec: "autoscaling: {maxReplicas: 2}, resources: {limits: {cpu: 2}}", want: map[string]string{"app": "0 0"}},
+		"Unrelated": {reason: "A metric of its own is no share of a request.", spec: "autoscaling: {maxReplicas: 2, metrics: [{type: Pods, name: rps, averageValue: '5'}]}, resources: {}", want: map[string]string{"app": "0 0"}},
+		"Sidecar":   {reason: "Sidecars count, init containers do not.", spec: "autoscaling: {maxReplicas: 2}, sidecars: [{name: log, resources: {limits: {memory: 1Gi}}}], initContainers: [{name: warm, resources: {}}]", want: map[string]string{"app": "50m 64Mi", "log": "20m 0", "warm": "0 0"}},
+		"Worker":    {reason: "A worker has an autoscaler of its own.", spec: "workers: [{name: w, args: [w], autoscaling: {maxReplicas: 2}, resources: {}}], resources: {}", want: map[string]string{"app": "0 0", "worker": "50m 0"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]string{}
+			for _, p := range webAppPods(t, webApp("{image: x, "+tc.spec+"}")) {
+				for _, c := range slices.Concat(p.InitContainers, p.Containers) {
+					got[c.Name] = c.Resources.Requests.Cpu().String() + " " + c.Resources.Requests.Memory().String()
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWebAppAutoscaledReplicas: what is applied of the number of pods, and what
+// the cluster makes of it. Nothing of it may take pods away from a claim that is
+// autoscaled, or from its autoscaler.
+func TestWebAppAutoscaledReplicas(t *testing.T) {
+	const app = "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "
+	const autoscaled = app + "{image: x, autoscaling: {minReplicas: 3, maxReplicas: 9}}"
+	const none = 0 // is applied
+	settled := func(c *cluster) { c.settle() }
+	cases := map[string]struct {
+		reason  string
+		claim   string
+		before  func(*cluster)
+		applied int
+		live    int
+	}{
+		"First":    {reason: "At first there is no autoscaler: its lower bound holds.", claim: autoscaled, applied: 3, live: 3},
+		"FirstOne": {reason: "Without a lower bound it is the one that the API server gives.", claim: app + "{image: x, autoscaling: {maxReplicas: 9}}", applied: none, live: 1},
+		"Ignored":  {reason: "The claim's own number is ignored.", claim: app + "{image: x, replicas: 7, autoscaling: {minReplicas: 3, maxReplicas: 9}}", applied: 3, live: 3},
+		"Again":    {reason: "As long as nobody else scaled it, the live number is applied: to let it go would make it one.", claim: autoscaled, before: settled, applied: 3, live: 3},
+		"Scaled":   {reason: "Once the autoscaler did, the number is its own.", claim: autoscaled, before: func(c *cluster) { c.settle(); c.scale("web", 6) }, applied: none, live: 6},
+		"ScaledAndSettled": {
+			reason: "And stays so.", claim: autoscaled,
+			before:  func(c *cluster) { c.settle(); c.scale("web", 6); c.settle(); c.scale("web", 4); c.settle() },
+			applied: none, live: 4,
+		},
+		"ScaledAndChanged": {
+			reason: "Whatever else is changed.", claim: autoscaled,
+			before:  func(c *cluster) { c.settle(); c.scale("web", 6); c.edit("y", "image") },
+			applied: none, live: 6,
+		},
+		"ScaledToOne": {reason: "Also when it is one.", claim: autoscaled, before: func(c *cluster) { c.settle(); c.scale("web", 1) }, applied: none, live: 1},
+		"ScaledByHand": {
+			reason: "Who it was does not matter.", claim: autoscaled,
+			before: func(c *cluster) {
+				c.settle()
+				c.scale("web", 5)
+				c.managed("web", "kubectl", "scale", "f:spec", "f:replicas")
+			},
+			applied: none, live: 5,
+		},
+		"StatusOnly": {
+			reason: "Who writes the status has not scaled anything.", claim: autoscaled,
+			before: func(c *cluster) {
+				c.settle()
+				c.managed("web", "kube-controller-manager", "status", "f:status", "f:replicas")
+			},
+			applied: 3, live: 3,
+		},
+		"LowerBound": {
+			reason: "A new lower bound is the autoscaler's to reach.", claim: autoscaled,
+			before:  func(c *cluster) { c.settle(); c.edit(5, "autoscaling", "minReplicas") },
+			applied: 3, live: 3,
+		},
+		"BecomesAutoscaled": {
+			reason: "A claim that had a number keeps it until the autoscaler has another.", claim: app + "{image: x, replicas: 5}",
+			before: func(c *cluster) {
+				c.settle()
+				c.edit(nil, "replicas")
+				c.edit(map[string]any{"minReplicas": 2, "maxReplicas": 9}, "autoscaling")
+			},
+			applied: 5, live: 5,
+		},
+		"NoLongerAutoscaled": {
+			reason: "Without autoscaling the claim's number holds, whoever scaled it.", claim: autoscaled,
+			before:  func(c *cluster) { c.settle(); c.scale("web", 6); c.edit(nil, "autoscaling"); c.edit(2, "replicas") },
+			applied: 2, live: 2,
+		},
+		"ScaledByHandWithoutAutoscaling": {
+			reason: "Nor does it without autoscaling.", claim: app + "{image: x, replicas: 2}",
+			before:  func(c *cluster) { c.settle(); c.scale("web", 6) },
+			applied: 2, live: 2,
+		},
+		"AutoscaledAgain": {
+			reason: "And the way back is the same as the first time.", claim: autoscaled,
+			before: func(c *cluster) {
+				c.settle()
+				c.scale("web", 6)
+				c.edit(nil, "autoscaling")
+				c.edit(2, "replicas")
+				c.settle()
+				c.edit(map[string]any{"minReplicas": 3, "maxReplicas": 9}, "autoscaling")
+			},
+			applied: 2, live: 2,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, tc.claim)
+			if tc.before != nil {
+				tc.before(c)
+			}
+			rsp := c.reconcile()
+			applied := get(rsp.GetDesired().GetResources()["web"].GetResource(), "spec", "replicas")
+			if got := int(applied.GetNumberValue()); got != tc.applied || (applied == nil) != (tc.applied == none) {
+				t.Errorf("%s\nwant %d replicas applied (0 is none), got %v", tc.reason, tc.applied, applied)
+			}
+			if got := int(get(c.observed["web"], "spec", "replicas").GetNumberValue()); got != tc.live {
+				t.Errorf("%s\nwant %d pods in the cluster, got %d", tc.reason, tc.live, got)
+			}
+		})
+	}
+}
+
+// TestWebAppAutoscaledHealth: pods that the autoscaler adds are no trouble of
+// the claim, a template that rolls and too few pods are.
+func TestWebAppAutoscaledHealth(t *testing.T) {
+	const up, down = `[{type: Available, status: "True"}]`, `[{type: Available, status: "False"}]`
+	cases := map[string]struct {
+		reason string
+		status string
+		want   string
+	}{
+		"Scales":      {reason: "More start while the others serve.", status: "replicas: 4, updatedReplicas: 4, readyReplicas: 2, availableReplicas: 2, conditions: " + up, want: "Running"},
+		"Unavailable": {reason: "Too few serve.", status: "replicas: 4, updatedReplicas: 4, readyReplicas: 1, availableReplicas: 1, conditions: " + down, want: "Degraded"},
+		"Rolls":       {reason: "Not all are of the newest template.", status: "replicas: 4, updatedReplicas: 1, readyReplicas: 4, availableReplicas: 4, conditions: " + up, want: "Degraded"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, bigApp)
+			c.settle()
+			c.scale("web", 4)
+			c.settle()
+			c.status("web", fmt.Sprintf("{observedGeneration: %v, %s}", get(c.observed["web"], "metadata", "generation").GetNumberValue(), tc.status))
+			c.reconcile()
+			if c.phase() != tc.want {
+				t.Errorf("%s\nwant %s, got %s (%s)", tc.reason, tc.want, c.phase(), c.message())
+			}
+		})
+	}
+
+	// Without autoscaling all that are asked for must be there.
+	c := newCluster(t, migratedApp)
+	c.settle()
+	c.status("web", "{observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1, conditions: "+up+"}")
+	c.reconcile()
+	if c.phase() != "Degraded" {
+		t.Errorf("Without autoscaling a pod that is missing is trouble: got %s", c.phase())
+	}
+}
+
+// TestWebAppAutoscaledHeldChange: the number of pods is the autoscaler's also
+// while a change waits for its migration. Applying the number that was observed
+// would take it away from the autoscaler.
+func TestWebAppAutoscaledHeldChange(t *testing.T) {
+	c := newCluster(t, bigApp)
+	c.settle()
+	c.scale("web", 4)
+	c.edit("registry.example.com/hello:2", "image")
+	rsp := c.reconcile()
+	if v := get(rsp.GetDesired().GetResources()["web"].GetResource(), "spec", "replicas"); v != nil {
+		t.Errorf("want no replicas in what is applied, got %v", v)
+	}
+	if got := get(c.observed["web"], "spec", "replicas").GetNumberValue(); got != 4 {
+		t.Errorf("want the 4 pods that the autoscaler asked for, got %v", got)
+	}
+}
+
+// TestWebAppBecomesAutoscaledWhileHeld: a claim that hands its pods over to an
+// autoscaler together with a new image keeps them all while the change waits:
+// there is no autoscaler yet, and a Deployment without a number has one pod.
+func TestWebAppBecomesAutoscaledWhileHeld(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		scale   func(*cluster)
+		applied float64 // 0 is none
+	}{
+		"Nobody": {reason: "Nobody else has scaled it: its number is applied as it is.", scale: func(*cluster) {}, applied: 5},
+		"Other":  {reason: "Somebody has: the number is theirs.", scale: func(c *cluster) { c.scale("web", 5) }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, migratedApp)
+			c.edit(5, "replicas")
+			c.settle()
+			tc.scale(c)
+			c.edit("registry.example.com/hello:2", "image")
+			c.edit(map[string]any{"minReplicas": 3, "maxReplicas": 9}, "autoscaling")
+			rsp := c.reconcile()
+			if got := get(rsp.GetDesired().GetResources()["web"].GetResource(), "spec", "replicas").GetNumberValue(); got != tc.applied {
+				t.Errorf("%s\nwant %v replicas applied (0 is none), got %v", tc.reason, tc.applied, got)
+			}
+			if got := get(c.observed["web"], "spec", "replicas").GetNumberValue(); got != 5 {
+				t.Errorf("%s\nwant the 5 pods that serve, got %v", tc.reason, got)
+			}
+		})
+	}
+}
