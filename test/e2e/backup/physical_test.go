@@ -53,11 +53,12 @@ func physical(s backupv1.StoreType) types.Feature {
 		return f.Feature()
 	}
 	f = f.full("restored to between two rows ("+string(s)+")", d.goesBack).
-		full("restored to between two rows after a failover ("+string(s)+")", d.goesBackAfterFailover).
-		full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving)
+		full("restored to between two rows after a failover ("+string(s)+")", d.goesBackAfterFailover)
 	if s == backupv1.S3 {
-		// The last one: it has the claim deleted.
-		f = f.full("restored from the store alone, when claim and Backup are gone ("+string(s)+")", d.comesBack)
+		// A volume's server only the function may scale, and the last one has the
+		// claim deleted.
+		f = f.full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
+			full("restored from the store alone, when claim and Backup are gone ("+string(s)+")", d.comesBack)
 	}
 	return f.Feature()
 }
@@ -363,10 +364,6 @@ func (d *timed) goesBackAfterFailover(ctx context.Context, n notes) error {
 func (d *timed) tellsArchiving(ctx context.Context, n notes) error {
 	if err := d.claimed(ctx); err != nil {
 		return err
-	}
-	if d.store == backupv1.Volume {
-		// Nobody but the function may scale its repository.
-		return d.healthy(ctx)
 	}
 	begin := time.Now()
 	if err := d.scaleS3(ctx, 0); err != nil {
