@@ -11,6 +11,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
+	k8sappsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -141,6 +142,25 @@ func TestDatabaseClusterBackupConditions(t *testing.T) {
 		r.Problems = []instance.Problem{{Subject: instance.SubjectBackup, Message: "cannot set up the repository"}}
 	})
 	step("The repository is not there", "False RepositoryNotReady cannot set up the repository", "False RepositoryNotReady cannot set up the repository", "Running")
+}
+
+// TestDatabaseClusterRepositoryRecovers: a pod of the backups' own volume that can
+// not start is replaced once the claim is mended, as pods of a StatefulSet are if
+// it does not order them. Those of before can not be changed.
+func TestDatabaseClusterRepositoryRecovers(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	policy := func() string {
+		return string(as[k8sappsv1.StatefulSet](t, c.observed["repository"]).Spec.PodManagementPolicy)
+	}
+	if got := policy(); got != "Parallel" {
+		t.Errorf("want Parallel, got %s", got)
+	}
+	set(c.observed["repository"], "OrderedReady", "spec", "podManagementPolicy")
+	c.reconcile()
+	if got := policy(); got != "OrderedReady" {
+		t.Errorf("the API server refuses another policy than OrderedReady, got %s", got)
+	}
 }
 
 // TestDatabaseClusterBackupSettings: the installation's store, with a copy of

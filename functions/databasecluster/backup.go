@@ -1,6 +1,7 @@
 package databasecluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -84,7 +85,7 @@ func (d *cluster) readBackup(c *compose.Claim) error {
 	}
 	b := &d.backup
 	b.watched = c.HasKind(backupSchema)
-	b.schedule, b.incremental, b.retention = first(string(spec.Schedule), defaultSchedule), string(spec.IncrementalSchedule), first(spec.Retention, defaultRetention)
+	b.schedule, b.incremental, b.retention = cmp.Or(string(spec.Schedule), defaultSchedule), string(spec.IncrementalSchedule), cmp.Or(spec.Retention, defaultRetention)
 	if err := build.CheckSchedule(appsv1.Schedule(b.schedule), ""); err != nil {
 		return compose.Invalidf("backup.schedule: %v", err)
 	}
@@ -127,7 +128,7 @@ func (d *cluster) requireBackupSecrets(c *compose.Claim, spec *appsv1.DatabaseBa
 	b := &d.backup
 	name, namespace := b.secret(), d.Namespace
 	if spec.Destination == nil && d.settings.Backup != nil && d.settings.Backup.SecretRef != nil {
-		namespace = first(d.settings.Backup.SecretRef.Namespace, d.Namespace)
+		namespace = cmp.Or(d.settings.Backup.SecretRef.Namespace, d.Namespace)
 	}
 	var store, key *structpb.Struct
 	var pending, err error

@@ -1,6 +1,7 @@
 package databasecluster
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/storeplane/storeplane/internal/compose"
@@ -84,7 +85,7 @@ func (d *cluster) backups() verdict {
 		if f := w.Status.AtProvider.LastFailure; f != nil {
 			return verdict{reason: "BackupFailed", message: clip(f.Message)}
 		}
-		return verdict{reason: "Pending", message: clip(first(words, "No backup has been made yet"))}
+		return verdict{reason: "Pending", message: clip(cmp.Or(words, "No backup has been made yet"))}
 	}
 	if _, no, words := w.condition("Verified"); no {
 		return verdict{reason: "NotRestorable", message: clip(words)}

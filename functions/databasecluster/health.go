@@ -1,6 +1,8 @@
 package databasecluster
 
 import (
+	"cmp"
+
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -25,9 +27,9 @@ func (d *cluster) judgeInstances(*structpb.Struct) health.Status {
 		if failed {
 			return health.Status{State: health.Failed, Message: message}
 		}
-		return progressing(first(l.trouble, message))
+		return progressing(cmp.Or(l.trouble, message))
 	case l.cluster.Primary == "":
-		return progressing(first(l.trouble, "No primary has been elected yet"))
+		return progressing(cmp.Or(l.trouble, "No primary has been elected yet"))
 	case d.backup.enabled && l.cluster.System == "":
 		return progressing("The servers have not said yet whose backups will be theirs")
 	case !l.settled || l.cluster.Credentials != l.credentials:
@@ -45,11 +47,11 @@ func (d *cluster) judgeServers(*structpb.Struct) health.Status {
 	case !l.exists:
 		return progressing("Not created yet")
 	case st.ObservedGeneration != l.set.Metadata.Generation, st.Replicas != want, st.ReadyReplicas != want:
-		return progressing(first(d.podTrouble(), "Not all pods are ready"))
+		return progressing(cmp.Or(d.podTrouble(), "Not all pods are ready"))
 	case want > d.spec.Size:
 		return progressing("The primary moves to a server that stays")
 	case l.isOutdated():
-		return progressing(first(d.podTrouble(), "Servers are being replaced one at a time"))
+		return progressing(cmp.Or(d.podTrouble(), "Servers are being replaced one at a time"))
 	case d.waitsForRestart():
 		return progressing("Servers are being restarted one at a time")
 	case d.isGrowing():
@@ -100,13 +102,4 @@ func (d *cluster) isGrowing() bool {
 		}
 	}
 	return false
-}
-
-func first(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }

@@ -1,6 +1,7 @@
 package databasecluster
 
 import (
+	"cmp"
 	"encoding/json"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -21,8 +22,9 @@ type live struct {
 	exists bool
 	set    statefulSet
 
-	// repository is the server of the backups' own volume.
-	repository statefulSet
+	// repository is the server of the backups' own volume, source that of the
+	// volume that is restored from.
+	repository, source statefulSet
 
 	// watcher is the Backup.
 	watcher backupStatus
@@ -50,8 +52,9 @@ type statefulSet struct {
 		Labels     map[string]string `json:"labels"`
 	} `json:"metadata"`
 	Spec struct {
-		Replicas             int32                          `json:"replicas"`
-		VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates"`
+		Replicas             int32                             `json:"replicas"`
+		PodManagementPolicy  k8sappsv1.PodManagementPolicyType `json:"podManagementPolicy"`
+		VolumeClaimTemplates []corev1.PersistentVolumeClaim    `json:"volumeClaimTemplates"`
 	} `json:"spec"`
 	Status k8sappsv1.StatefulSetStatus `json:"status"`
 }
@@ -80,7 +83,7 @@ type backupStatus struct {
 func (b *backupStatus) condition(typ string) (yes, no bool, words string) {
 	for _, c := range b.Status.Conditions {
 		if c.Type == typ {
-			return c.Status == "True", c.Status == "False", first(c.Message, c.Reason)
+			return c.Status == "True", c.Status == "False", cmp.Or(c.Message, c.Reason)
 		}
 	}
 	return false, false, ""
@@ -93,6 +96,9 @@ func observe(c *compose.Claim, s build.Scope) (*live, error) {
 		return nil, err
 	}
 	if _, err = c.ReadObserved(repository, &l.repository); err != nil {
+		return nil, err
+	}
+	if _, err = c.ReadObserved(sourceServer, &l.source); err != nil {
 		return nil, err
 	}
 	if l.watcher.exists, err = c.ReadObserved(backups, &l.watcher); err != nil {

@@ -1,6 +1,8 @@
 package databasecluster
 
 import (
+	"cmp"
+
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -30,7 +32,7 @@ func (d *cluster) repositoryClaim() string {
 // repositoryServer gives the servers a way to the volume that backups lie on: a
 // volume is mounted on one node, and WAL comes from all.
 func (d *cluster) repositoryServer() *k8sappsv1.StatefulSet {
-	s := d.volumeServer(repository, d.backup.destination.Bucket, d.Name(postgresql))
+	s := d.volumeServer(repository, &d.live.repository, d.backup.destination.Bucket, d.Name(postgresql))
 	if !d.backup.own {
 		return s
 	}
@@ -53,7 +55,7 @@ func (d *cluster) repositoryServer() *k8sappsv1.StatefulSet {
 
 // volumeServer runs pgBackRest's server beside a volume claim. Its configuration
 // is in a ConfigMap.
-func (d *cluster) volumeServer(component, claim, config string) *k8sappsv1.StatefulSet {
+func (d *cluster) volumeServer(component string, now *statefulSet, claim, config string) *k8sappsv1.StatefulSet {
 	version, _ := parseVersion(d.spec.Version)
 	c := corev1.Container{
 		Name:            repository,
@@ -77,6 +79,9 @@ func (d *cluster) volumeServer(component, claim, config string) *k8sappsv1.State
 			ServiceName:          d.Name(component),
 			Selector:             &metav1.LabelSelector{MatchLabels: d.Selector(component)},
 			RevisionHistoryLimit: new(int32(2)),
+			// Else a pod that can not start, for want of its image say, is not
+			// replaced when the claim is mended. It can not be changed.
+			PodManagementPolicy: cmp.Or(now.Spec.PodManagementPolicy, k8sappsv1.ParallelPodManagement),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: d.Labels(component, appName)},
 				Spec: corev1.PodSpec{

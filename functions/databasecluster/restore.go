@@ -1,6 +1,7 @@
 package databasecluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -123,7 +124,7 @@ func (d *cluster) readRestore(c *compose.Claim) error {
 func (d *cluster) originOf(c *compose.Claim) (instance.Restore, string, *appsv1.SecretKeyReference, error) {
 	from := d.spec.RestoreFrom
 	if from.BackupRef == nil {
-		r := instance.Restore{Destination: destinationOf(from.Destination), Namespace: first(from.Namespace, d.Namespace), Name: from.Name}
+		r := instance.Restore{Destination: destinationOf(from.Destination), Namespace: cmp.Or(from.Namespace, d.Namespace), Name: from.Name}
 		var key *appsv1.SecretKeyReference
 		if from.Encryption != nil {
 			key, r.Encrypted = &from.Encryption.SecretRef, true
@@ -174,7 +175,7 @@ func (d *cluster) originOfBackup(name string, found *structpb.Struct) (instance.
 	}
 	p := b.ForProvider
 	if p.Method != string(backupv1.Physical) {
-		return instance.Restore{}, "", nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has method %s: restore it into this cluster with a Restore", name, first(p.Method, string(backupv1.Logical)))
+		return instance.Restore{}, "", nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has method %s: restore it into this cluster with a Restore", name, cmp.Or(p.Method, string(backupv1.Logical)))
 	}
 	r := instance.Restore{Destination: p.Destination, Namespace: d.Namespace, Name: p.Source.Connection.DatabaseClusterRef.Name}
 	var key *appsv1.SecretKeyReference
@@ -208,7 +209,7 @@ func (d *cluster) addSource(add func(compose.Component)) {
 // sourceServer serves the volume that the backups lie on, beside whoever else
 // has it mounted.
 func (d *cluster) sourceServer() *k8sappsv1.StatefulSet {
-	s := d.volumeServer(source, d.origin.restore.Destination.Bucket, d.Name(source))
+	s := d.volumeServer(source, &d.live.source, d.origin.restore.Destination.Bucket, d.Name(source))
 	if d.origin.cluster != "" {
 		of := build.Scope{Claim: d.origin.cluster}
 		s.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
@@ -235,8 +236,8 @@ func (d *cluster) restoring() (message string, failed bool) {
 		case s.Failed:
 			return s.Message, true
 		default:
-			message = first(message, s.Message)
+			message = cmp.Or(message, s.Message)
 		}
 	}
-	return first(message, "The backup is being restored"), false
+	return cmp.Or(message, "The backup is being restored"), false
 }

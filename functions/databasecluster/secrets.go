@@ -1,6 +1,7 @@
 package databasecluster
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -229,7 +230,7 @@ func (d *cluster) databaseOf(user string) string {
 			owned = string(db.Name)
 		}
 	}
-	return first(owned, appDatabase)
+	return cmp.Or(owned, appDatabase)
 }
 
 func serviceHost(claim, component, namespace string) string {

@@ -1,6 +1,8 @@
 package databasecluster
 
 import (
+	"cmp"
+
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/compose"
 )
@@ -21,7 +23,7 @@ func (d *cluster) status(o compose.Outcome) *appsv1.DatabaseClusterStatus {
 		s.ReadOnlyEndpoint = hostPort(d.Claim, replica, d.Namespace)
 	}
 	if s.Phase == "Degraded" && s.Message == "" {
-		s.Message = first(d.replication().trouble(), d.volumes().trouble(), d.archive().trouble())
+		s.Message = cmp.Or(d.replication().trouble(), d.volumes().trouble(), d.archive().trouble())
 	}
 	return s
 }

@@ -1,6 +1,8 @@
 package health
 
 import (
+	"cmp"
+
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -24,7 +26,7 @@ func appConfig(obj *structpb.Struct) Status {
 	}
 	switch ready["reason"].GetStringValue() {
 	case ReasonRolledBack, ReasonRolloutFailed, ReasonInvalidConfig:
-		return failed(first(ready["message"].GetStringValue(), "It failed"))
+		return failed(cmp.Or(ready["message"].GetStringValue(), "It failed"))
 	default:
 		return s
 	}

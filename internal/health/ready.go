@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -24,13 +25,13 @@ func readyCondition(obj *structpb.Struct) Status {
 	case isOld(synced, meta):
 		return progressing(notReady(obj))
 	case accepted["status"].GetStringValue() == "False":
-		return failed(first(accepted["message"].GetStringValue(), "It was refused"))
+		return failed(cmp.Or(accepted["message"].GetStringValue(), "It was refused"))
 	case st["phase"].GetStringValue() == "Failed":
-		return failed(first(msg, "It failed"))
+		return failed(cmp.Or(msg, "It failed"))
 	case synced["status"].GetStringValue() == "False":
-		return progressing(first(synced["message"].GetStringValue(), "It is not synced"))
+		return progressing(cmp.Or(synced["message"].GetStringValue(), "It is not synced"))
 	case st["phase"].GetStringValue() == "Degraded" && ready["status"].GetStringValue() != "True":
-		return progressing(first(strings.TrimPrefix(msg, waitingFor), notReady(obj)))
+		return progressing(cmp.Or(strings.TrimPrefix(msg, waitingFor), notReady(obj)))
 	case ready["status"].GetStringValue() != "True" || isOld(ready, meta):
 		return progressing(notReady(obj))
 	default:
@@ -63,13 +64,4 @@ func condition(obj *structpb.Struct, typ string) map[string]*structpb.Value {
 		}
 	}
 	return nil
-}
-
-func first(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
