@@ -36,6 +36,7 @@ func production() types.Feature {
 		full("replica's volume is lost", d.under(whenDeleted, d.losesVolume)).
 		full("all pods are deleted at once with no grace", d.repeated(noTarget, d.losesAll)).
 		full("primary's pod is evicted, as a drain does", d.repeated(whenPlanned, d.evicts)).
+		full("primary's pod is evicted while nothing is archived", d.under(whenPlanned, d.evictsUnarchived)).
 		full("minor version rolls, replicas first, primary last", d.under(whenPlanned, d.rolls)).
 		full("API server is frozen for 2 minutes", d.under(whenOutage, d.losesAPIServer)).
 		full("failover with Crossplane and its functions scaled to zero", d.under(whenDeleted, d.losesCrossplane)).

@@ -142,15 +142,7 @@ func (d *database) missesImage(ctx context.Context, n notes) error {
 		return err
 	}
 	// The server of the backups' volume had that version too.
-	err := d.world.Await(ctx, settled, "the backups' server to be well", func() (bool, string) {
-		set := d.world.Get("StatefulSet", claimName+"-repository")
-		if set == nil || harness.Number(set, "status", "observedGeneration") != set.GetGeneration() {
-			return false, "its StatefulSet is not up to date"
-		}
-		ready, updated := harness.Number(set, "status", "readyReplicas"), harness.Number(set, "status", "updatedReplicas")
-		return ready == 1 && updated == 1, fmt.Sprintf("%d pods are ready, %d of the newest revision", ready, updated)
-	})
-	if err != nil {
+	if err := d.hasRepository(ctx, 1); err != nil {
 		return err
 	}
 	n.Addf("healed after %.1fs", time.Since(start).Seconds())
