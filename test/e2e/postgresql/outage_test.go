@@ -85,12 +85,13 @@ func (d *database) losesCrossplane(ctx context.Context, n notes) error {
 			_ = scaleTo(context.WithoutCancel(ctx), dep.Name, *dep.Spec.Replicas)
 		}
 	}()
-	for _, dep := range deployments {
-		if err := scaleTo(ctx, dep.Name, 0); err != nil {
-			return err
-		}
-	}
 	err = await(ctx, soon, "Crossplane's pods to be gone", func(ctx context.Context) (bool, error) {
+		// Again and again: a Crossplane that ends still scales its functions up.
+		for _, dep := range deployments {
+			if err := scaleTo(ctx, dep.Name, 0); err != nil {
+				return false, err
+			}
+		}
 		pods, err := cluster.Kube.CoreV1().Pods(systemNamespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, fmt.Errorf("cannot list pods: %w", err)
