@@ -43,6 +43,9 @@ func (c *cli) Run() error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	if err := fitBuffers(); err != nil {
+		return err
+	}
 	log, err := function.NewLogger(c.Debug)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -38,11 +37,27 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// output is the path of the file to which a command writes: what it wrote before it
+// answered is there when the answer is.
+type output string
+
+func (o output) String() string {
+	b, err := os.ReadFile(string(o))
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
 // start the command with flags, and stop it when the test ends.
-func start(t *testing.T, flags ...string) *bytes.Buffer {
+func start(t *testing.T, flags ...string) output {
 	t.Helper()
+	out, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
 	cmd := command(t, flags...)
-	out := &bytes.Buffer{}
 	cmd.Stderr = out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -51,7 +66,7 @@ func start(t *testing.T, flags ...string) *bytes.Buffer {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	return out
+	return output(out.Name())
 }
 
 func command(t *testing.T, flags ...string) *exec.Cmd {
