@@ -132,7 +132,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if d.desired, err = d.desiredJSON(); err != nil {
 			return nil, err
 		}
-		d.scraped = d.monitored() && c.HasKind(podMonitorSchema)
+		d.scraped = d.monitored() && c.HasKind(podMonitorSchema, podMonitor)
 		d.live.settled = d.live.cluster.Applied == instance.Digest(d.desired) && (c.IsReview() || d.secrets.observedIn(c.Observed(credentials)))
 		return d.plan(), nil
 	}

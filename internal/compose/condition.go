@@ -21,6 +21,10 @@ const (
 // condition.
 const ReasonInvalid = "Invalid"
 
+// ReasonAlreadyExists is the reason of a claim that is refused since an object
+// that is not its own has the name of one of its objects.
+const ReasonAlreadyExists = "AlreadyExists"
+
 // Reasons of those conditions.
 const (
 	reasonAccepted  = "Accepted"
@@ -60,7 +64,12 @@ func PartReady(typ string, o Outcome, part string) Condition {
 	}
 }
 
-func accepted() Condition {
+// accepted is False where the installation's settings cannot be used: the claim
+// goes on with those that it had.
+func accepted(settingsProblem error) Condition {
+	if settingsProblem != nil {
+		return Condition{Type: ConditionAccepted, Reason: ReasonInvalid, Message: settingsProblem.Error() + ". The claim goes on with the settings that it had"}
+	}
 	return Condition{Type: ConditionAccepted, True: true, Reason: reasonAccepted}
 }
 
