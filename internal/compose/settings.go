@@ -22,8 +22,8 @@ func (c *Claim) Settings(read func(Data) error) error {
 	switch {
 	case c.settings != nil:
 		err = read(Data{c.settings})
-	case last != nil:
-		err = Invalidf("EnvironmentConfig storeplane, with whose settings this claim was composed, does not exist: create it again. Without data it means the defaults")
+	case len(last.GetFields()) > 0:
+		err = Invalidf("EnvironmentConfig storeplane, with whose settings this claim was composed, does not exist: create it again. Without data it means the defaults, and may be deleted")
 	}
 	if err == nil {
 		c.acceptedSettings = c.settings

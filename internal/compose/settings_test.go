@@ -36,7 +36,7 @@ func TestRespondSettings(t *testing.T) {
 		p.Status = func(o Outcome) any { return &o.Common }
 		return p, nil
 	}
-	const gone = "EnvironmentConfig storeplane, with whose settings this claim was composed, does not exist: create it again. Without data it means the defaults"
+	const gone = "EnvironmentConfig storeplane, with whose settings this claim was composed, does not exist: create it again. Without data it means the defaults, and may be deleted"
 	const goesOn = ". The claim goes on with the settings that it had"
 	type want struct {
 		registry   string
@@ -56,6 +56,7 @@ func TestRespondSettings(t *testing.T) {
 		"Changed":   {reason: "Other settings that can be used are used.", now: mustStruct(t, map[string]any{"data": map[string]any{"registry": "two"}}), had: `{"registry":"one"}`, want: want{registry: "two", remembered: `{"registry":"two"}`}},
 		"Emptied":   {reason: "Without data they mean the defaults.", now: mustStruct(t, map[string]any{"kind": "EnvironmentConfig"}), had: `{"registry":"one"}`, want: want{registry: "default", remembered: `{}`}},
 		"Gone":      {reason: "That they are gone does not mean the defaults: every server would move to another registry.", had: `{"registry":"one"}`, want: want{registry: "one", remembered: `{"registry":"one"}`, message: gone, accepted: gone + goesOn}},
+		"EmptyGone": {reason: "Settings that meant the defaults may go.", had: `{}`, want: want{registry: "default"}},
 		"Typo":      {reason: "A mistake in them holds up nothing.", now: mustStruct(t, map[string]any{"data": map[string]any{"registry": "bad"}}), had: `{"registry":"one"}`, want: want{registry: "one", remembered: `{"registry":"one"}`, message: "data.registry is bad", accepted: "data.registry is bad" + goesOn}},
 		"TypoFirst": {reason: "A claim that had none is refused.", now: mustStruct(t, map[string]any{"data": map[string]any{"registry": "bad"}}), want: want{message: "data.registry is bad", accepted: "data.registry is bad", severity: fnv1.Severity_SEVERITY_FATAL}},
 		"TypoTwice": {reason: "So is one whose own cannot be used any more.", now: mustStruct(t, map[string]any{"data": map[string]any{"registry": "bad"}}), had: `{"registry":"bad"}`, want: want{message: "data.registry is bad", accepted: "data.registry is bad", severity: fnv1.Severity_SEVERITY_FATAL}},
