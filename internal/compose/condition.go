@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/storeplane/storeplane/internal/health"
 )
 
 // Types of the conditions that the kernel sets on every claim.
@@ -68,7 +70,7 @@ func PartReady(typ string, o Outcome, part string) Condition {
 // goes on with those that it had.
 func accepted(settingsProblem error) Condition {
 	if settingsProblem != nil {
-		return Condition{Type: ConditionAccepted, Reason: ReasonInvalid, Message: settingsProblem.Error() + ". The claim goes on with the settings that it had"}
+		return Condition{Type: ConditionAccepted, Reason: health.ReasonSettingsInvalid, Message: settingsProblem.Error() + ". The claim goes on with the settings that it had"}
 	}
 	return Condition{Type: ConditionAccepted, True: true, Reason: reasonAccepted}
 }

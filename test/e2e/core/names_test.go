@@ -18,13 +18,17 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// takenNamespace is where objects stand that have names of a shop's.
-const takenNamespace = "e2e-core-names"
+const (
+	// takenNamespace is where objects stand that have names of a shop's, and
+	// deniedNamespace where the API server refuses changes.
+	takenNamespace  = "e2e-core-names"
+	deniedNamespace = "e2e-core-denied"
+)
 
 func takenNames() types.Feature {
 	return features.New("names that are taken").
 		Assess("a shop takes over no database beside it, unless that one allows it", assess(takesOverNothing, takenNamespace)).
-		Assess("a change that the API server refuses leaves a claim not ready, and named", assess(refusedByAPIServer, takenNamespace)).
+		Assess("a change that the API server refuses leaves a claim not ready, and named", assess(refusedByAPIServer, deniedNamespace)).
 		Assess("a shop that is created again finds what its orphans have", assess(findsOrphans, dev.namespace)).
 		Feature()
 }
@@ -118,14 +122,14 @@ func claimIn(namespace, apiVersion, kind, name string, spec map[string]any) *uns
 // refusedByAPIServer denies a change of a Service as invalid, which is healthy by
 // being there.
 func refusedByAPIServer(ctx context.Context, n notes) (err error) {
-	if err := cluster.CreateNamespace(ctx, takenNamespace); err != nil {
+	if err := cluster.CreateNamespace(ctx, deniedNamespace); err != nil {
 		return err
 	}
-	w, err := cluster.Watch(ctx, takenNamespace)
+	w, err := cluster.Watch(ctx, deniedNamespace)
 	if err != nil {
 		return err
 	}
-	web := claimIn(takenNamespace, "apps.example.com/v1", "WebApp", "web", map[string]any{"image": image("frontend", "v1"), "env": []any{map[string]any{"name": "BACKEND_URL", "value": "http://none:8080"}}})
+	web := claimIn(deniedNamespace, "apps.example.com/v1", "WebApp", "web", map[string]any{"image": image("frontend", "v1"), "env": []any{map[string]any{"name": "BACKEND_URL", "value": "http://none:8080"}}})
 	if _, err := cluster.Create(ctx, web); err != nil {
 		return err
 	}
@@ -138,7 +142,7 @@ func refusedByAPIServer(ctx context.Context, n notes) (err error) {
 		return err
 	}
 	start := time.Now()
-	if _, err := cluster.Patch(ctx, "WebApp", takenNamespace, "web", harness.Patch{"spec": harness.Patch{"port": 9090}}); err != nil {
+	if _, err := cluster.Patch(ctx, "WebApp", deniedNamespace, "web", harness.Patch{"spec": harness.Patch{"port": 9090}}); err != nil {
 		return err
 	}
 	const said = "The API server refuses it as invalid"
@@ -164,7 +168,7 @@ func refusedByAPIServer(ctx context.Context, n notes) (err error) {
 		return err == nil && len(ports) == 1 && fmt.Sprint(ports[0]["port"]) == "9090", w.Claim("WebApp", "web").String()
 	})
 	n.Addf("taken %.1fs after it was allowed", time.Since(start).Seconds())
-	return errors.Join(err, cluster.Delete(ctx, "WebApp", takenNamespace, "web"))
+	return errors.Join(err, cluster.Delete(ctx, "WebApp", deniedNamespace, "web"))
 }
 
 // denyService has the API server refuse changes of a Service as invalid, and
@@ -185,7 +189,7 @@ func denyService(ctx context.Context, name string) (func(context.Context) error,
 	meta := metav1.ObjectMeta{Name: policy, Labels: map[string]string{harness.Label: policy}}
 	p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionv1.MatchResources{
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": takenNamespace}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": deniedNamespace}},
 			ResourceRules: []admissionv1.NamedRuleWithOperations{{
 				ResourceNames: []string{name},
 				RuleWithOperations: admissionv1.RuleWithOperations{
@@ -208,7 +212,7 @@ func denyService(ctx context.Context, name string) (func(context.Context) error,
 	// The API server takes a policy up a moment later.
 	change := harness.Patch{"spec": harness.Patch{"ports": []any{harness.Patch{"name": "other", "port": 1}}}}
 	for ctx.Err() == nil {
-		_, err := cluster.Patch(ctx, "Service", takenNamespace, name, change, metav1.DryRunAll)
+		_, err := cluster.Patch(ctx, "Service", deniedNamespace, name, change, metav1.DryRunAll)
 		if err != nil {
 			return undo, nil //nolint:nilerr // that it is refused is what is waited for
 		}
