@@ -1,4 +1,4 @@
-"""Tests what lock.patch changes, on Patroni as it is installed: its own client of
+"""Tests what lock.patch and failsafe.patch change, on Patroni as it is installed: its own client of
 Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server
 does.
 
@@ -9,12 +9,13 @@ import json
 import logging
 import tempfile
 import threading
+import time
 import unittest
 from unittest import mock
 
 import patroni.postgresql  # noqa: F401 Before patroni.ha, which it imports in turn.
 from patroni.dcs import get_dcs
-from patroni.ha import Ha
+from patroni.ha import Failsafe, Ha
 
 OWN, OTHER = "db-0", "db-1"
 
@@ -39,6 +40,7 @@ class APIServer(http.server.ThreadingHTTPServer):
         with self.lock:
             self.version += 1
             self.annotations.update(annotations)
+            self.annotations = {k: v for k, v in self.annotations.items() if v is not None}
 
     def object(self):
         return {"kind": "ConfigMap", "metadata": {"name": "db-leader", "resourceVersion": str(self.version), "annotations": dict(self.annotations)}}
@@ -87,18 +89,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class LockTest(unittest.TestCase):
-    """A primary whose lock has run out, as it last read it, asks for it again."""
+class Node(unittest.TestCase):
+    """One that reads a lock from an API server."""
 
-    def setUp(self):
+    def start(self, holder):
         self.server = APIServer()
         self.addCleanup(self.server.server_close)
         self.addCleanup(self.server.shutdown)
         self.addCleanup(self.server.closing.set)
-        self.server.write(leader=OWN, ttl="20", renewTime="before", acquireTime="first", transitions="3")
-        self.dcs = self.connect()
-
-    def connect(self):
+        self.server.write(leader=holder, ttl="20", renewTime="before", acquireTime="first", transitions="3")
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
             json.dump({"current-context": "test", "contexts": [{"name": "test", "context": {"user": "test", "cluster": "test"}}],
                        "clusters": [{"name": "test", "cluster": {"server": "http://127.0.0.1:%d" % self.server.server_port}}],
@@ -107,11 +106,17 @@ class LockTest(unittest.TestCase):
             with mock.patch("patroni.dcs.kubernetes.KUBE_CONFIG_DEFAULT_LOCATION", config.name):
                 # A retry_timeout of a second leaves no time after the first answer: what the lock's newest holder
                 # is has to be read all the same.
-                dcs = get_dcs({"ttl": 20, "loop_wait": 5, "retry_timeout": 1, "name": OWN, "scope": "db",
-                               "kubernetes": {"namespace": "test", "labels": {"app": "db"}, "context": "test"}})
-        dcs.get_cluster()
-        self.assertEqual(OWN, dcs._leader_observed_record["leader"])
-        return dcs
+                self.dcs = get_dcs({"ttl": 20, "loop_wait": 5, "retry_timeout": 1, "name": OWN, "scope": "db",
+                                    "kubernetes": {"namespace": "test", "labels": {"app": "db"}, "context": "test"}})
+        self.dcs.get_cluster()
+        self.assertEqual(holder, self.dcs._leader_observed_record["leader"])
+
+
+class LockTest(Node):
+    """A primary whose lock has run out, as it last read it, asks for it again."""
+
+    def setUp(self):
+        self.start(OWN)
 
     def holder(self):
         return self.server.annotations["leader"]
@@ -122,7 +127,7 @@ class LockTest(unittest.TestCase):
         self.assertEqual(OTHER, self.holder())
 
     def test_released(self):
-        self.server.write(leader="")
+        self.server.write(leader=None)
         self.assertFalse(self.dcs.attempt_to_acquire_leader(), "a lock that was released may have been held since")
 
     def test_own_late_update(self):
@@ -142,6 +147,57 @@ class LockTest(unittest.TestCase):
         self.server.write(leader=OTHER)
         self.server.refuse_reads = 403
         self.assertFalse(self.dcs.attempt_to_acquire_leader(), "a lock whose newest holder is not known is lost")
+
+
+class OutdatedTest(Node):
+    """A standby knows of a primary by its lock, and by what that asked without one."""
+
+    def setUp(self):
+        self.start(OTHER)
+        self.ha = Ha.__new__(Ha)
+        self.ha.dcs, self.ha._failsafe, self.ha.old_cluster = self.dcs, Failsafe(self.dcs), None
+        self.ha.state_handler, self.ha._last_wal_lsn = mock.Mock(state="running", role="replica"), 7
+        self.ha.state_handler.name = OWN
+        self.ha.is_leader, self.ha.set_is_leader, self.ha.is_failsafe_mode = lambda: False, lambda value: None, lambda: True
+
+    def ask(self):
+        self.ha.update_failsafe({"name": OTHER, "conn_url": "postgres://10.0.0.2/", "api_url": "http://10.0.0.2:8008/patroni"})
+
+    def reload(self, seconds):
+        """Load the cluster anew, as many seconds later."""
+        self.dcs._leader_observed_time -= seconds
+        self.ha._failsafe._last_update -= seconds
+        # The cache lists what there is once its watch has ended.
+        newest = str(self.server.version)
+        self.dcs._kinds.kill_stream()
+        for _ in range(500):
+            kind = self.dcs._kinds.get("db-leader")
+            if kind and kind.metadata.resource_version == newest:
+                break
+            time.sleep(0.01)
+        self.ha.load_cluster_from_dcs()
+        return self.ha.cluster.leader and self.ha.cluster.leader.name
+
+    def test_asked_after_the_lock_was_written(self):
+        self.dcs._leader_observed_time -= 25
+        self.ask()
+        self.assertEqual(OTHER, self.reload(0), "one that has asked leads, though its lock has run out")
+        self.assertEqual(OTHER, self.reload(19))
+        self.assertFalse(self.reload(2), "it leads no longer than a lock lives")
+
+    def test_released_after_it_asked(self):
+        self.dcs._leader_observed_time -= 25
+        self.ask()
+        self.server.write(leader=None)
+        self.assertFalse(self.reload(1), "a lock that was released since is free")
+
+    def test_renewed_after_it_asked(self):
+        self.dcs._leader_observed_time -= 25
+        self.ask()
+        self.server.write(renewTime="since")
+        self.assertEqual(OTHER, self.reload(1), "a lock that was renewed since is held")
+        self.server.write(leader=None)
+        self.assertFalse(self.reload(1), "and free once it is released")
 
 
 class FailsafeTest(unittest.TestCase):
