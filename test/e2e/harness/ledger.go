@@ -229,8 +229,10 @@ type Account struct {
 	// From and To are the interval's bounds.
 	From, To Mark
 
-	// Gap is the longest time without an acknowledgement in the interval.
-	Gap time.Duration
+	// Gap is the longest time without an acknowledgement in the interval, and
+	// Began when on this machine's clock.
+	Gap   time.Duration
+	Began time.Time
 
 	// Acknowledged rows in the interval, and Rows of them that are there.
 	Acknowledged, Rows int
@@ -253,6 +255,8 @@ func (l *Ledger) Account(ctx context.Context, from Mark) (Account, error) {
 	if err != nil {
 		return Account{}, err
 	}
+	// The answer takes less time to come back than the question to be made.
+	now := time.Now()
 	a := Account{From: from, To: to}
 	var errs []error
 	var all []Ack
@@ -269,7 +273,8 @@ func (l *Ledger) Account(ctx context.Context, from Mark) (Account, error) {
 		}
 		recent := since(p.acks, from)
 		if p == &l.writers {
-			a.Gap = time.Duration(Gap(p.acks, from.At, to.At) * float64(time.Second))
+			begin, end := Silence(p.acks, from.At, to.At)
+			a.Gap, a.Began = seconds(end-begin), now.Add(-seconds(to.At-begin))
 			a.Acknowledged = len(recent)
 			a.Rows = len(recent) - len(Missing(recent, t.Rows))
 		}
@@ -279,6 +284,8 @@ func (l *Ledger) Account(ctx context.Context, from Mark) (Account, error) {
 	a.Reigns = Reigns(a.Acks)
 	return a, errors.Join(append(errs, Duel(all))...)
 }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func since(acks []Ack, from Mark) []Ack {
 	var out []Ack
