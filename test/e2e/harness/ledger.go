@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,9 @@ type program struct {
 type Ledger struct {
 	cluster   *Cluster
 	namespace string
+
+	// Run tells the rows of this ledger from those of another one.
+	Run string
 
 	writers, watch program
 }
@@ -82,7 +86,7 @@ func StartLedger(ctx context.Context, c *Cluster, w *World, d Database) (*Ledger
 		return nil, err
 	}
 	l := &Ledger{
-		cluster: c, namespace: w.Namespace,
+		cluster: c, namespace: w.Namespace, Run: values["RUN"],
 		writers: program{name: "ledger", port: 8081}, watch: program{name: "duel", port: 8082},
 	}
 	return l, l.flows(ctx, time.Minute, "to begin", func() bool { return writersOf(l.writers.acks) == ledgerWriters })
@@ -221,6 +225,12 @@ func (l *Ledger) read(ctx context.Context, p *program) ([]string, error) {
 	}
 	p.acks = append(p.acks, t.Acks...)
 	return t.Failures, nil
+}
+
+// Acknowledged are the writers' rows that were acknowledged until now.
+func (l *Ledger) Acknowledged(ctx context.Context) ([]Ack, error) {
+	_, err := l.read(ctx, &l.writers)
+	return slices.Clone(l.writers.acks), err
 }
 
 // Account is what a ledger says about an interval, and about its rows up to its
