@@ -64,7 +64,7 @@ func (d *database) faults() map[string]fault {
 		},
 		"primary's processes are killed": func(ctx context.Context, _ *rand.Rand) error { return d.losesProcesses(ctx, notes{}) },
 		"primary wakes up as its lock is taken": func(ctx context.Context, _ *rand.Rand) error {
-			_, _, err := d.wakes(ctx)
+			_, err := d.wakes(ctx)
 			return err
 		},
 		"primary's pod is evicted": func(ctx context.Context, _ *rand.Rand) error { return d.evicts(ctx, notes{}) },

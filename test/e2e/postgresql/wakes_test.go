@@ -5,9 +5,7 @@ package postgresql
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"syscall"
 	"time"
 
@@ -29,66 +27,81 @@ const (
 // wakesOften freezes the primary, with its Patroni, until another server takes the lock,
 // and wakes it up in that moment.
 func (d *database) wakesOften(ctx context.Context, n notes) error {
-	var gaps, stops []time.Duration
+	longest, last := waking{}, time.Duration(0)
 	for i := range wakings {
-		gap, stop, err := d.wakes(ctx)
+		w, err := d.wakes(ctx)
 		if err != nil {
 			return fmt.Errorf("waking %d: %w", i+1, err)
 		}
-		gaps, stops = append(gaps, gap), append(stops, stop)
+		if last = max(last, w.led); w.gap > longest.gap {
+			longest = w
+		}
 	}
-	n.Addf("%d wakings, longest gap %.2fs, led still for %.2fs at most", wakings, slices.Max(gaps).Seconds(), slices.Max(stops).Seconds())
-	if longest := slices.Max(gaps); longest > whenFrozen {
-		return fmt.Errorf("for %.2fs no write was acknowledged, %s is the target", longest.Seconds(), whenFrozen)
+	n.Addf("%d wakings, longest gap %.2fs (%s), led still for %.2fs at most", wakings, longest.gap.Seconds(), longest.steps, last.Seconds())
+	if longest.gap > whenFrozen {
+		return fmt.Errorf("for %.2fs no write was acknowledged, %s is the target", longest.gap.Seconds(), whenFrozen)
 	}
 	return nil
 }
 
-// wakes is one of them. It returns for how long no write was acknowledged, and how long
-// the old primary took it that it led.
-func (d *database) wakes(ctx context.Context) (gap, stop time.Duration, err error) {
+// waking of a frozen primary: for how long no write was acknowledged, where that time
+// went, and for how long it still took itself for the leader.
+type waking struct {
+	gap, led time.Duration
+	steps    string
+}
+
+func (d *database) wakes(ctx context.Context) (waking, error) {
 	if err := d.ready(ctx); err != nil {
-		return 0, 0, err
+		return waking{}, err
 	}
 	if err := d.keepLedger(ctx); err != nil {
-		return 0, 0, err
+		return waking{}, err
 	}
 	from, err := d.ledger.Mark(ctx)
 	if err != nil {
-		return 0, 0, err
+		return waking{}, err
 	}
+	routes, err := d.followRoutes(ctx)
+	if err != nil {
+		return waking{}, err
+	}
+	defer routes.stop()
 	old := d.primary()
 	// Whatever comes: a frozen process would stay behind.
 	defer func() { _ = thaw(old) }()
 	frozen := time.Now()
 	if _, err := harness.Signal(old, syscall.SIGSTOP); err != nil {
-		return 0, 0, unlessNode(err)
+		return waking{}, unlessNode(err)
 	}
 	err = d.world.Await(ctx, lockEnds, "the lock to be taken from "+old.GetName(), func() (bool, string) {
 		_, _, by := d.lockOf(old.GetName(), frozen)
 		return by != "", "it holds it still"
 	})
 	if err != nil {
-		return 0, 0, err
+		return waking{}, err
 	}
 	if err := thaw(old); err != nil {
-		return 0, 0, err
+		return waking{}, err
 	}
 	woken := time.Now()
 	err = d.world.Await(ctx, soon, "the old primary to stop leading", func() (bool, string) {
-		p := d.world.Get("Pod", old.GetName())
-		role := patroniRole(p)
+		role := patroniRole(d.world.Get("Pod", old.GetName()))
 		return role != "primary", "its role is " + role
 	})
 	if err != nil {
-		return 0, 0, err
+		return waking{}, err
 	}
-	stop = time.Since(woken)
+	w := waking{led: time.Since(woken)}
 	a, err := d.recover(ctx, from)
-	if stop > leadsStill {
-		err = errors.Join(err, fmt.Errorf("the old primary led for %.2fs more: it did not compare the newest lock", stop.Seconds()))
+	if w.gap = a.Gap; err != nil {
+		return w, err
 	}
-	return a.Gap, stop, err
+	if w.led > leadsStill {
+		return w, fmt.Errorf("the old primary led for %.2fs more: it did not compare the newest lock", w.led.Seconds())
+	}
+	w.steps, err = d.breakdown(ctx, old, frozen, a, routes)
+	return w, err
 }
 
 // patroniRole is what Patroni wrote last on its pod.
