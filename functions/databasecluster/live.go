@@ -180,6 +180,23 @@ func (l *live) primary() string {
 	return l.cluster.Primary
 }
 
+// last is the number of servers that it takes to have all of those that the
+// last primary reported. Its own volume has every write, unless another server
+// took over later and did not report.
+func (l *live) last() int32 {
+	if l.cluster.Primary == "" {
+		return 0
+	}
+	highest := instance.Ordinal(l.cluster.Primary)
+	for _, s := range l.cluster.Standbys {
+		highest = max(highest, instance.Ordinal(s.Name))
+	}
+	if highest >= maxSize {
+		return 0
+	}
+	return highest + 1
+}
+
 // isOutdated tells whether pods of an older revision are left.
 func (l *live) isOutdated() bool { return l.set.Status.UpdatedReplicas < l.set.Status.Replicas }
 
