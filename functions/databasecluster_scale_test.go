@@ -1,7 +1,9 @@
 package functions_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/storeplane/storeplane/internal/instance"
@@ -344,5 +346,56 @@ func TestDatabaseClusterWakesWithFewer(t *testing.T) {
 				t.Errorf("%s\nwant %d servers in the end, got %d", tc.reason, tc.size, got)
 			}
 		})
+	}
+}
+
+// TestDatabaseClusterReclaimed: volumes that an earlier cluster of the name left
+// are compared before one leads, whatever size is asked for.
+func TestDatabaseClusterReclaimed(t *testing.T) {
+	c := newCluster(t, databaseCluster(oneServer))
+	c.reconcile()
+	size := func() int32 { return *servers(t, c).Spec.Replicas }
+	say := func(m instance.Member) {
+		t.Helper()
+		b, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.report(instance.MemberKey("orders-postgresql-0"), string(b))
+	}
+	const waits = "Waiting to know what is on volume claim data-orders-postgresql-2"
+	say(instance.Member{Servers: 3, Held: &instance.Held{Message: waits}})
+	c.reconcile()
+	if size() != 3 || c.message() != "Waiting for postgresql ("+waits+")" {
+		t.Errorf("want a server for each volume and %q, got %d and %q", waits, size(), c.message())
+	}
+
+	const undecided = "It is not decided which volume leads: volume claims a, b hold different databases"
+	say(instance.Member{Servers: 3, Held: &instance.Held{Message: undecided, Undecided: true}})
+	c.reconcile()
+	if c.phase() != "Failed" || !strings.Contains(c.message(), undecided) || c.verdict("ReplicationHealthy") != "False LeaderUndecided "+undecided {
+		t.Errorf("want Failed and %q, got %s, %q and %q", undecided, c.phase(), c.message(), c.verdict("ReplicationHealthy"))
+	}
+	set(c.claim, "data-orders-postgresql-2@00000000", "metadata", "annotations", instance.LeadWithAnnotation)
+	c.reconcile()
+	if got := told(t, c).LeadWith; got != "data-orders-postgresql-2@00000000" {
+		t.Errorf("want the managers to be told of the annotation, got %q", got)
+	}
+
+	// The newest leads on a server that shall not be: it moves first.
+	say(instance.Member{})
+	c.heal("instances")
+	c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-2" })
+	c.heal("postgresql")
+	for range 3 {
+		if c.reconcile(); size() != 3 {
+			t.Fatalf("want three servers until the primary has moved, got %d", size())
+		}
+	}
+	c.settle()
+	c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-0" })
+	c.settle()
+	if size() != 1 || c.phase() != "Running" {
+		t.Errorf("want one server in the end, got %d in phase %s", size(), c.phase())
 	}
 }

@@ -197,6 +197,31 @@ func (l *live) last() int32 {
 	return highest + 1
 }
 
+// compared is the number of servers that it takes to compare all volumes of the
+// name, until one leads.
+func (l *live) compared() int32 {
+	most := int32(0)
+	for _, m := range l.members {
+		most = max(most, m.Servers)
+	}
+	if l.cluster.Primary != "" || most > maxSize {
+		return 0
+	}
+	return most
+}
+
+// held is why servers are not started: what has to be decided first.
+func (d *cluster) held() instance.Held {
+	var first instance.Held
+	for i := range int32(maxSize) {
+		h := d.live.members[d.podName(i)].Held
+		if h != nil && (first.Message == "" || h.Undecided && !first.Undecided) {
+			first = *h
+		}
+	}
+	return first
+}
+
 // isOutdated tells whether pods of an older revision are left.
 func (l *live) isOutdated() bool { return l.set.Status.UpdatedReplicas < l.set.Status.Replicas }
 

@@ -10,6 +10,11 @@ import (
 // MaxSize is the largest number of servers of a cluster, and of volumes.
 const MaxSize = 10
 
+// LeadWithAnnotation on a DatabaseCluster names the volume claim to lead with where
+// that is not decided otherwise, and the DatabaseCluster that it holds for:
+// <volume claim>@<first part of its UID>.
+const LeadWithAnnotation = "storeplane.example.com/lead-with"
+
 // DataState is what a folder of data is.
 type DataState string
 
