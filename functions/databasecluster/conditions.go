@@ -117,6 +117,8 @@ func (d *cluster) replication() verdict {
 	switch {
 	case d.spec.Hibernated:
 		return verdict{True: true, reason: "Hibernated"}
+	case d.live.primary() == "" && d.held().Undecided:
+		return verdict{reason: "LeaderUndecided", message: clip(d.held().Message)}
 	case d.live.primary() == "":
 		return verdict{reason: "NoPrimary", message: "No primary takes writes"}
 	case d.spec.Size == 1:

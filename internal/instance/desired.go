@@ -48,6 +48,9 @@ type Desired struct {
 	Restored  bool `json:"restored,omitempty"`
 	Restoring bool `json:"restoring,omitempty"`
 
+	// LeadWith is what LeadWithAnnotation of the DatabaseCluster says.
+	LeadWith string `json:"leadWith,omitempty"`
+
 	// Backup says that WAL is archived, by the configuration in RepositoryDir of
 	// package backup.
 	Backup *Backup `json:"backup,omitempty"`

@@ -133,6 +133,16 @@ type Member struct {
 	// Message in words about anything else that is wrong with this server.
 	Message string `json:"message,omitempty"`
 
+	// Data is what the volume held when the server came, while volumes of an
+	// earlier cluster are compared.
+	Data *Data `json:"data,omitempty"`
+
+	// Held says why this server is not started, while it is not.
+	Held *Held `json:"held,omitempty"`
+
+	// Servers that it takes to compare all volumes, where that is more than Size.
+	Servers int32 `json:"servers,omitempty"`
+
 	// Restore says how it goes while this server is filled from a backup.
 	Restore *RestoreState `json:"restore,omitempty"`
 }

@@ -222,6 +222,9 @@ const (
 	reasonProblem   = "Problem"
 	reasonCopying   = "Copying"
 	reasonBeginning = "Beginning"
+	reasonCompared  = "VolumesCompared"
+	reasonUndecided = "LeaderUndecided"
+	reasonSetAside  = "DataSetAside"
 )
 
 // followRole looks who this server is, each second, and runs the loop beside
