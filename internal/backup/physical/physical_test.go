@@ -361,3 +361,46 @@ func TestDays(t *testing.T) {
 		})
 	}
 }
+
+// TestVerifyGap: an archive from which a segment is missing restores nothing
+// beyond that, though every file that is there is good. A backup that is newer
+// needs no WAL from before it.
+func TestVerifyGap(t *testing.T) {
+	c := newCluster(t)
+	c.exec("CREATE TABLE t (id bigint)")
+	c.backUp("full")
+	for i := range 3 {
+		c.exec(fmt.Sprintf("INSERT INTO t VALUES (%d)", i))
+		c.archive()
+	}
+	if r := c.do(c.task(backup.Verify)); r.Failure != nil {
+		t.Fatalf("verify of a whole archive: got %+v", r.Failure)
+	}
+	gone := c.lose()
+	r := c.do(c.task(backup.Verify))
+	if r.Failure == nil || r.Failure.Reason != backup.ArchiveGap || !strings.Contains(r.Failure.Message, gone) {
+		t.Errorf("verify of an archive without %s: got %+v", gone, r.Failure)
+	} else {
+		t.Log(r.Failure.Message)
+	}
+	c.backUp("full")
+	c.archive()
+	if r := c.do(c.task(backup.Verify)); r.Failure != nil {
+		t.Errorf("verify of a backup that is newer than the gap: got %+v", r.Failure)
+	}
+}
+
+// lose the newest segment but one that is in the archive, and name it.
+func (c *cluster) lose() string {
+	c.t.Helper()
+	found, err := filepath.Glob(filepath.Join(c.path("repo"), "archive", c.stanza, "*-1", "*", strings.Repeat("[0-9A-F]", 24)+"-*"))
+	if err != nil || len(found) < 3 {
+		c.t.Fatalf("cannot find segments to lose: %v, %v", found, err)
+	}
+	slices.Sort(found)
+	file := found[len(found)-2]
+	if err := os.Remove(file); err != nil {
+		c.t.Fatal(err)
+	}
+	return filepath.Base(file)[:24]
+}
