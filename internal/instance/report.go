@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -83,6 +84,39 @@ type Archive struct {
 
 	// Since is when WAL was archived last before that.
 	Since *time.Time `json:"since,omitempty"`
+
+	// Gaps in the archive, oldest first, as long as there is a backup from before
+	// them. Recoverable is from before one that is open.
+	Gaps []Gap `json:"gaps,omitempty"`
+}
+
+// Open says whether there is a gap without a backup that is newer.
+func (a *Archive) Open() bool {
+	return a != nil && slices.ContainsFunc(a.Gaps, func(g Gap) bool { return g.To == nil })
+}
+
+// Gap is WAL that is neither in the archive nor on a volume any more: nothing
+// between From and To can be restored.
+type Gap struct {
+	// First and Last segment that is lost.
+	First string `json:"first"`
+	Last  string `json:"last"`
+
+	// From is the newest time before it that can be restored to, if that is
+	// known.
+	From *time.Time `json:"from,omitempty"`
+
+	// To is when the first backup after it was complete, or nil while there is
+	// none.
+	To *time.Time `json:"to,omitempty"`
+}
+
+// String names the segments.
+func (g Gap) String() string {
+	if g.First == g.Last {
+		return g.First
+	}
+	return g.First + " to " + g.Last
 }
 
 // ArchiveStep is how much later Recoverable has to be to be told.

@@ -16,8 +16,8 @@ import (
 // ErrNoArchive is what a stanza has that was never set up, or is lost.
 var ErrNoArchive = errors.New("the repository has no archive")
 
-// archiveInfo is in each archive.
-const archiveInfo = "archive.info"
+// ArchiveInfo is the file that each archive has.
+const ArchiveInfo = "archive.info"
 
 // manyFolders are more than are listed one by one.
 const manyFolders = 16
@@ -47,7 +47,7 @@ func (t Tool) Archive(ctx context.Context, stanza string) (*Archive, error) {
 		}
 	}
 	switch {
-	case !slices.Contains(entries, archiveInfo):
+	case !slices.Contains(entries, ArchiveInfo):
 		return nil, fmt.Errorf("%w of cluster %s", ErrNoArchive, stanza)
 	case id == "":
 		return &Archive{tool: t}, nil

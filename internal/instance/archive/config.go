@@ -45,6 +45,9 @@ func (c Config) Tool(log io.Writer) (pgbackrest.Tool, error) {
 	return pgbackrest.Tool{ConfigFile: filepath.Join(c.Repository, pgbackrest.FileConfig), Env: env, Log: log}, nil
 }
 
+// Stanza under which the cluster's WAL and backups lie in the repository.
+func (c Config) Stanza() (string, error) { return pgbackrest.Stanza(c.DataDir()) }
+
 func readJSON(file string, into any) error {
 	data, err := os.ReadFile(file) //nolint:gosec // the folder is the pod's
 	if err != nil {
@@ -59,7 +62,7 @@ func readJSON(file string, into any) error {
 // Create the place for this cluster's backups in the repository. To do it twice
 // is fine.
 func (c Config) Create(ctx context.Context, log io.Writer) error {
-	stanza, err := pgbackrest.Stanza(c.DataDir())
+	stanza, err := c.Stanza()
 	if err != nil {
 		return err
 	}

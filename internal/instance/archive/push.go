@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
-	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
 // slowAfter is how long a segment may take before that is noted. PgBackRest tries
@@ -27,7 +26,7 @@ func Push(ctx context.Context, c Config, segment string, log io.Writer) error {
 }
 
 func push(ctx context.Context, c Config, segment string, log io.Writer) error {
-	stanza, err := pgbackrest.Stanza(c.DataDir())
+	stanza, err := c.Stanza()
 	if err != nil {
 		return err
 	}
