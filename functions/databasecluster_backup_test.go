@@ -144,6 +144,36 @@ func TestDatabaseClusterBackupConditions(t *testing.T) {
 	step("The repository is not there", "False RepositoryNotReady cannot set up the repository", "False RepositoryNotReady cannot set up the repository", "Running")
 }
 
+// TestDatabaseClusterStanza: a cluster that was restored backs up into a place of
+// its own, also once its managers' reports are gone.
+func TestDatabaseClusterStanza(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	stanza := func() string {
+		task := backup.Task{}
+		cron := as[batchv1.CronJob](t, c.observed["backup-full"])
+		if err := json.Unmarshal([]byte(cron.Spec.JobTemplate.Spec.Template.Spec.Containers[0].Env[0].Value), &task); err != nil {
+			t.Fatal(err)
+		}
+		return task.Stanza
+	}
+	c.reportCluster(func(r *instance.Cluster) { r.System = "7000000000000000001" })
+	c.reconcile()
+	if got := stanza(); got != "7000000000000000001" {
+		t.Errorf("a cluster that was not restored, or whose managers are older: got %s", got)
+	}
+	c.reportCluster(func(r *instance.Cluster) { r.Stanza = "7000000000000000001-0a1b2c3d" })
+	c.reconcile()
+	if got := stanza(); got != "7000000000000000001-0a1b2c3d" {
+		t.Errorf("a cluster that was restored: got %s", got)
+	}
+	c.reportCluster(func(r *instance.Cluster) { r.System, r.Stanza = "", "" })
+	c.reconcile()
+	if got := stanza(); got != "7000000000000000001-0a1b2c3d" {
+		t.Errorf("a cluster whose reports are gone: got %s", got)
+	}
+}
+
 // TestDatabaseClusterArchiveGap: WAL that is lost is told, and a backup begins that
 // ends the gap.
 func TestDatabaseClusterArchiveGap(t *testing.T) {

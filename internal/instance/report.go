@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +46,11 @@ type Cluster struct {
 	// told from those of one that had its name before.
 	System string `json:"system,omitempty"`
 
+	// Stanza is its place among the backups: the system identifier, and after it,
+	// for a cluster that was restored, what tells it from others that have the
+	// same.
+	Stanza string `json:"stanza,omitempty"`
+
 	// Archive says how archiving goes, while there is any.
 	Archive *Archive `json:"archive,omitempty"`
 
@@ -54,6 +60,9 @@ type Cluster struct {
 	// Problems, sorted by subject and name.
 	Problems []Problem `json:"problems,omitempty"`
 }
+
+// StanzaName is the Stanza, also as managers of an older version report it.
+func (c *Cluster) StanzaName() string { return cmp.Or(c.Stanza, c.System) }
 
 // Standby is a server that follows the primary.
 type Standby struct {

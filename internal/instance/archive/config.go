@@ -45,9 +45,6 @@ func (c Config) Tool(log io.Writer) (pgbackrest.Tool, error) {
 	return pgbackrest.Tool{ConfigFile: filepath.Join(c.Repository, pgbackrest.FileConfig), Env: env, Log: log}, nil
 }
 
-// Stanza under which the cluster's WAL and backups lie in the repository.
-func (c Config) Stanza() (string, error) { return pgbackrest.Stanza(c.DataDir()) }
-
 func readJSON(file string, into any) error {
 	data, err := os.ReadFile(file) //nolint:gosec // the folder is the pod's
 	if err != nil {

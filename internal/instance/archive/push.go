@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
 // slowAfter is how long a segment may take before that is noted. PgBackRest tries
@@ -39,6 +40,9 @@ func push(ctx context.Context, c Config, segment string, log io.Writer) error {
 		segment = filepath.Join(c.DataDir(), segment)
 	}
 	_, err = tool.Run(ctx, stanza, "archive-push", "--pg1-path="+c.DataDir(), segment)
+	if pgbackrest.Taken(err) {
+		return fmt.Errorf("another cluster with this one's system identifier archives to the same place: give one of them another prefix in backup.destination: %w", err)
+	}
 	return err
 }
 

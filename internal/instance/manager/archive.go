@@ -46,6 +46,9 @@ type archiving struct {
 	create  func(ctx context.Context) error
 	failure func() string
 
+	// place of the cluster beside others of its system identifier.
+	place func() (string, error)
+
 	// complete the archive up to a segment, and sets of backups in it.
 	complete func(ctx context.Context, current string) ([]wal.Range, error)
 	sets     func(ctx context.Context) ([]pgbackrest.Set, error)
@@ -64,6 +67,7 @@ type archiving struct {
 	mu      sync.Mutex
 	state   *instance.Archive
 	system  string
+	stanza  string
 	problem string
 }
 
@@ -83,6 +87,7 @@ func (m *Manager) newArchiving() *archiving {
 			return c.Create(ctx, logWriter{m.log})
 		},
 		failure: c.Failure,
+		place:   c.Place,
 		complete: func(ctx context.Context, current string) ([]wal.Range, error) {
 			ctx, cancel := context.WithTimeout(ctx, createWithin)
 			defer cancel()
@@ -127,8 +132,13 @@ func (a *archiving) pass(ctx context.Context, now time.Time) {
 	if !a.note("look at the archive", err) {
 		return
 	}
+	place, err := a.place()
+	if !a.note("read the cluster's place in the repository", err) {
+		return
+	}
+	stanza := pgbackrest.StanzaOf(stats.System, place)
 	if desired.Backup == nil {
-		a.publishArchive(nil, stats.System, "")
+		a.publishArchive(nil, stats.System, stanza, "")
 		a.beats, a.created, a.whole = nil, false, whole{}
 		a.metrics.archive(nil, 0)
 		return
@@ -148,7 +158,7 @@ func (a *archiving) pass(ctx context.Context, now time.Time) {
 		// One reason is enough.
 		state.Failing = ""
 	}
-	a.publishArchive(state, stats.System, problem)
+	a.publishArchive(state, stats.System, stanza, problem)
 	a.metrics.archive(state, stats.Waiting)
 }
 
@@ -270,20 +280,21 @@ type snapshot struct {
 	archive instance.Archive
 	on      bool
 	system  string
+	stanza  string
 	problem string
 }
 
 func (a *archiving) report() snapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := snapshot{system: a.system, problem: a.problem, on: a.state != nil}
+	s := snapshot{system: a.system, stanza: a.stanza, problem: a.problem, on: a.state != nil}
 	if a.state != nil {
 		s.archive = *a.state
 	}
 	return s
 }
 
-func (a *archiving) publishArchive(state *instance.Archive, system, problem string) {
+func (a *archiving) publishArchive(state *instance.Archive, system, stanza, problem string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if state != nil && a.state != nil {
@@ -294,5 +305,5 @@ func (a *archiving) publishArchive(state *instance.Archive, system, problem stri
 			}
 		}
 	}
-	a.state, a.system, a.problem = state, system, problem
+	a.state, a.system, a.stanza, a.problem = state, system, stanza, problem
 }

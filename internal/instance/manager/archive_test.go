@@ -164,7 +164,7 @@ func TestSetUp(t *testing.T) {
 	step := func(what string, wantTries int, wantProblem string) {
 		t.Helper()
 		problem := a.setUp(t.Context(), now)
-		a.publishArchive(&instance.Archive{}, "7", problem)
+		a.publishArchive(&instance.Archive{}, "7", "7-place", problem)
 		if tries != wantTries || problem != wantProblem {
 			t.Errorf("%s: want %d tries and %q, got %d, %q", what, wantTries, wantProblem, tries, problem)
 		}
