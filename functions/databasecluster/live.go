@@ -15,6 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
 // live is what of the observed objects the function looks at.
@@ -121,7 +122,8 @@ func observe(c *compose.Claim, s build.Scope) (*live, error) {
 	}
 	if l.cluster.System == "" {
 		// Reports may be written anew; who a cluster is never changes.
-		l.cluster.System = annotation(c.Observed(backupFull), systemAnnotation)
+		l.cluster.Stanza = annotation(c.Observed(backupFull), systemAnnotation)
+		l.cluster.System = pgbackrest.System(l.cluster.Stanza)
 	}
 	// While one server is up its instance manager tells about the others.
 	// Pods that run are not asked for: Patroni writes on them all the time.

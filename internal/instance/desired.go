@@ -102,6 +102,11 @@ const (
 	ArchiveFailureFile = ".archive-failure"
 )
 
+// ArchiveSlot is the replication slot by which each server keeps the WAL that is
+// not in the archive yet. The manager beside the primary advances it, and Patroni
+// that of the standbys.
+const ArchiveSlot = "storeplane_archive"
+
 // RestoreState of a server that is being filled.
 type RestoreState struct {
 	// Message in words of what goes on, or of what went wrong.

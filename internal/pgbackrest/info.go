@@ -30,6 +30,9 @@ type Set struct {
 	// Start and Stop of the backup: it can be restored to Stop and later.
 	Start, Stop time.Time
 
+	// WALStart is the segment of WAL that a restore of it reads first.
+	WALStart string
+
 	// Size in the repository in bytes, without what it shares with the backup
 	// that it is based on.
 	Size int64
@@ -66,6 +69,9 @@ type infoBackup struct {
 	Database   struct {
 		ID int `json:"id"`
 	} `json:"database"`
+	Archive struct {
+		Start string `json:"start"`
+	} `json:"archive"`
 	Timestamp struct {
 		Start int64 `json:"start"`
 		Stop  int64 `json:"stop"`
@@ -129,7 +135,7 @@ func parseInfo(out []byte) ([]Set, error) {
 				continue
 			}
 			set := Set{
-				Stanza: s.Name, Label: b.Label, Version: versions[b.Database.ID], Size: b.Info.Repository.Delta,
+				Stanza: s.Name, Label: b.Label, Version: versions[b.Database.ID], WALStart: b.Archive.Start, Size: b.Info.Repository.Delta,
 				Start: time.Unix(b.Timestamp.Start, 0).UTC(), Stop: time.Unix(b.Timestamp.Stop, 0).UTC(),
 			}
 			// What somebody else wrote there means nothing.
