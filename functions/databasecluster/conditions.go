@@ -81,10 +81,11 @@ func (d *cluster) backups() verdict {
 	case !w.exists:
 		return verdict{reason: "Pending", message: "No backup has been made yet"}
 	}
+	// One failure does not make a Backup unready: the newest good one is young.
+	if f := w.Status.AtProvider.LastFailure; f != nil {
+		return verdict{reason: "BackupFailed", message: clip(f.Message)}
+	}
 	if yes, _, words := w.condition("Ready"); !yes {
-		if f := w.Status.AtProvider.LastFailure; f != nil {
-			return verdict{reason: "BackupFailed", message: clip(f.Message)}
-		}
 		return verdict{reason: "Pending", message: clip(cmp.Or(words, "No backup has been made yet"))}
 	}
 	if _, no, words := w.condition("Verified"); no {
