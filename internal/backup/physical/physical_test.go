@@ -41,6 +41,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// smallVariable names the environment variable with the folder of a small volume.
+// Only root can mount one.
+const smallVariable = "SMALL_VOLUME"
+
 // asNobody runs the tests again, as somebody who is not root.
 func asNobody() (int, error) {
 	dir, err := os.MkdirTemp("", "physical")
@@ -58,6 +62,14 @@ func asNobody() (int, error) {
 	}
 	if err := os.Chown(dir, nobody, nobody); err != nil {
 		return 0, err
+	}
+	small := filepath.Join(dir, "small")
+	if err := os.Mkdir(small, 0o700); err != nil {
+		return 0, err
+	}
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, fmt.Sprintf("size=64m,uid=%d,gid=%d,mode=0700", nobody, nobody)); err == nil {
+		defer func() { _ = syscall.Unmount(small, 0) }()
+		_ = os.Setenv(smallVariable, small)
 	}
 	// Files that go test wants are root's.
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return strings.HasPrefix(a, "-test.testlogfile") || strings.Contains(a, "cover") })
@@ -86,6 +98,12 @@ func (c *cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
+	return newClusterAt(t, "")
+}
+
+// newClusterAt has its repository in a folder of its own, or in one that is given.
+func newClusterAt(t *testing.T, repository string) *cluster {
+	t.Helper()
 	for _, p := range []string{"pgbackrest", "initdb", "pg_ctl"} {
 		if _, err := exec.LookPath(p); err != nil {
 			if !testing.Short() {
@@ -102,7 +120,15 @@ func newCluster(t *testing.T) *cluster {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	c := &cluster{t: t, dir: dir}
+	if repository != "" {
+		if err := os.Symlink(repository, c.path("repo")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, d := range []string{"s", "repo", "scratch", "tmp", "store"} {
+		if d == "repo" && repository != "" {
+			continue
+		}
 		if err := os.Mkdir(c.path(d), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -191,8 +217,11 @@ func (c *cluster) task(a backup.Action) backup.Task {
 	}
 }
 
-func (c *cluster) do(task backup.Task) backup.Report {
-	return run(c.t.Context(), task, places{store: c.path("store"), key: c.path("key"), scratch: c.path("scratch"), tmp: c.path("tmp"), path: c.path("repo")}, testLog{c.t}, time.Now)
+func (c *cluster) do(task backup.Task) backup.Report { return c.doAt(task, time.Now) }
+
+func (c *cluster) doAt(task backup.Task, now func() time.Time) backup.Report {
+	return run(c.t.Context(), task, places{store: c.path("store"), key: c.path("key"), scratch: c.path("scratch"), tmp: c.path("tmp"), path: c.path("repo"),
+		servers: []pgbackrest.Server{{DataDir: c.path("data"), SocketDir: c.path("s")}}}, testLog{c.t}, now)
 }
 
 type testLog struct{ t *testing.T }
@@ -336,28 +365,5 @@ func (c *cluster) corrupt(dir string, least int64) {
 	})
 	if err != nil || !done {
 		c.t.Fatalf("cannot damage a file: %v", err)
-	}
-}
-
-func TestDays(t *testing.T) {
-	cases := map[string]struct {
-		reason, retention string
-		want              int
-	}{
-		"None":   {reason: "The default is the API's.", retention: "", want: 30},
-		"Days":   {reason: "Days are days.", retention: "7d", want: 7},
-		"Weeks":  {reason: "A week has seven.", retention: "4w", want: 28},
-		"Months": {reason: "A month has thirty.", retention: "12m", want: 360},
-		"Hours":  {reason: "There are no hours.", retention: "12h", want: 0},
-		"Zero":   {reason: "Nothing is kept for no time.", retention: "0d", want: 0},
-		"Word":   {reason: "A word is no number.", retention: "xd", want: 0},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := days(tc.retention)
-			if got != tc.want || (err == nil) != (tc.want > 0) {
-				t.Errorf("%s\ndays(%q): want %d, got %d, %v", tc.reason, tc.retention, tc.want, got, err)
-			}
-		})
 	}
 }
