@@ -91,6 +91,9 @@ func (d *cluster) backups() verdict {
 	if _, no, words := w.condition("Verified"); no {
 		return verdict{reason: "NotRestorable", message: clip(words)}
 	}
+	if d.backup.smaller != "" {
+		return verdict{True: true, reason: "RepositoryTooSmall", message: d.backup.smaller + ": until then the oldest backups expire early"}
+	}
 	if d.backup.fallback {
 		return verdict{True: true, reason: "SharesFate", message: "Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's"}
 	}
@@ -169,6 +172,9 @@ func (d *cluster) volumes() verdict {
 		if m.Volume != "" {
 			refused = append(refused, "that of "+name+" "+m.Volume)
 		}
+	}
+	if words := d.live.cluster.Repository; words != "" && d.backup.own {
+		refused = append(refused, "that of the backups "+words)
 	}
 	switch {
 	case len(full) > 0:

@@ -25,7 +25,7 @@ func smallCluster(t *testing.T) *cluster {
 	}
 	small := os.Getenv(smallVariable)
 	if small == "" {
-		t.Skip("a volume can not be mounted here: root can")
+		t.Skip("a volume cannot be mounted here: only root can mount one")
 	}
 	left, err := os.ReadDir(small)
 	if err != nil {

@@ -82,6 +82,12 @@ func (c *Client) StatefulSet(ctx context.Context, name string) (*appsv1.Stateful
 	return into, c.get(ctx, c.apps, "statefulsets", name, into)
 }
 
+// VolumeClaim by name.
+func (c *Client) VolumeClaim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
+	into := &corev1.PersistentVolumeClaim{}
+	return into, c.get(ctx, c.core, "persistentvolumeclaims", name, into)
+}
+
 // Pods with a label.
 func (c *Client) Pods(ctx context.Context, selector string) ([]*corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
