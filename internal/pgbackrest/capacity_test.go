@@ -126,16 +126,16 @@ func (r *repository) backUp(t *testing.T, now time.Time) {
 		if free >= need.Room() {
 			break
 		}
-		oldest, ok := Spare(r.sets)
-		if !ok && free < need.Backup {
+		oldest := Spare(r.sets, nil)
+		if oldest == "" && free < need.Backup {
 			r.refused++
 			return
 		}
-		if !ok {
+		if oldest == "" {
 			break
 		}
 		r.early++
-		r.expire(t, oldest.Label)
+		r.expire(t, oldest)
 	}
 	label := now.Format("20060102-150405")
 	s := Set{Label: label + "F", Start: now, Stop: now.Add(time.Hour), Size: r.data, Data: r.data}
@@ -286,6 +286,7 @@ func TestSpare(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		sets   []Set
+		broken []string
 		want   string
 	}{
 		"None":           {reason: "There is nothing."},
@@ -293,13 +294,16 @@ func TestSpare(t *testing.T) {
 		"Oldest":         {reason: "The oldest goes first.", sets: []Set{set(a, false), set(b, false), set(c, false)}, want: a},
 		"VerifiedNewer":  {reason: "Whatever is older than a good one may go.", sets: []Set{set(a, true), set(b, true), set(c, false)}, want: a},
 		"VerifiedOldest": {reason: "The last good one stays.", sets: []Set{set(a, true), set(b, false), set(c, false)}},
+		"Broken":         {reason: "One with damaged pages is no backup, and goes first.", sets: []Set{set(a, false), set(b, false)}, broken: []string{c}, want: c},
+		"BrokenBase":     {reason: "What is broken stays where a good one depends on it.", sets: []Set{set(a, true), set(b+"_20260109-020000I", true)}, broken: []string{b}, want: a},
+		"BrokenOnly":     {reason: "Without a good one nothing goes.", broken: []string{a, b}},
+		"BrokenNewest":   {reason: "A newer one that is broken does not make an older one spare.", sets: []Set{set(a, false)}, broken: []string{a + "_20260102-020000I"}},
 		"VerifiedChain":  {reason: "So does what it depends on.", sets: []Set{set(a, false), set(a+"_20260102-020000I", true), set(b, false)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, ok := Spare(tc.sets)
-			if got.Label != tc.want || ok != (tc.want != "") {
-				t.Errorf("%s\nSpare(): want %q, got %q, %t", tc.reason, tc.want, got.Label, ok)
+			if got := Spare(tc.sets, tc.broken); got != tc.want {
+				t.Errorf("%s\nSpare(): want %q, got %q", tc.reason, tc.want, got)
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 )
 
 // expireTries is how often a repository without room is asked to expire. The
@@ -16,9 +15,15 @@ const expireTries = 3
 // Expire a full backup, those that depend on it, and the WAL that no other one
 // needs.
 func (t Tool) Expire(ctx context.Context, stanza, label string) error {
-	left, err := t.fullsBut(ctx, stanza, label)
+	all, err := t.labels(ctx, stanza, func(infoBackup) bool { return true })
 	if err != nil {
 		return err
+	}
+	left := 0
+	for _, l := range all {
+		if l != label && l == chain(l) {
+			left++
+		}
 	}
 	// How many full backups are kept says how far back WAL is: by age it stays
 	// until one of them is old enough.
@@ -30,24 +35,29 @@ func (t Tool) Expire(ctx context.Context, stanza, label string) error {
 	return err
 }
 
-// fullsBut one: those of a stanza, also those with broken pages, which are no
-// Sets, but count.
-func (t Tool) fullsBut(ctx context.Context, stanza, label string) (int, error) {
+// Broken backups of a stanza, by their labels, oldest first: those in which pages
+// were damaged when they were made. They are no Sets, and take room.
+func (t Tool) Broken(ctx context.Context, stanza string) ([]string, error) {
+	return t.labels(ctx, stanza, func(b infoBackup) bool { return b.Error != nil && *b.Error })
+}
+
+// labels of a stanza's backups that are so.
+func (t Tool) labels(ctx context.Context, stanza string, is func(infoBackup) bool) ([]string, error) {
 	out, err := t.Run(ctx, stanza, "info", "--output=json")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var stanzas []infoStanza
 	if err := json.Unmarshal(out, &stanzas); err != nil {
-		return 0, fmt.Errorf("cannot read what pgBackRest says of the repository: %w", err)
+		return nil, fmt.Errorf("cannot read what pgBackRest says of the repository: %w", err)
 	}
-	n := 0
+	var labels []string
 	for _, s := range stanzas {
 		for _, b := range s.Backup {
-			if s.Name == stanza && b.Label != label && !strings.Contains(b.Label, "_") {
-				n++
+			if s.Name == stanza && is(b) {
+				labels = append(labels, b.Label)
 			}
 		}
 	}
-	return n, nil
+	return labels, nil
 }

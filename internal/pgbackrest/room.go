@@ -11,8 +11,10 @@ func (s Set) IsFull() bool { return !strings.Contains(s.Label, "_") }
 
 // Chain is the label of the full backup that a set begins with: its own, or that
 // of the one it depends on.
-func (s Set) Chain() string {
-	full, _, _ := strings.Cut(s.Label, "_")
+func (s Set) Chain() string { return chain(s.Label) }
+
+func chain(label string) string {
+	full, _, _ := strings.Cut(label, "_")
 	return full
 }
 
@@ -36,30 +38,33 @@ func FullDue(sets []Set, days int, now time.Time) bool {
 	return true
 }
 
-// Spare is the oldest full backup of a stanza that may expire, with those that
-// depend on it, because room is short; or false. The newest full backup and what
-// follows it stay, and the newest backup that was verified, with all that lies
-// between: whatever happens to younger ones, that one can be restored.
-func Spare(sets []Set) (Set, bool) {
-	newest, verified := "", ""
+// Spare is the full backup of a stanza that may expire first, with those that
+// depend on it, because room is short; or "". Labels of broken backups are of those
+// that are no Sets. What depends on nothing else goes first, then the oldest. The
+// newest backup stays with those it depends on, and the newest that was verified,
+// with all that lies between: whatever happens to younger ones, that one can be
+// restored.
+func Spare(sets []Set, broken []string) string {
+	if len(sets) == 0 {
+		return ""
+	}
+	newest, verified := sets[len(sets)-1].Chain(), ""
+	good := map[string]bool{}
 	for _, s := range sets {
-		if s.IsFull() {
-			newest = s.Label
-		}
+		good[s.Chain()] = true
 		if !s.Verified.IsZero() {
 			verified = s.Chain()
 		}
 	}
-	for _, s := range sets {
-		switch {
-		case !s.IsFull():
-		case s.Label == newest, s.Label == verified:
-			return Set{}, false
-		default:
-			return s, true
+	for _, label := range broken {
+		if full := chain(label); !good[full] {
+			return full
 		}
 	}
-	return Set{}, false
+	if oldest := sets[0].Chain(); oldest != newest && oldest != verified {
+		return oldest
+	}
+	return ""
 }
 
 // Need is what a backup is expected to take, and the WAL after it, in bytes.

@@ -57,12 +57,16 @@ const wayOut = "enlarge it, by backup.storageSize of the DatabaseCluster if Stor
 
 // expireOldest backup that may, or report that none may.
 func (j *job) expireOldest(ctx context.Context, sets []pgbackrest.Set) (bool, error) {
-	oldest, ok := pgbackrest.Spare(sets)
-	if !ok {
+	broken, err := j.tool.Broken(ctx, j.task.Stanza)
+	if err != nil {
+		return false, err
+	}
+	label := pgbackrest.Spare(sets, broken)
+	if label == "" {
 		return false, nil
 	}
-	_, _ = fmt.Fprintf(j.log, "Room is short: backup %s and those that depend on it expire\n", oldest.Label)
-	return true, j.tool.Expire(ctx, j.task.Stanza, oldest.Label)
+	_, _ = fmt.Fprintf(j.log, "Room is short: backup %s and those that depend on it expire\n", label)
+	return true, j.tool.Expire(ctx, j.task.Stanza, label)
 }
 
 // pack the backup into the repository. One that fills the volume, since it is

@@ -49,7 +49,8 @@ func physical(s backupv1.StoreType) types.Feature {
 	}
 	check("archived, backed up in full and incrementally, and verified ("+string(s)+")", d.isBackedUp)
 	if s == backupv1.Volume {
-		f = f.full("the volume of the backups grows with its claim", d.repositoryGrows)
+		f = f.full("the volume of the backups grows with its claim", d.repositoryGrows).
+			full("a full volume of backups heals by expiry", d.heals)
 	}
 	if s != backupv1.Volume && s != backupv1.S3 {
 		// What comes after is the same for all object stores.
