@@ -44,6 +44,10 @@ type backing struct {
 
 	schedule, incremental, retention string
 
+	// storage of the volume claim that is created here, and smaller that of one
+	// that the plan does not fit, as a message, or "".
+	storage, smaller string
+
 	// destination with the installation's filled in. The bucket of type volume
 	// is a volume claim.
 	destination backupv1.Destination
@@ -111,6 +115,9 @@ func (d *cluster) readBackup(c *compose.Claim) error {
 	}
 	if err := pgbackrest.Check(b.destination); err != nil {
 		return compose.Invalidf("%s: %v", where, err)
+	}
+	if err := d.planRepository(spec.StorageSize); err != nil {
+		return err
 	}
 	return d.requireBackupSecrets(c, spec)
 }

@@ -83,14 +83,18 @@ func (d *cluster) backups() verdict {
 	case !w.exists:
 		return verdict{reason: "Pending", message: "No backup has been made yet"}
 	}
+	// One failure does not make a Backup unready: the newest good one is young.
+	if f := w.Status.AtProvider.LastFailure; f != nil {
+		return verdict{reason: "BackupFailed", message: clip(f.Message)}
+	}
 	if yes, _, words := w.condition("Ready"); !yes {
-		if f := w.Status.AtProvider.LastFailure; f != nil {
-			return verdict{reason: "BackupFailed", message: clip(f.Message)}
-		}
 		return verdict{reason: "Pending", message: clip(cmp.Or(words, "No backup has been made yet"))}
 	}
 	if _, no, words := w.condition("Verified"); no {
 		return verdict{reason: "NotRestorable", message: clip(words)}
+	}
+	if d.backup.smaller != "" {
+		return verdict{True: true, reason: "RepositoryTooSmall", message: d.backup.smaller + ": until then the oldest backups expire early"}
 	}
 	if d.backup.fallback {
 		return verdict{True: true, reason: "SharesFate", message: "Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's"}
@@ -173,6 +177,9 @@ func (d *cluster) volumes() verdict {
 		if m.Volume != "" {
 			refused = append(refused, "that of "+name+" "+m.Volume)
 		}
+	}
+	if words := d.live.cluster.Repository; words != "" && d.backup.own {
+		refused = append(refused, "that of the backups "+words)
 	}
 	switch {
 	case len(full) > 0:

@@ -20,6 +20,9 @@ func (d *cluster) role() *rbacv1.Role {
 		pods = append(pods, d.podName(i))
 		volumes = append(volumes, "data-"+d.podName(i))
 	}
+	if d.backup.own {
+		volumes = append(volumes, d.repositoryClaim())
+	}
 	named := func(group, resource string, names []string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names, Verbs: verbs}
 	}

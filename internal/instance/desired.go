@@ -55,6 +55,10 @@ type Desired struct {
 	// package backup.
 	Backup *Backup `json:"backup,omitempty"`
 
+	// Repository is the volume of the backups, where it is created for them. The
+	// primary's manager grows it.
+	Repository *Volume `json:"repository,omitempty"`
+
 	// Parameters that the claim sets, for the managers to check. Patroni
 	// gets them by another way.
 	Parameters map[string]string `json:"parameters,omitempty"`
@@ -64,6 +68,12 @@ type Desired struct {
 type Backup struct {
 	Destination backupv1.Destination `json:"destination"`
 	Encrypted   bool                 `json:"encrypted,omitempty"`
+}
+
+// Volume claim, and the size that it is to have.
+type Volume struct {
+	Claim   string `json:"claim"`
+	Storage string `json:"storage"`
 }
 
 // Restore is what a new cluster is filled from.

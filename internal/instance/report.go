@@ -54,6 +54,10 @@ type Cluster struct {
 	// Archive says how archiving goes, while there is any.
 	Archive *Archive `json:"archive,omitempty"`
 
+	// Repository is a message of what keeps the volume of the backups from
+	// growing to its size. It is empty while it grows, and once it has it.
+	Repository string `json:"repository,omitempty"`
+
 	// Rolling says what is under way in words: "Restarting orders-postgresql-1".
 	Rolling string `json:"rolling,omitempty"`
 

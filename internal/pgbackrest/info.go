@@ -37,6 +37,9 @@ type Set struct {
 	// that it is based on.
 	Size int64
 
+	// Data is the size of the cluster's files in bytes.
+	Data int64
+
 	// Verified is when it was last restored and found good, or zero.
 	Verified time.Time
 }
@@ -77,6 +80,7 @@ type infoBackup struct {
 		Stop  int64 `json:"stop"`
 	} `json:"timestamp"`
 	Info struct {
+		Size       int64 `json:"size"`
 		Repository struct {
 			Delta int64 `json:"delta"`
 		} `json:"repository"`
@@ -135,7 +139,7 @@ func parseInfo(out []byte) ([]Set, error) {
 				continue
 			}
 			set := Set{
-				Stanza: s.Name, Label: b.Label, Version: versions[b.Database.ID], WALStart: b.Archive.Start, Size: b.Info.Repository.Delta,
+				Stanza: s.Name, Label: b.Label, Version: versions[b.Database.ID], WALStart: b.Archive.Start, Size: b.Info.Repository.Delta, Data: b.Info.Size,
 				Start: time.Unix(b.Timestamp.Start, 0).UTC(), Stop: time.Unix(b.Timestamp.Stop, 0).UTC(),
 			}
 			// What somebody else wrote there means nothing.

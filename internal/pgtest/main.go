@@ -17,6 +17,10 @@ import (
 // nobody runs PostgreSQL where the tests are root's: it refuses to be.
 const nobody = 65534
 
+// SmallVariable names the environment variable with the folder of a volume of 64
+// MiB, for tests of what happens when one is full. Only root can mount one.
+const SmallVariable = "SMALL_VOLUME"
+
 // Main runs tests with PostgreSQL's programs in the path, as a user that they
 // accept, and returns what to exit with.
 func Main(m *testing.M) int {
@@ -51,6 +55,14 @@ func asNobody() (int, error) {
 	}
 	if err := os.Chown(dir, nobody, nobody); err != nil {
 		return 0, err
+	}
+	small := filepath.Join(dir, "small")
+	if err := os.Mkdir(small, 0o700); err != nil {
+		return 0, err
+	}
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, fmt.Sprintf("size=64m,uid=%d,gid=%d,mode=0700", nobody, nobody)); err == nil {
+		defer func() { _ = syscall.Unmount(small, 0) }()
+		_ = os.Setenv(SmallVariable, small)
 	}
 	// Files that go test wants are root's.
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return strings.HasPrefix(a, "-test.testlogfile") || strings.Contains(a, "cover") })

@@ -38,6 +38,12 @@ func (c *cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
+	return newClusterAt(t, "")
+}
+
+// newClusterAt has its repository in a folder of its own, or in one that is given.
+func newClusterAt(t *testing.T, repository string) *cluster {
+	t.Helper()
 	pgtest.Need(t, "pgbackrest", "initdb", "pg_ctl")
 	// A socket's path may have 107 bytes.
 	dir, err := os.MkdirTemp("", "p") //nolint:usetesting // that has a longer path
@@ -46,7 +52,15 @@ func newCluster(t *testing.T) *cluster {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	c := &cluster{t: t, dir: dir}
+	if repository != "" {
+		if err := os.Symlink(repository, c.path("repo")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, d := range []string{"s", "repo", "scratch", "tmp", "store"} {
+		if d == "repo" && repository != "" {
+			continue
+		}
 		if err := os.Mkdir(c.path(d), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -135,8 +149,11 @@ func (c *cluster) task(a backup.Action) backup.Task {
 	}
 }
 
-func (c *cluster) do(task backup.Task) backup.Report {
-	return run(c.t.Context(), task, places{store: c.path("store"), key: c.path("key"), scratch: c.path("scratch"), tmp: c.path("tmp"), path: c.path("repo")}, testLog{c.t}, time.Now)
+func (c *cluster) do(task backup.Task) backup.Report { return c.doAt(task, time.Now) }
+
+func (c *cluster) doAt(task backup.Task, now func() time.Time) backup.Report {
+	return run(c.t.Context(), task, places{store: c.path("store"), key: c.path("key"), scratch: c.path("scratch"), tmp: c.path("tmp"), path: c.path("repo"),
+		servers: []pgbackrest.Server{{DataDir: c.path("data"), SocketDir: c.path("s")}}}, testLog{c.t}, now)
 }
 
 type testLog struct{ t *testing.T }
@@ -280,29 +297,6 @@ func (c *cluster) corrupt(dir string, least int64) {
 	})
 	if err != nil || !done {
 		c.t.Fatalf("cannot damage a file: %v", err)
-	}
-}
-
-func TestDays(t *testing.T) {
-	cases := map[string]struct {
-		reason, retention string
-		want              int
-	}{
-		"None":   {reason: "The default is the API's.", retention: "", want: 30},
-		"Days":   {reason: "Days are days.", retention: "7d", want: 7},
-		"Weeks":  {reason: "A week has seven.", retention: "4w", want: 28},
-		"Months": {reason: "A month has thirty.", retention: "12m", want: 360},
-		"Hours":  {reason: "There are no hours.", retention: "12h", want: 0},
-		"Zero":   {reason: "Nothing is kept for no time.", retention: "0d", want: 0},
-		"Word":   {reason: "A word is no number.", retention: "xd", want: 0},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := days(tc.retention)
-			if got != tc.want || (err == nil) != (tc.want > 0) {
-				t.Errorf("%s\ndays(%q): want %d, got %d, %v", tc.reason, tc.retention, tc.want, got, err)
-			}
-		})
 	}
 }
 
