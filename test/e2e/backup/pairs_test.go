@@ -74,8 +74,8 @@ func (g *ground) pair(e engine, s backupv1.StoreType) suite.Check {
 		if o.Backup != id {
 			return fmt.Errorf("backup %s was restored instead of %s", o.Backup, id)
 		}
-		if !strings.HasSuffix(b.Location, "/"+g.namespace+"/"+name) {
-			return fmt.Errorf("the backups lie in %q, not in PREFIX/NAMESPACE/NAME", b.Location)
+		if !strings.HasSuffix(b.Location, "/"+g.namespace+"/"+name+"/logical") {
+			return fmt.Errorf("the backups lie in %q, not in PREFIX/NAMESPACE/NAME/logical", b.Location)
 		}
 		if s == backupv1.Azure || s == backupv1.Volume && e.name != backupv1.PostgreSQL {
 			// What is stored there, the tests can not look at.
