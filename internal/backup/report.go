@@ -41,6 +41,8 @@ const (
 	ContentDiffers Reason = "ContentDiffers"
 	// TargetNotEmpty: the database to restore into holds something. Permanent.
 	TargetNotEmpty Reason = "TargetNotEmpty"
+	// TargetLocked: another restore writes into the database. Permanent.
+	TargetLocked Reason = "TargetLocked"
 	// KeyMissing: the backup is encrypted, and the key is not its key. Permanent.
 	KeyMissing Reason = "KeyMissing"
 	// NoSpace: the pod's own storage is full.
@@ -53,7 +55,7 @@ const (
 // something.
 func (r Reason) Permanent() bool {
 	switch r {
-	case InvalidTask, StoreDenied, BucketMissing, SourceDenied, TargetNotEmpty, KeyMissing:
+	case InvalidTask, StoreDenied, BucketMissing, SourceDenied, TargetNotEmpty, TargetLocked, KeyMissing:
 		return true
 	default:
 		return false

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -100,7 +101,8 @@ func (t Tool) Sets(ctx context.Context) ([]Set, error) {
 	return parseInfo(out)
 }
 
-// Stanzas of a repository, also those without a backup.
+// Stanzas of a repository, also those without a backup. To pgBackRest whatever
+// folder lies in its own is one; ours are named after system identifiers.
 func (t Tool) Stanzas(ctx context.Context) ([]string, error) {
 	out, err := t.Run(ctx, "", "info", "--output=json")
 	if err != nil {
@@ -112,7 +114,9 @@ func (t Tool) Stanzas(ctx context.Context) ([]string, error) {
 	}
 	names := make([]string, 0, len(stanzas))
 	for _, s := range stanzas {
-		names = append(names, s.Name)
+		if _, err := strconv.ParseUint(s.Name, 10, 64); err == nil {
+			names = append(names, s.Name)
+		}
 	}
 	return names, nil
 }

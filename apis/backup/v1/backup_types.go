@@ -325,7 +325,8 @@ type BackupObservation struct {
 	// +optional
 	CatalogTime *metav1.Time `json:"catalogTime,omitempty"`
 
-	// Location in the store: <prefix>/<namespace>/<name>.
+	// Location in the store: <prefix>/<namespace>/<name>, and logical below it
+	// for that method.
 	// +optional
 	Location string `json:"location,omitempty"`
 

@@ -389,7 +389,7 @@ func TestDecideObservation(t *testing.T) {
 		Phase: backupv1.BackupScheduled, Schedule: "0 2 * * *", LastScheduleTime: at(hours(2)), NextScheduleTime: at(hours(26)),
 		LastSuccessfulTime: at(hours(2)), LastDuration: d.Observation.LastDuration, LastVerifiedTime: at(hours(2.2)), LastVerified: "20260301T020000Z",
 		Size: d.Observation.Size, Count: 2, FirstRecoverableTime: at(hours(-22)), LastRecoverableTime: at(hours(2)), CatalogTime: at(hours(2.1)),
-		Location: "team/shop/orders", Checked: digestOf(t, s),
+		Location: "team/shop/orders/logical", Checked: digestOf(t, s),
 		Backups: []backupv1.BackupEntry{
 			{ID: "20260301T020000Z", Time: *at(hours(2)), Size: 5 << 20, Verified: at(hours(2.2))},
 			{ID: "20260228T020000Z", Time: *at(hours(-22)), Size: 5 << 20},
