@@ -31,6 +31,9 @@ const (
 	ToolFailed Reason = "ToolFailed"
 	// BackupMissing: there is no such backup, or its manifest is gone.
 	BackupMissing Reason = "BackupMissing"
+	// ArchiveGap: WAL is missing between what the backup holds and the newest of
+	// the archive.
+	ArchiveGap Reason = "ArchiveGap"
 	// BackupCorrupt: an object is missing, cut off or not what was written.
 	BackupCorrupt Reason = "BackupCorrupt"
 	// ContentDiffers: a restored database does not hold what was backed up, or

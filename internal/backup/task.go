@@ -95,6 +95,9 @@ type Task struct {
 	// Full asks for a full physical backup, instead of an incremental one.
 	Full bool `json:"full,omitempty"`
 
+	// FullEvery so many days a Full backup is one, and incremental in between.
+	FullEvery int `json:"fullEvery,omitempty"`
+
 	// Stanza is the system identifier of the cluster, and Hosts are its
 	// servers, for a physical backup.
 	Stanza string   `json:"stanza,omitempty"`

@@ -15,6 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/reach"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // outcome of a decision in few words.
@@ -431,6 +432,18 @@ func TestDecidePeriods(t *testing.T) {
 func TestPhysicalArchive(t *testing.T) {
 	s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))), func(s *State) { s.Archived = hours(2.9) })
 	if diff := cmp.Diff(at(hours(2.9)), decide(t, s).Observation.LastRecoverableTime); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestPhysicalGaps: what cannot be restored is said.
+func TestPhysicalGaps(t *testing.T) {
+	from, to := hours(1), hours(2.1)
+	s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))), func(s *State) {
+		s.Gaps = []instance.Gap{{From: &from, To: &to}, {From: &to}}
+	})
+	want := []backupv1.RecoveryGap{{From: at(from), To: at(to)}, {From: at(to)}}
+	if diff := cmp.Diff(want, decide(t, s).Observation.Gaps); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
