@@ -1,13 +1,22 @@
 package functions_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/structpb"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/test/plane"
+	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
 // migrationOf an image of hello, by its component.
@@ -180,3 +189,46 @@ func (c *cluster) imageOf(component string) string {
 }
 
 func cmpValues(a, b *structpb.Value) bool { return cmp.Equal(a.AsInterface(), b.AsInterface()) }
+
+// TestAPIServerSuspendsMigrations: a real API server takes the Job of a migration
+// that was superseded, with all that it filled in itself, suspended and going on.
+func TestAPIServerSuspendsMigrations(t *testing.T) {
+	api := planetest.Client(t, planetest.Start(t, false).Config(plane.Admin))
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
+	c, second := migrating(t, "{}")
+	apply := func(desired *structpb.Struct, suspended bool) {
+		t.Helper()
+		u := &unstructured.Unstructured{Object: whole(desired.AsMap()).(map[string]any)}
+		for _, f := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
+			unstructured.RemoveNestedField(u.Object, "metadata", f)
+		}
+		delete(u.Object, "status")
+		must(api.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("apiextensions.crossplane.io/composed/test"), client.ForceOwnership))
+		have := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}}
+		must(api.Get(t.Context(), client.ObjectKeyFromObject(u), have))
+		if *have.Spec.Suspend != suspended {
+			t.Fatalf("want suspend %v, got %v", suspended, *have.Spec.Suspend)
+		}
+		have.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("Job"))
+		raw, err := json.Marshal(have)
+		must(err)
+		observed := &structpb.Struct{}
+		must(protojson.Unmarshal(raw, observed))
+		c.observed[second] = observed
+	}
+	desired := func() *structpb.Struct { return c.run().GetDesired().GetResources()[second].GetResource() }
+
+	apply(c.observed[second], false)
+	c.edit("x:3", "image")
+	apply(desired(), true)
+	apply(desired(), true) // nothing changes any more
+	c.edit("x:2", "image")
+	apply(desired(), false)
+	apply(desired(), false)
+}

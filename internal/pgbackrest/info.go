@@ -114,7 +114,7 @@ func (t Tool) Stanzas(ctx context.Context) ([]string, error) {
 	}
 	names := make([]string, 0, len(stanzas))
 	for _, s := range stanzas {
-		if _, err := strconv.ParseUint(s.Name, 10, 64); err == nil {
+		if _, err := strconv.ParseUint(System(s.Name), 10, 64); err == nil {
 			names = append(names, s.Name)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
 // TestDeleteLeavesLogicalBackups: what is deleted with the repository is what
@@ -13,6 +14,9 @@ import (
 func TestDeleteLeavesLogicalBackups(t *testing.T) {
 	c := newCluster(t)
 	c.backUp("full")
+	// A cluster that was restored has a place of its own.
+	restored := pgbackrest.StanzaOf(c.stanza, "a1b2c3d4")
+	c.must(c.tool.Run(t.Context(), restored, "stanza-create", c.local...))
 	stays := []string{
 		"logical/20260101T020000Z-abcdef/manifest.json",        // of a Backup of the cluster's name
 		"20260101T020000Z-abcdef/manifest.json",                // of one, where they lay at first
@@ -39,8 +43,10 @@ func TestDeleteLeavesLogicalBackups(t *testing.T) {
 		}
 	}
 	for _, folder := range []string{"backup", "archive"} {
-		if _, err := os.Stat(filepath.Join(c.path("repo"), folder, c.stanza)); err == nil {
-			t.Errorf("the repository is still there: %s", folder)
+		for _, stanza := range []string{c.stanza, restored} {
+			if _, err := os.Stat(filepath.Join(c.path("repo"), folder, stanza)); err == nil {
+				t.Errorf("the repository is still there: %s/%s", folder, stanza)
+			}
 		}
 	}
 }
