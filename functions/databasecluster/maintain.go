@@ -22,7 +22,7 @@ func (d *cluster) maintenance(c *compose.Claim) (*compose.Plan, error) {
 		due.secret(authority, map[string]string{keyAuthority: signer, keyAuthorityKy: d.tls.authority.Key})
 		due.secret(certificate, map[string]string{keyCertificate: d.tls.server.Certificate, keyPrivate: d.tls.server.Key, keyAuthority: signer})
 		due.configMap(config, filePeers, peersOf(signer, datum(c.Observed(config), filePeers)))
-		for _, component := range c.Components() {
+		for _, component := range c.ObservedComponents("") {
 			if component == connection || strings.HasPrefix(component, userComponent("")) {
 				due.secret(component, map[string]string{keyAuthority: signer})
 			}

@@ -3,8 +3,6 @@ package compose
 import (
 	"encoding/base64"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -166,9 +164,6 @@ func (c *Claim) Kept(component string) *structpb.Struct {
 
 // SecretData is a value as a Secret holds it.
 func SecretData(value string) string { return base64.StdEncoding.EncodeToString([]byte(value)) }
-
-// Components that exist, sorted.
-func (c *Claim) Components() []string { return slices.Sorted(maps.Keys(c.observed)) }
 
 // IsReview tells whether the result is read by people: it must hold no secret,
 // and depend on no time.
