@@ -55,6 +55,7 @@ func loaded(t *testing.T, a *api, answers time.Duration) *rest.Config {
 }
 
 func TestEnd(t *testing.T) {
+	t.Parallel()
 	const first, second = setName + "-0", setName + "-1"
 	cases := map[string]struct {
 		reason string
