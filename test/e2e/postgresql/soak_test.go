@@ -69,7 +69,7 @@ func (d *database) faults() map[string]fault {
 			_, err := d.wakes(ctx)
 			return err
 		},
-		"primary's pod is evicted": func(ctx context.Context, _ *rand.Rand) error { return d.evicts(ctx, notes{}) },
+		"primary's pod is evicted":    func(ctx context.Context, _ *rand.Rand) error { return d.evicts(ctx, notes{}) },
 		"store is away":               d.losesStore,
 		"API server is away":          func(ctx context.Context, _ *rand.Rand) error { return d.frozenAPI(ctx, apiAway) },
 		"network between two is cut":  d.losesNetwork,
