@@ -16,7 +16,7 @@ import (
 const diskFullFor = 15 * time.Second
 
 // losesDisk of the primary: nothing more fits on its volume, until it does again.
-func (d *database) losesDisk(ctx context.Context, _ *rand.Rand) error {
+func (d *database) losesDisk(ctx context.Context, _ notes, _ *rand.Rand) error {
 	primary := d.primary()
 	path, err := cluster.VolumePath(ctx, d.namespace, "data-"+primary.GetName())
 	if err != nil {

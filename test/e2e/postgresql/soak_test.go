@@ -47,31 +47,31 @@ func soak(seed string) (types.Feature, error) {
 	f = f.quick("each server has a disk of its own", d.hasSmallDisks)
 	for i, name := range harness.Draw(number, *soakFaults, slices.Sorted(maps.Keys(faults))...) {
 		draw := harness.Dice(number, uint64(i+1))
-		f = f.quick(fmt.Sprintf("%02d %s", i+1, name), d.survives(func(ctx context.Context) error { return faults[name](ctx, draw) }))
+		f = f.quick(fmt.Sprintf("%02d %s", i+1, name), d.survives(func(ctx context.Context, n notes) error { return faults[name](ctx, n, draw) }))
 	}
 	return f.Feature(), nil
 }
 
 // fault that happens to the database; draw decides what it hits.
-type fault func(ctx context.Context, draw *rand.Rand) error
+type fault func(ctx context.Context, n notes, draw *rand.Rand) error
 
 func (d *database) faults() map[string]fault {
 	return map[string]fault{
-		"pod is deleted with no grace": func(ctx context.Context, draw *rand.Rand) error {
+		"pod is deleted with no grace": func(ctx context.Context, _ notes, draw *rand.Rand) error {
 			old := d.drawn(draw)
 			if err := d.deletePod(ctx, old, new(int64(0))); err != nil {
 				return err
 			}
 			return d.replaced(ctx, "Pod", old)
 		},
-		"primary's processes are killed": func(ctx context.Context, _ *rand.Rand) error { return d.losesProcesses(ctx, notes{}) },
-		"primary wakes up as its lock is taken": func(ctx context.Context, _ *rand.Rand) error {
+		"primary's processes are killed": func(ctx context.Context, n notes, _ *rand.Rand) error { return d.losesProcesses(ctx, n) },
+		"primary wakes up as its lock is taken": func(ctx context.Context, _ notes, _ *rand.Rand) error {
 			_, err := d.wakes(ctx)
 			return err
 		},
-		"primary's pod is evicted":    func(ctx context.Context, _ *rand.Rand) error { return d.evicts(ctx, notes{}) },
+		"primary's pod is evicted":    func(ctx context.Context, n notes, _ *rand.Rand) error { return d.evicts(ctx, n) },
 		"store is away":               d.losesStore,
-		"API server is away":          func(ctx context.Context, _ *rand.Rand) error { return d.frozenAPI(ctx, apiAway) },
+		"API server is away":          func(ctx context.Context, _ notes, _ *rand.Rand) error { return d.frozenAPI(ctx, apiAway) },
 		"network between two is cut":  d.losesNetwork,
 		"disk of the primary is full": d.losesDisk,
 	}
@@ -85,7 +85,7 @@ func (d *database) drawn(draw *rand.Rand) *unstructured.Unstructured {
 
 // losesStore freezes the server that WAL goes to. Claims are not paused for it, nor is
 // anything scaled: so much happens here that Crossplane may take its time to answer.
-func (d *database) losesStore(ctx context.Context, _ *rand.Rand) error {
+func (d *database) losesStore(ctx context.Context, _ notes, _ *rand.Rand) error {
 	store := d.world.Get("Pod", repositoryName+"-0")
 	// Whatever comes: a frozen process would stay behind.
 	defer func() { _ = thaw(store) }()
@@ -99,7 +99,7 @@ func (d *database) losesStore(ctx context.Context, _ *rand.Rand) error {
 }
 
 // losesNetwork between two servers, of which neither need be the primary.
-func (d *database) losesNetwork(ctx context.Context, draw *rand.Rand) error {
+func (d *database) losesNetwork(ctx context.Context, _ notes, draw *rand.Rand) error {
 	pods := d.pods()
 	draw.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 	heal, err := harness.Cut(ctx, pods[0], harness.Field(pods[1], "status", "podIP"))
@@ -111,7 +111,7 @@ func (d *database) losesNetwork(ctx context.Context, draw *rand.Rand) error {
 }
 
 // survives a fault.
-func (d *database) survives(do func(context.Context) error) check {
+func (d *database) survives(do event) check {
 	return func(ctx context.Context, n notes) error {
 		if err := d.ready(ctx); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (d *database) survives(do func(context.Context) error) check {
 		if err != nil {
 			return err
 		}
-		if err := do(ctx); err != nil {
+		if err := do(ctx, n); err != nil {
 			return err
 		}
 		if err := d.flows(ctx); err != nil {
