@@ -31,6 +31,9 @@ type places struct {
 
 	// path of the repository, where it is not the task's.
 	path string
+
+	// servers to back up, where they are not the task's.
+	servers []pgbackrest.Server
 }
 
 // Run a task, and report on it.

@@ -48,6 +48,10 @@ func physical(s backupv1.StoreType) types.Feature {
 		check = f.quick
 	}
 	check("archived, backed up in full and incrementally, and verified ("+string(s)+")", d.isBackedUp)
+	if s == backupv1.Volume {
+		f = f.full("the volume of the backups grows with its claim", d.repositoryGrows).
+			full("a full volume of backups heals by expiry", d.heals)
+	}
 	if s != backupv1.Volume && s != backupv1.S3 {
 		// What comes after is the same for all object stores.
 		return f.Feature()
@@ -57,7 +61,8 @@ func physical(s backupv1.StoreType) types.Feature {
 	if s == backupv1.S3 {
 		// A volume's server only the function may scale, and the last one has the
 		// claim deleted.
-		f = f.full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
+		f = f.full("a Backup of the cluster's name is deleted, and the repository stays ("+string(s)+")", d.leavesRepository).
+			full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
 			full("restored from the store alone, when claim and Backup are gone ("+string(s)+")", d.comesBack)
 	}
 	return f.Feature()
@@ -88,8 +93,9 @@ func (d *timed) claimed(ctx context.Context) error {
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
-	backup := map[string]any{"incrementalSchedule": "30 3 * * *"}
+	backup := map[string]any{}
 	if d.store != backupv1.Volume {
+		backup["incrementalSchedule"] = "30 3 * * *"
 		if err := d.ground.store(ctx, d.store); err != nil {
 			return err
 		}
@@ -227,7 +233,7 @@ func (d *timed) isBackedUp(ctx context.Context, n notes) error {
 	if err := d.counts(ctx, 1); err != nil {
 		return err
 	}
-	if err := d.start(ctx, ledgerName+"-backup-full", "full-1"); err != nil {
+	if err := d.start(ctx, ledgerName+"-backup-full", "scheduled-1"); err != nil {
 		return err
 	}
 	if err := d.counts(ctx, 2); err != nil {
@@ -236,8 +242,11 @@ func (d *timed) isBackedUp(ctx context.Context, n notes) error {
 	if err := d.write(ctx, 1); err != nil {
 		return err
 	}
-	if err := d.start(ctx, ledgerName+"-backup-incr", "incremental-1"); err != nil {
-		return err
+	// With one schedule alone the backup after the first is incremental.
+	if d.store != backupv1.Volume {
+		if err := d.start(ctx, ledgerName+"-backup-incr", "incremental-1"); err != nil {
+			return err
+		}
 	}
 	err := d.awaitBackup(ctx, givenUp, ledgerBackup, "to have an incremental backup", func(b backupv1.Backup) bool {
 		return slices.ContainsFunc(ids(b.Status.AtProvider), func(id string) bool { return strings.HasSuffix(id, "I") })

@@ -1,0 +1,103 @@
+//go:build e2e
+
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+	"github.com/storeplane/storeplane/test/e2e/manifests"
+)
+
+// migrates is a WebApp of its own in the shop's namespace.
+const migrates = "migrates"
+
+// neverOverlap: a migration that is edited while it runs ends before the next one
+// begins. It is given up as its claim's message says.
+func neverOverlap(ctx context.Context, n notes) (err error) {
+	u, err := manifests.Read("webapp/migrating.yaml", map[string]string{"NAME": migrates, "NAMESPACE": dev.namespace, "REGISTRY": cluster.Registry})
+	if err != nil {
+		return err
+	}
+	if _, err := cluster.Create(ctx, u); err != nil {
+		return err
+	}
+	defer func() {
+		ctx := context.WithoutCancel(ctx)
+		err = errors.Join(err, cluster.Delete(ctx, "WebApp", dev.namespace, migrates), dev.world.AwaitGone(ctx, started, "WebApp", migrates))
+	}()
+
+	first := ""
+	err = dev.world.Await(ctx, started, "a migration that runs", func() (bool, string) {
+		for _, j := range migrationJobs() {
+			if harness.Number(j, "status", "ready") > 0 {
+				first = j.GetName()
+			}
+		}
+		return first != "", dev.world.Claim("WebApp", migrates).String()
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := cluster.Patch(ctx, "WebApp", dev.namespace, migrates, harness.Patch{"spec": harness.Patch{"migration": harness.Patch{"args": []string{"0"}}}}); err != nil {
+		return err
+	}
+	words := "Job " + first + " of image "
+	err = dev.world.Await(ctx, soon, "the claim to say what it waits for", func() (bool, string) {
+		c := dev.world.Claim("WebApp", migrates)
+		return strings.Contains(c.String(), words) && len(migrationJobs()) == 1, c.String()
+	})
+	if err != nil {
+		return err
+	}
+	jobs := cluster.Kube.BatchV1().Jobs(dev.namespace)
+	if err := jobs.Delete(ctx, first, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}); err != nil {
+		return fmt.Errorf("cannot give up Job %s: %w", first, err)
+	}
+	second := ""
+	err = dev.world.Await(ctx, started, "the next migration to complete", func() (bool, string) {
+		for _, j := range migrationJobs() {
+			if j.GetName() != first && harness.ClaimOf(j).Is("Complete") {
+				second = j.GetName()
+			}
+		}
+		return second != "", dev.world.Claim("WebApp", migrates).String()
+	})
+	if err != nil {
+		return err
+	}
+	n.Addf("%s after %s", second, first)
+	return afterEach(first, second)
+}
+
+// migrationJobs of the WebApp that exist.
+func migrationJobs() []*unstructured.Unstructured {
+	return slices.DeleteFunc(dev.world.List("Job"), func(j *unstructured.Unstructured) bool {
+		return !strings.HasPrefix(j.GetName(), migrates+"-migration-")
+	})
+}
+
+// afterEach other: the Job of the second was created once that of the first, and
+// with it its pods, was gone.
+func afterEach(first, second string) error {
+	ended := dev.world.History("Job", first)
+	begun := dev.world.History("Job", second)
+	if len(ended) == 0 || len(begun) == 0 {
+		return fmt.Errorf("Jobs %s and %s were not both seen", first, second)
+	}
+	last := ended[len(ended)-1]
+	if !last.Deleted {
+		return fmt.Errorf("Job %s is still there", first)
+	}
+	if begun[0].At.Before(last.At) {
+		return fmt.Errorf("Job %s began at %s, before %s was gone at %s", second, begun[0].At, first, last.At)
+	}
+	return nil
+}
