@@ -166,7 +166,7 @@ func (m *Manager) knock(ctx context.Context) error {
 	return c.Close()
 }
 
-// refused says whether nobody listens any more.
+// refused says whether no server listens any more.
 func refused(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
 }
@@ -190,7 +190,7 @@ func (m *Manager) serveRelease(w http.ResponseWriter, r *http.Request) {
 	err := m.kube.ReleaseLock(ctx, m.leaderName(), leaderAnnotation, asked.Pod, asked.At)
 	switch {
 	case errors.Is(err, kube.ErrHeld):
-		http.Error(w, "another server holds the leader lock, or nobody does", http.StatusConflict)
+		http.Error(w, "another server holds the leader lock, or none does", http.StatusConflict)
 	case err != nil:
 		http.Error(w, "cannot release the leader lock", http.StatusBadGateway)
 	}

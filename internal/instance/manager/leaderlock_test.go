@@ -16,7 +16,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
-// stranger is a config of somebody whom the API server does not know any more.
+// stranger is a config of a client that the API server does not know any more.
 func stranger(t *testing.T) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -55,6 +55,7 @@ func loaded(t *testing.T, a *api, answers time.Duration) *rest.Config {
 }
 
 func TestEnd(t *testing.T) {
+	t.Parallel()
 	const first, second = setName + "-0", setName + "-1"
 	cases := map[string]struct {
 		reason string
@@ -76,9 +77,9 @@ func TestEnd(t *testing.T) {
 		"Itself":       {reason: "One whose token is good does it itself, with no password.", known: true, holder: first, want: ""},
 		"Stays":        {reason: "Where only the manager ends, the server may come back.", known: true, stays: true, holder: first, want: first},
 		"Runs":         {reason: "A server that still runs keeps the lock.", runs: true, pass: "rest", holder: first, want: first},
-		"Demoted":      {reason: "One that Patroni made a standby of can not write.", runs: true, role: patroni.RoleReplica, pass: "rest", holder: first, want: ""},
+		"Demoted":      {reason: "One that Patroni made a standby of cannot write.", runs: true, role: patroni.RoleReplica, pass: "rest", holder: first, want: ""},
 		"Demoting":     {reason: "One that it is about to stop may still.", runs: true, role: "demoted", pass: "rest", holder: first, want: first},
-		"Killed":       {reason: "What was killed left its file behind, and nobody to start it again.", runs: true, killed: true, pass: "rest", holder: first, want: ""},
+		"Killed":       {reason: "What was killed left its file behind, and no program to start it again.", runs: true, killed: true, pass: "rest", holder: first, want: ""},
 		"LongAgo":      {reason: "Who led long ago has nothing to let go of.", led: time.Minute, pass: "rest", holder: first, want: first},
 		"Elsewhere":    {reason: "A lock that another one holds by now stays.", pass: "rest", holder: second, want: second},
 		"OwnElsewhere": {reason: "So it does when the token is good.", known: true, pass: "rest", holder: second, want: second},
@@ -88,7 +89,7 @@ func TestEnd(t *testing.T) {
 		"Silent":       {reason: "One that does not answer holds up no other.", silent: true, pass: "rest", holder: first, want: ""},
 		"Again":        {reason: "A lock that the next pod of this name has renewed stays.", pass: "rest", again: time.Minute, holder: first, want: first},
 		"Before":       {reason: "One that was renewed before the end does not.", pass: "rest", again: -time.Second, holder: first, want: ""},
-		"NoPassword":   {reason: "Nobody without the password may ask.", pass: "guess", holder: first, want: first},
+		"NoPassword":   {reason: "No client without the password may ask.", pass: "guess", holder: first, want: first},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func smallDisks() string { return filepath.Join(os.TempDir(), "storeplane-e2e-di
 
 // Shrink a volume that no pod has mounted to a disk of its own, of so many MiB, with what
 // is in it: the folders of the embedded cluster's node share one, which others need.
-func Shrink(path string, mib int64) error {
+func Shrink(ctx context.Context, path string, mib int64) error {
 	if os.Getuid() != 0 {
 		return ErrNotNode
 	}
@@ -60,7 +60,7 @@ cp -a "$3/." "$2/"
 umount "$2"
 rmdir "$2"
 mount -o loop "$1" "$3"`
-	if out, err := exec.Command("sh", "-c", script, "sh", image, mounted, path).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "sh", "-c", script, "sh", image, mounted, path).CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot move volume %s to a disk of its own: %w: %s", path, err, strings.TrimSpace(string(out)))
 	}
 	return nil
@@ -110,7 +110,7 @@ func Fill(path string) (free func() error, err error) {
 	var room syscall.Statfs_t
 	if err = syscall.Fstatfs(int(file.Fd()), &room); err == nil {
 		// Most of it at once, without writing it.
-		err = syscall.Fallocate(int(file.Fd()), 0, 0, max(1, int64(room.Bavail)*room.Bsize*9/10))
+		err = syscall.Fallocate(int(file.Fd()), 0, 0, max(1, int64(room.Bavail)*room.Bsize*9/10)) //nolint:gosec // It is a small disk.
 	}
 	if err == nil {
 		_, err = file.Seek(0, io.SeekEnd)

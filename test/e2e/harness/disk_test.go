@@ -14,7 +14,7 @@ func TestDisk(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	volume := filepath.Join(t.TempDir(), "pvc-1")
-	if err := errors.Join(os.Mkdir(volume, 0o700), os.Chmod(volume, 0o770)); err != nil {
+	if err := errors.Join(os.Mkdir(volume, 0o700), os.Chmod(volume, 0o770)); err != nil { //nolint:gosec // As the provisioner makes them.
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(volume, "data"), []byte("kept"), 0o600); err != nil {
@@ -23,7 +23,7 @@ func TestDisk(t *testing.T) {
 	if _, err := Fill(volume); !errors.Is(err, ErrNotNode) {
 		t.Fatalf("Fill(...) of a folder that shares its disk: got %v, want %v", err, ErrNotNode)
 	}
-	if err := Shrink(volume, 64); err != nil {
+	if err := Shrink(t.Context(), volume, 64); err != nil {
 		t.Skipf("no disk can be mounted here: %v", err)
 	}
 	t.Cleanup(func() {

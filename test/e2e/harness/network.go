@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +18,7 @@ const cutTable = "storeplane_e2e_cut"
 // Cut the network between a pod and an address, in both directions, by rules in the
 // pod's own network namespace. What it returns removes them, also once the pod's
 // processes have ended.
-func Cut(pod *unstructured.Unstructured, address string) (heal func() error, err error) {
+func Cut(ctx context.Context, pod *unstructured.Unstructured, address string) (heal func(context.Context) error, err error) {
 	ns, err := networkOf(pod)
 	if err != nil {
 		return nil, err
@@ -27,13 +28,13 @@ func Cut(pod *unstructured.Unstructured, address string) (heal func() error, err
 	chain out { type filter hook output priority -10; ip daddr %[2]s drop; }
 }
 `, cutTable, address)
-	if err := nft(ns, rules); err != nil {
+	if err := nft(ctx, ns, rules); err != nil {
 		_ = ns.Close()
 		return nil, err
 	}
-	return func() error {
+	return func(ctx context.Context) error {
 		defer func() { _ = ns.Close() }()
-		return nft(ns, "delete table inet "+cutTable+"\n")
+		return nft(ctx, ns, "delete table inet "+cutTable+"\n")
 	}, nil
 }
 
@@ -60,8 +61,8 @@ func networkOf(pod *unstructured.Unstructured) (*os.File, error) {
 }
 
 // nft in a network namespace.
-func nft(ns *os.File, rules string) error {
-	cmd := exec.Command("nsenter", "--net=/proc/self/fd/3", "nft", "--file", "-")
+func nft(ctx context.Context, ns *os.File, rules string) error {
+	cmd := exec.CommandContext(ctx, "nsenter", "--net=/proc/self/fd/3", "nft", "--file", "-")
 	cmd.ExtraFiles = []*os.File{ns}
 	cmd.Stdin = strings.NewReader(rules)
 	if out, err := cmd.CombinedOutput(); err != nil {

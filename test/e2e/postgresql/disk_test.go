@@ -16,7 +16,7 @@ import (
 const diskFullFor = 15 * time.Second
 
 // losesDisk of the primary: nothing more fits on its volume, until it does again.
-func (d *database) losesDisk(ctx context.Context, _ *rand.Rand) error {
+func (d *database) losesDisk(ctx context.Context, _ notes, _ *rand.Rand) error {
 	primary := d.primary()
 	path, err := cluster.VolumePath(ctx, d.namespace, "data-"+primary.GetName())
 	if err != nil {
@@ -44,9 +44,6 @@ const diskMiB = 1500
 
 // hasSmallDisks moves each server's volume to a disk of its own, which can be filled.
 func (d *database) hasSmallDisks(ctx context.Context, n notes) error {
-	if err := harness.Unshrink(); err != nil {
-		return err
-	}
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
@@ -58,7 +55,7 @@ func (d *database) hasSmallDisks(ctx context.Context, n notes) error {
 		if err != nil {
 			return unlessNode(err)
 		}
-		if err := harness.Shrink(path, diskMiB); err != nil {
+		if err := harness.Shrink(ctx, path, diskMiB); err != nil {
 			return unlessNode(err)
 		}
 	}
@@ -74,12 +71,4 @@ func (d *database) sleeps(ctx context.Context) error {
 	return d.world.Await(ctx, settled, "all servers to stop", func() (bool, string) {
 		return len(d.pods()) == 0, fmt.Sprintf("there are %d pods", len(d.pods()))
 	})
-}
-
-// losesSmallDisks removes what the soak has made of the node.
-func (d *database) losesSmallDisks(ctx context.Context, _ notes) error {
-	if d.world == nil {
-		return harness.Unshrink()
-	}
-	return errors.Join(d.sleeps(ctx), cluster.Delete(ctx, "Pod", d.namespace, restorerPod), harness.Unshrink())
 }

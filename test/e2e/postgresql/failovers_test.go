@@ -137,13 +137,17 @@ func (d *database) breakdown(ctx context.Context, old *unstructured.Unstructured
 	if err != nil {
 		return "", err
 	}
-	return harness.Breakdown(deleted,
+	address := d.address(by)
+	if by == "" {
+		by = "no other server"
+	}
+	return by + " took the lock: " + harness.Breakdown(deleted,
 		harness.Moment{What: "last write", At: a.Began},
 		harness.Moment{What: "lock released", At: released},
 		harness.Moment{What: "seen", At: log.first("Got response from", released)},
 		harness.Moment{What: "lock taken", At: taken},
 		harness.Moment{What: "promoted", At: log.first("database system is ready to accept connections", taken)},
-		harness.Moment{What: "Service", At: routes.reached(d.address(by), deleted)},
+		harness.Moment{What: "Service", At: routes.reached(address, deleted)},
 		harness.Moment{What: "first write", At: a.Began.Add(a.Gap)},
 	), nil
 }

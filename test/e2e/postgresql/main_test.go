@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/e2e-framework/pkg/types"
 
+	"github.com/storeplane/storeplane/test/e2e/harness"
 	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
@@ -18,7 +19,10 @@ var (
 	cluster = tests.Cluster
 )
 
-func TestMain(m *testing.M) { tests.Main(m) }
+func TestMain(m *testing.M) {
+	tests.Cleanup = harness.Unshrink
+	tests.Main(m)
+}
 
 // TestPostgreSQL lists the checks in their order. Without -full only those are
 // made that are quick.

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,7 +27,8 @@ var (
 
 // Lengths of faults.
 const (
-	storeAway = 15 * time.Second
+	// storeAway is longer than pgBackRest waits.
+	storeAway = 25 * time.Second
 	apiAway   = 35 * time.Second
 	cutFor    = 15 * time.Second
 )
@@ -44,34 +46,32 @@ func soak(seed string) (types.Feature, error) {
 	f := newFeature("a database under "+strconv.Itoa(*soakFaults)+" faults, seed "+seed, d.namespace)
 	f = f.quick("each server has a disk of its own", d.hasSmallDisks)
 	for i, name := range harness.Draw(number, *soakFaults, slices.Sorted(maps.Keys(faults))...) {
-		draw := rand.New(rand.NewPCG(number, uint64(i+1)))
-		f = f.quick(fmt.Sprintf("%02d %s", i+1, name), d.survives(func(ctx context.Context) error { return faults[name](ctx, draw) }))
+		draw := harness.Dice(number, uint64(i+1))
+		f = f.quick(fmt.Sprintf("%02d %s", i+1, name), d.survives(func(ctx context.Context, n notes) error { return faults[name](ctx, n, draw) }))
 	}
-	return f.quick("what the soak has made of the node is removed", d.losesSmallDisks).Feature(), nil
+	return f.Feature(), nil
 }
 
 // fault that happens to the database; draw decides what it hits.
-type fault func(ctx context.Context, draw *rand.Rand) error
+type fault func(ctx context.Context, n notes, draw *rand.Rand) error
 
 func (d *database) faults() map[string]fault {
 	return map[string]fault{
-		"pod is deleted with no grace": func(ctx context.Context, draw *rand.Rand) error {
+		"pod is deleted with no grace": func(ctx context.Context, _ notes, draw *rand.Rand) error {
 			old := d.drawn(draw)
 			if err := d.deletePod(ctx, old, new(int64(0))); err != nil {
 				return err
 			}
 			return d.replaced(ctx, "Pod", old)
 		},
-		"primary's processes are killed": func(ctx context.Context, _ *rand.Rand) error { return d.losesProcesses(ctx, notes{}) },
-		"primary wakes up as its lock is taken": func(ctx context.Context, _ *rand.Rand) error {
+		"primary's processes are killed": func(ctx context.Context, n notes, _ *rand.Rand) error { return d.losesProcesses(ctx, n) },
+		"primary wakes up as its lock is taken": func(ctx context.Context, _ notes, _ *rand.Rand) error {
 			_, err := d.wakes(ctx)
 			return err
 		},
-		"primary's pod is evicted": func(ctx context.Context, _ *rand.Rand) error { return d.evicts(ctx, notes{}) },
-		"store is away": func(ctx context.Context, _ *rand.Rand) error {
-			return d.unarchived(ctx, func() error { return until(ctx, time.Now().Add(storeAway)) })
-		},
-		"API server is away":          func(ctx context.Context, _ *rand.Rand) error { return d.frozenAPI(ctx, apiAway) },
+		"primary's pod is evicted":    func(ctx context.Context, n notes, _ *rand.Rand) error { return d.evicts(ctx, n) },
+		"store is away":               d.losesStore,
+		"API server is away":          func(ctx context.Context, _ notes, _ *rand.Rand) error { return d.frozenAPI(ctx, apiAway) },
 		"network between two is cut":  d.losesNetwork,
 		"disk of the primary is full": d.losesDisk,
 	}
@@ -83,19 +83,35 @@ func (d *database) drawn(draw *rand.Rand) *unstructured.Unstructured {
 	return pods[draw.IntN(len(pods))]
 }
 
+// losesStore freezes the server that WAL goes to. Claims are not paused for it, nor is
+// anything scaled: so much happens here that Crossplane may take its time to answer.
+func (d *database) losesStore(ctx context.Context, _ notes, _ *rand.Rand) error {
+	store := d.world.Get("Pod", repositoryName+"-0")
+	// Whatever comes: a frozen process would stay behind.
+	defer func() { _ = thaw(store) }()
+	if _, err := harness.Signal(store, syscall.SIGSTOP); err != nil {
+		return unlessNode(err)
+	}
+	if err := until(ctx, time.Now().Add(storeAway)); err != nil {
+		return err
+	}
+	return thaw(store)
+}
+
 // losesNetwork between two servers, of which neither need be the primary.
-func (d *database) losesNetwork(ctx context.Context, draw *rand.Rand) error {
+func (d *database) losesNetwork(ctx context.Context, _ notes, draw *rand.Rand) error {
 	pods := d.pods()
 	draw.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
-	heal, err := harness.Cut(pods[0], harness.Field(pods[1], "status", "podIP"))
+	heal, err := harness.Cut(ctx, pods[0], harness.Field(pods[1], "status", "podIP"))
 	if err != nil {
 		return unlessNode(err)
 	}
-	return errors.Join(until(ctx, time.Now().Add(cutFor)), heal())
+	// Also after an interrupt.
+	return errors.Join(until(ctx, time.Now().Add(cutFor)), heal(context.WithoutCancel(ctx)))
 }
 
 // survives a fault.
-func (d *database) survives(do func(context.Context) error) check {
+func (d *database) survives(do event) check {
 	return func(ctx context.Context, n notes) error {
 		if err := d.ready(ctx); err != nil {
 			return err
@@ -107,7 +123,7 @@ func (d *database) survives(do func(context.Context) error) check {
 		if err != nil {
 			return err
 		}
-		if err := do(ctx); err != nil {
+		if err := do(ctx, n); err != nil {
 			return err
 		}
 		if err := d.flows(ctx); err != nil {

@@ -54,7 +54,7 @@ func environment(ctx context.Context) ([]string, error) {
 // test runs the suite under go test and reports its events. The returned error
 // is about the run as a whole, not about a check.
 func (c *cli) test(ctx context.Context, env []string, r *report) error {
-	args := []string{"test", "-json", "-tags", "e2e", "-count", "1", "-timeout", "90m"}
+	args := []string{"test", "-json", "-tags", "e2e", "-count", "1", "-timeout", "150m"}
 	args = append(args, path.Join(module, "test/e2e", c.Suite), "-args", "-out="+c.Out, fmt.Sprintf("-full=%t", c.Full), fmt.Sprintf("-keep=%t", c.Keep))
 	if c.Only != "" {
 		args = append(args, "-checks="+c.Only)

@@ -4,6 +4,7 @@ package suite
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -24,6 +25,10 @@ type Suite struct {
 	// Cluster that the checks look at. It can be used once Main runs them.
 	Cluster *harness.Cluster
 
+	// Cleanup removes what checks have made outside of their namespaces. It is called
+	// once those are gone, before the checks and after them.
+	Cleanup func() error
+
 	name        string
 	env         env.Environment
 	full, keep  *bool
@@ -36,6 +41,7 @@ func New(name string) *Suite {
 	return &Suite{
 		name:    name,
 		Cluster: &harness.Cluster{},
+		Cleanup: func() error { return nil },
 		full:    flag.Bool("full", false, "Repeat what may go wrong once in a while, and load for longer."),
 		out:     flag.String("out", os.TempDir(), "Folder for what explains failures, and what else is kept."),
 		keep:    flag.Bool("keep", false, "Leave namespaces behind."),
@@ -105,5 +111,5 @@ func (s *Suite) sweep(ctx context.Context, _ *envconf.Config) (context.Context, 
 		// It was never reached.
 		return ctx, nil
 	}
-	return ctx, s.Cluster.Sweep(ctx, s.name)
+	return ctx, errors.Join(s.Cluster.Sweep(ctx, s.name), s.Cleanup())
 }
