@@ -83,6 +83,7 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	b.nudge(status, time.Now())
 	b.begin(ctx, status, time.Now())
 	b.resume(ctx, status, time.Now())
+	b.rewound(ctx)
 	next.Message = b.settled(troubleOf(status), last.Message, time.Now())
 	next.Filling = b.filling(last.Filling)
 	next.Restore = archive.Config{Volume: b.Volume}.RestoreState()

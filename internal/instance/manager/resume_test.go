@@ -8,8 +8,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
+
+// TestRewound: a pg_rewind that failed becomes one event.
+func TestRewound(t *testing.T) {
+	a, config := installed(t)
+	_, at := newServers(t)
+	m, err := New(configOf(t, setName+"-1", at.URL), config, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(m.Volume, instance.RewindStateFile), []byte(`{"message":"pg_rewind failed"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := &member{Manager: m}
+	b.rewound(t.Context())
+	b.rewound(t.Context())
+	if want := []string{"Warning Copying: " + setName + "-1 copies the primary: pg_rewind failed"}; !slices.Equal(a.events(), want) {
+		t.Errorf("rewound(): got %q, want %q", a.events(), want)
+	}
+}
 
 // TestResume: a copy that was never finished is made again.
 func TestResume(t *testing.T) {

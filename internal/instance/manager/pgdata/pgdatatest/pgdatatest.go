@@ -151,6 +151,16 @@ func (v *Volume) Begins(name string, args ...string) (kill func()) {
 	}
 }
 
+// As is a command line for one of PostgreSQL's programs as the server's user.
+func (v *Volume) As(name string, args ...string) []string {
+	line := append([]string{filepath.Join(v.bin, name)}, args...)
+	if as := v.command(name).SysProcAttr; as != nil {
+		id := as.Credential
+		line = append([]string{"setpriv", "--reuid=" + strconv.Itoa(int(id.Uid)), "--regid=" + strconv.Itoa(int(id.Gid)), "--clear-groups", "--"}, line...)
+	}
+	return line
+}
+
 // command of PostgreSQL's, which refuses to run as root.
 func (v *Volume) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(v.bin, name), args...) //nolint:gosec,noctx // PostgreSQL's own; a cleanup has no context
