@@ -32,6 +32,7 @@ func production() types.Feature {
 		// again that ends often.
 		full("primary's processes are killed at once", d.under(whenKilled, d.losesProcesses)).
 		full("primary is frozen for 60 s and thawed", d.under(whenFrozen, d.freezes)).
+		full("primary that can not be rewound copies the next one", d.under(whenFrozen, d.failsToRewind)).
 		full("replica's pod is deleted with no grace", d.under(whenDeleted, d.losesReplica)).
 		full("replica's volume is lost", d.under(whenDeleted, d.losesVolume)).
 		full("all pods are deleted at once with no grace", d.repeated(noTarget, d.losesAll)).
@@ -52,7 +53,9 @@ func production() types.Feature {
 		full("image that does not exist is told, and healed by going back", d.under(whenPlanned, d.missesImage)).
 		full("impossible changes are refused in words and change nothing", d.undisturbed(d.refuses)).
 		quick("hibernates and wakes with its data", d.under(noTarget, d.hibernates)).
+		full("wakes with one server, which was not the primary", d.under(noTarget, d.wakesSmaller)).
 		full("deletion is refused while it is protected", d.undisturbed(d.isProtected)).
-		full("deleted and claimed again it finds its data", d.comesBack)
+		full("deleted and claimed again it finds its data", d.comesBack).
+		full("claimed again smaller and larger the newest volume leads", d.comesBackOtherwise)
 	return f.Feature()
 }
