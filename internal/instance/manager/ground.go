@@ -62,7 +62,7 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 	g.cluster = lead.Cluster{Pod: b.Pod, Claim: b.volumeName(), Annotation: annotation(g.uid), Named: leadWith(g.desired.LeadWith, g.uid)}
 	last := instance.Cluster{}
 	if raw, ok := g.reports.Data[instance.ClusterKey]; ok {
-		// What can not be read was never written.
+		// What cannot be read was never written.
 		_ = json.Unmarshal([]byte(raw), &last)
 	}
 	if last.Primary != "" {

@@ -35,7 +35,7 @@ type Rewind struct {
 }
 
 // Run pg_rewind and return its exit code. After one that failed, though there is a
-// primary to rewind to, PostgreSQL can not be relied on to start with what is left
+// primary to rewind to, PostgreSQL cannot be relied on to start with what is left
 // (https://www.postgresql.org/docs/current/app-pgrewind.html), and Patroni 4.0.7
 // starts it all the same and never rewinds again (Rewind.execute, Ha.recover). With
 // remove_data_directory_on_rewind_failure it removes the data, and with it what only

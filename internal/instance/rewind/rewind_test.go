@@ -34,7 +34,7 @@ func parted(t *testing.T, keeps bool) (primary, old *pgdatatest.Volume) {
 	return primary, old
 }
 
-// TestRun: data that can not be rewound makes room for a copy, and only that.
+// TestRun: data that cannot be rewound makes room for a copy, and only that.
 func TestRun(t *testing.T) {
 	cases := map[string]struct {
 		reason  string

@@ -117,7 +117,7 @@ const (
 	obstacle  = volumeDir + "/pgdata/e2e-obstacle"
 )
 
-// failsToRewind: a server that can not be rewound copies the primary, and what it
+// failsToRewind: a server that cannot be rewound copies the primary, and what it
 // had is set aside.
 func (d *database) failsToRewind(ctx context.Context, n notes) error {
 	old := d.primary()

@@ -32,7 +32,7 @@ func production() types.Feature {
 		// again that ends often.
 		full("primary's processes are killed at once", d.under(whenKilled, d.losesProcesses)).
 		full("primary is frozen for 60 s and thawed", d.under(whenFrozen, d.freezes)).
-		full("primary that can not be rewound copies the next one", d.under(whenFrozen, d.failsToRewind)).
+		full("primary that cannot be rewound copies the next one", d.under(whenFrozen, d.failsToRewind)).
 		full("replica's pod is deleted with no grace", d.under(whenDeleted, d.losesReplica)).
 		full("replica's volume is lost", d.under(whenDeleted, d.losesVolume)).
 		full("all pods are deleted at once with no grace", d.repeated(noTarget, d.losesAll)).

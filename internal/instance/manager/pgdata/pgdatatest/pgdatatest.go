@@ -168,11 +168,11 @@ func (v *Volume) command(name string, args ...string) *exec.Cmd {
 	if os.Getuid() != 0 {
 		return cmd
 	}
-	nobody, err := user.Lookup("nobody")
+	other, err := user.Lookup("nobody")
 	if err != nil {
 		v.t.Fatalf("PostgreSQL does not run as root, and there is no other user: %v", err)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: v.number(nobody.Uid), Gid: v.number(nobody.Gid)}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: v.number(other.Uid), Gid: v.number(other.Gid)}}
 	return cmd
 }
 
