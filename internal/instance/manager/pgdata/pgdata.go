@@ -99,7 +99,8 @@ func readControl(ctx context.Context, dir string) (*control, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the control file: %w: %s", err, firstLine(out))
 	}
-	if strings.Contains(string(out), "WARNING") {
+	// Since 16 in lower case.
+	if strings.Contains(strings.ToLower(string(out)), "warning:") {
 		return nil, fmt.Errorf("the control file is damaged: %s", firstLine(out))
 	}
 	fields := map[string]string{}
