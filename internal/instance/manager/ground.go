@@ -56,7 +56,7 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 	if err := json.Unmarshal([]byte(desired.Data[instance.DesiredKey]), g.desired); err != nil {
 		return nil, fmt.Errorf("cannot read what is desired: %w", err)
 	}
-	if g.reports, err = b.kube.ConfigMap(ctx, b.statusName()); err != nil {
+	if g.reports, err = b.kube.ConfigMap(ctx, b.statusName()); err != nil && !kube.Missing(err) {
 		return nil, err
 	}
 	g.cluster = lead.Cluster{Pod: b.Pod, Claim: b.volumeName(), Annotation: annotation(g.uid), Named: leadWith(g.desired.LeadWith, g.uid)}
