@@ -379,7 +379,7 @@ func TestDatabaseClusterReclaimed(t *testing.T) {
 	set(c.claim, "data-orders-postgresql-2@00000000", "metadata", "annotations", instance.LeadWithAnnotation)
 	c.reconcile()
 	if got := told(t, c).LeadWith; got != "data-orders-postgresql-2@00000000" {
-		t.Errorf("want the managers to be told of the annotation, got %q", got)
+		t.Errorf("want the annotation to reach the managers, got %q", got)
 	}
 
 	// The newest leads on a server that shall not be: it moves first.

@@ -15,6 +15,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager"
+	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
+	"github.com/storeplane/storeplane/internal/instance/rewind"
 )
 
 // cli is the command's flags.
@@ -25,6 +27,7 @@ type cli struct {
 	Push    push    `cmd:"" name:"pgbackrest-push" help:"Archive a segment of WAL: PostgreSQL's archive command."`
 	Serve   serve   `cmd:"" help:"Run pgBackRest's server beside PostgreSQL or a repository's volume."`
 	Restore restore `cmd:"" help:"Fill the data folder of a new cluster from a backup."`
+	Rewind  rewound `cmd:"" help:"Run pg_rewind, and make room for a copy of the primary where it fails." passthrough:""`
 }
 
 type run struct{ manager.Config }
@@ -93,6 +96,16 @@ type restore struct{ archive.Config }
 // Run once.
 func (r *restore) Run(*slog.Logger) error {
 	return until(func(ctx context.Context) error { return archive.Restore(ctx, r.Config, os.Stderr) })
+}
+
+type rewound struct {
+	Command []string `arg:"" help:"pg_rewind with its arguments." name:"command"`
+}
+
+// Run once, and end as pg_rewind does: Patroni goes by that.
+func (r *rewound) Run(*slog.Logger) error { //nolint:unparam // kong wants an error
+	os.Exit(rewind.Rewind{Command: r.Command, Stdout: os.Stdout, Stderr: os.Stderr, SetAside: pgdata.SetAside}.Run(context.Background()))
+	return nil
 }
 
 // until a signal.

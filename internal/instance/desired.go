@@ -107,6 +107,10 @@ const (
 	// JSON. It is on the volume, beside the data.
 	RestoreStateFile = "restore-state.json"
 
+	// RewindStateFile is where a pg_rewind that failed is reported, on the volume,
+	// until an event tells of it: a RewindState as JSON.
+	RewindStateFile = "rewind-state.json"
+
 	// ArchiveFailureFile is where the last failure of archiving stands in words,
 	// in the folder of PostgreSQL's socket. It is gone once there is none.
 	ArchiveFailureFile = ".archive-failure"
@@ -124,6 +128,12 @@ type RestoreState struct {
 
 	// Failed says that it went wrong. It is tried again.
 	Failed bool `json:"failed,omitempty"`
+}
+
+// RewindState of a server whose data could not be rewound.
+type RewindState struct {
+	// Message says what was done with the data.
+	Message string `json:"message"`
 }
 
 // Database to exist. One that is no longer desired stays: it holds data.

@@ -56,13 +56,13 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 	if err := json.Unmarshal([]byte(desired.Data[instance.DesiredKey]), g.desired); err != nil {
 		return nil, fmt.Errorf("cannot read what is desired: %w", err)
 	}
-	if g.reports, err = b.kube.ConfigMap(ctx, b.statusName()); err != nil {
+	if g.reports, err = b.kube.ConfigMap(ctx, b.statusName()); err != nil && !kube.Missing(err) {
 		return nil, err
 	}
 	g.cluster = lead.Cluster{Pod: b.Pod, Claim: b.volumeName(), Annotation: annotation(g.uid), Named: leadWith(g.desired.LeadWith, g.uid)}
 	last := instance.Cluster{}
 	if raw, ok := g.reports.Data[instance.ClusterKey]; ok {
-		// What can not be read was never written.
+		// What cannot be read was never written.
 		_ = json.Unmarshal([]byte(raw), &last)
 	}
 	if last.Primary != "" {

@@ -53,6 +53,10 @@ type member struct {
 	// it was last nudged; zero while it does.
 	idle time.Time
 
+	// unfinished is since when there is a copy that was never finished, and nothing
+	// is done about it; zero while there is none.
+	unfinished time.Time
+
 	// empty is since when no server has data and none makes any; zero while one
 	// has or does.
 	empty time.Time
@@ -78,6 +82,8 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	}
 	b.nudge(status, time.Now())
 	b.begin(ctx, status, time.Now())
+	b.resume(ctx, status, time.Now())
+	b.rewound(ctx)
 	next.Message = b.settled(troubleOf(status), last.Message, time.Now())
 	next.Filling = b.filling(last.Filling)
 	next.Restore = archive.Config{Volume: b.Volume}.RestoreState()

@@ -95,7 +95,7 @@ func (b *member) makeRoom(ctx context.Context, g *ground) string {
 }
 
 // occupied returns errOccupied for a volume with data of another DatabaseCluster
-// that a restored one can not go on with.
+// that a restored one cannot go on with.
 func occupied(volume, uid string, d *instance.Desired) error {
 	before, err := os.ReadFile(filepath.Join(volume, ownerFile)) //nolint:gosec // the volume is the pod's
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -179,7 +179,7 @@ func TestReclaimStale(t *testing.T) {
 		data, _ := o["data"].(map[string]any)
 		data[instance.ClusterKey] = `{"primary":"` + setName + `-1"}`
 	})
-	eventually(t, "what was compared is told no more", func() bool { return r.member(1).Data == nil })
+	eventually(t, "what was compared is reported no more", func() bool { return r.member(1).Data == nil })
 }
 
 // TestReclaimSmaller: a volume of a server that there shall not be is compared.
@@ -188,7 +188,7 @@ func TestReclaimSmaller(t *testing.T) {
 	r := reclaim(t, 1, 0, 2)
 	first := r.server(0, stale)
 	r.held(0, first, "Waiting to know what is on volume claim data-"+setName+"-2")
-	eventually(t, "it is told how many servers that takes", func() bool { return r.member(0).Servers == 3 })
+	eventually(t, "it is reported how many servers that takes", func() bool { return r.member(0).Servers == 3 })
 	// The function adds the servers.
 	r.api.put("pods", pod(setName+"-2", "a"))
 	third := r.server(2, newest)

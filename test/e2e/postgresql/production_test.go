@@ -37,6 +37,7 @@ func production() types.Feature {
 		full("primary's processes are killed at once", d.under(whenKilled, d.losesProcesses)).
 		full("primary is frozen for 60 s and thawed", d.under(whenFrozen, d.freezes)).
 		full("primary wakes up as its lock is taken", d.wakesOften).
+		full("primary that cannot be rewound copies the next one", d.under(whenFrozen, d.failsToRewind)).
 		full("replica's pod is deleted with no grace", d.under(whenDeleted, d.losesReplica)).
 		full("replica's volume is lost", d.under(whenDeleted, d.losesVolume)).
 		full("all pods are deleted at once with no grace", d.repeated(noTarget, d.losesAll)).
@@ -57,7 +58,9 @@ func production() types.Feature {
 		full("image that does not exist is told, and healed by going back", d.under(whenPlanned, d.missesImage)).
 		full("impossible changes are refused in words and change nothing", d.undisturbed(d.refuses)).
 		quick("hibernates and wakes with its data", d.under(noTarget, d.hibernates)).
+		full("wakes with one server, which was not the primary", d.under(noTarget, d.wakesSmaller)).
 		full("deletion is refused while it is protected", d.undisturbed(d.isProtected)).
-		full("deleted and claimed again it finds its data", d.comesBack)
+		full("deleted and claimed again it finds its data", d.comesBack).
+		full("claimed again smaller and larger the newest volume leads", d.comesBackOtherwise)
 	return f.Feature()
 }

@@ -114,7 +114,7 @@ func (c Cluster) named() *Volume {
 func (v *Volume) leads() bool { return v.Data != nil && v.Data.State == instance.DataWhole }
 
 // choose the volume that leads: the one with the newest data. There is none
-// where there is no data, and where it can not be told which is the newest.
+// where there is no data, and where it cannot be found out which is the newest.
 func choose(volumes []Volume) (*Volume, *instance.Held) {
 	if missing := of(volumes, func(v *Volume) bool { return v.Data == nil }); len(missing) > 0 {
 		return nil, &instance.Held{Message: "Waiting to know what is on " + claims(missing) + ", to compare it with the other volumes of this name"}

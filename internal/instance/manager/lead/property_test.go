@@ -24,7 +24,7 @@ var states = map[string]*instance.Data{
 // TestEveryStateInEveryOrder: whatever is on four volumes, and in whichever order
 // their pods start, no server starts before it is known what is on all of them,
 // one with the newest data is the first, none begins with an empty database
-// where there is data, and what can not be decided starts nothing.
+// where there is data, and what cannot be decided starts nothing.
 func TestEveryStateInEveryOrder(t *testing.T) {
 	const servers = 4
 	var kinds []string

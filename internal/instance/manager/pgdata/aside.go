@@ -19,8 +19,8 @@ var ErrNoRoom = errors.New("the volume has no room for both")
 const fullest = 80
 
 // SetAside a folder of data, so that another copy can take its place, and return
-// where it is. What it takes is told by what it has: a copy of the same cluster is
-// about as large.
+// where it is. What the copy takes is measured by what is there: one of the same
+// cluster is about as large.
 func SetAside(dir, why string) (string, error) {
 	size, err := sizeOf(dir)
 	if err != nil {

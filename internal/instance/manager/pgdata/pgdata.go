@@ -36,12 +36,10 @@ func read(ctx context.Context, dir string) (*instance.Data, error) {
 	if isEmpty(entries) {
 		return &instance.Data{State: instance.DataEmpty}, nil
 	}
-	switch _, err := os.Stat(filepath.Join(dir, "global", "pg_control")); {
-	case errors.Is(err, fs.ErrNotExist) && exists(filepath.Join(dir, "backup_label")):
-		// A base backup begins with the label and ends with the control file:
-		// https://www.postgresql.org/docs/current/protocol-replication.html.
+	if Unfinished(dir) {
 		return &instance.Data{State: instance.DataCopy}, nil
-	case err != nil:
+	}
+	if _, err := os.Stat(filepath.Join(dir, "global", "pg_control")); err != nil {
 		return nil, fmt.Errorf("cannot find the control file: %w", err)
 	}
 	c, err := readControl(ctx, dir)
@@ -62,6 +60,14 @@ func read(ctx context.Context, dir string) (*instance.Data, error) {
 		err = nil
 	}
 	return d, err
+}
+
+// Unfinished says whether a folder holds a copy that was never finished: a base
+// backup begins with the label and ends with the control file
+// (https://www.postgresql.org/docs/current/protocol-replication.html).
+func Unfinished(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "global", "pg_control"))
+	return errors.Is(err, fs.ErrNotExist) && exists(filepath.Join(dir, "backup_label"))
 }
 
 // isEmpty by Patroni's rule: hidden files and what a file system brings are no
@@ -93,7 +99,8 @@ func readControl(ctx context.Context, dir string) (*control, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the control file: %w: %s", err, firstLine(out))
 	}
-	if strings.Contains(string(out), "WARNING") {
+	// Since 16 in lower case.
+	if strings.Contains(strings.ToLower(string(out)), "warning:") {
 		return nil, fmt.Errorf("the control file is damaged: %s", firstLine(out))
 	}
 	fields := map[string]string{}

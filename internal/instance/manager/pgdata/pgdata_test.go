@@ -126,7 +126,7 @@ func TestReadStates(t *testing.T) {
 		"None":    {reason: "There is no folder yet.", want: instance.DataEmpty},
 		"Empty":   {reason: "What a file system brings is no data.", files: []string{"lost+found/x", ".snapshot/x"}, want: instance.DataEmpty},
 		"Copy":    {reason: "A base backup's last file is the control file.", files: []string{"backup_label", "PG_VERSION", "base/1/1"}, want: instance.DataCopy},
-		"Unknown": {reason: "Of data without both nobody knows what it was.", files: []string{"PG_VERSION", "base/1/1"}, want: instance.DataUnreadable},
+		"Unknown": {reason: "Of data without both it is not known what it was.", files: []string{"PG_VERSION", "base/1/1"}, want: instance.DataUnreadable},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -151,6 +151,16 @@ func (v *Volume) Begins(name string, args ...string) (kill func()) {
 	}
 }
 
+// As is a command line for one of PostgreSQL's programs as the server's user.
+func (v *Volume) As(name string, args ...string) []string {
+	line := append([]string{filepath.Join(v.bin, name)}, args...)
+	if as := v.command(name).SysProcAttr; as != nil {
+		id := as.Credential
+		line = append([]string{"setpriv", "--reuid=" + strconv.Itoa(int(id.Uid)), "--regid=" + strconv.Itoa(int(id.Gid)), "--clear-groups", "--"}, line...)
+	}
+	return line
+}
+
 // command of PostgreSQL's, which refuses to run as root.
 func (v *Volume) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(v.bin, name), args...) //nolint:gosec,noctx // PostgreSQL's own; a cleanup has no context
@@ -158,11 +168,11 @@ func (v *Volume) command(name string, args ...string) *exec.Cmd {
 	if os.Getuid() != 0 {
 		return cmd
 	}
-	nobody, err := user.Lookup("nobody")
+	other, err := user.Lookup("nobody")
 	if err != nil {
 		v.t.Fatalf("PostgreSQL does not run as root, and there is no other user: %v", err)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: v.number(nobody.Uid), Gid: v.number(nobody.Gid)}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: v.number(other.Uid), Gid: v.number(other.Gid)}}
 	return cmd
 }
 

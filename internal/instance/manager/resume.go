@@ -1,0 +1,40 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/instance/archive"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
+)
+
+// resumeAfter is how long a copy that was never finished may lie there.
+const resumeAfter = memberPeriod
+
+// resume a copy of the primary that was never finished, since the server's pod or
+// its container was killed. Patroni 4.0.7 finds a folder that is not empty and has
+// no system identifier, suggests to initialize the server again in its log, and
+// leaves it at that (Ha._run_cycle). It removes what is there when it copies.
+func (b *member) resume(ctx context.Context, status *patroni.Status, now time.Time) {
+	if status == nil || !status.Empty() || !pgdata.Unfinished(archive.Config{Volume: b.Volume}.DataDir()) {
+		b.unfinished = time.Time{}
+		return
+	}
+	if b.unfinished.IsZero() {
+		b.unfinished = now
+	}
+	if now.Sub(b.unfinished) < resumeAfter {
+		return
+	}
+	cluster, err := b.patroni.Cluster(ctx)
+	if err != nil || cluster.Leader() == "" {
+		return
+	}
+	b.unfinished = now
+	if b.note("copy the primary again", b.patroni.Reinitialize(ctx)) {
+		b.event(ctx, corev1.EventTypeWarning, reasonCopying, b.Pod+" copies the primary again: its last copy was never finished")
+	}
+}

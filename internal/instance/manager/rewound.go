@@ -1,0 +1,34 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// rewound makes an event of a pg_rewind that failed: package rewind has left word of
+// it on the volume.
+func (b *member) rewound(ctx context.Context) {
+	file := filepath.Join(b.Volume, instance.RewindStateFile)
+	data, err := os.ReadFile(file) //nolint:gosec // the volume is the pod's
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	state := instance.RewindState{}
+	if err == nil {
+		err = json.Unmarshal(data, &state)
+	}
+	if err == nil {
+		b.event(ctx, corev1.EventTypeWarning, reasonCopying, fmt.Sprintf("%s copies the primary: %s", b.Pod, state.Message))
+	}
+	b.note("read how the server was rewound", err)
+	b.note("forget how the server was rewound", os.Remove(file))
+}

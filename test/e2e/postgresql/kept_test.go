@@ -1,0 +1,160 @@
+//go:build e2e
+
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+	"github.com/storeplane/storeplane/test/e2e/manifests"
+)
+
+// comesBackOtherwise: over volumes that were kept the newest data leads, whatever
+// size the next claim has.
+func (d *database) comesBackOtherwise(ctx context.Context, n notes) error {
+	_, err := d.account(ctx, n, noTarget, func(ctx context.Context, _ notes) error { return d.switchover(ctx, server(baseSize-1)) })
+	if err != nil {
+		return err
+	}
+	if err := d.ledger.Stop(ctx, d.world); err != nil {
+		return err
+	}
+	d.ledger = nil
+	before, err := d.ask(ctx, "app", countLedger)
+	if err != nil {
+		return err
+	}
+	if err := d.reclaims(ctx, n, 1, countLedger, before); err != nil {
+		return fmt.Errorf("smaller, with the primary's volume beyond: %w", err)
+	}
+	// From here on the volumes of the other servers are stale.
+	const count = "SELECT count(*) FROM kept"
+	if _, err := d.ask(ctx, "app", "CREATE TABLE kept AS SELECT generate_series(1, 1000)"); err != nil {
+		return err
+	}
+	if err := d.reclaims(ctx, n, baseSize, count, "1000"); err != nil {
+		return fmt.Errorf("larger, with stale volumes: %w", err)
+	}
+	if err := d.reclaims(ctx, n, baseSize, count, "1000", server(1), server(2)); err != nil {
+		return fmt.Errorf("larger, with one volume: %w", err)
+	}
+	if _, err := d.ask(ctx, "app", "DROP TABLE kept"); err != nil {
+		return err
+	}
+	return d.keepLedger(ctx)
+}
+
+// reclaims the database with a size, after the volumes of some servers were lost.
+func (d *database) reclaims(ctx context.Context, n notes, size int, count, least string, lost ...string) error {
+	if _, err := d.end(ctx, stays(d.volumes())...); err != nil {
+		return err
+	}
+	for _, s := range lost {
+		if err := cluster.Delete(ctx, "PersistentVolumeClaim", d.namespace, "data-"+s); err != nil {
+			return err
+		}
+		if err := d.world.AwaitGone(ctx, soon, "PersistentVolumeClaim", "data-"+s); err != nil {
+			return err
+		}
+	}
+	start := time.Now()
+	u, err := manifests.Read(d.manifest, map[string]string{"NAMESPACE": d.namespace})
+	if err != nil {
+		return err
+	}
+	if err := unstructured.SetNestedField(u.Object, int64(size), "spec", "size"); err != nil {
+		return err
+	}
+	if _, err := cluster.Create(ctx, u); err != nil {
+		return err
+	}
+	if err := d.whole(ctx, size); err != nil {
+		return err
+	}
+	n.Addf("%d servers after %.1fs", size, time.Since(start).Seconds())
+	have, err := d.ask(ctx, "app", count)
+	if err != nil {
+		return err
+	}
+	if kept, err := atLeast(have, least); err != nil || !kept {
+		return errors.Join(err, fmt.Errorf("there were %s rows, and are %s", least, have))
+	}
+	return nil
+}
+
+// wakesSmaller: the primary's volume is of a server that shall not be any more.
+func (d *database) wakesSmaller(ctx context.Context, _ notes) error {
+	if err := d.switchover(ctx, server(baseSize-1)); err != nil {
+		return err
+	}
+	if err := d.change(ctx, harness.Patch{"hibernated": true, "size": 1}); err != nil {
+		return err
+	}
+	err := d.world.Await(ctx, settled, "the claim to hibernate", func() (bool, string) {
+		c := d.status()
+		return c.Status.Phase == "Hibernated" && len(d.pods()) == 0, fmt.Sprintf("there are %d pods; %s", len(d.pods()), c)
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.change(ctx, harness.Patch{"hibernated": nil}); err != nil {
+		return err
+	}
+	return d.whole(ctx, 1)
+}
+
+// Where the data is, and a name there that pg_rewind stumbles over: it takes no
+// folder for a file.
+const (
+	volumeDir = "/var/lib/postgresql/data"
+	obstacle  = volumeDir + "/pgdata/e2e-obstacle"
+)
+
+// failsToRewind: a server that cannot be rewound copies the primary, and what it
+// had is set aside.
+func (d *database) failsToRewind(ctx context.Context, n notes) error {
+	old := d.primary()
+	manager := func(pod string, command ...string) (string, error) {
+		return cluster.Exec(ctx, d.namespace, pod, "instance", nil, command...)
+	}
+	for _, p := range d.pods() {
+		make := "touch"
+		if p.GetName() == old.GetName() {
+			make = "mkdir"
+		}
+		if _, err := manager(p.GetName(), make, obstacle); err != nil {
+			return err
+		}
+	}
+	if err := d.freezes(ctx, n); err != nil {
+		return err
+	}
+	out, err := manager(old.GetName(), "ls", volumeDir)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(strings.Fields(out), func(f string) bool { return strings.HasPrefix(f, "pgdata-rewind-") })
+	if i < 0 {
+		return fmt.Errorf("nothing is set aside on the volume of %s: %s", old.GetName(), out)
+	}
+	aside := volumeDir + "/" + strings.Fields(out)[i]
+	if _, err := manager(old.GetName(), "ls", aside+"/global/pg_control"); err != nil {
+		return err
+	}
+	if _, err := manager(old.GetName(), "rm", "-r", aside); err != nil {
+		return err
+	}
+	for _, p := range d.pods() {
+		if _, err := manager(p.GetName(), "rm", "-rf", obstacle); err != nil {
+			return err
+		}
+	}
+	return nil
+}
