@@ -88,7 +88,7 @@ func (d *cluster) readBackup(c *compose.Claim) error {
 		return nil
 	}
 	b := &d.backup
-	b.watched = c.HasKind(backupSchema)
+	b.watched = c.HasKind(backupSchema, backups)
 	b.schedule, b.incremental, b.retention = cmp.Or(string(spec.Schedule), defaultSchedule), string(spec.IncrementalSchedule), cmp.Or(spec.Retention, defaultRetention)
 	if err := build.CheckSchedule(appsv1.Schedule(b.schedule), ""); err != nil {
 		return compose.Invalidf("backup.schedule: %v", err)

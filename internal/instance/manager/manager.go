@@ -135,7 +135,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	all.Go(func() { m.followFiles(ctx) })
 	all.Go(func() { m.runMember(ctx) })
 	<-ctx.Done()
-	m.farewell()
+	m.end()
 	all.Wait()
 	return <-serving
 }
@@ -254,6 +254,7 @@ func (m *Manager) followRole(ctx context.Context) {
 		case stop != nil && (status != nil && !status.Leads() || !lost.IsZero() && time.Since(lost) > 10*time.Second):
 			stop()
 			stop = nil
+			go m.demoted(ctx)
 		}
 		wait(ctx, time.Second)
 	}

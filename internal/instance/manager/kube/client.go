@@ -126,14 +126,22 @@ func (c *Client) Own(ctx context.Context, name string, owner metav1.OwnerReferen
 // ErrHeld is of a lock that is not held by who is said to hold it.
 var ErrHeld = errors.New("the lock is not held by that one")
 
-// ReleaseLock takes a lock away from its holder: an annotation of a ConfigMap. It
-// fails with ErrHeld if that is another one, and if the lock changes meanwhile.
-func (c *Client) ReleaseLock(ctx context.Context, name, annotation, holder string) error {
+// renewedAnnotation of a lock is when its holder renewed it last.
+const renewedAnnotation = "renewTime"
+
+// ReleaseLock takes a lock away from its holder, which has ended: an annotation of a
+// ConfigMap. It fails with ErrHeld if another one holds it, or if it was renewed after
+// the holder had ended, as by the next pod of its name; and it fails if the lock changes
+// meanwhile.
+func (c *Client) ReleaseLock(ctx context.Context, name, annotation, holder string, ended time.Time) error {
 	lock, err := c.ConfigMap(ctx, name)
 	if err != nil {
 		return err
 	}
 	if by, held := lock.Annotations[annotation]; !held || by != holder {
+		return ErrHeld
+	}
+	if renewed, err := time.Parse(time.RFC3339, lock.Annotations[renewedAnnotation]); err == nil && !ended.IsZero() && renewed.After(ended) {
 		return ErrHeld
 	}
 	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{
