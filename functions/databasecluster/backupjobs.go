@@ -17,7 +17,8 @@ import (
 // use.
 const permanentExit = 42
 
-// systemAnnotation on a CronJob is the system identifier that its backups are of.
+// systemAnnotation on a CronJob is the place in the repository of the cluster that
+// its backups are of: it begins with the system identifier.
 const systemAnnotation = "storeplane.example.com/system"
 
 // backupDeadline of a Job, in seconds: nothing hangs for ever.
@@ -36,7 +37,7 @@ func (d *cluster) backupLabels() map[string]string {
 func (d *cluster) backupCronJob(component, schedule string, full bool) *batchv1.CronJob {
 	meta := d.Meta(component, appName)
 	meta.Labels = d.backupLabels()
-	meta.Annotations = map[string]string{systemAnnotation: d.live.cluster.System}
+	meta.Annotations = map[string]string{systemAnnotation: d.live.cluster.StanzaName()}
 	job := d.backupJob(full, d.fullEvery())
 	job.BackoffLimit = new(int32(2))
 	return &batchv1.CronJob{
@@ -95,7 +96,7 @@ func (d *cluster) backupTask(full bool, every int) string {
 		Action: backup.Backup, Method: backupv1.Physical, Namespace: d.Namespace, Name: d.Claim,
 		Database:    backup.Database{Engine: backupv1.PostgreSQL},
 		Destination: d.backup.destination, Retention: d.backup.retention, Encrypted: d.backup.encryption != nil,
-		Full: full, FullEvery: every, Stanza: d.live.cluster.System,
+		Full: full, FullEvery: every, Stanza: d.live.cluster.StanzaName(),
 	}
 	for i := range d.spec.Size {
 		t.Hosts = append(t.Hosts, d.serverHost(i))

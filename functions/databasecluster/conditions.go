@@ -62,6 +62,8 @@ func (d *cluster) archive() verdict {
 		return verdict{reason: "Pending", message: "Nothing has been archived yet"}
 	case a.Failing != "":
 		return verdict{reason: reasonFailing, message: clip("What is written is not archived: " + a.Failing)}
+	case a.Open():
+		return verdict{reason: reasonGap, message: "WAL " + d.lastGap().String() + " is lost: what was written after it can be restored once Job " + d.Name(d.gapName()) + " has made a backup"}
 	case a.Recoverable == nil:
 		return verdict{reason: "Pending", message: "Nothing has been archived yet"}
 	}
@@ -104,6 +106,7 @@ func (d *cluster) backups() verdict {
 const (
 	reasonDisabled = "Disabled"
 	reasonFailing  = "Failing"
+	reasonGap      = "ArchiveGap"
 )
 
 // clip keeps a message within what people read.
@@ -121,6 +124,8 @@ func (d *cluster) replication() verdict {
 	switch {
 	case d.spec.Hibernated:
 		return verdict{True: true, reason: "Hibernated"}
+	case d.live.primary() == "" && d.held().Undecided:
+		return verdict{reason: "LeaderUndecided", message: clip(d.held().Message)}
 	case d.live.primary() == "":
 		return verdict{reason: "NoPrimary", message: "No primary takes writes"}
 	case d.spec.Size == 1:

@@ -74,6 +74,9 @@ type cluster struct {
 	origin   *origin
 	files    map[string]string
 
+	// leadWith is the annotation that names a volume to lead with, or "".
+	leadWith string
+
 	// desired is what the instance managers are told, as JSON.
 	desired string
 
@@ -84,7 +87,7 @@ type cluster struct {
 // Intent of a DatabaseCluster.
 func Intent(defaults settings.Settings) compose.Intent {
 	return func(c *compose.Claim) (*compose.Plan, error) {
-		d := &cluster{Scope: build.ScopeOf(c)}
+		d := &cluster{Scope: build.ScopeOf(c), leadWith: c.Annotation(instance.LeadWithAnnotation)}
 		err := d.resolve(c, defaults)
 		switch {
 		case err == nil:

@@ -26,6 +26,7 @@ func (d *cluster) desiredJSON() (string, error) {
 		Parameters:  d.spec.Parameters,
 		Restored:    d.spec.RestoreFrom != nil,
 		Restoring:   d.restores(),
+		LeadWith:    d.leadWith,
 		Backup:      d.toldBackup(),
 	}
 	if d.backup.own {

@@ -3,10 +3,12 @@ package databasecluster
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // maxSize is the largest number of servers.
-const maxSize = 10
+const maxSize = instance.MaxSize
 
 // role is what Patroni needs with its state in ConfigMaps
 // (https://github.com/patroni/patroni/blob/master/kubernetes/patroni_k8s.yaml),

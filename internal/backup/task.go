@@ -113,6 +113,11 @@ type Task struct {
 
 	// Overwrite lets Restore drop what is there.
 	Overwrite bool `json:"overwrite,omitempty"`
+
+	// Restore that asks for Action Restore, by its namespace and name, and its UID:
+	// they say whose the lock of the database is.
+	Restore string `json:"restore,omitempty"`
+	UID     string `json:"uid,omitempty"`
 }
 
 // Database of a Task.

@@ -83,6 +83,11 @@ func (c *Claim) Label(key string) string {
 	return c.meta("labels").GetStructValue().GetFields()[key].GetStringValue()
 }
 
+// Annotation of the claim, or "".
+func (c *Claim) Annotation(key string) string {
+	return c.meta("annotations").GetStructValue().GetFields()[key].GetStringValue()
+}
+
 // Generation of the claim.
 func (c *Claim) Generation() int64 { return int64(c.meta("generation").GetNumberValue()) }
 

@@ -48,6 +48,9 @@ type Desired struct {
 	Restored  bool `json:"restored,omitempty"`
 	Restoring bool `json:"restoring,omitempty"`
 
+	// LeadWith is what LeadWithAnnotation of the DatabaseCluster says.
+	LeadWith string `json:"leadWith,omitempty"`
+
 	// Backup says that WAL is archived, by the configuration in RepositoryDir of
 	// package backup.
 	Backup *Backup `json:"backup,omitempty"`
@@ -108,6 +111,11 @@ const (
 	// in the folder of PostgreSQL's socket. It is gone once there is none.
 	ArchiveFailureFile = ".archive-failure"
 )
+
+// ArchiveSlot is the replication slot by which each server keeps the WAL that is
+// not in the archive yet. The manager beside the primary advances it, and Patroni
+// that of the standbys.
+const ArchiveSlot = "storeplane_archive"
 
 // RestoreState of a server that is being filled.
 type RestoreState struct {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +30,9 @@ type Set struct {
 
 	// Start and Stop of the backup: it can be restored to Stop and later.
 	Start, Stop time.Time
+
+	// WALStart is the segment of WAL that a restore of it reads first.
+	WALStart string
 
 	// Size in the repository in bytes, without what it shares with the backup
 	// that it is based on.
@@ -69,6 +73,9 @@ type infoBackup struct {
 	Database   struct {
 		ID int `json:"id"`
 	} `json:"database"`
+	Archive struct {
+		Start string `json:"start"`
+	} `json:"archive"`
 	Timestamp struct {
 		Start int64 `json:"start"`
 		Stop  int64 `json:"stop"`
@@ -94,7 +101,8 @@ func (t Tool) Sets(ctx context.Context) ([]Set, error) {
 	return parseInfo(out)
 }
 
-// Stanzas of a repository, also those without a backup.
+// Stanzas of a repository, also those without a backup. To pgBackRest whatever
+// folder lies in its own is one; ours are named after system identifiers.
 func (t Tool) Stanzas(ctx context.Context) ([]string, error) {
 	out, err := t.Run(ctx, "", "info", "--output=json")
 	if err != nil {
@@ -106,7 +114,9 @@ func (t Tool) Stanzas(ctx context.Context) ([]string, error) {
 	}
 	names := make([]string, 0, len(stanzas))
 	for _, s := range stanzas {
-		names = append(names, s.Name)
+		if _, err := strconv.ParseUint(s.Name, 10, 64); err == nil {
+			names = append(names, s.Name)
+		}
 	}
 	return names, nil
 }
@@ -133,7 +143,7 @@ func parseInfo(out []byte) ([]Set, error) {
 				continue
 			}
 			set := Set{
-				Stanza: s.Name, Label: b.Label, Version: versions[b.Database.ID], Size: b.Info.Repository.Delta, Data: b.Info.Size,
+				Stanza: s.Name, Label: b.Label, Version: versions[b.Database.ID], WALStart: b.Archive.Start, Size: b.Info.Repository.Delta, Data: b.Info.Size,
 				Start: time.Unix(b.Timestamp.Start, 0).UTC(), Stop: time.Unix(b.Timestamp.Stop, 0).UTC(),
 			}
 			// What somebody else wrote there means nothing.

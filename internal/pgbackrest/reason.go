@@ -12,6 +12,7 @@ import (
 // (https://github.com/pgbackrest/pgbackrest/blob/main/src/build/error/error.yaml).
 const (
 	codeChecksum    = 26
+	codeDuplicate   = 45
 	codeLock        = 50
 	codeMissing     = 55
 	codeConnect     = 56
@@ -69,6 +70,12 @@ func ReasonOf(err error) backup.Reason {
 		return backup.BackupMissing
 	}
 	return backup.ToolFailed
+}
+
+// Taken says that the archive has another segment of that name.
+func Taken(err error) bool {
+	e := &Error{}
+	return errors.As(err, &e) && e.Code == codeDuplicate
 }
 
 // Locked says that another pgBackRest is at work.

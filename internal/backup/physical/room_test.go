@@ -15,6 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/instance/manager/volume"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
+	"github.com/storeplane/storeplane/internal/pgtest"
 )
 
 // smallCluster has its repository on a small volume.
@@ -23,7 +24,7 @@ func smallCluster(t *testing.T) *cluster {
 	if testing.Short() {
 		t.Skip("pgBackRest tries to write into a full volume for half a minute")
 	}
-	small := os.Getenv(smallVariable)
+	small := os.Getenv(pgtest.SmallVariable)
 	if small == "" {
 		t.Skip("a volume cannot be mounted here: only root can mount one")
 	}

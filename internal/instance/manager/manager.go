@@ -31,6 +31,7 @@ type database interface {
 	Roles(ctx context.Context, desired []postgres.Login) ([]instance.Problem, error)
 	Archiver(ctx context.Context) (postgres.Archiver, error)
 	Beat(ctx context.Context) (segment string, at time.Time, err error)
+	Release(ctx context.Context, slot, position string) error
 	Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error)
 }
 
@@ -222,6 +223,9 @@ const (
 	reasonProblem   = "Problem"
 	reasonCopying   = "Copying"
 	reasonBeginning = "Beginning"
+	reasonCompared  = "VolumesCompared"
+	reasonUndecided = "LeaderUndecided"
+	reasonSetAside  = "DataSetAside"
 )
 
 // followRole looks who this server is, each second, and runs the loop beside

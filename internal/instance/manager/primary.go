@@ -134,7 +134,7 @@ func (p *primary) tie(ctx context.Context) {
 func (p *primary) report(v *view, step roll.Step, before instance.Cluster) instance.Cluster {
 	next := instance.Cluster{
 		Primary: p.Pod, Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
-		Standbys: v.standbys, Rolling: step.Words, System: before.System, Archive: before.Archive, Repository: before.Repository,
+		Standbys: v.standbys, Rolling: step.Words, System: before.System, Stanza: before.Stanza, Archive: before.Archive, Repository: before.Repository,
 	}
 	if p.repository.known {
 		next.Repository = p.repository.words
@@ -169,7 +169,7 @@ func (p *primary) archived(next *instance.Cluster, before instance.Cluster) []in
 		// Not known yet: what the primary before said holds.
 		return slices.DeleteFunc(slices.Clone(before.Problems), func(b instance.Problem) bool { return b.Subject != instance.SubjectBackup })
 	}
-	next.System, next.Archive = a.system, nil
+	next.System, next.Stanza, next.Archive = a.system, a.stanza, nil
 	if a.on {
 		next.Archive = &a.archive
 		if a.archive.Recoverable == nil && before.Archive != nil {

@@ -61,7 +61,8 @@ func physical(s backupv1.StoreType) types.Feature {
 	if s == backupv1.S3 {
 		// A volume's server only the function may scale, and the last one has the
 		// claim deleted.
-		f = f.full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
+		f = f.full("a Backup of the cluster's name is deleted, and the repository stays ("+string(s)+")", d.leavesRepository).
+			full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
 			full("restored from the store alone, when claim and Backup are gone ("+string(s)+")", d.comesBack)
 	}
 	return f.Feature()

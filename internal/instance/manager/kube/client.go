@@ -57,6 +57,8 @@ func restClient(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVers
 	c.APIPath = path
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	c.UserAgent = "storeplane-instance"
+	// All volume claims are read at once before a server starts.
+	c.QPS, c.Burst = 20, 40
 	client, err := rest.RESTClientFor(c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client of %s: %w", gv, err)
@@ -76,16 +78,16 @@ func (c *Client) Pod(ctx context.Context, name string) (*corev1.Pod, error) {
 	return into, c.get(ctx, c.core, "pods", name, into)
 }
 
-// StatefulSet by name.
-func (c *Client) StatefulSet(ctx context.Context, name string) (*appsv1.StatefulSet, error) {
-	into := &appsv1.StatefulSet{}
-	return into, c.get(ctx, c.apps, "statefulsets", name, into)
-}
-
 // VolumeClaim by name.
 func (c *Client) VolumeClaim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
 	into := &corev1.PersistentVolumeClaim{}
 	return into, c.get(ctx, c.core, "persistentvolumeclaims", name, into)
+}
+
+// StatefulSet by name.
+func (c *Client) StatefulSet(ctx context.Context, name string) (*appsv1.StatefulSet, error) {
+	into := &appsv1.StatefulSet{}
+	return into, c.get(ctx, c.apps, "statefulsets", name, into)
 }
 
 // Pods with a label.
