@@ -34,8 +34,10 @@ func TestPeak(t *testing.T) {
 type repository struct {
 	size int64
 
-	// data is what a full backup takes; of it change is changed each day.
+	// data is what a full backup takes; of it change is changed each day. Where
+	// that is spread over all files an incremental backup is a full one.
 	data, change int64
+	spread       bool
 
 	retention, fullEvery int
 	makesRoom            bool
@@ -145,7 +147,10 @@ func (r *repository) backUp(t *testing.T, now time.Time) {
 				s.Label = o.Label + "_" + label + "I"
 			}
 		}
-		s.Size = min(r.data, int64(float64(r.change)*now.Sub(r.sets[len(r.sets)-1].Start).Hours()/24))
+		s.Size = r.data
+		if !r.spread {
+			s.Size = min(r.data, int64(float64(r.change)*now.Sub(r.sets[len(r.sets)-1].Start).Hours()/24))
+		}
 	}
 	if !r.take(s.Size) {
 		return
@@ -223,8 +228,11 @@ func TestRepositoryNeverFull(t *testing.T) {
 	const volume = 100 * gi
 	for _, tc := range []struct {
 		factor, fill, change int64
+		spread               bool
 		least                time.Duration
 	}{
+		{factor: 5, fill: 50, change: 2, spread: true, least: 24 * time.Hour},
+		{factor: 5, fill: 30, change: 2, spread: true, least: 7 * 24 * time.Hour},
 		{factor: 5, fill: 10, change: 20, least: 30 * 24 * time.Hour},
 		{factor: 5, fill: 50, change: 5, least: 30 * 24 * time.Hour},
 		{factor: 5, fill: 50, change: 10, least: 14 * 24 * time.Hour},
@@ -235,9 +243,9 @@ func TestRepositoryNeverFull(t *testing.T) {
 		{factor: 2, fill: 50, change: 2, least: 7 * 24 * time.Hour},
 		{factor: 2, fill: 50, change: 8, least: 24 * time.Hour},
 	} {
-		t.Run(fmt.Sprintf("%d-%d-%d", tc.factor, tc.fill, tc.change), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d-%d-%d-%t", tc.factor, tc.fill, tc.change, tc.spread), func(t *testing.T) {
 			data := volume / 100 * tc.fill
-			r := &repository{size: tc.factor * volume, data: data, change: data / 100 * tc.change, retention: 30, fullEvery: DefaultFullEvery, makesRoom: true}
+			r := &repository{size: tc.factor * volume, data: data, change: data / 100 * tc.change, spread: tc.spread, retention: 30, fullEvery: DefaultFullEvery, makesRoom: true}
 			r.run(t, 120)
 			if r.full || r.refused > 0 {
 				t.Errorf("it was full: %t, and %d backups were refused", r.full, r.refused)

@@ -22,7 +22,7 @@ func (j *job) backUp(ctx context.Context) error {
 		return err
 	}
 	full := t.Full && (t.FullEvery == 0 || pgbackrest.FullDue(pgbackrest.Of(t.Stanza, before), t.FullEvery, j.now()))
-	options, err := j.backupOptions(full)
+	options, err := j.backupOptions(ctx, full)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func contains(sets []pgbackrest.Set, s pgbackrest.Set) bool {
 	return slices.ContainsFunc(sets, func(o pgbackrest.Set) bool { return o.Stanza == s.Stanza && o.Label == s.Label })
 }
 
-func (j *job) backupOptions(full bool) ([]string, error) {
+func (j *job) backupOptions(ctx context.Context, full bool) ([]string, error) {
 	t, servers := j.task, j.servers()
 	options := pgbackrest.Options(servers)
 	kind := "incr"
@@ -67,6 +67,14 @@ func (j *job) backupOptions(full bool) ([]string, error) {
 	}
 	// What an earlier run left is removed, which makes room, and not resumed.
 	options = append(options, "--type="+kind, "--start-fast", "--no-resume", "--process-max="+strconv.Itoa(processes))
+	blocks, err := pgbackrest.Blocks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if blocks {
+		// Full ones need it too, for those that follow.
+		options = append(options, "--repo1-block")
+	}
 	if len(servers) > 1 {
 		options = append(options, "--backup-standby=prefer")
 	}

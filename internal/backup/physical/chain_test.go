@@ -11,6 +11,42 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
+// TestBlocks: a table that is changed a little takes little in an incremental
+// backup, where pgBackRest can do that, and is restored from blocks of both.
+func TestBlocks(t *testing.T) {
+	c := newCluster(t)
+	blocks, err := pgbackrest.Blocks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !blocks {
+		t.Skip("pgBackRest is too old")
+	}
+	c.noise("noise", 24)
+	c.exec("CREATE TABLE t AS SELECT i::bigint AS id FROM generate_series(1, 3) i")
+	task := c.backupTask()
+	task.FullEvery = 7
+	if r := c.do(task); r.Failure != nil {
+		t.Fatalf("full backup: %+v", r.Failure)
+	}
+	c.exec("DELETE FROM noise WHERE ctid = '(700,1)'")
+	c.exec("INSERT INTO t VALUES (4)")
+	if r := c.do(task); r.Failure != nil {
+		t.Fatalf("incremental backup: %+v", r.Failure)
+	}
+	c.archive()
+	sets := c.sets()
+	if len(sets) != 2 || sets[1].IsFull() || sets[1].Size > sets[0].Size/10 {
+		t.Errorf("want an incremental backup of little, got %+v", sets)
+	}
+	if rows, err := c.recovered(time.Time{}); err != nil || !cmp.Equal([]int64{1, 2, 3, 4}, rows) {
+		t.Errorf("recovered: got %v, %v", rows, err)
+	}
+	if r := c.do(c.task(backup.Verify)); r.Failure != nil || r.Rows != 24*1024-1+4 {
+		t.Errorf("verify: want %d rows, got %d, %+v", 24*1024-1+4, r.Rows, r.Failure)
+	}
+}
+
 // TestChain: one schedule makes a full backup and incremental ones that depend on
 // it. Each of them can be restored to, and verified; they expire together, and
 // what can be restored to begins with the next full one.

@@ -6,18 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/test/e2e/harness"
-	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
 // smallName of the database whose backups fill their volume, and of that.
@@ -29,12 +25,8 @@ func (d *timed) heals(ctx context.Context, n notes) (err error) {
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
-	folder, err := smallVolume()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, d.unmount(context.WithoutCancel(ctx), folder)) }()
-	if err := d.small(ctx, folder); err != nil {
+	defer func() { err = errors.Join(err, d.unsmall(context.WithoutCancel(ctx))) }()
+	if err := d.small(ctx); err != nil {
 		return err
 	}
 	const own = smallName + "-backup"
@@ -76,44 +68,45 @@ func (d *timed) heals(ctx context.Context, n notes) (err error) {
 	})
 }
 
-// smallVolume of the node's memory. These tests run on the node.
-func smallVolume() (string, error) {
-	folder, err := os.MkdirTemp("", "e2e-small")
-	if err != nil {
-		return "", fmt.Errorf("cannot make a folder: %w", err)
+// small database, whose backups go to a volume of a few megabytes.
+func (d *timed) small(ctx context.Context) error {
+	if err := d.create(ctx, "backup/volume.yaml", map[string]string{"NAME": smallName}); err != nil {
+		return err
 	}
-	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=160m,mode=0777"); err != nil {
-		return "", errors.Join(fmt.Errorf("cannot mount a small volume, which root can on the node: %w", err), os.Remove(folder))
+	// Its first pod makes the volume.
+	const user = smallName + "-volume"
+	if err := d.create(ctx, "backup/user.yaml", map[string]string{"NAME": user, "VOLUME": smallName}); err != nil {
+		return err
 	}
-	return folder, nil
-}
-
-// small database, and its volume.
-func (d *timed) small(ctx context.Context, folder string) error {
-	nodes, err := cluster.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil || len(nodes.Items) == 0 {
-		return fmt.Errorf("cannot list nodes: %w", err)
-	}
-	objects, err := manifests.ReadAll("backup/small.yaml", map[string]string{
-		"NAME": smallName, "NAMESPACE": d.namespace, "VOLUME": filepath.Base(folder), "FOLDER": folder, "NODE": nodes.Items[0].Labels["kubernetes.io/hostname"],
+	err := d.world.Await(ctx, started, "pod "+user+" to end", func() (bool, string) {
+		phase := harness.Field(d.world.Get("Pod", user), "status", "phase")
+		return phase == "Succeeded", "it is " + phase
 	})
 	if err != nil {
 		return err
 	}
-	for _, u := range objects {
-		if _, err := cluster.Create(ctx, u); err != nil {
-			return err
-		}
+	if err := cluster.Delete(ctx, "Pod", d.namespace, user); err != nil {
+		return err
+	}
+	if err := d.world.AwaitGone(ctx, started, "Pod", user); err != nil {
+		return err
+	}
+	path, err := cluster.VolumePath(ctx, d.namespace, smallName)
+	if err != nil {
+		return err
+	}
+	if err := harness.Shrink(path, 160); err != nil {
+		return err
+	}
+	if err := d.create(ctx, "backup/small.yaml", map[string]string{"NAME": smallName}); err != nil {
+		return err
 	}
 	return d.world.AwaitReady(ctx, givenUp, "DatabaseCluster", smallName)
 }
 
-// unmount the volume, once nothing uses it.
-func (d *timed) unmount(ctx context.Context, folder string) error {
+// unsmall deletes the database and its volume's disk, once nothing uses it.
+func (d *timed) unsmall(ctx context.Context) error {
 	err := d.deleted(ctx, smallName)
-	if err == nil {
-		err = cluster.Delete(ctx, "PersistentVolumeClaim", d.namespace, smallName)
-	}
 	err = errors.Join(err, d.world.Await(ctx, done, "no pod of "+smallName, func() (bool, string) {
 		for _, p := range d.world.List("Pod") {
 			if strings.HasPrefix(p.GetName(), smallName+"-") {
@@ -122,8 +115,7 @@ func (d *timed) unmount(ctx context.Context, folder string) error {
 		}
 		return true, ""
 	}))
-	volumes := cluster.Kube.CoreV1().PersistentVolumes()
-	return errors.Join(err, volumes.Delete(ctx, filepath.Base(folder), metav1.DeleteOptions{}), syscall.Unmount(folder, syscall.MNT_DETACH), os.Remove(folder))
+	return errors.Join(err, harness.Unshrink(), cluster.Delete(ctx, "PersistentVolumeClaim", d.namespace, smallName))
 }
 
 // noise of so many segments of WAL that no compression makes smaller, and none of
