@@ -95,7 +95,7 @@ func (d *timed) small(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := harness.Shrink(path, 160); err != nil {
+	if err := harness.Shrink(ctx, path, 160); err != nil {
 		return err
 	}
 	if err := d.create(ctx, "backup/small.yaml", map[string]string{"NAME": smallName}); err != nil {
