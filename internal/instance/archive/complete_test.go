@@ -3,10 +3,12 @@ package archive
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
@@ -105,5 +107,29 @@ func TestLost(t *testing.T) {
 	s.backUp()
 	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || len(got) != 0 {
 		t.Errorf("Complete() after another backup: got %v, %v", got, err)
+	}
+}
+
+// TestStoreLost: a store that has lost what it held is set up again, and what is
+// on the volume gets there.
+func TestStoreLost(t *testing.T) {
+	p := newPlace(t)
+	s := p.primary("one")
+	s.keep()
+	first := s.write()
+	s.archived()
+	p.must(os.RemoveAll(p.path("store")))
+	p.must(os.Mkdir(p.path("store"), 0o700))
+	s.write()
+	p.eventually("the failure names what is missing", func() bool { return strings.Contains(s.Failure(), pgbackrest.ArchiveInfo) })
+	t.Log(s.Failure())
+	p.must(s.Create(t.Context(), testLog{t}))
+	if _, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil {
+		t.Fatal(err)
+	}
+	s.write()
+	s.archived()
+	if segment, _ := wal.Parse(first); !s.inStore()[segment] {
+		t.Errorf("%s is on the volume, and not in the store", first)
 	}
 }

@@ -180,6 +180,15 @@ func (s *server) ask(sql string, into any) {
 	s.must(conn.QueryRow(s.t.Context(), sql).Scan(into))
 }
 
+func (s *server) exec(sql string) {
+	s.t.Helper()
+	conn, err := pgx.Connect(s.t.Context(), "postgres:///postgres?user=postgres&host="+s.Socket)
+	s.must(err)
+	defer func() { _ = conn.Close(context.Background()) }()
+	_, err = conn.Exec(s.t.Context(), sql)
+	s.must(err)
+}
+
 // write something into a segment of its own, and name it.
 func (s *server) write() string {
 	s.t.Helper()
