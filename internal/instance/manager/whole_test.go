@@ -13,13 +13,31 @@ import (
 )
 
 func TestWithLost(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
-	known := instance.Gap{First: "000000010000000000000003", Last: "000000010000000000000004", To: &at}
-	segment := func(n uint64) wal.Segment { return wal.Segment{Timeline: 1, Number: n} }
-	got := withLost([]instance.Gap{known}, []wal.Range{{First: segment(3), Last: segment(4)}, {First: segment(7), Last: segment(7)}}, &at)
-	want := []instance.Gap{known, {First: "000000010000000000000007", Last: "000000010000000000000007", From: &at}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("a gap that is known is not another one\nwithLost(): -want, +got:\n%s", diff)
+	at, before := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC), time.Date(2026, 1, 1, 3, 4, 0, 0, time.UTC)
+	lost := func(first, last uint64) wal.Range {
+		return wal.Range{First: wal.Segment{Timeline: 1, Number: first}, Last: wal.Segment{Timeline: 1, Number: last}}
+	}
+	gap := func(r wal.Range, from, to *time.Time) instance.Gap {
+		return instance.Gap{First: r.First.String(), Last: r.Last.String(), From: from, To: to}
+	}
+	open, ended := gap(lost(3, 5), &before, nil), gap(lost(3, 5), &before, &at)
+	cases := map[string]struct {
+		reason string
+		gaps   []instance.Gap
+		lost   []wal.Range
+		want   []instance.Gap
+	}{
+		"New":    {reason: "What is lost is a gap.", gaps: []instance.Gap{ended}, lost: []wal.Range{lost(7, 7)}, want: []instance.Gap{ended, gap(lost(7, 7), &at, nil)}},
+		"Known":  {reason: "One that is known stays what it was.", gaps: []instance.Gap{open}, lost: []wal.Range{lost(3, 5)}, want: []instance.Gap{open}},
+		"Partly": {reason: "One that is filled in part stays as well: its backup is on its way.", gaps: []instance.Gap{open}, lost: []wal.Range{lost(3, 3), lost(5, 5)}, want: []instance.Gap{open}},
+		"Filled": {reason: "One that a standby has filled is none.", gaps: []instance.Gap{open, ended}, want: []instance.Gap{ended}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, withLost(tc.gaps, tc.lost, &at)); diff != "" {
+				t.Errorf("%s\nwithLost(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 
