@@ -8,8 +8,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"pgregory.net/rapid"
-
-	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // TestDatabaseClusterDynamic: the configuration that all servers share, whole.
@@ -25,10 +23,6 @@ func TestDatabaseClusterDynamic(t *testing.T) {
 			"postgresql": map[string]any{"use_pg_rewind": true, "use_slots": true, "parameters": all},
 		}
 		maps.Copy(out, synchronous)
-		if params["archive_timeout"] != nil {
-			// All servers keep WAL until it is archived.
-			out["slots"] = map[string]any{instance.ArchiveSlot: map[string]any{"type": "physical"}}
-		}
 		// Who waits for a quorum lets the quorum decide; who archives has
 		// segments that are not full.
 		switch {
