@@ -1,6 +1,9 @@
 package manager
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -89,5 +92,43 @@ func TestKeep(t *testing.T) {
 	}
 	if _, ok := keep(postgres.Archiver{}); ok {
 		t.Error("keep() of a server that said nothing: got a segment")
+	}
+}
+
+// TestKeepWhole: the archive is compared before anything is let go of, again after
+// a failure, and while there is a gap that a standby may fill.
+func TestKeepWhole(t *testing.T) {
+	s := &servers{}
+	var lost []wal.Range
+	var fault error
+	compared := 0
+	a := &archiving{
+		Manager:  &Manager{notes: newNotes(slog.New(slog.DiscardHandler)), server: s},
+		complete: func(context.Context, string) ([]wal.Range, error) { compared++; return lost, fault },
+		sets:     func(context.Context) ([]pgbackrest.Set, error) { return nil, nil },
+		whole:    whole{known: true},
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	step := func(what string, wantCompared, wantReleased, wantGaps int) {
+		t.Helper()
+		a.keepWhole(t.Context(), now, postgres.Archiver{Current: "000000020000000000000009"})
+		if got := len(s.called()); compared != wantCompared || got != wantReleased || len(a.gaps) != wantGaps {
+			t.Errorf("%s: want %d, %d, %d, compared %d times, released %d times, %d gaps", what, wantCompared, wantReleased, wantGaps, compared, got, len(a.gaps))
+		}
+	}
+	step("while the repository is not set up", 0, 0, 0)
+	a.created, fault = true, errors.New("the store does not answer")
+	step("at first", 1, 0, 0)
+	step("at once again", 1, 0, 0)
+	fault, lost = nil, []wal.Range{{First: wal.Segment{Timeline: 1, Number: 3}, Last: wal.Segment{Timeline: 1, Number: 4}}}
+	now = now.Add(compareAgain)
+	step("once the store answers", 2, 0, 1)
+	step("afterwards", 2, 1, 1)
+	lost, now = nil, now.Add(openPeriod)
+	step("once a standby has filled the gap", 3, 1, 0)
+	now = now.Add(time.Hour)
+	step("later", 3, 2, 0)
+	if diff := cmp.Diff([]string{"release storeplane_archive 0/9000000", "release storeplane_archive 0/9000000"}, s.called()); diff != "" {
+		t.Errorf("what is released: -want, +got:\n%s", diff)
 	}
 }
