@@ -157,6 +157,10 @@ bench-postgresql: ## Measure PostgreSQL of a claim against the same image run pl
 bench-backup: ## Measure a logical backup of 2 GB against the plain pipe and against pgBackRest, on the cluster of KUBECONFIG, else on the embedded one.
 	hack/with-cluster.sh go run ./test/bench/backup
 
+.PHONY: bench-archive
+bench-archive: ## Measure how fast PostgreSQL's WAL gets into a repository on a volume.
+	go test ./internal/instance/archive -run '^$$' -bench . -benchtime 1x -timeout 30m
+
 .PHONY: bench-appconfig
 bench-appconfig: ## Measure rollouts of 200 workloads, and of 1,000 AppConfigs with 5,000, on an API server of its own.
 	go run ./test/bench/appconfig

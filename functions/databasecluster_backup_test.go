@@ -176,8 +176,22 @@ func TestDatabaseClusterStanza(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterArchiveGap: WAL that is lost is told, and a backup begins that
-// ends the gap.
+// TestDatabaseClusterSlot: servers keep WAL until it is archived, once there is a
+// manager that lets go of it.
+func TestDatabaseClusterSlot(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	for stanza, want := range map[string]any{"": nil, "7000000000000000001": map[string]any{instance.ArchiveSlot: map[string]any{"type": "physical"}}} {
+		c.reportCluster(func(r *instance.Cluster) { r.Stanza = stanza })
+		c.reconcile()
+		if diff := cmp.Diff(want, dynamic(t, c)["slots"]); diff != "" {
+			t.Errorf("a manager that reports stanza %q: -want, +got:\n%s", stanza, diff)
+		}
+	}
+}
+
+// TestDatabaseClusterArchiveGap: WAL that is lost is reported, and a backup begins
+// that ends the gap.
 func TestDatabaseClusterArchiveGap(t *testing.T) {
 	c := newCluster(t, databaseCluster(production))
 	watched(c)

@@ -287,7 +287,7 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 	add(compose.Component{Name: firstName, Part: backups, After: after, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
 		return d.firstBackup(firstName)
 	}})
-	if gapName := d.gapName(); gapName != "" {
+	if gapName := d.gapName(); gapName != "" && !d.spec.Hibernated {
 		add(compose.Component{Name: gapName, Part: backups, After: after, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
 			return d.firstBackup(gapName)
 		}})

@@ -62,6 +62,16 @@ func (d *cluster) patroniState(kind string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta}
 }
 
+// slots by which all servers keep WAL until it is archived: whichever is promoted
+// then has what the archive does not have. A manager of an older version, which
+// reports no stanza, would not let go of it.
+func (d *cluster) slots() string {
+	if !d.backup.enabled || d.live.cluster.Stanza == "" {
+		return ""
+	}
+	return `"slots":{"` + instance.ArchiveSlot + `":{"type":"physical"}},`
+}
+
 func (d *cluster) synchronous() bool {
 	if d.spec.Synchronous != nil {
 		return *d.spec.Synchronous
@@ -109,10 +119,7 @@ func (d *cluster) dynamicConfig() string {
 	} else {
 		b.WriteString(`"synchronous_mode":false,`)
 	}
-	if d.backup.enabled {
-		// Whichever server is promoted has all WAL that is not archived yet.
-		b.WriteString(`"slots":{"` + instance.ArchiveSlot + `":{"type":"physical"}},`)
-	}
+	b.WriteString(d.slots())
 	b.WriteString(`"postgresql":{"use_pg_rewind":true,"use_slots":true,"parameters":{`)
 	params := build.With(defaultParameters, d.spec.Parameters)
 	if _, set := params["archive_timeout"]; d.backup.enabled && !set {

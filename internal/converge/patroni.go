@@ -50,7 +50,7 @@ func RunInstances(composed []*unstructured.Unstructured) {
 // reports of a cluster in which all is well.
 func reports(set, version string, desired instance.Desired, size int64) map[string]any {
 	out := map[string]any{}
-	cluster := &instance.Cluster{Primary: instance.Pod(set, 0), Timeline: 1, System: "7000000000000000001"}
+	cluster := &instance.Cluster{Primary: instance.Pod(set, 0), Timeline: 1, System: "7000000000000000001", Stanza: "7000000000000000001"}
 	if desired.Backup != nil {
 		cluster.Archive = &instance.Archive{Recoverable: new(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC))}
 	}

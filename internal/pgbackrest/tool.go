@@ -109,6 +109,10 @@ func message(said string, exit *exec.ExitError) string {
 			if _, after, ok := strings.Cut(rest, "]: "); ok && strings.HasPrefix(rest, "[") {
 				rest = after
 			}
+			// Which of its processes it was is another one each time.
+			if _, after, ok := strings.Cut(rest, " protocol: "); ok && strings.HasPrefix(rest, "raised from local-") {
+				rest = after
+			}
 			out = append(out, rest)
 			continue
 		}
@@ -117,7 +121,7 @@ func message(said string, exit *exec.ExitError) string {
 		}
 		// What it tried again, the request that failed and whole answers of
 		// a store tell nobody more.
-		if strings.HasPrefix(text, "WARN:") || strings.HasPrefix(text, "HINT:") || strings.HasPrefix(text, "*** ") || strings.Contains(text, " on ") && strings.Contains(text, " retries ") {
+		if strings.HasPrefix(text, "WARN:") || strings.HasPrefix(text, "HINT:") || strings.HasPrefix(text, "*** ") || strings.Contains(text, "] on retry ") || strings.Contains(text, " on ") && strings.Contains(text, " retries ") {
 			break
 		}
 		out = append(out, text)

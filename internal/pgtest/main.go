@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// nobody runs PostgreSQL where the tests are root's: it refuses to be.
-const nobody = 65534
+// user that runs PostgreSQL where the tests are root's: it refuses to be.
+const user = 65534
 
 // SmallVariable names the environment variable with the folder of a volume of 64
 // MiB, for tests of what happens when one is full. Only root can mount one.
@@ -30,7 +30,7 @@ func Main(m *testing.M) int {
 	if os.Geteuid() != 0 {
 		return m.Run()
 	}
-	code, err := asNobody()
+	code, err := asUser()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -38,8 +38,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// asNobody runs the tests again, as a user that is not root.
-func asNobody() (int, error) {
+// asUser runs the tests again, as a user that is not root.
+func asUser() (int, error) {
 	dir, err := os.MkdirTemp("", "pgtest")
 	if err != nil {
 		return 0, err
@@ -53,7 +53,7 @@ func asNobody() (int, error) {
 	if err := os.WriteFile(self, program, 0o755); err != nil { //nolint:gosec // the other user runs it
 		return 0, err
 	}
-	if err := os.Chown(dir, nobody, nobody); err != nil {
+	if err := os.Chown(dir, user, user); err != nil {
 		return 0, err
 	}
 	small := filepath.Join(dir, "small")
@@ -69,7 +69,7 @@ func asNobody() (int, error) {
 	cmd := exec.Command(self, args...) //nolint:noctx // it is this very program
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	err = cmd.Run()
 	exit := &exec.ExitError{}
 	if errors.As(err, &exit) {

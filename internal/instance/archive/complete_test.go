@@ -3,10 +3,12 @@ package archive
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
@@ -87,10 +89,7 @@ func TestLost(t *testing.T) {
 	p.away(true)
 	name := s.write()
 	s.write()
-	// As though the volume of a former primary were gone.
-	file := filepath.Join(s.DataDir(), "pg_wal", name)
-	p.must(os.Remove(file))
-	p.must(os.Remove(filepath.Join(filepath.Dir(file), "archive_status", name+".ready")))
+	s.forget(name)
 	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err == nil {
 		t.Errorf("Complete() without the store: got %v", got)
 	}
@@ -105,5 +104,70 @@ func TestLost(t *testing.T) {
 	s.backUp()
 	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || len(got) != 0 {
 		t.Errorf("Complete() after another backup: got %v, %v", got, err)
+	}
+}
+
+// TestFill: a standby archives what the primary has lost, and nothing that it is
+// still receiving.
+func TestFill(t *testing.T) {
+	p := newPlace(t)
+	s := p.primary("one")
+	s.backUp()
+	standby := s.standby("two")
+	standby.keep()
+	p.away(true)
+	name := s.write()
+	lost, _ := wal.Parse(name)
+	s.write()
+	s.forget(name)
+	p.away(false)
+	db := postgres.Server{Socket: standby.Socket, Port: 5432}
+	current, _ := wal.Parse(s.current())
+	var replayed uint64
+	p.eventually("the standby replays", func() bool {
+		var err error
+		replayed, err = db.Replayed(t.Context())
+		return err == nil && replayed >= current.Number
+	})
+	gap := wal.Range{First: lost, Last: lost}
+	p.must(Fill(t.Context(), standby.Config, gap, lost.Number, testLog{t}))
+	if s.inStore()[lost] {
+		t.Errorf("the standby has not received all of %s yet, and it is in the store", lost)
+	}
+	p.must(Fill(t.Context(), standby.Config, gap, replayed, testLog{t}))
+	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || len(got) != 0 {
+		t.Errorf("Complete() of what a standby has filled: got %v, %v", got, err)
+	}
+}
+
+// forget a segment, as though the volume of a former primary were gone.
+func (s *server) forget(name string) {
+	s.t.Helper()
+	file := filepath.Join(s.DataDir(), "pg_wal", name)
+	s.must(os.Remove(file))
+	s.must(os.Remove(filepath.Join(filepath.Dir(file), "archive_status", name+".ready")))
+}
+
+// TestStoreLost: a store that has lost what it held is set up again, and what is
+// on the volume gets there.
+func TestStoreLost(t *testing.T) {
+	p := newPlace(t)
+	s := p.primary("one")
+	s.keep()
+	first := s.write()
+	s.archived()
+	p.must(os.RemoveAll(p.path("store")))
+	p.must(os.Mkdir(p.path("store"), 0o700))
+	s.write()
+	p.eventually("the failure names what is missing", func() bool { return strings.Contains(s.Failure(), pgbackrest.ArchiveInfo) })
+	t.Log(s.Failure())
+	p.must(s.Create(t.Context(), testLog{t}))
+	if _, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil {
+		t.Fatal(err)
+	}
+	s.write()
+	s.archived()
+	if segment, _ := wal.Parse(first); !s.inStore()[segment] {
+		t.Errorf("%s is on the volume, and not in the store", first)
 	}
 }

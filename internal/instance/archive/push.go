@@ -26,7 +26,7 @@ func Push(ctx context.Context, c Config, segment string, log io.Writer) error {
 	return err
 }
 
-func push(ctx context.Context, c Config, segment string, log io.Writer) error {
+func push(ctx context.Context, c Config, segment string, log io.Writer, options ...string) error {
 	stanza, err := c.Stanza()
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func push(ctx context.Context, c Config, segment string, log io.Writer) error {
 	if !filepath.IsAbs(segment) {
 		segment = filepath.Join(c.DataDir(), segment)
 	}
-	_, err = tool.Run(ctx, stanza, "archive-push", "--pg1-path="+c.DataDir(), segment)
+	_, err = tool.Run(ctx, stanza, "archive-push", append(options, "--pg1-path="+c.DataDir(), segment)...)
 	if pgbackrest.Taken(err) {
 		return fmt.Errorf("another cluster with this one's system identifier archives to the same place: give one of them another prefix in backup.destination: %w", err)
 	}

@@ -60,9 +60,9 @@ func newPlace(t testing.TB) *place {
 	}
 	repo := pgbackrest.Repository{Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "claim"}, Namespace: "shop", Name: "orders"}
 	p.must(os.WriteFile(p.path("config/"+pgbackrest.FileConfig), []byte(repo.ServerConfig()), 0o600))
-	told, err := json.Marshal(instance.Backup{Destination: repo.Destination})
+	content, err := json.Marshal(instance.Backup{Destination: repo.Destination})
 	p.must(err)
-	p.must(os.WriteFile(p.path("config/"+instance.BackupFile), told, 0o600))
+	p.must(os.WriteFile(p.path("config/"+instance.BackupFile), content, 0o600))
 	t.Setenv("PGBACKREST_REPO1_PATH", p.path("store"))
 	return p
 }
@@ -178,6 +178,15 @@ func (s *server) ask(sql string, into any) {
 	s.must(err)
 	defer func() { _ = conn.Close(context.Background()) }()
 	s.must(conn.QueryRow(s.t.Context(), sql).Scan(into))
+}
+
+func (s *server) exec(sql string) {
+	s.t.Helper()
+	conn, err := pgx.Connect(s.t.Context(), "postgres:///postgres?user=postgres&host="+s.Socket)
+	s.must(err)
+	defer func() { _ = conn.Close(context.Background()) }()
+	_, err = conn.Exec(s.t.Context(), sql)
+	s.must(err)
 }
 
 // write something into a segment of its own, and name it.

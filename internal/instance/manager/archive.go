@@ -78,7 +78,7 @@ type beat struct {
 }
 
 func (m *Manager) newArchiving() *archiving {
-	c := archive.Config{Repository: m.Repository, Store: m.Store, Key: m.Key, Socket: m.Socket, Volume: m.Volume}
+	c := m.archive()
 	return &archiving{
 		Manager: m,
 		create: func(ctx context.Context) error {

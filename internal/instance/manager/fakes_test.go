@@ -168,6 +168,9 @@ func (s *servers) Release(_ context.Context, slot, position string) error {
 	return nil
 }
 
+// Replayed implements database.
+func (s *servers) Replayed(context.Context) (uint64, error) { return 0, nil }
+
 func (s *servers) Receiving(context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,6 +32,7 @@ type database interface {
 	Archiver(ctx context.Context) (postgres.Archiver, error)
 	Beat(ctx context.Context) (segment string, at time.Time, err error)
 	Release(ctx context.Context, slot, position string) error
+	Replayed(ctx context.Context) (number uint64, err error)
 	Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error)
 }
 
@@ -135,6 +136,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	all.Go(func() { m.followRole(ctx) })
 	all.Go(func() { m.followFiles(ctx) })
 	all.Go(func() { m.runMember(ctx) })
+	all.Go(func() { m.runFill(ctx) })
 	<-ctx.Done()
 	m.end()
 	all.Wait()

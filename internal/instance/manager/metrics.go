@@ -51,7 +51,7 @@ func newMetrics() *metrics {
 	m.problems = gauge("problems", "Problems that need somebody, as in the DatabaseCluster's status. 0 on a standby.")
 	m.drift = gauge("drift", "1 while databases and users of this primary are not what is desired. 0 on a standby.")
 	m.waiting = gauge("archive_waiting", "Segments of WAL that wait to be archived. 0 on a standby.")
-	m.failing = gauge("archive_failing", "1 while WAL of this primary can not be archived. 0 on a standby.")
+	m.failing = gauge("archive_failing", "1 while WAL of this primary cannot be archived, or is lost and no newer backup is complete. 0 on a standby.")
 	m.recoverable = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "storeplane", Subsystem: "instance", Name: "recoverable_timestamp_seconds", Help: "Newest time that can be restored to, in steps of minutes. Absent on a standby and without an archive.",
 	}, nil)
@@ -68,7 +68,7 @@ func (m *metrics) archive(a *instance.Archive, waiting int64) {
 		return
 	}
 	m.waiting.Set(float64(waiting))
-	m.failing.Set(number(a.Failing != ""))
+	m.failing.Set(number(a.Failing != "" || a.Open()))
 	if a.Recoverable != nil {
 		m.recoverable.WithLabelValues().Set(float64(a.Recoverable.Unix()))
 	}

@@ -45,7 +45,7 @@ func (a *archiving) keepWhole(ctx context.Context, now time.Time, s postgres.Arc
 		return
 	}
 	a.list(ctx, now)
-	if !a.compared {
+	if !a.compared || a.open() && now.Sub(a.attempt) >= openPeriod {
 		a.compare(ctx, now, s)
 		// What is archived again is not among what the server said.
 		return
@@ -83,10 +83,12 @@ func (a *archiving) compare(ctx context.Context, now time.Time, s postgres.Archi
 	a.compared, a.gaps = true, withLost(a.gaps, lost, from)
 }
 
+func (a *archiving) open() bool { return (&instance.Archive{Gaps: a.gaps}).Open() }
+
 // list backups while there are gaps.
 func (a *archiving) list(ctx context.Context, now time.Time) {
 	period := closedPeriod
-	if (&instance.Archive{Gaps: a.gaps}).Open() {
+	if a.open() {
 		period = openPeriod
 	}
 	if len(a.gaps) == 0 || now.Sub(a.listed) < period {
@@ -99,16 +101,25 @@ func (a *archiving) list(ctx context.Context, now time.Time) {
 	}
 }
 
-// withLost are gaps with ranges that were found to be lost, those that are known
-// already not twice.
+// withLost are gaps by what was found to be lost. One that is open and not found
+// any more has been filled by a standby.
 func withLost(gaps []instance.Gap, lost []wal.Range, from *time.Time) []instance.Gap {
-	out := slices.Clone(gaps)
+	out := slices.DeleteFunc(slices.Clone(gaps), func(g instance.Gap) bool {
+		return g.To == nil && !slices.ContainsFunc(lost, func(r wal.Range) bool { return within(r, g) })
+	})
 	for _, r := range lost {
-		if !slices.ContainsFunc(gaps, func(g instance.Gap) bool { return g.First == r.First.String() }) {
+		if !slices.ContainsFunc(out, func(g instance.Gap) bool { return within(r, g) }) {
 			out = append(out, instance.Gap{First: r.First.String(), Last: r.Last.String(), From: from})
 		}
 	}
 	return out
+}
+
+// within says whether a range is a part of a gap.
+func within(r wal.Range, g instance.Gap) bool {
+	first, _ := wal.Parse(g.First)
+	last, _ := wal.Parse(g.Last)
+	return first.Number <= r.First.Number && r.Last.Number <= last.Number
 }
 
 // withSets are gaps by the backups that there are, oldest first: one that began

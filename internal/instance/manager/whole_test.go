@@ -1,6 +1,9 @@
 package manager
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -13,13 +16,31 @@ import (
 )
 
 func TestWithLost(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
-	known := instance.Gap{First: "000000010000000000000003", Last: "000000010000000000000004", To: &at}
-	segment := func(n uint64) wal.Segment { return wal.Segment{Timeline: 1, Number: n} }
-	got := withLost([]instance.Gap{known}, []wal.Range{{First: segment(3), Last: segment(4)}, {First: segment(7), Last: segment(7)}}, &at)
-	want := []instance.Gap{known, {First: "000000010000000000000007", Last: "000000010000000000000007", From: &at}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("a gap that is known is not another one\nwithLost(): -want, +got:\n%s", diff)
+	at, before := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC), time.Date(2026, 1, 1, 3, 4, 0, 0, time.UTC)
+	lost := func(first, last uint64) wal.Range {
+		return wal.Range{First: wal.Segment{Timeline: 1, Number: first}, Last: wal.Segment{Timeline: 1, Number: last}}
+	}
+	gap := func(r wal.Range, from, to *time.Time) instance.Gap {
+		return instance.Gap{First: r.First.String(), Last: r.Last.String(), From: from, To: to}
+	}
+	open, ended := gap(lost(3, 5), &before, nil), gap(lost(3, 5), &before, &at)
+	cases := map[string]struct {
+		reason string
+		gaps   []instance.Gap
+		lost   []wal.Range
+		want   []instance.Gap
+	}{
+		"New":    {reason: "What is lost is a gap.", gaps: []instance.Gap{ended}, lost: []wal.Range{lost(7, 7)}, want: []instance.Gap{ended, gap(lost(7, 7), &at, nil)}},
+		"Known":  {reason: "One that is known stays what it was.", gaps: []instance.Gap{open}, lost: []wal.Range{lost(3, 5)}, want: []instance.Gap{open}},
+		"Partly": {reason: "One that is filled in part stays as well: its backup is on its way.", gaps: []instance.Gap{open}, lost: []wal.Range{lost(3, 3), lost(5, 5)}, want: []instance.Gap{open}},
+		"Filled": {reason: "One that a standby has filled is none.", gaps: []instance.Gap{open, ended}, want: []instance.Gap{ended}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, withLost(tc.gaps, tc.lost, &at)); diff != "" {
+				t.Errorf("%s\nwithLost(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 
@@ -71,5 +92,43 @@ func TestKeep(t *testing.T) {
 	}
 	if _, ok := keep(postgres.Archiver{}); ok {
 		t.Error("keep() of a server that said nothing: got a segment")
+	}
+}
+
+// TestKeepWhole: the archive is compared before anything is let go of, again after
+// a failure, and while there is a gap that a standby may fill.
+func TestKeepWhole(t *testing.T) {
+	s := &servers{}
+	var lost []wal.Range
+	var fault error
+	compared := 0
+	a := &archiving{
+		Manager:  &Manager{notes: newNotes(slog.New(slog.DiscardHandler)), server: s},
+		complete: func(context.Context, string) ([]wal.Range, error) { compared++; return lost, fault },
+		sets:     func(context.Context) ([]pgbackrest.Set, error) { return nil, nil },
+		whole:    whole{known: true},
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	step := func(what string, wantCompared, wantReleased, wantGaps int) {
+		t.Helper()
+		a.keepWhole(t.Context(), now, postgres.Archiver{Current: "000000020000000000000009"})
+		if got := len(s.called()); compared != wantCompared || got != wantReleased || len(a.gaps) != wantGaps {
+			t.Errorf("%s: want %d, %d, %d, compared %d times, released %d times, %d gaps", what, wantCompared, wantReleased, wantGaps, compared, got, len(a.gaps))
+		}
+	}
+	step("while the repository is not set up", 0, 0, 0)
+	a.created, fault = true, errors.New("the store does not answer")
+	step("at first", 1, 0, 0)
+	step("at once again", 1, 0, 0)
+	fault, lost = nil, []wal.Range{{First: wal.Segment{Timeline: 1, Number: 3}, Last: wal.Segment{Timeline: 1, Number: 4}}}
+	now = now.Add(compareAgain)
+	step("once the store answers", 2, 0, 1)
+	step("afterwards", 2, 1, 1)
+	lost, now = nil, now.Add(openPeriod)
+	step("once a standby has filled the gap", 3, 1, 0)
+	now = now.Add(time.Hour)
+	step("later", 3, 2, 0)
+	if diff := cmp.Diff([]string{"release storeplane_archive 0/9000000", "release storeplane_archive 0/9000000"}, s.called()); diff != "" {
+		t.Errorf("what is released: -want, +got:\n%s", diff)
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
@@ -61,7 +64,46 @@ func (d *database) scaleRepository(ctx context.Context, replicas int32) error {
 	return err
 }
 
-// evictsUnarchived: what waits to be archived holds nobody up.
+// evictsUnarchived: what waits to be archived holds nothing up, and is archived
+// once the store is back, though another server leads by then.
 func (d *database) evictsUnarchived(ctx context.Context, n notes) error {
-	return d.unarchived(ctx, func() error { return d.evicts(ctx, n) })
+	if err := d.unarchived(ctx, func() error { return d.evicts(ctx, n) }); err != nil {
+		return err
+	}
+	return d.hasArchive(ctx)
+}
+
+// hasArchive waits until the archive has each segment of WAL that a restore to now
+// reads, up to the one that is being written when it is asked first.
+func (d *database) hasArchive(ctx context.Context) error {
+	name, err := d.ask(ctx, "postgres", "SELECT pg_walfile_name(pg_switch_wal())")
+	if err != nil {
+		return err
+	}
+	end, ok := wal.Parse(strings.TrimSpace(name))
+	if !ok {
+		return fmt.Errorf("cannot read the name of a segment: %q", name)
+	}
+	history, err := d.ask(ctx, "postgres", "SELECT pg_read_file('pg_wal/' || name) FROM pg_ls_waldir() WHERE name LIKE '%.history' ORDER BY name DESC LIMIT 1")
+	if err != nil {
+		return err
+	}
+	lineage, err := wal.NewLineage(end.Timeline, history)
+	if err != nil {
+		return err
+	}
+	return d.world.Await(ctx, settled, "the archive to be whole up to "+end.String(), func() (bool, string) {
+		files, err := cluster.Exec(ctx, d.namespace, repositoryName+"-0", "repository", nil, "find", backup.VolumeDir, "-path", "*/archive/*", "-type", "f")
+		if err != nil {
+			return false, err.Error()
+		}
+		there, from := map[wal.Segment]bool{}, end.Number
+		for file := range strings.FieldsSeq(files) {
+			if s, ok := wal.Archived(file); ok {
+				there[s], from = true, min(from, s.Number)
+			}
+		}
+		missing := lineage.Missing(from, end.Number+1, func(s wal.Segment) bool { return there[s] })
+		return len(missing) == 0, fmt.Sprintf("of %d segments it has not %v", end.Number+1-from, missing)
+	})
 }

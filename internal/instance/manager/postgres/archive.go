@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
 // Archiver says how archiving goes.
@@ -58,6 +60,15 @@ func (s Server) Release(ctx context.Context, slot, position string) error {
 		_, err := conn.Exec(ctx, "SELECT pg_replication_slot_advance(slot_name, $2) FROM pg_replication_slots WHERE slot_name = $1 AND restart_lsn < $2::pg_lsn", slot, position)
 		return err
 	})
+}
+
+// Replayed is the number of the segment that a standby is replaying: it has all
+// before it, or 0 for none.
+func (s Server) Replayed(ctx context.Context) (number uint64, err error) {
+	err = s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, "SELECT coalesce(div(pg_last_wal_replay_lsn() - '0/0', $1), 0)::bigint", wal.Size).Scan(&number)
+	})
+	return number, err
 }
 
 // Beat commits a transaction that changes nothing, so that there is a time to
