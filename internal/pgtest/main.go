@@ -60,7 +60,7 @@ func asUser() (int, error) {
 	if err := os.Mkdir(small, 0o700); err != nil {
 		return 0, err
 	}
-	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, fmt.Sprintf("size=64m,uid=%d,gid=%d,mode=0700", nobody, nobody)); err == nil {
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, fmt.Sprintf("size=64m,uid=%d,gid=%d,mode=0700", user, user)); err == nil {
 		defer func() { _ = syscall.Unmount(small, 0) }()
 		_ = os.Setenv(SmallVariable, small)
 	}
