@@ -18,10 +18,11 @@ func (j *job) backUp(ctx context.Context) error {
 	if t.Stanza == "" || len(t.Hosts) == 0 {
 		return fail(backup.InvalidTask, errors.New("cannot make a backup: the task names no servers"))
 	}
-	before, err := j.tool.Sets(ctx)
+	all, err := j.tool.Sets(ctx)
 	if err != nil {
 		return err
 	}
+	before := pgbackrest.Of(all, t.Stanza)
 	options, err := j.backupOptions()
 	if err != nil {
 		return err
@@ -37,7 +38,7 @@ func (j *job) backUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	made := slices.IndexFunc(sets, func(s pgbackrest.Set) bool { return s.Stanza == t.Stanza && !contains(before, s) })
+	made := slices.IndexFunc(sets, func(s pgbackrest.Set) bool { return !contains(before, s) })
 	if made < 0 {
 		return fail(backup.BackupMissing, errors.New("cannot find the backup that was just made in the repository, or PostgreSQL's pages are damaged: the log names them"))
 	}
@@ -52,7 +53,7 @@ func (j *job) backUp(ctx context.Context) error {
 }
 
 func contains(sets []pgbackrest.Set, s pgbackrest.Set) bool {
-	return slices.ContainsFunc(sets, func(o pgbackrest.Set) bool { return o.Stanza == s.Stanza && o.Label == s.Label })
+	return slices.ContainsFunc(sets, func(o pgbackrest.Set) bool { return o.Label == s.Label })
 }
 
 func (j *job) backupOptions() ([]string, error) {

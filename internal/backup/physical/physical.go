@@ -138,6 +138,6 @@ func (j *job) catalog(ctx context.Context) ([]pgbackrest.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.report.Catalog = pgbackrest.Catalog(sets)
-	return sets, nil
+	j.report.Catalog = pgbackrest.Catalog(sets, j.task.Stanza)
+	return pgbackrest.Of(sets, j.task.Stanza), nil
 }

@@ -86,6 +86,12 @@ func (c *cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
+	return newClusterAt(t, "")
+}
+
+// newClusterAt a repository, or one of its own.
+func newClusterAt(t *testing.T, repository string) *cluster {
+	t.Helper()
 	for _, p := range []string{"pgbackrest", "initdb", "pg_ctl"} {
 		if _, err := exec.LookPath(p); err != nil {
 			if !testing.Short() {
@@ -103,7 +109,12 @@ func newCluster(t *testing.T) *cluster {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	c := &cluster{t: t, dir: dir}
 	for _, d := range []string{"s", "repo", "scratch", "tmp", "store"} {
-		if err := os.Mkdir(c.path(d), 0o700); err != nil {
+		if d == "repo" && repository != "" {
+			err = os.Symlink(repository, c.path(d))
+		} else {
+			err = os.Mkdir(c.path(d), 0o700)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -209,7 +220,7 @@ func (c *cluster) recovered(target time.Time) ([]int64, error) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	set, err := pgbackrest.Choose(sets, target, time.Now())
+	set, err := pgbackrest.Choose(sets, c.stanza, target, time.Now())
 	if err != nil {
 		return nil, err
 	}

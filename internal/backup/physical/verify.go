@@ -62,7 +62,7 @@ func (j *job) choose(sets []pgbackrest.Set) (pgbackrest.Set, error) {
 	if j.task.Time != nil {
 		target = *j.task.Time
 	}
-	set, err := pgbackrest.Choose(sets, target, j.now())
+	set, err := pgbackrest.Choose(sets, j.task.Stanza, target, j.now())
 	if err != nil {
 		return set, fmt.Errorf("cannot verify: %w", err)
 	}

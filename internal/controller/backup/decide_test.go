@@ -379,6 +379,18 @@ func scheduled2(created, finished time.Time) workload.Run {
 	return r
 }
 
+// TestDecideSystems: a status is of one database, and names others in the same place.
+func TestDecideSystems(t *testing.T) {
+	r := listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))
+	r.Report.Catalog.System = "7200"
+	r.Report.Catalog.Others = []backup.System{{ID: "7100", Count: 3, First: hours(-40).Add(time.Millisecond), Last: hours(-22)}}
+	got := decide(t, state(settle(t), at2(hours(3)), checked(t), with(r))).Observation
+	want := []backupv1.BackupSystem{{SystemIdentifier: "7100", Count: 3, FirstRecoverableTime: *at(hours(-40)), LastBackupTime: *at(hours(-22))}}
+	if diff := cmp.Diff(want, got.OtherSystems); diff != "" || got.SystemIdentifier != "7200" {
+		t.Errorf("systems beside %s: -want, +got:\n%s", got.SystemIdentifier, diff)
+	}
+}
+
 func TestDecideObservation(t *testing.T) {
 	s := state(settle(t), at2(hours(3)), checked(t), with(
 		listing(scheduled(hours(2), hours(2.1)), verified(entry(hours(2)), hours(2.2)), entry(hours(-22))),

@@ -69,9 +69,9 @@ func restore(ctx context.Context, c Config, log io.Writer) error {
 	if want.Time != nil {
 		target = *want.Time
 	}
-	set, err := pgbackrest.Choose(sets, target, time.Now())
+	set, err := choose(sets, want, target, time.Now())
 	if err != nil {
-		return fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
+		return err
 	}
 	if have, err := major(ctx); err == nil && have != set.Version {
 		return fmt.Errorf("cannot restore backup %s: it is of PostgreSQL %s, and this is %s: ask for version %s", set.Label, set.Version, have, set.Version)
@@ -87,6 +87,19 @@ func restore(ctx context.Context, c Config, log io.Writer) error {
 		return fmt.Errorf("cannot restore: %w: choose an earlier time, or none for all that there is", err)
 	}
 	return err
+}
+
+// choose the set to restore. Whose it is has to be said where it could be another
+// database's, like one that was created under the name of one that is gone.
+func choose(sets []pgbackrest.Set, want instance.Restore, target, now time.Time) (pgbackrest.Set, error) {
+	set, err := pgbackrest.Choose(sets, want.System, target, now)
+	switch {
+	case errors.Is(err, pgbackrest.ErrSystems):
+		return set, fmt.Errorf("cannot restore from %s/%s: %w: set restoreFrom.systemIdentifier to that of the one to restore", want.Namespace, want.Name, err)
+	case err != nil:
+		return set, fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return set, nil
 }
 
 // sourceTool for the repository to restore from.
