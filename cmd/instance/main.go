@@ -14,6 +14,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager"
+	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 )
 
 // cli is the command's flags.
@@ -89,6 +90,7 @@ func until(do func(context.Context) error) error {
 }
 
 func main() {
+	recovery.Main()
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	ctx := kong.Parse(&cli{}, kong.Description("The instance manager of a DatabaseCluster's servers."))
 	ctx.FatalIfErrorf(ctx.Run(log))

@@ -48,6 +48,9 @@ type job struct {
 	log    io.Writer
 	now    func() time.Time
 	report *backup.Report
+
+	// patience with errors of the archive, or 0 for the recovery's own.
+	patience time.Duration
 }
 
 // failure with a reason that is known.

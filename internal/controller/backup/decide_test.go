@@ -236,6 +236,24 @@ func TestDecide(t *testing.T) {
 				with(failing(scheduled2(hours(24*7+5), hours(24*7+5.1)), backup.ContentDiffers, "table a has 1 row instead of 2"))),
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False ContentDiffers: table a has 1 row instead of 2", Events: []string{"Warning ContentDiffers"}},
 		},
+		"VerifyInterrupted": {
+			reason: "A store that is away for a moment says nothing about a backup.",
+			state: state(settle(t), at2(hours(24*7+6)), checked(t), isReady, isProven, known(one(hours(24*7+2))), known(proof(hours(6))),
+				with(failing(scheduled2(hours(24*7+5), hours(24*7+5.1)), backup.StoreUnreachable, "503 Service Unavailable"))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored},
+		},
+		"VerifyInterruptedForLong": {
+			reason: "One that stays away keeps backups from being verified.",
+			state: state(settle(t), at2(hours(24*22)), checked(t), isReady, isProven, known(one(hours(24*22-1))), known(proof(hours(3))),
+				with(failing(scheduled2(hours(24*21+5), hours(24*21+5.1)), backup.StoreUnreachable, "503 Service Unavailable"))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False VerificationTooOld: The last verification is older than two periods of its schedule: 503 Service Unavailable", Events: []string{"Warning VerificationTooOld"}},
+		},
+		"VerifyInterruptedBefore": {
+			reason: "Nor does it stand in for a proof of damage, once it was said.",
+			state: state(settle(t), at2(hours(24*7+6)), checked(t), isReady, says(disproven("ContentDiffers", "x", born)), known(one(hours(24*7+2))), known(proof(hours(3))),
+				with(failing(scheduled2(hours(24*7+5), hours(24*7+5.1)), backup.StoreUnreachable, "503 Service Unavailable"))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False ContentDiffers: x"},
+		},
 		"VerifyFailedBefore": {
 			reason: "A failure stands though its Job is gone, until a verification succeeds.",
 			state: state(settle(t), at2(hours(24*7+6)), checked(t), isReady, says(disproven("ContentDiffers", "x", born)),

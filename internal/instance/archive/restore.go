@@ -82,11 +82,7 @@ func restore(ctx context.Context, c Config, log io.Writer) error {
 	r := recovery.Recovery{
 		Tool: tool, Set: set, Target: target, DataDir: c.DataDir(), WorkDir: "/tmp/recovery", Processes: processes, Log: log,
 	}
-	err = r.Run(ctx, nil)
-	if errors.Is(err, recovery.ErrEarly) {
-		return fmt.Errorf("cannot restore: %w: choose an earlier time, or none for all that there is", err)
-	}
-	return err
+	return advise(r.Run(ctx, nil))
 }
 
 // choose the set to restore. Whose it is has to be said where it could be another
@@ -100,6 +96,17 @@ func choose(sets []pgbackrest.Set, want instance.Restore, target, now time.Time)
 		return set, fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
 	}
 	return set, nil
+}
+
+// advise what to do about a recovery that failed.
+func advise(err error) error {
+	switch {
+	case errors.Is(err, recovery.ErrEarly):
+		return fmt.Errorf("cannot restore: %w: choose an earlier time, or none for all that there is", err)
+	case errors.Is(err, recovery.ErrHole):
+		return fmt.Errorf("cannot restore: %w: choose a time before that change", err)
+	}
+	return err
 }
 
 // sourceTool for the repository to restore from.
