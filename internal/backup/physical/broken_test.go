@@ -66,6 +66,7 @@ const begun = "database system was interrupted"
 // TestRefused is of a store that refuses in the midst of a recovery. PostgreSQL takes
 // that for the end of the archive, and is up with what it has until then.
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	c := filled(t, 4)
 	all := c.segments()
 	for name, path := range map[string]string{"Segment": all[len(all)-2], "Folder": filepath.Dir(all[0])} {
@@ -93,6 +94,7 @@ func TestRefused(t *testing.T) {
 // TestHole is of an archive without a segment in its midst. PostgreSQL takes that for
 // its end too.
 func TestHole(t *testing.T) {
+	t.Parallel()
 	c := filled(t, 4)
 	end := c.now()
 	c.exec("INSERT INTO t VALUES (5)")
@@ -115,6 +117,7 @@ func TestHole(t *testing.T) {
 // TestTimelines: a database that failed over is whole, although the names of segments
 // begin with another timeline since.
 func TestTimelines(t *testing.T) {
+	t.Parallel()
 	c := filled(t, 2)
 	for _, archived := range []bool{false, true} {
 		c.run("pg_ctl", "-D", c.path("data"), "-w", "-m", "fast", "stop")
@@ -154,6 +157,7 @@ func (c *cluster) awaitArchived() {
 // TestVerifyRefused is of a store that refuses while a backup is verified, which says
 // nothing about the backup.
 func TestVerifyRefused(t *testing.T) {
+	t.Parallel()
 	c := filled(t, 2)
 	sets, err := c.tool.Sets(t.Context())
 	if err != nil {

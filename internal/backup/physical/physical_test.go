@@ -269,6 +269,7 @@ func (c *cluster) recoveredBy(r recovery.Recovery) ([]int64, error) {
 }
 
 func TestPointInTime(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.exec("CREATE TABLE t (id bigint)")
 	c.exec("INSERT INTO t VALUES (1)")
@@ -305,6 +306,7 @@ func TestPointInTime(t *testing.T) {
 }
 
 func TestVerify(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 
 	if r := c.do(c.task(backup.Verify)); r.Failure == nil || r.Failure.Reason != backup.BackupMissing {

@@ -30,6 +30,7 @@ func filled(t *testing.T, rows int) *cluster {
 
 // TestFirst is the first recoverable time, at which a database is busy.
 func TestFirst(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.exec("CREATE TABLE t (id bigint)")
 	stop := make(chan struct{})
@@ -63,6 +64,7 @@ func TestFirst(t *testing.T) {
 // TestTwoDatabases is of a place with the backups of a database that is gone, and of
 // an empty one that was created under its name.
 func TestTwoDatabases(t *testing.T) {
+	t.Parallel()
 	gone := filled(t, 2)
 	c := newClusterAt(t, gone.path("repo"))
 	c.exec("CREATE TABLE t (id bigint)")
