@@ -58,6 +58,10 @@ func (r Recovery) Run(ctx context.Context, then func(ctx context.Context, connec
 	if err := r.restore(ctx); err != nil {
 		return err
 	}
+	// What a recovery left that was killed is about another one.
+	if err := os.RemoveAll(r.WorkDir); err != nil {
+		return fmt.Errorf("cannot empty the folder of the recovery: %w", err)
+	}
 	if err := os.MkdirAll(r.WorkDir, 0o700); err != nil {
 		return fmt.Errorf("cannot make a folder for the recovery: %w", err)
 	}
