@@ -141,6 +141,10 @@ e2e-full: ## Run a suite in full: SUITE=core|postgresql|backup|appconfig|platfor
 	$(if $(LONG_$(SUITE)),$(MAKE) test-full)
 	hack/with-cluster.sh hack/e2e.sh --full "$(or $(SUITE),core)"
 
+.PHONY: soak
+soak: ## Hold a database of three under 50 faults, with a restore after each: [SEED=N for the same faults again]. Takes up to an hour, on the cluster of KUBECONFIG, else on the embedded one.
+	hack/with-cluster.sh go run ./test/e2e/run --soak $(if $(SEED),--seed "$(SEED)")
+
 .PHONY: bench
 bench: ## Measure the function against a floor, in one run.
 	go test ./test/bench -run '^$$' -bench . -benchmem -count 1 -timeout 30m

@@ -132,6 +132,8 @@ func TestDatabaseClusterBackupConditions(t *testing.T) {
 	step("Nothing is known", "False Pending No backup has been made yet", "True Archiving", "Running")
 	c.status("backup", `{conditions: [{type: Ready, status: "False", reason: Failed, message: It failed}], atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreDenied, message: "cannot make a backup: 403"}}}`)
 	step("The tool's words", "False BackupFailed cannot make a backup: 403", "True Archiving", "Running")
+	c.status("backup", `{conditions: [{type: Ready, status: "True", reason: Available, message: "The last backup failed"}, {type: Verified, status: "True", reason: Verified}], atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreFull, message: "cannot make a backup: there is no room"}}}`)
+	step("One failure, and an older backup is good", "False BackupFailed cannot make a backup: there is no room", "True Archiving", "Running")
 	c.status("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "False", reason: BackupCorrupt, message: It is damaged}]}`)
 	step("It can not be restored", "False NotRestorable It is damaged", "True Archiving", "Running")
 	c.status("backup", ready)
@@ -142,6 +144,79 @@ func TestDatabaseClusterBackupConditions(t *testing.T) {
 		r.Problems = []instance.Problem{{Subject: instance.SubjectBackup, Message: "cannot set up the repository"}}
 	})
 	step("The repository is not there", "False RepositoryNotReady cannot set up the repository", "False RepositoryNotReady cannot set up the repository", "Running")
+}
+
+// TestDatabaseClusterStanza: a cluster that was restored backs up into a place of
+// its own, also once its managers' reports are gone.
+func TestDatabaseClusterStanza(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	stanza := func() string {
+		task := backup.Task{}
+		cron := as[batchv1.CronJob](t, c.observed["backup-full"])
+		if err := json.Unmarshal([]byte(cron.Spec.JobTemplate.Spec.Template.Spec.Containers[0].Env[0].Value), &task); err != nil {
+			t.Fatal(err)
+		}
+		return task.Stanza
+	}
+	c.reportCluster(func(r *instance.Cluster) { r.System = "7000000000000000001" })
+	c.reconcile()
+	if got := stanza(); got != "7000000000000000001" {
+		t.Errorf("a cluster that was not restored, or whose managers are older: got %s", got)
+	}
+	c.reportCluster(func(r *instance.Cluster) { r.Stanza = "7000000000000000001-0a1b2c3d" })
+	c.reconcile()
+	if got := stanza(); got != "7000000000000000001-0a1b2c3d" {
+		t.Errorf("a cluster that was restored: got %s", got)
+	}
+	c.reportCluster(func(r *instance.Cluster) { r.System, r.Stanza = "", "" })
+	c.reconcile()
+	if got := stanza(); got != "7000000000000000001-0a1b2c3d" {
+		t.Errorf("a cluster whose reports are gone: got %s", got)
+	}
+}
+
+// TestDatabaseClusterArchiveGap: WAL that is lost is told, and a backup begins that
+// ends the gap.
+func TestDatabaseClusterArchiveGap(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	watched(c)
+	c.settle()
+	c.reconcile()
+	jobs := func() []string {
+		return slices.Sorted(maps.Keys(maps.Collect(func(yield func(string, bool) bool) {
+			for n := range c.observed {
+				if strings.HasPrefix(n, "backup-gap") && !yield(n, true) {
+					return
+				}
+			}
+		})))
+	}
+	if got := jobs(); len(got) != 0 {
+		t.Errorf("there is no gap, and there are %v", got)
+	}
+	gap := instance.Gap{First: "000000010000000000000007", Last: "000000010000000000000009"}
+	c.reportCluster(func(r *instance.Cluster) { r.Archive.Gaps = []instance.Gap{gap} })
+	c.reconcile()
+	got := jobs()
+	if len(got) != 1 {
+		t.Fatalf("want one Job that ends the gap, got %v", got)
+	}
+	want := "False ArchiveGap WAL 000000010000000000000007 to 000000010000000000000009 is lost: what was written after it can be restored once Job orders-" + got[0] + " has made a backup"
+	if v := c.verdict("ArchivingHealthy"); v != want || c.phase() != "Degraded" {
+		t.Errorf("want %q, Degraded, got %q, %s", want, v, c.phase())
+	}
+	task := backup.Task{}
+	job := as[batchv1.Job](t, c.observed[got[0]])
+	if err := json.Unmarshal([]byte(job.Spec.Template.Spec.Containers[0].Env[0].Value), &task); err != nil || !task.Full {
+		t.Errorf("want a full backup, got %+v, %v", task, err)
+	}
+
+	c.reportCluster(func(r *instance.Cluster) { r.Archive.Gaps[0].To = new(time.Now()) })
+	c.reconcile()
+	if v := c.verdict("ArchivingHealthy"); v != "True Archiving" || len(jobs()) != 1 {
+		t.Errorf("a backup has ended the gap: got %q, %v", v, jobs())
+	}
 }
 
 // TestDatabaseClusterRepositoryRecovers: a pod of the backups' own volume that can

@@ -18,19 +18,26 @@ func TestDatabaseClusterRights(t *testing.T) {
 		pods = append(pods, fmt.Sprintf("orders-postgresql-%d", i))
 		volumes = append(volumes, fmt.Sprintf("data-orders-postgresql-%d", i))
 	}
-	want := []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "get", "list", "patch", "update", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "patch", "update", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"pods"}, ResourceNames: pods, Verbs: []string{"delete"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, ResourceNames: []string{"orders-postgresql"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, ResourceNames: volumes, Verbs: []string{"get", "list", "patch", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"orders-credentials"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},
+	rules := func(volumes []string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "get", "list", "patch", "update", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "patch", "update", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"pods"}, ResourceNames: pods, Verbs: []string{"delete"}},
+			{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, ResourceNames: []string{"orders-postgresql"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, ResourceNames: volumes, Verbs: []string{"get", "list", "patch", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"orders-credentials"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},
+		}
 	}
 	for name, spec := range map[string]string{"One": oneServer, "Production": production, "Big": bigCluster} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, databaseCluster(spec))
 			c.settle()
+			want := rules(volumes)
+			if name == "Production" {
+				// The volume of the backups.
+				want = rules(append(slices.Clone(volumes), "data-orders-repository-0"))
+			}
 			role, binding := as[rbacv1.Role](t, c.observed["role"]), as[rbacv1.RoleBinding](t, c.observed["rolebinding"])
 			if diff := cmp.Diff(want, role.Rules); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)

@@ -1,7 +1,9 @@
 package functions_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/storeplane/storeplane/internal/instance"
@@ -284,5 +286,116 @@ func TestDatabaseClusterHibernatesChanged(t *testing.T) {
 	c.settle()
 	if got := *servers(t, c).Spec.Replicas; got != 2 || told(t, c).Storage != "30Gi" {
 		t.Errorf("want two servers with 30Gi, got %d with %s", got, told(t, c).Storage)
+	}
+}
+
+// TestDatabaseClusterWakesWithFewer: a primary that fell asleep wakes, whatever
+// size is asked for by then: its volume may hold what no other has. It goes once
+// one that stays has taken over.
+func TestDatabaseClusterWakesWithFewer(t *testing.T) {
+	const five = "{size: 5, version: '17', environment: production}"
+	asleep := func(primary int32, standbys ...int32) func(*instance.Cluster) {
+		return func(r *instance.Cluster) {
+			r.Primary, r.Standbys = instance.Pod("orders-postgresql", primary), nil
+			for _, s := range standbys {
+				r.Standbys = append(r.Standbys, instance.Standby{Name: instance.Pod("orders-postgresql", s)})
+			}
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		before func(*instance.Cluster)
+		size   int32
+		want   int32
+	}{
+		"PrimaryLast":  {reason: "The primary was the last one.", before: asleep(4, 0, 1, 2, 3), size: 2, want: 5},
+		"PrimaryFirst": {reason: "A standby may have taken over and not said so.", before: asleep(0, 1, 2, 3, 4), size: 2, want: 5},
+		"PrimaryAlone": {reason: "The others had gone when the last report was written.", before: asleep(3), size: 1, want: 4},
+		"Shrunk":       {reason: "It was smaller when it fell asleep.", before: asleep(1, 0), size: 2, want: 2},
+		"ToOne":        {reason: "One that stays alone must be the primary.", before: asleep(1, 0), size: 1, want: 2},
+		"Same":         {reason: "All wake.", before: asleep(4, 0, 1, 2, 3), size: 5, want: 5},
+		"More":         {reason: "More are never held.", before: asleep(4, 0, 1, 2, 3), size: 7, want: 7},
+		"Never":        {reason: "There never was a primary.", before: func(r *instance.Cluster) { *r = instance.Cluster{} }, size: 2, want: 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(five))
+			c.settle()
+			c.edit(true, "hibernated")
+			c.settle()
+			c.reportCluster(tc.before)
+			c.edit(tc.size, "size")
+			c.reconcile()
+			if got := *servers(t, c).Spec.Replicas; got != 0 {
+				t.Errorf("%s\nit sleeps on: want no servers, got %d", tc.reason, got)
+			}
+			c.edit(false, "hibernated")
+			for range 3 {
+				c.reconcile()
+				if got := *servers(t, c).Spec.Replicas; got != tc.want {
+					t.Fatalf("%s\nwant %d servers to wake, got %d", tc.reason, tc.want, got)
+				}
+			}
+			// One that stays takes over.
+			c.settle()
+			c.reportCluster(func(r *instance.Cluster) {
+				r.Primary, r.Standbys = instance.Pod("orders-postgresql", 0), []instance.Standby{{Name: instance.Pod("orders-postgresql", 1), Streaming: true, Synchronous: true}}
+			})
+			c.settle()
+			if got := *servers(t, c).Spec.Replicas; got != tc.size {
+				t.Errorf("%s\nwant %d servers in the end, got %d", tc.reason, tc.size, got)
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterReclaimed: volumes that an earlier cluster of the name left
+// are compared before one leads, whatever size is asked for.
+func TestDatabaseClusterReclaimed(t *testing.T) {
+	c := newCluster(t, databaseCluster(oneServer))
+	c.reconcile()
+	size := func() int32 { return *servers(t, c).Spec.Replicas }
+	say := func(m instance.Member) {
+		t.Helper()
+		b, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.report(instance.MemberKey("orders-postgresql-0"), string(b))
+	}
+	const waits = "Waiting to know what is on volume claim data-orders-postgresql-2"
+	say(instance.Member{Servers: 3, Held: &instance.Held{Message: waits}})
+	c.reconcile()
+	if size() != 3 || c.message() != "Waiting for postgresql ("+waits+")" {
+		t.Errorf("want a server for each volume and %q, got %d and %q", waits, size(), c.message())
+	}
+
+	const undecided = "It is not decided which volume leads: volume claims a, b hold different databases"
+	say(instance.Member{Servers: 3, Held: &instance.Held{Message: undecided, Undecided: true}})
+	c.reconcile()
+	if c.phase() != "Failed" || !strings.Contains(c.message(), undecided) || c.verdict("ReplicationHealthy") != "False LeaderUndecided "+undecided {
+		t.Errorf("want Failed and %q, got %s, %q and %q", undecided, c.phase(), c.message(), c.verdict("ReplicationHealthy"))
+	}
+	set(c.claim, "data-orders-postgresql-2@00000000", "metadata", "annotations", instance.LeadWithAnnotation)
+	c.reconcile()
+	if got := told(t, c).LeadWith; got != "data-orders-postgresql-2@00000000" {
+		t.Errorf("want the managers to be told of the annotation, got %q", got)
+	}
+
+	// The newest leads on a server that shall not be: it moves first.
+	say(instance.Member{})
+	c.heal("instances")
+	c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-2" })
+	c.heal("postgresql")
+	for range 3 {
+		if c.reconcile(); size() != 3 {
+			t.Fatalf("want three servers until the primary has moved, got %d", size())
+		}
+	}
+	c.settle()
+	c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-0" })
+	c.settle()
+	if size() != 1 || c.phase() != "Running" {
+		t.Errorf("want one server in the end, got %d in phase %s", size(), c.phase())
 	}
 }

@@ -167,8 +167,14 @@ func TestDatabaseClusterRenewal(t *testing.T) {
 			want: want{server: true},
 		},
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
+	check := func(tc struct {
+		reason string
+		after  time.Duration
+		change func(*cluster)
+		want   want
+	}, refused bool,
+	) func(*testing.T) {
+		return func(t *testing.T) {
 			clk := newClock()
 			c := newCluster(t, databaseCluster(production), functions.WithSource(clk))
 			c.settle()
@@ -176,6 +182,14 @@ func TestDatabaseClusterRenewal(t *testing.T) {
 			clk.now = newYear.Add(tc.after)
 			if tc.change != nil {
 				tc.change(c)
+			}
+			if refused {
+				if c.observed["tls"] == nil || c.observed["ca"] == nil {
+					// What does not exist is not created for a claim that is refused.
+					return
+				}
+				// Of a claim that is refused too: it may stay so for long.
+				c.edit("1Gi", "storageSize")
 			}
 			c.reconcile()
 			got := want{authority: c.value("ca", "ca.crt") != ca, server: c.value("tls", "tls.crt") != server}
@@ -194,10 +208,20 @@ func TestDatabaseClusterRenewal(t *testing.T) {
 				}
 			}
 			again := c.value("tls", "tls.crt")
+			if refused {
+				if status, _ := c.condition("Accepted"); status != "False" || !isFatal(c.reconcile()) || c.value("tls", "tls.crt") != again {
+					t.Errorf("%s\nWhile nothing is due a refusal changes nothing: Accepted %s", tc.reason, status)
+				}
+				return
+			}
 			if c.settle(); c.value("tls", "tls.crt") != again {
 				t.Errorf("%s\nIt is renewed once", tc.reason)
 			}
-		})
+		}
+	}
+	for name, tc := range cases {
+		t.Run(name, check(tc, false))
+		t.Run(name+"Refused", check(tc, true))
 	}
 }
 

@@ -94,7 +94,8 @@ func TestDatabaseClusterTold(t *testing.T) {
 		"Production": {
 			reason: "Production waits for a standby.", spec: production,
 			want: instance.Desired{Claim: "orders", Size: 3, Synchronous: true, Storage: "20Gi", Users: []string{"app"}, Databases: []instance.Database{app},
-				Backup: &instance.Backup{Destination: backupv1.Destination{Type: "volume", Bucket: "data-orders-repository-0"}},
+				Backup:     &instance.Backup{Destination: backupv1.Destination{Type: "volume", Bucket: "data-orders-repository-0"}},
+				Repository: &instance.Volume{Claim: "data-orders-repository-0", Storage: "100Gi"},
 			},
 		},
 		"Hibernated": {

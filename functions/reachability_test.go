@@ -238,7 +238,7 @@ func TestWhoReachesWhom(t *testing.T) {
 	backend := []string{"store-backend-cron-report", "store-backend-migration", "store-backend-web"}
 	want := map[string][]string{
 		"store-database-postgresql": slices.Concat([]string{"namespace observability"}, backend, []string{"store-database-backup-first-" + build.Digest("volume", "data-store-database-repository-0", "", "")[:8], "store-database-backup-full", "store-database-postgresql"}),
-		"store-database-repository": {"store-database-postgresql"},
+		"store-database-repository": {"namespace observability", "store-database-postgresql"},
 		"store-cache":               backend,
 		"store-backend-web":         {"store-frontend-web"},
 		"store-frontend-web":        slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(people)), []string{"namespace ingress-nginx"}))),

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/storeplane/storeplane/functions"
 )
 
 // crossplaneConfig is how Crossplane calls functions: svcConfig in
@@ -42,7 +44,16 @@ func helloRequest(t *testing.T) *fnv1.RunFunctionRequest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: claim}}}
+	req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: claim}}, RequiredResources: map[string]*fnv1.Resources{}}
+	rsp, err := functions.New().RunFunction(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As Crossplane calls again, after it has looked and found nothing.
+	for name := range rsp.GetRequirements().GetResources() {
+		req.RequiredResources[name] = &fnv1.Resources{}
+	}
+	return req
 }
 
 // slowCall is one whose request is still being sent: for the server it is under

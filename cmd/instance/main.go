@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"k8s.io/client-go/rest"
 
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager"
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
@@ -68,11 +69,24 @@ func (a *push) Run(*slog.Logger) error {
 	return until(func(ctx context.Context) error { return archive.Push(ctx, a.Config, a.Segment, os.Stderr) })
 }
 
-type serve struct{ archive.Config }
+type serve struct {
+	archive.Config
 
-// Run until a signal.
-func (s *serve) Run(*slog.Logger) error {
-	return until(func(ctx context.Context) error { return archive.Serve(ctx, s.Config) })
+	Metrics string `help:"Address at which the metrics of the repository's volume are exported. None by default."`
+}
+
+// Run until a signal. Without its metrics the server goes on.
+func (s *serve) Run(log *slog.Logger) error {
+	return until(func(ctx context.Context) error {
+		if s.Metrics != "" {
+			go func() {
+				if err := archive.ServeMetrics(ctx, s.Metrics, backup.VolumeDir); err != nil {
+					log.Info("Cannot export metrics", "error", err.Error())
+				}
+			}()
+		}
+		return archive.Serve(ctx, s.Config)
+	})
 }
 
 type restore struct{ archive.Config }

@@ -25,6 +25,7 @@ const (
 	backupFull      = "backup-full"
 	backupIncr      = "backup-incr"
 	backupFirst     = "backup-first"
+	backupGap       = "backup-gap"
 	backupSchema    = "backup"
 	repository      = "repository"
 	repositoryHost  = "repository-service"
@@ -42,6 +43,10 @@ type backing struct {
 	enabled bool
 
 	schedule, incremental, retention string
+
+	// storage of the volume claim that is created here, and smaller that of one
+	// that the plan does not fit, as a message, or "".
+	storage, smaller string
 
 	// destination with the installation's filled in. The bucket of type volume
 	// is a volume claim.
@@ -84,7 +89,7 @@ func (d *cluster) readBackup(c *compose.Claim) error {
 		return nil
 	}
 	b := &d.backup
-	b.watched = c.HasKind(backupSchema)
+	b.watched = c.HasKind(backupSchema, backups)
 	b.schedule, b.incremental, b.retention = cmp.Or(string(spec.Schedule), defaultSchedule), string(spec.IncrementalSchedule), cmp.Or(spec.Retention, defaultRetention)
 	if err := build.CheckSchedule(appsv1.Schedule(b.schedule), ""); err != nil {
 		return compose.Invalidf("backup.schedule: %v", err)
@@ -110,6 +115,9 @@ func (d *cluster) readBackup(c *compose.Claim) error {
 	}
 	if err := pgbackrest.Check(b.destination); err != nil {
 		return compose.Invalidf("%s: %v", where, err)
+	}
+	if err := d.planRepository(spec.StorageSize); err != nil {
+		return err
 	}
 	return d.requireBackupSecrets(c, spec)
 }
@@ -279,6 +287,11 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 	add(compose.Component{Name: firstName, Part: backups, After: after, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
 		return d.firstBackup(firstName)
 	}})
+	if gapName := d.gapName(); gapName != "" {
+		add(compose.Component{Name: gapName, Part: backups, After: after, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
+			return d.firstBackup(gapName)
+		}})
+	}
 	if b.watched {
 		add(compose.Component{Name: backups, After: after, Health: alwaysHealthy, Make: func() compose.Object { return d.backupResource() }})
 	}
@@ -289,6 +302,25 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 func (d *cluster) firstName() string {
 	o := d.backup.destination
 	return backupFirst + "-" + build.Digest(string(o.Type), o.Bucket, o.Prefix, o.Endpoint)[:8]
+}
+
+// lastGap in the archive, or nil.
+func (d *cluster) lastGap() *instance.Gap {
+	a := d.live.cluster.Archive
+	if a == nil || len(a.Gaps) == 0 {
+		return nil
+	}
+	return &a.Gaps[len(a.Gaps)-1]
+}
+
+// gapName is the component of the Job that makes the backup after a gap in the
+// archive, or "": nothing is restored beyond it without one.
+func (d *cluster) gapName() string {
+	gap := d.lastGap()
+	if gap == nil {
+		return ""
+	}
+	return backupGap + "-" + build.Digest(gap.First, gap.Last)[:8]
 }
 
 // backupResource is what watches over the backups and verifies them.

@@ -17,7 +17,8 @@ import (
 // use.
 const permanentExit = 42
 
-// systemAnnotation on a CronJob is the system identifier that its backups are of.
+// systemAnnotation on a CronJob is the place in the repository of the cluster that
+// its backups are of: it begins with the system identifier.
 const systemAnnotation = "storeplane.example.com/system"
 
 // backupDeadline of a Job, in seconds: nothing hangs for ever.
@@ -36,8 +37,8 @@ func (d *cluster) backupLabels() map[string]string {
 func (d *cluster) backupCronJob(component, schedule string, full bool) *batchv1.CronJob {
 	meta := d.Meta(component, appName)
 	meta.Labels = d.backupLabels()
-	meta.Annotations = map[string]string{systemAnnotation: d.live.cluster.System}
-	job := d.backupJob(full)
+	meta.Annotations = map[string]string{systemAnnotation: d.live.cluster.StanzaName()}
+	job := d.backupJob(full, d.fullEvery())
 	job.BackoffLimit = new(int32(2))
 	return &batchv1.CronJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "CronJob"},
@@ -63,7 +64,7 @@ func (d *cluster) backupCronJob(component, schedule string, full bool) *batchv1.
 func (d *cluster) firstBackup(component string) *batchv1.Job {
 	meta := d.Meta(component, appName)
 	meta.Labels = d.backupLabels()
-	job := d.backupJob(true)
+	job := d.backupJob(true, 0)
 	job.BackoffLimit = new(int32(6))
 	return &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
@@ -72,7 +73,7 @@ func (d *cluster) firstBackup(component string) *batchv1.Job {
 	}
 }
 
-func (d *cluster) backupJob(full bool) batchv1.JobSpec {
+func (d *cluster) backupJob(full bool, every int) batchv1.JobSpec {
 	return batchv1.JobSpec{
 		ActiveDeadlineSeconds: new(int64(backupDeadline)),
 		PodReplacementPolicy:  new(batchv1.Failed),
@@ -84,18 +85,18 @@ func (d *cluster) backupJob(full bool) batchv1.JobSpec {
 		}}},
 		Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: d.backupLabels()},
-			Spec:       d.backupPod(full),
+			Spec:       d.backupPod(full, every),
 		},
 	}
 }
 
 // backupTask is what the program does.
-func (d *cluster) backupTask(full bool) string {
+func (d *cluster) backupTask(full bool, every int) string {
 	t := backup.Task{
 		Action: backup.Backup, Method: backupv1.Physical, Namespace: d.Namespace, Name: d.Claim,
 		Database:    backup.Database{Engine: backupv1.PostgreSQL},
 		Destination: d.backup.destination, Retention: d.backup.retention, Encrypted: d.backup.encryption != nil,
-		Full: full, Stanza: d.live.cluster.System,
+		Full: full, FullEvery: every, Stanza: d.live.cluster.StanzaName(),
 	}
 	for i := range d.spec.Size {
 		t.Hosts = append(t.Hosts, d.serverHost(i))
@@ -108,7 +109,7 @@ func (d *cluster) backupTask(full bool) string {
 	return string(b)
 }
 
-func (d *cluster) backupPod(full bool) corev1.PodSpec {
+func (d *cluster) backupPod(full bool, every int) corev1.PodSpec {
 	pod := corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		ServiceAccountName:            d.Name(backups),
@@ -119,7 +120,7 @@ func (d *cluster) backupPod(full bool) corev1.PodSpec {
 		Containers: []corev1.Container{{
 			Name:                     backups,
 			Image:                    d.settings.ImageRegistry + "/backup:postgresql-" + d.major(),
-			Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: d.backupTask(full)}},
+			Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: d.backupTask(full, every)}},
 			TerminationMessagePath:   backup.TerminationLog,
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 			Resources:                small("100m", "128Mi", "512Mi"),

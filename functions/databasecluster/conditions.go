@@ -62,6 +62,8 @@ func (d *cluster) archive() verdict {
 		return verdict{reason: "Pending", message: "Nothing has been archived yet"}
 	case a.Failing != "":
 		return verdict{reason: reasonFailing, message: clip("What is written is not archived: " + a.Failing)}
+	case a.Open():
+		return verdict{reason: reasonGap, message: "WAL " + d.lastGap().String() + " is lost: what was written after it can be restored once Job " + d.Name(d.gapName()) + " has made a backup"}
 	case a.Recoverable == nil:
 		return verdict{reason: "Pending", message: "Nothing has been archived yet"}
 	}
@@ -81,14 +83,18 @@ func (d *cluster) backups() verdict {
 	case !w.exists:
 		return verdict{reason: "Pending", message: "No backup has been made yet"}
 	}
+	// One failure does not make a Backup unready: the newest good one is young.
+	if f := w.Status.AtProvider.LastFailure; f != nil {
+		return verdict{reason: "BackupFailed", message: clip(f.Message)}
+	}
 	if yes, _, words := w.condition("Ready"); !yes {
-		if f := w.Status.AtProvider.LastFailure; f != nil {
-			return verdict{reason: "BackupFailed", message: clip(f.Message)}
-		}
 		return verdict{reason: "Pending", message: clip(cmp.Or(words, "No backup has been made yet"))}
 	}
 	if _, no, words := w.condition("Verified"); no {
 		return verdict{reason: "NotRestorable", message: clip(words)}
+	}
+	if d.backup.smaller != "" {
+		return verdict{True: true, reason: "RepositoryTooSmall", message: d.backup.smaller + ": until then the oldest backups expire early"}
 	}
 	if d.backup.fallback {
 		return verdict{True: true, reason: "SharesFate", message: "Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's"}
@@ -100,6 +106,7 @@ func (d *cluster) backups() verdict {
 const (
 	reasonDisabled = "Disabled"
 	reasonFailing  = "Failing"
+	reasonGap      = "ArchiveGap"
 )
 
 // clip keeps a message within what people read.
@@ -117,6 +124,8 @@ func (d *cluster) replication() verdict {
 	switch {
 	case d.spec.Hibernated:
 		return verdict{True: true, reason: "Hibernated"}
+	case d.live.primary() == "" && d.held().Undecided:
+		return verdict{reason: "LeaderUndecided", message: clip(d.held().Message)}
 	case d.live.primary() == "":
 		return verdict{reason: "NoPrimary", message: "No primary takes writes"}
 	case d.spec.Size == 1:
@@ -168,6 +177,9 @@ func (d *cluster) volumes() verdict {
 		if m.Volume != "" {
 			refused = append(refused, "that of "+name+" "+m.Volume)
 		}
+	}
+	if words := d.live.cluster.Repository; words != "" && d.backup.own {
+		refused = append(refused, "that of the backups "+words)
 	}
 	switch {
 	case len(full) > 0:

@@ -74,6 +74,9 @@ type cluster struct {
 	origin   *origin
 	files    map[string]string
 
+	// leadWith is the annotation that names a volume to lead with, or "".
+	leadWith string
+
 	// desired is what the instance managers are told, as JSON.
 	desired string
 
@@ -84,58 +87,77 @@ type cluster struct {
 // Intent of a DatabaseCluster.
 func Intent(defaults settings.Settings) compose.Intent {
 	return func(c *compose.Claim) (*compose.Plan, error) {
-		d := &cluster{Scope: build.ScopeOf(c)}
-		if err := c.Spec(&d.spec); err != nil {
+		d := &cluster{Scope: build.ScopeOf(c), leadWith: c.Annotation(instance.LeadWithAnnotation)}
+		err := d.resolve(c, defaults)
+		switch {
+		case err == nil:
+			return d.plan(), nil
+		case !compose.IsInvalid(err):
 			return nil, err
 		}
-		d.profile = profile.Of(d.spec.Environment)
-		var err error
-		if d.settings, err = settings.Read(c, defaults); err != nil {
+		if c.IsReview() {
 			return nil, err
 		}
-		if d.live, err = observe(c, d.Scope); err != nil {
-			return nil, err
+		p, merr := d.maintenance(c)
+		if merr != nil {
+			return nil, merr
 		}
-		if err := validate(&d.spec, d.live); err != nil {
-			return nil, err
-		}
-		if err := guardrails.Enforce(guardrails.DatabaseCluster(&d.spec), d.settings.Policy); err != nil {
-			return nil, err
-		}
-		if d.storage, err = storage(&d.spec, d.profile, d.live); err != nil {
-			return nil, err
-		}
-		// All ask for what they need at once: Crossplane gives up on a function
-		// that asks for more each time it is called.
-		var pending error
-		for _, read := range []func(*compose.Claim) error{d.requireSecrets, d.readBackup, d.readRestore} {
-			switch err := read(c); {
-			case errors.Is(err, compose.ErrPending):
-				pending = err
-			case err != nil:
-				return nil, err
-			}
-		}
-		if pending != nil {
-			return nil, pending
-		}
-		if d.secrets, err = drawSecrets(c, &d.spec); err != nil {
-			return nil, err
-		}
-		if d.tls, err = d.drawTLS(c); err != nil {
-			return nil, err
-		}
-		d.tls.peers = peersOf(d.tls.authority.Certificate, datum(c.Observed(config), filePeers))
-		if d.files, err = d.backupFiles(); err != nil {
-			return nil, err
-		}
-		if d.desired, err = d.desiredJSON(); err != nil {
-			return nil, err
-		}
-		d.scraped = d.monitored() && c.HasKind(podMonitorSchema)
-		d.live.settled = d.live.cluster.Applied == instance.Digest(d.desired) && (c.IsReview() || d.secrets.observedIn(c.Observed(credentials)))
-		return d.plan(), nil
+		return p, err
 	}
+}
+
+// resolve reads all that the builders need to know.
+func (d *cluster) resolve(c *compose.Claim, defaults settings.Settings) error {
+	if err := c.Spec(&d.spec); err != nil {
+		return err
+	}
+	d.profile = profile.Of(d.spec.Environment)
+	var err error
+	if d.settings, err = settings.Read(c, defaults); err != nil {
+		return err
+	}
+	if d.live, err = observe(c, d.Scope); err != nil {
+		return err
+	}
+	if err := validate(&d.spec, d.live); err != nil {
+		return err
+	}
+	if err := guardrails.Enforce(guardrails.DatabaseCluster(&d.spec), d.settings.Policy); err != nil {
+		return err
+	}
+	if d.storage, err = storage(&d.spec, d.profile, d.live); err != nil {
+		return err
+	}
+	// All ask for what they need at once: Crossplane gives up on a function
+	// that asks for more each time it is called.
+	var pending error
+	for _, read := range []func(*compose.Claim) error{d.requireSecrets, d.readBackup, d.readRestore} {
+		switch err := read(c); {
+		case errors.Is(err, compose.ErrPending):
+			pending = err
+		case err != nil:
+			return err
+		}
+	}
+	if pending != nil {
+		return pending
+	}
+	if d.secrets, err = drawSecrets(c, &d.spec); err != nil {
+		return err
+	}
+	if d.tls, err = d.drawTLS(c); err != nil {
+		return err
+	}
+	d.tls.peers = peersOf(d.tls.authority.Certificate, datum(c.Observed(config), filePeers))
+	if d.files, err = d.backupFiles(); err != nil {
+		return err
+	}
+	if d.desired, err = d.desiredJSON(); err != nil {
+		return err
+	}
+	d.scraped = d.monitored() && c.HasKind(podMonitorSchema, podMonitor)
+	d.live.settled = d.live.cluster.Applied == instance.Digest(d.desired) && (c.IsReview() || d.secrets.observedIn(c.Observed(credentials)))
+	return nil
 }
 
 // plan lists the components of a claim.

@@ -26,7 +26,11 @@ func (d *cluster) desiredJSON() (string, error) {
 		Parameters:  d.spec.Parameters,
 		Restored:    d.spec.RestoreFrom != nil,
 		Restoring:   d.restores(),
+		LeadWith:    d.leadWith,
 		Backup:      d.toldBackup(),
+	}
+	if d.backup.own {
+		out.Repository = &instance.Volume{Claim: d.repositoryClaim(), Storage: d.backup.storage}
 	}
 	for _, db := range d.spec.Databases {
 		out.Databases = append(out.Databases, instance.Database{Name: string(db.Name), Owner: owner(db), Extensions: db.Extensions})

@@ -28,8 +28,10 @@ func (d *cluster) judgeInstances(*structpb.Struct) health.Status {
 			return health.Status{State: health.Failed, Message: message}
 		}
 		return progressing(cmp.Or(l.trouble, message))
+	case l.cluster.Primary == "" && d.held().Undecided:
+		return health.Status{State: health.Failed, Message: d.held().Message}
 	case l.cluster.Primary == "":
-		return progressing(cmp.Or(l.trouble, "No primary has been elected yet"))
+		return progressing(cmp.Or(d.held().Message, l.trouble, "No primary has been elected yet"))
 	case d.backup.enabled && l.cluster.System == "":
 		return progressing("The servers have not said yet whose backups will be theirs")
 	case !l.settled || l.cluster.Credentials != l.credentials:
@@ -47,7 +49,7 @@ func (d *cluster) judgeServers(*structpb.Struct) health.Status {
 	case !l.exists:
 		return progressing("Not created yet")
 	case st.ObservedGeneration != l.set.Metadata.Generation, st.Replicas != want, st.ReadyReplicas != want:
-		return progressing(cmp.Or(d.podTrouble(), "Not all pods are ready"))
+		return progressing(cmp.Or(d.held().Message, d.podTrouble(), "Not all pods are ready"))
 	case want > d.spec.Size:
 		return progressing("The primary moves to a server that stays")
 	case l.isOutdated():

@@ -15,6 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
 // live is what of the observed objects the function looks at.
@@ -121,7 +122,8 @@ func observe(c *compose.Claim, s build.Scope) (*live, error) {
 	}
 	if l.cluster.System == "" {
 		// Reports may be written anew; who a cluster is never changes.
-		l.cluster.System = annotation(c.Observed(backupFull), systemAnnotation)
+		l.cluster.Stanza = annotation(c.Observed(backupFull), systemAnnotation)
+		l.cluster.System = pgbackrest.System(l.cluster.Stanza)
 	}
 	// While one server is up its instance manager tells about the others.
 	// Pods that run are not asked for: Patroni writes on them all the time.
@@ -178,6 +180,48 @@ func (l *live) primary() string {
 		return ""
 	}
 	return l.cluster.Primary
+}
+
+// last is the number of servers that it takes to have all of those that the
+// last primary reported. Its own volume has every write, unless another server
+// took over later and did not report.
+func (l *live) last() int32 {
+	if l.cluster.Primary == "" {
+		return 0
+	}
+	highest := instance.Ordinal(l.cluster.Primary)
+	for _, s := range l.cluster.Standbys {
+		highest = max(highest, instance.Ordinal(s.Name))
+	}
+	if highest >= maxSize {
+		return 0
+	}
+	return highest + 1
+}
+
+// compared is the number of servers that it takes to compare all volumes of the
+// name, until one leads.
+func (l *live) compared() int32 {
+	most := int32(0)
+	for _, m := range l.members {
+		most = max(most, m.Servers)
+	}
+	if l.cluster.Primary != "" || most > maxSize {
+		return 0
+	}
+	return most
+}
+
+// held is why servers are not started: what has to be decided first.
+func (d *cluster) held() instance.Held {
+	var first instance.Held
+	for i := range int32(maxSize) {
+		h := d.live.members[d.podName(i)].Held
+		if h != nil && (first.Message == "" || h.Undecided && !first.Undecided) {
+			first = *h
+		}
+	}
+	return first
 }
 
 // isOutdated tells whether pods of an older revision are left.

@@ -109,6 +109,10 @@ func (d *cluster) dynamicConfig() string {
 	} else {
 		b.WriteString(`"synchronous_mode":false,`)
 	}
+	if d.backup.enabled {
+		// Whichever server is promoted has all WAL that is not archived yet.
+		b.WriteString(`"slots":{"` + instance.ArchiveSlot + `":{"type":"physical"}},`)
+	}
 	b.WriteString(`"postgresql":{"use_pg_rewind":true,"use_slots":true,"parameters":{`)
 	params := build.With(defaultParameters, d.spec.Parameters)
 	if _, set := params["archive_timeout"]; d.backup.enabled && !set {

@@ -209,8 +209,10 @@ func (d *cluster) manager(image string) corev1.Container {
 		Resources:       small("10m", "32Mi", "128Mi"),
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts:    mounts(),
-		StartupProbe:    &corev1.Probe{ProbeHandler: api("/started"), PeriodSeconds: 1, FailureThreshold: 120, TimeoutSeconds: 3},
-		LivenessProbe:   &corev1.Probe{ProbeHandler: api("/healthz"), PeriodSeconds: 10, FailureThreshold: 6, TimeoutSeconds: 5},
+		// It may wait for other servers, or for a decision, for as long as that
+		// takes: it is not restarted for it, which would take ever longer.
+		StartupProbe:  &corev1.Probe{ProbeHandler: api("/started"), PeriodSeconds: 1, FailureThreshold: 24 * 60 * 60, TimeoutSeconds: 3},
+		LivenessProbe: &corev1.Probe{ProbeHandler: api("/healthz"), PeriodSeconds: 10, FailureThreshold: 6, TimeoutSeconds: 5},
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/build"
 )
 
 // podMonitorSchema is the name under which the Composition asks whether the
@@ -23,7 +25,7 @@ func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
 		TypeMeta:   metav1.TypeMeta{APIVersion: monitoringv1.SchemeGroupVersion.String(), Kind: monitoringv1.PodMonitorsKind},
 		ObjectMeta: d.Meta(postgresql, appName),
 		Spec: monitoringv1.PodMonitorSpec{
-			Selector: metav1.LabelSelector{MatchLabels: d.Selector(postgresql)},
+			Selector: d.exporters(),
 		},
 	}
 	// Alerts tell clusters apart by the first, and look for a standby in step
@@ -39,4 +41,17 @@ func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
 		})
 	}
 	return pm
+}
+
+// exporters are the servers, and the server of the backups' volume where there is
+// one.
+func (d *cluster) exporters() metav1.LabelSelector {
+	labels := d.Selector(postgresql)
+	if !d.backup.isVolume() {
+		return metav1.LabelSelector{MatchLabels: labels}
+	}
+	delete(labels, build.LabelComponent)
+	return metav1.LabelSelector{MatchLabels: labels, MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: build.LabelComponent, Operator: metav1.LabelSelectorOpIn, Values: []string{postgresql, repository},
+	}}}
 }

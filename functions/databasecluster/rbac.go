@@ -3,10 +3,12 @@ package databasecluster
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // maxSize is the largest number of servers.
-const maxSize = 10
+const maxSize = instance.MaxSize
 
 // role is what Patroni needs with its state in ConfigMaps
 // (https://github.com/patroni/patroni/blob/master/kubernetes/patroni_k8s.yaml),
@@ -17,6 +19,9 @@ func (d *cluster) role() *rbacv1.Role {
 	for i := range int32(maxSize) {
 		pods = append(pods, d.podName(i))
 		volumes = append(volumes, "data-"+d.podName(i))
+	}
+	if d.backup.own {
+		volumes = append(volumes, d.repositoryClaim())
 	}
 	named := func(group, resource string, names []string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names, Verbs: verbs}

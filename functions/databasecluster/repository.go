@@ -2,6 +2,7 @@ package databasecluster
 
 import (
 	"cmp"
+	"fmt"
 
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,7 @@ func (d *cluster) repositoryClaim() string {
 // volume is mounted on one node, and WAL comes from all.
 func (d *cluster) repositoryServer() *k8sappsv1.StatefulSet {
 	s := d.volumeServer(repository, &d.live.repository, d.backup.destination.Bucket, d.Name(postgresql))
+	d.exportVolume(&s.Spec.Template.Spec.Containers[0])
 	if !d.backup.own {
 		return s
 	}
@@ -45,12 +47,19 @@ func (d *cluster) repositoryServer() *k8sappsv1.StatefulSet {
 	}
 	claim := d.volumeClaim()
 	claim.Name, claim.Labels = repositoryTemplate, d.Labels(repository, appName)
-	// There is room for some full backups, compressed, and the log between them.
-	size := resource.MustParse(d.storage)
-	size.Add(size)
-	claim.Spec.Resources.Requests[corev1.ResourceStorage] = size
+	// Checked by planRepository.
+	claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(d.backup.storage)
 	s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim}
 	return s
+}
+
+// exportVolume has the server export how full its volume is.
+func (d *cluster) exportVolume(c *corev1.Container) {
+	if !d.monitored() {
+		return
+	}
+	c.Command = append(c.Command, fmt.Sprintf("--metrics=:%d", instancePort))
+	c.Ports = append(c.Ports, corev1.ContainerPort{Name: managerContainer, ContainerPort: instancePort})
 }
 
 // volumeServer runs pgBackRest's server beside a volume claim. Its configuration
@@ -134,11 +143,13 @@ func (d *cluster) repositoryService(component string) *corev1.Service {
 	}
 }
 
-// repositoryPolicy admits the servers, and nobody else.
+// repositoryPolicy admits the servers, and whoever scrapes to the metrics.
 func (d *cluster) repositoryPolicy(component string) *networkingv1.NetworkPolicy {
-	return build.NetworkPolicy(d.Scope, component, appName, build.Admit{
-		From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(postgresql))}, Ports: []int32{repositoryPort},
-	})
+	ways := []build.Admit{{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(postgresql))}, Ports: []int32{repositoryPort}}}
+	if component == repository && d.monitored() {
+		ways = append(ways, build.Admit{From: []networkingv1.NetworkPolicyPeer{build.Namespace(d.settings.Monitoring.Namespace)}, Ports: []int32{instancePort}})
+	}
+	return build.NetworkPolicy(d.Scope, component, appName, ways...)
 }
 
 // backupPods are those that make backups.

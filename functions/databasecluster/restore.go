@@ -139,7 +139,7 @@ func (d *cluster) originOf(c *compose.Claim) (instance.Restore, string, *appsv1.
 	if c.IsReview() {
 		return instance.Restore{Namespace: d.Namespace, Name: strings.TrimSuffix(name, "-"+backups)}, "", nil, nil
 	}
-	if !c.HasKind(backupSchema) {
+	if !c.HasKind(backupSchema, backups) {
 		return instance.Restore{}, "", nil, compose.Invalidf("restoreFrom.backupRef: there are no Backups in this cluster: install provider-storeplane, or use restoreFrom.destination")
 	}
 	found, fetched := c.Require(sourceRequirement, &fnv1.ResourceSelector{

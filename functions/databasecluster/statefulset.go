@@ -62,10 +62,18 @@ func (d *cluster) statefulSet() *k8sappsv1.StatefulSet {
 
 // replicas is the number of pods. Fewer are asked for only once those that
 // would go hold nothing that is needed: neither the primary, nor the only
-// standby in step.
+// standby in step. That is so of servers that sleep, too: those that there were
+// wake first. Volumes that an earlier cluster left are compared by servers of
+// theirs, which go the same way.
 func (d *cluster) replicas() int32 {
-	l, want := d.live, d.size()
-	if have := l.set.Spec.Replicas; want > 0 && have > want && !d.mayShrink() {
+	have, want := d.live.set.Spec.Replicas, d.size()
+	if want > 0 {
+		want = max(want, d.live.compared())
+	}
+	if have == 0 {
+		have = d.live.last()
+	}
+	if want > 0 && have > want && !d.mayShrink() {
 		return have
 	}
 	return want

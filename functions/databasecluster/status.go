@@ -34,7 +34,7 @@ func (d *cluster) phase(o compose.Outcome) appsv1.DatabaseClusterPhase {
 	switch {
 	case o.Phase == compose.Running && d.spec.Hibernated:
 		return "Hibernated"
-	case o.Phase == compose.Running && (!d.replication().True || !d.volumes().True || d.archive().reason == reasonFailing):
+	case o.Phase == compose.Running && (!d.replication().True || !d.volumes().True || d.archive().reason == reasonFailing || d.archive().reason == reasonGap):
 		// It serves, and somebody should look.
 		return "Degraded"
 	case o.Phase == compose.Running:

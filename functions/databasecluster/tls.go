@@ -72,20 +72,25 @@ func (d *cluster) drawTLS(c *compose.Claim) (tlsFiles, error) {
 		t.backupAuthority, t.backup = p, p
 		return t, nil
 	}
+	err = d.renewBackup(c, &t)
+	return t, err
+}
+
+// renewBackup reads what pgBackRest knows itself by, and renews what of it does
+// not hold for long any more.
+func (d *cluster) renewBackup(c *compose.Claim, t *tlsFiles) (err error) {
 	now := c.Now()
 	t.backupAuthority = pairOf(c, backupTLS, keyAuthority, keyAuthorityKy)
 	t.backup = pairOf(c, backupTLS, keyCertificate, keyPrivate)
 	if !pki.AuthorityHolds(t.backupAuthority, now) {
 		if t.backupAuthority, err = pki.Authority(d.Claim+"-"+backups, t.backupAuthority, now); err != nil {
-			return tlsFiles{}, err
+			return err
 		}
 	}
 	if names := d.backupNames(); !pki.ServerHolds(t.backup, t.backupAuthority, names, now) {
-		if t.backup, err = pki.Peer(t.backupAuthority, pgbackrest.Name, names, now); err != nil {
-			return tlsFiles{}, err
-		}
+		t.backup, err = pki.Peer(t.backupAuthority, pgbackrest.Name, names, now)
 	}
-	return t, nil
+	return err
 }
 
 // backupNames are the hosts at which pgBackRest serves.
@@ -114,23 +119,26 @@ func (d *cluster) drawServerTLS(c *compose.Claim) (tlsFiles, error) {
 		p := pki.Pair{Certificate: compose.Placeholder, Key: compose.Placeholder}
 		return tlsFiles{authority: p, server: p}, nil
 	}
+	t := tlsFiles{}
+	err := d.renewServer(c, &t)
+	return t, err
+}
+
+// renewServer reads the cluster's own authority and its servers' certificate, and
+// renews what of them does not hold for long any more.
+func (d *cluster) renewServer(c *compose.Claim, t *tlsFiles) (err error) {
 	now := c.Now()
-	t := tlsFiles{
-		authority: pairOf(c, authority, keyAuthority, keyAuthorityKy),
-		server:    pairOf(c, certificate, keyCertificate, keyPrivate),
-	}
-	var err error
+	t.authority = pairOf(c, authority, keyAuthority, keyAuthorityKy)
+	t.server = pairOf(c, certificate, keyCertificate, keyPrivate)
 	if !pki.AuthorityHolds(t.authority, now) {
 		if t.authority, err = pki.Authority(d.Claim, t.authority, now); err != nil {
-			return tlsFiles{}, err
+			return err
 		}
 	}
 	if !pki.ServerHolds(t.server, t.authority, d.serverNames(), now) {
-		if t.server, err = pki.Server(t.authority, d.serverNames(), now); err != nil {
-			return tlsFiles{}, err
-		}
+		t.server, err = pki.Server(t.authority, d.serverNames(), now)
 	}
-	return t, nil
+	return err
 }
 
 // pairOf a composed Secret, empty when there is none.

@@ -3,7 +3,9 @@ package ecommerceplatform
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
+	"strings"
 
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,11 +16,19 @@ import (
 
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/compose"
 )
 
 const (
 	cacheApp  = "redis"
 	cachePort = 6379
+
+	keyPassword = "password"
+	keySalt     = "salt"
+
+	// passwordVersionAnnotation on the pods replaces them with their password,
+	// which Redis reads once.
+	passwordVersionAnnotation = "storeplane.example.com/password-version"
 
 	// redisUser is the uid and gid of redis in package/images/redis.
 	redisUser = 999
@@ -30,13 +40,29 @@ const (
 func (s *shop) cacheSecret() *corev1.Secret {
 	host := s.cacheHost()
 	return build.Secret(s.Meta(cache, cacheApp), map[string]string{
-		"password":   s.cachePassword,
+		keyPassword:  s.cachePassword,
+		keySalt:      s.cacheSalt,
 		"host":       host,
 		"port":       strconv.Itoa(cachePort),
-		"uri":        "redis://:" + s.cachePassword + "@" + net.JoinHostPort(host, strconv.Itoa(cachePort)) + "/0",
+		"uri":        "redis://" + url.UserPassword("", s.cachePassword).String() + "@" + net.JoinHostPort(host, strconv.Itoa(cachePort)) + "/0",
 		"redis.conf": s.redisConf(),
 	})
 }
+
+// checkCachePassword refuses one, set by hand, that redis.conf would read as
+// something else.
+func (s *shop) checkCachePassword() error {
+	for _, r := range s.cachePassword {
+		if r <= ' ' || r > '~' || strings.ContainsRune(`"'\`, r) {
+			return compose.Invalidf("Secret %s: password may hold only printable ASCII characters but spaces, quotes and backslashes: change it, or delete the key to get another one", s.Name(cache))
+		}
+	}
+	return nil
+}
+
+// cachePasswordVersion is another one for another password, and tells nothing of
+// it without the salt, which is as secret.
+func (s *shop) cachePasswordVersion() string { return build.KeyedDigest(s.cacheSalt, s.cachePassword) }
 
 func (s *shop) cacheHost() string {
 	return fmt.Sprintf("%s.%s.svc", s.Name(cache), s.Namespace)
@@ -128,7 +154,10 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 			Strategy:             k8sappsv1.DeploymentStrategy{Type: k8sappsv1.RecreateDeploymentStrategyType},
 			RevisionHistoryLimit: new(int32(5)),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: s.Labels(cache, cacheApp)},
+				ObjectMeta: metav1.ObjectMeta{
+					Labels:      s.Labels(cache, cacheApp),
+					Annotations: map[string]string{passwordVersionAnnotation: s.cachePasswordVersion()},
+				},
 				Spec: corev1.PodSpec{
 					ServiceAccountName:            s.Name(cache),
 					AutomountServiceAccountToken:  new(false),

@@ -55,8 +55,9 @@ type shop struct {
 	profile  *profile.Profile
 	settings settings.Settings
 
-	// cachePassword is empty when there is no cache.
-	cachePassword string
+	// cachePassword is empty when there is no cache, and cacheSalt what makes
+	// its version a secret's that tells nothing.
+	cachePassword, cacheSalt string
 
 	// config is nil where the claim has none.
 	config *build.Config
@@ -94,7 +95,15 @@ func Intent(defaults settings.Settings) compose.Intent {
 			return nil, err
 		}
 		if s.hasCache() {
-			if s.cachePassword, err = c.Secret(cacheSecret, "password", compose.Source.Password); err != nil {
+			// Whoever uses it is replaced with it, so one that was taken out of the
+			// Secret is drawn again.
+			if s.cachePassword, err = c.Rotatable(cacheSecret, keyPassword, compose.Source.Password); err != nil {
+				return nil, err
+			}
+			if err = s.checkCachePassword(); err != nil {
+				return nil, err
+			}
+			if s.cacheSalt, err = c.Rotatable(cacheSecret, keySalt, compose.Source.Password); err != nil {
 				return nil, err
 			}
 		}

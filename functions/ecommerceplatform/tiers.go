@@ -19,6 +19,10 @@ const (
 	envBackendURL  = "BACKEND_URL"
 	envDatabaseURL = "DATABASE_URL"
 	envRedisURL    = "REDIS_URL"
+
+	// envRedisVersion is not for the application: its change replaces the pods,
+	// which read the password when they start.
+	envRedisVersion = "REDIS_URL_VERSION"
 )
 
 // backend reaches database and cache by Secrets; only the frontend's pods reach
@@ -26,8 +30,8 @@ const (
 func (s *shop) backend() *appsv1.WebApp {
 	b := &s.spec.Backend
 	env := []corev1.EnvVar{build.FromSecret(envDatabaseURL, databasecluster.ConnectionSecret(s.Name(database)), "uri")}
-	if s.hasCache() {
-		env = append(env, build.FromSecret(envRedisURL, s.Name(cache), "uri"))
+	if s.hasCache() && !slices.ContainsFunc(b.Env, func(e corev1.EnvVar) bool { return e.Name == envRedisURL }) {
+		env = append(env, build.FromSecret(envRedisURL, s.Name(cache), "uri"), corev1.EnvVar{Name: envRedisVersion, Value: s.cachePasswordVersion()})
 	}
 	wa := s.webApp(backend, &b.Workload, b.Replicas, env)
 	wa.Spec.Migration = b.Migration

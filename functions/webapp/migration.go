@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
 )
 
@@ -19,9 +20,12 @@ const conditionMigration = "MigrationReady"
 
 // migrationName is a new one for each image and each way to call it, so that
 // each is migrated to once. Limits count where they are set: who raises one
-// wants another try.
+// wants another try. A claim without a migration has none.
 func (a *app) migrationName() string {
 	m := a.spec.Migration
+	if m == nil {
+		return ""
+	}
 	texts := []string{string(a.spec.Image), strings.Join(m.Command, "\x00"), strings.Join(m.Args, "\x00")}
 	if m.BackoffLimit != nil {
 		texts = append(texts, "backoffLimit", strconv.Itoa(int(*m.BackoffLimit)))
@@ -30,6 +34,18 @@ func (a *app) migrationName() string {
 		texts = append(texts, "activeDeadlineSeconds", strconv.FormatInt(*m.ActiveDeadlineSeconds, 10))
 	}
 	return migration + "-" + build.Digest(texts...)
+}
+
+// migration of the claim's image, after what has to come first. A Job cannot be
+// changed, so its bundle must be one that will be made.
+func (a *app) migration(after []string) compose.Component {
+	name := a.migrationName()
+	c := compose.Component{Name: name, Part: migration, Once: true, After: after, Health: migrationHealth}
+	c.Object = a.migrationJob(name)
+	if a.live.suspended != nil {
+		c.Object, c.Once = suspend(a.live.suspended, false), false
+	}
+	return c
 }
 
 // migrationJob is tried again a few times: a database may be failing over. One

@@ -21,7 +21,7 @@ const (
 
 // isScraped tells whether there is something to scrape, and somebody who does.
 func (a *app) isScraped(c *compose.Claim) bool {
-	return a.spec.Metrics != nil && c.HasKind(podMonitorSchema)
+	return a.spec.Metrics != nil && c.HasKind(podMonitorSchema, monitor)
 }
 
 func (a *app) metricsPort() int32 {

@@ -2,6 +2,7 @@ package webapp
 
 import (
 	k8sappsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
@@ -15,6 +16,11 @@ type live struct {
 
 	workers  map[string]liveDeployment
 	cronJobs map[string]liveCronJob
+
+	// superseded migrations have not ended; suspended is the one that is asked
+	// for, if it was superseded for a time.
+	superseded []superseded
+	suspended  *batchv1.Job
 
 	// portNameTaken is true while somebody else's port of the Service has the
 	// name of ours.
@@ -40,7 +46,7 @@ type liveDeployment struct {
 	scaledByOther bool
 }
 
-func observe(c *compose.Claim, s *appsv1.WebAppSpec, port int32) (live, error) {
+func observe(c *compose.Claim, s *appsv1.WebAppSpec, migration string, port int32) (live, error) {
 	l := live{}
 	var err error
 	if l.liveDeployment, _, err = observeDeployment(c, web); err != nil {
@@ -50,6 +56,9 @@ func observe(c *compose.Claim, s *appsv1.WebAppSpec, port int32) (live, error) {
 		return l, err
 	}
 	if l.cronJobs, err = observeCronJobs(c, s.CronJobs); err != nil {
+		return l, err
+	}
+	if l.superseded, l.suspended, err = observeMigrations(c, migration); err != nil {
 		return l, err
 	}
 	l.portNameTaken, err = portNameTaken(c, port)

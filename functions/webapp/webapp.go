@@ -72,7 +72,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 			return nil, err
 		}
 		a.scraped = a.isScraped(c)
-		if a.live, err = observe(c, &a.spec, *a.port()); err != nil {
+		if a.live, err = observe(c, &a.spec, a.migrationName(), *a.port()); err != nil {
 			return nil, err
 		}
 		if a.config, err = build.ReadConfig(c, a.Scope, a.spec.Config); err != nil {
@@ -93,11 +93,14 @@ func (a *app) plan() *compose.Plan {
 	add(compose.Component{Name: account, Part: web, Object: build.ServiceAccount(a.Scope, web, a.name())})
 
 	var gates []string
+	for i := range a.live.superseded {
+		add(a.live.superseded[i].declared())
+		gates = append(gates, a.live.superseded[i].component)
+	}
 	if a.spec.Migration != nil {
-		name := a.migrationName()
-		// It can not be changed, so its bundle must be one that will be made.
-		add(compose.Component{Name: name, Part: migration, Object: a.migrationJob(name), Once: true, After: a.config.Awaits(), Health: migrationHealth})
-		gates = []string{name}
+		m := a.migration(slices.Concat(gates, a.config.Awaits()))
+		add(m)
+		gates = append(gates, m.Name)
 	}
 
 	// What the pods mount is applied in the same pass: to wait until it is

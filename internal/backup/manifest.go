@@ -7,9 +7,13 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// What lies in a store: <prefix>/<namespace>/<name>/<id>/… with a Manifest, which
-// is written last: a folder without one is what a failed backup left, or one that
-// is being made. A Verification beside it says that the backup was restored.
+// What lies in a store: <prefix>/<namespace>/<name>/logical/<id>/… with a Manifest,
+// which is written last: a folder without one is what a failed backup left, or one
+// that is being made. A Verification beside it says that the backup was restored.
+//
+// Physical backups are a repository of pgBackRest in <prefix>/<namespace>/<name>,
+// which has the folders archive and backup there. A Backup may have the name of a
+// DatabaseCluster, so each method has folders of its own.
 const (
 	ManifestObject     = "manifest.json"
 	VerificationObject = "verified.json"
@@ -18,8 +22,12 @@ const (
 // ManifestVersion is the version of Manifest's shape.
 const ManifestVersion = 1
 
-// Folder of all backups of a Backup, in the bucket, without a slash at its end.
+// Folder of all backups of that name, in the bucket, without a slash at its end.
 func Folder(prefix, namespace, name string) string { return path.Join(prefix, namespace, name) }
+
+// Logical is the folder of the logical backups in a Folder. They lay in the Folder
+// itself at first, and those that still do are read, and expire, as the others.
+func Logical(folder string) string { return path.Join(folder, "logical") }
 
 // IDFormat makes the id of a backup of the time at which it began, in UTC: ids
 // sort as times do. A few random letters follow, after a hyphen.

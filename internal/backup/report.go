@@ -31,6 +31,9 @@ const (
 	ToolFailed Reason = "ToolFailed"
 	// BackupMissing: there is no such backup, or its manifest is gone.
 	BackupMissing Reason = "BackupMissing"
+	// ArchiveGap: WAL is missing between what the backup holds and the newest of
+	// the archive.
+	ArchiveGap Reason = "ArchiveGap"
 	// BackupCorrupt: an object is missing, cut off or not what was written.
 	BackupCorrupt Reason = "BackupCorrupt"
 	// ContentDiffers: a restored database does not hold what was backed up, or
@@ -38,6 +41,8 @@ const (
 	ContentDiffers Reason = "ContentDiffers"
 	// TargetNotEmpty: the database to restore into holds something. Permanent.
 	TargetNotEmpty Reason = "TargetNotEmpty"
+	// TargetLocked: another restore writes into the database. Permanent.
+	TargetLocked Reason = "TargetLocked"
 	// KeyMissing: the backup is encrypted, and the key is not its key. Permanent.
 	KeyMissing Reason = "KeyMissing"
 	// NoSpace: the pod's own storage is full.
@@ -50,7 +55,7 @@ const (
 // something.
 func (r Reason) Permanent() bool {
 	switch r {
-	case InvalidTask, StoreDenied, BucketMissing, SourceDenied, TargetNotEmpty, KeyMissing:
+	case InvalidTask, StoreDenied, BucketMissing, SourceDenied, TargetNotEmpty, TargetLocked, KeyMissing:
 		return true
 	default:
 		return false

@@ -95,6 +95,9 @@ type Task struct {
 	// Full asks for a full physical backup, instead of an incremental one.
 	Full bool `json:"full,omitempty"`
 
+	// FullEvery so many days a Full backup is one, and incremental in between.
+	FullEvery int `json:"fullEvery,omitempty"`
+
 	// Stanza is the system identifier of the cluster, and Hosts are its
 	// servers, for a physical backup.
 	Stanza string   `json:"stanza,omitempty"`
@@ -110,6 +113,11 @@ type Task struct {
 
 	// Overwrite lets Restore drop what is there.
 	Overwrite bool `json:"overwrite,omitempty"`
+
+	// Restore that asks for Action Restore, by its namespace and name, and its UID:
+	// they say whose the lock of the database is.
+	Restore string `json:"restore,omitempty"`
+	UID     string `json:"uid,omitempty"`
 }
 
 // Database of a Task.

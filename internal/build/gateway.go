@@ -43,7 +43,7 @@ func CheckIngress(c *compose.Claim, in *appsv1.Ingress) error {
 		}
 	}
 	// A review has no cluster to ask.
-	if in.Gateway != nil && !c.IsReview() && !c.HasKind(RouteSchema) {
+	if in.Gateway != nil && !c.IsReview() && !c.HasKind(RouteSchema, RouteComponent) {
 		return compose.Invalidf("ingress.gateway: this cluster has no HTTPRoute of gateway.networking.k8s.io/v1: install the Gateway API, or leave gateway out to get an Ingress")
 	}
 	return nil

@@ -3,10 +3,13 @@ package compose
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/storeplane/storeplane/internal/structs"
@@ -29,6 +32,17 @@ type Claim struct {
 	settings  *structpb.Struct
 	source    Source
 
+	// acceptedSettings are what the claim is composed with, and settingsProblem
+	// says why they are not those that the installation has.
+	acceptedSettings *structpb.Struct
+	settingsProblem  error
+
+	// composed is how many objects Crossplane has composed for the claim, and
+	// adopted the components whose objects exist and are made the claim's own
+	// in this pass: they are among the observed ones.
+	composed int
+	adopted  map[string]bool
+
 	// required is what the request brought of what was asked for, and asked
 	// is what the intent asks for.
 	required map[string]*fnv1.Resources
@@ -44,9 +58,13 @@ func NewClaim(req *fnv1.RunFunctionRequest, source Source) *Claim {
 		source:    source,
 		required:  req.GetRequiredResources(),
 		schemas:   req.GetRequiredSchemas(),
+		composed:  len(req.GetObserved().GetResources()),
 	}
+	c.adopt()
 	if rs := req.GetRequiredResources()[SettingsRequirement].GetItems(); len(rs) > 0 {
-		c.settings = rs[0].GetResource().GetFields()["data"].GetStructValue()
+		if c.settings = rs[0].GetResource().GetFields()["data"].GetStructValue(); c.settings == nil {
+			c.settings = &structpb.Struct{}
+		}
 	}
 	return c
 }
@@ -65,6 +83,11 @@ func (c *Claim) Label(key string) string {
 	return c.meta("labels").GetStructValue().GetFields()[key].GetStringValue()
 }
 
+// Annotation of the claim, or "".
+func (c *Claim) Annotation(key string) string {
+	return c.meta("annotations").GetStructValue().GetFields()[key].GetStringValue()
+}
+
 // Generation of the claim.
 func (c *Claim) Generation() int64 { return int64(c.meta("generation").GetNumberValue()) }
 
@@ -76,18 +99,6 @@ func (c *Claim) Spec(into any) error {
 	}
 	if err := structs.Decode(s, into); err != nil {
 		return Invalidf("cannot read spec: %v", err)
-	}
-	return nil
-}
-
-// Settings reads the data of the installation's EnvironmentConfig. It leaves
-// into as it is when there is none.
-func (c *Claim) Settings(into any) error {
-	if c.settings == nil {
-		return nil
-	}
-	if err := structs.Decode(c.settings, into); err != nil {
-		return Invalidf("cannot read EnvironmentConfig storeplane: data.%v", err)
 	}
 	return nil
 }
@@ -143,6 +154,22 @@ func SecretValue(secret *structpb.Struct, key string) (string, bool) {
 	return string(v), err == nil && len(v) > 0
 }
 
+// Kept is what to apply so that a component that exists stays as it is, for an
+// intent to change what of it is due. It is nil for one that does not exist.
+func (c *Claim) Kept(component string) *structpb.Struct {
+	s := c.Observed(component)
+	if s == nil {
+		return nil
+	}
+	return proto.CloneOf(keep(s))
+}
+
+// SecretData is a value as a Secret holds it.
+func SecretData(value string) string { return base64.StdEncoding.EncodeToString([]byte(value)) }
+
+// Components that exist, sorted.
+func (c *Claim) Components() []string { return slices.Sorted(maps.Keys(c.observed)) }
+
 // IsReview tells whether the result is read by people: it must hold no secret,
 // and depend on no time.
 func (c *Claim) IsReview() bool {
@@ -171,9 +198,11 @@ func (c *Claim) Require(name string, sel *fnv1.ResourceSelector) ([]*structpb.St
 }
 
 // HasKind tells whether the cluster has the kind whose schema the pipeline step
-// requires under a name.
-func (c *Claim) HasKind(requirement string) bool {
-	return len(c.schemas[requirement].GetOpenapiV3().GetFields()) > 0
+// requires under a name, for a component of that kind. Where the component has
+// been composed it has: discovery that fails for a moment must not withdraw what
+// exists.
+func (c *Claim) HasKind(requirement, component string) bool {
+	return len(c.schemas[requirement].GetOpenapiV3().GetFields()) > 0 || c.Observed(component) != nil
 }
 
 func (c *Claim) meta(field string) *structpb.Value {
@@ -210,12 +239,24 @@ func (c *Claim) OwnedByOther(component string, path ...string) bool {
 	return false
 }
 
+// wasReady tells whether all of the claim as it is now has been healthy before.
+func (c *Claim) wasReady() bool {
+	g := int64(c.status("readyGeneration").GetNumberValue())
+	return g != 0 && g == c.Generation()
+}
+
 // isWatched is false while Crossplane's circuit breaker drops the claim's events.
-func (c *Claim) isWatched() bool {
+func (c *Claim) isWatched() bool { return c.conditionStatus("Responsive") != "False" }
+
+// isReady tells what Crossplane says of the claim.
+func (c *Claim) isReady() bool { return c.conditionStatus("Ready") == "True" }
+
+// conditionStatus of a type, or "".
+func (c *Claim) conditionStatus(typ string) string {
 	for _, v := range c.status("conditions").GetListValue().GetValues() {
-		if f := v.GetStructValue().GetFields(); f["type"].GetStringValue() == "Responsive" {
-			return f["status"].GetStringValue() != "False"
+		if f := v.GetStructValue().GetFields(); f["type"].GetStringValue() == typ {
+			return f["status"].GetStringValue()
 		}
 	}
-	return true
+	return ""
 }

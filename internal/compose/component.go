@@ -73,6 +73,11 @@ type Plan struct {
 	// may go: the claim says so in an explicit field.
 	Release []string
 
+	// Maintain is what goes on while the claim is refused: objects that exist
+	// and are due to change, by component. An intent may return a plan that has
+	// nothing else beside an error of the claim. Begin each with Claim.Kept.
+	Maintain map[string]*structpb.Struct
+
 	// Status returns the claim's status, a pointer to its type. The kernel
 	// has filled nothing of it in: CommonStatus comes from Outcome.
 	Status func(Outcome) any

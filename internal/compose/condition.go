@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/storeplane/storeplane/internal/health"
 )
 
 // Types of the conditions that the kernel sets on every claim.
@@ -20,6 +22,10 @@ const (
 // ReasonInvalid is the reason of a claim's own errors, as a result and as a
 // condition.
 const ReasonInvalid = "Invalid"
+
+// ReasonAlreadyExists is the reason of a claim that is refused since an object
+// that is not its own has the name of one of its objects.
+const ReasonAlreadyExists = "AlreadyExists"
 
 // Reasons of those conditions.
 const (
@@ -60,7 +66,12 @@ func PartReady(typ string, o Outcome, part string) Condition {
 	}
 }
 
-func accepted() Condition {
+// accepted is False where the installation's settings cannot be used: the claim
+// goes on with those that it had.
+func accepted(settingsProblem error) Condition {
+	if settingsProblem != nil {
+		return Condition{Type: ConditionAccepted, Reason: health.ReasonSettingsInvalid, Message: settingsProblem.Error() + ". The claim goes on with the settings that it had"}
+	}
 	return Condition{Type: ConditionAccepted, True: true, Reason: reasonAccepted}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/storeplane/storeplane/internal/health"
@@ -27,20 +26,33 @@ type Decision struct {
 	// they hold data. Sorted.
 	Kept []string
 
-	claim   string
+	// First names the components that are applied for the first time, in their
+	// order: an object of that name must not be someone else's.
+	First []string
+
+	claim   *Claim
 	plan    *Plan
 	objects objects
+
+	// refused is what of the claim the API server has refused.
+	refused refusal
+
+	// leaving names the components that wait for an object of their name to be
+	// deleted.
+	leaving map[string]bool
 }
 
-// Decide applies the rules of the package to a plan. It is pure.
-func Decide(claim string, p *Plan, observed map[string]*fnv1.Resource) (*Decision, error) {
-	objects, err := check(claim, p)
+// Decide applies the rules of the package to a claim's plan. It is pure.
+func Decide(claim *Claim, p *Plan) (*Decision, error) {
+	objects, err := check(claim.Name(), p)
 	if err != nil {
 		return nil, err
 	}
 
+	observed := claim.observed
 	d := &Decision{
 		claim:   claim,
+		refused: claim.refusal(),
 		plan:    p,
 		objects: objects,
 		Apply:   make(map[string]*structpb.Struct, len(p.Components)),
@@ -61,6 +73,9 @@ func Decide(claim string, p *Plan, observed map[string]*fnv1.Resource) (*Decisio
 		c := &p.Components[i]
 		if obs := observed[c.Name].GetResource(); obs != nil {
 			d.holdChange(c, obs)
+			if claim.adopted[c.Name] {
+				d.First = append(d.First, c.Name)
+			}
 			continue
 		}
 		if err := d.gate(c); err != nil {
@@ -91,7 +106,7 @@ func (d *Decision) observe(c *Component, obs *structpb.Struct) error {
 	}
 	if c.Once {
 		d.Apply[c.Name] = keep(obs)
-		d.Health[c.Name] = judge(c, obs)
+		d.Health[c.Name] = d.judge(c, obs, true)
 		return nil
 	}
 	if err := d.make(c); err != nil {
@@ -102,10 +117,7 @@ func (d *Decision) observe(c *Component, obs *structpb.Struct) error {
 		return err
 	}
 	d.Apply[c.Name] = want
-	d.Health[c.Name] = health.Status{State: health.Progressing, Message: "A change is being applied"}
-	if annotation(want, AppliedAnnotation) == annotation(obs, AppliedAnnotation) {
-		d.Health[c.Name] = judge(c, obs)
-	}
+	d.Health[c.Name] = d.judge(c, obs, isApplied(want, obs))
 	return nil
 }
 
@@ -126,8 +138,22 @@ func (d *Decision) gate(c *Component) error {
 		return err
 	}
 	d.Apply[c.Name] = want
+	d.First = append(d.First, c.Name)
 	d.Health[c.Name] = missing(c, want)
+	if d.refused.names(c.Name) {
+		d.Health[c.Name] = d.refused.status()
+	}
 	return nil
+}
+
+// wait withholds a component until an object of its name has been deleted.
+func (d *Decision) wait(component, message string) {
+	delete(d.Apply, component)
+	if d.leaving == nil {
+		d.leaving = map[string]bool{}
+	}
+	d.leaving[component] = true
+	d.Health[component] = health.Status{State: health.Progressing, Message: message}
 }
 
 // holdChange keeps a component that exists as it is until all that its changes
@@ -137,7 +163,7 @@ func (d *Decision) holdChange(c *Component, obs *structpb.Struct) {
 		return
 	}
 	w := d.waitsFor(c.ChangeAfter)
-	if len(w) == 0 || annotation(obs, AppliedAnnotation) == annotation(d.Apply[c.Name], AppliedAnnotation) {
+	if len(w) == 0 || isApplied(d.Apply[c.Name], obs) {
 		return
 	}
 	kept := keep(obs)
@@ -155,7 +181,7 @@ func (d *Decision) make(c *Component) error {
 		return nil
 	}
 	c.Object = c.Make()
-	return d.objects.check(d.claim, c)
+	return d.objects.check(d.claim.Name(), c)
 }
 
 // waitsFor returns the parts of those of the named components that are not
@@ -180,8 +206,8 @@ func encode(c *Component) (*structpb.Struct, error) {
 		return nil, fmt.Errorf("cannot compose component %s: %w", c.Name, err)
 	}
 	// The hash is of what was declared, so it goes in before the other marks.
-	// Kinds that are healthy once stored need none.
-	if len(c.ChangeAfter) > 0 || !c.Once && !health.IsStored(health.GroupKind(s)) {
+	// None is taken of a Secret: those are compared.
+	if !c.Once && !isSecret(s) {
 		annotate(s, AppliedAnnotation, digest(declared(c, s)))
 	}
 	if c.HoldsData {
@@ -200,12 +226,42 @@ func declared(c *Component, s *structpb.Struct) *structpb.Struct {
 	return out
 }
 
-// judge returns the health of a component that carries what is declared now.
-func judge(c *Component, observed *structpb.Struct) health.Status {
+// judge returns the health of a component that exists. One that does not carry
+// what is declared now is not healthy, but for what is healthy once stored, of a
+// claim that has been ready as it is: such a change is ours, like a certificate
+// that is renewed, and the claim stays ready unless the API server refuses it.
+func (d *Decision) judge(c *Component, observed *structpb.Struct, applied bool) health.Status {
+	switch {
+	case d.claim.adopted[c.Name]:
+		return health.Status{State: health.Progressing, Message: "The object that exists is being adopted"}
+	case applied || health.IsBeingDeleted(observed):
+	case d.refused.names(c.Name):
+		return d.refused.status()
+	case !d.claim.wasReady() || !health.IsStored(health.GroupKind(observed)):
+		return health.Status{State: health.Progressing, Message: "A change is being applied"}
+	}
 	if c.Health != nil && !health.IsBeingDeleted(observed) {
 		return c.Health(observed)
 	}
 	return health.Of(observed)
+}
+
+// isApplied tells whether an object of the cluster carries what is to be applied.
+func isApplied(want, observed *structpb.Struct) bool {
+	if !isSecret(want) {
+		return annotation(want, AppliedAnnotation) == annotation(observed, AppliedAnnotation)
+	}
+	have := observed.GetFields()["data"].GetStructValue().GetFields()
+	for k, v := range want.GetFields()["data"].GetStructValue().GetFields() {
+		if have[k].GetStringValue() != v.GetStringValue() {
+			return false
+		}
+	}
+	return true
+}
+
+func isSecret(obj *structpb.Struct) bool {
+	return obj.GetFields()["kind"].GetStringValue() == "Secret" && obj.GetFields()["apiVersion"].GetStringValue() == "v1"
 }
 
 // missing is the health of a component that does not exist yet. It is never

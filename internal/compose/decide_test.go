@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -136,12 +137,13 @@ func TestDecideGates(t *testing.T) {
 			},
 		},
 		"StoredKinds": {
-			reason:     "A ConfigMap carries no mark and is healthy once it is there, also with another content.",
+			reason:     "A ConfigMap is healthy once it carries what is declared: that it exists does not say that the API server took the change.",
 			components: []Component{{Name: "conf", Object: configMap("conf", "new")}, {Name: "web", Object: deployment("web", "web:1"), After: []string{"conf"}}},
-			observed:   map[string]*structpb.Struct{"conf": stored(applied(t, configMap("conf", "old")))},
+			observed:   map[string]*structpb.Struct{"conf": observe(t, Component{Object: configMap("conf", "old")})},
 			want: want{
-				apply:  []string{"conf", "web"},
-				health: map[string]health.Status{"conf": healthy, "web": absent},
+				apply:    []string{"conf"},
+				withheld: []string{"web"},
+				health:   map[string]health.Status{"conf": {State: health.Progressing, Message: "A change is being applied"}, "web": waits("conf")},
 			},
 		},
 		"OwnJudgement": {
@@ -152,7 +154,7 @@ func TestDecideGates(t *testing.T) {
 				}},
 				{Name: "web", Object: deployment("web", "web:1"), After: []string{"conf"}},
 			},
-			observed: map[string]*structpb.Struct{"conf": stored(applied(t, configMap("conf", "")))},
+			observed: map[string]*structpb.Struct{"conf": observe(t, Component{Object: configMap("conf", "")})},
 			want: want{
 				apply:    []string{"conf"},
 				withheld: []string{"web"},
@@ -194,7 +196,7 @@ func TestDecideGates(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			d, err := Decide(claimName, &Plan{Components: tc.components}, resources(tc.observed))
+			d, err := Decide(claimOf(tc.observed), &Plan{Components: tc.components})
 			if err != nil {
 				t.Fatalf("%s\nDecide(): %v", tc.reason, err)
 			}
@@ -270,7 +272,7 @@ func TestDecideChangeAfter(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			d, err := Decide(claimName, &Plan{Components: []Component{tc.gate, tc.web}}, resources(tc.observed))
+			d, err := Decide(claimOf(tc.observed), &Plan{Components: []Component{tc.gate, tc.web}})
 			if err != nil {
 				t.Fatalf("%s\nDecide(): %v", tc.reason, err)
 			}
@@ -303,7 +305,7 @@ func edited(obj *structpb.Struct) *structpb.Struct {
 
 func TestDecideOnce(t *testing.T) {
 	was := mended(observe(t, Component{Name: "job", Object: job("job", "web:1"), Once: true}))
-	d, err := Decide(claimName, &Plan{Components: []Component{{Name: "job", Object: job("job", "web:2"), Once: true}}}, resources(map[string]*structpb.Struct{"job": was}))
+	d, err := Decide(claimOf(map[string]*structpb.Struct{"job": was}), &Plan{Components: []Component{{Name: "job", Object: job("job", "web:2"), Once: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +367,7 @@ func TestDecideKeepsData(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			d, err := Decide(claimName, tc.plan, resources(tc.observed))
+			d, err := Decide(claimOf(tc.observed), tc.plan)
 			if err != nil {
 				t.Fatalf("%s\nDecide(): %v", tc.reason, err)
 			}
@@ -392,10 +394,11 @@ func TestEncodeMarks(t *testing.T) {
 		want      want
 	}{
 		"Deployment":      {reason: "Its generation says nothing of what we declare, so it carries a hash.", component: Component{Object: deployment("web", "web:1")}, want: want{applied: true}},
-		"ConfigMap":       {reason: "It is healthy once stored, and needs none.", component: Component{Object: configMap("conf", "")}},
+		"ConfigMap":       {reason: "That it exists does not say that the API server took the last change.", component: Component{Object: configMap("conf", "")}, want: want{applied: true}},
+		"Secret":          {reason: "No hash is taken of a Secret.", component: Component{Object: &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta("password")}}},
 		"ConfigMapGated":  {reason: "Whether it changed must be seen when changes are held.", component: Component{Object: configMap("conf", ""), ChangeAfter: []string{"job"}}, want: want{applied: true}},
 		"OnceJob":         {reason: "It never changes.", component: Component{Object: job("job", ""), Once: true}},
-		"DataIsMarked":    {reason: "The mark is on the object itself, for a plan that no longer knows it.", component: Component{Object: configMap("db", ""), HoldsData: true}, want: want{data: true}},
+		"DataIsMarked":    {reason: "The mark is on the object itself, for a plan that no longer knows it.", component: Component{Object: configMap("db", ""), HoldsData: true}, want: want{applied: true, data: true}},
 		"DataAndDeployed": {reason: "Both marks go together.", component: Component{Object: deployment("db", ""), HoldsData: true}, want: want{applied: true, data: true}},
 	}
 	for name, tc := range cases {
@@ -440,7 +443,7 @@ func TestDecideErrors(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := Decide(claimName, &Plan{Components: []Component{{Name: "a", Object: tc.object}}}, nil)
+			_, err := Decide(claimOf(nil), &Plan{Components: []Component{{Name: "a", Object: tc.object}}})
 			if err == nil || err.Error() != tc.want {
 				t.Errorf("%s\nDecide(): want error %q, got %v", tc.reason, tc.want, err)
 			}

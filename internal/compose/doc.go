@@ -14,8 +14,11 @@
 //  5. Objects are named <claim>-<component>.
 //  6. The same input gives the same output. What is drawn at random is read
 //     back from the observed Secret ever after.
-//  7. An error of the claim changes nothing of what runs, and is reported in
-//     words.
+//  7. Nothing is applied for the first time over an object that exists and is
+//     not the claim's, unless that object allows it: the claim is refused.
+//  8. What is observed is not withdrawn because its kind was not found.
+//  9. An error of the claim changes nothing of what runs but what must go on,
+//     like the renewal of certificates, and is reported with a message.
 //
 // The package knows no intent, no client and no cluster.
 package compose

@@ -122,7 +122,7 @@ func drawPlan(t *rapid.T) *Plan {
 }
 
 func decide(t *rapid.T, p *Plan, observed map[string]*structpb.Struct) *Decision {
-	d, err := Decide(claimName, p, resources(observed))
+	d, err := Decide(claimOf(observed), p)
 	if err != nil {
 		t.Fatalf("Decide(): %v", err)
 	}

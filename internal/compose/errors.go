@@ -11,14 +11,14 @@ var ErrPending = errors.New("what was asked for has not been fetched yet")
 
 // InvalidError is an error of the claim, or of the installation's settings,
 // that a user can act on. It changes nothing of what runs.
-type InvalidError struct{ text string }
+type InvalidError struct{ reason, text string }
 
 func (e *InvalidError) Error() string { return e.text }
 
 // Invalidf returns an InvalidError. The text is a sentence that says which
 // field is wrong and what would be right.
 func Invalidf(format string, args ...any) error {
-	return &InvalidError{text: fmt.Sprintf(format, args...)}
+	return &InvalidError{reason: ReasonInvalid, text: fmt.Sprintf(format, args...)}
 }
 
 // IsInvalid is true for an error of the claim.

@@ -215,3 +215,13 @@ func applied(t testing.TB, o Object) *structpb.Struct {
 	}
 	return s
 }
+
+// claimOf is the claim that is not ready yet, with what is composed of it.
+func claimOf(observed map[string]*structpb.Struct) *Claim {
+	return &Claim{
+		composite: &structpb.Struct{Fields: map[string]*structpb.Value{"metadata": structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+			"name": structpb.NewStringValue(claimName), "namespace": structpb.NewStringValue("team"), "generation": structpb.NewNumberValue(1),
+		}})}},
+		observed: resources(observed), composed: len(observed),
+	}
+}

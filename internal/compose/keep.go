@@ -1,6 +1,8 @@
 package compose
 
 import (
+	"maps"
+
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -10,16 +12,29 @@ import (
 // keptMetadata is what of an object's metadata may be applied again.
 var keptMetadata = []string{"name", "namespace", "labels", "annotations"}
 
-// keep returns what to apply so that an observed object stays as it is: all of
-// it but what the API server and Crossplane own. Leaving the object out of the
-// response would delete it, and applying less would take its fields away.
+// keep returns what to apply so that an observed object stays as it is: what
+// was applied before, or where that is not known all of it but what the API
+// server and Crossplane own. Leaving the object out of the response would delete
+// it, and applying less would take its fields away.
 func keep(observed *structpb.Struct) *structpb.Struct {
-	out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(observed.GetFields()))}
-	for k, v := range observed.GetFields() {
+	applied, ok := ownFields(observed)
+	if !ok {
+		applied = observed
+	}
+	out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(applied.GetFields())+3)}
+	for _, k := range []string{"apiVersion", "kind"} {
+		if v, exists := observed.GetFields()[k]; exists {
+			out.Fields[k] = v
+		}
+	}
+	meta := unpaused(pick(applied.GetFields()["metadata"].GetStructValue(), keptMetadata))
+	maps.Copy(meta.GetFields(), pick(observed.GetFields()["metadata"].GetStructValue(), []string{"name", "namespace"}).GetFields())
+	if len(meta.GetFields()) > 0 {
+		out.Fields["metadata"] = structpb.NewStructValue(meta)
+	}
+	for k, v := range applied.GetFields() {
 		switch k {
-		case "status":
-		case "metadata":
-			out.Fields[k] = structpb.NewStructValue(unpaused(pick(v.GetStructValue(), keptMetadata)))
+		case "status", "metadata":
 		case "spec":
 			// A nested composite's spec.crossplane holds the references to
 			// what it composed: an old copy of those would orphan its newest

@@ -82,7 +82,7 @@ func newOutcome(c *Claim, p *Plan, d *Decision) Outcome {
 		}
 		o.Ready = false
 		part := &o.Common.Components[at]
-		if r := rankOf(comp, h, withheld[comp.Name]); part.Ready || r < ranks[part.Name] {
+		if r := d.rankOf(comp, h, withheld[comp.Name]); part.Ready || r < ranks[part.Name] {
 			part.Ready, part.Message, ranks[part.Name] = false, h.Message, r
 		}
 	}
@@ -97,6 +97,10 @@ func newOutcome(c *Claim, p *Plan, d *Decision) Outcome {
 		o.Common.ReadyGeneration = c.Generation()
 	}
 	o.Phase = phase(c, o, worst)
+	o.Common.AcceptedSettings = c.settingsText()
+	if o.Common.Message == "" && c.settingsProblem != nil {
+		o.Common.Message = c.settingsProblem.Error()
+	}
 	return o
 }
 
@@ -115,12 +119,14 @@ const (
 	rankWithheld
 )
 
-func rankOf(c *Component, h health.Status, withheld bool) rank {
+func (d *Decision) rankOf(c *Component, h health.Status, withheld bool) rank {
 	switch {
 	case h.State == health.Failed:
 		return rankFailed
 	case withheld:
 		return rankWithheld
+	case d.leaving[c.Name]:
+		return rankCause
 	case c.Health == nil && c.Object != nil && health.IsStored(groupKind(c)):
 		// What is kept as it was applied is not made again: it has no object.
 		return rankStoring
@@ -160,9 +166,9 @@ func phase(c *Claim, o Outcome, worst health.State) Phase {
 		return Running
 	case worst == health.Failed:
 		return Failed
-	case len(c.observed) == 0:
+	case c.composed == 0:
 		return Pending
-	case o.Common.ReadyGeneration != 0 && o.Common.ReadyGeneration == c.Generation():
+	case c.wasReady():
 		return Degraded
 	default:
 		return Deploying

@@ -50,7 +50,7 @@ func TestPhase(t *testing.T) {
 			}
 			claim := NewClaim(request(t, tc.generation, st, tc.observed), nil)
 			plan := &Plan{Components: tc.components}
-			d, err := Decide(claimName, plan, claim.observed)
+			d, err := Decide(claim, plan)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +202,7 @@ func TestOutcomeParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			claim := NewClaim(request(t, 1, nil, tc.observed), nil)
 			plan := &Plan{Components: tc.components}
-			d, err := Decide(claimName, plan, claim.observed)
+			d, err := Decide(claim, plan)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -266,7 +266,7 @@ func TestOutcomeNamesSomething(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			claim := NewClaim(request(t, 1, nil, tc.observed), nil)
 			plan := &Plan{Components: tc.components}
-			d, err := Decide(claimName, plan, claim.observed)
+			d, err := Decide(claim, plan)
 			if err != nil {
 				t.Fatal(err)
 			}

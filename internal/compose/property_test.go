@@ -77,7 +77,7 @@ func sound(c Component, obs *structpb.Struct) bool {
 	}
 	fields := obs.GetFields()
 	if fields["kind"].GetStringValue() == "ConfigMap" {
-		return len(c.ChangeAfter) == 0 || sameContent(c, obs)
+		return sameContent(c, obs)
 	}
 	if !c.Once && !sameContent(c, obs) {
 		return false
@@ -226,7 +226,10 @@ func TestPropertyReports(t *testing.T) {
 		observed := drawObserved(t, p.Components)
 		req := drawRequest(t, observed)
 		rsp := Respond(req, planned(p), ReviewSource{})
-		d := decide(t, p, observed)
+		d, err := Decide(NewClaim(req, ReviewSource{}), p)
+		if err != nil {
+			t.Fatal(err)
+		}
 
 		ready, failed := true, false
 		parts := map[string]bool{}
@@ -431,7 +434,7 @@ func TestPropertyContradictions(t *testing.T) {
 			want = "not shop-<component>"
 		}
 
-		_, err := Decide(claimName, p, resources(observed))
+		_, err := Decide(claimOf(observed), p)
 		if err == nil || IsInvalid(err) || (want != "two components are named" && !strings.Contains(err.Error(), want)) {
 			t.Fatalf("want an error of ours with %q, got %v", want, err)
 		}

@@ -62,9 +62,10 @@ func TestClaimRequire(t *testing.T) {
 func TestClaimHasKind(t *testing.T) {
 	object := &structpb.Struct{Fields: map[string]*structpb.Value{"type": structpb.NewStringValue("object")}}
 	cases := map[string]struct {
-		reason  string
-		schemas map[string]*fnv1.Schema
-		want    bool
+		reason   string
+		schemas  map[string]*fnv1.Schema
+		observed map[string]*structpb.Struct
+		want     bool
 	}{
 		"Nothing":   {reason: "An older Crossplane sends no schemas."},
 		"Others":    {reason: "Another kind is another.", schemas: map[string]*fnv1.Schema{"servicemonitor": {OpenapiV3: object}}},
@@ -72,12 +73,13 @@ func TestClaimHasKind(t *testing.T) {
 		"NilValue":  {reason: "Or none.", schemas: map[string]*fnv1.Schema{"podmonitor": nil}},
 		"NoContent": {reason: "A schema that says nothing is none.", schemas: map[string]*fnv1.Schema{"podmonitor": {OpenapiV3: &structpb.Struct{}}}},
 		"Found":     {reason: "The cluster has the kind.", schemas: map[string]*fnv1.Schema{"podmonitor": {OpenapiV3: object}}, want: true},
+		"Composed":  {reason: "What has been composed is of a kind that exists, whatever discovery finds now.", observed: map[string]*structpb.Struct{"monitor": applied(t, configMap("monitor", ""))}, want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			req := request(t, 1, nil, nil)
+			req := request(t, 1, nil, tc.observed)
 			req.RequiredSchemas = tc.schemas
-			if got := NewClaim(req, nil).HasKind("podmonitor"); got != tc.want {
+			if got := NewClaim(req, nil).HasKind("podmonitor", "monitor"); got != tc.want {
 				t.Errorf("%s\nHasKind(): want %t, got %t", tc.reason, tc.want, got)
 			}
 		})
@@ -114,7 +116,7 @@ func TestRespondRequirements(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			for _, observed := range []map[string]*structpb.Struct{nil, {"db": observe(t, db)}} {
+			for _, observed := range []map[string]*structpb.Struct{{"db": observe(t, db)}, {"db": mended(observe(t, db))}} {
 				rsp := Respond(request(t, 1, nil, observed), tc.intent, ReviewSource{})
 				if diff := cmp.Diff(tc.want, rsp.GetRequirements().GetResources(), protocmp.Transform()); diff != "" {
 					t.Errorf("%s\nRespond() requirements: -want, +got:\n%s", tc.reason, diff)

@@ -35,33 +35,34 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	claim := NewClaim(req, source)
 
 	plan, err := intent(claim)
+	var decision *Decision
+	if err == nil {
+		decision, err = Decide(claim, plan)
+	}
+	if err == nil {
+		err = claim.checkExisting(decision)
+	}
 	if len(claim.asked) > 0 {
 		rsp.Requirements = &fnv1.Requirements{Resources: claim.asked}
 	}
 	if errors.Is(err, ErrPending) {
-		// A fatal result would end the call before anything is fetched. Nobody
-		// applies this response, and if somebody did nothing would be lost.
-		for name, r := range claim.observed {
-			rsp.Desired.Resources[name] = &fnv1.Resource{Resource: keep(r.GetResource()), Ready: fnv1.Ready_READY_FALSE}
-		}
+		// A fatal result would end the call before anything is fetched. This
+		// response is not applied, and if it were nothing would be lost.
+		keepAll(rsp, claim)
 		return rsp
 	}
 	if err != nil {
-		return refuse(rsp, claim, err)
-	}
-	decision, err := Decide(claim.Name(), plan, claim.observed)
-	if err != nil {
-		return refuse(rsp, claim, err)
+		return refuse(rsp, claim, plan, err)
 	}
 	outcome := newOutcome(claim, plan, decision)
 
 	setResources(rsp, decision)
 	if err := setStatus(rsp, claim, plan.Status(outcome)); err != nil {
-		return refuse(newResponse(req), claim, err)
+		return refuse(newResponse(req), claim, nil, err)
 	}
 	settled := settle(rsp, claim, outcome)
 
-	conditions := []Condition{accepted(), pruned(decision.Kept)}
+	conditions := []Condition{accepted(claim.settingsProblem), pruned(decision.Kept)}
 	if plan.Conditions != nil {
 		conditions = append(conditions, plan.Conditions(outcome)...)
 	}
@@ -79,7 +80,16 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 
 // Refuse returns the response to a request that could not be composed at all.
 func Refuse(req *fnv1.RunFunctionRequest, err error) *fnv1.RunFunctionResponse {
-	return refuse(newResponse(req), NewClaim(req, nil), err)
+	return refuse(newResponse(req), NewClaim(req, nil), nil, err)
+}
+
+// keepAll keeps what is composed as it is.
+func keepAll(rsp *fnv1.RunFunctionResponse, c *Claim) {
+	for name, r := range c.observed {
+		if !c.adopted[name] {
+			rsp.Desired.Resources[name] = &fnv1.Resource{Resource: keep(r.GetResource()), Ready: fnv1.Ready_READY_FALSE}
+		}
+	}
 }
 
 // newResponse carries over what functions before this one desired.
@@ -113,9 +123,12 @@ func setResources(rsp *fnv1.RunFunctionResponse, d *Decision) {
 // setStatus writes the claim's status. Crossplane applies it whole, so what is
 // left out is removed.
 func setStatus(rsp *fnv1.RunFunctionResponse, c *Claim, status any) error {
-	s, err := structs.Encode(status)
-	if err != nil {
-		return fmt.Errorf("cannot report status: %w", err)
+	s, ok := status.(*structpb.Struct)
+	if !ok {
+		var err error
+		if s, err = structs.Encode(status); err != nil {
+			return fmt.Errorf("cannot report status: %w", err)
+		}
 	}
 	// What functions before this one desired is the request's, and a call that
 	// is too late may still read it: it is copied, not written to.
@@ -134,15 +147,20 @@ func setStatus(rsp *fnv1.RunFunctionResponse, c *Claim, status any) error {
 // fatal: Crossplane then applies and removes nothing. The claim's other
 // conditions are repeated, or Crossplane would call them unknown. Before
 // anything exists there is nothing to protect, and the status can say Failed.
-func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, err error) *fnv1.RunFunctionResponse {
+//
+// What must go on all the same, like the renewal of a certificate, is applied
+// when it is due, and all else kept as it is: for that pass the result is a
+// warning.
+func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.RunFunctionResponse {
 	reason := reasonInternal
-	if IsInvalid(err) {
-		reason = ReasonInvalid
+	if invalid := (*InvalidError)(nil); errors.As(err, &invalid) {
+		reason = invalid.reason
 	}
 	rsp.Conditions = []*fnv1.Condition{Condition{Type: ConditionAccepted, Reason: reason, Message: err.Error()}.toProto()}
 
 	severity := fnv1.Severity_SEVERITY_FATAL
-	if reason == ReasonInvalid && len(c.observed) == 0 {
+	switch {
+	case reason != reasonInternal && c.composed == 0:
 		severity = fnv1.Severity_SEVERITY_WARNING
 		rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
 		failed := struct {
@@ -152,7 +170,10 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, err error) *fnv1.RunFunctio
 		if serr := setStatus(rsp, c, failed); serr != nil {
 			severity = fnv1.Severity_SEVERITY_FATAL
 		}
-	} else {
+	case p != nil && maintain(rsp, c, p.Maintain):
+		severity = fnv1.Severity_SEVERITY_WARNING
+		rsp.Conditions = append(rsp.Conditions, observedConditions(c)...)
+	default:
 		rsp.Conditions = append(rsp.Conditions, observedConditions(c)...)
 	}
 	rsp.Results = []*fnv1.Result{{
@@ -162,6 +183,28 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, err error) *fnv1.RunFunctio
 		Target:   fnv1.Target_TARGET_COMPOSITE.Enum(),
 	}}
 	return rsp
+}
+
+// maintain keeps all that is composed as it is, but for what is due, and returns
+// whether anything is. The status stays as it is, too.
+func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.Struct) bool {
+	if len(due) == 0 {
+		return false
+	}
+	status := shallow(c.composite.GetFields()["status"].GetStructValue())
+	delete(status.Fields, "conditions")
+	if err := setStatus(rsp, c, status); err != nil {
+		return false
+	}
+	keepAll(rsp, c)
+	rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
+	if c.isReady() {
+		rsp.Desired.Composite.Ready = fnv1.Ready_READY_TRUE
+	}
+	for name, obj := range due {
+		rsp.Desired.Resources[name] = &fnv1.Resource{Resource: obj, Ready: fnv1.Ready_READY_TRUE}
+	}
+	return true
 }
 
 // crossplaneConditions are set by Crossplane, which ignores functions there.

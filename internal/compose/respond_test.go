@@ -366,7 +366,7 @@ func TestRespondInPipeline(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			req := request(t, 1, nil, map[string]*structpb.Struct{"conf": stored(applied(t, configMap("conf", "")))})
+			req := request(t, 1, nil, map[string]*structpb.Struct{"conf": observe(t, Component{Object: configMap("conf", "")})})
 			req.Context = mustStruct(t, map[string]any{"key": "value"})
 			req.Desired = &fnv1.State{
 				Composite: &fnv1.Resource{Resource: tc.composite, ConnectionDetails: map[string][]byte{"k": []byte("v")}},

@@ -384,6 +384,16 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 			object: aComposite + `status: {phase: Degraded, message: "Waiting for postgresql (No primary takes writes)", conditions: [{type: Ready, status: "False", observedGeneration: 4}]}`,
 			want:   progressing("postgresql (No primary takes writes)"),
 		},
+		"CompositeRefused": {
+			reason: "A claim whose change was refused is what it was before.",
+			object: aComposite + `status: {phase: Running, conditions: [{type: Accepted, status: "False", reason: Invalid, message: "size 0"}, {type: Ready, status: "True", observedGeneration: 4}]}`,
+			want:   failed("size 0"),
+		},
+		"CompositeSettings": {
+			reason: "One that goes on with the settings that it had has not failed.",
+			object: aComposite + `status: {phase: Running, conditions: [{type: Accepted, status: "False", reason: SettingsInvalid, message: "a typo"}, {type: Ready, status: "True", observedGeneration: 4}]}`,
+			want:   healthy(),
+		},
 		"CompositeDegradedWithoutWords": {
 			reason: "Or where to look.",
 			object: aComposite + `status: {phase: Degraded, conditions: [{type: Ready, status: "False", observedGeneration: 4}]}`,

@@ -24,7 +24,7 @@ func readyCondition(obj *structpb.Struct) Status {
 	// all that follows is about.
 	case isOld(synced, meta):
 		return progressing(notReady(obj))
-	case accepted["status"].GetStringValue() == "False":
+	case accepted["status"].GetStringValue() == "False" && accepted["reason"].GetStringValue() != ReasonSettingsInvalid:
 		return failed(cmp.Or(accepted["message"].GetStringValue(), "It was refused"))
 	case st["phase"].GetStringValue() == "Failed":
 		return failed(cmp.Or(msg, "It failed"))
@@ -38,6 +38,11 @@ func readyCondition(obj *structpb.Struct) Status {
 		return healthy()
 	}
 }
+
+// ReasonSettingsInvalid is the reason of the condition Accepted of a claim that goes
+// on with the installation's settings that it had, since those of now cannot be
+// used: nothing of it has failed.
+const ReasonSettingsInvalid = "SettingsInvalid"
 
 // waitingFor begins what a claim says of the parts that hold it up. Their owner
 // says the same of it, and once is enough.

@@ -48,9 +48,16 @@ type Desired struct {
 	Restored  bool `json:"restored,omitempty"`
 	Restoring bool `json:"restoring,omitempty"`
 
+	// LeadWith is what LeadWithAnnotation of the DatabaseCluster says.
+	LeadWith string `json:"leadWith,omitempty"`
+
 	// Backup says that WAL is archived, by the configuration in RepositoryDir of
 	// package backup.
 	Backup *Backup `json:"backup,omitempty"`
+
+	// Repository is the volume of the backups, where it is created for them. The
+	// primary's manager grows it.
+	Repository *Volume `json:"repository,omitempty"`
 
 	// Parameters that the claim sets, for the managers to check. Patroni
 	// gets them by another way.
@@ -61,6 +68,12 @@ type Desired struct {
 type Backup struct {
 	Destination backupv1.Destination `json:"destination"`
 	Encrypted   bool                 `json:"encrypted,omitempty"`
+}
+
+// Volume claim, and the size that it is to have.
+type Volume struct {
+	Claim   string `json:"claim"`
+	Storage string `json:"storage"`
 }
 
 // Restore is what a new cluster is filled from.
@@ -101,6 +114,11 @@ const (
 	// in the folder of PostgreSQL's socket. It is gone once there is none.
 	ArchiveFailureFile = ".archive-failure"
 )
+
+// ArchiveSlot is the replication slot by which each server keeps the WAL that is
+// not in the archive yet. The manager beside the primary advances it, and Patroni
+// that of the standbys.
+const ArchiveSlot = "storeplane_archive"
 
 // RestoreState of a server that is being filled.
 type RestoreState struct {

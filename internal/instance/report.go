@@ -1,6 +1,8 @@
 package instance
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -44,8 +46,17 @@ type Cluster struct {
 	// told from those of one that had its name before.
 	System string `json:"system,omitempty"`
 
+	// Stanza is its place among the backups: the system identifier, and after it,
+	// for a cluster that was restored, what tells it from others that have the
+	// same.
+	Stanza string `json:"stanza,omitempty"`
+
 	// Archive says how archiving goes, while there is any.
 	Archive *Archive `json:"archive,omitempty"`
+
+	// Repository is a message of what keeps the volume of the backups from
+	// growing to its size. It is empty while it grows, and once it has it.
+	Repository string `json:"repository,omitempty"`
 
 	// Rolling says what is under way in words: "Restarting orders-postgresql-1".
 	Rolling string `json:"rolling,omitempty"`
@@ -53,6 +64,9 @@ type Cluster struct {
 	// Problems, sorted by subject and name.
 	Problems []Problem `json:"problems,omitempty"`
 }
+
+// StanzaName is the Stanza, also as managers of an older version report it.
+func (c *Cluster) StanzaName() string { return cmp.Or(c.Stanza, c.System) }
 
 // Standby is a server that follows the primary.
 type Standby struct {
@@ -83,6 +97,39 @@ type Archive struct {
 
 	// Since is when WAL was archived last before that.
 	Since *time.Time `json:"since,omitempty"`
+
+	// Gaps in the archive, oldest first, as long as there is a backup from before
+	// them. Recoverable is from before one that is open.
+	Gaps []Gap `json:"gaps,omitempty"`
+}
+
+// Open says whether there is a gap without a backup that is newer.
+func (a *Archive) Open() bool {
+	return a != nil && slices.ContainsFunc(a.Gaps, func(g Gap) bool { return g.To == nil })
+}
+
+// Gap is WAL that is neither in the archive nor on a volume any more: nothing
+// between From and To can be restored.
+type Gap struct {
+	// First and Last segment that is lost.
+	First string `json:"first"`
+	Last  string `json:"last"`
+
+	// From is the newest time before it that can be restored to, if that is
+	// known.
+	From *time.Time `json:"from,omitempty"`
+
+	// To is when the first backup after it was complete, or nil while there is
+	// none.
+	To *time.Time `json:"to,omitempty"`
+}
+
+// String names the segments.
+func (g Gap) String() string {
+	if g.First == g.Last {
+		return g.First
+	}
+	return g.First + " to " + g.Last
 }
 
 // ArchiveStep is how much later Recoverable has to be to be told.
@@ -132,6 +179,16 @@ type Member struct {
 
 	// Message in words about anything else that is wrong with this server.
 	Message string `json:"message,omitempty"`
+
+	// Data is what the volume held when the server came, while volumes of an
+	// earlier cluster are compared.
+	Data *Data `json:"data,omitempty"`
+
+	// Held says why this server is not started, while it is not.
+	Held *Held `json:"held,omitempty"`
+
+	// Servers that it takes to compare all volumes, where that is more than Size.
+	Servers int32 `json:"servers,omitempty"`
 
 	// Restore says how it goes while this server is filled from a backup.
 	Restore *RestoreState `json:"restore,omitempty"`

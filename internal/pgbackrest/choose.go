@@ -15,13 +15,9 @@ var ErrNone = errors.New("there is no backup")
 // was deleted and one that was created under its name.
 var ErrSystems = errors.New("there are backups of several databases")
 
-// Of the sets those of one stanza.
-func Of(sets []Set, stanza string) []Set {
-	return slices.DeleteFunc(slices.Clone(sets), func(s Set) bool { return s.Stanza != stanza })
-}
-
-// System is a database whose backups are in a repository, by its identifier.
-type System struct {
+// Place in a repository of the backups of one database: its system identifier, with a
+// suffix where it was restored.
+type Place struct {
 	Stanza string
 
 	// Count of its backups, and when the First and the Last of them were complete.
@@ -29,20 +25,20 @@ type System struct {
 	First, Last time.Time
 }
 
-func (s System) String() string {
+func (s Place) String() string {
 	if s.Count == 1 {
 		return fmt.Sprintf("%s (1 backup, complete at %s)", s.Stanza, stamp(s.First))
 	}
 	return fmt.Sprintf("%s (%d backups, complete from %s to %s)", s.Stanza, s.Count, stamp(s.First), stamp(s.Last))
 }
 
-// Systems that sets, oldest first, are of. The one with the oldest set is first.
-func Systems(sets []Set) []System {
-	var out []System
+// Places that sets, oldest first, are in. The one with the oldest set is first.
+func Places(sets []Set) []Place {
+	var out []Place
 	for _, s := range sets {
-		i := slices.IndexFunc(out, func(o System) bool { return o.Stanza == s.Stanza })
+		i := slices.IndexFunc(out, func(o Place) bool { return o.Stanza == s.Stanza })
 		if i < 0 {
-			i, out = len(out), append(out, System{Stanza: s.Stanza, First: s.First()})
+			i, out = len(out), append(out, Place{Stanza: s.Stanza, First: s.First()})
 		}
 		out[i].Count++
 		out[i].Last = s.First()
@@ -50,9 +46,9 @@ func Systems(sets []Set) []System {
 	return out
 }
 
-func list(systems []System) string {
-	words := make([]string, 0, len(systems))
-	for _, s := range systems {
+func list(places []Place) string {
+	words := make([]string, 0, len(places))
+	for _, s := range places {
 		words = append(words, s.String())
 	}
 	return strings.Join(words, ", ")
@@ -61,15 +57,15 @@ func list(systems []System) string {
 // Choose the set to restore to a time, or the newest for none. The stanza names
 // whose it is; without it there must be only one.
 func Choose(sets []Set, stanza string, target, now time.Time) (Set, error) {
-	systems := Systems(sets)
+	places := Places(sets)
 	switch {
 	case len(sets) == 0:
 		return Set{}, ErrNone
-	case stanza == "" && len(systems) > 1:
-		return Set{}, fmt.Errorf("%w: %s", ErrSystems, list(systems))
+	case stanza == "" && len(places) > 1:
+		return Set{}, fmt.Errorf("%w: %s", ErrSystems, list(places))
 	case stanza != "":
-		if sets = Of(sets, stanza); len(sets) == 0 {
-			return Set{}, fmt.Errorf("%w of system identifier %s, only of %s", ErrNone, stanza, list(systems))
+		if sets = Of(stanza, sets); len(sets) == 0 {
+			return Set{}, fmt.Errorf("%w of system identifier %s, only of %s", ErrNone, stanza, list(places))
 		}
 	}
 	if target.IsZero() {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,9 +30,15 @@ type Set struct {
 	// Start and Stop of the backup.
 	Start, Stop time.Time
 
+	// WALStart is the segment of WAL that a restore of it reads first.
+	WALStart string
+
 	// Size in the repository in bytes, without what it shares with the backup
 	// that it is based on.
 	Size int64
+
+	// Data is the size of the cluster's files in bytes.
+	Data int64
 
 	// Verified is when it was last restored and found good, or zero.
 	Verified time.Time
@@ -80,11 +87,15 @@ type infoBackup struct {
 	Database   struct {
 		ID int `json:"id"`
 	} `json:"database"`
+	Archive struct {
+		Start string `json:"start"`
+	} `json:"archive"`
 	Timestamp struct {
 		Start int64 `json:"start"`
 		Stop  int64 `json:"stop"`
 	} `json:"timestamp"`
 	Info struct {
+		Size       int64 `json:"size"`
 		Repository struct {
 			Delta int64 `json:"delta"`
 		} `json:"repository"`
@@ -104,7 +115,8 @@ func (t Tool) Sets(ctx context.Context) ([]Set, error) {
 	return parseInfo(out)
 }
 
-// Stanzas of a repository, also those without a backup.
+// Stanzas of a repository, also those without a backup. To pgBackRest whatever
+// folder lies in its own is one; ours are named after system identifiers.
 func (t Tool) Stanzas(ctx context.Context) ([]string, error) {
 	out, err := t.Run(ctx, "", "info", "--output=json")
 	if err != nil {
@@ -116,7 +128,9 @@ func (t Tool) Stanzas(ctx context.Context) ([]string, error) {
 	}
 	names := make([]string, 0, len(stanzas))
 	for _, s := range stanzas {
-		names = append(names, s.Name)
+		if _, err := strconv.ParseUint(s.Name, 10, 64); err == nil {
+			names = append(names, s.Name)
+		}
 	}
 	return names, nil
 }
@@ -146,7 +160,7 @@ func parseInfo(out []byte) ([]Set, error) {
 				continue
 			}
 			set := Set{
-				Stanza: s.Name, Label: b.Label, Version: versions[b.Database.ID], Size: b.Info.Repository.Delta,
+				Stanza: s.Name, Label: b.Label, Version: versions[b.Database.ID], WALStart: b.Archive.Start, Size: b.Info.Repository.Delta, Data: b.Info.Size,
 				Start: time.Unix(b.Timestamp.Start, 0).UTC(), Stop: time.Unix(b.Timestamp.Stop, 0).UTC(), Last: last[b.Database.ID],
 			}
 			// What somebody else wrote there means nothing.
@@ -171,9 +185,9 @@ const maxOthers = 5
 // Catalog of the sets of a stanza. Those of other ones, which lie in the same place,
 // are only counted.
 func Catalog(all []Set, stanza string) *backup.Catalog {
-	sets := Of(all, stanza)
+	sets := Of(stanza, all)
 	c := &backup.Catalog{Count: len(sets), System: stanza}
-	for _, s := range Systems(all) {
+	for _, s := range Places(all) {
 		if s.Stanza != stanza && len(c.Others) < maxOthers {
 			c.Others = append(c.Others, backup.System{ID: s.Stanza, Count: s.Count, First: s.First, Last: s.Last})
 		}

@@ -14,6 +14,7 @@ const (
 	codeChecksum    = 26
 	codeFileInvalid = 28
 	codeFormat      = 29
+	codeDuplicate   = 45
 	codeLock        = 50
 	codeMissing     = 55
 	codeConnect     = 56
@@ -71,6 +72,12 @@ func ReasonOf(err error) backup.Reason {
 		return backup.BackupMissing
 	}
 	return backup.ToolFailed
+}
+
+// Taken says that the archive has another segment of that name.
+func Taken(err error) bool {
+	e := &Error{}
+	return errors.As(err, &e) && e.Code == codeDuplicate
 }
 
 // Locked says that another pgBackRest is at work.

@@ -6,10 +6,26 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
-// Stanza of the cluster in a data folder: its system identifier, with which
-// PostgreSQL's control file begins. A cluster that is made anew under the same
+// StanzaOf a cluster by its system identifier and, if it was restored, what tells
+// it from others that have the same.
+func StanzaOf(system, place string) string {
+	if place == "" {
+		return system
+	}
+	return system + "-" + place
+}
+
+// System identifier that a stanza is of.
+func System(stanza string) string {
+	system, _, _ := strings.Cut(stanza, "-")
+	return system
+}
+
+// Stanza of the cluster in a data folder that was not restored: its system
+// identifier, with which PostgreSQL's control file begins. A cluster that is made anew under the same
 // name has another one, and its backups never mix with the old ones.
 func Stanza(dataDir string) (string, error) {
 	f, err := os.Open(filepath.Join(dataDir, "global", "pg_control")) //nolint:gosec // the folder is the pod's

@@ -63,7 +63,7 @@ func words(command string) string {
 		return "set up the repository"
 	case "stanza-delete":
 		return "delete the backups"
-	case "info":
+	case "info", "repo-ls", "repo-get":
 		return "read the repository"
 	}
 	return command + " the backups"

@@ -95,11 +95,22 @@ var (
 )
 
 // Read returns the installation's settings over the given defaults. What it
-// can not use is an error of the claim, since only words in the claim's status
-// reach anybody.
+// cannot use is an error of the claim, or the claim goes on with what it had:
+// see compose.Claim.Settings.
 func Read(c *compose.Claim, defaults Settings) (Settings, error) {
 	s := defaults
-	if err := c.Settings(&s); err != nil {
+	err := c.Settings(func(data compose.Data) error {
+		var err error
+		s, err = parse(data, defaults)
+		return err
+	})
+	return s, err
+}
+
+// parse the data of the EnvironmentConfig.
+func parse(data compose.Data, defaults Settings) (Settings, error) {
+	s := defaults
+	if err := data.Decode(&s); err != nil {
 		return Settings{}, err
 	}
 	if s.ImageRegistry == "" {

@@ -102,6 +102,8 @@ const pods = `
 - {targets: ["10.0.0.5:8081"], labels: {namespace: crossplane-system, pod_name: crossplane-0, pod_container_port_name: readyz, pod_label_app: crossplane, pod_annotation_prometheus_io_scrape: "true"}}
 - {targets: ["10.0.0.6:9187"], labels: {namespace: shop, pod_name: orders-postgresql-0, pod_container_port_name: metrics, pod_label_app_kubernetes_io_component: postgresql, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
 - {targets: ["10.0.0.6:5432"], labels: {namespace: shop, pod_name: orders-postgresql-0, pod_container_port_name: postgresql, pod_label_app_kubernetes_io_component: postgresql, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
+- {targets: ["10.0.0.8:8009"], labels: {namespace: shop, pod_name: orders-repository-0, pod_container_port_name: instance, pod_label_app_kubernetes_io_component: repository, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
+- {targets: ["10.0.0.8:8432"], labels: {namespace: shop, pod_name: orders-repository-0, pod_container_port_name: repository, pod_label_app_kubernetes_io_component: repository, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
 - {targets: ["10.0.0.7:9187"], labels: {namespace: shop, pod_name: somebody-0, pod_container_port_name: metrics, pod_label_app_kubernetes_io_component: postgresql, pod_label_app_kubernetes_io_instance: somebody}}
 `
 
@@ -150,6 +152,8 @@ func TestScrape(t *testing.T) {
 		"crossplane":          {{"instance": "10.0.0.5:8080", "namespace": "crossplane-system", "pod": "crossplane-0"}},
 		"storeplane-databasecluster": {{
 			"instance": "10.0.0.6:9187", "namespace": "shop", "pod": "orders-postgresql-0", "endpoint": "metrics", "databasecluster": "orders",
+		}, {
+			"instance": "10.0.0.8:8009", "namespace": "shop", "pod": "orders-repository-0", "endpoint": "instance", "databasecluster": "orders",
 		}},
 	} {
 		t.Run(job, func(t *testing.T) {
@@ -157,7 +161,9 @@ func TestScrape(t *testing.T) {
 			for i := range want {
 				want[i]["job"] = job
 			}
-			if diff := cmp.Diff(want, discovered(t, tool, configFile, job)); diff != "" {
+			got := discovered(t, tool, configFile, job)
+			slices.SortFunc(got, func(a, b map[string]string) int { return strings.Compare(a["instance"], b["instance"]) })
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
 		})

@@ -65,7 +65,21 @@ func newRequest(name string, observed bool) (*fnv1.RunFunctionRequest, error) {
 		return nil, err
 	}
 	req.Observed.Composite = &fnv1.Resource{Resource: s}
-	return req, nil
+	return req, answer(req)
+}
+
+// answer what the function asks for in its first call: there is none of it. So
+// what is measured of a new claim is the call that composes it.
+func answer(req *fnv1.RunFunctionRequest) error {
+	rsp, err := functions.New(functions.WithReview()).RunFunction(context.Background(), req)
+	if err != nil {
+		return err
+	}
+	req.RequiredResources = map[string]*fnv1.Resources{}
+	for name := range rsp.GetRequirements().GetResources() {
+		req.RequiredResources[name] = &fnv1.Resources{}
+	}
+	return nil
 }
 
 // normal holds only what structpb takes: it knows no lists of maps.

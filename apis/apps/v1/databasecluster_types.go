@@ -221,29 +221,42 @@ type LocalSecretReference struct {
 // DatabaseBackup says when backups are made, how long they are kept, where.
 //
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.encryption) == has(self.encryption) || (has(oldSelf.destination) ? !has(self.destination) || self.destination != oldSelf.destination : has(self.destination))",message="backup.encryption can be turned on or off only together with another backup.destination"
+// +kubebuilder:validation:XValidation:rule="!has(self.storageSize) || !has(self.destination) || (self.destination.type == 'volume' && !has(self.destination.bucket))",message="backup.storageSize is of the volume claim that Storeplane creates: leave it out, or backup.destination"
 type DatabaseBackup struct {
 	// Enabled turns backups on or off. Defaults to true in staging and
 	// production, else false.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Schedule of full backups. Defaults to every day at 02:00.
+	// Schedule of backups. Defaults to every day at 02:00. A backup is full
+	// where no full one is younger than a week, and else holds only what has
+	// changed since the one before; with an incrementalSchedule all are full.
 	// +optional
 	// +kubebuilder:default="0 2 * * *"
 	Schedule Schedule `json:"schedule,omitempty"`
 
 	// IncrementalSchedule of backups that hold only what has changed since the
-	// backup before. Without it all are full.
+	// backup before. With it, those of schedule are all full.
 	// +optional
 	IncrementalSchedule Schedule `json:"incrementalSchedule,omitempty"`
 
 	// Retention is the age at which a backup expires: a number of days,
-	// weeks or months like 30d, 4w, 12m.
+	// weeks or months like 30d, 4w, 12m. On a volume the oldest expire earlier
+	// where there is no room for the next one.
 	// +optional
 	// +kubebuilder:default="30d"
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]*[dwm]$`
 	Retention string `json:"retention,omitempty"`
+
+	// StorageSize of the volume claim that is created for the backups where no
+	// destination names another place, a quantity like 500Gi. It may grow, not
+	// shrink. Defaults to five times the storageSize of the database.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))",message="backup.storageSize must be a quantity above zero, like 500Gi"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(self) || !isQuantity(oldSelf) || quantity(self).compareTo(quantity(oldSelf)) >= 0",message="backup.storageSize may not shrink",messageExpression="'backup.storageSize may not shrink: ' + oldSelf + ' to ' + self"
+	StorageSize string `json:"storageSize,omitempty"`
 
 	// Destination of the backups. Defaults to the installation's setting,
 	// else to a volume claim of their own.
@@ -359,14 +372,14 @@ type RestoreFrom struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
 
-	// SystemIdentifier of the PostgreSQL cluster to restore. It is needed where
-	// backups of several lie in one place, for example those of a DatabaseCluster
-	// that was deleted and of a new one of the same name. It can be added later,
-	// and then cannot be changed.
+	// SystemIdentifier of the PostgreSQL cluster to restore, with the suffix that it
+	// has if it was restored itself. It is needed where backups of several lie in
+	// one place, for example those of a DatabaseCluster that was deleted and of a
+	// new one of the same name. It can be added later, and then cannot be changed.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom.systemIdentifier is immutable once it is set"
-	// +kubebuilder:validation:MaxLength=20
-	// +kubebuilder:validation:Pattern=`^[0-9]+$`
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[0-9]+(-[0-9a-z]+)?$`
 	SystemIdentifier string `json:"systemIdentifier,omitempty"`
 
 	// Time to which the data is restored. Defaults to the latest possible.

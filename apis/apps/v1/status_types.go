@@ -28,6 +28,13 @@ type CommonStatus struct {
 	// components were healthy.
 	// +optional
 	ReadyGeneration int64 `json:"readyGeneration,omitempty"`
+
+	// AcceptedSettings is the data of EnvironmentConfig storeplane that the
+	// claim is composed with, as JSON. The claim goes on with it while the
+	// EnvironmentConfig cannot be used or does not exist. Empty where the
+	// installation has none.
+	// +optional
+	AcceptedSettings string `json:"acceptedSettings,omitempty"`
 }
 
 // ConfigState is the state of a claim's config in one word.

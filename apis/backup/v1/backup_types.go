@@ -230,6 +230,18 @@ const (
 	BackupDeleting BackupPhase = "Deleting"
 )
 
+// RecoveryGap is a time in which nothing can be restored.
+type RecoveryGap struct {
+	// From is the newest time before it that can be restored to, if that is
+	// known.
+	// +optional
+	From *metav1.Time `json:"from,omitempty"`
+
+	// To is when the first backup after it was complete.
+	// +optional
+	To *metav1.Time `json:"to,omitempty"`
+}
+
 // BackupEntry is one backup in the store.
 type BackupEntry struct {
 	// ID of the backup, by which a Restore names it.
@@ -295,7 +307,8 @@ type BackupObservation struct {
 	Count int32 `json:"count,omitempty"`
 
 	// SystemIdentifier of the PostgreSQL cluster whose physical backups these
-	// are: all that is said here is about them alone.
+	// are, with its suffix if it was restored: all that is said here is about them
+	// alone.
 	// +optional
 	SystemIdentifier string `json:"systemIdentifier,omitempty"`
 
@@ -317,11 +330,17 @@ type BackupObservation struct {
 	// +optional
 	LastRecoverableTime *metav1.Time `json:"lastRecoverableTime,omitempty"`
 
+	// Gaps are times between the two that cannot be restored to, since WAL of
+	// them is lost. One without an end ends with the next backup.
+	// +optional
+	Gaps []RecoveryGap `json:"gaps,omitempty"`
+
 	// CatalogTime is when what is in the store was last listed.
 	// +optional
 	CatalogTime *metav1.Time `json:"catalogTime,omitempty"`
 
-	// Location in the store: <prefix>/<namespace>/<name>.
+	// Location in the store: <prefix>/<namespace>/<name>, and logical below it
+	// for that method.
 	// +optional
 	Location string `json:"location,omitempty"`
 

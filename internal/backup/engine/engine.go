@@ -34,8 +34,16 @@ type Server interface {
 	// ErrNoDatabase if there is none, where that is a thing.
 	Holds(ctx context.Context, database string) (string, error)
 
-	// Clear makes a database that is there and holds nothing.
+	// Clear makes a database that is there and holds nothing but its lock.
 	Clear(ctx context.Context, database string) error
+
+	// Locked returns the lock of a database, or nil if there is none.
+	Locked(ctx context.Context, database string) (*Lock, error)
+
+	// Swap the lock of a database for another one, if it is still what it was, and
+	// tell whether it was. None is nil. A database that is not there is made to be
+	// locked.
+	Swap(ctx context.Context, database string, from, to *Lock) (bool, error)
 
 	// Restore a dump of the database from into an empty one, which is made if it is
 	// not there.

@@ -6,28 +6,31 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// backUp makes a backup and has pgBackRest expire what is too old.
+// backUp makes room and a backup, and has pgBackRest expire what is too old.
 func (j *job) backUp(ctx context.Context) error {
 	t := j.task
-	if t.Stanza == "" || len(t.Hosts) == 0 {
+	if t.Stanza == "" || len(j.servers()) == 0 {
 		return fail(backup.InvalidTask, errors.New("cannot make a backup: the task names no servers"))
 	}
 	all, err := j.tool.Sets(ctx)
 	if err != nil {
 		return err
 	}
-	before := pgbackrest.Of(all, t.Stanza)
-	options, err := j.backupOptions()
+	before := pgbackrest.Of(t.Stanza, all)
+	full := t.Full && (t.FullEvery == 0 || pgbackrest.FullDue(before, t.FullEvery, j.now()))
+	options, err := j.backupOptions(full)
 	if err != nil {
 		return err
 	}
-	if _, err := j.tool.Run(ctx, t.Stanza, "backup", options...); err != nil {
+	if err := j.makeRoom(ctx, full); err != nil {
+		return err
+	}
+	if err := j.pack(ctx, options); err != nil {
 		if pgbackrest.ReasonOf(err) == backup.BackupMissing {
 			// Files of the repository are what is missing, not a backup.
 			return fail(backup.SourceUnreachable, fmt.Errorf("%w: the primary has not set the repository up yet", err))
@@ -56,48 +59,35 @@ func contains(sets []pgbackrest.Set, s pgbackrest.Set) bool {
 	return slices.ContainsFunc(sets, func(o pgbackrest.Set) bool { return o.Label == s.Label })
 }
 
-func (j *job) backupOptions() ([]string, error) {
-	t := j.task
-	var servers []pgbackrest.Server
-	for _, h := range t.Hosts {
-		servers = append(servers, pgbackrest.Server{Host: h, DataDir: dataDir, SocketDir: socketDir})
-	}
+func (j *job) backupOptions(full bool) ([]string, error) {
+	t, servers := j.task, j.servers()
 	options := pgbackrest.Options(servers)
 	kind := "incr"
-	if t.Full {
+	if full {
 		kind = "full"
 	}
-	options = append(options, "--type="+kind, "--start-fast", "--process-max="+strconv.Itoa(processes))
+	// What an earlier run left is removed, which makes room, and not resumed.
+	options = append(options, "--type="+kind, "--start-fast", "--no-resume", "--process-max="+strconv.Itoa(processes))
 	if len(servers) > 1 {
 		options = append(options, "--backup-standby=prefer")
 	}
-	days, err := days(t.Retention)
+	days, err := pgbackrest.Days(t.Retention)
 	if err != nil {
 		return nil, fail(backup.InvalidTask, err)
 	}
 	return append(options, "--repo1-retention-full-type=time", "--repo1-retention-full="+strconv.Itoa(days)), nil
 }
 
-// defaultRetention in days.
-const defaultRetention = 30
-
-// days of a retention like 30d, 4w or 12m.
-func days(retention string) (int, error) {
-	if retention == "" {
-		return defaultRetention, nil
+// servers of the cluster.
+func (j *job) servers() []pgbackrest.Server {
+	if j.places.servers != nil {
+		return j.places.servers
 	}
-	n, err := strconv.Atoi(retention[:len(retention)-1])
-	if err == nil && n > 0 {
-		switch {
-		case strings.HasSuffix(retention, "d"):
-			return n, nil
-		case strings.HasSuffix(retention, "w"):
-			return 7 * n, nil
-		case strings.HasSuffix(retention, "m"):
-			return 30 * n, nil
-		}
+	var out []pgbackrest.Server
+	for _, h := range j.task.Hosts {
+		out = append(out, pgbackrest.Server{Host: h, DataDir: dataDir, SocketDir: socketDir})
 	}
-	return 0, fmt.Errorf("cannot read retention %q: it must be like 30d, 4w or 12m", retention)
+	return out
 }
 
 // delete all that is in the repository.

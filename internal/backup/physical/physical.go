@@ -31,6 +31,9 @@ type places struct {
 
 	// path of the repository, where it is not the task's.
 	path string
+
+	// servers to back up, where they are not the task's.
+	servers []pgbackrest.Server
 }
 
 // Run a task, and report on it.
@@ -142,5 +145,5 @@ func (j *job) catalog(ctx context.Context) ([]pgbackrest.Set, error) {
 		return nil, err
 	}
 	j.report.Catalog = pgbackrest.Catalog(sets, j.task.Stanza)
-	return pgbackrest.Of(sets, j.task.Stanza), nil
+	return pgbackrest.Of(j.task.Stanza, sets), nil
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,57 +20,12 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
+	"github.com/storeplane/storeplane/internal/pgtest"
 )
-
-// nobody runs PostgreSQL where the tests are root's: it refuses to be.
-const nobody = 65534
 
 func TestMain(m *testing.M) {
 	recovery.Main()
-	if dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin"); len(dirs) > 0 {
-		_ = os.Setenv("PATH", slices.Max(dirs)+":"+os.Getenv("PATH"))
-	}
-	if os.Geteuid() != 0 {
-		os.Exit(m.Run())
-	}
-	code, err := asNobody()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// asNobody runs the tests again, as somebody who is not root.
-func asNobody() (int, error) {
-	dir, err := os.MkdirTemp("", "physical")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	program, err := os.ReadFile(os.Args[0])
-	if err != nil {
-		return 0, err
-	}
-	self := filepath.Join(dir, "test")
-	if err := os.WriteFile(self, program, 0o755); err != nil {
-		return 0, err
-	}
-	if err := os.Chown(dir, nobody, nobody); err != nil {
-		return 0, err
-	}
-	// Files that go test wants are root's.
-	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return strings.HasPrefix(a, "-test.testlogfile") || strings.Contains(a, "cover") })
-	cmd := exec.Command(self, args...) //nolint:noctx // it is this very program
-	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	err = cmd.Run()
-	exit := &exec.ExitError{}
-	if errors.As(err, &exit) {
-		return exit.ExitCode(), nil
-	}
-	return 0, err
+	os.Exit(pgtest.Main(m))
 }
 
 // cluster is a PostgreSQL whose WAL is archived by pgBackRest.
@@ -90,18 +44,10 @@ func newCluster(t *testing.T) *cluster {
 	return newClusterAt(t, "")
 }
 
-// newClusterAt a repository, or one of its own.
+// newClusterAt has its repository in a folder of its own, or in one that is given.
 func newClusterAt(t *testing.T, repository string) *cluster {
 	t.Helper()
-	for _, p := range []string{"pgbackrest", "initdb", "pg_ctl"} {
-		if _, err := exec.LookPath(p); err != nil {
-			if !testing.Short() {
-				t.Fatalf("%s is not installed: go run ./test/cluster packages does it", p)
-			}
-			// What can not be installed without root is left to make test-full.
-			t.Skipf("%s is not installed", p)
-		}
-	}
+	pgtest.Need(t, "pgbackrest", "initdb", "pg_ctl")
 	// A socket's path may have 107 bytes.
 	dir, err := os.MkdirTemp("", "p") //nolint:usetesting // that has a longer path
 	if err != nil {
@@ -109,13 +55,16 @@ func newClusterAt(t *testing.T, repository string) *cluster {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	c := &cluster{t: t, dir: dir}
+	if repository != "" {
+		if err := os.Symlink(repository, c.path("repo")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, d := range []string{"s", "repo", "scratch", "tmp", "store"} {
 		if d == "repo" && repository != "" {
-			err = os.Symlink(repository, c.path(d))
-		} else {
-			err = os.Mkdir(c.path(d), 0o700)
+			continue
 		}
-		if err != nil {
+		if err := os.Mkdir(c.path(d), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -209,12 +158,15 @@ func (c *cluster) task(a backup.Action) backup.Task {
 	}
 }
 
-func (c *cluster) do(task backup.Task) backup.Report {
-	return run(c.t.Context(), task, c.places(), testLog{c.t}, time.Now)
+func (c *cluster) do(task backup.Task) backup.Report { return c.doAt(task, time.Now) }
+
+func (c *cluster) doAt(task backup.Task, now func() time.Time) backup.Report {
+	return run(c.t.Context(), task, c.places(), testLog{c.t}, now)
 }
 
 func (c *cluster) places() places {
-	return places{store: c.path("store"), key: c.path("key"), scratch: c.path("scratch"), tmp: c.path("tmp"), path: c.path("repo")}
+	return places{store: c.path("store"), key: c.path("key"), scratch: c.path("scratch"), tmp: c.path("tmp"), path: c.path("repo"),
+		servers: []pgbackrest.Server{{DataDir: c.path("data"), SocketDir: c.path("s")}}}
 }
 
 // job that is prepared for a task.
@@ -378,25 +330,45 @@ func (c *cluster) corrupt(dir string, least int64) {
 	}
 }
 
-func TestDays(t *testing.T) {
-	cases := map[string]struct {
-		reason, retention string
-		want              int
-	}{
-		"None":   {reason: "The default is the API's.", retention: "", want: 30},
-		"Days":   {reason: "Days are days.", retention: "7d", want: 7},
-		"Weeks":  {reason: "A week has seven.", retention: "4w", want: 28},
-		"Months": {reason: "A month has thirty.", retention: "12m", want: 360},
-		"Hours":  {reason: "There are no hours.", retention: "12h", want: 0},
-		"Zero":   {reason: "Nothing is kept for no time.", retention: "0d", want: 0},
-		"Word":   {reason: "A word is no number.", retention: "xd", want: 0},
+// TestVerifyGap: an archive from which a segment is missing restores nothing
+// beyond that, though every file that is there is good. A backup that is newer
+// needs no WAL from before it.
+func TestVerifyGap(t *testing.T) {
+	c := newCluster(t)
+	c.exec("CREATE TABLE t (id bigint)")
+	c.backUp("full")
+	for i := range 3 {
+		c.exec(fmt.Sprintf("INSERT INTO t VALUES (%d)", i))
+		c.archive()
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := days(tc.retention)
-			if got != tc.want || (err == nil) != (tc.want > 0) {
-				t.Errorf("%s\ndays(%q): want %d, got %d, %v", tc.reason, tc.retention, tc.want, got, err)
-			}
-		})
+	if r := c.do(c.task(backup.Verify)); r.Failure != nil {
+		t.Fatalf("verify of a whole archive: got %+v", r.Failure)
 	}
+	gone := c.lose()
+	r := c.do(c.task(backup.Verify))
+	if r.Failure == nil || r.Failure.Reason != backup.ArchiveGap || !strings.Contains(r.Failure.Message, gone) {
+		t.Errorf("verify of an archive without %s: got %+v", gone, r.Failure)
+	} else {
+		t.Log(r.Failure.Message)
+	}
+	c.backUp("full")
+	c.archive()
+	if r := c.do(c.task(backup.Verify)); r.Failure != nil {
+		t.Errorf("verify of a backup that is newer than the gap: got %+v", r.Failure)
+	}
+}
+
+// lose the newest segment but one that is in the archive, and name it.
+func (c *cluster) lose() string {
+	c.t.Helper()
+	found, err := filepath.Glob(filepath.Join(c.path("repo"), "archive", c.stanza, "*-1", "*", strings.Repeat("[0-9A-F]", 24)+"-*"))
+	if err != nil || len(found) < 3 {
+		c.t.Fatalf("cannot find segments to lose: %v, %v", found, err)
+	}
+	slices.Sort(found)
+	file := found[len(found)-2]
+	if err := os.Remove(file); err != nil {
+		c.t.Fatal(err)
+	}
+	return filepath.Base(file)[:24]
 }

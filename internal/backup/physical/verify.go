@@ -35,6 +35,9 @@ func (j *job) verify(ctx context.Context) error {
 	if err := j.tool.Verify(ctx, set.Stanza); err != nil {
 		return err
 	}
+	if err := j.whole(ctx, set); err != nil {
+		return err
+	}
 	if err := j.tryOut(ctx, set); err != nil {
 		if errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "No space left on device") {
 			return fail(backup.NoSpace, err)
@@ -67,6 +70,17 @@ func (j *job) choose(sets []pgbackrest.Set) (pgbackrest.Set, error) {
 		return set, fmt.Errorf("cannot verify: %w", err)
 	}
 	return set, nil
+}
+
+// whole checks that no WAL is missing after a set began. Neither of the
+// other checks finds that: pgBackRest's verification checks the files that are there, and the
+// set is brought to its own end alone.
+func (j *job) whole(ctx context.Context, set pgbackrest.Set) error {
+	gaps, err := j.tool.Gaps(ctx, set)
+	if err != nil || len(gaps) == 0 {
+		return err
+	}
+	return fail(backup.ArchiveGap, fmt.Errorf("cannot restore what was written after backup %s: WAL %s is missing in the archive: make a backup now, which ends the gap", set.Label, gaps[0]))
 }
 
 // tryOut restores a set, starts it, reads all of it, and removes it.

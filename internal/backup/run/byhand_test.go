@@ -36,8 +36,7 @@ func TestByHand(t *testing.T) {
 			made := f.succeed(backup.Backup)
 
 			dir := t.TempDir()
-			d := f.task.Destination
-			must(t, os.CopyFS(dir, os.DirFS(filepath.Join(f.Volume, backup.Folder(d.Prefix, f.task.Namespace, f.task.Name), made.Backup.ID))))
+			must(t, os.CopyFS(dir, os.DirFS(filepath.Join(f.Volume, backup.Logical(f.folder()), made.Backup.ID))))
 			write(t, dir, map[string]string{"orders.key": identity.String() + "\n"})
 			env := client(t, other)
 			for _, c := range commands[engine] {

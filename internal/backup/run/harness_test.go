@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -277,7 +278,7 @@ func (f *fixture) failed(r backup.Report, code int, reason backup.Reason) {
 		f.t.Errorf("%s failed with %s and should with %s: %s", r.Action, r.Failure.Reason, reason, r.Failure.Message)
 	}
 	want := Failed
-	if reason.Permanent() {
+	if reason.Permanent() || r.Action == backup.Restore && !slices.Contains(passing, reason) {
 		want = FailedForGood
 	}
 	if code != want {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,9 +41,9 @@ type Program struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	// ObjectSize and Beat are their packages', unless given.
-	ObjectSize int64
-	Beat       time.Duration
+	// ObjectSize, Beat and LockBeat are their packages', unless given.
+	ObjectSize     int64
+	Beat, LockBeat time.Duration
 }
 
 // New Program of a pod.
@@ -76,9 +77,14 @@ func exitCode(r backup.Report) int {
 	// make another one.
 	case r.Action == backup.Backup && r.Backup != nil:
 		return FailedForGood
+	case r.Action == backup.Restore && !slices.Contains(passing, r.Failure.Reason):
+		return FailedForGood
 	}
 	return Failed
 }
+
+// passing reasons of a restore to fail. For any other one it fails again.
+var passing = []backup.Reason{backup.Interrupted, backup.StoreUnreachable, backup.SourceUnreachable}
 
 // Do the Task, and report.
 func (p *Program) Do(ctx context.Context, task string) backup.Report {

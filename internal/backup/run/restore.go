@@ -31,30 +31,50 @@ func (j *job) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	full, err := j.held(ctx, dumps, to)
+	var databases []string
+	for _, d := range dumps {
+		databases = append(databases, to[d.Database])
+	}
+	h, err := j.lock(ctx, databases)
 	if err != nil {
 		return err
+	}
+	rows, err := j.write(h, m, dumps, to)
+	if err != nil {
+		h.wipe()
+	}
+	if lost := h.release(); lost != nil {
+		return lost
+	}
+	j.report.Rows = rows
+	return err
+}
+
+// write a backup into databases that are locked.
+func (j *job) write(h *hold, m *backup.Manifest, dumps []backup.Dump, to map[string]string) (int64, error) {
+	full, err := j.held(h, dumps, to)
+	if err != nil {
+		return 0, err
 	}
 	for _, d := range dumps {
 		j.sayf("reading the backup of database %s to see that it is whole", d.Database)
-		if err := stream.Check(ctx, j.store, m.ID, d.Objects); err != nil {
-			return err
+		if err := stream.Check(h.ctx, j.store, m.ID, d.Objects); err != nil {
+			return 0, err
 		}
 	}
-
-	for _, database := range full {
-		j.sayf("dropping what database %s holds", database)
-		if err := j.server.Clear(ctx, database); err != nil {
-			return err
+	if err := h.begin(); err != nil {
+		return 0, err
+	}
+	for _, l := range h.locks {
+		if slices.Contains(full, l.database) {
+			j.sayf("dropping what database %s holds", l.database)
+			if err := j.server.Clear(h.ctx, l.database); err != nil {
+				return 0, err
+			}
 		}
+		l.cleared = true
 	}
-	rows, err := j.restoreAll(ctx, j.server, m, dumps, to)
-	if err != nil {
-		j.wipe(ctx, dumps, to)
-		return err
-	}
-	j.report.Rows = rows
-	return nil
+	return j.restoreAll(h.ctx, j.server, m, dumps, to)
 }
 
 // targets of a restore: which dumps go into which databases. A single one may go
@@ -82,19 +102,24 @@ func targets(m *backup.Manifest, wanted []string) ([]backup.Dump, map[string]str
 	return dumps, to, nil
 }
 
-// held returns the targets that hold something, if that may be dropped.
-func (j *job) held(ctx context.Context, dumps []backup.Dump, to map[string]string) ([]string, error) {
+// held returns the targets that hold something, if that may be dropped: because it
+// is asked for, or because an earlier pod of this Restore left it there.
+func (j *job) held(h *hold, dumps []backup.Dump, to map[string]string) ([]string, error) {
 	var full []string
 	for _, d := range dumps {
 		database := to[d.Database]
-		what, err := j.server.Holds(ctx, database)
+		what, err := j.server.Holds(h.ctx, database)
 		if err != nil && !errors.Is(err, engine.ErrNoDatabase) {
 			return nil, err
 		}
 		if what == "" {
 			continue
 		}
-		if !j.task.Overwrite {
+		l := h.of(database)
+		if !j.task.Overwrite && !l.resumes {
+			if l.before != nil && l.before.Began {
+				what += ", which " + nameOf(l.before) + " left there when it was stopped half-way"
+			}
 			return nil, backup.Errorf(backup.TargetNotEmpty, "database %s is not empty: it holds %s. Set overwrite to drop what it holds", database, what)
 		}
 		full = append(full, database)
@@ -103,18 +128,18 @@ func (j *job) held(ctx context.Context, dumps []backup.Dump, to map[string]strin
 }
 
 // wipe what a restore that failed left, even if the pod is to stop: half a
-// database must not be taken for a whole one.
-func (j *job) wipe(ctx context.Context, dumps []backup.Dump, to map[string]string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
+// database must not be taken for a whole one. What another restore has locked by
+// now is that one's.
+func (h *hold) wipe() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), cleanUpWithin)
 	defer cancel()
-	for _, d := range dumps {
-		database := to[d.Database]
-		what, err := j.server.Holds(ctx, database)
-		if errors.Is(err, engine.ErrNoDatabase) || err == nil && what == "" {
+	for _, l := range h.locks {
+		if !l.cleared || !h.ours(ctx, l) {
 			continue
 		}
-		if err := j.server.Clear(ctx, database); err != nil {
-			j.sayf("cannot drop what the restore left in database %s: %v", database, err)
+		if err := h.job.server.Clear(ctx, l.database); err != nil {
+			h.job.sayf("cannot drop what the restore left in database %s: %v", l.database, err)
+			l.stays = true
 		}
 	}
 }

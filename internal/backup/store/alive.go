@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/storeplane/storeplane/internal/backup"
@@ -64,7 +63,6 @@ func (s *Store) RemoveDead(ctx context.Context, own string, ids []string) error 
 		// By the store's clock, which wrote both.
 		return ok && before[own].Sub(last) < 4*s.beat
 	}
-	after := before
 	if slices.ContainsFunc(ids, recent) {
 		timer := time.NewTimer(3 * s.beat)
 		defer timer.Stop()
@@ -73,15 +71,21 @@ func (s *Store) RemoveDead(ctx context.Context, own string, ids []string) error 
 			return context.Cause(ctx)
 		case <-timer.C:
 		}
-		if after, err = s.beats(ctx); err != nil {
-			return err
-		}
+	}
+	// In this order: whoever uploads has said before that it is at work.
+	uploads, err := s.unfinished(ctx)
+	if err != nil {
+		return err
+	}
+	after, err := s.beats(ctx)
+	if err != nil {
+		return err
 	}
 
 	var errs []error
 	alive := map[string]bool{}
 	for id, last := range after {
-		alive[id] = id == own || !slices.Contains(ids, id) || recent(id) && !last.Equal(before[id])
+		alive[id] = id == own || !slices.Contains(ids, id) || !last.Equal(before[id])
 	}
 	for _, id := range ids {
 		if id != own && !alive[id] {
@@ -89,13 +93,9 @@ func (s *Store) RemoveDead(ctx context.Context, own string, ids []string) error 
 		}
 	}
 	// What was removed before may have left uploads that could not be aborted then.
-	if s.abandon != nil {
-		err := s.abandon(ctx, s.folder+"/", func(key string) bool {
-			id, _, _ := strings.Cut(strings.TrimPrefix(key, s.folder+"/"), "/")
-			return !alive[id]
-		})
-		if err != nil {
-			errs = append(errs, s.fail("remove unfinished uploads of", "", err))
+	for id, u := range uploads {
+		if !alive[id] {
+			errs = append(errs, s.abandon(ctx, u))
 		}
 	}
 	return errors.Join(errs...)
@@ -115,13 +115,13 @@ func (s *Store) removeUnfinished(ctx context.Context, id string) error {
 
 // beats that were last written, by the ids of the backups.
 func (s *Store) beats(ctx context.Context) (map[string]time.Time, error) {
-	out := map[string]time.Time{}
-	objects, err := s.list(ctx, "")
+	backups, err := s.objects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range objects {
-		if id, name, _ := strings.Cut(o.name, "/"); name == RunningObject {
+	out := map[string]time.Time{}
+	for id, objects := range backups {
+		if o, ok := objects[RunningObject]; ok {
 			out[id] = o.modified
 		}
 	}

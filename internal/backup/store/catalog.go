@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -63,37 +64,25 @@ const atOnce = 8
 
 // List what is in the store.
 func (s *Store) List(ctx context.Context) (*Listing, error) {
-	objects, err := s.list(ctx, "")
+	backups, err := s.objects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	backups := map[string]map[string]int64{}
-	for _, o := range objects {
-		id, name, ok := strings.Cut(o.name, "/")
-		if _, err := backup.ParseID(id); err != nil || !ok {
-			continue // not a backup's
-		}
-		if backups[id] == nil {
-			backups[id] = map[string]int64{}
-		}
-		backups[id][name] = o.size
-	}
-
 	l := &Listing{}
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
-	for id, sizes := range backups {
+	for id, objects := range backups {
 		// Without either object it was finished: somebody took its manifest away,
 		// and may bring it back.
-		_, finished := sizes[backup.ManifestObject]
-		_, running := sizes[RunningObject]
+		_, finished := objects[backup.ManifestObject]
+		_, running := objects[RunningObject]
 		if running && !finished {
 			l.Unfinished = append(l.Unfinished, id)
 			continue
 		}
 		g.Go(func() error {
-			item, err := s.item(ctx, id, sizes)
+			item, err := s.item(ctx, id, objects)
 			if err != nil {
 				return err
 			}
@@ -111,10 +100,10 @@ func (s *Store) List(ctx context.Context) (*Listing, error) {
 	return l, nil
 }
 
-// item with the id, whose objects have the sizes.
-func (s *Store) item(ctx context.Context, id string, sizes map[string]int64) (Item, error) {
+// item with the id, of which these objects are there.
+func (s *Store) item(ctx context.Context, id string, objects map[string]object) (Item, error) {
 	item := Item{ID: id}
-	if _, ok := sizes[backup.VerificationObject]; ok {
+	if _, ok := objects[backup.VerificationObject]; ok {
 		v := &backup.Verification{}
 		switch ok, err := s.readJSON(ctx, id+"/"+backup.VerificationObject, v); {
 		case err != nil:
@@ -127,6 +116,10 @@ func (s *Store) item(ctx context.Context, id string, sizes map[string]int64) (It
 	err := s.Manifest(ctx, id, m)
 	switch backup.ReasonOf(err) {
 	case "":
+		sizes := make(map[string]int64, len(objects))
+		for name, o := range objects {
+			sizes[name] = o.size
+		}
 		item.Manifest = m
 		item.Err = Compare(m, sizes)
 	case backup.BackupMissing, backup.BackupCorrupt:
@@ -181,6 +174,9 @@ func Compare(m *backup.Manifest, sizes map[string]int64) error {
 // Remove all objects of a backup. Whatever stops this half-way leaves one that is
 // unfinished, and not one that only looks whole.
 func (s *Store) Remove(ctx context.Context, id string) error {
+	if _, err := backup.ParseID(id); err != nil {
+		return fmt.Errorf("cannot remove a backup: %w", err)
+	}
 	// A full store has to be emptied all the same.
 	if err := s.Write(ctx, id+"/"+RunningObject, []byte("This backup is being removed.\n")); err != nil && backup.ReasonOf(err) != backup.StoreFull {
 		return err
@@ -190,12 +186,14 @@ func (s *Store) Remove(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	if s.abandon != nil {
-		if err := s.abandon(ctx, s.key(id+"/"), all); err != nil {
-			return s.fail("remove unfinished uploads of", id, err)
-		}
+	uploads, err := s.unfinished(ctx)
+	if err != nil {
+		return err
 	}
-	objects, err := s.list(ctx, id+"/")
+	if err := s.abandon(ctx, uploads[id]); err != nil {
+		return err
+	}
+	objects, err := s.list(ctx, s.folders.of(id), id+"/")
 	if err != nil {
 		return err
 	}
@@ -211,25 +209,20 @@ func (s *Store) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	if s.tidy != nil {
-		s.tidy(id)
+		s.tidy(s.key(id))
 	}
 	return nil
 }
 
-// RemoveAll removes all that is in the folder.
+// RemoveAll removes all backups. What else lies in their folders stays: it is
+// another program's.
 func (s *Store) RemoveAll(ctx context.Context) error {
-	objects, err := s.list(ctx, "")
+	backups, err := s.objects(ctx)
 	if err != nil {
 		return err
 	}
-	ids := map[string]bool{}
-	for _, o := range objects {
-		if id, _, ok := strings.Cut(o.name, "/"); ok {
-			ids[id] = true
-		}
-	}
 	var errs []error
-	for id := range ids {
+	for id := range backups {
 		if err := s.Remove(ctx, id); err != nil {
 			errs = append(errs, err)
 		}
@@ -237,18 +230,27 @@ func (s *Store) RemoveAll(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := s.Delete(ctx, probe); err != nil {
+	uploads, err := s.unfinished(ctx)
+	if err != nil {
 		return err
 	}
-	if s.abandon != nil {
-		if err := s.abandon(ctx, s.folder+"/", all); err != nil {
-			return s.fail("remove unfinished uploads of", "", err)
+	for _, u := range uploads {
+		if err := s.abandon(ctx, u); err != nil {
+			return err
 		}
 	}
-	if s.tidy != nil {
-		s.tidy("")
+	return s.removeProbes(ctx)
+}
+
+// removeProbes that a check may have left, and the folders if they are empty.
+func (s *Store) removeProbes(ctx context.Context) error {
+	for _, folder := range []string{s.folders.current, s.folders.old} {
+		if err := s.bucket.Delete(ctx, folder+"/"+probe); err != nil && !missing(err) {
+			return s.fail("delete", probe, err)
+		}
+		if s.tidy != nil {
+			s.tidy(folder)
+		}
 	}
 	return nil
 }
-
-func all(string) bool { return true }

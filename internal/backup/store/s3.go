@@ -70,29 +70,32 @@ func (s *Store) openS3(ctx context.Context, d backupv1.Destination, dir string) 
 		o.DisableLogOutputChecksumValidationSkipped = true
 	})
 	s.bucket, err = s3blob.OpenBucket(ctx, client, d.Bucket, &s3blob.Options{RequestChecksumCalculation: c.RequestChecksumCalculation})
-	s.abandon = func(ctx context.Context, prefix string, dead func(string) bool) error {
-		return abortUploads(ctx, client, d.Bucket, prefix, dead)
+	s.uploads = func(ctx context.Context, prefix string) ([]upload, error) {
+		return uploads(ctx, client, d.Bucket, prefix)
+	}
+	s.abort = func(ctx context.Context, u upload) error {
+		_, err := client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &d.Bucket, Key: &u.key, UploadId: &u.id})
+		if a := answerOf(err); a != nil && a.code == "NoSuchUpload" {
+			return nil // it ended meanwhile
+		}
+		return err
 	}
 	return err
 }
 
-// abortUploads that were begun for names with the prefix: their parts are stored,
-// and paid for, though no list of objects shows them.
-func abortUploads(ctx context.Context, client *s3.Client, bucket, prefix string, dead func(string) bool) error {
-	pages := s3.NewListMultipartUploadsPaginator(client, &s3.ListMultipartUploadsInput{Bucket: aws.String(bucket), Prefix: aws.String(prefix)})
+// uploads that were begun for names with the prefix and not finished: their parts
+// are stored, and paid for, though no list of objects shows them.
+func uploads(ctx context.Context, client *s3.Client, bucket, prefix string) ([]upload, error) {
+	var out []upload
+	pages := s3.NewListMultipartUploadsPaginator(client, &s3.ListMultipartUploadsInput{Bucket: &bucket, Prefix: &prefix})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, u := range page.Uploads {
-			if !dead(aws.ToString(u.Key)) {
-				continue
-			}
-			if _, err := client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: aws.String(bucket), Key: u.Key, UploadId: u.UploadId}); err != nil {
-				return err
-			}
+			out = append(out, upload{key: aws.ToString(u.Key), id: aws.ToString(u.UploadId)})
 		}
 	}
-	return nil
+	return out, nil
 }

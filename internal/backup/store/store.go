@@ -22,22 +22,26 @@ const (
 	concurrency = 2
 )
 
-// A Store holds the backups of one Backup.
+// A Store holds the logical backups of one Backup.
 type Store struct {
-	bucket *blob.Bucket
-	folder string
-	where  string
+	bucket  *blob.Bucket
+	folders folders
+	where   string
 
-	// abandon removes what unfinished uploads of names with the prefix, that are
-	// dead, left where no list shows it. It is nil for stores that forget them
-	// themselves.
-	abandon func(ctx context.Context, prefix string, dead func(key string) bool) error
+	// uploads lists the unfinished uploads of names with the prefix, which no
+	// other list shows, and abort removes what one of them left. They are nil for
+	// stores that forget them themselves.
+	uploads func(ctx context.Context, prefix string) ([]upload, error)
+	abort   func(ctx context.Context, u upload) error
 
 	// tidy removes what deleting all objects of a folder leaves, or is nil.
 	tidy func(folder string)
 
 	beat time.Duration
 }
+
+// An upload that is not finished.
+type upload struct{ key, id string }
 
 // Options of a Store.
 type Options struct {
@@ -51,10 +55,10 @@ type Options struct {
 	Beat time.Duration
 }
 
-// Open the folder of a Backup's backups in its destination. Nothing is reached
-// before it is used.
+// Open the folder of a Backup's backups in its destination, as backup.Folder names
+// it. Nothing is reached before it is used.
 func Open(ctx context.Context, d backupv1.Destination, folder string, o Options) (*Store, error) {
-	s := &Store{folder: folder, where: fmt.Sprintf("%s %s", words[d.Type], d.Bucket), beat: o.Beat}
+	s := &Store{folders: newFolders(folder), where: fmt.Sprintf("%s %s", words[d.Type], d.Bucket), beat: o.Beat}
 	if s.beat == 0 {
 		s.beat = beat
 	}
@@ -86,7 +90,7 @@ var words = map[backupv1.StoreType]string{
 func (s *Store) Close() error { return s.bucket.Close() }
 
 // Key of an object in the bucket.
-func (s *Store) key(name string) string { return s.folder + "/" + name }
+func (s *Store) key(name string) string { return s.folders.of(name) + "/" + name }
 
 // fail puts an error of the store in words.
 func (s *Store) fail(verb, name string, err error) error {
@@ -223,10 +227,10 @@ type object struct {
 // lists that are tried where files come and go meanwhile.
 const lists = 10
 
-// list the objects whose names begin with the prefix, in the Backup's folder.
-func (s *Store) list(ctx context.Context, prefix string) ([]object, error) {
+// list the objects of a folder whose names begin with the prefix.
+func (s *Store) list(ctx context.Context, folder, prefix string) ([]object, error) {
 	for try := 1; ; try++ {
-		out, err := s.listOnce(ctx, prefix)
+		out, err := s.listOnce(ctx, folder, prefix)
 		// On a volume a file that goes while it is looked at is an error.
 		if errors.Is(err, fs.ErrNotExist) && try < lists {
 			continue
@@ -238,9 +242,9 @@ func (s *Store) list(ctx context.Context, prefix string) ([]object, error) {
 	}
 }
 
-func (s *Store) listOnce(ctx context.Context, prefix string) ([]object, error) {
+func (s *Store) listOnce(ctx context.Context, folder, prefix string) ([]object, error) {
 	var out []object
-	it := s.bucket.List(&blob.ListOptions{Prefix: s.key(prefix)})
+	it := s.bucket.List(&blob.ListOptions{Prefix: folder + "/" + prefix})
 	for {
 		o, err := next(ctx, it)
 		if err == io.EOF { //nolint:errorlint // List returns io.EOF itself
@@ -249,7 +253,7 @@ func (s *Store) listOnce(ctx context.Context, prefix string) ([]object, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, object{name: strings.TrimPrefix(o.Key, s.folder+"/"), size: o.Size, modified: o.ModTime})
+		out = append(out, object{name: strings.TrimPrefix(o.Key, folder+"/"), size: o.Size, modified: o.ModTime})
 	}
 }
 
@@ -262,7 +266,7 @@ func next(ctx context.Context, it *blob.ListIterator) (*blob.ListObject, error) 
 
 // Sizes of a backup's objects by their names, without the id.
 func (s *Store) Sizes(ctx context.Context, id string) (map[string]int64, error) {
-	objects, err := s.list(ctx, id+"/")
+	objects, err := s.list(ctx, s.folders.of(id), id+"/")
 	if err != nil {
 		return nil, err
 	}

@@ -17,9 +17,11 @@ func (s *Store) openVolume(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return backup.Errorf(backup.BucketMissing, "it is not mounted")
 	}
-	// A list leaves out what it can not read.
-	if _, err := os.ReadDir(filepath.Join(dir, s.folder)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot read its folder: %w", err)
+	// A list leaves out what it cannot read.
+	for _, folder := range s.folders.all() {
+		if _, err := os.ReadDir(filepath.Join(dir, folder)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot read its folder: %w", err)
+		}
 	}
 	var err error
 	s.bucket, err = fileblob.OpenBucket(dir, &fileblob.Options{
@@ -29,6 +31,6 @@ func (s *Store) openVolume(dir string) error {
 		NoTempDir: true,
 		Metadata:  fileblob.MetadataDontWrite,
 	})
-	s.tidy = func(folder string) { _ = os.Remove(filepath.Join(dir, s.folder, folder)) }
+	s.tidy = func(folder string) { _ = os.Remove(filepath.Join(dir, folder)) }
 	return err
 }

@@ -174,6 +174,10 @@ func (v *view) finish() {
 	if !v.Archived.IsZero() && v.obs.LastSuccessfulTime != nil && after(v.Archived, v.obs.LastRecoverableTime) {
 		v.obs.LastRecoverableTime = at(v.Archived)
 	}
+	v.obs.Gaps = nil
+	for _, g := range v.Gaps {
+		v.obs.Gaps = append(v.obs.Gaps, backupv1.RecoveryGap{From: atPointer(g.From), To: atPointer(g.To)})
+	}
 	// Until something is archived after the first backup there is no time to go
 	// back to, only that backup.
 	if f, l := v.obs.FirstRecoverableTime, v.obs.LastRecoverableTime; f != nil && l != nil && l.Before(f) {
@@ -202,7 +206,7 @@ func (v *view) want(d *Decision, known backupv1.BackupObservation) error {
 // unhurried is an observation without what is not absorbed but looked at anew.
 func unhurried(o, known backupv1.BackupObservation) backupv1.BackupObservation {
 	o.Phase, o.Schedule, o.NextScheduleTime, o.Location, o.Job = known.Phase, known.Schedule, known.NextScheduleTime, known.Location, known.Job
-	o.LastRecoverableTime = known.LastRecoverableTime
+	o.LastRecoverableTime, o.Gaps = known.LastRecoverableTime, known.Gaps
 	return o
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/reach"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // outcome of a decision in few words.
@@ -418,7 +419,7 @@ func TestDecideObservation(t *testing.T) {
 		Phase: backupv1.BackupScheduled, Schedule: "0 2 * * *", LastScheduleTime: at(hours(2)), NextScheduleTime: at(hours(26)),
 		LastSuccessfulTime: at(hours(2)), LastDuration: d.Observation.LastDuration, LastVerifiedTime: at(hours(2.2)), LastVerified: "20260301T020000Z",
 		Size: d.Observation.Size, Count: 2, FirstRecoverableTime: at(hours(-22)), LastRecoverableTime: at(hours(2)), CatalogTime: at(hours(2.1)),
-		Location: "team/shop/orders", Checked: digestOf(t, s),
+		Location: "team/shop/orders/logical", Checked: digestOf(t, s),
 		Backups: []backupv1.BackupEntry{
 			{ID: "20260301T020000Z", Time: *at(hours(2)), Size: 5 << 20, Verified: at(hours(2.2))},
 			{ID: "20260228T020000Z", Time: *at(hours(-22)), Size: 5 << 20},
@@ -461,6 +462,18 @@ func TestDecidePeriods(t *testing.T) {
 func TestPhysicalArchive(t *testing.T) {
 	s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))), func(s *State) { s.Archived = hours(2.9) })
 	if diff := cmp.Diff(at(hours(2.9)), decide(t, s).Observation.LastRecoverableTime); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestPhysicalGaps: what cannot be restored is said.
+func TestPhysicalGaps(t *testing.T) {
+	from, to := hours(1), hours(2.1)
+	s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))), func(s *State) {
+		s.Gaps = []instance.Gap{{From: &from, To: &to}, {From: &to}}
+	})
+	want := []backupv1.RecoveryGap{{From: at(from), To: at(to)}, {From: at(to)}}
+	if diff := cmp.Diff(want, decide(t, s).Observation.Gaps); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

@@ -125,8 +125,12 @@ func (e *external) archived(ctx context.Context, s *State) error {
 	}
 	c := instance.Cluster{}
 	// What can not be read is not said: the instance managers write it.
-	if json.Unmarshal([]byte(cm.Data[instance.ClusterKey]), &c) == nil && c.Archive != nil && c.Archive.Recoverable != nil {
+	if json.Unmarshal([]byte(cm.Data[instance.ClusterKey]), &c) != nil || c.Archive == nil {
+		return nil
+	}
+	if c.Archive.Recoverable != nil {
 		s.Archived = *c.Archive.Recoverable
 	}
+	s.Gaps = c.Archive.Gaps
 	return nil
 }

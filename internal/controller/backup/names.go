@@ -88,5 +88,5 @@ func location(s *State) string {
 	if s.physical() {
 		return backup.Folder(s.params().Destination.Prefix, s.Backup.Namespace, s.params().Source.Connection.DatabaseClusterRef.Name)
 	}
-	return backup.Folder(s.params().Destination.Prefix, s.Backup.Namespace, s.Backup.Name)
+	return backup.Logical(backup.Folder(s.params().Destination.Prefix, s.Backup.Namespace, s.Backup.Name))
 }

@@ -11,6 +11,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/controller/reach"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // State is all that a decision depends on.
@@ -41,6 +42,9 @@ type State struct {
 
 	// Archived is when a DatabaseCluster last archived a change, or zero.
 	Archived time.Time
+
+	// Gaps in the archive of a DatabaseCluster.
+	Gaps []instance.Gap
 
 	// NamespaceGone says that the namespace is being deleted: nothing can be
 	// made in it any more.

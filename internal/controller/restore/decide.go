@@ -124,8 +124,11 @@ func (d *Decision) follow(s *State, r *workload.Run) {
 	switch {
 	case !r.Ended:
 		o.Phase, o.Message = backupv1.RestoreRunning, "Restoring"
-		if r.Trouble != "" {
+		switch {
+		case r.Trouble != "":
 			o.Message = "The pod " + r.Trouble
+		case r.Failure != nil:
+			o.Message = "Restoring again after a failed attempt: " + r.Failure.Message
 		}
 		d.Condition = condition(corev1.ConditionFalse, ReasonRunning, o.Message, s.Now)
 	case r.Failed():

@@ -71,13 +71,16 @@ func TestDecide(t *testing.T) {
 		state  *State
 		want   want
 	}{
-		"New":       {reason: "It begins as soon as it can.", state: state(), want: want{Phase: backupv1.RestorePending, Ready: "False Waiting: Starting", Create: true}},
-		"Missing":   {reason: "What is missing is said in words.", state: state(func(s *State) { s.Problem = &reach.Problem{Reason: reach.SecretMissing, Message: "no Secret"} }), want: want{Phase: backupv1.RestorePending, Ready: "False SecretMissing: no Secret", Events: []string{"Warning SecretMissing"}}},
-		"Physical":  {reason: "A physical backup is restored by another way.", state: state(func(s *State) { s.Problem = &reach.Problem{Reason: reach.MethodNotSupported, Message: "use x"} }), want: want{Phase: backupv1.RestoreFailed, Ready: "False MethodNotSupported: use x", Events: []string{"Warning MethodNotSupported"}}},
-		"Taken":     {reason: "Nothing of somebody else's is overwritten.", state: state(func(s *State) { s.Taken = "Secret x" }), want: want{Phase: backupv1.RestorePending, Ready: "False NameTaken: Secret x exists already and is not this Restore's: delete it, or give the Restore another name", Events: []string{"Warning NameTaken"}}},
-		"TooNew":    {reason: "There are no tools for it.", state: state(func(s *State) { s.Target.Version = "19" }), want: want{Phase: backupv1.RestorePending, Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18", Events: []string{"Warning VersionUnknown"}}},
-		"Running":   {reason: "From now on it can not be changed.", state: state(ran(func(*workload.Run) {})), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: Restoring", Started: true, Events: []string{"Normal Running"}}},
-		"NotUp":     {reason: "Why its pod does not come up is said.", state: state(ran(func(r *workload.Run) { r.Trouble = "cannot pull image x" })), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: The pod cannot pull image x", Started: true, Events: []string{"Normal Running"}}},
+		"New":      {reason: "It begins as soon as it can.", state: state(), want: want{Phase: backupv1.RestorePending, Ready: "False Waiting: Starting", Create: true}},
+		"Missing":  {reason: "What is missing is said in words.", state: state(func(s *State) { s.Problem = &reach.Problem{Reason: reach.SecretMissing, Message: "no Secret"} }), want: want{Phase: backupv1.RestorePending, Ready: "False SecretMissing: no Secret", Events: []string{"Warning SecretMissing"}}},
+		"Physical": {reason: "A physical backup is restored by another way.", state: state(func(s *State) { s.Problem = &reach.Problem{Reason: reach.MethodNotSupported, Message: "use x"} }), want: want{Phase: backupv1.RestoreFailed, Ready: "False MethodNotSupported: use x", Events: []string{"Warning MethodNotSupported"}}},
+		"Taken":    {reason: "Nothing of somebody else's is overwritten.", state: state(func(s *State) { s.Taken = "Secret x" }), want: want{Phase: backupv1.RestorePending, Ready: "False NameTaken: Secret x exists already and is not this Restore's: delete it, or give the Restore another name", Events: []string{"Warning NameTaken"}}},
+		"TooNew":   {reason: "There are no tools for it.", state: state(func(s *State) { s.Target.Version = "19" }), want: want{Phase: backupv1.RestorePending, Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18", Events: []string{"Warning VersionUnknown"}}},
+		"Running":  {reason: "From now on it can not be changed.", state: state(ran(func(*workload.Run) {})), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: Restoring", Started: true, Events: []string{"Normal Running"}}},
+		"NotUp":    {reason: "Why its pod does not come up is said.", state: state(ran(func(r *workload.Run) { r.Trouble = "cannot pull image x" })), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: The pod cannot pull image x", Started: true, Events: []string{"Normal Running"}}},
+		"Again": {reason: "Why it is tried again is said.", state: state(ran(func(r *workload.Run) {
+			r.Failure = &backup.Failure{Reason: workload.Vanished, Message: "the pod was killed"}
+		})), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: Restoring again after a failed attempt: the pod was killed", Started: true, Events: []string{"Normal Running"}}},
 		"Completed": {reason: "It is over.", state: state(ended(nil)), want: want{Phase: backupv1.RestoreCompleted, Ready: "True Available", Over: true, Started: true, Events: []string{"Normal Restored"}}},
 		"Failed":    {reason: "In the tool's own words.", state: state(ended(refused)), want: want{Phase: backupv1.RestoreFailed, Ready: "False TargetNotEmpty: database app holds 3 tables", Over: true, Started: true, Events: []string{"Warning TargetNotEmpty"}}},
 		"JobGone":   {reason: "What has begun is never begun again.", state: state(known(backupv1.RestoreObservation{StartTime: at(noon), Job: "back-restore"})), want: want{Phase: backupv1.RestoreFailed, Ready: "False JobGone: the Job back-restore is gone and left no report", Over: true, Started: true, Events: []string{"Warning JobGone"}}},
@@ -144,10 +147,13 @@ func TestJob(t *testing.T) {
 		t.Errorf("the tools are those of the newer server, got %s", got)
 	}
 	if *job.Spec.BackoffLimit != 0 {
-		t.Errorf("what has begun to write is never begun again, got %d retries", *job.Spec.BackoffLimit)
+		t.Errorf("one that overwrites is never begun again, got %d retries", *job.Spec.BackoffLimit)
 	}
 	if len(job.Spec.PodFailurePolicy.Rules) != 1 {
 		t.Error("nor after a disruption")
+	}
+	if again, err := state().job(); err != nil || *again.Spec.BackoffLimit != 2 || len(again.Spec.PodFailurePolicy.Rules) != 2 {
+		t.Errorf("one that finds its target empty goes on after a pod that was killed: got %+v, %v", again.Spec, err)
 	}
 	got := backup.Task{}
 	if err := json.Unmarshal([]byte(pod.Containers[0].Env[0].Value), &got); err != nil {
@@ -156,6 +162,7 @@ func TestJob(t *testing.T) {
 	want := backup.Task{
 		Action: backup.Restore, Method: backupv1.Logical, Namespace: "shop", Name: "orders", Database: backup.Database{Engine: backupv1.PostgreSQL, Databases: []string{"app"}},
 		Destination: backupv1.Destination{Type: backupv1.S3, Bucket: "backups"}, Encrypted: true, Time: &noon, Overwrite: true,
+		Restore: "shop/back", UID: "restore",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)

@@ -91,6 +91,8 @@ func (s *State) job() (*batchv1.Job, error) {
 			Encrypted:   s.From.Encryption != nil,
 			ID:          p.Source.ID,
 			Overwrite:   p.Overwrite,
+			Restore:     s.Restore.Namespace + "/" + s.Restore.Name,
+			UID:         string(s.Restore.UID),
 		},
 		Image:     flavour.Image(s.Registry),
 		ID:        flavour.ID,
@@ -109,5 +111,11 @@ func (s *State) job() (*batchv1.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return workload.Job(s.meta(jobName(s.Restore.Name)), backup.Restore, template), nil
+	job := workload.Job(s.meta(jobName(s.Restore.Name)), backup.Restore, template)
+	if p.Overwrite {
+		// Another Restore may have completed between two of its pods, and a second
+		// one would drop what that restored.
+		workload.Once(job)
+	}
+	return job, nil
 }

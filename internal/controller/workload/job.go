@@ -42,42 +42,42 @@ func deadline(a backup.Action) time.Duration {
 	return 24 * time.Hour
 }
 
-// retries of an action within one Job. What has begun to write into a database
-// is never begun again.
-func retries(a backup.Action) int32 {
-	if a == backup.Restore {
-		return 0
-	}
-	return 2
-}
+// retries of an action within one Job. A restore finds by its lock of the database
+// what a pod before wrote, and starts over.
+const retries = 2
 
 // JobSpec that runs a pod for an action.
 func JobSpec(a backup.Action, pod corev1.PodTemplateSpec) batchv1.JobSpec {
 	return batchv1.JobSpec{
-		BackoffLimit:          new(retries(a)),
+		BackoffLimit:          new(int32(retries)),
 		ActiveDeadlineSeconds: new(int64(deadline(a) / time.Second)),
 		PodReplacementPolicy:  new(batchv1.Failed),
-		PodFailurePolicy:      failurePolicy(a),
+		PodFailurePolicy:      failurePolicy(),
 		Template:              pod,
 	}
 }
 
-func failurePolicy(a backup.Action) *batchv1.PodFailurePolicy {
-	rules := []batchv1.PodFailurePolicyRule{{
-		Action: batchv1.PodFailurePolicyActionFailJob,
-		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-			Operator: batchv1.PodFailurePolicyOnExitCodesOpIn,
-			Values:   []int32{PermanentExit},
+func failurePolicy() *batchv1.PodFailurePolicy {
+	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
+		{
+			Action: batchv1.PodFailurePolicyActionFailJob,
+			OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
+				Operator: batchv1.PodFailurePolicyOnExitCodesOpIn,
+				Values:   []int32{PermanentExit},
+			},
 		},
-	}}
-	if a != backup.Restore {
-		// A node that is drained is nobody's failure.
-		rules = append(rules, batchv1.PodFailurePolicyRule{
+		{
+			// A drained node is no failure of the action.
 			Action:          batchv1.PodFailurePolicyActionIgnore,
 			OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
-		})
-	}
-	return &batchv1.PodFailurePolicy{Rules: rules}
+		},
+	}}
+}
+
+// Once has a Job run one pod and no other.
+func Once(j *batchv1.Job) {
+	j.Spec.BackoffLimit = new(int32)
+	j.Spec.PodFailurePolicy.Rules = j.Spec.PodFailurePolicy.Rules[:1]
 }
 
 // Job that runs once.

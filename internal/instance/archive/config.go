@@ -59,7 +59,7 @@ func readJSON(file string, into any) error {
 // Create the place for this cluster's backups in the repository. To do it twice
 // is fine.
 func (c Config) Create(ctx context.Context, log io.Writer) error {
-	stanza, err := pgbackrest.Stanza(c.DataDir())
+	stanza, err := c.Stanza()
 	if err != nil {
 		return err
 	}

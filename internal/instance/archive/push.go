@@ -27,7 +27,7 @@ func Push(ctx context.Context, c Config, segment string, log io.Writer) error {
 }
 
 func push(ctx context.Context, c Config, segment string, log io.Writer) error {
-	stanza, err := pgbackrest.Stanza(c.DataDir())
+	stanza, err := c.Stanza()
 	if err != nil {
 		return err
 	}
@@ -40,6 +40,9 @@ func push(ctx context.Context, c Config, segment string, log io.Writer) error {
 		segment = filepath.Join(c.DataDir(), segment)
 	}
 	_, err = tool.Run(ctx, stanza, "archive-push", "--pg1-path="+c.DataDir(), segment)
+	if pgbackrest.Taken(err) {
+		return fmt.Errorf("another cluster with this one's system identifier archives to the same place: give one of them another prefix in backup.destination: %w", err)
+	}
 	return err
 }
 

@@ -32,6 +32,9 @@ func Restore(ctx context.Context, c Config, log io.Writer) error {
 		return context.Cause(ctx)
 	}
 	err := restore(ctx, c, log)
+	if err == nil {
+		err = c.takePlace()
+	}
 	if err != nil {
 		c.noteRestore(&instance.RestoreState{Message: err.Error(), Failed: true})
 		return err

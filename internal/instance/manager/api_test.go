@@ -110,6 +110,15 @@ func (a *api) report(key string) string {
 	return s
 }
 
+// annotations of an object.
+func (a *api) annotations(key string) map[string]any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	meta, _ := a.objects[key]["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	return annotations
+}
+
 // events that were written, as reason and message.
 func (a *api) events() []string {
 	a.mu.Lock()

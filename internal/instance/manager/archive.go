@@ -6,12 +6,16 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
 const (
@@ -42,6 +46,13 @@ type archiving struct {
 	create  func(ctx context.Context) error
 	failure func() string
 
+	// place of the cluster beside others of its system identifier.
+	place func() (string, error)
+
+	// complete the archive up to a segment, and sets of backups in it.
+	complete func(ctx context.Context, current string) ([]wal.Range, error)
+	sets     func(ctx context.Context) ([]pgbackrest.Set, error)
+
 	// version of the configuration that it was created with.
 	version string
 	created bool
@@ -51,9 +62,12 @@ type archiving struct {
 	beaten  time.Time
 	failing time.Time
 
+	whole
+
 	mu      sync.Mutex
 	state   *instance.Archive
 	system  string
+	stanza  string
 	problem string
 }
 
@@ -73,6 +87,17 @@ func (m *Manager) newArchiving() *archiving {
 			return c.Create(ctx, logWriter{m.log})
 		},
 		failure: c.Failure,
+		place:   c.Place,
+		complete: func(ctx context.Context, current string) ([]wal.Range, error) {
+			ctx, cancel := context.WithTimeout(ctx, createWithin)
+			defer cancel()
+			return archive.Complete(ctx, c, current, logWriter{m.log})
+		},
+		sets: func(ctx context.Context) ([]pgbackrest.Set, error) {
+			ctx, cancel := context.WithTimeout(ctx, createWithin)
+			defer cancel()
+			return c.Sets(ctx, logWriter{m.log})
+		},
 	}
 }
 
@@ -91,7 +116,7 @@ func (a *archiving) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		before := a.report()
 		a.pass(ctx, time.Now())
-		if after := a.report(); after != before {
+		if after := a.report(); !reflect.DeepEqual(after, before) {
 			a.wakePrimary.send()
 		}
 		wait(ctx, archivePeriod)
@@ -107,20 +132,33 @@ func (a *archiving) pass(ctx context.Context, now time.Time) {
 	if !a.note("look at the archive", err) {
 		return
 	}
+	place, err := a.place()
+	if !a.note("read the cluster's place in the repository", err) {
+		return
+	}
+	stanza := pgbackrest.StanzaOf(stats.System, place)
 	if desired.Backup == nil {
-		a.publishArchive(nil, stats.System, "")
-		a.beats, a.created = nil, false
+		a.publishArchive(nil, stats.System, stanza, "")
+		a.beats, a.created, a.whole = nil, false, whole{}
 		a.metrics.archive(nil, 0)
+		return
+	}
+	if !a.remember() {
 		return
 	}
 	problem := a.setUp(ctx, now)
 	a.beat(ctx, now)
+	a.keepWhole(ctx, now, stats)
 	state := a.judge(stats)
+	if strings.Contains(state.Failing, pgbackrest.ArchiveInfo) {
+		// The store has lost what it held: it is set up again.
+		a.created = false
+	}
 	if problem != "" {
 		// One reason is enough.
 		state.Failing = ""
 	}
-	a.publishArchive(state, stats.System, problem)
+	a.publishArchive(state, stats.System, stanza, problem)
 	a.metrics.archive(state, stats.Waiting)
 }
 
@@ -136,11 +174,16 @@ func (a *archiving) setUp(ctx context.Context, now time.Time) string {
 	}
 	a.version, a.tried = v, now
 	err := a.create(ctx)
-	if errors.Is(err, archive.ErrNone) {
+	switch {
+	case errors.Is(err, archive.ErrNone):
 		// The pod is about to be replaced.
 		return ""
+	case pgbackrest.Locked(err):
+		// A segment is on its way there. The next pass tries again.
+		a.tried = time.Time{}
+		return a.report().problem
 	}
-	a.created = a.note("set up the repository", err)
+	a.created, a.compared = a.note("set up the repository", err), false
 	if err != nil {
 		return err.Error()
 	}
@@ -165,14 +208,18 @@ func (a *archiving) beat(ctx context.Context, now time.Time) {
 
 // judge what the server says of its archiver.
 func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
-	state := &instance.Archive{}
+	state := &instance.Archive{Gaps: a.gaps}
 	if last := a.report().archive; last.Recoverable != nil {
 		state.Recoverable = last.Recoverable
 	}
 	rest := a.beats[:0]
 	for _, b := range a.beats {
-		if !archived(b.segment, s.Last) {
+		if !a.compared || !archived(b.segment, s) {
 			rest = append(rest, b)
+			continue
+		}
+		if state.Open() {
+			// It lies beyond what a restore gets past.
 			continue
 		}
 		if at := b.at.UTC().Truncate(time.Second); state.Recoverable == nil || at.Sub(*state.Recoverable) >= instance.ArchiveStep {
@@ -208,11 +255,24 @@ func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
 	return state
 }
 
-// archived tells whether a segment is among those up to another, whatever their
-// timelines: those are in the first eight digits of a segment's name.
-func archived(segment, last string) bool {
-	const timeline, length = 8, 24
-	return len(segment) == length && len(last) >= length && segment[timeline:] <= last[timeline:length]
+// archived tells whether a segment and all before it are in the archive, by what
+// the server says of it. Timelines play no part: those are in the first eight
+// digits of a segment's name.
+func archived(segment string, s postgres.Archiver) bool {
+	// What marks a backup comes after its segment. What a timeline left unfinished
+	// is no segment.
+	last, kind, _ := strings.Cut(s.Last, ".")
+	newest, ok := wal.Parse(last)
+	this, isSegment := wal.Parse(segment)
+	if !ok || !isSegment || kind == "partial" || this.Number > newest.Number {
+		return false
+	}
+	// The last one may be of an older timeline, and older ones may wait.
+	if now, ok := wal.Parse(s.Current); !ok || this.Number >= now.Number {
+		return false
+	}
+	first, waits := waiting(s)
+	return !waits || this.Number < first.Number
 }
 
 // snapshot of what is known.
@@ -220,20 +280,21 @@ type snapshot struct {
 	archive instance.Archive
 	on      bool
 	system  string
+	stanza  string
 	problem string
 }
 
 func (a *archiving) report() snapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := snapshot{system: a.system, problem: a.problem, on: a.state != nil}
+	s := snapshot{system: a.system, stanza: a.stanza, problem: a.problem, on: a.state != nil}
 	if a.state != nil {
 		s.archive = *a.state
 	}
 	return s
 }
 
-func (a *archiving) publishArchive(state *instance.Archive, system, problem string) {
+func (a *archiving) publishArchive(state *instance.Archive, system, stanza, problem string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if state != nil && a.state != nil {
@@ -244,5 +305,5 @@ func (a *archiving) publishArchive(state *instance.Archive, system, problem stri
 			}
 		}
 	}
-	a.state, a.system, a.problem = state, system, problem
+	a.state, a.system, a.stanza, a.problem = state, system, stanza, problem
 }

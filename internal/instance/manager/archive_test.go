@@ -15,8 +15,10 @@ import (
 )
 
 func TestArchived(t *testing.T) {
+	const current = "000000020000000100000009"
 	cases := map[string]struct {
 		reason, segment, last string
+		first                 string
 		want                  bool
 	}{
 		"Nothing":  {reason: "Before the first there is none.", segment: "000000010000000000000001", last: ""},
@@ -27,10 +29,15 @@ func TestArchived(t *testing.T) {
 		"File":     {reason: "The next file of a thousand is later.", segment: "000000010000000100000000", last: "0000000100000000000000FF"},
 		"Backup":   {reason: "What marks a backup has the name of its segment.", segment: "000000010000000000000003", last: "000000010000000000000003.00000028.backup", want: true},
 		"History":  {reason: "A timeline's history is no segment.", segment: "000000010000000000000003", last: "00000002.history"},
+		"Partial":  {reason: "What a timeline left unfinished is no segment.", segment: "000000020000000000000003", last: "000000010000000000000003.partial"},
+		"Waits":    {reason: "One that waits is not in, though a later one is.", segment: "000000010000000000000003", last: "000000010000000000000005", first: "0000000000000003"},
+		"Hole":     {reason: "Nor is what comes after one that waits.", segment: "000000010000000000000004", last: "000000010000000000000005", first: "0000000000000003"},
+		"Earlier":  {reason: "What comes before one that waits is.", segment: "000000010000000000000002", last: "000000010000000000000005", first: "0000000000000003", want: true},
+		"Current":  {reason: "The segment that is written is not in, though that of the timeline before is.", segment: current, last: "000000010000000100000009"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := archived(tc.segment, tc.last); got != tc.want {
+			if got := archived(tc.segment, postgres.Archiver{Last: tc.last, First: tc.first, Current: current}); got != tc.want {
 				t.Errorf("%s\narchived(%q, %q): got %t", tc.reason, tc.segment, tc.last, got)
 			}
 		})
@@ -49,6 +56,7 @@ func TestJudgeArchive(t *testing.T) {
 		before  *instance.Archive
 		failing time.Time
 		failure string
+		whole   whole
 		want    *instance.Archive
 	}{
 		"First": {
@@ -56,12 +64,37 @@ func TestJudgeArchive(t *testing.T) {
 			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Second)},
 			beats:  []beat{{segment: segment, at: ago(time.Minute)}, {segment: "000000010000000000000004", at: now}},
 			want:   &instance.Archive{Recoverable: ptr(ago(time.Minute))},
+			whole:  whole{compared: true},
+		},
+		"NotCompared": {
+			reason: "What a primary before wrote may be missing.",
+			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Second)},
+			beats:  []beat{{segment: segment, at: ago(time.Minute)}},
+			before: &instance.Archive{Recoverable: ptr(ago(time.Hour))},
+			want:   &instance.Archive{Recoverable: ptr(ago(time.Hour))},
+		},
+		"Gap": {
+			reason: "Nothing beyond a gap can be restored.",
+			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Second)},
+			beats:  []beat{{segment: segment, at: ago(time.Minute)}},
+			before: &instance.Archive{Recoverable: ptr(ago(time.Hour))},
+			whole:  whole{compared: true, gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002"}}},
+			want:   &instance.Archive{Recoverable: ptr(ago(time.Hour)), Gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002"}}},
+		},
+		"Ended": {
+			reason: "Beyond the backup that ends a gap it can.",
+			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Second)},
+			beats:  []beat{{segment: segment, at: ago(time.Minute)}},
+			before: &instance.Archive{Recoverable: ptr(ago(time.Hour))},
+			whole:  whole{compared: true, gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002", To: ptr(ago(2 * time.Minute))}}},
+			want:   &instance.Archive{Recoverable: ptr(ago(time.Minute)), Gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002", To: ptr(ago(2 * time.Minute))}}},
 		},
 		"Step": {
 			reason: "Not every beat is told, since each runs the function.",
 			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Second)},
 			beats:  []beat{{segment: segment, at: ago(time.Minute)}},
 			before: &instance.Archive{Recoverable: ptr(ago(3 * time.Minute))},
+			whole:  whole{compared: true},
 			want:   &instance.Archive{Recoverable: ptr(ago(3 * time.Minute))},
 		},
 		"Hiccup": {
@@ -109,9 +142,9 @@ func TestJudgeArchive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := &archiving{
 				Manager: &Manager{}, failure: func() string { return tc.failure },
-				beats: tc.beats, failing: tc.failing, state: tc.before,
+				beats: tc.beats, failing: tc.failing, state: tc.before, whole: tc.whole,
 			}
-			tc.stats.Now = now
+			tc.stats.Now, tc.stats.Current = now, "000000010000000000000009"
 			if diff := cmp.Diff(tc.want, a.judge(tc.stats)); diff != "" {
 				t.Errorf("%s\njudge(): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -131,7 +164,7 @@ func TestSetUp(t *testing.T) {
 	step := func(what string, wantTries int, wantProblem string) {
 		t.Helper()
 		problem := a.setUp(t.Context(), now)
-		a.publishArchive(&instance.Archive{}, "7", problem)
+		a.publishArchive(&instance.Archive{}, "7", "7-place", problem)
 		if tries != wantTries || problem != wantProblem {
 			t.Errorf("%s: want %d tries and %q, got %d, %q", what, wantTries, wantProblem, tries, problem)
 		}

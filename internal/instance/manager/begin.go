@@ -42,7 +42,7 @@ func (b *member) begin(ctx context.Context, status *patroni.Status, now time.Tim
 	}
 	b.empty = now
 	// A cluster that was made once has an identifier there, and keeps it.
-	err = b.kube.ReleaseLock(ctx, b.configName(), initializeAnnotation, "")
+	err = b.kube.ReleaseLock(ctx, b.configName(), initializeAnnotation, "", time.Time{})
 	if b.note("let servers make the cluster anew", ignore(err, kube.ErrHeld)) && !errors.Is(err, kube.ErrHeld) {
 		b.event(ctx, corev1.EventTypeWarning, reasonBeginning, "Beginning anew: the cluster was said to be under way, and nobody made it")
 	}

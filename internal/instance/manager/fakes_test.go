@@ -162,6 +162,12 @@ func (s *servers) Beat(context.Context) (string, time.Time, error) {
 	return "000000010000000000000001", time.Now(), nil
 }
 
+// Release implements database.
+func (s *servers) Release(_ context.Context, slot, position string) error {
+	s.set(func(s *servers) { s.callf("release %s %s", slot, position) })
+	return nil
+}
+
 func (s *servers) Receiving(context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,6 +31,7 @@ type database interface {
 	Roles(ctx context.Context, desired []postgres.Login) ([]instance.Problem, error)
 	Archiver(ctx context.Context) (postgres.Archiver, error)
 	Beat(ctx context.Context) (segment string, at time.Time, err error)
+	Release(ctx context.Context, slot, position string) error
 	Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error)
 }
 
@@ -135,7 +136,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	all.Go(func() { m.followFiles(ctx) })
 	all.Go(func() { m.runMember(ctx) })
 	<-ctx.Done()
-	m.farewell()
+	m.end()
 	all.Wait()
 	return <-serving
 }
@@ -222,6 +223,9 @@ const (
 	reasonProblem   = "Problem"
 	reasonCopying   = "Copying"
 	reasonBeginning = "Beginning"
+	reasonCompared  = "VolumesCompared"
+	reasonUndecided = "LeaderUndecided"
+	reasonSetAside  = "DataSetAside"
 )
 
 // followRole looks who this server is, each second, and runs the loop beside
@@ -254,6 +258,7 @@ func (m *Manager) followRole(ctx context.Context) {
 		case stop != nil && (status != nil && !status.Leads() || !lost.IsZero() && time.Since(lost) > 10*time.Second):
 			stop()
 			stop = nil
+			go m.demoted(ctx)
 		}
 		wait(ctx, time.Second)
 	}

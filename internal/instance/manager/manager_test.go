@@ -297,6 +297,40 @@ func TestGrow(t *testing.T) {
 	}
 }
 
+// TestGrowRepository: the primary's manager grows the volume of the backups, whose
+// own pod may not, and reports what keeps it from growing.
+func TestGrowRepository(t *testing.T) {
+	const name = "data-db-repository-0"
+	a, config := installed(t)
+	s, at := newServers(t)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: named(name)}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Gi")}
+	claim.Status.Capacity = claim.Spec.Resources.Requests
+	a.put("persistentvolumeclaims", claim)
+	want := func(size string) {
+		d := text(t, desired(func(d *instance.Desired) { d.Repository = &instance.Volume{Claim: name, Storage: size} }))
+		a.change("configmaps/"+setName, func(o map[string]any) { o["data"] = map[string]any{instance.DesiredKey: d} })
+	}
+	want("50Gi")
+	manage(t, setName+"-0", s, at, config)
+	eventually(t, "more is asked for", func() bool {
+		return slices.Contains(a.events(), "Normal VolumeResize: Growing the volume of the backups to 50Gi")
+	})
+	if got := cluster(t, a).Repository; got != "" {
+		t.Errorf("while it grows nothing is wrong, got %q", got)
+	}
+	a.change("persistentvolumeclaims/"+name, func(o map[string]any) { o["status"] = map[string]any{"capacity": map[string]any{"storage": "50Gi"}} })
+	a.mu.Lock()
+	a.refuse["PATCH persistentvolumeclaims/"+name] = "only dynamically provisioned pvc can be resized"
+	a.mu.Unlock()
+	want("60Gi")
+	eventually(t, "a refusal is reported", func() bool {
+		return cluster(t, a).Repository == "cannot grow to 60Gi: only dynamically provisioned pvc can be resized"
+	})
+	want("40Gi")
+	eventually(t, "a volume that is larger is well", func() bool { return cluster(t, a).Repository == "" })
+}
+
 func TestFiles(t *testing.T) {
 	_, config := installed(t)
 	s, at := newServers(t)

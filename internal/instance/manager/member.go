@@ -42,6 +42,13 @@ type member struct {
 	trouble string
 	since   time.Time
 
+	// data is what the volume held before the server started, if that was read;
+	// kept says that the volume is of an earlier cluster, and held why the server
+	// was not started when that was said last.
+	data *instance.Data
+	kept bool
+	held instance.Held
+
 	// idle is since when the server is a standby that does not follow, or since
 	// it was last nudged; zero while it does.
 	idle time.Time
@@ -74,15 +81,34 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	next.Message = b.settled(troubleOf(status), last.Message, time.Now())
 	next.Filling = b.filling(last.Filling)
 	next.Restore = archive.Config{Volume: b.Volume}.RestoreState()
-	if refusal := b.own(ctx); refusal != "" {
-		next.Message, next.Restore = refusal, &instance.RestoreState{Message: refusal, Failed: true}
+	b.own(ctx, &next)
+	if b.kept && !b.ran() {
+		next.Data = b.data
 	}
 	b.grow(ctx, &next)
 	b.metrics.certificate(b.TLSDir)
 	if known {
 		b.publish(ctx, instance.MemberKey(b.Pod), next)
 	}
+	if !b.owned.Load() {
+		return b.heldPeriod()
+	}
 	return memberPeriod
+}
+
+// heldPeriod is how often a server that is held looks whether it may start: what
+// it waits for mostly takes seconds, and what a user has to decide may take long.
+func (b *member) heldPeriod() time.Duration {
+	if time.Since(b.started) < startWithin {
+		return pause
+	}
+	return memberPeriod / 2
+}
+
+// ran says whether the cluster has had a primary.
+func (b *member) ran() bool {
+	last := instance.Cluster{}
+	return b.reported(instance.ClusterKey, &last) && last.Primary != ""
 }
 
 func troubleOf(status *patroni.Status) string {

@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
+	"github.com/storeplane/storeplane/internal/instance/manager/lead"
+	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
 // ownerFile on a volume has the UID of the DatabaseCluster whose data is on it.
@@ -19,37 +22,82 @@ const ownerFile = "owner"
 // errOccupied is of a volume with data that a restored cluster can not go on with.
 var errOccupied = errors.New("the volume holds data of another DatabaseCluster")
 
-// own the volume before PostgreSQL starts on it, or say why not. A claim that is
+// own the volume before PostgreSQL starts on it, or report why not. A claim that is
 // deleted may leave its volumes behind, and the next one of its name goes on with
-// their data. One that is restored from a backup must not: its first server would
-// start with the old data, and nobody would be told that nothing was restored;
-// another one would follow the first with data that has parted from it.
-func (b *member) own(ctx context.Context) (refusal string) {
+// their data: with the newest, which lead finds. One that is restored from a backup
+// must not: its first server would start with the old data, and no one would learn
+// that nothing was restored; another one would follow the first with data that has
+// parted from it.
+func (b *member) own(ctx context.Context, next *instance.Member) {
 	if b.owned.Load() {
-		return ""
+		return
 	}
-	_, desired, ok := b.target()
-	owner := b.cluster(ctx)
-	if !ok || owner == nil {
-		// Without the API server nothing is begun anyway.
-		b.owned.Store(time.Since(b.started) >= startWithin)
-		return ""
+	started := b.seen.Load() != nil
+	g, err := b.ground(ctx)
+	if !b.note("read which cluster the server is of", err) {
+		// Without the API server Patroni starts no server either. One that it
+		// started before this program is not held.
+		b.owned.Store(started)
+		return
 	}
-	err := own(b.Volume, string(owner.UID), desired)
-	if errors.Is(err, errOccupied) {
-		return fmt.Sprintf("nothing is restored over the data on volume claim %s, which a deleted DatabaseCluster of this name has left: delete that volume claim and pod %s if nobody needs the data, file the claim without restoreFrom to go on with it, or restore under another name",
+	if err := occupied(b.Volume, g.uid, g.desired); errors.Is(err, errOccupied) {
+		message := fmt.Sprintf("nothing is restored over the data on volume claim %s, which a deleted DatabaseCluster of this name has left: delete that volume claim and pod %s if its data is not needed, apply the claim without restoreFrom to go on with it, or restore under another name",
 			b.volumeName(), b.Pod)
+		next.Message, next.Restore = message, &instance.RestoreState{Message: message, Failed: true}
+		return
+	}
+	if !started && !b.decided(ctx, g, next) {
+		return
 	}
 	// A volume that is full, say, must not keep its server from starting.
-	b.note("own the volume", err)
+	b.note("own the volume", own(b.Volume, g.uid))
 	b.owned.Store(true)
+}
+
+// decided says whether the server may start beside others of its name.
+func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) bool {
+	if err := b.compare(ctx, g); !b.note("read what the server starts beside", err) {
+		return false
+	}
+	next.Servers = g.servers
+	v := lead.Decide(g.cluster)
+	if v.Start && g.cluster.Primary {
+		v.Held.Message = b.makeRoom(ctx, g)
+		v.Start = v.Held.Message == ""
+	}
+	if !v.Start {
+		next.Held = &v.Held
+		if v.Held.Undecided && b.held != v.Held && g.speaks(b.Pod) {
+			b.event(ctx, corev1.EventTypeWarning, reasonUndecided, v.Held.Message)
+		}
+		b.held = v.Held
+		return false
+	}
+	if v.First {
+		b.event(ctx, corev1.EventTypeNormal, reasonCompared, fmt.Sprintf("%s leads with volume claim %s: timeline %d, position %s", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position))
+	}
+	return true
+}
+
+// makeRoom for a copy of the primary where the volume holds another database:
+// Patroni would end at once, again and again. The other database is set aside. It
+// returns why it is not.
+func (b *member) makeRoom(ctx context.Context, g *ground) string {
+	if b.data == nil || b.data.State != instance.DataWhole || g.system == "" || b.data.System == g.system {
+		return ""
+	}
+	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "other")
+	if !b.note("set another database aside", err) {
+		return fmt.Sprintf("volume claim %s holds another database than the primary's, with system identifier %s, and has no room for both: enlarge it, or delete volume claim and pod %s if that database is not needed", b.volumeName(), b.data.System, b.Pod)
+	}
+	b.event(ctx, corev1.EventTypeWarning, reasonSetAside, fmt.Sprintf("%s copies the primary: the database that was on volume claim %s, with system identifier %s, is set aside in folder %s", b.Pod, b.volumeName(), b.data.System, filepath.Base(where)))
 	return ""
 }
 
-// own a volume in the name of a DatabaseCluster.
-func own(volume, uid string, d *instance.Desired) error {
-	name := filepath.Join(volume, ownerFile)
-	before, err := os.ReadFile(name) //nolint:gosec // the volume is the pod's
+// occupied returns errOccupied for a volume with data of another DatabaseCluster
+// that a restored one can not go on with.
+func occupied(volume, uid string, d *instance.Desired) error {
+	before, err := os.ReadFile(filepath.Join(volume, ownerFile)) //nolint:gosec // the volume is the pod's
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot read whose the volume is: %w", err)
 	}
@@ -58,14 +106,27 @@ func own(volume, uid string, d *instance.Desired) error {
 	}
 	data, err := os.ReadDir(archive.Config{Volume: volume}.DataDir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot look at the data folder: %w", err)
+		return fmt.Errorf("cannot list the data folder: %w", err)
 	}
 	// Volumes that are older than this rule have no owner, and may be those of a
 	// cluster that was restored then.
 	if len(data) > 0 && (d.Restoring || d.Restored && len(before) > 0) {
 		return errOccupied
 	}
-	// How a restore went for somebody else is no news.
+	return nil
+}
+
+// own a volume in the name of a DatabaseCluster.
+func own(volume, uid string) error {
+	name := filepath.Join(volume, ownerFile)
+	before, err := os.ReadFile(name) //nolint:gosec // the volume is the pod's
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot read whose the volume is: %w", err)
+	}
+	if uid == "" || string(before) == uid {
+		return nil
+	}
+	// How a restore of another cluster went is of no interest to this one.
 	if err := os.Remove(filepath.Join(volume, instance.RestoreStateFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot forget an earlier restore: %w", err)
 	}

@@ -45,6 +45,8 @@ func TestOwn(t *testing.T) {
 				instance.DesiredKey: text(t, desired(func(d *instance.Desired) { d.Restored, d.Restoring = tc.restored, tc.restoring })),
 			}})
 			s, at := newServers(t)
+			// Nothing runs beside a manager that is asked whether it may.
+			at.Close()
 			c := configOf(t, setName+"-1", at.URL)
 			for file, content := range tc.files {
 				path := filepath.Join(c.Volume, file)

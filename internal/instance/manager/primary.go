@@ -46,6 +46,7 @@ type primary struct {
 	tied       time.Time
 	promoted   bool
 	archiving  *archiving
+	repository repositoryVolume
 	strays     strays
 }
 
@@ -90,6 +91,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 		return rollingPeriod
 	}
 	p.parameters.check(ctx, p.Manager, desired.Parameters)
+	p.growRepository(ctx, desired, time.Now())
 
 	view, err := p.look(ctx, raw, desired)
 	if !p.note("look at the servers", err) {
@@ -132,7 +134,10 @@ func (p *primary) tie(ctx context.Context) {
 func (p *primary) report(v *view, step roll.Step, before instance.Cluster) instance.Cluster {
 	next := instance.Cluster{
 		Primary: p.Pod, Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
-		Standbys: v.standbys, Rolling: step.Words, System: before.System, Archive: before.Archive,
+		Standbys: v.standbys, Rolling: step.Words, System: before.System, Stanza: before.Stanza, Archive: before.Archive, Repository: before.Repository,
+	}
+	if p.repository.known {
+		next.Repository = p.repository.words
 	}
 	if v.timeline != 0 {
 		next.Timeline = v.timeline
@@ -164,7 +169,7 @@ func (p *primary) archived(next *instance.Cluster, before instance.Cluster) []in
 		// Not known yet: what the primary before said holds.
 		return slices.DeleteFunc(slices.Clone(before.Problems), func(b instance.Problem) bool { return b.Subject != instance.SubjectBackup })
 	}
-	next.System, next.Archive = a.system, nil
+	next.System, next.Stanza, next.Archive = a.system, a.stanza, nil
 	if a.on {
 		next.Archive = &a.archive
 		if a.archive.Recoverable == nil && before.Archive != nil {

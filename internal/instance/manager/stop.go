@@ -14,6 +14,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
 // Bounds of the hook's parts. What is left of the pod's grace period is for the
@@ -49,6 +50,7 @@ type stopper struct {
 // stopping is what the hook does to its own server.
 type stopping interface {
 	Checkpoint(ctx context.Context) error
+	Archiver(ctx context.Context) (postgres.Archiver, error)
 	Receiving(ctx context.Context) (bool, error)
 }
 
@@ -143,6 +145,9 @@ func ends(set *appsv1.StatefulSet, setErr error, cm *corev1.ConfigMap, cmErr err
 // handOver to the best standby, if there is one, and wait until that is done:
 // writes then have somewhere to go before this server is gone.
 func (s *stopper) handOver(ctx context.Context, f future) {
+	if !drain(ctx, s.server.Archiver) {
+		s.log.Info("Handing over while WAL waits to be archived")
+	}
 	candidate := s.candidate(ctx, f)
 	if candidate == "" {
 		s.log.Info("There is no standby to hand over to")

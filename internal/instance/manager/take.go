@@ -34,6 +34,7 @@ func (p *primary) take(ctx context.Context, step roll.Step, raw string, desired 
 		p.replace(ctx, pod, step.Words)
 	case roll.HandOver:
 		p.event(ctx, corev1.EventTypeNormal, reasonRolling, step.Words)
+		drain(ctx, p.server.Archiver)
 		p.note("hand over", p.patroni.Switchover(ctx, p.Pod, step.Pod))
 	case roll.Restart:
 		p.restart(ctx, pod, step.Words)

@@ -32,6 +32,8 @@ func logical() types.Feature {
 		full("what only the provider can know is refused in a condition", g.refusesInWords).
 		full("encrypted backups: nothing of the data is in the store, and only the key restores", g.encrypts).
 		full("a database that holds something is left alone, unless overwrite says otherwise", g.overwrites).
+		full("of two Restores into one database one wins, and the other one is refused", g.oneWins).
+		full("a Restore whose pod is killed goes on in another one", g.goesOn).
 		full("restored by id, by time, and from a location without a Backup", g.chooses).
 		full("old backups expire, the newest and the newest verified never", g.retains).
 		full("deletionPolicy Delete empties the store, and a release lets go of one that is gone", g.deletes).
@@ -74,8 +76,8 @@ func (g *ground) pair(e engine, s backupv1.StoreType) suite.Check {
 		if o.Backup != id {
 			return fmt.Errorf("backup %s was restored instead of %s", o.Backup, id)
 		}
-		if !strings.HasSuffix(b.Location, "/"+g.namespace+"/"+name) {
-			return fmt.Errorf("the backups lie in %q, not in PREFIX/NAMESPACE/NAME", b.Location)
+		if !strings.HasSuffix(b.Location, "/"+g.namespace+"/"+name+"/logical") {
+			return fmt.Errorf("the backups lie in %q, not in PREFIX/NAMESPACE/NAME/logical", b.Location)
 		}
 		if s == backupv1.Azure || s == backupv1.Volume && e.name != backupv1.PostgreSQL {
 			// What is stored there, the tests can not look at.

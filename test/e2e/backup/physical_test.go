@@ -50,6 +50,10 @@ func physical(s backupv1.StoreType) types.Feature {
 		check = f.quick
 	}
 	check("archived, backed up in full and incrementally, and verified ("+string(s)+")", d.isBackedUp)
+	if s == backupv1.Volume {
+		f = f.full("the volume of the backups grows with its claim", d.repositoryGrows).
+			full("a full volume of backups heals by expiry", d.heals)
+	}
 	if s != backupv1.Volume && s != backupv1.S3 {
 		// What comes after is the same for all object stores.
 		return f.Feature()
@@ -59,7 +63,8 @@ func physical(s backupv1.StoreType) types.Feature {
 	if s == backupv1.S3 {
 		// A volume's server only the function may scale, and the last one has the
 		// claim deleted.
-		f = f.full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
+		f = f.full("a Backup of the cluster's name is deleted, and the repository stays ("+string(s)+")", d.leavesRepository).
+			full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
 			full("a restore beyond WAL that is missing fails and names it ("+string(s)+")", d.tellsHole).
 			full("restored from the store alone, when claim and Backup are gone ("+string(s)+")", d.comesBack).
 			full("an empty database of the same name does not hide the old one ("+string(s)+")", d.asksWhich)
@@ -110,8 +115,9 @@ func (d *timed) claimed(ctx context.Context) error {
 
 // claim the cluster.
 func (d *timed) claim(ctx context.Context) error {
-	backup := map[string]any{"incrementalSchedule": "30 3 * * *"}
+	backup := map[string]any{}
 	if d.store != backupv1.Volume {
+		backup["incrementalSchedule"] = "30 3 * * *"
 		backup["destination"] = d.place()
 	}
 	if d.encrypted() {
@@ -244,7 +250,7 @@ func (d *timed) isBackedUp(ctx context.Context, n notes) error {
 	if err := d.counts(ctx, 1); err != nil {
 		return err
 	}
-	if err := d.start(ctx, ledgerName+"-backup-full", "full-1"); err != nil {
+	if err := d.start(ctx, ledgerName+"-backup-full", "scheduled-1"); err != nil {
 		return err
 	}
 	if err := d.counts(ctx, 2); err != nil {
@@ -253,8 +259,11 @@ func (d *timed) isBackedUp(ctx context.Context, n notes) error {
 	if err := d.write(ctx, 1); err != nil {
 		return err
 	}
-	if err := d.start(ctx, ledgerName+"-backup-incr", "incremental-1"); err != nil {
-		return err
+	// With one schedule alone the backup after the first is incremental.
+	if d.store != backupv1.Volume {
+		if err := d.start(ctx, ledgerName+"-backup-incr", "incremental-1"); err != nil {
+			return err
+		}
 	}
 	err := d.awaitBackup(ctx, givenUp, ledgerBackup, "to have an incremental backup", func(b backupv1.Backup) bool {
 		return slices.ContainsFunc(ids(b.Status.AtProvider), func(id string) bool { return strings.HasSuffix(id, "I") })

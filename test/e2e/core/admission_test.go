@@ -27,6 +27,7 @@ func badInput() types.Feature {
 		Assess("a schedule that only a parser refuses is refused by the claim, and the shop goes on", assess(refusesSchedule, ns)).
 		Assess("a database version that goes back is refused by the claim, and the shop goes on", assess(refusesVersion, ns)).
 		Assess("settings with nonsense are refused by the claims, and the shop goes on", assess(refusesSettings, ns)).
+		Assess("settings that are taken away are kept by the claims that had them", assess(keepsSettings, ns)).
 		Feature()
 }
 

@@ -23,6 +23,7 @@ func TestCore(t *testing.T) {
 		installation(),
 		developmentShop(),
 		neighbours(),
+		takenNames(),
 		badInput(),
 		productionShop(),
 		developmentShopEnds(),

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -52,6 +54,58 @@ func refusesSettings(ctx context.Context, n notes) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// keepsSettings takes the installation's settings away that claims were composed
+// with: they go on with them, and say so.
+func keepsSettings(ctx context.Context, n notes) error {
+	was, err := cluster.Get(ctx, "EnvironmentConfig", "", settingsName)
+	if err != nil {
+		return err
+	}
+	if err := dev.ready(ctx, settled); err != nil {
+		return err
+	}
+	before := uids(dev)
+	put := func(ctx context.Context, u *unstructured.Unstructured) error {
+		if err := cluster.Delete(ctx, "EnvironmentConfig", "", settingsName); err != nil {
+			return err
+		}
+		if u != nil {
+			if _, err := cluster.Create(ctx, u); err != nil {
+				return err
+			}
+		}
+		return dev.touch(ctx)
+	}
+	says := func(want string) error {
+		return dev.world.Await(ctx, settled, fmt.Sprintf("the claim to say %q", want), func() (bool, string) {
+			text := fmt.Sprintf("settings %s\n%s", dev.status().Status.AcceptedSettings, words(dev.status()))
+			return strings.Contains(text, want), text
+		})
+	}
+	steps := func() error {
+		if err := errors.Join(put(ctx, settings(map[string]any{"monitoring": map[string]any{"namespace": "monitoring"}})), says(`settings {"monitoring":{"namespace":"monitoring"}}`)); err != nil {
+			return err
+		}
+		if err := errors.Join(put(ctx, nil), says("Accepted False: EnvironmentConfig storeplane, with whose settings this claim was composed, does not exist: create it again")); err != nil {
+			return err
+		}
+		if !dev.status().Is("Ready") {
+			return fmt.Errorf("a claim that goes on with the settings that it had is not ready: %s", dev.status())
+		}
+		return nil
+	}
+	err = steps()
+	// Without data they mean the defaults, and may go. Also after an interrupt: all
+	// claims of the cluster depend on them.
+	undo := context.WithoutCancel(ctx)
+	err = errors.Join(err, put(undo, settings(map[string]any{})), says("settings {}\n"), put(undo, fresh(was)), dev.ready(ctx, settled))
+	if after := uids(dev); !slices.Equal(before, after) {
+		err = errors.Join(err, fmt.Errorf("the pods were %v, are %v", before, after))
+	}
+	n.Addf("%d pods stayed", len(before))
+	return err
 }
 
 func settings(data map[string]any) *unstructured.Unstructured {

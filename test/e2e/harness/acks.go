@@ -30,17 +30,30 @@ type Rows struct {
 // Gap is the longest time without an acknowledgement that was not over by from
 // and had begun by to.
 func Gap(acks []Ack, from, to float64) float64 {
-	last, gap := from, 0.0
+	begin, end := Silence(acks, from, to)
+	return end - begin
+}
+
+// Silence is when the Gap began, and when it ended.
+func Silence(acks []Ack, from, to float64) (begin, end float64) {
+	last := from
+	begin, end = from, from
+	longest := func(until float64) {
+		if until-last > end-begin {
+			begin, end = last, until
+		}
+	}
 	for _, a := range byTime(acks) {
 		switch {
 		case a.At <= from:
 			last = a.At
 		case last < to:
-			gap = max(gap, a.At-last)
+			longest(a.At)
 			last = a.At
 		}
 	}
-	return max(gap, to-last)
+	longest(to)
+	return begin, end
 }
 
 func byTime(acks []Ack) []Ack {

@@ -40,6 +40,13 @@ func TestGap(t *testing.T) {
 	}
 }
 
+func TestSilence(t *testing.T) {
+	begin, end := Silence(at(1, 2, 5, 6), 1, 6)
+	if diff := cmp.Diff([]float64{2, 5}, []float64{begin, end}, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("\nSilence(...) begins and ends with the acknowledgements around the gap: -want, +got:\n%s", diff)
+	}
+}
+
 func TestMissing(t *testing.T) {
 	ack := func(writer string, seq int) Ack { return Ack{Writer: writer, Seq: seq} }
 	cases := map[string]struct {

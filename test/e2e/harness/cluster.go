@@ -106,6 +106,15 @@ func (c *Cluster) Delete(ctx context.Context, kind, namespace, name string) erro
 	return nil
 }
 
+// Orphan deletes an object and leaves behind what it owns.
+func (c *Cluster) Orphan(ctx context.Context, kind, namespace, name string) error {
+	err := c.Dynamic.Resource(kinds[kind]).Namespace(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})
+	if err != nil {
+		return fmt.Errorf("cannot delete %s %s/%s alone: %w", kind, namespace, name, err)
+	}
+	return nil
+}
+
 // List objects of a kind by labels.
 func (c *Cluster) List(ctx context.Context, kind, namespace, selector string) ([]unstructured.Unstructured, error) {
 	l, err := c.Dynamic.Resource(kinds[kind]).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,9 @@ type program struct {
 type Ledger struct {
 	cluster   *Cluster
 	namespace string
+
+	// Run tells the rows of this ledger from those of another one.
+	Run string
 
 	writers, watch program
 }
@@ -82,7 +86,7 @@ func StartLedger(ctx context.Context, c *Cluster, w *World, d Database) (*Ledger
 		return nil, err
 	}
 	l := &Ledger{
-		cluster: c, namespace: w.Namespace,
+		cluster: c, namespace: w.Namespace, Run: values["RUN"],
 		writers: program{name: "ledger", port: 8081}, watch: program{name: "duel", port: 8082},
 	}
 	return l, l.flows(ctx, time.Minute, "to begin", func() bool { return writersOf(l.writers.acks) == ledgerWriters })
@@ -223,14 +227,22 @@ func (l *Ledger) read(ctx context.Context, p *program) ([]string, error) {
 	return t.Failures, nil
 }
 
+// Acknowledged are the writers' rows that were acknowledged until now.
+func (l *Ledger) Acknowledged(ctx context.Context) ([]Ack, error) {
+	_, err := l.read(ctx, &l.writers)
+	return slices.Clone(l.writers.acks), err
+}
+
 // Account is what a ledger says about an interval, and about its rows up to its
 // end.
 type Account struct {
 	// From and To are the interval's bounds.
 	From, To Mark
 
-	// Gap is the longest time without an acknowledgement in the interval.
-	Gap time.Duration
+	// Gap is the longest time without an acknowledgement in the interval, and
+	// Began when on this machine's clock.
+	Gap   time.Duration
+	Began time.Time
 
 	// Acknowledged rows in the interval, and Rows of them that are there.
 	Acknowledged, Rows int
@@ -253,6 +265,8 @@ func (l *Ledger) Account(ctx context.Context, from Mark) (Account, error) {
 	if err != nil {
 		return Account{}, err
 	}
+	// The answer takes less time to come back than the question to be made.
+	now := time.Now()
 	a := Account{From: from, To: to}
 	var errs []error
 	var all []Ack
@@ -269,7 +283,8 @@ func (l *Ledger) Account(ctx context.Context, from Mark) (Account, error) {
 		}
 		recent := since(p.acks, from)
 		if p == &l.writers {
-			a.Gap = time.Duration(Gap(p.acks, from.At, to.At) * float64(time.Second))
+			begin, end := Silence(p.acks, from.At, to.At)
+			a.Gap, a.Began = seconds(end-begin), now.Add(-seconds(to.At-begin))
 			a.Acknowledged = len(recent)
 			a.Rows = len(recent) - len(Missing(recent, t.Rows))
 		}
@@ -279,6 +294,8 @@ func (l *Ledger) Account(ctx context.Context, from Mark) (Account, error) {
 	a.Reigns = Reigns(a.Acks)
 	return a, errors.Join(append(errs, Duel(all))...)
 }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func since(acks []Ack, from Mark) []Ack {
 	var out []Ack

@@ -11,7 +11,7 @@ func TestRead(t *testing.T) {
 	if err != nil || len(names) == 0 {
 		t.Fatalf("cannot list manifests: %v", err)
 	}
-	values := map[string]string{"NAMESPACE": "there", "NAME": "it", "SIZE": "3", "VERSION": "17", "SUITE": "e2e-suite"}
+	values := map[string]string{"NAMESPACE": "there", "NAME": "it", "SIZE": "3", "VERSION": "17", "SUITE": "e2e-suite", "VOLUME": "volume", "FOLDER": "/tmp/volume", "NODE": "node"}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			us, err := ReadAll(name, values)

@@ -150,10 +150,13 @@ func approve(ctx context.Context, was *unstructured.Unstructured, registries []a
 	return err
 }
 
-// restore the settings to what they were.
+// restore the settings to what they were. Where there were none they stay without
+// data, which means the same: claims that were composed with some must read that
+// before they go.
 func restore(ctx context.Context, was *unstructured.Unstructured) error {
 	if was == nil {
-		return cluster.Delete(ctx, "EnvironmentConfig", "", settings)
+		_, err := cluster.Patch(ctx, "EnvironmentConfig", "", settings, harness.Patch{"data": nil})
+		return err
 	}
 	policy, _, _ := unstructured.NestedFieldCopy(was.Object, "data", "policy")
 	_, err := cluster.Patch(ctx, "EnvironmentConfig", "", settings, harness.Patch{"data": harness.Patch{"policy": policy}})

@@ -23,6 +23,14 @@ func TestMain(m *testing.M) { tests.Main(m) }
 // TestPostgreSQL lists the checks in their order. Without -full only those are
 // made that are quick.
 func TestPostgreSQL(t *testing.T) {
+	if *soakSeed != "" {
+		f, err := soak(*soakSeed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests.Test(t, f)
+		return
+	}
 	fs := []types.Feature{production()}
 	if tests.Full() {
 		fs = append(fs, development(), major("15"), major("18"))

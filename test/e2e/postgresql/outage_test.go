@@ -22,30 +22,11 @@ const outageFor = 2 * time.Minute
 // losesAPIServer freezes it, which is worse than killing it: who asks it is not
 // refused, but has to wait.
 func (d *database) losesAPIServer(ctx context.Context, _ notes) error {
-	api, err := harness.FindAPIServer(os.Getenv("KUBECONFIG"))
-	if err != nil {
-		return unlessNode(err)
-	}
 	from, err := d.ledger.Mark(ctx)
 	if err != nil {
 		return err
 	}
-	// Whatever comes: all else depends on it.
-	defer func() { _ = api.Thaw() }()
-	if err := api.Freeze(); err != nil {
-		return err
-	}
-	if err := until(ctx, time.Now().Add(outageFor)); err != nil {
-		return err
-	}
-	if err := api.Thaw(); err != nil {
-		return err
-	}
-	err = await(ctx, settled, "the API server to answer", func(ctx context.Context) (bool, error) {
-		_, err := d.ledger.Mark(ctx)
-		return err == nil, err
-	})
-	if err != nil {
+	if err := d.frozenAPI(ctx, outageFor); err != nil {
 		return err
 	}
 	a, err := d.ledger.Account(ctx, from)
@@ -53,6 +34,29 @@ func (d *database) losesAPIServer(ctx context.Context, _ notes) error {
 		err = errors.Join(err, fmt.Errorf("the primary was demoted: %v", a.Reigns))
 	}
 	return err
+}
+
+// frozenAPI freezes the API server for a time, and waits until it answers again.
+func (d *database) frozenAPI(ctx context.Context, length time.Duration) error {
+	api, err := harness.FindAPIServer(os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return unlessNode(err)
+	}
+	// Whatever comes: all else depends on it.
+	defer func() { _ = api.Thaw() }()
+	if err := api.Freeze(); err != nil {
+		return err
+	}
+	if err := until(ctx, time.Now().Add(length)); err != nil {
+		return err
+	}
+	if err := api.Thaw(); err != nil {
+		return err
+	}
+	return await(ctx, settled, "the API server to answer", func(ctx context.Context) (bool, error) {
+		_, err := d.ledger.Mark(ctx)
+		return err == nil, err
+	})
 }
 
 // await asks once a second, for what the watched namespace does not tell. An

@@ -24,14 +24,19 @@ const (
 
 func production() types.Feature {
 	d := orders
+	var failovers []time.Duration
 	f := newFeature("a database in production", d.namespace).
 		quick("one server comes up", d.comesUp).
 		quick("servers are added and removed under load", d.under(whenPlanned, d.scales)).
 		quick("primary's pod is deleted with no grace", d.repeated(whenDeleted, d.losesPrimary)).
+		full("primary's pod is deleted with no grace, many times", d.failsOver(&failovers, idleFailovers, idle)).
+		full("primary's pod is deleted while the API server is under load", d.failsOver(&failovers, loadedFailovers, d.loaded)).
+		full("primary's pod is deleted as the API server is back", d.failsOver(&failovers, thawedFailovers, d.thawed)).
 		// Once: the kubelet waits longer each time before it starts a container
 		// again that ends often.
 		full("primary's processes are killed at once", d.under(whenKilled, d.losesProcesses)).
 		full("primary is frozen for 60 s and thawed", d.under(whenFrozen, d.freezes)).
+		full("primary wakes up as its lock is taken", d.wakesOften).
 		full("replica's pod is deleted with no grace", d.under(whenDeleted, d.losesReplica)).
 		full("replica's volume is lost", d.under(whenDeleted, d.losesVolume)).
 		full("all pods are deleted at once with no grace", d.repeated(noTarget, d.losesAll)).

@@ -59,6 +59,9 @@ func (c *cli) test(ctx context.Context, env []string, r *report) error {
 	if c.Only != "" {
 		args = append(args, "-checks="+c.Only)
 	}
+	if c.Soak {
+		args = append(args, fmt.Sprintf("-soak=%d", c.Seed))
+	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = env
 	cmd.Stderr = os.Stderr

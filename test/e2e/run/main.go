@@ -5,9 +5,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -25,6 +27,8 @@ type cli struct {
 	Suite string `default:"core" help:"Name of the suite to run."`
 	Full  bool   `help:"Repeat what may go wrong once in a while, and load for longer."`
 	Only  string `name:"run" help:"Run only checks whose name matches this regular expression, and what they build on." placeholder:"REGEXP"`
+	Soak  bool   `help:"Run nothing of suite postgresql but its soak: many faults, drawn by a seed."`
+	Seed  uint64 `help:"Seed of the soak. A drawn one by default."                                                      placeholder:"N"`
 	Keep  bool   `help:"Leave the suite's namespaces behind, to look at them. The next run removes them."`
 	Out   string `help:"Folder for what explains failures, and for pictures. A temporary one by default."     placeholder:"DIR"`
 }
@@ -35,6 +39,10 @@ var errFailed = errors.New("checks failed")
 func (c *cli) Run(ctx context.Context) error {
 	if !slices.Contains(suites, c.Suite) {
 		return fmt.Errorf("cannot run suite %q: the suites are %s", c.Suite, strings.Join(suites, ", "))
+	}
+	if c.Soak {
+		c.Suite, c.Seed = "postgresql", cmp.Or(c.Seed, 1+rand.Uint64N(1<<32))
+		fmt.Printf("seed %d: make soak SEED=%d draws the same faults\n", c.Seed, c.Seed)
 	}
 	env, err := environment(ctx)
 	if err != nil {

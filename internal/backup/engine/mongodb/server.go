@@ -133,7 +133,7 @@ func (s *Server) Roles(context.Context) ([]string, error) { return nil, nil }
 
 // Dump a database, and count the documents that are in the dump.
 func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[string]int64, error) {
-	t, err := s.tool("mongodump", "--archive", "--db="+database, "--numParallelCollections=1")
+	t, err := s.tool("mongodump", "--archive", "--db="+database, "--numParallelCollections=1", "--excludeCollection="+engine.LockName)
 	if err != nil {
 		return nil, err
 	}
@@ -168,14 +168,24 @@ func (s *Server) collections(ctx context.Context, database string, filter bson.D
 	if err != nil {
 		return nil, failed(ctx, "cannot look into database "+database, err)
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "system.") })
+	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "system.") || name == engine.LockName })
 	slices.Sort(names)
 	return names, nil
 }
 
-// Clear a database. It is made by what is put into it.
+// Clear a database, but for its lock. It is made by what is put into it.
 func (s *Server) Clear(ctx context.Context, database string) error {
-	return failed(ctx, "cannot clear database "+database, s.client.Database(database).Drop(ctx))
+	names, err := s.collections(ctx, database, bson.D{})
+	if err != nil {
+		return err
+	}
+	// Functions that people keep there.
+	for _, name := range append(names, "system.js") {
+		if err := s.client.Database(database).Collection(name).Drop(ctx); err != nil {
+			return failed(ctx, "cannot clear database "+database, err)
+		}
+	}
+	return nil
 }
 
 // Count the documents of each collection.

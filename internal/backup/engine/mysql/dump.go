@@ -62,7 +62,8 @@ func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[st
 	}
 	t, err := s.tool([]string{
 		"--single-transaction", "--quick", "--skip-lock-tables", "--routines", "--triggers", "--events",
-		"--hex-blob", "--default-character-set=utf8mb4", "--no-tablespaces", "--max-allowed-packet=1G", "--", database,
+		"--hex-blob", "--default-character-set=utf8mb4", "--no-tablespaces", "--max-allowed-packet=1G",
+		"--ignore-table=" + database + "." + engine.LockName, "--", database,
 	}, "mariadb-dump")
 	if err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (s *Server) Holds(ctx context.Context, database string) (string, error) {
 		return "", err
 	}
 	found, err := s.names(ctx, "cannot look into database "+database, `
-		(SELECT CONCAT(LOWER(table_type), ' ', table_name) FROM information_schema.tables WHERE table_schema = ? LIMIT 1)
+		(SELECT CONCAT(LOWER(table_type), ' ', table_name) FROM information_schema.tables WHERE table_schema = ? AND table_name <> '`+engine.LockName+`' LIMIT 1)
 		UNION ALL
 		(SELECT CONCAT(LOWER(routine_type), ' ', routine_name) FROM information_schema.routines WHERE routine_schema = ? LIMIT 1)
 		UNION ALL
@@ -102,25 +103,9 @@ func (s *Server) Holds(ctx context.Context, database string) (string, error) {
 	return found[0], nil
 }
 
-// Clear a database, and make it if it is not there. Privileges on it stay: they go
-// by its name.
-func (s *Server) Clear(ctx context.Context, database string) error {
-	for _, statement := range []string{"DROP DATABASE IF EXISTS ", "CREATE DATABASE "} {
-		if _, err := s.db.ExecContext(ctx, statement+quote(database)); err != nil {
-			return failed(ctx, "cannot clear database "+database, err)
-		}
-	}
-	return nil
-}
-
 // Restore a dump into an empty database, up to the first error.
 func (s *Server) Restore(ctx context.Context, _, database string, r io.Reader) error {
-	_, _, err := s.defaults(ctx, database)
-	if errors.Is(err, engine.ErrNoDatabase) {
-		_, err = s.db.ExecContext(ctx, "CREATE DATABASE "+quote(database))
-		err = failed(ctx, "cannot create database "+database, err)
-	}
-	if err != nil {
+	if err := s.ensure(ctx, database); err != nil {
 		return err
 	}
 	// In binary mode nothing of the dump is a command to the tool.
@@ -132,6 +117,16 @@ func (s *Server) Restore(ctx context.Context, _, database string, r io.Reader) e
 	}
 	t.Stdin = r
 	return t.Run(ctx)
+}
+
+// ensure that there is a database.
+func (s *Server) ensure(ctx context.Context, database string) error {
+	_, _, err := s.defaults(ctx, database)
+	if !errors.Is(err, engine.ErrNoDatabase) {
+		return err
+	}
+	_, err = s.db.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(database))
+	return failed(ctx, "cannot create database "+database, err)
 }
 
 // Count the rows of each table.

@@ -3,8 +3,10 @@ package postgresql
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/engine"
@@ -13,8 +15,8 @@ import (
 // ours is the condition on an object that no extension brought.
 const notOfExtension = ` AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e WHERE e.classid = o.tableoid AND e.objid = o.oid AND e.deptype = 'e')`
 
-// users is the condition on a schema that is not the server's own.
-const ofUsers = ` n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'`
+// users is the condition on a schema that is neither the server's own nor ours.
+const ofUsers = ` n.nspname NOT IN ('information_schema', '` + engine.LockName + `') AND n.nspname !~ '^pg_'`
 
 // holdsQuery finds something that somebody put into the database. Schemas that an
 // extension lives in, and what is in them of its own, do not count; neither does
@@ -152,10 +154,17 @@ func (s *Server) ensure(ctx context.Context, database string) error {
 	return err
 }
 
+// duplicateDatabase are the codes of an error: of one that is there, and of one
+// that is created at the same time.
+var duplicateDatabase = []string{"42P04", "23505"}
+
 // create a database, from where one is for certain.
 func (s *Server) create(ctx context.Context, database string) error {
 	return s.with(ctx, maintenance, func(c *pgx.Conn) error {
 		_, err := c.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{database}.Sanitize())
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok && slices.Contains(duplicateDatabase, e.Code) {
+			return nil // another one was faster
+		}
 		return failed(ctx, "cannot create database "+database, err)
 	})
 }

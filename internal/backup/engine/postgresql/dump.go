@@ -110,7 +110,7 @@ func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[st
 
 func (s *Server) dump(ctx context.Context, database, snapshot string, w io.Writer) error {
 	t, err := s.tool("pg_dump", database,
-		"--format=custom", "--compress=0", "--snapshot="+snapshot, "--lock-wait-timeout=300000",
+		"--format=custom", "--compress=0", "--snapshot="+snapshot, "--lock-wait-timeout=300000", "--exclude-schema="+engine.LockName,
 		// A restored subscription would compete with the original one.
 		"--no-subscriptions")
 	if err != nil {
@@ -127,7 +127,7 @@ SELECT n.nspname, c.relname
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'r'
   AND (c.relpersistence = 'p' OR c.relpersistence = 'u' AND NOT pg_catalog.pg_is_in_recovery())
-  AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+  AND` + ofUsers + `
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
 ORDER BY 1, 2`
 

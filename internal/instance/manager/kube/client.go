@@ -57,6 +57,8 @@ func restClient(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVers
 	c.APIPath = path
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	c.UserAgent = "storeplane-instance"
+	// All volume claims are read at once before a server starts.
+	c.QPS, c.Burst = 20, 40
 	client, err := rest.RESTClientFor(c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client of %s: %w", gv, err)
@@ -74,6 +76,12 @@ func (c *Client) ConfigMap(ctx context.Context, name string) (*corev1.ConfigMap,
 func (c *Client) Pod(ctx context.Context, name string) (*corev1.Pod, error) {
 	into := &corev1.Pod{}
 	return into, c.get(ctx, c.core, "pods", name, into)
+}
+
+// VolumeClaim by name.
+func (c *Client) VolumeClaim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
+	into := &corev1.PersistentVolumeClaim{}
+	return into, c.get(ctx, c.core, "persistentvolumeclaims", name, into)
 }
 
 // StatefulSet by name.
@@ -120,14 +128,22 @@ func (c *Client) Own(ctx context.Context, name string, owner metav1.OwnerReferen
 // ErrHeld is of a lock that is not held by who is said to hold it.
 var ErrHeld = errors.New("the lock is not held by that one")
 
-// ReleaseLock takes a lock away from its holder: an annotation of a ConfigMap. It
-// fails with ErrHeld if that is another one, and if the lock changes meanwhile.
-func (c *Client) ReleaseLock(ctx context.Context, name, annotation, holder string) error {
+// renewedAnnotation of a lock is when its holder renewed it last.
+const renewedAnnotation = "renewTime"
+
+// ReleaseLock takes a lock away from its holder, which has ended: an annotation of a
+// ConfigMap. It fails with ErrHeld if another one holds it, or if it was renewed after
+// the holder had ended, as by the next pod of its name; and it fails if the lock changes
+// meanwhile.
+func (c *Client) ReleaseLock(ctx context.Context, name, annotation, holder string, ended time.Time) error {
 	lock, err := c.ConfigMap(ctx, name)
 	if err != nil {
 		return err
 	}
 	if by, held := lock.Annotations[annotation]; !held || by != holder {
+		return ErrHeld
+	}
+	if renewed, err := time.Parse(time.RFC3339, lock.Annotations[renewedAnnotation]); err == nil && !ended.IsZero() && renewed.After(ended) {
 		return ErrHeld
 	}
 	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{

@@ -86,6 +86,9 @@ func (c *Client) Reinitialize(ctx context.Context) error {
 type Release struct {
 	// Pod that holds the leader lock.
 	Pod string `json:"pod"`
+
+	// At is when its server had ended. Zero is from a manager that does not write it.
+	At time.Time `json:"at,omitzero"`
 }
 
 // ReleasePath of a manager's API.

@@ -19,9 +19,14 @@ type Archiver struct {
 	// FailedAt is when it failed last.
 	FailedAt time.Time
 
-	// Waiting segments, and since when the oldest one does.
+	// Waiting segments, since when the oldest one does, and the name of the first
+	// without its timeline.
 	Waiting int64
 	Oldest  time.Time
+	First   string
+
+	// Current segment, up to which all is written.
+	Current string
 
 	// Now by the server's clock.
 	Now time.Time
@@ -33,9 +38,11 @@ func (s Server) Archiver(ctx context.Context) (Archiver, error) {
 	var last, failed, oldest *time.Time
 	err := s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `SELECT (SELECT system_identifier::text FROM pg_control_system()),
-			coalesce(last_archived_wal, ''), last_archived_time, last_failed_time, waiting, oldest, clock_timestamp()
-			FROM pg_stat_archiver, (SELECT count(*) AS waiting, min(modification) AS oldest FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready') AS queue`).
-			Scan(&a.System, &a.Last, &last, &failed, &a.Waiting, &oldest, &a.Now)
+			coalesce(last_archived_wal, ''), last_archived_time, last_failed_time, waiting, oldest, coalesce(first, ''),
+			pg_walfile_name(pg_current_wal_flush_lsn()), clock_timestamp()
+			FROM pg_stat_archiver, (SELECT count(*) AS waiting, min(modification) AS oldest, min(substr(name, 9, 16)) FILTER (WHERE name ~ '^[0-9A-F]{24}\.ready$') AS first
+				FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready') AS queue`).
+			Scan(&a.System, &a.Last, &last, &failed, &a.Waiting, &oldest, &a.First, &a.Current, &a.Now)
 	})
 	for from, to := range map[*time.Time]*time.Time{last: &a.LastAt, failed: &a.FailedAt, oldest: &a.Oldest} {
 		if from != nil {
@@ -43,6 +50,14 @@ func (s Server) Archiver(ctx context.Context) (Archiver, error) {
 		}
 	}
 	return a, err
+}
+
+// Release what a slot keeps up to a position, if there is such a slot.
+func (s Server) Release(ctx context.Context, slot, position string) error {
+	return s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "SELECT pg_replication_slot_advance(slot_name, $2) FROM pg_replication_slots WHERE slot_name = $1 AND restart_lsn < $2::pg_lsn", slot, position)
+		return err
+	})
 }
 
 // Beat commits a transaction that changes nothing, so that there is a time to

@@ -1,0 +1,138 @@
+package databasecluster
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+)
+
+// planRepository resolves the size of the volume that is created for backups. A
+// claim that asks for more than a new one holds is refused. One that is there
+// already is never in the way of another change: a condition tells of it, and what
+// is oldest expires early.
+func (d *cluster) planRepository(want string) error {
+	b := &d.backup
+	if !b.own {
+		if want != "" && d.spec.Backup.Destination != nil {
+			return compose.Invalidf("backup.storageSize is of the volume claim that Storeplane creates: leave it out, or backup.destination")
+		}
+		return nil
+	}
+	size, exists, err := d.repositorySize(want)
+	if err != nil {
+		return err
+	}
+	b.storage = size.String()
+	days, err := pgbackrest.Days(b.retention)
+	if err != nil {
+		return compose.Invalidf("backup.retention: %v", err)
+	}
+	database := resource.MustParse(d.storage)
+	plan := pgbackrest.Plan{Retention: days, Full: d.fullPeriod()}
+	need := inGi(plan.PeakOf(database.Value()))
+	if need.Cmp(size) <= 0 {
+		return nil
+	}
+	short := fmt.Sprintf("%s cannot hold the backups of %s at a full one each %s: half-full volumes of %s need %s: raise backup.storageSize, shorten backup.retention, make full backups less often, or set backup.destination",
+		b.storage, b.retention, readableDays(plan.Full), d.storage, need.String())
+	if !exists {
+		return compose.Invalidf("backup.storageSize %s", short)
+	}
+	b.smaller = "A volume of " + short
+	return nil
+}
+
+// readableDays between two runs.
+func readableDays(days float64) string {
+	if days == 1 {
+		return "day"
+	}
+	return fmt.Sprintf("%g days", math.Round(days*10)/10)
+}
+
+// repositorySize that is wanted, and whether there is a volume. One that is there
+// keeps its size until the claim asks for more.
+func (d *cluster) repositorySize(want string) (resource.Quantity, bool, error) {
+	var have resource.Quantity
+	templates := d.live.repository.Spec.VolumeClaimTemplates
+	for _, t := range templates {
+		have = t.Spec.Resources.Requests[corev1.ResourceStorage]
+	}
+	if volume := d.live.told.Repository; volume != nil {
+		if size, err := resource.ParseQuantity(volume.Storage); err == nil && size.Cmp(have) > 0 {
+			have = size
+		}
+	}
+	if want == "" {
+		if len(templates) > 0 {
+			return have, true, nil
+		}
+		database := resource.MustParse(d.storage)
+		database.Mul(pgbackrest.RepositoryFactor)
+		return database, false, nil
+	}
+	size, err := resource.ParseQuantity(want)
+	if err != nil || size.Sign() <= 0 {
+		return size, false, compose.Invalidf("backup.storageSize must be a quantity above zero, like 500Gi: is %q", want)
+	}
+	if len(templates) > 0 && size.Cmp(have) < 0 {
+		return size, true, compose.Invalidf("backup.storageSize may not shrink: %s → %s", have.String(), want)
+	}
+	return size, len(templates) > 0, nil
+}
+
+// fullEvery is how many days lie between two full backups, where their schedule is
+// not one of full backups alone.
+func (d *cluster) fullEvery() int {
+	if d.backup.incremental != "" {
+		return 0
+	}
+	return pgbackrest.DefaultFullEvery
+}
+
+// fullPeriod between two full backups in days.
+func (d *cluster) fullPeriod() float64 {
+	period, every := daysBetween(d.backup.schedule), float64(d.fullEvery())
+	if every <= period {
+		return period
+	}
+	// The first run on or after the day is the one.
+	return math.Ceil(every/period) * period
+}
+
+// daysBetween two runs of a schedule on average. Those that run often repeat
+// within fewer runs.
+func daysBetween(schedule string) float64 {
+	const runs, year = 400, 366 * 24 * time.Hour
+	c, err := cron.ParseStandard(schedule)
+	if err != nil {
+		// It was checked.
+		return 1
+	}
+	first := c.Next(time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC))
+	last, n := first, 0
+	for ; n < runs && last.Sub(first) < year; n++ {
+		next := c.Next(last)
+		if next.IsZero() {
+			break
+		}
+		last = next
+	}
+	if n == 0 {
+		return year.Hours() / 24
+	}
+	return last.Sub(first).Hours() / 24 / float64(n)
+}
+
+// inGi is a quantity that people can read, rounded up.
+func inGi(bytes int64) resource.Quantity {
+	const gi = 1 << 30
+	return *resource.NewQuantity((bytes+gi-1)/gi*gi, resource.BinarySI)
+}

@@ -1,0 +1,173 @@
+package functions_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	k8sappsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// repositorySize is what the volume of the backups is made with.
+func repositorySize(t *testing.T, c *cluster) string {
+	t.Helper()
+	set := as[k8sappsv1.StatefulSet](t, c.observed["repository"])
+	size := set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
+	return size.String()
+}
+
+// TestDatabaseClusterRepositorySize: the default volume holds the default
+// schedule and retention, and what a new one does not hold is refused.
+func TestDatabaseClusterRepositorySize(t *testing.T) {
+	spec := func(backup string) string {
+		return "{size: 1, version: '17', storageSize: 100Gi, backup: {enabled: true, " + backup + "}}"
+	}
+	cases := map[string]struct {
+		reason, backup, want, refusal string
+	}{
+		"Default":      {reason: "Five times the database's.", backup: "retention: 30d", want: "500Gi"},
+		"Stored":       {reason: "The API server fills in the schedule.", backup: "schedule: 0 2 * * *, retention: 30d", want: "500Gi"},
+		"Hourly":       {reason: "More incremental ones hold no more changes.", backup: "schedule: '@hourly'", want: "500Gi"},
+		"Size":         {reason: "The claim's own.", backup: "storageSize: 1Ti", want: "1Ti"},
+		"SizeIsEnough": {reason: "Less where less is kept.", backup: "retention: 7d, storageSize: 250Gi", want: "250Gi"},
+		"SizeTooSmall": {reason: "Too small for what is kept.", backup: "retention: 30d, storageSize: 200Gi",
+			refusal: "backup.storageSize 200Gi cannot hold the backups of 30d at a full one each 7 days: half-full volumes of 100Gi need 378Gi: raise backup.storageSize"},
+		"AllFull": {reason: "With an incremental schedule the other is of full backups.", backup: "schedule: 0 2 * * *, incrementalSchedule: '@hourly'",
+			refusal: "backup.storageSize 500Gi cannot hold the backups of 30d at a full one each day: half-full volumes of 100Gi need 1716Gi: raise"},
+		"Year": {reason: "The default volume is none for a year.", backup: "retention: 12m", refusal: "backup.storageSize 500Gi cannot hold the backups of 12m"},
+		"Rare": {reason: "A schedule of its own is followed.", backup: "schedule: '@monthly'", want: "500Gi"},
+		"Word": {reason: "The API server is not everywhere.", backup: "storageSize: much", refusal: `backup.storageSize must be a quantity above zero, like 500Gi: is "much"`},
+		"Other": {reason: "Another one's volume has its own size.", backup: "storageSize: 1Ti, destination: {type: volume, bucket: mine}",
+			refusal: "backup.storageSize is of the volume claim that Storeplane creates: leave it out, or backup.destination"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.refusal != "" {
+				if got := refused(t, databaseCluster(spec(tc.backup))); !strings.Contains(got, tc.refusal) {
+					t.Errorf("%s\nwant %q, got %q", tc.reason, tc.refusal, got)
+				}
+				return
+			}
+			c := newCluster(t, databaseCluster(spec(tc.backup)))
+			c.settle()
+			if got := repositorySize(t, c); got != tc.want {
+				t.Errorf("%s\nwant %s, got %s", tc.reason, tc.want, got)
+			}
+			if got := told(t, c).Repository; got == nil || got.Storage != tc.want {
+				t.Errorf("the instance managers read %+v", got)
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterRepositoryGrows: a volume that is there keeps its size until
+// the claim asks for more, and is never in the way of another change.
+func TestDatabaseClusterRepositoryGrows(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	watched(c)
+	c.settle()
+	c.status("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "True", reason: Verified}]}`)
+	// As it was made once, of twice the database's volume.
+	template := get(c.observed["repository"], "spec", "volumeClaimTemplates").GetListValue().GetValues()[0].GetStructValue()
+	set(template, "40Gi", "spec", "resources", "requests", "storage")
+	once := told(t, c)
+	once.Repository = nil
+	b, err := json.Marshal(once)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(c.observed["config"], string(b), "data", instance.DesiredKey)
+	step := func(what, wantSize, wantBackup string) {
+		t.Helper()
+		c.settle()
+		if got := told(t, c).Repository.Storage; got != wantSize {
+			t.Errorf("%s: want %s, got %s", what, wantSize, got)
+		}
+		if got := repositorySize(t, c); got != "40Gi" {
+			t.Errorf("%s: a template cannot be changed, got %s", what, got)
+		}
+		if got := c.verdict("BackupHealthy"); !strings.HasPrefix(got, wantBackup) {
+			t.Errorf("%s: want %q, got %q", what, wantBackup, got)
+		}
+	}
+	const small = "True RepositoryTooSmall A volume of %s cannot hold the backups of 30d at a full one each 7 days: half-full volumes of %s need %s: raise backup.storageSize"
+	step("An old one", "40Gi", fmt.Sprintf(small, "40Gi", "20Gi", "76Gi"))
+	c.edit("100Gi", "backup", "storageSize")
+	step("It grows", "100Gi", "True SharesFate")
+	c.edit("50Gi", "storageSize")
+	step("The database grows, whatever there is for its backups", "100Gi", fmt.Sprintf(small, "100Gi", "50Gi", "189Gi"))
+	shrink := func() { c.edit("90Gi", "backup", "storageSize") }
+	if got, want := refusedWhileRunning(t, c, shrink), "backup.storageSize may not shrink: 100Gi → 90Gi"; got != want {
+		t.Errorf("want %q, got %q", want, got)
+	}
+}
+
+// TestDatabaseClusterFullEvery: without a schedule of incremental backups a full
+// one is made each week; the first one always is.
+func TestDatabaseClusterFullEvery(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	task := func(pod corev1.PodTemplateSpec) backup.Task {
+		t.Helper()
+		out := backup.Task{}
+		if err := json.Unmarshal([]byte(pod.Spec.Containers[0].Env[0].Value), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if got := task(as[batchv1.CronJob](t, c.observed["backup-full"]).Spec.JobTemplate.Spec.Template); !got.Full || got.FullEvery != 7 {
+		t.Errorf("want a full backup each 7 days, got %t, %d", got.Full, got.FullEvery)
+	}
+	first := slices.IndexFunc(c.names(), func(n string) bool { return strings.HasPrefix(n, "backup-first-") })
+	if first < 0 {
+		t.Fatal("there is no first backup")
+	}
+	if got := task(as[batchv1.Job](t, c.observed[c.names()[first]]).Spec.Template); !got.Full || got.FullEvery != 0 {
+		t.Errorf("want a full backup first, got %t, %d", got.Full, got.FullEvery)
+	}
+}
+
+// TestDatabaseClusterRepositoryMonitoring: how full the volume is reaches
+// Prometheus.
+func TestDatabaseClusterRepositoryMonitoring(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	podMonitors(c)
+	c.settle()
+	want := metav1.LabelSelector{
+		MatchLabels:      map[string]string{"app.kubernetes.io/instance": "orders"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app.kubernetes.io/component", Operator: "In", Values: []string{"postgresql", "repository"}}},
+	}
+	if diff := cmp.Diff(want, as[monitoringv1.PodMonitor](t, c.observed["podmonitor"]).Spec.Selector); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	container := as[k8sappsv1.StatefulSet](t, c.observed["repository"]).Spec.Template.Spec.Containers[0]
+	if !slices.Contains(container.Command, "--metrics=:8009") || !slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == "instance" && p.ContainerPort == 8009 }) {
+		t.Errorf("the server of the volume exports nothing: %v, %v", container.Command, container.Ports)
+	}
+	c.edit(false, "monitoring", "enabled")
+	c.reconcile()
+	if container := as[k8sappsv1.StatefulSet](t, c.observed["repository"]).Spec.Template.Spec.Containers[0]; len(container.Ports) != 1 || len(container.Command) != 2 {
+		t.Errorf("nothing is exported where nothing is wanted: %v", container.Command)
+	}
+}
+
+// TestDatabaseClusterRepositoryRefusal: what the storage says is in StorageHealthy.
+func TestDatabaseClusterRepositoryRefusal(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	c.settle()
+	c.reportCluster(func(r *instance.Cluster) { r.Repository = "cannot grow to 500Gi: no" })
+	c.reconcile()
+	if got, want := c.verdict("StorageHealthy"), "False CannotGrow Volumes do not have their size: that of the backups cannot grow to 500Gi: no"; got != want {
+		t.Errorf("want %q, got %q", want, got)
+	}
+}

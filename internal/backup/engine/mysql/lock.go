@@ -1,0 +1,96 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/storeplane/storeplane/internal/backup/engine"
+)
+
+// Errors of the server.
+const (
+	errNoDatabase = 1049
+	errNoTable    = 1146
+	errDuplicate  = 1062
+)
+
+// number of a server's error, or 0.
+func number(err error) uint16 {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return e.Number
+	}
+	return 0
+}
+
+func lockTable(database string) string { return quote(database) + "." + quote(engine.LockName) }
+
+// Locked returns the lock of a database, or nil: a row of a table there.
+func (s *Server) Locked(ctx context.Context, database string) (*engine.Lock, error) {
+	var record string
+	err := s.db.QueryRowContext(ctx, "SELECT record FROM "+lockTable(database)+" WHERE id = 1").Scan(&record) //nolint:gosec // a quoted name
+	if n := number(err); n == errNoDatabase || n == errNoTable || errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // no lock is no error
+	}
+	if err != nil {
+		return nil, cannotLock(ctx, database, err)
+	}
+	l, err := engine.ReadLock(record)
+	return l, cannotLock(ctx, database, err)
+}
+
+// Swap the lock of a database for another one, if it is still what it was. Each
+// way is decided by one statement: no transaction holds where tables are created
+// and dropped.
+func (s *Server) Swap(ctx context.Context, database string, from, to *engine.Lock) (bool, error) {
+	was, is, err := engine.Records(from, to)
+	if err != nil {
+		return false, err
+	}
+	table := lockTable(database)
+	switch {
+	case was == "":
+		return s.insertLock(ctx, database, is)
+	case is == "":
+		// No other restore takes a lock that is held: it would have to see it
+		// unchanged for longer than this takes.
+		have, err := s.Locked(ctx, database)
+		if err != nil || have == nil || *have != *from {
+			return false, err
+		}
+		_, err = s.db.ExecContext(ctx, "DROP TABLE "+table)
+		return err == nil, cannotLock(ctx, database, err)
+	}
+	result, err := s.db.ExecContext(ctx, "UPDATE "+table+" SET record = ? WHERE id = 1 AND record = ?", is, was) //nolint:gosec // a quoted name
+	if number(err) == errNoTable {
+		return false, nil
+	}
+	if err != nil {
+		return false, cannotLock(ctx, database, err)
+	}
+	n, err := result.RowsAffected()
+	return n == 1, cannotLock(ctx, database, err)
+}
+
+// insertLock where there is none.
+func (s *Server) insertLock(ctx context.Context, database, record string) (bool, error) {
+	table := lockTable(database)
+	if err := s.ensure(ctx, database); err != nil {
+		return false, err
+	}
+	_, err := s.db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+table+" (id TINYINT PRIMARY KEY, record VARBINARY(2048) NOT NULL) ENGINE=InnoDB")
+	if err == nil {
+		_, err = s.db.ExecContext(ctx, "INSERT INTO "+table+" (id, record) VALUES (1, ?)", record) //nolint:gosec // a quoted name
+	}
+	if n := number(err); n == errDuplicate || n == errNoTable {
+		return false, nil
+	}
+	return err == nil, cannotLock(ctx, database, err)
+}
+
+func cannotLock(ctx context.Context, database string, err error) error {
+	return failed(ctx, fmt.Sprintf("cannot lock database %s for the restore", database), err)
+}

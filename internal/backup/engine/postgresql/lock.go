@@ -1,0 +1,109 @@
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/storeplane/storeplane/internal/backup/engine"
+)
+
+// A lock is a row of a table in a schema of its own. Whoever may connect may read
+// it, so that a restore by another user is refused with the name of who has it.
+const (
+	lockTable = engine.LockName + ".lock"
+
+	createLock = `
+CREATE SCHEMA IF NOT EXISTS ` + engine.LockName + `;
+GRANT USAGE ON SCHEMA ` + engine.LockName + ` TO PUBLIC;
+CREATE TABLE IF NOT EXISTS ` + lockTable + ` (id int PRIMARY KEY, record text NOT NULL);
+GRANT SELECT ON ` + lockTable + ` TO PUBLIC`
+
+	dropLock = "DROP SCHEMA " + engine.LockName + " CASCADE"
+
+	// alone are transactions that change the lock.
+	alone = "SELECT pg_advisory_xact_lock(hashtext('" + lockTable + "'))"
+)
+
+// Locked returns the lock of a database, or nil.
+func (s *Server) Locked(ctx context.Context, database string) (*engine.Lock, error) {
+	var record string
+	err := s.with(ctx, database, func(c *pgx.Conn) error {
+		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+			var err error
+			record, err = readLock(ctx, tx)
+			return err
+		})
+	})
+	if missing(err) {
+		return nil, nil //nolint:nilnil // no lock is no error
+	}
+	if err != nil || record == "" {
+		return nil, cannotLock(ctx, database, err)
+	}
+	l, err := engine.ReadLock(record)
+	return l, cannotLock(ctx, database, err)
+}
+
+// Swap the lock of a database for another one, if it is still what it was.
+func (s *Server) Swap(ctx context.Context, database string, from, to *engine.Lock) (bool, error) {
+	was, is, err := engine.Records(from, to)
+	if err != nil {
+		return false, err
+	}
+	if from == nil {
+		if err := s.ensure(ctx, database); err != nil {
+			return false, err
+		}
+	}
+	done := false
+	err = s.with(ctx, database, func(c *pgx.Conn) error {
+		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+			var err error
+			done, err = swap(ctx, tx, was, is)
+			return err
+		})
+	})
+	return done && err == nil, cannotLock(ctx, database, err)
+}
+
+func swap(ctx context.Context, tx pgx.Tx, was, is string) (bool, error) {
+	if _, err := tx.Exec(ctx, alone); err != nil {
+		return false, err
+	}
+	record, err := readLock(ctx, tx)
+	if err != nil || record != was {
+		return false, err
+	}
+	if is == "" {
+		_, err := tx.Exec(ctx, dropLock)
+		return true, err
+	}
+	if was == "" {
+		if _, err := tx.Exec(ctx, createLock); err != nil {
+			return false, err
+		}
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO "+lockTable+" (id, record) VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET record = excluded.record", is)
+	return true, err
+}
+
+// readLock returns the record, or "" where there is none.
+func readLock(ctx context.Context, tx pgx.Tx) (string, error) {
+	var there bool
+	if err := tx.QueryRow(ctx, "SELECT to_regclass('"+lockTable+"') IS NOT NULL").Scan(&there); err != nil || !there {
+		return "", err
+	}
+	var record string
+	err := tx.QueryRow(ctx, "SELECT record FROM "+lockTable+" WHERE id = 1").Scan(&record)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return record, err
+}
+
+func cannotLock(ctx context.Context, database string, err error) error {
+	return failed(ctx, fmt.Sprintf("cannot lock database %s for the restore", database), err)
+}

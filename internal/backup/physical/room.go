@@ -1,0 +1,178 @@
+package physical
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/instance/manager/volume"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+)
+
+// makeRoom on a volume before a backup: what is oldest expires while there is
+// less room than the backup and the WAL after it are expected to take. Without it
+// a volume that is full stays full, since backups alone expire others and none
+// succeeds. A backup that does not fit even so is refused, rather than have it
+// fill what WAL needs.
+func (j *job) makeRoom(ctx context.Context, full bool) error {
+	if j.task.Destination.Type != backupv1.Volume {
+		return nil
+	}
+	for {
+		sets, err := j.catalog(ctx)
+		if err != nil {
+			return err
+		}
+		sets = pgbackrest.Of(j.task.Stanza, sets)
+		need := pgbackrest.Expect(sets, full, j.archivedSince(sets), j.now())
+		free, size, err := j.room()
+		if err != nil || free >= need.Room() {
+			return err
+		}
+		expired, err := j.expireOldest(ctx, sets)
+		switch {
+		case err != nil:
+			return err
+		case expired:
+		case free >= need.Backup:
+			return nil
+		default:
+			return fail(backup.StoreFull, fmt.Errorf("cannot make a backup: it takes about %s, volume claim %s has %s of %s left, and no older backup may expire: %s",
+				readable(need.Backup), j.task.Destination.Bucket, readable(free), readable(size), wayOut))
+		}
+	}
+}
+
+// wayOut of a volume that is too small.
+const wayOut = "enlarge it, by backup.storageSize of the DatabaseCluster if Storeplane created it, or choose another backup.destination"
+
+// expireOldest backup that may, or report that none may.
+func (j *job) expireOldest(ctx context.Context, sets []pgbackrest.Set) (bool, error) {
+	broken, err := j.tool.Broken(ctx, j.task.Stanza)
+	if err != nil {
+		return false, err
+	}
+	label := pgbackrest.Spare(sets, broken)
+	if label == "" {
+		return false, nil
+	}
+	_, _ = fmt.Fprintf(j.log, "Room is short: backup %s and those that depend on it expire\n", label)
+	return true, j.tool.Expire(ctx, j.task.Stanza, label)
+}
+
+// pack the backup into the repository. One that fills the volume, since it is
+// larger than those before it, is removed, and made again while older ones may
+// expire for it.
+func (j *job) pack(ctx context.Context, options []string) error {
+	for {
+		known := j.unfinished()
+		_, err := j.tool.Run(ctx, j.task.Stanza, "backup", options...)
+		if err == nil || ctx.Err() != nil || !j.filled() {
+			return err
+		}
+		for _, dir := range j.unfinished() {
+			if !slices.Contains(known, dir) {
+				err = errors.Join(err, os.RemoveAll(dir))
+			}
+		}
+		sets, listErr := j.catalog(ctx)
+		if listErr != nil {
+			return errors.Join(err, listErr)
+		}
+		expired, expireErr := j.expireOldest(ctx, pgbackrest.Of(j.task.Stanza, sets))
+		if expireErr != nil {
+			return errors.Join(err, expireErr)
+		}
+		if !expired {
+			return fail(backup.StoreFull, fmt.Errorf("cannot make a backup: volume claim %s is full, and no older backup may expire: %s: %w", j.task.Destination.Bucket, wayOut, err))
+		}
+	}
+}
+
+// filled tells whether the repository's volume is full. What pgBackRest says of a
+// write that failed tells it not always, and also of a server's own volume.
+func (j *job) filled() bool {
+	if j.task.Destination.Type != backupv1.Volume {
+		return false
+	}
+	used, size, err := volume.Usage(j.path())
+	const sliver = 50
+	return err == nil && size-used < size/sliver
+}
+
+// path of the repository on the volume.
+func (j *job) path() string {
+	if j.places.path != "" {
+		return j.places.path
+	}
+	return pgbackrest.Repository{Destination: j.task.Destination, Namespace: j.task.Namespace, Name: j.task.Name}.Path()
+}
+
+// room on the volume in bytes, what an unfinished backup takes included: the next
+// one removes it; and its size.
+func (j *job) room() (free, size int64, err error) {
+	used, total, err := volume.Usage(j.path())
+	if err != nil {
+		return 0, 0, fail(backup.BucketMissing, err)
+	}
+	size = int64(total)       //nolint:gosec // no volume has that many bytes
+	free = size - int64(used) //nolint:gosec // the same
+	for _, dir := range j.unfinished() {
+		free += bytesIn(dir, time.Time{})
+	}
+	return free, size, nil
+}
+
+// unfinished backups are folders without a manifest.
+func (j *job) unfinished() []string {
+	dirs, _ := filepath.Glob(filepath.Join(j.path(), "backup", j.task.Stanza, "[0-9]*"))
+	return slices.DeleteFunc(dirs, func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "backup.manifest"))
+		return err == nil
+	})
+}
+
+// archivedSince the newest backup began, in bytes.
+func (j *job) archivedSince(sets []pgbackrest.Set) int64 {
+	if len(sets) == 0 {
+		return 0
+	}
+	return bytesIn(filepath.Join(j.path(), "archive", j.task.Stanza), sets[len(sets)-1].Start)
+}
+
+// bytesIn the files below a folder that were written since a time. What goes
+// meanwhile does not count.
+func bytesIn(dir string, since time.Time) int64 {
+	var sum int64
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil //nolint:nilerr // it is gone
+		}
+		if info, err := d.Info(); err == nil && info.ModTime().After(since) {
+			sum += info.Size()
+		}
+		return nil
+	})
+	return sum
+}
+
+// readable size, rounded up.
+func readable(bytes int64) string {
+	const enough = 10
+	unit := int64(1)
+	for _, u := range []int64{1 << 10, 1 << 20, 1 << 30} {
+		if bytes >= enough*u {
+			unit = u
+		}
+	}
+	return resource.NewQuantity((bytes+unit-1)/unit*unit, resource.BinarySI).String()
+}

@@ -1,0 +1,205 @@
+package physical
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/instance/manager/volume"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+	"github.com/storeplane/storeplane/internal/pgtest"
+)
+
+// smallCluster has its repository on a small volume.
+func smallCluster(t *testing.T) *cluster {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("pgBackRest tries to write into a full volume for half a minute")
+	}
+	small := os.Getenv(pgtest.SmallVariable)
+	if small == "" {
+		t.Skip("a volume cannot be mounted here: only root can mount one")
+	}
+	left, err := os.ReadDir(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range left {
+		if err := os.RemoveAll(filepath.Join(small, f.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return newClusterAt(t, small)
+}
+
+// scalar of a query.
+func scalar[T any](c *cluster, sql string) T {
+	c.t.Helper()
+	conn, err := c.connect(c.t.Context(), "postgres")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	var out T
+	if err := conn.QueryRow(c.t.Context(), sql).Scan(&out); err != nil {
+		c.t.Fatal(err)
+	}
+	return out
+}
+
+// noise that no compression makes smaller, in megabytes of a table.
+func (c *cluster) noise(table string, megabytes int) {
+	c.t.Helper()
+	c.exec(fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %[1]s (b bytea);
+		ALTER TABLE %[1]s ALTER b SET STORAGE EXTERNAL;
+		INSERT INTO %[1]s SELECT (SELECT decode(string_agg(replace(gen_random_uuid()::text, '-', ''), ''), 'hex') FROM generate_series(1, 64) WHERE i > 0) FROM generate_series(1, %[2]d * 1024) i`, table, megabytes))
+}
+
+// wait until something is so.
+func (c *cluster) wait(what string, is func() bool) {
+	c.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("%s: not within two minutes", what)
+		}
+	}
+}
+
+func (c *cluster) free() uint64 {
+	c.t.Helper()
+	used, size, err := volume.Usage(c.path("repo"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return size - used
+}
+
+func (c *cluster) backupTask() backup.Task {
+	t := c.task(backup.Backup)
+	t.Full, t.Retention = true, "30d"
+	return t
+}
+
+// TestFullRepositoryHeals: backups and WAL fill a volume, so that nothing is
+// archived any more and no backup succeeds. The next run has the oldest backup
+// expire first; then it succeeds, and so does archiving.
+func TestFullRepositoryHeals(t *testing.T) {
+	c := smallCluster(t)
+	c.noise("t", 6)
+	c.exec("CREATE TABLE ids (id bigint); INSERT INTO ids VALUES (1)")
+	if r := c.do(c.backupTask()); r.Failure != nil {
+		t.Fatalf("first backup: %+v", r.Failure)
+	}
+	first := c.sets()[0]
+	// What expires with the first backup is more than the next one takes.
+	c.noise("w", 12)
+	c.exec("DROP TABLE w")
+	c.archive()
+	if r := c.do(c.backupTask()); r.Failure != nil {
+		t.Fatalf("second backup: %+v", r.Failure)
+	}
+	c.fill()
+	r := c.do(c.backupTask())
+	if r.Failure != nil {
+		t.Fatalf("backup into a full repository: %+v", r.Failure)
+	}
+	sets := c.sets()
+	if r.Expired == 0 || sets[0].Label == first.Label || len(sets) != 2 {
+		t.Errorf("want the first backup expired and two others, got %d expired, and %v", r.Expired, sets)
+	}
+	if r.Catalog.Oldest == nil || !r.Catalog.Oldest.Equal(sets[0].First()) {
+		t.Errorf("want %s to be the first time that can be restored to, got %v", sets[0].First(), r.Catalog.Oldest)
+	}
+	c.exec("INSERT INTO ids VALUES (2)")
+	c.archive()
+	if n := scalar[int64](c, "SELECT count(*) FROM ids"); n != 2 {
+		t.Errorf("want 2 rows, got %d", n)
+	}
+	if r := c.do(c.task(backup.Verify)); r.Failure != nil {
+		t.Errorf("verify what is left: %+v", r.Failure)
+	}
+}
+
+// fill the volume by WAL until archiving fails, and then to its last byte.
+func (c *cluster) fill() {
+	c.t.Helper()
+	c.exec("SELECT pg_stat_reset_shared('archiver')")
+	c.wait("the volume is full of WAL", func() bool {
+		if scalar[int64](c, "SELECT failed_count FROM pg_stat_archiver") > 0 {
+			return true
+		}
+		c.noise("w", 4)
+		c.exec("TRUNCATE w")
+		return false
+	})
+	f, err := os.Create(c.path("repo/other"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	_, err = io.Copy(f, zeros{})
+	if err == nil || !strings.Contains(err.Error(), "no space left") || c.free() > 0 {
+		c.t.Fatalf("the volume is not full: %v, %d bytes left", err, c.free())
+	}
+}
+
+// zeros without an end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func (c *cluster) sets() []pgbackrest.Set {
+	c.t.Helper()
+	sets, err := c.tool.Sets(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return sets
+}
+
+// TestLastGoodBackupStays: there is no room, and the only backup stays. The
+// failure names what does not fit, and nothing that was begun is left.
+func TestLastGoodBackupStays(t *testing.T) {
+	c := smallCluster(t)
+	c.noise("t", 20)
+	if r := c.do(c.backupTask()); r.Failure != nil {
+		t.Fatalf("first backup: %+v", r.Failure)
+	}
+	before := c.sets()
+	r := c.do(c.backupTask())
+	if r.Failure == nil || r.Failure.Reason != backup.StoreFull || !strings.Contains(r.Failure.Message, "volume claim claim") || !strings.Contains(r.Failure.Message, "backup.storageSize") {
+		t.Errorf("backup without room: want StoreFull, got %+v", r.Failure)
+	} else {
+		t.Log(r.Failure.Message)
+	}
+	if diff := cmp.Diff(before, c.sets(), cmpopts.IgnoreFields(pgbackrest.Set{}, "Last")); diff != "" {
+		t.Errorf("what there was: -want, +got:\n%s", diff)
+	}
+
+	// Without a notion of how large it is a backup fills the volume.
+	c.exec("CREATE TABLE ids (id bigint)")
+	c.noise("u", 14)
+	incremental := c.backupTask()
+	incremental.FullEvery = 7
+	r = c.do(incremental)
+	if r.Failure == nil || r.Failure.Reason != backup.StoreFull {
+		t.Errorf("backup that is larger than the volume: want StoreFull, got %+v", r.Failure)
+	} else {
+		t.Log(r.Failure.Message)
+	}
+	if diff := cmp.Diff(before, c.sets(), cmpopts.IgnoreFields(pgbackrest.Set{}, "Last")); diff != "" {
+		t.Errorf("what there was: -want, +got:\n%s", diff)
+	}
+	if dirs, _ := filepath.Glob(c.path("repo/backup/*/2*")); len(dirs) != 1 {
+		t.Errorf("the backup that failed is left: %v", dirs)
+	}
+}

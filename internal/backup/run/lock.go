@@ -1,0 +1,247 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+)
+
+// lockBeat is how often a restore renews its locks. One that was not renewed for
+// deadBeats of them is a dead pod's, and may be taken. A pod that could not renew
+// its own for silentBeats gives up, before another one may take it.
+const (
+	lockBeat    = 15 * time.Second
+	deadBeats   = 4
+	silentBeats = 3
+)
+
+// A hold is a restore's locks of its targets. Two restores into one database would
+// both find it empty, and the one that fails would wipe what the other completed.
+type hold struct {
+	job *job
+
+	// ctx ends when a lock is lost.
+	ctx    context.Context //nolint:containedctx // it is as long as the restore
+	cancel context.CancelCauseFunc
+	done   sync.WaitGroup
+
+	mu    sync.Mutex
+	locks []*held
+
+	// failed is why the hold ended by itself, if it did.
+	failed error
+}
+
+// held lock of one database.
+type held struct {
+	database string
+	lock     engine.Lock
+
+	// before is the lock that was taken from a dead pod, or nil.
+	before *engine.Lock
+
+	// resumes says that it was a pod of this very Restore, and had begun to write.
+	resumes bool
+
+	// cleared says that the database holds nothing but what this pod writes, and
+	// stays that the lock is not given back, since it still does.
+	cleared, stays bool
+}
+
+// lock databases. All restores take them in the same order.
+func (j *job) lock(ctx context.Context, databases []string) (*hold, error) {
+	h := &hold{job: j}
+	h.ctx, h.cancel = context.WithCancelCause(ctx)
+	token := rand.Text()
+	owner := cmp.Or(j.task.UID, token)
+	for _, database := range slices.Compact(slices.Sorted(slices.Values(databases))) {
+		l, err := j.take(ctx, database, engine.Lock{Owner: owner, Name: j.task.Restore, Token: token, Beat: 1})
+		if err != nil {
+			_ = h.release()
+			return nil, err
+		}
+		h.locks = append(h.locks, l)
+	}
+	h.done.Go(h.renewing)
+	return h, nil
+}
+
+// beat of the locks.
+func (j *job) beat() time.Duration { return cmp.Or(j.LockBeat, lockBeat) }
+
+// take the lock of a database, if there is none, or if the one that is there is
+// not renewed any more. Whether that is so shows within a minute. The pod of this
+// very Restore that was killed is one of those.
+func (j *job) take(ctx context.Context, database string, want engine.Lock) (*held, error) {
+	var seen *engine.Lock
+	for quiet := 0; ; {
+		found, err := j.server.Locked(ctx, database)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case found != nil && seen != nil && *found == *seen:
+			quiet++
+		case found != nil && seen != nil && found.Token == seen.Token:
+			return nil, inUse(database, found)
+		default:
+			quiet = 0
+		}
+		if found == nil || quiet >= deadBeats {
+			l := &held{database: database, lock: want, before: found}
+			l.resumes = found != nil && found.Began && found.Owner == want.Owner
+			l.lock.Began = l.resumes
+			if ok, err := j.server.Swap(ctx, database, found, &l.lock); ok || err != nil {
+				return l, err
+			}
+			found = nil // it is another one's now
+		}
+		if seen = found; seen == nil {
+			continue
+		}
+		if err := wait(ctx, j.beat()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return backup.WithReason(backup.Interrupted, context.Cause(ctx))
+	case <-timer.C:
+		return nil
+	}
+}
+
+func inUse(database string, l *engine.Lock) error {
+	return backup.Errorf(backup.TargetLocked, "database %s is being restored by %s: wait until that has ended, and create another Restore, with overwrite, if this backup is to replace what it restored", database, nameOf(l))
+}
+
+// nameOf a lock's owner.
+func nameOf(l *engine.Lock) string {
+	if l.Name == "" {
+		return "another program"
+	}
+	return "Restore " + l.Name
+}
+
+// of a database.
+func (h *hold) of(database string) *held {
+	i := slices.IndexFunc(h.locks, func(l *held) bool { return l.database == database })
+	return h.locks[i]
+}
+
+// begin to write: from now on what the databases hold is this Restore's.
+func (h *hold) begin() error {
+	for _, l := range h.locks {
+		if err := h.renew(h.ctx, l, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renewing the locks, until the hold ends or one of them is lost.
+func (h *hold) renewing() {
+	ticker := time.NewTicker(h.job.beat())
+	defer ticker.Stop()
+	silent := 0
+	for {
+		select {
+		case <-h.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		silent++
+		var err error
+		for _, l := range h.locks {
+			err = cmp.Or(h.renewSoon(l), err)
+		}
+		switch {
+		case err == nil:
+			silent = 0
+		case backup.ReasonOf(err) == backup.TargetLocked || silent >= silentBeats:
+			h.failed = err
+			h.cancel(err)
+			return
+		}
+	}
+}
+
+// renewSoon renews a lock, or fails before it is due again.
+func (h *hold) renewSoon(l *held) error {
+	ctx, cancel := context.WithTimeout(h.ctx, h.job.beat())
+	defer cancel()
+	return h.renew(ctx, l, false)
+}
+
+// renew a lock.
+func (h *hold) renew(ctx context.Context, l *held, began bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for range 2 {
+		next := l.lock
+		next.Beat++
+		next.Began = began || next.Began
+		ok, err := h.job.server.Swap(ctx, l.database, &l.lock, &next)
+		if err != nil {
+			return err
+		}
+		if ok {
+			l.lock = next
+			return nil
+		}
+		// An answer that was lost may have been a yes.
+		found, err := h.job.server.Locked(ctx, l.database)
+		if err != nil {
+			return err
+		}
+		if found == nil || found.Token != l.lock.Token {
+			return lost(l.database, found)
+		}
+		l.lock = *found
+	}
+	return lost(l.database, nil)
+}
+
+func lost(database string, to *engine.Lock) error {
+	if to == nil {
+		return backup.Errorf(backup.TargetLocked, "the lock of database %s was removed while the restore went on: see what the database holds, and create another Restore, with overwrite", database)
+	}
+	return backup.Errorf(backup.TargetLocked, "database %s was taken over by %s while this restore could not reach it", database, nameOf(to))
+}
+
+// ours tells whether a database is still locked by this pod.
+func (h *hold) ours(ctx context.Context, l *held) bool { return h.renew(ctx, l, false) == nil }
+
+// release the locks, even if the pod is to stop, and return why the hold ended
+// before, if it did. Where the content is still what it was, a lock that was taken
+// from a dead pod is put back: it says whose that is.
+func (h *hold) release() error {
+	h.cancel(nil)
+	h.done.Wait()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), cleanUpWithin)
+	defer cancel()
+	for _, l := range h.locks {
+		if l.stays {
+			continue
+		}
+		var to *engine.Lock
+		if !l.cleared {
+			to = l.before
+		}
+		if _, err := h.job.server.Swap(ctx, l.database, &l.lock, to); err != nil {
+			h.job.sayf("cannot unlock database %s: %v", l.database, err)
+		}
+	}
+	return h.failed
+}

@@ -1,0 +1,295 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+)
+
+// testBeat of locks: short, and long enough for a busy machine.
+const testBeat = 500 * time.Millisecond
+
+// server of a source, as the program opens it.
+func (s *source) server(t *testing.T) engine.Server {
+	t.Helper()
+	c, err := engine.ParseURI(s.uri(""))
+	must(t, err)
+	server, err := open(s.engine, c, discard)
+	must(t, err)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// by a Restore of a name.
+func by(name string) func(*backup.Task) {
+	return func(t *backup.Task) { t.Restore, t.UID = "shop/"+name, "uid-of-"+name }
+}
+
+func overwriting(t *backup.Task) { t.Overwrite = true }
+
+// beside the fixture, another pod with the same backups.
+func (f *fixture) beside(s *source, database string) *fixture {
+	f.t.Helper()
+	d := &destination{Destination: f.task.Destination, credentials: f.Store, volume: f.Volume}
+	out := newFixture(f.t, s, database, d)
+	out.LockBeat = testBeat
+	return out
+}
+
+// locked puts a lock on a database, as a pod does that was killed then.
+func locked(t *testing.T, server engine.Server, database string, l engine.Lock) {
+	t.Helper()
+	l.Token, l.Beat = "dead", 7
+	before, err := server.Locked(t.Context(), database)
+	must(t, err)
+	ok, err := server.Swap(t.Context(), database, before, &l)
+	must(t, err)
+	if !ok {
+		t.Fatal("the lock was not taken")
+	}
+}
+
+// unlocked tells that a database has no lock.
+func unlocked(t *testing.T, server engine.Server, database string) {
+	t.Helper()
+	l, err := server.Locked(t.Context(), database)
+	must(t, err)
+	if l != nil {
+		t.Errorf("database %s is still locked: %+v", database, l)
+	}
+}
+
+// TestLocks of databases by restores, for each engine.
+func TestLocks(t *testing.T) {
+	for name, start := range sources {
+		t.Run(string(name), func(t *testing.T) {
+			if name != backupv1.PostgreSQL {
+				long(t)
+			}
+			s := start(t)
+			createDatabase(t, s, "shop")
+			s.data(t, "shop", "load", "--rows=2000", "--bulk=5")
+			f := newFixture(t, s, "shop", newVolume(t))
+			f.LockBeat = testBeat
+			f.succeed(backup.Backup)
+			testLocks(t, s, f, s.sums(t, "shop"))
+		})
+	}
+}
+
+func testLocks(t *testing.T, s *source, f *fixture, want string) { //nolint:gocognit // a list of cases
+	server := s.server(t)
+	same := func(t *testing.T, database, want string) {
+		t.Helper()
+		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(s.sums(t, database), "\n")); diff != "" {
+			t.Errorf("database %s: -want, +got:\n%s", database, diff)
+		}
+	}
+	// half a database, as a restore leaves it that is killed.
+	half := func(t *testing.T, database string) string {
+		t.Helper()
+		createDatabase(t, s, database)
+		s.data(t, database, "load", "--rows=10", "--bulk=1")
+		return s.sums(t, database)
+	}
+
+	t.Run("TwoAtOnce", func(t *testing.T) {
+		f.t = t
+		pods := []*fixture{f.beside(s, "two"), f.beside(s, "two")}
+		reports := make([]backup.Report, len(pods))
+		var both sync.WaitGroup
+		for i, p := range pods {
+			both.Go(func() { reports[i], _ = p.do(t.Context(), backup.Restore, by([]string{"first", "second"}[i])) })
+		}
+		both.Wait()
+		won := 0
+		for i, r := range reports {
+			switch {
+			case r.Failure == nil:
+				won++
+			case r.Failure.Reason != backup.TargetLocked && r.Failure.Reason != backup.TargetNotEmpty:
+				t.Errorf("the one that lost does not say so: %+v", r.Failure)
+			default:
+				t.Logf("%s: %s", r.Failure.Reason, r.Failure.Message)
+				if other := []string{"shop/second", "shop/first"}[i]; r.Failure.Reason == backup.TargetLocked && !strings.Contains(r.Failure.Message, "database two is being restored by Restore "+other+": wait") {
+					t.Errorf("it does not say who has it, and what to do: %s", r.Failure.Message)
+				}
+			}
+		}
+		if won != 1 {
+			t.Errorf("%d of two restores into one database succeeded", won)
+		}
+		same(t, "two", want)
+		unlocked(t, server, "two")
+	})
+
+	t.Run("Alive", func(t *testing.T) {
+		f.t = t
+		before := half(t, "alive")
+		holder := &job{Program: &Program{LockBeat: testBeat, Log: discard}, task: backup.Task{Restore: "shop/first", UID: "uid-of-first"}, server: server, log: discard}
+		h, err := holder.lock(t.Context(), []string{"alive"})
+		must(t, err)
+		p := f.beside(s, "alive")
+		p.fail(backup.Restore, backup.TargetLocked, by("second"))
+		p.fail(backup.Restore, backup.TargetLocked, by("second"), overwriting)
+		p.fail(backup.Restore, backup.TargetLocked, by("first"), overwriting)
+		must(t, h.release())
+		same(t, "alive", before)
+		unlocked(t, server, "alive")
+	})
+
+	t.Run("Dead", func(t *testing.T) {
+		f.t = t
+		dead := engine.Lock{Owner: "uid-of-first", Name: "shop/first", Began: true}
+		half(t, "dead")
+		locked(t, server, "dead", dead)
+		before := s.sums(t, "dead")
+		p := f.beside(s, "dead")
+		r := p.fail(backup.Restore, backup.TargetNotEmpty, by("second"))
+		if !strings.Contains(r.Failure.Message, "which Restore shop/first left there when it was stopped half-way. Set overwrite") {
+			t.Errorf("it does not say whose the content is: %s", r.Failure.Message)
+		}
+		same(t, "dead", before)
+		// The first one is still free to go on.
+		r = p.succeed(backup.Restore, by("first"))
+		if r.Rows == 0 {
+			t.Errorf("the report has no rows: %+v", r)
+		}
+		same(t, "dead", want)
+		unlocked(t, server, "dead")
+
+		// It does not go on once another one has replaced what it left.
+		half(t, "replaced")
+		locked(t, server, "replaced", dead)
+		p = f.beside(s, "replaced")
+		p.succeed(backup.Restore, by("second"), overwriting)
+		p.fail(backup.Restore, backup.TargetNotEmpty, by("first"))
+		same(t, "replaced", want)
+		unlocked(t, server, "replaced")
+
+		// One that had not written anything leaves room for others.
+		locked(t, server, "nothing", engine.Lock{Owner: "uid-of-first", Name: "shop/first"})
+		f.beside(s, "nothing").succeed(backup.Restore, by("second"))
+		same(t, "nothing", want)
+		unlocked(t, server, "nothing")
+	})
+
+	t.Run("NotItsOwn", func(t *testing.T) {
+		f.t = t
+		half(t, "theirs")
+		// It was killed before it knew whether the database is empty.
+		locked(t, server, "theirs", engine.Lock{Owner: "uid-of-first", Name: "shop/first"})
+		before := s.sums(t, "theirs")
+		f.beside(s, "theirs").fail(backup.Restore, backup.TargetNotEmpty, by("first"))
+		same(t, "theirs", before)
+	})
+
+	t.Run("Lost", func(t *testing.T) {
+		f.t = t
+		createDatabase(t, s, "lost")
+		holder := &job{Program: &Program{LockBeat: testBeat, Log: discard}, task: backup.Task{Restore: "shop/first", UID: "uid-of-first"}, server: server, log: discard}
+		h, err := holder.lock(t.Context(), []string{"lost"})
+		must(t, err)
+		must(t, h.begin())
+		h.of("lost").cleared = true
+		s.data(t, "lost", "load", "--rows=10", "--bulk=1")
+		soon(t, "the loss", func() bool {
+			have, err := server.Locked(t.Context(), "lost")
+			must(t, err)
+			ok, err := server.Swap(t.Context(), "lost", have, &engine.Lock{Owner: "uid-of-second", Name: "shop/second", Token: "second", Began: true})
+			must(t, err)
+			return ok
+		})
+		<-h.ctx.Done()
+		before := s.sums(t, "lost")
+		h.wipe()
+		if err := h.release(); backup.ReasonOf(err) != backup.TargetLocked || !strings.Contains(err.Error(), "taken over by Restore shop/second") {
+			t.Errorf("the loss is not reported: %v", err)
+		}
+		same(t, "lost", before)
+		if l, err := server.Locked(t.Context(), "lost"); err != nil || l == nil || l.Token != "second" {
+			t.Errorf("the other one's lock is gone: %+v, %v", l, err)
+		}
+	})
+
+	t.Run("NoPartOfADump", func(t *testing.T) {
+		f.t = t
+		half(t, "dumped")
+		want := s.sums(t, "dumped")
+		locked(t, server, "dumped", engine.Lock{Owner: "uid-of-first", Name: "shop/first"})
+		p := f.beside(s, "dumped")
+		p.task.Name = "dumped"
+		p.succeed(backup.Backup)
+		p.succeed(backup.Verify)
+		p.from(s, "dumped_copy")
+		p.succeed(backup.Restore, by("second"))
+		same(t, "dumped_copy", want)
+		unlocked(t, server, "dumped_copy")
+	})
+
+	t.Run("Killed", func(t *testing.T) {
+		f.t = t
+		p := f.beside(s, "killed")
+		p.kill(by("first"), func() bool {
+			what, err := server.Holds(t.Context(), "killed")
+			return err == nil && what != ""
+		})
+		p.fail(backup.Restore, backup.TargetNotEmpty, by("second"))
+		p.succeed(backup.Restore, by("first"))
+		same(t, "killed", want)
+		unlocked(t, server, "killed")
+	})
+}
+
+// podVariable holds the Program and the task of a pod that is to be killed.
+const podVariable = "STOREPLANE_TEST_POD"
+
+// pod is what a Program is given.
+type pod struct{ Source, Store, Key, Volume, Scratch, Report, Task string }
+
+// kill a pod that restores, as a node that dies does, once something is so.
+func (f *fixture) kill(with func(*backup.Task), once func() bool) {
+	f.t.Helper()
+	task := f.task
+	task.Action = backup.Restore
+	with(&task)
+	content, err := json.Marshal(task)
+	must(f.t, err)
+	env, err := json.Marshal(pod{Source: f.Source, Store: f.Store, Key: f.Key, Volume: f.Volume, Scratch: f.Scratch, Report: f.Report, Task: string(content)})
+	must(f.t, err)
+	self, err := os.Executable()
+	must(f.t, err)
+	// The tool that restores gets what it is fed through a pipe, which ends.
+	cmd := exec.CommandContext(f.t.Context(), self, "-test.run=^TestPod$")
+	cmd.Env = append(os.Environ(), podVariable+"="+string(env))
+	must(f.t, cmd.Start())
+	soon(f.t, "half a restore", once)
+	must(f.t, cmd.Process.Kill())
+	_ = cmd.Wait()
+}
+
+// TestPod is the program of a pod, in a process of its own. It is no test.
+func TestPod(t *testing.T) {
+	env := os.Getenv(podVariable)
+	if env == "" {
+		t.Skip("it is run by tests that kill it")
+	}
+	p := pod{}
+	must(t, json.Unmarshal([]byte(env), &p))
+	program := Program{
+		Source: p.Source, Store: p.Store, Key: p.Key, Volume: p.Volume, Scratch: p.Scratch, Report: p.Report,
+		Log: discard, Now: time.Now, LockBeat: testBeat,
+	}
+	program.Main(context.Background(), p.Task)
+}

@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// folders of the backups of a Backup. What else lies in them is not its own: the
+// old one may be a DatabaseCluster's too, with the repository of pgBackRest.
+type folders struct {
+	// current is where backups are written, and old where they were at first.
+	current, old string
+
+	mu sync.Mutex
+	// inOld are the ids of those that were found in the old folder.
+	inOld map[string]bool
+}
+
+func newFolders(folder string) folders {
+	return folders{current: backup.Logical(folder), old: folder, inOld: map[string]bool{}}
+}
+
+// all of the folders.
+func (f *folders) all() []string { return []string{f.old, f.current} }
+
+// of an object by its name, which begins with the id of its backup.
+func (f *folders) of(name string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if id, _, _ := strings.Cut(name, "/"); f.inOld[id] {
+		return f.old
+	}
+	return f.current
+}
+
+// found a backup in a folder.
+func (f *folders) found(id, folder string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if folder == f.old {
+		f.inOld[id] = true
+	}
+}
+
+// millennium that ids begin with. To list by it spares listing a repository that
+// has millions of objects.
+const millennium = "2"
+
+// objects of all backups, by id and name.
+func (s *Store) objects(ctx context.Context) (map[string]map[string]object, error) {
+	out := map[string]map[string]object{}
+	for _, folder := range s.folders.all() {
+		listed, err := s.list(ctx, folder, millennium)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range listed {
+			id, name, ok := backupOf(o.name)
+			if !ok {
+				continue
+			}
+			s.folders.found(id, folder)
+			if out[id] == nil {
+				out[id] = map[string]object{}
+			}
+			out[id][name] = o
+		}
+	}
+	return out, nil
+}
+
+// backupOf an object by its name in a folder: the id, and the name in the backup.
+// What does not begin with an id is no backup's.
+func backupOf(name string) (id, in string, ok bool) {
+	id, in, ok = strings.Cut(name, "/")
+	if _, err := backup.ParseID(id); err != nil {
+		return "", "", false
+	}
+	return id, in, ok
+}
+
+// unfinished uploads of the backups, by their ids.
+func (s *Store) unfinished(ctx context.Context) (map[string][]upload, error) {
+	out := map[string][]upload{}
+	if s.uploads == nil {
+		return out, nil
+	}
+	for _, folder := range s.folders.all() {
+		uploads, err := s.uploads(ctx, folder+"/"+millennium)
+		if err != nil {
+			return nil, s.fail("list unfinished uploads of", "", err)
+		}
+		for _, u := range uploads {
+			if id, _, ok := backupOf(strings.TrimPrefix(u.key, folder+"/")); ok {
+				out[id] = append(out[id], u)
+			}
+		}
+	}
+	return out, nil
+}
+
+// abandon uploads.
+func (s *Store) abandon(ctx context.Context, uploads []upload) error {
+	for _, u := range uploads {
+		if err := s.abort(ctx, u); err != nil {
+			return s.fail("remove an unfinished upload of", "", err)
+		}
+	}
+	return nil
+}

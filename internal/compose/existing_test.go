@@ -1,0 +1,196 @@
+package compose
+
+import (
+	"strings"
+	"testing"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// fixedSource draws the same password each time, as a server would draw another.
+type fixedSource struct{ SystemSource }
+
+func (fixedSource) Password() (string, error) { return "drawn", nil }
+
+// ownedBy a controller.
+func ownedBy(s *structpb.Struct, kind, name, uid string) *structpb.Struct {
+	out := proto.CloneOf(s)
+	child(out, "metadata").Fields["ownerReferences"] = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+		"kind": structpb.NewStringValue(kind), "name": structpb.NewStringValue(name), "uid": structpb.NewStringValue(uid), "controller": structpb.NewBoolValue(true),
+	}})}})
+	return out
+}
+
+// labelled as Crossplane labels what it composes.
+func labelled(s *structpb.Struct, claim, component string) *structpb.Struct {
+	out := annotated(s, componentAnnotation, component)
+	child(child(out, "metadata"), "labels").Fields[compositeLabel] = structpb.NewStringValue(claim)
+	return out
+}
+
+func annotated(s *structpb.Struct, key, value string) *structpb.Struct {
+	out := proto.CloneOf(s)
+	annotate(out, key, value)
+	return out
+}
+
+const claimUID = "11111111-0000-4000-8000-000000000000"
+
+// newcomer is a claim of which nothing is composed, that wants a Secret with a
+// password and a ConfigMap that repeats it.
+func newcomer(c *Claim) (*Plan, error) {
+	password, err := c.Secret("password", "password", Source.Password)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Components: []Component{{Name: "password", Object: passwordSecret(password)}, {Name: "conf", Object: configMap("conf", password)}}}
+	_, err = planned(p)(c)
+	return p, err
+}
+
+// TestRespondOverExisting: what is applied for the first time is applied over no
+// object that is not the claim's.
+func TestRespondOverExisting(t *testing.T) {
+	theirs := secret(t, "password", map[string]string{"password": "theirs"})
+	type want struct {
+		asked    []string
+		applied  []string
+		password string
+		phase    string
+		message  string
+		reason   string
+	}
+	const refused = "Secret shop-password exists already and is not part of this claim: choose another name for this claim, delete the object, or let this claim change and own it: kubectl annotate secret shop-password storeplane.example.com/allow-adoption-by=WebApp/shop"
+	both := []string{"existing/conf", "existing/password"}
+	cases := map[string]struct {
+		reason string
+		// exists is what stands under the Secret's name, nil for nothing.
+		exists *structpb.Struct
+		unseen bool
+		want   want
+	}{
+		"NotSeenYet": {
+			reason: "Before Crossplane has looked nothing is applied.", unseen: true,
+			want: want{asked: both},
+		},
+		"Nothing": {
+			reason: "Where nothing stands a password is drawn.",
+			want:   want{asked: both, applied: []string{"conf", "password"}, password: "drawn", phase: "Pending", message: "Waiting for password, conf"},
+		},
+		"Someones": {
+			reason: "An object that someone made stays as it is, and the claim names it with the ways out.", exists: theirs,
+			want: want{asked: both, phase: "Failed", message: refused, reason: "AlreadyExists"},
+		},
+		"AnotherClaims": {
+			reason: "What another claim controls cannot be adopted, whatever it says.",
+			exists: annotated(ownedBy(theirs, "DatabaseCluster", "other", "22222222-0000-4000-8000-000000000000"), AllowAdoptionAnnotation, "WebApp/shop"),
+			want: want{
+				asked: both, phase: "Failed", reason: "AlreadyExists",
+				message: "Secret shop-password exists already and belongs to DatabaseCluster other: choose another name for this claim, or delete that DatabaseCluster",
+			},
+		},
+		"Allowed": {
+			reason: "Who may edit the object may allow its adoption: it keeps its values.", exists: annotated(theirs, AllowAdoptionAnnotation, "WebApp/shop"),
+			want: want{asked: both, applied: []string{"conf", "password"}, password: "theirs", phase: "Pending", message: "Waiting for password, conf"},
+		},
+		"AllowedToAnother": {
+			reason: "Another claim's leave is none.", exists: annotated(theirs, AllowAdoptionAnnotation, "WebApp/shop2"),
+			want: want{asked: both, phase: "Failed", message: refused, reason: "AlreadyExists"},
+		},
+		"Orphan": {
+			reason: "What an earlier claim of this name left behind is found again.", exists: labelled(theirs, claimName, "password"),
+			want: want{asked: both, applied: []string{"conf", "password"}, password: "theirs", phase: "Pending", message: "Waiting for password, conf"},
+		},
+		"OrphanOfAnother": {
+			reason: "Another claim's orphan is not this one's.", exists: labelled(theirs, "shop2", "password"),
+			want: want{asked: both, phase: "Failed", message: refused, reason: "AlreadyExists"},
+		},
+		"OrphanOfAnotherComponent": {
+			reason: "Nor is another component's.", exists: labelled(theirs, claimName, "credentials"),
+			want: want{asked: both, phase: "Failed", message: refused, reason: "AlreadyExists"},
+		},
+		"Own": {
+			reason: "What Crossplane has applied and not seen yet is the claim's.", exists: ownedBy(theirs, "WebApp", claimName, claimUID),
+			want: want{asked: both, applied: []string{"conf", "password"}, password: "theirs", phase: "Pending", message: "Waiting for password, conf"},
+		},
+		"OfTheClaimBefore": {
+			reason: "What is left of an earlier claim of this name is about to be removed, and waited for.", exists: ownedBy(theirs, "WebApp", claimName, "33333333-0000-4000-8000-000000000000"),
+			want: want{asked: both, applied: []string{"conf"}, phase: "Pending", message: "Waiting for password (Waiting for the deletion of Secret shop-password)"},
+		},
+		"BeingDeleted": {
+			reason: "What is being deleted is waited for.", exists: deleted(labelled(theirs, claimName, "password")),
+			want: want{asked: both, applied: []string{"conf"}, phase: "Pending", message: "Waiting for password (Waiting for the deletion of Secret shop-password)"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := request(t, 1, nil, nil)
+			child(req.GetObserved().GetComposite().GetResource(), "metadata").Fields["uid"] = structpb.NewStringValue(claimUID)
+			if !tc.unseen {
+				req.RequiredResources = map[string]*fnv1.Resources{"existing/conf": nil, "existing/password": nil}
+			}
+			if tc.exists != nil {
+				req.RequiredResources["existing/password"] = &fnv1.Resources{Items: []*fnv1.Resource{{Resource: tc.exists}}}
+			}
+			before := proto.CloneOf(req)
+			rsp := Respond(req, newcomer, fixedSource{})
+			if diff := cmp.Diff(before, req, protocmp.Transform()); diff != "" {
+				t.Errorf("%s\nRespond() changed the request:\n%s", tc.reason, diff)
+			}
+
+			got := want{asked: names(rsp.GetRequirements().GetResources()), applied: names(rsp.GetDesired().GetResources())}
+			status := rsp.GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields()
+			got.phase, got.message = status["phase"].GetStringValue(), status["message"].GetStringValue()
+			got.password, _ = SecretValue(rsp.GetDesired().GetResources()["password"].GetResource(), "password")
+			for _, r := range rsp.GetResults() {
+				got.reason = r.GetReason()
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s\nRespond(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestRespondAtRest: once all is observed nothing is asked for, whatever
+// Crossplane still brings.
+func TestRespondAtRest(t *testing.T) {
+	plan := &Plan{Components: []Component{{Name: "conf", Object: configMap("conf", "x")}}}
+	req := request(t, 1, nil, map[string]*structpb.Struct{"conf": observe(t, plan.Components[0])})
+	req.RequiredResources = map[string]*fnv1.Resources{"existing/conf": {Items: []*fnv1.Resource{{Resource: applied(t, configMap("conf", "another"))}}}}
+	rsp := Respond(req, planned(plan), fixedSource{})
+	if r := rsp.GetRequirements(); r != nil {
+		t.Errorf("Respond() asks for %v", r)
+	}
+	if len(rsp.GetResults()) > 0 || rsp.GetDesired().GetResources()["conf"].GetReady() != fnv1.Ready_READY_TRUE {
+		t.Errorf("Respond() got %v", rsp)
+	}
+}
+
+// TestRespondFreshComponent: a running claim that gets a component whose name is
+// taken is refused whole, and loses nothing.
+func TestRespondFreshComponent(t *testing.T) {
+	web := Component{Name: "web", Object: deployment("web", "web:1")}
+	req := request(t, 2, map[string]any{"phase": "Running", "readyGeneration": 1}, map[string]*structpb.Struct{"web": mended(observe(t, web))})
+	req.RequiredResources = map[string]*fnv1.Resources{"existing/conf": {Items: []*fnv1.Resource{{Resource: applied(t, configMap("conf", "another"))}}}}
+	rsp := Respond(req, planned(&Plan{Components: []Component{web, {Name: "conf", Object: configMap("conf", "x")}}}), fixedSource{})
+	if len(rsp.GetResults()) != 1 || rsp.GetResults()[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !strings.Contains(rsp.GetResults()[0].GetMessage(), "ConfigMap shop-conf exists already") {
+		t.Errorf("Respond(): want a fatal result that names the ConfigMap, got %v", rsp.GetResults())
+	}
+	if c := rsp.GetConditions()[0]; c.GetType() != ConditionAccepted || c.GetReason() != ReasonAlreadyExists {
+		t.Errorf("Respond(): want Accepted False, AlreadyExists, got %v", c)
+	}
+}
+
+func passwordSecret(password string) *corev1.Secret {
+	return &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta("password"),
+		Data: map[string][]byte{"password": []byte(password)},
+	}
+}

@@ -1,0 +1,117 @@
+package compose
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// ownFields is what of an object Crossplane has applied for its claim, by the
+// object's managed fields, and whether those say so. Applied again it changes
+// nothing; to apply the whole object would make fields the claim's that an
+// autoscaler or a person has set, and the next apply would take them away.
+//
+// The format is FieldsV1: "f:name" is a field, "k:{…}" the element of a list with
+// these keys, "v:…" the element with this value, "i:n" the nth one, "." the thing
+// itself, and what has nothing below it is taken whole
+// (https://pkg.go.dev/k8s.io/apimachinery/pkg/apis/meta/v1#FieldsV1).
+func ownFields(obj *structpb.Struct) (*structpb.Struct, bool) {
+	meta := obj.GetFields()["metadata"].GetStructValue()
+	for _, v := range meta.GetFields()["managedFields"].GetListValue().GetValues() {
+		entry := v.GetStructValue().GetFields()
+		if entry["subresource"].GetStringValue() != "" || !strings.HasPrefix(entry["manager"].GetStringValue(), composedManager) {
+			continue
+		}
+		if set := entry["fieldsV1"].GetStructValue(); len(set.GetFields()) > 0 {
+			return selectFields(obj, set), true
+		}
+	}
+	return nil, false
+}
+
+// selectFields of a struct that are in a set.
+func selectFields(s, set *structpb.Struct) *structpb.Struct {
+	out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(set.GetFields()))}
+	for k, below := range set.GetFields() {
+		field, ok := strings.CutPrefix(k, "f:")
+		v, exists := s.GetFields()[field]
+		if ok && exists {
+			out.Fields[field] = selectValue(v, below.GetStructValue())
+		}
+	}
+	return out
+}
+
+func selectValue(v *structpb.Value, set *structpb.Struct) *structpb.Value {
+	_, self := set.GetFields()["."]
+	if below := len(set.GetFields()); below == 0 || below == 1 && self && v.GetListValue() == nil && v.GetStructValue() == nil {
+		return v
+	}
+	switch k := v.GetKind().(type) {
+	case *structpb.Value_StructValue:
+		return structpb.NewStructValue(selectFields(k.StructValue, set))
+	case *structpb.Value_ListValue:
+		out := &structpb.ListValue{}
+		for i, e := range k.ListValue.GetValues() {
+			if chosen := selectElement(i, e, set); chosen != nil {
+				out.Values = append(out.Values, chosen)
+			}
+		}
+		return structpb.NewListValue(out)
+	default:
+		return v
+	}
+}
+
+// selectElement of a list, or nil if it is not in the set.
+func selectElement(index int, e *structpb.Value, set *structpb.Struct) *structpb.Value {
+	for k, below := range set.GetFields() {
+		kind, text, _ := strings.Cut(k, ":")
+		switch kind {
+		case "i":
+			if text == strconv.Itoa(index) {
+				return selectValue(e, below.GetStructValue())
+			}
+		case "v":
+			if want, ok := parseValue(text); ok && proto.Equal(want, e) {
+				return e
+			}
+		case "k":
+			want, ok := parseValue(text)
+			if !ok || !hasKeys(e.GetStructValue(), want.GetStructValue()) {
+				continue
+			}
+			if len(below.GetStructValue().GetFields()) == 0 {
+				return e
+			}
+			// Without its keys it would be another element.
+			out := selectFields(e.GetStructValue(), below.GetStructValue())
+			for name := range want.GetStructValue().GetFields() {
+				out.Fields[name] = e.GetStructValue().GetFields()[name]
+			}
+			return structpb.NewStructValue(out)
+		}
+	}
+	return nil
+}
+
+func hasKeys(e, keys *structpb.Struct) bool {
+	for name, v := range keys.GetFields() {
+		if !proto.Equal(v, e.GetFields()[name]) {
+			return false
+		}
+	}
+	return len(keys.GetFields()) > 0
+}
+
+func parseValue(text string) (*structpb.Value, bool) {
+	var raw any
+	if json.Unmarshal([]byte(text), &raw) != nil {
+		return nil, false
+	}
+	v, err := structpb.NewValue(raw)
+	return v, err == nil
+}

@@ -1,0 +1,123 @@
+package compose
+
+import (
+	"testing"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// TestRespondRefusedByAPIServer: a change that the API server refuses is not
+// there, though an older version of the object is.
+func TestRespondRefusedByAPIServer(t *testing.T) {
+	conf := Component{Name: "conf", Object: configMap("conf", "new")}
+	web := Component{Name: "web", Object: deployment("web", "web:1")}
+	synced := func(status, message string, generation int) map[string]any {
+		return map[string]any{"type": "Synced", "status": status, "message": message, "observedGeneration": generation}
+	}
+	const refused = "The API server refuses it as invalid: kubectl describe shows why in the events of this claim"
+	type want struct {
+		phase, message string
+		ready          fnv1.Ready
+	}
+	old := observe(t, Component{Object: configMap("conf", "old")})
+	cases := map[string]struct {
+		reason     string
+		conf       *structpb.Struct
+		synced     map[string]any
+		readyUntil int
+		want       want
+	}{
+		"Refused": {
+			reason: "The claim names the component that was refused, and is not ready.",
+			conf:   old, synced: synced("False", "Unsynced resources: conf", 2), readyUntil: 1,
+			want: want{phase: "Failed", message: "Waiting for conf (" + refused + ")", ready: fnv1.Ready_READY_FALSE},
+		},
+		"RefusedAtFirst": {
+			reason: "So it is with one that was never created.",
+			synced: synced("False", "Unsynced resources: a, b, and conf", 2),
+			want:   want{phase: "Failed", message: "Waiting for conf (" + refused + ")", ready: fnv1.Ready_READY_FALSE},
+		},
+		"RefusedOfMany": {
+			reason: "Crossplane names three: any that is not as declared may be another.",
+			conf:   old, synced: synced("False", "Unsynced resources: a, b, c, and 2 more", 2),
+			want: want{phase: "Failed", message: "Waiting for conf (" + refused + ")", ready: fnv1.Ready_READY_FALSE},
+		},
+		"RefusedAfterItWasReady": {
+			reason: "A change of ours that is refused counts too.",
+			conf:   old, synced: synced("False", "Unsynced resources: conf", 2), readyUntil: 2,
+			want: want{phase: "Failed", message: "Waiting for conf (" + refused + ")", ready: fnv1.Ready_READY_FALSE},
+		},
+		"EarlierGeneration": {
+			reason: "What was refused of an earlier generation may be taken now.",
+			conf:   old, synced: synced("False", "Unsynced resources: conf", 1), readyUntil: 1,
+			want: want{phase: "Deploying", message: "Waiting for conf", ready: fnv1.Ready_READY_FALSE},
+		},
+		"AnotherIsRefused": {
+			reason: "What is as it was declared has not been refused.",
+			conf:   observe(t, conf), synced: synced("False", "Unsynced resources: other", 2), readyUntil: 2,
+			want: want{phase: "Running"},
+		},
+		"NotSynced": {
+			reason: "Another failure is no refusal: it is over with the next pass, or Crossplane writes no status at all.",
+			conf:   observe(t, conf), synced: synced("False", "cannot compose resources: timeout", 2), readyUntil: 2,
+			want: want{phase: "Running"},
+		},
+		"RenewedWhileReady": {
+			reason: "A change of ours to what is stored does not make a claim that is ready unready for a pass.",
+			conf:   old, synced: synced("True", "", 2), readyUntil: 2,
+			want: want{phase: "Running"},
+		},
+		"Edited": {
+			reason: "A change by an edit is waited for.",
+			conf:   old, synced: synced("True", "", 1), readyUntil: 1,
+			want: want{phase: "Deploying", message: "Waiting for conf", ready: fnv1.Ready_READY_FALSE},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			observed := map[string]*structpb.Struct{"web": mended(observe(t, web))}
+			if tc.conf != nil {
+				observed["conf"] = tc.conf
+			}
+			status := map[string]any{"phase": "Running", "conditions": []any{tc.synced}}
+			if tc.readyUntil != 0 {
+				status["readyGeneration"] = tc.readyUntil
+			}
+			req := request(t, 2, status, observed)
+			req.RequiredResources = map[string]*fnv1.Resources{"existing/conf": nil}
+			rsp := Respond(req, planned(&Plan{Components: []Component{conf, web}}), SystemSource{})
+			s := rsp.GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields()
+			got := want{phase: s["phase"].GetStringValue(), message: s["message"].GetStringValue(), ready: rsp.GetDesired().GetComposite().GetReady()}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s\nRespond(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestDecideSecret: a Secret carries no hash, so its values are compared.
+func TestDecideSecret(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		values map[string]string
+		want   bool
+	}{
+		"Same":    {reason: "It has the value that is declared.", values: map[string]string{"password": "p"}, want: true},
+		"More":    {reason: "Keys of others are theirs.", values: map[string]string{"password": "p", "theirs": "x"}, want: true},
+		"Another": {reason: "It has another value.", values: map[string]string{"password": "q"}},
+		"Missing": {reason: "It has lost the value.", values: map[string]string{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d, err := Decide(claimOf(map[string]*structpb.Struct{"password": stored(secret(t, "password", tc.values))}), &Plan{Components: []Component{{Name: "password", Object: passwordSecret("p")}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := d.Health["password"].IsHealthy(); got != tc.want {
+				t.Errorf("%s\nDecide(): want healthy %t, got %v", tc.reason, tc.want, d.Health["password"])
+			}
+		})
+	}
+}

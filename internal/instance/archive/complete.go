@@ -1,0 +1,149 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
+)
+
+// ErrSegment is what no name of a segment is.
+var ErrSegment = errors.New("cannot read the name of a segment")
+
+// Complete compares the archive with what was written since the newest backup
+// began, up to the segment that is being written. PostgreSQL archives again what
+// is on the volume and not in the archive: a standby takes what it has received
+// for archived, and goes on thinking so once it is promoted. What is in neither
+// place is returned: nothing after it can be restored until there is a backup
+// that is newer.
+func Complete(ctx context.Context, c Config, current string, log io.Writer) ([]wal.Range, error) {
+	end, ok := wal.Parse(current)
+	if !ok {
+		return nil, fmt.Errorf("%w: %q", ErrSegment, current)
+	}
+	lineage, err := c.lineage(end.Timeline)
+	if err != nil {
+		return nil, err
+	}
+	here, err := c.segments()
+	if err != nil {
+		return nil, err
+	}
+	stanza, err := c.Stanza()
+	if err != nil {
+		return nil, err
+	}
+	tool, err := c.Tool(log)
+	if err != nil {
+		return nil, err
+	}
+	sets, err := c.Sets(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	from, backedUp := begin(sets)
+	if !backedUp {
+		// Before the first backup there is nothing to restore.
+		from = oldest(here, end.Number)
+	}
+	archive, err := tool.Archive(ctx, stanza)
+	if err != nil {
+		return nil, err
+	}
+	there, err := archive.Segments(ctx, lineage.Folders(from, end.Number))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range lineage.Missing(from, end.Number, func(s wal.Segment) bool { return there[s] || !here[s] }) {
+		for n := r.First.Number; n <= r.Last.Number; n++ {
+			if err := c.again(lineage.At(n)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !backedUp {
+		return nil, nil
+	}
+	return lineage.Missing(from, end.Number, func(s wal.Segment) bool { return there[s] || here[s] }), nil
+}
+
+// Sets of this cluster's backups, oldest first.
+func (c Config) Sets(ctx context.Context, log io.Writer) ([]pgbackrest.Set, error) {
+	stanza, err := c.Stanza()
+	if err != nil {
+		return nil, err
+	}
+	tool, err := c.Tool(log)
+	if err != nil {
+		return nil, err
+	}
+	sets, err := tool.Sets(ctx)
+	return slices.DeleteFunc(sets, func(s pgbackrest.Set) bool { return s.Stanza != stanza }), err
+}
+
+// begin of the newest set.
+func begin(sets []pgbackrest.Set) (uint64, bool) {
+	for _, set := range slices.Backward(sets) {
+		if s, ok := wal.Parse(set.WALStart); ok {
+			return s.Number, true
+		}
+	}
+	return 0, false
+}
+
+func oldest(here map[wal.Segment]bool, end uint64) uint64 {
+	for s := range here {
+		end = min(end, s.Number)
+	}
+	return end
+}
+
+func (c Config) walDir() string { return filepath.Join(c.DataDir(), "pg_wal") }
+
+// lineage of a timeline, by its history.
+func (c Config) lineage(timeline uint32) (wal.Lineage, error) {
+	if timeline == 1 {
+		return wal.NewLineage(timeline, "")
+	}
+	history, err := os.ReadFile(filepath.Join(c.walDir(), fmt.Sprintf("%08X.history", timeline)))
+	if err != nil {
+		return wal.Lineage{}, fmt.Errorf("cannot read the history of the timeline: %w", err)
+	}
+	return wal.NewLineage(timeline, string(history))
+}
+
+// segments on the volume.
+func (c Config) segments() (map[wal.Segment]bool, error) {
+	entries, err := os.ReadDir(c.walDir())
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the folder of WAL: %w", err)
+	}
+	here := map[wal.Segment]bool{}
+	for _, e := range entries {
+		if s, ok := wal.Parse(e.Name()); ok {
+			here[s] = true
+		}
+	}
+	return here, nil
+}
+
+// again has PostgreSQL archive a segment, which looks for such files.
+func (c Config) again(s wal.Segment) error {
+	status := filepath.Join(c.walDir(), "archive_status", s.String())
+	err := os.Rename(status+".done", status+".ready")
+	if errors.Is(err, fs.ErrNotExist) {
+		// It waits already, or PostgreSQL knows nothing of it.
+		err = os.WriteFile(status+".ready", nil, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot have segment %s archived again: %w", s, err)
+	}
+	return nil
+}

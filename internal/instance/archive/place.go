@@ -1,0 +1,55 @@
+package archive
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+)
+
+// placeFile in the data folder has what tells the archive of a restored cluster
+// from that of the one it was restored from, and of others restored from it: all
+// of them have one system identifier, and go on with the same timelines. It is
+// part of the data, so that standbys and volumes that are kept have it too.
+const placeFile = "storeplane.archive"
+
+// Place of the cluster beside others of its system identifier, or "" for one that
+// was not restored.
+func (c Config) Place() (string, error) {
+	b, err := os.ReadFile(filepath.Join(c.DataDir(), placeFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot read the cluster's place in the repository: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// Stanza under which the cluster's WAL and backups lie in the repository.
+func (c Config) Stanza() (string, error) {
+	system, err := pgbackrest.Stanza(c.DataDir())
+	if err != nil {
+		return "", err
+	}
+	place, err := c.Place()
+	return pgbackrest.StanzaOf(system, place), err
+}
+
+// takePlace gives a cluster that was restored a place of its own, instead of the
+// one that came with the backup.
+func (c Config) takePlace() error {
+	drawn := make([]byte, 4)
+	_, _ = rand.Read(drawn) // it never fails
+	file := filepath.Join(c.DataDir(), placeFile)
+	if err := os.WriteFile(file, []byte(hex.EncodeToString(drawn)+"\n"), 0o600); err != nil {
+		return fmt.Errorf("cannot write the cluster's place in the repository: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package archive
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
+)
+
+// TestSecondRestore: what is restored a second time under the same name archives,
+// though its segments have the names of the first one's.
+func TestSecondRestore(t *testing.T) {
+	p := newPlace(t)
+	source := p.primary("source")
+	source.backUp()
+	source.write()
+	source.archived()
+
+	for _, name := range []string{"first", "second"} {
+		s := p.server(name)
+		s.restore(source)
+		p.must(s.takePlace())
+		// Both have the name of one claim, and so one repository.
+		t.Setenv("PGBACKREST_REPO1_PATH", p.path("other"))
+		s.start()
+		p.must(s.Create(t.Context(), testLog{t}))
+		s.write()
+		s.archived()
+		s.backUp()
+		standby := s.standby(name + "-standby")
+		if of, err := standby.Stanza(); err != nil || of != s.stanza() {
+			t.Errorf("%s archives to %s, %v, and its primary to %s", standby.name, of, err, s.stanza())
+		}
+		standby.stop()
+		s.stop()
+		t.Setenv("PGBACKREST_REPO1_PATH", p.path("store"))
+	}
+}
+
+// TestTwin: two clusters that are one cluster's copies archive to one place. The
+// one that comes second says so.
+func TestTwin(t *testing.T) {
+	p := newPlace(t)
+	source := p.primary("source")
+	source.backUp()
+	twin := p.server("twin")
+	twin.restore(source)
+	other := p.server("other")
+	other.restore(source)
+	twin.start()
+	twin.write()
+	twin.archived()
+	other.start()
+	other.write()
+	p.eventually("the other cluster says why it does not archive", func() bool {
+		return strings.Contains(other.Failure(), "another cluster with this one's system identifier archives to the same place")
+	})
+	t.Log(other.Failure())
+}
+
+// restore what a source has archived.
+func (s *server) restore(source *server) {
+	s.t.Helper()
+	tool, stanza := source.tool()
+	tool.Env = append(tool.Env, "PGBACKREST_REPO1_PATH="+s.path("store"))
+	sets, err := tool.Sets(s.t.Context())
+	s.must(err)
+	set, err := pgbackrest.Choose(sets, stanza, time.Time{}, time.Now())
+	s.must(err)
+	r := recovery.Recovery{Tool: tool, Set: set, DataDir: s.DataDir(), WorkDir: s.path("w"), Processes: 1}
+	s.must(r.Run(s.t.Context(), nil))
+}
+
+func (s *server) stanza() string {
+	s.t.Helper()
+	stanza, err := s.Stanza()
+	s.must(err)
+	return stanza
+}

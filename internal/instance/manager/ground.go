@@ -1,0 +1,224 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/archive"
+	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/lead"
+	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
+)
+
+// ground is the cluster that a server is to start in. It is read from the API
+// server itself: what is watched may be older than what the server must not miss.
+type ground struct {
+	set     *appsv1.StatefulSet
+	desired *instance.Desired
+	reports *corev1.ConfigMap
+
+	// uid of the DatabaseCluster, or "" while no one owns the StatefulSet.
+	uid string
+
+	// cluster as lead knows it, and the system identifier that Patroni knows.
+	cluster lead.Cluster
+	system  string
+
+	// servers that it takes to reach all volumes, where that is more than there
+	// shall be.
+	servers int32
+}
+
+// ground by what every server knows at once.
+func (b *member) ground(ctx context.Context) (*ground, error) {
+	g := &ground{desired: &instance.Desired{}}
+	var err error
+	if g.set, err = b.kube.StatefulSet(ctx, b.Scope); err != nil {
+		return nil, err
+	}
+	if owner := metav1.GetControllerOf(g.set); owner != nil {
+		b.owner.Store(owner)
+		g.uid = string(owner.UID)
+	}
+	desired, err := b.kube.ConfigMap(ctx, b.Scope)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(desired.Data[instance.DesiredKey]), g.desired); err != nil {
+		return nil, fmt.Errorf("cannot read what is desired: %w", err)
+	}
+	if g.reports, err = b.kube.ConfigMap(ctx, b.statusName()); err != nil {
+		return nil, err
+	}
+	g.cluster = lead.Cluster{Pod: b.Pod, Claim: b.volumeName(), Annotation: annotation(g.uid), Named: leadWith(g.desired.LeadWith, g.uid)}
+	last := instance.Cluster{}
+	if raw, ok := g.reports.Data[instance.ClusterKey]; ok {
+		// What can not be read was never written.
+		_ = json.Unmarshal([]byte(raw), &last)
+	}
+	if last.Primary != "" {
+		g.cluster.Members = append(g.cluster.Members, last.Primary)
+		for _, s := range last.Standbys {
+			g.cluster.Members = append(g.cluster.Members, s.Name)
+		}
+	}
+	return g, nil
+}
+
+// annotation to name a volume with. It holds for one DatabaseCluster: were it left
+// in a file that is applied again, it would decide what no one has looked at.
+func annotation(uid string) string {
+	return instance.LeadWithAnnotation + "=<volume claim>@" + short(uid)
+}
+
+// leadWith is the volume claim of such an annotation, or "".
+func leadWith(value, uid string) string {
+	claim, of, _ := strings.Cut(value, "@")
+	if uid == "" || of != short(uid) {
+		return ""
+	}
+	return claim
+}
+
+// short is the first part of a UID.
+func short(uid string) string {
+	first, _, _ := strings.Cut(uid, "-")
+	return first
+}
+
+// compare what only a server has to know that was no member of the cluster.
+func (b *member) compare(ctx context.Context, g *ground) error {
+	for _, m := range g.cluster.Members {
+		if m == b.Pod {
+			return nil
+		}
+	}
+	primary, err := b.leads(ctx)
+	if err != nil {
+		return err
+	}
+	g.cluster.Primary = primary
+	claims, err := b.claims(ctx)
+	if err != nil {
+		return err
+	}
+	own, ok := claims[b.Pod]
+	if !ok {
+		return fmt.Errorf("cannot find volume claim %s", b.volumeName())
+	}
+	if b.data == nil {
+		data := pgdata.Read(ctx, archive.Config{Volume: b.Volume}.DataDir())
+		data.Claim = string(own.UID)
+		b.data = &data
+	}
+	if primary {
+		g.system, err = b.system(ctx)
+		return err
+	}
+	if len(g.cluster.Members) == 0 && !g.desired.Restored {
+		b.keep(g, claims)
+	}
+	return nil
+}
+
+// keep the volumes that are older than the StatefulSet: those are of an earlier
+// one. Those of its own servers it makes itself. A restored cluster goes on with
+// none.
+func (b *member) keep(g *ground, claims map[string]*corev1.PersistentVolumeClaim) {
+	for n := range instance.MaxSize {
+		pod := b.podName(n)
+		claim, ok := claims[pod]
+		if !ok || claim.DeletionTimestamp != nil || !claim.CreationTimestamp.Before(&g.set.CreationTimestamp) {
+			continue
+		}
+		v := lead.Volume{Claim: claim.Name, Pod: pod}
+		reported := instance.Member{}
+		if pod == b.Pod {
+			v.Data, b.kept = b.data, true
+		} else if json.Unmarshal([]byte(g.reports.Data[instance.MemberKey(pod)]), &reported) == nil && reported.Data != nil && reported.Data.Claim == string(claim.UID) {
+			v.Data = reported.Data
+		}
+		g.cluster.Kept = append(g.cluster.Kept, v)
+		if n >= int(g.desired.Size) {
+			g.servers = int32(n) + 1 //nolint:gosec // at most MaxSize
+		}
+	}
+}
+
+// speaks says whether a pod is the first of those that have read their volumes: it
+// writes the event that all of them have come to.
+func (g *ground) speaks(pod string) bool {
+	for _, v := range g.cluster.Kept {
+		if v.Data != nil {
+			return v.Pod == pod
+		}
+	}
+	return false
+}
+
+// leads says whether another server takes writes.
+func (b *member) leads(ctx context.Context) (bool, error) {
+	lock, err := b.kube.ConfigMap(ctx, b.leaderName())
+	if kube.Missing(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	leader := lock.Annotations[leaderAnnotation]
+	if leader == "" || leader == b.Pod {
+		return false, nil
+	}
+	pod, err := b.kube.Pod(ctx, leader)
+	if kube.Missing(err) {
+		return false, nil
+	}
+	if err != nil || pod.Status.PodIP == "" {
+		return false, err
+	}
+	// A lock may outlive its holder: only one that answers leads.
+	status, err := b.remote(pod.Status.PodIP).Status(ctx)
+	return err == nil && status.Primary(), nil //nolint:nilerr // see above
+}
+
+// system identifier of the cluster, as Patroni knows it.
+func (b *member) system(ctx context.Context) (string, error) {
+	config, err := b.kube.ConfigMap(ctx, b.configName())
+	if err != nil {
+		return "", err
+	}
+	return config.Annotations[initializeAnnotation], nil
+}
+
+// claims of all volumes that there are or could be, by pod.
+func (b *member) claims(ctx context.Context) (map[string]*corev1.PersistentVolumeClaim, error) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	out := map[string]*corev1.PersistentVolumeClaim{}
+	var errs []error
+	for n := range instance.MaxSize {
+		pod := b.podName(n)
+		all.Go(func() {
+			claim, err := b.kube.VolumeClaim(ctx, "data-"+pod)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				out[pod] = claim
+			case !kube.Missing(err):
+				errs = append(errs, err)
+			}
+		})
+	}
+	all.Wait()
+	return out, errors.Join(errs...)
+}

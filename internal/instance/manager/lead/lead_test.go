@@ -1,0 +1,85 @@
+package lead
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// whole database at a place on a timeline.
+func whole(timeline int64, position instance.LSN, history ...instance.Ancestor) *instance.Data {
+	return &instance.Data{State: instance.DataWhole, System: "1", Timeline: timeline, Position: position, History: history}
+}
+
+func of1(system string) *instance.Data {
+	d := whole(1, 100)
+	d.System = system
+	return d
+}
+
+func only(state instance.DataState) *instance.Data {
+	return &instance.Data{State: state, Problem: "why"}
+}
+
+func volumes(data ...*instance.Data) []Volume {
+	var out []Volume
+	for i, d := range data {
+		pod := instance.Pod("db", int32(i)) //nolint:gosec // a few
+		out = append(out, Volume{Claim: "data-" + pod, Pod: pod, Data: d})
+	}
+	return out
+}
+
+func TestDecide(t *testing.T) {
+	const start, first = "start", "first"
+	const choose = ". To lead with a volume of your choice, annotate the DatabaseCluster with lead-with"
+	const undecided = "It is not decided which volume leads: "
+	empty := only(instance.DataEmpty)
+	second := []instance.Ancestor{{Timeline: 1, End: 50}}
+	cases := map[string]struct {
+		reason  string
+		cluster Cluster
+		want    []string // of each server, of two if not said otherwise
+	}{
+		"New":          {reason: "Where no volume was there is nothing to wait for.", want: []string{start, start}},
+		"Empty":        {reason: "Nor where nothing is on them.", cluster: Cluster{Kept: volumes(empty, empty)}, want: []string{start, start}},
+		"Larger":       {reason: "A new volume waits for the one with data.", cluster: Cluster{Kept: volumes(whole(1, 100))}, want: []string{first, "Waiting for db-0 to lead with volume claim data-db-0"}},
+		"Unknown":      {reason: "What has not been read yet may have more.", cluster: Cluster{Kept: volumes(whole(1, 100), nil)}, want: []string{"Waiting to know what is on volume claim data-db-1, to compare it with the other volumes of this name" + choose, "Waiting to know what is on volume claim data-db-1, to compare it with the other volumes of this name" + choose}},
+		"UnknownNamed": {reason: "The annotation goes without it.", cluster: Cluster{Kept: volumes(whole(1, 100), nil), Named: "data-db-0"}, want: []string{first, "Waiting for db-0 to lead with volume claim data-db-0"}},
+		"Position":     {reason: "Further on one timeline is newer.", cluster: Cluster{Kept: volumes(whole(1, 99), whole(1, 100))}, want: []string{"Waiting for db-1 to lead with volume claim data-db-1", first}},
+		"Same":         {reason: "Of two that have the same the first leads.", cluster: Cluster{Kept: volumes(whole(1, 100), whole(1, 100))}, want: []string{first, "Waiting for db-0 to lead with volume claim data-db-0"}},
+		"Timeline":     {reason: "A later timeline is newer, also than what was left behind.", cluster: Cluster{Kept: volumes(whole(1, 100), whole(2, 60, second...))}, want: []string{"Waiting for db-1 to lead with volume claim data-db-1", first}},
+		"NamedStale":   {reason: "Where it is clear which is the newest the annotation decides nothing.", cluster: Cluster{Kept: volumes(whole(1, 100), whole(2, 60, second...)), Named: "data-db-0"}, want: []string{"Waiting for db-1 to lead with volume claim data-db-1", first}},
+		"Diverged":     {reason: "Two servers went on from one place.", cluster: Cluster{Kept: volumes(whole(2, 70, instance.Ancestor{Timeline: 1, End: 60}), whole(2, 60, second...))}, want: []string{undecided + "volume claims data-db-0, data-db-1 hold one database that two servers went on with, on timelines 2 and 2" + choose, undecided + "volume claims data-db-0, data-db-1 hold one database that two servers went on with, on timelines 2 and 2" + choose}},
+		"Parted":       {reason: "The newest did not come from the other.", cluster: Cluster{Kept: volumes(whole(3, 70, instance.Ancestor{Timeline: 1, End: 60}), whole(2, 60, second...)), Named: "data-db-1"}, want: []string{"Waiting for db-1 to lead with volume claim data-db-1", first}},
+		"Foreign":      {reason: "Two databases can not be compared.", cluster: Cluster{Kept: volumes(of1("1"), of1("2"))}, want: []string{undecided + "volume claims data-db-0, data-db-1 hold different databases, with system identifiers 1 and 2" + choose, undecided + "volume claims data-db-0, data-db-1 hold different databases, with system identifiers 1 and 2" + choose}},
+		"ForeignNamed": {reason: "The annotation decides.", cluster: Cluster{Kept: volumes(of1("1"), of1("2")), Named: "data-db-1"}, want: []string{"Waiting for db-1 to lead with volume claim data-db-1", first}},
+		"NamedEmpty":   {reason: "It can name only one with data.", cluster: Cluster{Kept: volumes(of1("1"), of1("2"), empty), Named: "data-db-2"}, want: []string{undecided + "volume claims data-db-0, data-db-1 hold different databases, with system identifiers 1 and 2. Volume claim data-db-2, which the annotation names, is not known to hold a database" + choose}},
+		"Unreadable":   {reason: "What can not be read may be the newest.", cluster: Cluster{Kept: volumes(whole(1, 100), only(instance.DataUnreadable))}, want: []string{undecided + "volume claim data-db-1 cannot be read: why" + choose}},
+		"HalfCopied":   {reason: "A copy that was never finished has nothing of its own.", cluster: Cluster{Kept: volumes(only(instance.DataCopy), whole(1, 100))}, want: []string{"Waiting for db-1 to lead with volume claim data-db-1", first}},
+		"CopyAlone":    {reason: "What it was copied from may come back.", cluster: Cluster{Kept: volumes(only(instance.DataCopy), empty)}, want: []string{undecided + "volume claim data-db-0 began to be copied from a volume that is not there. Delete what is not needed to begin with an empty database"}},
+		"Primary":      {reason: "Once one leads all follow.", cluster: Cluster{Primary: true, Kept: volumes(whole(1, 100), nil)}, want: []string{start, start}},
+		"Members":      {reason: "Members of a cluster that ran wait for nothing.", cluster: Cluster{Members: []string{"db-1", "db-0"}}, want: []string{start, start}},
+		"Outsider":     {reason: "One that was not there waits for those that were.", cluster: Cluster{Members: []string{"db-0"}}, want: []string{start, "Waiting for a primary: db-1 was not there when the cluster ran last" + choose}},
+		"OutsiderNow":  {reason: "It follows.", cluster: Cluster{Members: []string{"db-0"}, Primary: true}, want: []string{start, start}},
+		"OutsiderThen": {reason: "The others may be gone for good.", cluster: Cluster{Members: []string{"db-0"}, Named: "data-db-1"}, want: []string{start, first}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for i, want := range tc.want {
+				tc.cluster.Pod, tc.cluster.Annotation = instance.Pod("db", int32(i)), "lead-with" //nolint:gosec // a few
+				tc.cluster.Claim = "data-" + tc.cluster.Pod
+				v := Decide(tc.cluster)
+				got := map[Verdict]string{{Start: true}: start, {Start: true, First: true}: first}[v]
+				if got == "" {
+					got = v.Held.Message
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s\nDecide(...) of %s: -want, +got:\n%s", tc.reason, tc.cluster.Pod, diff)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,206 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+)
+
+const (
+	// leaveWithin is what a pod that is deleted with no grace has left.
+	leaveWithin = 1500 * time.Millisecond
+
+	// demotedWithin is how long Patroni takes to make a standby of a primary.
+	demotedWithin = 15 * time.Second
+
+	// askWithin is how long one answer may take that only saves time.
+	askWithin = 500 * time.Millisecond
+
+	// releaseWithin is how long a server tries for another one that has ended.
+	releaseWithin = 5 * time.Second
+
+	// ledWithin is how long ago a server may have led that holds the lock still.
+	ledWithin = 30 * time.Second
+
+	// leaderAnnotation of the leader lock, as Patroni writes it.
+	leaderAnnotation = "leader"
+)
+
+// lead notes that this server leads, and whom it could leave the lock to.
+func (m *Manager) lead(members *patroni.Cluster) {
+	l := &led{at: time.Now()}
+	for _, other := range members.Members {
+		if other.Name != m.Pod && other.Host != "" {
+			l.others = append(l.others, other.Host)
+		}
+	}
+	m.led.Store(l)
+}
+
+// led is when this server led last, beside whom.
+type led struct {
+	at     time.Time
+	others []string
+}
+
+// leave releases the leader lock of a pod that is deleted, once its server has ended:
+// as a sidecar the manager outlives it. Patroni releases the lock when it stops. It
+// cannot when the pod was deleted with no grace: its token ends with its pod's object,
+// and the lock would hold up all others until it runs out. So the other servers are
+// asked to take it away, which is safe since nothing can be written here any more.
+func (m *Manager) leave(ctx context.Context) (released bool) {
+	l := m.led.Load()
+	if l == nil || time.Since(l.at) > ledWithin {
+		return false
+	}
+	for !m.over(ctx) {
+		if !wait(ctx, pollPeriod) {
+			return false
+		}
+	}
+	if m.stays(ctx) || !m.release(ctx, l) {
+		return false
+	}
+	m.led.CompareAndSwap(l, nil)
+	return true
+}
+
+// end of a pod: it leaves, and stays reachable for as long as it may. The other servers
+// ask this address too before one of them leads. It refuses at once while it is there;
+// once it is gone, each of them waits 2 s for an answer.
+func (m *Manager) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
+	defer cancel()
+	if m.leave(ctx) {
+		<-ctx.Done()
+	}
+}
+
+// demoted is what a server does that led and does not any more: it may have lost its
+// rights with its pod, long before the kubelet ends it.
+func (m *Manager) demoted(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, demotedWithin)
+	defer cancel()
+	m.leave(ctx)
+}
+
+// stays says whether only this container ends: Patroni may then be about to start its
+// server again, as the primary. Where the API server does not answer, a Patroni that is
+// gone stands for the pod: it ends before a sidecar does.
+func (m *Manager) stays(ctx context.Context) bool {
+	self, cancel := context.WithTimeout(ctx, askWithin)
+	pod, err := m.kube.Self(self, m.Pod)
+	cancel()
+	switch {
+	case err == nil:
+		return pod.DeletionTimestamp == nil
+	case kube.Unknown(err), kube.Missing(err):
+		return false
+	}
+	self, cancel = context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	_, err = m.patroni.Status(self)
+	return !refused(err)
+}
+
+// release the leader lock, and say whether it is released. All that could do it are
+// asked at once: the token of this pod may have ended, and any one of the others may be
+// slow, or gone.
+func (m *Manager) release(ctx context.Context, l *led) bool {
+	now := time.Now()
+	asks := []func() error{func() error {
+		return ignore(m.kube.ReleaseLock(ctx, m.leaderName(), leaderAnnotation, m.Pod, now), kube.ErrHeld)
+	}}
+	for _, host := range l.others {
+		asks = append(asks, func() error { return m.sibling(host).Release(ctx, patroni.Release{Pod: m.Pod, At: now}) })
+	}
+	answers := make(chan error, len(asks))
+	for _, ask := range asks {
+		go func() { answers <- ask() }()
+	}
+	var errs []error
+	for range asks {
+		err := <-answers
+		if err == nil {
+			return m.note("release the leader lock", nil)
+		}
+		errs = append(errs, err)
+	}
+	return m.note("release the leader lock", errors.Join(errs...))
+}
+
+// over says whether nothing can be written here any more without the lock.
+// PostgreSQL has stopped cleanly, and so has removed its file; or Patroni, which
+// was not let renew the lock, has made a standby of it, and promotes none without
+// the lock; or both were killed.
+func (m *Manager) over(ctx context.Context) bool {
+	if _, err := os.Stat(filepath.Join(m.Volume, "pgdata", "postmaster.pid")); errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	status, err := m.patroni.Status(ctx)
+	if err == nil {
+		return status.Role == patroni.RoleReplica
+	}
+	return refused(err) && refused(m.knock(ctx))
+}
+
+// knock at PostgreSQL's own door.
+func (m *Manager) knock(ctx context.Context) error {
+	c, err := (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(m.Socket, ".s.PGSQL."+strconv.Itoa(int(m.Port))))
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// refused says whether nobody listens any more.
+func refused(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
+}
+
+// serveRelease takes the leader lock away from a server that says that it has
+// ended. Who may ask Patroni to move servers may ask for this.
+func (m *Manager) serveRelease(w http.ResponseWriter, r *http.Request) {
+	user, password, ok := r.BasicAuth()
+	if !ok || !m.patroni.Admits(user, password) {
+		http.Error(w, "the password of Patroni's API is needed", http.StatusUnauthorized)
+		return
+	}
+	asked := patroni.Release{}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&asked); err != nil || m.ordinal(asked.Pod) < 0 {
+		http.Error(w, "cannot read which pod has ended", http.StatusBadRequest)
+		return
+	}
+	// The pod that asks has little time left: it may be gone before the API server answers.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), releaseWithin)
+	defer cancel()
+	err := m.kube.ReleaseLock(ctx, m.leaderName(), leaderAnnotation, asked.Pod, asked.At)
+	switch {
+	case errors.Is(err, kube.ErrHeld):
+		http.Error(w, "another server holds the leader lock, or nobody does", http.StatusConflict)
+	case err != nil:
+		http.Error(w, "cannot release the leader lock", http.StatusBadGateway)
+	}
+	m.note("release the leader lock of "+asked.Pod, ignore(err, kube.ErrHeld))
+}
+
+// ignore an error that is none here.
+func ignore(err, none error) error {
+	if errors.Is(err, none) {
+		return nil
+	}
+	return err
+}

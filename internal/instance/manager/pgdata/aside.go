@@ -1,0 +1,63 @@
+package pgdata
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance/manager/volume"
+)
+
+// ErrNoRoom is of a volume that has no room for a second copy of its data.
+var ErrNoRoom = errors.New("the volume has no room for both")
+
+// fullest a volume may be, in percent, with data that was set aside and a copy
+// beside it: above that its filling is reported.
+const fullest = 80
+
+// SetAside a folder of data, so that another copy can take its place, and return
+// where it is. What it takes is told by what it has: a copy of the same cluster is
+// about as large.
+func SetAside(dir, why string) (string, error) {
+	size, err := sizeOf(dir)
+	if err != nil {
+		return "", err
+	}
+	used, total, err := volume.Usage(filepath.Dir(dir))
+	if err != nil {
+		return "", err
+	}
+	if !fits(used, total, size) {
+		return "", ErrNoRoom
+	}
+	aside := fmt.Sprintf("%s-%s-%s", dir, why, time.Now().UTC().Format("20060102T150405Z"))
+	if err := os.Rename(dir, aside); err != nil {
+		return "", fmt.Errorf("cannot set the data aside: %w", err)
+	}
+	return aside, nil
+}
+
+// fits says whether a volume has room for more.
+func fits(used, total, more uint64) bool { return (used+more)*100 <= total*fullest }
+
+// sizeOf all files in a folder.
+func sizeOf(dir string) (uint64, error) {
+	var size uint64
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			size += uint64(info.Size()) //nolint:gosec // it is not negative
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("cannot measure the data: %w", err)
+	}
+	return size, nil
+}

@@ -1,0 +1,318 @@
+package manager
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+	"github.com/storeplane/storeplane/internal/instance/manager/pgdata/pgdatatest"
+)
+
+// claimed is when a StatefulSet was made; its volumes are made after it, those of
+// an earlier one were made before.
+var claimed = metav1.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+
+// reclaimed is a cluster that is claimed while there are volumes of its name.
+type reclaimed struct {
+	t      *testing.T
+	api    *api
+	config *rest.Config
+
+	// fakes answer for the server that leads.
+	fakes *servers
+	at    *httptest.Server
+}
+
+func reclaim(t *testing.T, size int32, kept ...int) *reclaimed {
+	t.Helper()
+	a, config := installed(t)
+	a.change("statefulsets/"+setName, func(o map[string]any) {
+		meta, _ := o["metadata"].(map[string]any)
+		meta["creationTimestamp"] = claimed.UTC().Format(time.RFC3339)
+	})
+	for n := range 3 {
+		name := instance.Pod(setName, int32(n)) //nolint:gosec // a few
+		created := claimed.Add(time.Second)
+		if slices.Contains(kept, n) {
+			created = claimed.Add(-time.Hour)
+		} else if n >= int(size) {
+			a.remove("persistentvolumeclaims/data-" + name)
+		}
+		if n >= int(size) {
+			a.remove("pods/" + name)
+		}
+		a.change("persistentvolumeclaims/data-"+name, func(o map[string]any) {
+			meta, _ := o["metadata"].(map[string]any)
+			meta["creationTimestamp"] = created.UTC().Format(time.RFC3339)
+		})
+	}
+	a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-config")})
+	r := &reclaimed{t: t, api: a, config: config}
+	r.fakes, r.at = newServers(t)
+	r.desire(func(d *instance.Desired) { d.Size = size })
+	return r
+}
+
+func (r *reclaimed) desire(change func(*instance.Desired)) {
+	r.t.Helper()
+	r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName), Data: map[string]string{instance.DesiredKey: text(r.t, desired(change))}})
+}
+
+// server that comes with a volume, or with a new one.
+func (r *reclaimed) server(n int32, v *pgdatatest.Volume) *Manager {
+	r.t.Helper()
+	none := httptest.NewServer(http.NotFoundHandler())
+	none.Close()
+	c := configOf(r.t, instance.Pod(setName, n), none.URL)
+	if v != nil {
+		if err := os.WriteFile(filepath.Join(v.Dir, keyREST), []byte("rest\n"), 0o600); err != nil {
+			r.t.Fatal(err)
+		}
+		c.Volume = v.Dir
+	}
+	m, err := New(c, r.config, slog.New(slog.DiscardHandler))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	m.server = r.fakes
+	m.remote = func(string) *patroni.Client { return patroni.At(r.at.URL, m.password()) }
+	run(r.t, m)
+	return m
+}
+
+// leads has a server take writes.
+func (r *reclaimed) leads(n int32) {
+	lock := &corev1.ConfigMap{ObjectMeta: named(setName + "-leader")}
+	lock.Annotations = map[string]string{leaderAnnotation: instance.Pod(setName, n)}
+	r.api.put("configmaps", lock)
+}
+
+func (r *reclaimed) member(n int32) instance.Member {
+	m := instance.Member{}
+	_ = json.Unmarshal([]byte(r.api.report(instance.MemberKey(instance.Pod(setName, n)))), &m)
+	return m
+}
+
+// held waits until a server says why it is not started.
+func (r *reclaimed) held(n int32, m *Manager, words string) {
+	r.t.Helper()
+	eventually(r.t, "server is held: "+words, func() bool {
+		h := r.member(n).Held
+		return mayStart(r.t, m) || h != nil && strings.Contains(h.Message, words)
+	})
+	if mayStart(r.t, m) {
+		r.t.Fatalf("server %d may start, want it to wait: %s", n, words)
+	}
+}
+
+func mayStart(t *testing.T, m *Manager) bool {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/started", nil))
+	return w.Code == http.StatusOK
+}
+
+func (r *reclaimed) starts(m *Manager, reason string) {
+	r.t.Helper()
+	eventually(r.t, "the server may start: "+reason, func() bool { return mayStart(r.t, m) })
+}
+
+// twoVolumes of one database: the second is newer, and went on alone.
+func twoVolumes(t *testing.T) (stale, newest *pgdatatest.Volume) {
+	t.Helper()
+	newest = pgdatatest.New(t).Begin().Start()
+	stale = pgdatatest.New(t).Copy(newest).Start().Stop("fast")
+	newest.Ask("CREATE TABLE only_here AS SELECT generate_series(1, 100)")
+	newest.Stop("immediate")
+	return stale, newest
+}
+
+// TestReclaimLarger: a cluster of one that is claimed again as three does not
+// begin with the empty volumes of the new servers.
+func TestReclaimLarger(t *testing.T) {
+	_, data := twoVolumes(t)
+	r := reclaim(t, 3, 0)
+	second, third := r.server(1, nil), r.server(2, nil)
+	r.held(1, second, "Waiting to know what is on volume claim data-"+setName+"-0")
+	r.held(2, third, "Waiting to know")
+	first := r.server(0, data)
+	r.starts(first, "its volume has the data")
+	r.held(1, second, "Waiting for "+setName+"-0 to lead")
+	eventually(t, "it is said which volume leads", func() bool {
+		return slices.ContainsFunc(r.api.events(), func(e string) bool {
+			return strings.HasPrefix(e, "Normal VolumesCompared: "+setName+"-0 leads with volume claim data-"+setName+"-0: timeline 1, position 0/")
+		})
+	})
+	r.leads(0)
+	r.starts(second, "it copies the primary")
+	r.starts(third, "so does this one")
+}
+
+// TestReclaimStale: a volume with less than another one leads in no order.
+func TestReclaimStale(t *testing.T) {
+	stale, newest := twoVolumes(t)
+	r := reclaim(t, 2, 0, 1)
+	old := r.server(0, stale)
+	r.held(0, old, "Waiting to know what is on volume claim data-"+setName+"-1")
+	r.starts(r.server(1, newest), "it has the newest data")
+	r.held(0, old, "Waiting for "+setName+"-1 to lead")
+	if d := r.member(1).Data; d == nil || d.State != instance.DataWhole || d.Claim == "" || d.Position <= r.member(0).Data.Position {
+		t.Errorf("got %+v, want more than %+v", d, r.member(0).Data)
+	}
+	r.leads(1)
+	r.starts(old, "it follows")
+	// Once it is a cluster there is nothing to compare.
+	r.api.change("configmaps/"+setName+"-status", func(o map[string]any) {
+		data, _ := o["data"].(map[string]any)
+		data[instance.ClusterKey] = `{"primary":"` + setName + `-1"}`
+	})
+	eventually(t, "what was compared is told no more", func() bool { return r.member(1).Data == nil })
+}
+
+// TestReclaimSmaller: a volume of a server that there shall not be is compared.
+func TestReclaimSmaller(t *testing.T) {
+	stale, newest := twoVolumes(t)
+	r := reclaim(t, 1, 0, 2)
+	first := r.server(0, stale)
+	r.held(0, first, "Waiting to know what is on volume claim data-"+setName+"-2")
+	eventually(t, "it is told how many servers that takes", func() bool { return r.member(0).Servers == 3 })
+	// The function adds the servers.
+	r.api.put("pods", pod(setName+"-2", "a"))
+	third := r.server(2, newest)
+	r.starts(third, "it has the newest data")
+	r.held(0, first, "Waiting for "+setName+"-2 to lead")
+}
+
+// TestReclaimForeign: two databases are not compared. What the user names leads,
+// and the other one is set aside.
+func TestReclaimForeign(t *testing.T) {
+	one, other := pgdatatest.New(t).Begin(), pgdatatest.New(t).Begin()
+	r := reclaim(t, 2, 0, 1)
+	first, second := r.server(0, one), r.server(1, other)
+	r.held(0, first, "hold different databases")
+	r.held(1, second, "annotate the DatabaseCluster with storeplane.example.com/lead-with=<volume claim>@dbc")
+	if h := r.member(0).Held; !h.Undecided {
+		t.Errorf("got %+v, want it to be undecided", h)
+	}
+	eventually(t, "it is said once", func() bool {
+		return len(r.api.events()) == 1 && strings.HasPrefix(r.api.events()[0], "Warning LeaderUndecided: ")
+	})
+	r.desire(func(d *instance.Desired) { d.Size, d.LeadWith = 2, "data-"+setName+"-1@earlier" })
+	r.held(0, first, "hold different databases")
+	r.desire(func(d *instance.Desired) { d.Size, d.LeadWith = 2, "data-"+setName+"-1@dbc" })
+	r.starts(second, "it was named")
+	r.held(0, first, "Waiting for "+setName+"-1 to lead")
+
+	config := &corev1.ConfigMap{ObjectMeta: named(setName + "-config")}
+	config.Annotations = map[string]string{initializeAnnotation: r.member(1).Data.System}
+	r.api.put("configmaps", config)
+	r.leads(1)
+	r.starts(first, "it copies the primary")
+	aside, _ := filepath.Glob(filepath.Join(one.Dir, "pgdata-other-*", "PG_VERSION"))
+	if _, err := os.Stat(one.Data); err == nil || len(aside) != 1 {
+		t.Errorf("the other database is at %v, want it aside", aside)
+	}
+}
+
+// TestReclaimed: what does not wait, and what does.
+func TestReclaimed(t *testing.T) {
+	report := func(primary string, standbys ...string) string {
+		c := instance.Cluster{Primary: primary}
+		for _, s := range standbys {
+			c.Standbys = append(c.Standbys, instance.Standby{Name: s})
+		}
+		return text(t, c)
+	}
+	cases := map[string]struct {
+		reason  string
+		kept    []int
+		cluster string
+		ready   func(*reclaimed)
+		held    string
+	}{
+		"Fresh": {reason: "Where there was no volume nothing is waited for."},
+		"Kept":  {reason: "Another volume was there.", kept: []int{0}, held: "Waiting to know what is on volume claim data-" + setName + "-0"},
+		"Leaving": {reason: "One that is being deleted is not waited for.", kept: []int{0}, ready: func(r *reclaimed) {
+			r.api.change("persistentvolumeclaims/data-"+setName+"-0", func(o map[string]any) {
+				meta, _ := o["metadata"].(map[string]any)
+				meta["deletionTimestamp"] = claimed.UTC().Format(time.RFC3339)
+			})
+		}},
+		"EmptyOnes": {reason: "Nothing is on the volumes that were there.", kept: []int{0, 1}, ready: func(r *reclaimed) { r.server(0, nil) }},
+		"Primary":   {reason: "The last primary waits for no one.", kept: []int{0, 1, 2}, cluster: report(setName + "-1")},
+		"Standby":   {reason: "Nor does a standby that it had.", kept: []int{0, 1, 2}, cluster: report(setName+"-0", setName+"-1")},
+		"Outsider":  {reason: "One that was not there may have less than it.", kept: []int{0, 1}, cluster: report(setName + "-0"), held: setName + "-1 was not there when the cluster ran last"},
+		"Outlived": {reason: "A lock whose holder does not lead is none.", kept: []int{0, 1}, cluster: report(setName + "-0"), ready: func(r *reclaimed) {
+			r.fakes.set(func(s *servers) { s.status.Role = patroni.RoleReplica })
+			r.leads(0)
+		}, held: "was not there"},
+		"Joins": {reason: "It follows one that leads.", kept: []int{0, 1}, cluster: report(setName + "-0"), ready: func(r *reclaimed) { r.leads(0) }},
+		"Orphan": {reason: "A StatefulSet that no one owns keeps its servers.", cluster: report(setName+"-0", setName+"-1"), ready: func(r *reclaimed) {
+			r.api.change("statefulsets/"+setName, func(o map[string]any) {
+				meta, _ := o["metadata"].(map[string]any)
+				delete(meta, "ownerReferences")
+			})
+		}},
+		"Restored": {reason: "A cluster that is restored goes on with no volume: those with data are refused.", kept: []int{0}, ready: func(r *reclaimed) {
+			r.desire(func(d *instance.Desired) { d.Size, d.Restored, d.Restoring = 2, true, true })
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := reclaim(t, 2, tc.kept...)
+			if tc.cluster != "" {
+				r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: tc.cluster}})
+			}
+			if tc.ready != nil {
+				tc.ready(r)
+			}
+			m := r.server(1, nil)
+			if tc.held != "" {
+				r.held(1, m, tc.held)
+				return
+			}
+			start := time.Now()
+			r.starts(m, tc.reason)
+			if took := time.Since(start); name != "EmptyOnes" && took > 3*time.Second {
+				t.Errorf("%s\nit may start after %s", tc.reason, took)
+			}
+		})
+	}
+}
+
+// TestReclaimAway: while the API server is away nothing is known, and a server
+// that runs is not held.
+func TestReclaimAway(t *testing.T) {
+	r := reclaim(t, 2, 0, 1)
+	for _, path := range []string{"statefulsets/" + setName, "configmaps/" + setName, "configmaps/" + setName + "-status"} {
+		r.api.mu.Lock()
+		r.api.refuse["GET "+path] = "it is away"
+		r.api.mu.Unlock()
+		b := &member{Manager: r.server(1, nil)}
+		b.own(t.Context(), &instance.Member{})
+		if b.owned.Load() {
+			t.Errorf("without %s a server may start", path)
+		}
+		b.seen.Store(&patroni.Status{})
+		b.own(t.Context(), &instance.Member{})
+		if !b.owned.Load() {
+			t.Errorf("without %s a server that runs is held", path)
+		}
+		r.api.mu.Lock()
+		delete(r.api.refuse, "GET "+path)
+		r.api.mu.Unlock()
+	}
+}

@@ -1,0 +1,66 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/volume"
+)
+
+// repositoryPeriod is how often the volume of the backups is checked.
+const repositoryPeriod = time.Minute
+
+// repositoryVolume is what the primary's manager knows of the volume of the
+// backups, whose own pod has no rights.
+type repositoryVolume struct {
+	// tried last, for a volume.
+	tried time.Time
+	of    instance.Volume
+
+	// known, and what keeps it from growing as a message, or "".
+	known bool
+	words string
+}
+
+// due tells whether it is time to check again.
+func (r *repositoryVolume) due(want instance.Volume, now time.Time) bool {
+	return r.of != want || now.Sub(r.tried) >= repositoryPeriod
+}
+
+// growRepository to the size that is desired.
+func (p *primary) growRepository(ctx context.Context, desired *instance.Desired, now time.Time) {
+	r := &p.repository
+	if desired.Repository == nil {
+		*r = repositoryVolume{known: true}
+		return
+	}
+	want := *desired.Repository
+	if !r.due(want, now) {
+		return
+	}
+	r.of, r.tried = want, now
+	claim, err := p.kube.VolumeClaim(ctx, want.Claim)
+	if !p.note("check the volume of the backups", err) {
+		return
+	}
+	growth, err := volume.Decide(claim, want.Storage)
+	if !p.note("read the size of the backups' volume", err) {
+		return
+	}
+	r.known, r.words = true, growth.Words
+	if !growth.Request {
+		return
+	}
+	err = p.kube.PatchStorage(ctx, want.Claim, want.Storage)
+	p.note("grow the volume of the backups", err)
+	switch {
+	case err == nil:
+		p.event(ctx, corev1.EventTypeNormal, reasonResize, "Growing the volume of the backups to "+want.Storage)
+	case kube.Refused(err):
+		r.words = volume.Refusal(want.Storage, kube.Reason(err))
+	}
+}

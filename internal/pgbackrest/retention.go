@@ -1,0 +1,29 @@
+package pgbackrest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// defaultRetention in days.
+const defaultRetention = 30
+
+// Days of a retention like 30d, 4w or 12m.
+func Days(retention string) (int, error) {
+	if retention == "" {
+		return defaultRetention, nil
+	}
+	n, err := strconv.Atoi(retention[:len(retention)-1])
+	if err == nil && n > 0 {
+		switch {
+		case strings.HasSuffix(retention, "d"):
+			return n, nil
+		case strings.HasSuffix(retention, "w"):
+			return 7 * n, nil
+		case strings.HasSuffix(retention, "m"):
+			return 30 * n, nil
+		}
+	}
+	return 0, fmt.Errorf("cannot read retention %q: it must be like 30d, 4w or 12m", retention)
+}

@@ -1,0 +1,161 @@
+// Package wal knows the names of WAL's segments and which of them a restore
+// reads: it finds what an archive lacks. It reads nothing itself.
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Size of a segment, which is PostgreSQL's default.
+const Size = 16 << 20
+
+// perFolder is how many segments have the first sixteen digits of their names in
+// common.
+const perFolder = 1 << 32 / Size
+
+// Segment of WAL.
+type Segment struct {
+	Timeline uint32
+
+	// Number counts from the beginning of the log, whatever the timeline.
+	Number uint64
+}
+
+// Parse the name of a whole segment. Neither what a timeline left unfinished
+// (.partial) nor what marks a backup (.backup) or a timeline (.history) is one.
+func Parse(name string) (Segment, bool) {
+	const digits = 8
+	if len(name) != 3*digits || strings.ToUpper(name) != name {
+		return Segment{}, false
+	}
+	var parts [3]uint64
+	for i := range parts {
+		n, err := strconv.ParseUint(name[i*digits:(i+1)*digits], 16, 32)
+		if err != nil {
+			return Segment{}, false
+		}
+		parts[i] = n
+	}
+	if parts[2] >= perFolder {
+		return Segment{}, false
+	}
+	return Segment{Timeline: uint32(parts[0]), Number: parts[1]*perFolder + parts[2]}, true //nolint:gosec // parsed as 32 bits
+}
+
+// String is the segment's name.
+func (s Segment) String() string {
+	return fmt.Sprintf("%08X%08X%08X", s.Timeline, s.Number/perFolder, s.Number%perFolder)
+}
+
+// Folder of an archive that it is in: the first sixteen digits of its name.
+func (s Segment) Folder() string { return s.String()[:16] }
+
+// Start is the position at which it begins, as PostgreSQL writes it.
+func (s Segment) Start() string {
+	at := s.Number * Size
+	return fmt.Sprintf("%X/%X", at>>32, at&(1<<32-1))
+}
+
+// Lineage is a timeline with those that it came from.
+type Lineage struct {
+	timeline uint32
+
+	// ends of the timelines before, oldest first.
+	ends []end
+}
+
+// end of a timeline: the segment in which the next one begins. That one has a
+// copy of what was written before in the segment.
+type end struct {
+	timeline uint32
+	number   uint64
+}
+
+// ErrHistory is what a timeline's history is that cannot be read.
+var ErrHistory = errors.New("cannot read the history of a timeline")
+
+// NewLineage of a timeline, by the content of its history file. The first
+// timeline has none.
+func NewLineage(timeline uint32, history string) (Lineage, error) {
+	l := Lineage{timeline: timeline}
+	for line := range strings.Lines(history) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		if len(fields) < 2 {
+			return Lineage{}, fmt.Errorf("%w %d: %q", ErrHistory, timeline, line)
+		}
+		id, err := strconv.ParseUint(fields[0], 10, 32)
+		high, low, ok := strings.Cut(fields[1], "/")
+		h, highErr := strconv.ParseUint(high, 16, 32)
+		lo, lowErr := strconv.ParseUint(low, 16, 32)
+		if !ok || errors.Join(err, highErr, lowErr) != nil {
+			return Lineage{}, fmt.Errorf("%w %d: %q", ErrHistory, timeline, line)
+		}
+		l.ends = append(l.ends, end{timeline: uint32(id), number: (h<<32 | lo) / Size}) //nolint:gosec // parsed as 32 bits
+	}
+	return l, nil
+}
+
+// At is the segment of a number that a restore along the lineage reads.
+func (l Lineage) At(number uint64) Segment {
+	for _, e := range l.ends {
+		if number < e.number {
+			return Segment{Timeline: e.timeline, Number: number}
+		}
+	}
+	return Segment{Timeline: l.timeline, Number: number}
+}
+
+// Range of segments, both ends included.
+type Range struct{ First, Last Segment }
+
+// String names the segments.
+func (r Range) String() string {
+	if r.First == r.Last {
+		return r.First.String()
+	}
+	return r.First.String() + " to " + r.Last.String()
+}
+
+// Missing are the segments of numbers from one up to, and without, another that
+// are not there.
+func (l Lineage) Missing(from, to uint64, there func(Segment) bool) []Range {
+	var out []Range
+	for n := from; n < to; n++ {
+		s := l.At(n)
+		switch last := len(out) - 1; {
+		case there(s):
+		case last >= 0 && out[last].Last.Number+1 == n:
+			out[last].Last = s
+		default:
+			out = append(out, Range{First: s, Last: s})
+		}
+	}
+	return out
+}
+
+// Folders of an archive in which the segments of such numbers are.
+func (l Lineage) Folders(from, to uint64) []string {
+	var out []string
+	for n := from; n < to; n++ {
+		if f := l.At(n).Folder(); len(out) == 0 || out[len(out)-1] != f {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Archived is the segment of a file in pgBackRest's archive, which adds a
+// checksum to its name.
+func Archived(file string) (Segment, bool) {
+	name, _, ok := strings.Cut(file[strings.LastIndexByte(file, '/')+1:], "-")
+	if !ok {
+		return Segment{}, false
+	}
+	return Parse(name)
+}

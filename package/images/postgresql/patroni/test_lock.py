@@ -1,0 +1,226 @@
+"""Tests what lock.patch and failsafe.patch change, on Patroni as it is installed: its own client of
+Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server
+does.
+
+    python3 -m unittest test_lock.py
+"""
+import http.server
+import json
+import logging
+import tempfile
+import threading
+import time
+import unittest
+from unittest import mock
+
+import patroni.postgresql  # noqa: F401 Before patroni.ha, which it imports in turn.
+from patroni.dcs import get_dcs
+from patroni.ha import Failsafe, Ha
+
+OWN, OTHER = "db-0", "db-1"
+
+# What Patroni logs of a server that goes away when a test ends.
+logging.disable(logging.CRITICAL)
+
+
+class APIServer(http.server.ThreadingHTTPServer):
+    """Keeps the leader lock, and refuses a write of another version than the newest."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.lock = threading.RLock()
+        self.version, self.annotations = 1, {}
+        self.closing = threading.Event()
+        self.refuse_reads, self.after_read = 0, None
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def write(self, **annotations):
+        with self.lock:
+            self.version += 1
+            self.annotations.update(annotations)
+            self.annotations = {k: v for k, v in self.annotations.items() if v is not None}
+
+    def object(self):
+        return {"kind": "ConfigMap", "metadata": {"name": "db-leader", "resourceVersion": str(self.version), "annotations": dict(self.annotations)}}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self, status, body):
+        raw = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def do_GET(self):
+        path, _, query = self.path.partition("?")
+        if "watch=" in query:
+            # Nothing is reported: the node's cache is as old as it was.
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.server.closing.wait()
+            self.close_connection = True
+            return
+        with self.server.lock:
+            if path.endswith("/pods"):
+                return self.answer(200, {"metadata": {"resourceVersion": "1"}, "items": []})
+            if path.endswith("/configmaps"):
+                return self.answer(200, {"metadata": {"resourceVersion": "1"}, "items": [self.server.object()]})
+            if self.server.refuse_reads:
+                return self.answer(self.server.refuse_reads, {})
+            self.answer(200, self.server.object())
+            if self.server.after_read:
+                self.server.after_read()
+
+    def do_PATCH(self):
+        meta = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["metadata"]
+        with self.server.lock:
+            if meta["resourceVersion"] != str(self.server.version):
+                return self.answer(409, {})
+            self.server.write(**meta["annotations"])
+            self.answer(200, self.server.object())
+
+    def log_message(self, *args):
+        pass
+
+
+class Node(unittest.TestCase):
+    """One that reads a lock from an API server."""
+
+    def start(self, holder):
+        self.server = APIServer()
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+        self.addCleanup(self.server.closing.set)
+        self.server.write(leader=holder, ttl="20", renewTime="before", acquireTime="first", transitions="3")
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+            json.dump({"current-context": "test", "contexts": [{"name": "test", "context": {"user": "test", "cluster": "test"}}],
+                       "clusters": [{"name": "test", "cluster": {"server": "http://127.0.0.1:%d" % self.server.server_port}}],
+                       "users": [{"name": "test", "user": {"token": "none"}}]}, config)
+            config.flush()
+            with mock.patch("patroni.dcs.kubernetes.KUBE_CONFIG_DEFAULT_LOCATION", config.name):
+                # A retry_timeout of a second leaves no time after the first answer: what the lock's newest holder
+                # is has to be read all the same.
+                self.dcs = get_dcs({"ttl": 20, "loop_wait": 5, "retry_timeout": 1, "name": OWN, "scope": "db",
+                                    "kubernetes": {"namespace": "test", "labels": {"app": "db"}, "context": "test"}})
+        self.dcs.get_cluster()
+        self.assertEqual(holder, self.dcs._leader_observed_record["leader"])
+
+
+class LockTest(Node):
+    """A primary whose lock has run out, as it last read it, asks for it again."""
+
+    def setUp(self):
+        self.start(OWN)
+
+    def holder(self):
+        return self.server.annotations["leader"]
+
+    def test_taken_by_another(self):
+        self.server.write(leader=OTHER, renewTime="now", acquireTime="now", transitions="4")
+        self.assertFalse(self.dcs.attempt_to_acquire_leader(), "a lock that another node has taken is lost")
+        self.assertEqual(OTHER, self.holder())
+
+    def test_released(self):
+        self.server.write(leader=None)
+        self.assertFalse(self.dcs.attempt_to_acquire_leader(), "a lock that was released may have been held since")
+
+    def test_own_late_update(self):
+        self.server.write(renewTime="late")
+        self.assertTrue(self.dcs.attempt_to_acquire_leader(), "an own update that came late does not lose the lock")
+        self.assertEqual(OWN, self.holder())
+        self.assertNotEqual("late", self.server.annotations["renewTime"], "the lock is renewed")
+        self.assertEqual(("first", "3"), (self.server.annotations["acquireTime"], self.server.annotations["transitions"]))
+
+    def test_taken_after_own_late_update(self):
+        self.server.write(renewTime="late")
+        self.server.after_read = lambda: self.server.write(leader=OTHER)
+        self.assertFalse(self.dcs.attempt_to_acquire_leader(), "a lock that is taken between reading and renewing it is lost")
+        self.assertEqual(OTHER, self.holder())
+
+    def test_unreadable(self):
+        self.server.write(leader=OTHER)
+        self.server.refuse_reads = 403
+        self.assertFalse(self.dcs.attempt_to_acquire_leader(), "a lock whose newest holder is not known is lost")
+
+
+class OutdatedTest(Node):
+    """A standby knows of a primary by its lock, and by what that asked without one."""
+
+    def setUp(self):
+        self.start(OTHER)
+        self.ha = Ha.__new__(Ha)
+        self.ha.dcs, self.ha._failsafe, self.ha.old_cluster = self.dcs, Failsafe(self.dcs), None
+        self.ha.state_handler, self.ha._last_wal_lsn = mock.Mock(state="running", role="replica"), 7
+        self.ha.state_handler.name = OWN
+        self.ha.is_leader, self.ha.set_is_leader, self.ha.is_failsafe_mode = lambda: False, lambda value: None, lambda: True
+
+    def ask(self):
+        self.ha.update_failsafe({"name": OTHER, "conn_url": "postgres://10.0.0.2/", "api_url": "http://10.0.0.2:8008/patroni"})
+
+    def reload(self, seconds):
+        """Load the cluster anew, as many seconds later."""
+        self.dcs._leader_observed_time -= seconds
+        self.ha._failsafe._last_update -= seconds
+        # The cache lists what there is once its watch has ended.
+        newest = str(self.server.version)
+        self.dcs._kinds.kill_stream()
+        for _ in range(500):
+            kind = self.dcs._kinds.get("db-leader")
+            if kind and kind.metadata.resource_version == newest:
+                break
+            time.sleep(0.01)
+        self.ha.load_cluster_from_dcs()
+        return self.ha.cluster.leader and self.ha.cluster.leader.name
+
+    def test_asked_after_the_lock_was_written(self):
+        self.dcs._leader_observed_time -= 25
+        self.ask()
+        self.assertEqual(OTHER, self.reload(0), "one that has asked leads, though its lock has run out")
+        self.assertEqual(OTHER, self.reload(19))
+        self.assertFalse(self.reload(2), "it leads no longer than a lock lives")
+
+    def test_released_after_it_asked(self):
+        self.dcs._leader_observed_time -= 25
+        self.ask()
+        self.server.write(leader=None)
+        self.assertFalse(self.reload(1), "a lock that was released since is free")
+
+    def test_renewed_after_it_asked(self):
+        self.dcs._leader_observed_time -= 25
+        self.ask()
+        self.server.write(renewTime="since")
+        self.assertEqual(OTHER, self.reload(1), "a lock that was renewed since is held")
+        self.server.write(leader=None)
+        self.assertFalse(self.reload(1), "and free once it is released")
+
+
+class FailsafeTest(unittest.TestCase):
+    """A node is asked by a primary that cannot reach the API server whether it may go on."""
+
+    def ask(self, leads, state, role):
+        ha = Ha.__new__(Ha)
+        ha.state_handler, ha._failsafe, ha._last_wal_lsn = mock.Mock(state=state, role=role), mock.Mock(), 7
+        ha.is_leader = lambda: leads
+        answer = ha.update_failsafe({"name": OTHER})
+        self.assertEqual(answer == 7, ha._failsafe.update.called)
+        return answer
+
+    def test_update_failsafe(self):
+        refused = "Running as a leader"
+        for reason, leads, state, role, want in (
+                ("A standby lets it go on", False, "running", "replica", 7),
+                ("A primary does not", False, "running", "primary", refused),
+                ("One that has just taken the lock does not", True, "running", "replica", refused),
+                ("One that is being promoted does not", True, "running", "promoted", refused)):
+            with self.subTest(reason):
+                self.assertEqual(want, self.ask(leads, state, role))
+
+
+if __name__ == "__main__":
+    unittest.main()

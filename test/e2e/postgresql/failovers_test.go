@@ -1,0 +1,300 @@
+//go:build e2e
+
+package postgresql
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// Bounds of a failover by deletion without grace, of many together.
+const (
+	medianFailover = 1500 * time.Millisecond
+	// slowFailover is broken down.
+	slowFailover = 3 * time.Second
+)
+
+// How often the primary is deleted under each condition: 50 times in all, and in
+// quick not at all.
+const (
+	idleFailovers   = 17
+	loadedFailovers = 17
+	thawedFailovers = 16
+)
+
+// condition under which a failover takes place; what it returns ends it.
+type condition func(ctx context.Context) (end func(), err error)
+
+// failsOver deletes the primary without grace, many times, each time under the
+// ledger, and adds to the gaps of all failovers before.
+func (d *database) failsOver(all *[]time.Duration, times int, under condition) check {
+	return func(ctx context.Context, n notes) error {
+		var gaps []time.Duration
+		var errs []error
+		slowest, longest := "", time.Duration(0)
+		for i := range times {
+			gap, steps, err := d.failover(ctx, under)
+			if gap > slowFailover {
+				n.Addf("failover %d took %.2fs: %s", i+1, gap.Seconds(), steps)
+			}
+			if gap > longest {
+				slowest, longest = steps, gap
+			}
+			if err != nil {
+				return errors.Join(append(errs, fmt.Errorf("failover %d: %w", i+1, err))...)
+			}
+			if gap > whenDeleted {
+				errs = append(errs, fmt.Errorf("failover %d: for %.2fs no write was acknowledged, %s is the target", i+1, gap.Seconds(), whenDeleted))
+			}
+			gaps = append(gaps, gap)
+		}
+		*all = append(*all, gaps...)
+		slices.Sort(gaps)
+		slices.Sort(*all)
+		median := harness.Median(*all)
+		n.Addf("%d failovers, median %.2fs, longest %.2fs (%s); median of all %d: %.2fs",
+			len(gaps), harness.Median(gaps).Seconds(), longest.Seconds(), slowest, len(*all), median.Seconds())
+		if median > medianFailover {
+			errs = append(errs, fmt.Errorf("half of the failovers took %.2fs or longer, %s is the target", median.Seconds(), medianFailover))
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// failover by deletion without grace. It returns how long no write was acknowledged,
+// and where the time went.
+func (d *database) failover(ctx context.Context, under condition) (time.Duration, string, error) {
+	if err := d.ready(ctx); err != nil {
+		return 0, "", err
+	}
+	if err := d.keepLedger(ctx); err != nil {
+		return 0, "", err
+	}
+	from, err := d.ledger.Mark(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	old := d.primary()
+	end, err := under(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	defer end()
+	routes, err := d.followRoutes(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	defer routes.stop()
+
+	deleted := time.Now()
+	if err := d.deletePod(ctx, old, new(int64(0))); err != nil {
+		return 0, "", err
+	}
+	if err := d.succeeded(ctx, old); err != nil {
+		return 0, "", err
+	}
+	if err := d.flows(ctx); err != nil {
+		return 0, "", err
+	}
+	end()
+	a, err := d.recover(ctx, from)
+	if err != nil {
+		return a.Gap, "", err
+	}
+	steps, err := d.breakdown(ctx, old, deleted, a, routes)
+	return a.Gap, steps, err
+}
+
+// flows waits until writes are acknowledged again.
+func (d *database) flows(ctx context.Context) error {
+	now, err := d.ledger.Mark(ctx)
+	if err != nil {
+		return err
+	}
+	return d.ledger.Flows(ctx, soon, now)
+}
+
+// breakdown of a failover: until the server had ended and its lock was released, until
+// the next one had seen that, until it had taken the lock, until it was promoted, until
+// the Service led there, and until a write was acknowledged.
+func (d *database) breakdown(ctx context.Context, old *unstructured.Unstructured, deleted time.Time, a harness.Account, routes *routes) (string, error) {
+	released, taken, by := d.lockOf(old.GetName(), deleted)
+	log, err := d.logSince(ctx, by, deleted)
+	if err != nil {
+		return "", err
+	}
+	return harness.Breakdown(deleted,
+		harness.Moment{What: "last write", At: a.Began},
+		harness.Moment{What: "lock released", At: released},
+		harness.Moment{What: "seen", At: log.first("Got response from", released)},
+		harness.Moment{What: "lock taken", At: taken},
+		harness.Moment{What: "promoted", At: log.first("database system is ready to accept connections", taken)},
+		harness.Moment{What: "Service", At: routes.reached(d.address(by), deleted)},
+		harness.Moment{What: "first write", At: a.Began.Add(a.Gap)},
+	), nil
+}
+
+// leaderName of the ConfigMap that is the leader lock.
+const leaderName = setName + "-leader"
+
+// lockOf a holder: when it was released and when another one took it. Only the latter is
+// on the servers' own clock.
+func (d *database) lockOf(holder string, after time.Time) (released, taken time.Time, by string) {
+	for _, v := range d.world.History("ConfigMap", leaderName) {
+		if v.At.Before(after) || v.Deleted {
+			continue
+		}
+		now := v.Object.GetAnnotations()
+		if now["leader"] == holder {
+			continue
+		}
+		if released.IsZero() {
+			released = v.At
+		}
+		if by = now["leader"]; by != "" {
+			if at, err := time.Parse(time.RFC3339, now["acquireTime"]); err == nil {
+				return released, at, by
+			}
+			return released, v.At, by
+		}
+	}
+	return released, taken, by
+}
+
+// logLines of a server, with the moments in which they were written.
+type logLines []harness.Moment
+
+func (l logLines) first(text string, after time.Time) time.Time {
+	for _, line := range l {
+		if !line.At.Before(after) && strings.Contains(line.What, text) {
+			return line.At
+		}
+	}
+	return time.Time{}
+}
+
+func (d *database) logSince(ctx context.Context, pod string, since time.Time) (logLines, error) {
+	if pod == "" {
+		return nil, nil
+	}
+	options := &corev1.PodLogOptions{Container: container, Timestamps: true, SinceTime: new(metav1.NewTime(since))}
+	stream, err := cluster.Kube.CoreV1().Pods(d.namespace).GetLogs(pod, options).Stream(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the log of pod %s: %w", pod, err)
+	}
+	defer func() { _ = stream.Close() }()
+	var out logLines
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		stamp, text, _ := strings.Cut(lines.Text(), " ")
+		if at, err := time.Parse(time.RFC3339Nano, stamp); err == nil {
+			out = append(out, harness.Moment{What: text, At: at})
+		}
+	}
+	return out, lines.Err()
+}
+
+// address of a server's pod.
+func (d *database) address(pod string) string {
+	return harness.Field(d.world.Get("Pod", pod), "status", "podIP")
+}
+
+// routes are where the primary's Service led, since they are followed.
+type routes struct {
+	mu   sync.Mutex
+	seen []harness.Moment
+	stop func()
+}
+
+func (d *database) followRoutes(ctx context.Context) (*routes, error) {
+	w, err := cluster.Kube.DiscoveryV1().EndpointSlices(d.namespace).Watch(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + primaryName})
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch where Service %s leads: %w", primaryName, err)
+	}
+	r := &routes{stop: w.Stop}
+	go func() {
+		for e := range w.ResultChan() {
+			if slice, ok := e.Object.(*discoveryv1.EndpointSlice); ok && e.Type != watch.Deleted {
+				r.add(slice)
+			}
+		}
+	}()
+	return r, nil
+}
+
+func (r *routes) add(slice *discoveryv1.EndpointSlice) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range slice.Endpoints {
+		for _, a := range e.Addresses {
+			r.seen = append(r.seen, harness.Moment{What: a, At: time.Now()})
+		}
+	}
+}
+
+// reached is when the Service led to an address first.
+func (r *routes) reached(address string, after time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range r.seen {
+		if m.What == address && m.At.After(after) {
+			return m.At
+		}
+	}
+	return time.Time{}
+}
+
+// idle is no condition.
+func idle(context.Context) (func(), error) { return func() {}, nil }
+
+// apiClients that keep the API server busy.
+const apiClients = 4
+
+// loaded has the API server list and write all the time.
+func (d *database) loaded(ctx context.Context) (func(), error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	maps := cluster.Kube.CoreV1().ConfigMaps(d.namespace)
+	for i := range apiClients {
+		name := fmt.Sprintf("e2e-load-%d", i)
+		_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		if err != nil {
+			cancel()
+			all.Wait()
+			return nil, fmt.Errorf("cannot create ConfigMap %s: %w", name, err)
+		}
+		all.Go(func() {
+			defer func() { _ = maps.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) }()
+			for n := 0; ctx.Err() == nil; n++ {
+				patch := fmt.Sprintf(`{"data":{"n":"%d %s"}}`, n, strings.Repeat("x", 10_000))
+				// A busy server may refuse some.
+				_, _ = maps.Patch(ctx, name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
+				_, _ = cluster.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+			}
+		})
+	}
+	return sync.OnceFunc(func() { cancel(); all.Wait() }), nil
+}
+
+// frozenBefore is longer than the lock lives: the primary goes on in failsafe mode.
+const frozenBefore = 25 * time.Second
+
+// thawed freezes the API server, and lets it go on.
+func (d *database) thawed(ctx context.Context) (func(), error) {
+	return func() {}, d.frozenAPI(ctx, frozenBefore)
+}

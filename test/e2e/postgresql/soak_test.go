@@ -1,0 +1,121 @@
+//go:build e2e
+
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/e2e-framework/pkg/types"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+var (
+	soakSeed   = flag.String("soak", "", "Run nothing but the soak, with the faults that this seed draws.")
+	soakFaults = flag.Int("faults", 50, "Number of faults in a soak.")
+)
+
+// Lengths of faults.
+const (
+	storeAway = 15 * time.Second
+	apiAway   = 35 * time.Second
+	cutFor    = 15 * time.Second
+)
+
+// soak is many faults in one run, in an order that a seed draws. After each of them no
+// acknowledged row is lost, no two servers have acknowledged at a time, and a restore of
+// what the archive has by then has every row.
+func soak(seed string) (types.Feature, error) {
+	number, err := strconv.ParseUint(seed, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read seed %q: it is a number", seed)
+	}
+	d := &database{namespace: "e2e-postgresql-soak", manifest: "postgresql/production.yaml"}
+	faults := d.faults()
+	f := newFeature("a database under "+strconv.Itoa(*soakFaults)+" faults, seed "+seed, d.namespace)
+	f = f.quick("each server has a disk of its own", d.hasSmallDisks)
+	for i, name := range harness.Draw(number, *soakFaults, slices.Sorted(maps.Keys(faults))...) {
+		draw := rand.New(rand.NewPCG(number, uint64(i+1)))
+		f = f.quick(fmt.Sprintf("%02d %s", i+1, name), d.survives(func(ctx context.Context) error { return faults[name](ctx, draw) }))
+	}
+	return f.quick("what the soak has made of the node is removed", d.losesSmallDisks).Feature(), nil
+}
+
+// fault that happens to the database; draw decides what it hits.
+type fault func(ctx context.Context, draw *rand.Rand) error
+
+func (d *database) faults() map[string]fault {
+	return map[string]fault{
+		"pod is deleted with no grace": func(ctx context.Context, draw *rand.Rand) error {
+			old := d.drawn(draw)
+			if err := d.deletePod(ctx, old, new(int64(0))); err != nil {
+				return err
+			}
+			return d.replaced(ctx, "Pod", old)
+		},
+		"primary's processes are killed": func(ctx context.Context, _ *rand.Rand) error { return d.losesProcesses(ctx, notes{}) },
+		"primary wakes up as its lock is taken": func(ctx context.Context, _ *rand.Rand) error {
+			_, err := d.wakes(ctx)
+			return err
+		},
+		"primary's pod is evicted": func(ctx context.Context, _ *rand.Rand) error { return d.evicts(ctx, notes{}) },
+		"store is away": func(ctx context.Context, _ *rand.Rand) error {
+			return d.unarchived(ctx, func() error { return until(ctx, time.Now().Add(storeAway)) })
+		},
+		"API server is away":          func(ctx context.Context, _ *rand.Rand) error { return d.frozenAPI(ctx, apiAway) },
+		"network between two is cut":  d.losesNetwork,
+		"disk of the primary is full": d.losesDisk,
+	}
+}
+
+// drawn server.
+func (d *database) drawn(draw *rand.Rand) *unstructured.Unstructured {
+	pods := d.pods()
+	return pods[draw.IntN(len(pods))]
+}
+
+// losesNetwork between two servers, of which neither need be the primary.
+func (d *database) losesNetwork(ctx context.Context, draw *rand.Rand) error {
+	pods := d.pods()
+	draw.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+	heal, err := harness.Cut(pods[0], harness.Field(pods[1], "status", "podIP"))
+	if err != nil {
+		return unlessNode(err)
+	}
+	return errors.Join(until(ctx, time.Now().Add(cutFor)), heal())
+}
+
+// survives a fault.
+func (d *database) survives(do func(context.Context) error) check {
+	return func(ctx context.Context, n notes) error {
+		if err := d.ready(ctx); err != nil {
+			return err
+		}
+		if err := d.keepLedger(ctx); err != nil {
+			return err
+		}
+		from, err := d.ledger.Mark(ctx)
+		if err != nil {
+			return err
+		}
+		if err := do(ctx); err != nil {
+			return err
+		}
+		if err := d.flows(ctx); err != nil {
+			return err
+		}
+		restored := d.restores(ctx, n)
+		a, err := d.recover(ctx, from)
+		n.Addf("gap %.2fs, %s, %s", a.Gap.Seconds(), a, reignsOf(a))
+		return errors.Join(restored, err)
+	}
+}
