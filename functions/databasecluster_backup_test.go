@@ -281,7 +281,7 @@ func TestDatabaseClusterBackupSettings(t *testing.T) {
 // TestDatabaseClusterRestore: a cluster is filled from a backup, says how it
 // goes, and forgets where it came from.
 func TestDatabaseClusterRestore(t *testing.T) {
-	c := newCluster(t, databaseCluster("{size: 2, version: '17', restoreFrom: {destination: {type: volume, bucket: old}, name: sales, time: '2020-01-02T03:04:05Z'}}"))
+	c := newCluster(t, databaseCluster("{size: 2, version: '17', restoreFrom: {destination: {type: volume, bucket: old}, name: sales, systemIdentifier: '7000000000000000002', time: '2020-01-02T03:04:05Z'}}"))
 	c.reconcile()
 	c.reconcile()
 	r := instance.Restore{}
@@ -289,7 +289,7 @@ func TestDatabaseClusterRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := instance.Restore{
-		Destination: backupv1.Destination{Type: "volume", Bucket: "old"}, Namespace: "team", Name: "sales", Host: "orders-source.team.svc",
+		Destination: backupv1.Destination{Type: "volume", Bucket: "old"}, Namespace: "team", Name: "sales", System: "7000000000000000002", Host: "orders-source.team.svc",
 		Time: new(time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)),
 	}
 	if diff := cmp.Diff(want, r); diff != "" {

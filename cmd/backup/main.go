@@ -12,6 +12,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/run"
+	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 )
 
 // memory that we take ourselves: a pod has 128 MiB for us and for the tool that
@@ -19,6 +20,7 @@ import (
 const memory = 56 << 20
 
 func main() {
+	recovery.Main()
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memory)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 	"github.com/storeplane/storeplane/internal/instance/rewind"
+	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 )
 
 // cli is the command's flags.
@@ -116,6 +117,7 @@ func until(do func(context.Context) error) error {
 }
 
 func main() {
+	recovery.Main()
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	ctx := kong.Parse(&cli{}, kong.Description("The instance manager of a DatabaseCluster's servers."))
 	ctx.FatalIfErrorf(ctx.Run(log))

@@ -107,7 +107,7 @@ func (d *cluster) readRestore(c *compose.Claim) error {
 	if where.Destination.Type == backupv1.Volume {
 		o.restore.Host = serviceHost(d.Claim, source, d.Namespace)
 	}
-	o.restore.Destination.SecretRef = nil
+	o.restore.Destination.SecretRef, o.restore.System = nil, from.SystemIdentifier
 	if from.Time != nil {
 		o.restore.Time = new(from.Time.UTC())
 	}

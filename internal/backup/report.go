@@ -108,6 +108,21 @@ type Catalog struct {
 
 	// Verified is the newest backup that was verified.
 	Verified *Entry `json:"verified,omitempty"`
+
+	// System identifier of the database whose backups these are, for method
+	// physical, and Others whose backups lie in the same place.
+	System string   `json:"system,omitempty"`
+	Others []System `json:"others,omitempty"`
+}
+
+// System is a database that had the same name, by its system identifier.
+type System struct {
+	ID    string `json:"id"`
+	Count int    `json:"count"`
+
+	// First and Last time at which a backup of it was complete.
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
 }
 
 // Entry is one backup of a Catalog.

@@ -84,6 +84,9 @@ type Restore struct {
 	Name        string               `json:"name"`
 	Encrypted   bool                 `json:"encrypted,omitempty"`
 
+	// System identifier of the database to restore, or "" for the only one.
+	System string `json:"systemIdentifier,omitempty"`
+
 	// Host that serves a volume, or "".
 	Host string `json:"host,omitempty"`
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,7 +27,7 @@ type Set struct {
 	// Version is PostgreSQL's major.
 	Version string
 
-	// Start and Stop of the backup: it can be restored to Stop and later.
+	// Start and Stop of the backup.
 	Start, Stop time.Time
 
 	// WALStart is the segment of WAL that a restore of it reads first.
@@ -43,13 +42,28 @@ type Set struct {
 
 	// Verified is when it was last restored and found good, or zero.
 	Verified time.Time
+
+	// Last segment of WAL in the archive of its cluster, or "".
+	Last string
 }
 
+// First time that the set can be restored to. PgBackRest cuts off the parts of a
+// second at which the set was complete.
+func (s Set) First() time.Time { return s.Stop.Add(time.Second) }
+
 type infoStanza struct {
-	Name   string       `json:"name"`
-	Backup []infoBackup `json:"backup"`
-	DB     []infoDB     `json:"db"`
-	Repo   []infoRepo   `json:"repo"`
+	Name    string        `json:"name"`
+	Archive []infoArchive `json:"archive"`
+	Backup  []infoBackup  `json:"backup"`
+	DB      []infoDB      `json:"db"`
+	Repo    []infoRepo    `json:"repo"`
+}
+
+type infoArchive struct {
+	Database struct {
+		ID int `json:"id"`
+	} `json:"database"`
+	Max string `json:"max"`
 }
 
 type infoRepo struct {
@@ -134,9 +148,12 @@ func parseInfo(out []byte) ([]Set, error) {
 				return nil, &Error{Command: "info", Code: r.Status.Code, Message: oneLine(r.Status.Message)}
 			}
 		}
-		versions := map[int]string{}
+		versions, last := map[int]string{}, map[int]string{}
 		for _, d := range s.DB {
 			versions[d.ID] = d.Version
+		}
+		for _, a := range s.Archive {
+			last[a.Database.ID] = a.Max
 		}
 		for _, b := range s.Backup {
 			if b.Error != nil && *b.Error {
@@ -144,7 +161,7 @@ func parseInfo(out []byte) ([]Set, error) {
 			}
 			set := Set{
 				Stanza: s.Name, Label: b.Label, Version: versions[b.Database.ID], WALStart: b.Archive.Start, Size: b.Info.Repository.Delta, Data: b.Info.Size,
-				Start: time.Unix(b.Timestamp.Start, 0).UTC(), Stop: time.Unix(b.Timestamp.Stop, 0).UTC(),
+				Start: time.Unix(b.Timestamp.Start, 0).UTC(), Stop: time.Unix(b.Timestamp.Stop, 0).UTC(), Last: last[b.Database.ID],
 			}
 			// What somebody else wrote there means nothing.
 			set.Verified, _ = time.Parse(time.RFC3339, b.Annotation[verifiedAnnotation])
@@ -162,9 +179,19 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 // maxEntries of a Catalog.
 const maxEntries = 10
 
-// Catalog of sets.
-func Catalog(sets []Set) *backup.Catalog {
-	c := &backup.Catalog{Count: len(sets)}
+// maxOthers of a Catalog.
+const maxOthers = 5
+
+// Catalog of the sets of a stanza. Those of other ones, which lie in the same place,
+// are only counted.
+func Catalog(all []Set, stanza string) *backup.Catalog {
+	sets := Of(stanza, all)
+	c := &backup.Catalog{Count: len(sets), System: stanza}
+	for _, s := range Places(all) {
+		if s.Stanza != stanza && len(c.Others) < maxOthers {
+			c.Others = append(c.Others, backup.System{ID: s.Stanza, Count: s.Count, First: s.First, Last: s.Last})
+		}
+	}
 	for _, s := range slices.Backward(sets) {
 		c.Total += s.Size
 		e := Entry(s)
@@ -176,7 +203,7 @@ func Catalog(sets []Set) *backup.Catalog {
 		}
 	}
 	if len(sets) > 0 {
-		c.Oldest = &sets[0].Stop
+		c.Oldest = new(sets[0].First())
 	}
 	return c
 }
@@ -190,32 +217,8 @@ func Entry(s Set) backup.Entry {
 	return e
 }
 
-// ErrNone is why there is nothing to restore.
-var ErrNone = errors.New("there is no backup")
-
-// Choose the set to restore to a time, or the newest for none.
-func Choose(sets []Set, target time.Time, now time.Time) (Set, error) {
-	if len(sets) == 0 {
-		return Set{}, ErrNone
-	}
-	if target.IsZero() {
-		return sets[len(sets)-1], nil
-	}
-	if target.After(now) {
-		return Set{}, fmt.Errorf("%w for the time %s, which has not come yet", ErrNone, stamp(target))
-	}
-	for _, s := range slices.Backward(sets) {
-		if !s.Stop.After(target) {
-			return s, nil
-		}
-	}
-	return Set{}, fmt.Errorf("%w from before %s: the oldest was complete at %s", ErrNone, stamp(target), stamp(sets[0].Stop))
-}
-
 // MarkVerified notes in the repository when a set was found good.
 func (t Tool) MarkVerified(ctx context.Context, s Set, now time.Time) error {
 	_, err := t.Run(ctx, s.Stanza, "annotate", "--set="+s.Label, "--annotation="+verifiedAnnotation+"="+now.UTC().Format(time.RFC3339))
 	return err
 }
-
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +129,7 @@ func TestEnvironment(t *testing.T) {
 
 // info is as pgBackRest 2.55 writes it, shortened: a full backup, and an
 // incremental one that was verified.
-const info = `[{"archive":[],"backup":[
+const info = `[{"archive":[{"database":{"id":1,"repo-key":1},"id":"17-1","max":"00000002000000000000000A","min":"000000010000000000000001"}],"backup":[
 {"database":{"id":1,"repo-key":1},"error":false,"info":{"delta":23200697,"repository":{"delta":2772513,"size":2772513},"size":23200697},"label":"20261121-152049F","timestamp":{"start":1795274449,"stop":1795274451},"type":"full"},
 {"annotation":{"verified":"2026-01-02T03:04:05Z"},"database":{"id":1,"repo-key":1},"error":false,"info":{"delta":8450,"repository":{"delta":370,"size":2772515},"size":23200698},"label":"20261121-152049F_20261121-152051I","timestamp":{"start":1795274451,"stop":1795274453},"type":"incr"},
 {"database":{"id":1,"repo-key":1},"error":true,"info":{"repository":{"delta":1}},"label":"20261121-152059F","timestamp":{"start":1795274459,"stop":1795274460},"type":"full"}
@@ -142,8 +143,8 @@ func TestParseInfo(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0).UTC() }
 	verified := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	want := []Set{
-		{Stanza: "7710645014427504790", Label: "20261121-152049F", Version: "17", Start: at(1795274449), Stop: at(1795274451), Size: 2772513, Data: 23200697},
-		{Stanza: "7710645014427504790", Label: "20261121-152049F_20261121-152051I", Version: "17", Start: at(1795274451), Stop: at(1795274453), Size: 370, Data: 23200698, Verified: verified},
+		{Stanza: "7710645014427504790", Label: "20261121-152049F", Version: "17", Start: at(1795274449), Stop: at(1795274451), Size: 2772513, Data: 23200697, Last: "00000002000000000000000A"},
+		{Stanza: "7710645014427504790", Label: "20261121-152049F_20261121-152051I", Version: "17", Start: at(1795274451), Stop: at(1795274453), Size: 370, Data: 23200698, Verified: verified, Last: "00000002000000000000000A"},
 	}
 	if diff := cmp.Diff(want, sets); diff != "" {
 		t.Fatalf("one with broken pages is no backup: -want, +got:\n%s", diff)
@@ -151,10 +152,10 @@ func TestParseInfo(t *testing.T) {
 
 	last := backup.Entry{ID: want[1].Label, Time: want[1].Start, Seconds: 2, Size: 370, Verified: &verified}
 	catalog := &backup.Catalog{
-		Count: 2, Total: 2772883, Oldest: &want[0].Stop, Verified: &last,
+		Count: 2, Total: 2772883, Oldest: new(at(1795274452)), Verified: &last, System: want[0].Stanza,
 		Backups: []backup.Entry{last, {ID: want[0].Label, Time: want[0].Start, Seconds: 2, Size: 2772513}},
 	}
-	if diff := cmp.Diff(catalog, Catalog(sets)); diff != "" {
+	if diff := cmp.Diff(catalog, Catalog(sets, want[0].Stanza)); diff != "" {
 		t.Errorf("Catalog(): -want, +got:\n%s", diff)
 	}
 
@@ -166,14 +167,14 @@ func TestParseInfo(t *testing.T) {
 	}{
 		"Newest":  {reason: "No time is the latest.", want: want[1].Label},
 		"After":   {reason: "The one before the time.", target: at(1795275000), want: want[1].Label},
-		"At":      {reason: "A set is whole when it stops.", target: at(1795274451), want: want[0].Label},
-		"Between": {reason: "One that was not whole yet is not it.", target: at(1795274452), want: want[0].Label},
-		"Before":  {reason: "There is none before the first.", target: at(1795274450)},
+		"At":      {reason: "A set is whole within the second in which it stops.", target: at(1795274452), want: want[0].Label},
+		"Between": {reason: "One that was not whole yet is not it.", target: at(1795274453), want: want[0].Label},
+		"Before":  {reason: "There is none before the first.", target: at(1795274451)},
 		"Future":  {reason: "Nothing is known of the future.", target: now.Add(time.Second)},
 	}
 	for name, tc := range choices {
 		t.Run(name, func(t *testing.T) {
-			got, err := Choose(sets, tc.target, now)
+			got, err := Choose(sets, "", tc.target, now)
 			if got.Label != tc.want || (err != nil) != (tc.want == "") || err != nil && !errors.Is(err, ErrNone) {
 				t.Errorf("%s\nChoose(): want %q, got %q, %v", tc.reason, tc.want, got.Label, err)
 			}
@@ -182,6 +183,50 @@ func TestParseInfo(t *testing.T) {
 
 	if _, err := parseInfo([]byte(`[{"name":"1","repo":[{"status":{"code":99,"message":"[HostConnectError] unable to connect\n to it"}}]}]`)); ReasonOf(err) != backup.StoreUnreachable {
 		t.Errorf("a store that could not be read is no empty one: got %v", err)
+	}
+}
+
+// TestChoose whose backup to restore, where those of several databases lie.
+func TestChoose(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(1795270000+s, 0).UTC() }
+	set := func(stanza, label string, stop int64) Set {
+		return Set{Stanza: stanza, Label: label, Start: at(stop - 1), Stop: at(stop)}
+	}
+	one := []Set{set("71", "a", 10), set("71", "b", 20)}
+	two := append(slices.Clone(one), set("72", "c", 30))
+	const both = "there are backups of several databases: 71 (2 backups, complete from 2026-11-21T14:06:51Z to 2026-11-21T14:07:01Z), 72 (1 backup, complete at 2026-11-21T14:07:11Z)"
+	cases := map[string]struct {
+		reason string
+		sets   []Set
+		stanza string
+		target time.Time
+		want   string
+		fails  error
+	}{
+		"One":       {reason: "The only one needs no name.", sets: one, want: "b"},
+		"OneNamed":  {reason: "It may have one.", sets: one, stanza: "71", want: "b"},
+		"Two":       {reason: "The newest of two databases may be an empty one.", sets: two, want: both, fails: ErrSystems},
+		"TwoTime":   {reason: "A time names neither.", sets: two, target: at(25), want: both, fails: ErrSystems},
+		"Old":       {reason: "The old one is found by its name.", sets: two, stanza: "71", want: "b"},
+		"OldTime":   {reason: "And by its name alone, whatever is newer.", sets: two, stanza: "71", target: at(40), want: "b"},
+		"NewBefore": {reason: "The new one was not there before.", sets: two, stanza: "72", target: at(25), want: "there is no backup from before 2026-11-21T14:07:05Z: the oldest was complete at 2026-11-21T14:07:11Z", fails: ErrNone},
+		"Unknown":   {reason: "Those that are there are listed.", sets: one, stanza: "73", want: "there is no backup of system identifier 73, only of 71 (2 backups, complete from 2026-11-21T14:06:51Z to 2026-11-21T14:07:01Z)", fails: ErrNone},
+		"None":      {reason: "There is nothing.", stanza: "71", want: "there is no backup", fails: ErrNone},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Choose(tc.sets, tc.stanza, tc.target, at(100))
+			said := got.Label
+			if err != nil {
+				said = err.Error()
+			}
+			if !errors.Is(err, tc.fails) {
+				t.Errorf("%s\nChoose(): want error %v, got %v", tc.reason, tc.fails, err)
+			}
+			if diff := cmp.Diff(tc.want, said); diff != "" {
+				t.Errorf("%s\nChoose(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 // (https://github.com/pgbackrest/pgbackrest/blob/main/src/build/error/error.yaml).
 const (
 	codeChecksum    = 26
+	codeFileInvalid = 28
+	codeFormat      = 29
 	codeDuplicate   = 45
 	codeLock        = 50
 	codeMissing     = 55

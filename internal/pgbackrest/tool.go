@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -45,6 +46,9 @@ type Error struct {
 func (e *Error) Error() string {
 	return fmt.Sprintf("cannot %s: pgBackRest says: %s", words(e.Command), e.Message)
 }
+
+// logLine begins something else than the error before it.
+var logLine = regexp.MustCompile(`^(WARN|HINT|INFO|DETAIL):`)
 
 // words of a command.
 func words(command string) string {
@@ -97,11 +101,18 @@ func (t Tool) Run(ctx context.Context, stanza, command string, options ...string
 	return nil, &Error{Command: command, Code: exit.ExitCode(), Message: message(said.String(), exit)}
 }
 
+// noRepository is an error of pgBackRest whose cause is in a warning before it.
+const noRepository = "unable to find a valid repository"
+
 // message is the first error of what pgBackRest says, in one line.
 func message(said string, exit *exec.ExitError) string {
 	var out []string
+	warned := ""
 	for line := range strings.Lines(said) {
 		text := strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(text, "WARN: "); ok && len(out) == 0 {
+			warned = rest
+		}
 		if rest, ok := strings.CutPrefix(text, "ERROR: "); ok {
 			if len(out) > 0 {
 				break
@@ -113,6 +124,9 @@ func message(said string, exit *exec.ExitError) string {
 			if _, after, ok := strings.Cut(rest, " protocol: "); ok && strings.HasPrefix(rest, "raised from local-") {
 				rest = after
 			}
+			if rest == noRepository && warned != "" {
+				rest += ": " + warned
+			}
 			out = append(out, rest)
 			continue
 		}
@@ -121,7 +135,7 @@ func message(said string, exit *exec.ExitError) string {
 		}
 		// What it tried again, the request that failed and whole answers of
 		// a store tell nobody more.
-		if strings.HasPrefix(text, "WARN:") || strings.HasPrefix(text, "HINT:") || strings.HasPrefix(text, "*** ") || strings.Contains(text, "] on retry ") || strings.Contains(text, " on ") && strings.Contains(text, " retries ") {
+		if logLine.MatchString(text) || strings.HasPrefix(text, "*** ") || strings.Contains(text, "] on retry ") || strings.Contains(text, " on ") && strings.Contains(text, " retries ") {
 			break
 		}
 		out = append(out, text)

@@ -15,9 +15,16 @@ var ErrCorrupt = errors.New("the repository is damaged")
 
 // Verify all files of a stanza's backups and archive. pgBackRest ends with
 // success whatever it finds (https://github.com/pgbackrest/pgbackrest/issues/2502),
-// so what it says counts.
+// so what it says counts. A store that does not give a file is no damage.
 func (t Tool) Verify(ctx context.Context, stanza string) error {
-	out, err := t.Run(ctx, stanza, "verify", "--output=text", "--verbose")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	log := &unread{to: t.Log, stop: cancel}
+	t.Log = log
+	out, err := t.Run(ctx, stanza, "verify", "--output=text", "--verbose", verifyLogLevel)
+	if log.failure != nil {
+		return log.failure
+	}
 	if err != nil {
 		return err
 	}

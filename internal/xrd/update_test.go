@@ -122,6 +122,35 @@ func TestValidateUpdate(t *testing.T) {
 			claim:  with(t, productionStore, set("spec.database.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}})),
 			want:   `EcommercePlatform "production-store" is invalid: spec.database: database.restoreFrom is immutable`,
 		},
+		"RestoreFromAnother": {
+			reason: "What a database is filled from cannot be changed.",
+			old:    with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}})),
+			claim:  with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "new"}})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.restoreFrom.backupRef: restoreFrom is immutable`,
+		},
+		"RestoreToAnotherTime": {
+			reason: "Nor can the time be added.",
+			old:    with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}})),
+			claim:  with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}, "time": "2026-01-01T00:00:00Z"})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.restoreFrom: restoreFrom is immutable, except that systemIdentifier can be added`,
+		},
+		"RestoreWhich": {
+			reason: "Where the place has backups of several databases, the claim is asked which one.",
+			old:    with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}})),
+			claim:  with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}, "systemIdentifier": "7000000000000000001"})),
+		},
+		"RestoreAnotherOne": {
+			reason: "Once it has said so it does not say otherwise.",
+			old:    with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}, "systemIdentifier": "7000000000000000001"})),
+			claim:  with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}, "systemIdentifier": "7000000000000000002"})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.restoreFrom.systemIdentifier: Invalid value: "7000000000000000002": restoreFrom.systemIdentifier is immutable once it is set`,
+		},
+		"RestoreNone": {
+			reason: "Nor does it fall silent.",
+			old:    with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}, "systemIdentifier": "7000000000000000001"})),
+			claim:  with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.restoreFrom: restoreFrom is immutable, except that systemIdentifier can be added`,
+		},
 		"WrongBeforeAndNow": {
 			reason: "What was wrong before and has not changed is let pass, as the API server does.",
 			old:    with(t, webApp, set("spec.image", "a b")),

@@ -141,9 +141,9 @@ type DatabaseOptions struct {
 	// +optional
 	Backup *DatabaseBackup `json:"backup,omitempty"`
 
-	// RestoreFrom fills a new cluster from a backup. It can not be changed.
+	// RestoreFrom fills a new cluster from a backup. It cannot be changed, except
+	// that systemIdentifier can be added.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	RestoreFrom *RestoreFrom `json:"restoreFrom,omitempty"`
 }
 
@@ -341,33 +341,50 @@ type BackupDestination struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.destination) || has(self.name)",message="restoreFrom.destination needs restoreFrom.name, the name of the DatabaseCluster whose backups lie there"
 // +kubebuilder:validation:XValidation:rule="!has(self.destination) || self.destination.type != 'volume' || has(self.destination.bucket)",message="restoreFrom.destination needs the volume claim that backups lie on, as bucket"
 // +kubebuilder:validation:XValidation:rule="has(self.destination) || !has(self.name) && !has(self.namespace) && !has(self.encryption)",message="restoreFrom.name, namespace and encryption go with a destination: a Backup says so itself"
+// +kubebuilder:validation:XValidation:rule="has(self.backupRef) == has(oldSelf.backupRef) && has(self.destination) == has(oldSelf.destination) && has(self.name) == has(oldSelf.name) && has(self.namespace) == has(oldSelf.namespace) && has(self.encryption) == has(oldSelf.encryption) && has(self.time) == has(oldSelf.time) && (has(self.systemIdentifier) || !has(oldSelf.systemIdentifier))",message="restoreFrom is immutable, except that systemIdentifier can be added"
 type RestoreFrom struct {
 	// BackupRef names a Backup of the claim's namespace.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	BackupRef *LocalBackupReference `json:"backupRef,omitempty"`
 
 	// Destination where the backups of a cluster lie whose Backup no longer
 	// exists.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	Destination *BackupDestination `json:"destination,omitempty"`
 
 	// Name of the DatabaseCluster whose backups lie there.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
 
 	// Namespace of that DatabaseCluster. Defaults to this claim's.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
 	// Encryption that those backups have.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
+
+	// SystemIdentifier of the PostgreSQL cluster to restore, with the suffix that it
+	// has if it was restored itself. It is needed where backups of several lie in
+	// one place, for example those of a DatabaseCluster that was deleted and of a
+	// new one of the same name. It can be added later, and then cannot be changed.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom.systemIdentifier is immutable once it is set"
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[0-9]+(-[0-9a-z]+)?$`
+	SystemIdentifier string `json:"systemIdentifier,omitempty"`
 
 	// Time to which the data is restored. Defaults to the latest possible.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	Time *metav1.Time `json:"time,omitempty"`
 }
 

@@ -306,6 +306,20 @@ type BackupObservation struct {
 	// +optional
 	Count int32 `json:"count,omitempty"`
 
+	// SystemIdentifier of the PostgreSQL cluster whose physical backups these
+	// are, with its suffix if it was restored: all that is said here is about them
+	// alone.
+	// +optional
+	SystemIdentifier string `json:"systemIdentifier,omitempty"`
+
+	// OtherSystems are PostgreSQL clusters that had the same name and whose
+	// backups lie in the same place, at most five. They are restored by
+	// restoreFrom.systemIdentifier of a DatabaseCluster.
+	// +optional
+	// +listType=map
+	// +listMapKey=systemIdentifier
+	OtherSystems []BackupSystem `json:"otherSystems,omitempty"`
+
 	// FirstRecoverableTime is the earliest time that can be restored to.
 	// +optional
 	FirstRecoverableTime *metav1.Time `json:"firstRecoverableTime,omitempty"`
@@ -352,6 +366,21 @@ type BackupObservation struct {
 	// Backups in the store, newest first, at most ten.
 	// +optional
 	Backups []BackupEntry `json:"backups,omitempty"`
+}
+
+// BackupSystem is a PostgreSQL cluster with backups in the store.
+type BackupSystem struct {
+	// SystemIdentifier of the PostgreSQL cluster.
+	SystemIdentifier string `json:"systemIdentifier"`
+
+	// Count of its good backups.
+	Count int32 `json:"count"`
+
+	// FirstRecoverableTime is when its oldest backup was complete.
+	FirstRecoverableTime metav1.Time `json:"firstRecoverableTime"`
+
+	// LastBackupTime is when its newest backup was complete.
+	LastBackupTime metav1.Time `json:"lastBackupTime"`
 }
 
 // BackupSpec is the desired state of a Backup.

@@ -17,11 +17,12 @@ func (j *job) backUp(ctx context.Context) error {
 	if t.Stanza == "" || len(j.servers()) == 0 {
 		return fail(backup.InvalidTask, errors.New("cannot make a backup: the task names no servers"))
 	}
-	before, err := j.tool.Sets(ctx)
+	all, err := j.tool.Sets(ctx)
 	if err != nil {
 		return err
 	}
-	full := t.Full && (t.FullEvery == 0 || pgbackrest.FullDue(pgbackrest.Of(t.Stanza, before), t.FullEvery, j.now()))
+	before := pgbackrest.Of(t.Stanza, all)
+	full := t.Full && (t.FullEvery == 0 || pgbackrest.FullDue(before, t.FullEvery, j.now()))
 	options, err := j.backupOptions(ctx, full)
 	if err != nil {
 		return err
@@ -40,7 +41,7 @@ func (j *job) backUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	made := slices.IndexFunc(sets, func(s pgbackrest.Set) bool { return s.Stanza == t.Stanza && !contains(before, s) })
+	made := slices.IndexFunc(sets, func(s pgbackrest.Set) bool { return !contains(before, s) })
 	if made < 0 {
 		return fail(backup.BackupMissing, errors.New("cannot find the backup that was just made in the repository, or PostgreSQL's pages are damaged: the log names them"))
 	}
@@ -55,7 +56,7 @@ func (j *job) backUp(ctx context.Context) error {
 }
 
 func contains(sets []pgbackrest.Set, s pgbackrest.Set) bool {
-	return slices.ContainsFunc(sets, func(o pgbackrest.Set) bool { return o.Stanza == s.Stanza && o.Label == s.Label })
+	return slices.ContainsFunc(sets, func(o pgbackrest.Set) bool { return o.Label == s.Label })
 }
 
 func (j *job) backupOptions(ctx context.Context, full bool) ([]string, error) {

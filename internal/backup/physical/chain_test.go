@@ -111,8 +111,8 @@ func TestChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := c.do(c.task(backup.Check))
-	if r.Catalog.Count != 1 || r.Catalog.Oldest == nil || !r.Catalog.Oldest.Equal(sets[3].Stop) {
-		t.Errorf("want one backup, which begins what can be restored to, at %s: got %d, %v", sets[3].Stop, r.Catalog.Count, r.Catalog.Oldest)
+	if r.Catalog.Count != 1 || r.Catalog.Oldest == nil || !r.Catalog.Oldest.Equal(sets[3].First()) {
+		t.Errorf("want one backup, which begins what can be restored to, at %s: got %d, %v", sets[3].First(), r.Catalog.Count, r.Catalog.Oldest)
 	}
 	if _, err := c.recovered(targets[2]); !errors.Is(err, pgbackrest.ErrNone) {
 		t.Errorf("recovered to before the first backup that is left: got %v, want %v", err, pgbackrest.ErrNone)

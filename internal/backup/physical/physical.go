@@ -51,6 +51,9 @@ type job struct {
 	log    io.Writer
 	now    func() time.Time
 	report *backup.Report
+
+	// patience with errors of the archive, or 0 for the recovery's own.
+	patience time.Duration
 }
 
 // failure with a reason that is known.
@@ -141,6 +144,6 @@ func (j *job) catalog(ctx context.Context) ([]pgbackrest.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.report.Catalog = pgbackrest.Catalog(sets)
-	return sets, nil
+	j.report.Catalog = pgbackrest.Catalog(sets, j.task.Stanza)
+	return pgbackrest.Of(j.task.Stanza, sets), nil
 }

@@ -23,7 +23,10 @@ import (
 	"github.com/storeplane/storeplane/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) {
+	recovery.Main()
+	os.Exit(pgtest.Main(m))
+}
 
 // cluster is a PostgreSQL whose WAL is archived by pgBackRest.
 type cluster struct {
@@ -76,9 +79,7 @@ func newClusterAt(t *testing.T, repository string) *cluster {
 	if c.stanza, err = pgbackrest.Stanza(c.path("data")); err != nil {
 		t.Fatal(err)
 	}
-	archive := fmt.Sprintf("env %s pgbackrest --config=%s --stanza=%s --pg1-path=%s archive-push %%p", strings.Join(c.tool.Env, " "), c.path("conf"), c.stanza, c.path("data"))
-	c.run("pg_ctl", "-D", c.path("data"), "-w", "-l", c.path("log"), "-o", fmt.Sprintf(
-		"-c listen_addresses= -c unix_socket_directories=%s -c archive_mode=on -c archive_command='%s'", c.path("s"), archive), "start")
+	c.start()
 	t.Cleanup(func() { c.run("pg_ctl", "-D", c.path("data"), "-w", "-m", "immediate", "stop") })
 	c.local = pgbackrest.Options([]pgbackrest.Server{{DataDir: c.path("data"), SocketDir: c.path("s")}})
 	c.must(c.tool.Run(t.Context(), c.stanza, "stanza-create", c.local...))
@@ -90,6 +91,14 @@ func (c *cluster) run(program string, args ...string) {
 	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil { //nolint:noctx // PostgreSQL's own
 		c.t.Fatalf("%s: %v\n%s", program, err, out)
 	}
+}
+
+// start PostgreSQL.
+func (c *cluster) start() {
+	c.t.Helper()
+	archive := fmt.Sprintf("env %s pgbackrest --config=%s --stanza=%s --pg1-path=%s archive-push %%p", strings.Join(c.tool.Env, " "), c.path("conf"), c.stanza, c.path("data"))
+	c.run("pg_ctl", "-D", c.path("data"), "-w", "-l", c.path("log"), "-o", fmt.Sprintf(
+		"-c listen_addresses= -c unix_socket_directories=%s -c archive_mode=on -c archive_command='%s'", c.path("s"), archive), "start")
 }
 
 func (c *cluster) must(out []byte, err error) {
@@ -152,8 +161,22 @@ func (c *cluster) task(a backup.Action) backup.Task {
 func (c *cluster) do(task backup.Task) backup.Report { return c.doAt(task, time.Now) }
 
 func (c *cluster) doAt(task backup.Task, now func() time.Time) backup.Report {
-	return run(c.t.Context(), task, places{store: c.path("store"), key: c.path("key"), scratch: c.path("scratch"), tmp: c.path("tmp"), path: c.path("repo"),
-		servers: []pgbackrest.Server{{DataDir: c.path("data"), SocketDir: c.path("s")}}}, testLog{c.t}, now)
+	return run(c.t.Context(), task, c.places(), testLog{c.t}, now)
+}
+
+func (c *cluster) places() places {
+	return places{store: c.path("store"), key: c.path("key"), scratch: c.path("scratch"), tmp: c.path("tmp"), path: c.path("repo"),
+		servers: []pgbackrest.Server{{DataDir: c.path("data"), SocketDir: c.path("s")}}}
+}
+
+// job that is prepared for a task.
+func (c *cluster) job(task backup.Task) *job {
+	c.t.Helper()
+	j := &job{task: task, places: c.places(), log: testLog{c.t}, now: time.Now, report: &backup.Report{}}
+	if err := j.prepare(); err != nil {
+		c.t.Fatal(err)
+	}
+	return j
 }
 
 type testLog struct{ t *testing.T }
@@ -166,16 +189,21 @@ func (l testLog) Write(p []byte) (int, error) {
 // rows of table t once a set was recovered to a time.
 func (c *cluster) recovered(target time.Time) ([]int64, error) {
 	c.t.Helper()
+	return c.recoveredBy(recovery.Recovery{Target: target, Log: testLog{c.t}})
+}
+
+// recoveredBy a recovery that needs only places and a set.
+func (c *cluster) recoveredBy(r recovery.Recovery) ([]int64, error) {
+	c.t.Helper()
 	sets, err := c.tool.Sets(c.t.Context())
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	set, err := pgbackrest.Choose(sets, target, time.Now())
-	if err != nil {
+	if r.Set, err = pgbackrest.Choose(sets, c.stanza, r.Target, time.Now()); err != nil {
 		return nil, err
 	}
+	r.Tool, r.DataDir, r.WorkDir = c.tool, c.path("restored"), c.path("w")
 	var rows []int64
-	r := recovery.Recovery{Tool: c.tool, Set: set, Target: target, DataDir: c.path("restored"), WorkDir: c.path("w"), Log: testLog{c.t}}
 	err = r.Run(c.t.Context(), func(ctx context.Context, connect recovery.Connect) error {
 		conn, err := connect(ctx, "postgres")
 		if err != nil {
@@ -193,6 +221,7 @@ func (c *cluster) recovered(target time.Time) ([]int64, error) {
 }
 
 func TestPointInTime(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.exec("CREATE TABLE t (id bigint)")
 	c.exec("INSERT INTO t VALUES (1)")
@@ -229,6 +258,7 @@ func TestPointInTime(t *testing.T) {
 }
 
 func TestVerify(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 
 	if r := c.do(c.task(backup.Verify)); r.Failure == nil || r.Failure.Reason != backup.BackupMissing {

@@ -65,7 +65,7 @@ func (j *job) choose(sets []pgbackrest.Set) (pgbackrest.Set, error) {
 	if j.task.Time != nil {
 		target = *j.task.Time
 	}
-	set, err := pgbackrest.Choose(sets, target, j.now())
+	set, err := pgbackrest.Choose(sets, j.task.Stanza, target, j.now())
 	if err != nil {
 		return set, fmt.Errorf("cannot verify: %w", err)
 	}
@@ -88,15 +88,14 @@ func (j *job) tryOut(ctx context.Context, set pgbackrest.Set) error {
 	data := filepath.Join(j.places.scratch, "pgdata")
 	defer func() { _ = os.RemoveAll(data) }()
 	r := recovery.Recovery{
-		Tool: j.tool, Set: set, Immediate: true, DataDir: data, WorkDir: filepath.Join(j.places.tmp, "verify"), Processes: processes, Log: j.log,
+		Tool: j.tool, Set: set, Immediate: true, DataDir: data, WorkDir: filepath.Join(j.places.tmp, "verify"), Processes: processes, Log: j.log, Patience: j.patience,
 	}
 	err := r.Run(ctx, j.examine)
-	f := &failure{}
-	tool := &pgbackrest.Error{}
-	if err == nil || errors.As(err, &f) || errors.As(err, &tool) || ctx.Err() != nil {
-		return err
+	// Only what was read, and is wrong, shows that a backup is.
+	if errors.Is(err, recovery.ErrRefused) || errors.Is(err, recovery.ErrHole) {
+		return fail(backup.BackupCorrupt, fmt.Errorf("cannot start the restored database: %w", err))
 	}
-	return fail(backup.BackupCorrupt, fmt.Errorf("cannot start the restored database: %w", err))
+	return err
 }
 
 // own databases of PostgreSQL.

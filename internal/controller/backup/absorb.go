@@ -72,8 +72,12 @@ func latestCatalog(runs []workload.Run, since *metav1.Time) *workload.Run {
 const shown = 10
 
 func catalog(o *backupv1.BackupObservation, c *backup.Catalog, method backupv1.Method) {
-	o.Count = int32(min(c.Count, 1<<30)) //nolint:gosec // It is bounded.
+	o.Count = count(c.Count)
 	o.FirstRecoverableTime, o.LastRecoverableTime = atPointer(c.Oldest), atPointer(c.Latest)
+	o.SystemIdentifier, o.OtherSystems = c.System, nil
+	for _, s := range c.Others {
+		o.OtherSystems = append(o.OtherSystems, backupv1.BackupSystem{SystemIdentifier: s.ID, Count: count(s.Count), FirstRecoverableTime: *at(s.First), LastBackupTime: *at(s.Last)})
+	}
 	o.Backups = nil
 	for i := range c.Backups[:min(len(c.Backups), shown)] {
 		e := &c.Backups[i]
@@ -92,6 +96,9 @@ func catalog(o *backupv1.BackupObservation, c *backup.Catalog, method backupv1.M
 		o.LastVerifiedTime, o.LastVerified = nil, ""
 	}
 }
+
+// count of backups as a status has it.
+func count(n int) int32 { return int32(min(n, 1<<30)) } //nolint:gosec // It is bounded.
 
 func newest(o *backupv1.BackupObservation, e *backup.Entry) {
 	o.LastSuccessfulTime = at(e.Time)

@@ -237,6 +237,24 @@ func TestDecide(t *testing.T) {
 				with(failing(scheduled2(hours(24*7+5), hours(24*7+5.1)), backup.ContentDiffers, "table a has 1 row instead of 2"))),
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False ContentDiffers: table a has 1 row instead of 2", Events: []string{"Warning ContentDiffers"}},
 		},
+		"VerifyInterrupted": {
+			reason: "A store that is away for a moment says nothing about a backup.",
+			state: state(settle(t), at2(hours(24*7+6)), checked(t), isReady, isProven, known(one(hours(24*7+2))), known(proof(hours(6))),
+				with(failing(scheduled2(hours(24*7+5), hours(24*7+5.1)), backup.StoreUnreachable, "503 Service Unavailable"))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored},
+		},
+		"VerifyInterruptedForLong": {
+			reason: "One that stays away keeps backups from being verified.",
+			state: state(settle(t), at2(hours(24*22)), checked(t), isReady, isProven, known(one(hours(24*22-1))), known(proof(hours(3))),
+				with(failing(scheduled2(hours(24*21+5), hours(24*21+5.1)), backup.StoreUnreachable, "503 Service Unavailable"))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False VerificationTooOld: The last verification is older than two periods of its schedule: 503 Service Unavailable", Events: []string{"Warning VerificationTooOld"}},
+		},
+		"VerifyInterruptedBefore": {
+			reason: "Nor does it stand in for a proof of damage, once it was said.",
+			state: state(settle(t), at2(hours(24*7+6)), checked(t), isReady, says(disproven("ContentDiffers", "x", born)), known(one(hours(24*7+2))), known(proof(hours(3))),
+				with(failing(scheduled2(hours(24*7+5), hours(24*7+5.1)), backup.StoreUnreachable, "503 Service Unavailable"))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False ContentDiffers: x"},
+		},
 		"VerifyFailedBefore": {
 			reason: "A failure stands though its Job is gone, until a verification succeeds.",
 			state: state(settle(t), at2(hours(24*7+6)), checked(t), isReady, says(disproven("ContentDiffers", "x", born)),
@@ -378,6 +396,18 @@ func scheduled2(created, finished time.Time) workload.Run {
 	r := run("orders-verify-1", backup.Verify, created, finished)
 	r.Owner = "cronjob"
 	return r
+}
+
+// TestDecideSystems: a status is of one database, and names others in the same place.
+func TestDecideSystems(t *testing.T) {
+	r := listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))
+	r.Report.Catalog.System = "7200"
+	r.Report.Catalog.Others = []backup.System{{ID: "7100", Count: 3, First: hours(-40).Add(time.Millisecond), Last: hours(-22)}}
+	got := decide(t, state(settle(t), at2(hours(3)), checked(t), with(r))).Observation
+	want := []backupv1.BackupSystem{{SystemIdentifier: "7100", Count: 3, FirstRecoverableTime: *at(hours(-40)), LastBackupTime: *at(hours(-22))}}
+	if diff := cmp.Diff(want, got.OtherSystems); diff != "" || got.SystemIdentifier != "7200" {
+		t.Errorf("systems beside %s: -want, +got:\n%s", got.SystemIdentifier, diff)
+	}
 }
 
 func TestDecideObservation(t *testing.T) {

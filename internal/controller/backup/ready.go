@@ -6,6 +6,7 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
@@ -163,17 +164,13 @@ func (v *view) active(a backup.Action) *workload.Run {
 // verified condition of the Backup, whose status said was until now.
 func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xpv2.Condition {
 	good := v.obs.LastVerifiedTime
-	for _, r := range slices.Backward(v.Runs) {
-		if r.Action != backup.Verify || !r.Ended {
-			continue
-		}
-		if r.Failed() && after(r.Finished, good) {
-			return disproven(xpv2.ConditionReason(r.Failure.Reason), r.Failure.Message, v.Now)
-		}
-		break
+	failure := v.lastVerifyFailure(good)
+	if failure != nil && !inconclusive(failure.Reason) {
+		return disproven(xpv2.ConditionReason(failure.Reason), failure.Message, v.Now)
 	}
 	// The Job of a failed verification may be gone.
-	if was.Status == corev1.ConditionFalse && was.Reason != ReasonVerifyLater && (good == nil || known.LastVerifiedTime.Equal(good)) {
+	stands := was.Reason != ReasonVerifyLater && !inconclusive(backup.Reason(was.Reason))
+	if was.Status == corev1.ConditionFalse && stands && (good == nil || known.LastVerifiedTime.Equal(good)) {
 		return was
 	}
 	switch {
@@ -184,9 +181,34 @@ func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xp
 	case good == nil:
 		return unproven(ReasonNotYet, "No backup has been restored yet", v.Now)
 	case !v.suspended() && v.verify != nil && v.verify.tooOld(good.Time, v.Now):
-		return disproven(ReasonVerifyLater, "The last verification is older than two periods of its schedule", v.Now)
+		message := "The last verification is older than two periods of its schedule"
+		if failure != nil {
+			message += ": " + failure.Message
+		}
+		return disproven(ReasonVerifyLater, message, v.Now)
 	}
 	return proven(v.Now)
+}
+
+// lastVerifyFailure is why the last verification failed, if it did so since one
+// succeeded.
+func (v *view) lastVerifyFailure(good *metav1.Time) *backup.Failure {
+	for _, r := range slices.Backward(v.Runs) {
+		if r.Action != backup.Verify || !r.Ended {
+			continue
+		}
+		if r.Failed() && after(r.Finished, good) {
+			return r.Failure
+		}
+		return nil
+	}
+	return nil
+}
+
+// inconclusive tells whether a verification failed for a reason that says nothing
+// about the backup.
+func inconclusive(r backup.Reason) bool {
+	return r == backup.StoreUnreachable || r == backup.Interrupted
 }
 
 // phase in one word.

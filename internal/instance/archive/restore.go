@@ -72,9 +72,9 @@ func restore(ctx context.Context, c Config, log io.Writer) error {
 	if want.Time != nil {
 		target = *want.Time
 	}
-	set, err := pgbackrest.Choose(sets, target, time.Now())
+	set, err := choose(sets, want, target, time.Now())
 	if err != nil {
-		return fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
+		return err
 	}
 	if have, err := major(ctx); err == nil && have != set.Version {
 		return fmt.Errorf("cannot restore backup %s: it is of PostgreSQL %s, and this is %s: ask for version %s", set.Label, set.Version, have, set.Version)
@@ -85,9 +85,29 @@ func restore(ctx context.Context, c Config, log io.Writer) error {
 	r := recovery.Recovery{
 		Tool: tool, Set: set, Target: target, DataDir: c.DataDir(), WorkDir: "/tmp/recovery", Processes: processes, Log: log,
 	}
-	err = r.Run(ctx, nil)
-	if errors.Is(err, recovery.ErrEarly) {
+	return advise(r.Run(ctx, nil))
+}
+
+// choose the set to restore. Whose it is has to be said where it could be another
+// database's, like one that was created under the name of one that is gone.
+func choose(sets []pgbackrest.Set, want instance.Restore, target, now time.Time) (pgbackrest.Set, error) {
+	set, err := pgbackrest.Choose(sets, want.System, target, now)
+	switch {
+	case errors.Is(err, pgbackrest.ErrSystems):
+		return set, fmt.Errorf("cannot restore from %s/%s: %w: set restoreFrom.systemIdentifier to that of the one to restore", want.Namespace, want.Name, err)
+	case err != nil:
+		return set, fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return set, nil
+}
+
+// advise what to do about a recovery that failed.
+func advise(err error) error {
+	switch {
+	case errors.Is(err, recovery.ErrEarly):
 		return fmt.Errorf("cannot restore: %w: choose an earlier time, or none for all that there is", err)
+	case errors.Is(err, recovery.ErrHole):
+		return fmt.Errorf("cannot restore: %w: choose a time before that change", err)
 	}
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
+	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 	"github.com/storeplane/storeplane/internal/pgtest"
 )
 
@@ -24,6 +25,7 @@ import (
 const pushVariable = "STOREPLANE_TEST_PUSH"
 
 func TestMain(m *testing.M) {
+	recovery.Main()
 	config, ok := os.LookupEnv(pushVariable)
 	if !ok {
 		os.Exit(pgtest.Main(m))

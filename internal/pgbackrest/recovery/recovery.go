@@ -45,6 +45,9 @@ type Recovery struct {
 	// Processes that copy files at once.
 	Processes int
 
+	// Patience with errors of the archive, or 0 for the package's.
+	Patience time.Duration
+
 	// Log gets what PostgreSQL says, or nil.
 	Log io.Writer
 }
@@ -55,6 +58,10 @@ func (r Recovery) Run(ctx context.Context, then func(ctx context.Context, connec
 	if err := r.restore(ctx); err != nil {
 		return err
 	}
+	// What a recovery left that was killed is about another one.
+	if err := os.RemoveAll(r.WorkDir); err != nil {
+		return fmt.Errorf("cannot empty the folder of the recovery: %w", err)
+	}
 	if err := os.MkdirAll(r.WorkDir, 0o700); err != nil {
 		return fmt.Errorf("cannot make a folder for the recovery: %w", err)
 	}
@@ -63,7 +70,11 @@ func (r Recovery) Run(ctx context.Context, then func(ctx context.Context, connec
 	if err != nil {
 		return err
 	}
-	err = s.promoted(ctx)
+	if err = s.promoted(ctx); err != nil {
+		err = r.explain(s, err)
+	} else if r.toEnd() {
+		err = r.complete(s)
+	}
 	if err == nil {
 		err = forget(ctx, s.connect)
 	}
@@ -75,6 +86,9 @@ func (r Recovery) Run(ctx context.Context, then func(ctx context.Context, connec
 	}
 	return err
 }
+
+// toEnd tells whether all that there is in the archive is asked for.
+func (r Recovery) toEnd() bool { return !r.Immediate && r.Target.IsZero() }
 
 // Connect to a database of the server.
 type Connect func(ctx context.Context, database string) (*pgx.Conn, error)
@@ -122,7 +136,6 @@ type server struct {
 	ended   chan struct{}
 	err     error
 	connect Connect
-	target  time.Time
 }
 
 // start PostgreSQL with a configuration of its own. That of the cluster that was
@@ -138,6 +151,10 @@ func (r Recovery) start() (*server, error) {
 	if err := os.WriteFile(hba, []byte("local all all trust\n"), 0o600); err != nil {
 		return nil, fmt.Errorf("cannot write the configuration of the recovery: %w", err)
 	}
+	command, err := r.restoreCommand()
+	if err != nil {
+		return nil, err
+	}
 	if err := os.WriteFile(config, []byte(settings(r, hba, limits)), 0o600); err != nil {
 		return nil, fmt.Errorf("cannot write the configuration of the recovery: %w", err)
 	}
@@ -148,10 +165,10 @@ func (r Recovery) start() (*server, error) {
 	// Parameters of the command line win over postgresql.auto.conf, which came
 	// with the backup.
 	args := []string{"-D", r.DataDir, "-c", "config_file=" + config}
-	for _, o := range overrides(r) {
+	for _, o := range append(overrides(r), "restore_command="+command) {
 		args = append(args, "-c", o)
 	}
-	s := &server{log: newTail(r.Log), ended: make(chan struct{}), target: r.Target}
+	s := &server{log: newTail(r.Log), ended: make(chan struct{})}
 	s.cmd = exec.Command(program, args...) //nolint:gosec,noctx // it is stopped in its own way
 	s.cmd.Env = append(append(os.Environ(), r.Tool.Env...), "LC_ALL=C")
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
@@ -213,7 +230,7 @@ func (s *server) promoted(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("cannot wait for the recovery: %w", context.Cause(ctx))
 		case <-s.ended:
-			return s.failure()
+			return errEnded
 		case <-time.After(pollPeriod):
 		}
 	}
@@ -230,24 +247,6 @@ func (s *server) recovered(ctx context.Context) (bool, error) {
 	var recovering bool
 	err = conn.QueryRow(ctx, "SELECT pg_catalog.pg_is_in_recovery()").Scan(&recovering)
 	return !recovering, err
-}
-
-// ErrEarly is what an archive is that ends before the time that was asked for.
-var ErrEarly = errors.New("the archive ends before the time")
-
-// failure in PostgreSQL's words.
-func (s *server) failure() error {
-	fatal, last := s.log.fatal, s.log.transaction
-	switch {
-	case strings.Contains(fatal, "recovery ended before configured recovery target was reached"):
-		if last == "" {
-			last = "that of the backup itself"
-		}
-		return fmt.Errorf("%w %s: the last change in it is %s", ErrEarly, s.target.UTC().Format(time.RFC3339), last)
-	case fatal != "":
-		return fmt.Errorf("cannot recover: PostgreSQL says: %s", fatal)
-	}
-	return fmt.Errorf("cannot recover: PostgreSQL ended: %w", s.err)
 }
 
 // forget what was needed for the recovery alone.

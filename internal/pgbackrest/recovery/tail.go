@@ -47,3 +47,20 @@ func (t *tail) line(line string) {
 		t.transaction = "at " + text
 	}
 }
+
+// lastChange is when the last transaction was that was replayed.
+func (t *tail) lastChange() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.transaction == "" {
+		return "that of the backup itself"
+	}
+	return t.transaction
+}
+
+// lastFatal line, or "".
+func (t *tail) lastFatal() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fatal
+}

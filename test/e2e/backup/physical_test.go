@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/e2e-framework/pkg/types"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/test/e2e/harness"
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
@@ -63,7 +65,9 @@ func physical(s backupv1.StoreType) types.Feature {
 		// claim deleted.
 		f = f.full("a Backup of the cluster's name is deleted, and the repository stays ("+string(s)+")", d.leavesRepository).
 			full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
-			full("restored from the store alone, when claim and Backup are gone ("+string(s)+")", d.comesBack)
+			full("a restore beyond WAL that is missing fails and names it ("+string(s)+")", d.tellsHole).
+			full("restored from the store alone, when claim and Backup are gone ("+string(s)+")", d.comesBack).
+			full("an empty database of the same name does not hide the old one ("+string(s)+")", d.asksWhich)
 	}
 	return f.Feature()
 }
@@ -93,34 +97,41 @@ func (d *timed) claimed(ctx context.Context) error {
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
-	backup := map[string]any{}
 	if d.store != backupv1.Volume {
-		backup["incrementalSchedule"] = "30 3 * * *"
 		if err := d.ground.store(ctx, d.store); err != nil {
 			return err
 		}
-		backup["destination"] = d.place()
-	}
-	if d.encrypted() {
-		backup["encryption"] = encryption()
 	}
 	return d.once("cluster", func() error {
 		if err := d.secret(ctx, keyName, map[string]string{"passphrase": "what nobody else knows, and what is = odd: %"}); err != nil {
 			return err
 		}
-		u, err := manifests.Read("backup/physical.yaml", map[string]string{"NAME": ledgerName, "NAMESPACE": d.namespace})
-		if err != nil {
-			return err
-		}
-		u.Object["spec"].(map[string]any)["backup"] = backup
-		if _, err := cluster.Create(ctx, u); err != nil {
-			return err
-		}
-		if err := d.world.AwaitReady(ctx, done, "DatabaseCluster", ledgerName); err != nil {
+		if err := d.claim(ctx); err != nil {
 			return err
 		}
 		return d.exec(ctx, "CREATE TABLE seen (n int)")
 	})
+}
+
+// claim the cluster.
+func (d *timed) claim(ctx context.Context) error {
+	backup := map[string]any{}
+	if d.store != backupv1.Volume {
+		backup["incrementalSchedule"] = "30 3 * * *"
+		backup["destination"] = d.place()
+	}
+	if d.encrypted() {
+		backup["encryption"] = encryption()
+	}
+	u, err := manifests.Read("backup/physical.yaml", map[string]string{"NAME": ledgerName, "NAMESPACE": d.namespace})
+	if err != nil {
+		return err
+	}
+	u.Object["spec"].(map[string]any)["backup"] = backup
+	if _, err := cluster.Create(ctx, u); err != nil {
+		return err
+	}
+	return d.world.AwaitReady(ctx, done, "DatabaseCluster", ledgerName)
 }
 
 // exec a statement on the primary.
@@ -190,13 +201,19 @@ func (d *timed) counts(ctx context.Context, n int32) error {
 // archived waits until all that was written is in the archive. That it can be
 // restored to is told later, in steps of minutes, which the runbook waits for.
 func (d *timed) archived(ctx context.Context) error {
+	_, err := d.archivedSegment(ctx)
+	return err
+}
+
+// archivedSegment is the segment that has the last change, once it is archived.
+func (d *timed) archivedSegment(ctx context.Context) (string, error) {
 	primary := d.primary()
 	out, err := d.psql(ctx, primary, "SELECT pg_walfile_name(pg_switch_wal())")
 	if err != nil {
-		return err
+		return "", err
 	}
 	segment := strings.TrimSpace(out)
-	return d.world.Await(ctx, done, "segment "+segment+" to be archived", func() (bool, string) {
+	return segment, d.world.Await(ctx, done, "segment "+segment+" to be archived", func() (bool, string) {
 		out, err := d.psql(ctx, primary, "SELECT coalesce(last_archived_wal, '') FROM pg_stat_archiver")
 		if err != nil {
 			return false, err.Error()
@@ -285,14 +302,34 @@ func (d *timed) back(ctx context.Context, name string, mark int) error {
 
 // filled is a new cluster, which has just so many rows. It is deleted again.
 func (d *timed) filled(ctx context.Context, name string, rows int, from map[string]any) error {
+	if err := d.fill(ctx, name, from); err != nil {
+		return err
+	}
+	return d.holds(ctx, name, rows)
+}
+
+// fill a new cluster.
+func (d *timed) fill(ctx context.Context, name string, from map[string]any) error {
 	// JSON is YAML of one line.
 	line, err := json.Marshal(from)
 	if err != nil {
 		return fmt.Errorf("cannot encode restoreFrom: %w", err)
 	}
-	if err := d.create(ctx, "backup/postgresql.yaml", map[string]string{"NAME": name, "RESTORE": "restoreFrom: " + string(line)}); err != nil {
-		return err
-	}
+	return d.create(ctx, "backup/postgresql.yaml", map[string]string{"NAME": name, "RESTORE": "restoreFrom: " + string(line)})
+}
+
+// failsToFill waits until a restore has failed with some words.
+func (d *timed) failsToFill(ctx context.Context, name string, words ...string) error {
+	return d.world.Await(ctx, givenUp, "the restore into "+name+" to fail", func() (bool, string) {
+		u := d.world.Get("DatabaseCluster", name)
+		phase, message := harness.Field(u, "status", "phase"), harness.Field(u, "status", "message")
+		missing := slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(message, w) })
+		return phase == "Failed" && !missing, phase + ": " + message
+	})
+}
+
+// holds just so many rows, once it is ready. It is deleted again.
+func (d *timed) holds(ctx context.Context, name string, rows int) error {
 	if err := d.world.AwaitReady(ctx, givenUp, "DatabaseCluster", name); err != nil {
 		return err
 	}
@@ -415,4 +452,98 @@ func (d *timed) comesBack(ctx context.Context, n notes) error {
 		return err
 	}
 	return d.filled(ctx, ledgerName+"-again", d.rows, map[string]any{"destination": d.place(), "name": ledgerName, "encryption": encryption()})
+}
+
+// tellsHole: a restore to the end must not end where WAL is missing, as if nothing
+// came after it.
+func (d *timed) tellsHole(ctx context.Context, n notes) error {
+	if err := d.claimed(ctx); err != nil {
+		return err
+	}
+	if d.rows == 0 {
+		if err := d.isBackedUp(ctx, n); err != nil {
+			return err
+		}
+	}
+	var segments []string
+	for range 3 {
+		if err := d.write(ctx, 1); err != nil {
+			return err
+		}
+		segment, err := d.archivedSegment(ctx)
+		if err != nil {
+			return err
+		}
+		segments = append(segments, segment)
+	}
+	status := d.backup(ledgerBackup).Status.AtProvider
+	if err := d.lose(ctx, path.Join(status.Location, "archive"), segments[1]); err != nil {
+		return err
+	}
+	const name = "holed"
+	if err := d.fill(ctx, name, map[string]any{"backupRef": map[string]any{"name": ledgerBackup}}); err != nil {
+		return err
+	}
+	if err := d.failsToFill(ctx, name, "the archive has a hole: segment "+segments[1]+" is missing"); err != nil {
+		return err
+	}
+	if err := d.deleted(ctx, name); err != nil {
+		return err
+	}
+	// What comes after it is restored from a backup that does.
+	if err := d.start(ctx, ledgerName+"-backup-full", "full-after-hole"); err != nil {
+		return err
+	}
+	return d.counts(ctx, status.Count+1)
+}
+
+// lose what the store has of a segment.
+func (d *timed) lose(ctx context.Context, archive, segment string) error {
+	files, err := d.all(ctx, d.store, archive)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(files, func(f string) bool { return strings.HasPrefix(path.Base(f), segment+"-") })
+	if i < 0 {
+		return fmt.Errorf("segment %s is not in the archive: %v", segment, files)
+	}
+	_, err = d.on(ctx, string(d.store), "rm", files[i])
+	return err
+}
+
+// asksWhich: where a database that is gone and an empty one of its name are backed up,
+// a restore asks which one is meant.
+func (d *timed) asksWhich(ctx context.Context, n notes) error {
+	if d.world == nil || d.world.Get("DatabaseCluster", ledgerName) != nil {
+		if err := d.comesBack(ctx, n); err != nil {
+			return err
+		}
+	}
+	if _, err := harness.Kubectl(ctx, "delete", "pvc", "-n", d.namespace, "-l", "app.kubernetes.io/instance="+ledgerName+",app.kubernetes.io/component=postgresql"); err != nil {
+		return err
+	}
+	if err := d.claim(ctx); err != nil {
+		return err
+	}
+	err := d.awaitBackup(ctx, givenUp, ledgerBackup, "to tell its backups from the old ones", func(b backupv1.Backup) bool {
+		o := b.Status.AtProvider
+		return o.Count > 0 && len(o.OtherSystems) == 1 && o.FirstRecoverableTime.After(o.OtherSystems[0].LastBackupTime.Time)
+	})
+	if err != nil {
+		return err
+	}
+	status := d.backup(ledgerBackup).Status.AtProvider
+	old := status.OtherSystems[0].SystemIdentifier
+	const name = "which"
+	if err := d.fill(ctx, name, map[string]any{"backupRef": map[string]any{"name": ledgerBackup}}); err != nil {
+		return err
+	}
+	if err := d.failsToFill(ctx, name, "set restoreFrom.systemIdentifier", old, status.SystemIdentifier); err != nil {
+		return err
+	}
+	which := harness.Patch{"spec": harness.Patch{"restoreFrom": harness.Patch{"systemIdentifier": old}}}
+	if _, err := cluster.Patch(ctx, "DatabaseCluster", d.namespace, name, which); err != nil {
+		return err
+	}
+	return d.holds(ctx, name, d.rows)
 }

@@ -1,0 +1,190 @@
+package physical
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
+)
+
+// segments of WAL in the archive, oldest first.
+func (c *cluster) segments() []string {
+	c.t.Helper()
+	found, err := filepath.Glob(filepath.Join(c.path("repo"), "archive", c.stanza, "*", "*", "*-*"))
+	if err != nil || len(found) == 0 {
+		c.t.Fatalf("there is no WAL in the archive: %v", err)
+	}
+	return found
+}
+
+// refuse to read a file or folder, and return how that ends.
+func refuse(t *testing.T, path string) (allow func()) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	allow = func() { _ = os.Chmod(path, info.Mode()) }
+	t.Cleanup(allow)
+	return allow
+}
+
+// watch is a log in which a text is waited for.
+type watch struct {
+	testLog
+
+	text string
+	then func()
+	once sync.Once
+}
+
+func (w *watch) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(w.text)) {
+		w.once.Do(w.then)
+	}
+	return w.testLog.Write(p)
+}
+
+// begun is what PostgreSQL logs before it reads the archive.
+const begun = "database system was interrupted"
+
+// TestRefused is of a store that refuses in the midst of a recovery. PostgreSQL takes
+// that for the end of the archive, and is up with what it has until then.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	c := filled(t, 4)
+	all := c.segments()
+	for name, path := range map[string]string{"Segment": all[len(all)-2], "Folder": filepath.Dir(all[0])} {
+		t.Run(name, func(t *testing.T) {
+			allow := func() {}
+			log := &watch{testLog: testLog{t}, text: begun, then: func() { allow = refuse(t, path) }}
+			rows, err := c.recoveredBy(recovery.Recovery{Log: log, Patience: 3 * time.Second})
+			failure := &pgbackrest.Error{}
+			if !errors.As(err, &failure) || pgbackrest.ReasonOf(err) != backup.StoreDenied {
+				t.Errorf("recovered to the end while the store refuses: got %v, %v, want %s", rows, err, backup.StoreDenied)
+			}
+			t.Log(err)
+			allow()
+
+			log = &watch{testLog: testLog{t}, text: begun, then: func() { allow = refuse(t, path) }}
+			again := &watch{testLog: testLog{t}, text: "Permission denied", then: func() { allow() }}
+			rows, err = c.recoveredBy(recovery.Recovery{Log: io.MultiWriter(log, again)})
+			if err != nil || !cmp.Equal([]int64{1, 2, 3, 4}, rows) {
+				t.Errorf("recovered to the end although the store refuses for a moment: got %v, %v", rows, err)
+			}
+		})
+	}
+}
+
+// TestHole is of an archive without a segment in its midst. PostgreSQL takes that for
+// its end too.
+func TestHole(t *testing.T) {
+	t.Parallel()
+	c := filled(t, 4)
+	end := c.now()
+	c.exec("INSERT INTO t VALUES (5)")
+	c.archive()
+	all := c.segments()
+	gone := all[len(all)-3]
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	segment, _, _ := strings.Cut(filepath.Base(gone), "-")
+	for name, target := range map[string]time.Time{"End": {}, "Time": end} {
+		rows, err := c.recovered(target)
+		if !errors.Is(err, recovery.ErrHole) || !strings.Contains(err.Error(), segment) {
+			t.Errorf("%s: recovered beyond a hole: got %v, %v, want %v at %s", name, rows, err, recovery.ErrHole, segment)
+		}
+		t.Log(err)
+	}
+}
+
+// TestTimelines: a database that failed over is whole, although the names of segments
+// begin with another timeline since.
+func TestTimelines(t *testing.T) {
+	t.Parallel()
+	c := filled(t, 2)
+	for _, archived := range []bool{false, true} {
+		c.run("pg_ctl", "-D", c.path("data"), "-w", "-m", "fast", "stop")
+		if err := os.WriteFile(c.path("data/standby.signal"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.start()
+		c.run("pg_ctl", "-D", c.path("data"), "-w", "promote")
+		want := []int64{1, 2}
+		if archived {
+			c.exec("INSERT INTO t VALUES (3)")
+			c.archive()
+			want = append(want, 3)
+		}
+		c.awaitArchived()
+		if rows, err := c.recovered(time.Time{}); err != nil || !cmp.Equal(want, rows) {
+			t.Errorf("recovered to the end after a failover, archived %t: got %v, %v, want %v", archived, rows, err, want)
+		}
+	}
+}
+
+// awaitArchived until nothing waits for it.
+func (c *cluster) awaitArchived() {
+	c.t.Helper()
+	conn, err := c.connect(c.t.Context(), "postgres")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	for waiting := true; waiting; {
+		if err := conn.QueryRow(c.t.Context(), "SELECT count(*) > 0 FROM pg_ls_archive_statusdir(), pg_sleep(0.1) WHERE name LIKE '%.ready'").Scan(&waiting); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// TestVerifyRefused is of a store that refuses while a backup is verified, which says
+// nothing about the backup.
+func TestVerifyRefused(t *testing.T) {
+	t.Parallel()
+	c := filled(t, 2)
+	sets, err := c.tool.Sets(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, info := c.segments(), c.path("repo/backup/"+c.stanza)
+	set := filepath.Join(info, sets[0].Label)
+	for name, path := range map[string]string{
+		"Segment": all[len(all)-1], "Backup": filepath.Join(set, "bundle"), "Info": filepath.Join(info, "backup.info"), "Folder": set, "Archive": filepath.Dir(all[0]),
+	} {
+		t.Run(name, func(t *testing.T) {
+			refuse(t, path)
+			if _, err := os.Stat(path + ".copy"); err == nil {
+				refuse(t, path+".copy")
+			}
+			if err := c.tool.Verify(t.Context(), c.stanza); reasonOf(err) != backup.StoreDenied {
+				t.Errorf("verify the files: got %s, %v, want %s", reasonOf(err), err, backup.StoreDenied)
+			} else {
+				t.Log(err)
+			}
+		})
+	}
+
+	j := c.job(c.task(backup.Verify))
+	j.patience = 3 * time.Second
+	j.log = &watch{testLog: testLog{t}, text: begun, then: func() { refuse(t, filepath.Dir(all[0])) }}
+	if err := j.tryOut(t.Context(), sets[0]); reasonOf(err) != backup.StoreDenied {
+		t.Errorf("try the backup out: got %s, %v, want %s", reasonOf(err), err, backup.StoreDenied)
+	}
+}

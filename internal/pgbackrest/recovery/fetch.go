@@ -1,0 +1,196 @@
+package recovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+)
+
+// PostgreSQL takes whatever its restore command ends with, up to 125, for the end
+// of the archive. PgBackRest ends with 1 for what is not there, and with 25 to 125
+// for what went wrong. So another command stands between them.
+
+// fetchCommand is the first argument of a program that is the restore command.
+const fetchCommand = "fetch-wal"
+
+// What the restore command ends with.
+const (
+	fetchFound   = 0
+	fetchMissing = 1
+
+	// fetchFailed ends the recovery.
+	fetchFailed = 255
+)
+
+// codeMissing is what pgBackRest ends with when a file is not in the archive.
+const codeMissing = 1
+
+// Patience is how long an error of the archive is retried before it fails the
+// recovery.
+const Patience = 10 * time.Minute
+
+// Pauses between attempts: the first, and the longest.
+const (
+	firstPause = time.Second
+	mostPause  = 30 * time.Second
+)
+
+// Main is the restore command, where PostgreSQL has called the program as that.
+// Else it returns at once. A program that recovers calls it before all else.
+func Main() {
+	if len(os.Args) < 2 || os.Args[1] != fetchCommand {
+		return
+	}
+	// What a program that panics ends with is none of the archive's answers.
+	code := fetchFailed
+	defer func() { os.Exit(code) }()
+	if len(os.Args) != 5 {
+		return
+	}
+	code = fetch(os.Args[2], os.Args[3], os.Args[4])
+}
+
+// fetcher is what the restore command knows of the recovery.
+type fetcher struct {
+	ConfigFile string
+	Stanza     string
+	DataDir    string
+	Patience   time.Duration
+}
+
+// progress of a recovery, as far as the restore command has seen it.
+type progress struct {
+	// Missing is the segment that was asked for last and is not in the archive.
+	Missing string
+
+	// Failure that ended the recovery, or nil.
+	Failure *pgbackrest.Error
+}
+
+// Files in the folder of the recovery.
+const (
+	fetcherFile  = "fetch.json"
+	progressFile = "progress.json"
+)
+
+// fetch a file of the archive, and return what to end with.
+func fetch(dir, file, into string) int {
+	f := fetcher{}
+	if err := readJSON(filepath.Join(dir, fetcherFile), &f); err != nil {
+		return note(dir, progress{Failure: &pgbackrest.Error{Command: "archive-get", Code: fetchFailed, Message: err.Error()}}, fetchFailed)
+	}
+	err := f.fetch(file, into)
+	failure := &pgbackrest.Error{}
+	switch {
+	case err == nil:
+		return found(dir, file)
+	case !errors.As(err, &failure):
+		failure = &pgbackrest.Error{Command: "archive-get", Code: fetchFailed, Message: err.Error()}
+	case failure.Code == codeMissing && !isSegment(file):
+		return fetchMissing
+	case failure.Code == codeMissing:
+		return note(dir, progress{Missing: file}, fetchMissing)
+	}
+	return note(dir, progress{Failure: failure}, fetchFailed)
+}
+
+// fetch until it is known whether the file is in the archive, or patience ends.
+func (f fetcher) fetch(file, into string) error {
+	tool := pgbackrest.Tool{ConfigFile: f.ConfigFile, Log: os.Stderr}
+	deadline := time.Now().Add(f.Patience)
+	for pause := firstPause; ; pause = min(2*pause, mostPause) {
+		_, err := tool.Run(context.Background(), f.Stanza, "archive-get", "--pg1-path="+f.DataDir, file, into)
+		failure := &pgbackrest.Error{}
+		if err == nil || !errors.As(err, &failure) || failure.Code == codeMissing || time.Now().Add(pause).After(deadline) {
+			return err
+		}
+		time.Sleep(pause)
+	}
+}
+
+// found a file: a segment before it that was missing once is so no more. One
+// after it is: PostgreSQL reads the last segment again at the end.
+func found(dir, file string) int {
+	p, err := readProgress(dir)
+	switch {
+	case err != nil:
+		return fetchFailed
+	case isSegment(file) && p.Missing < file && p.Missing != "":
+		return note(dir, progress{}, fetchFound)
+	}
+	return fetchFound
+}
+
+// note what was seen. Without it the recovery could end as if all were well.
+func note(dir string, p progress, code int) int {
+	if err := writeJSON(filepath.Join(dir, progressFile), p); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return fetchFailed
+	}
+	return code
+}
+
+var segmentName = regexp.MustCompile(`^[0-9A-F]{24}$`)
+
+func isSegment(file string) bool { return segmentName.MatchString(file) }
+
+// restoreCommand that calls this very program.
+func (r Recovery) restoreCommand() (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the program that runs: %w", err)
+	}
+	patience := r.Patience
+	if patience == 0 {
+		patience = Patience
+	}
+	f := fetcher{ConfigFile: r.Tool.ConfigFile, Stanza: r.Set.Stanza, DataDir: r.DataDir, Patience: patience}
+	if err := writeJSON(filepath.Join(r.WorkDir, fetcherFile), f); err != nil {
+		return "", err
+	}
+	return quote(program) + " " + fetchCommand + " " + quote(r.WorkDir) + ` "%f" "%p"`, nil
+}
+
+// quote a path for the shell, in a command in which a percent sign has a meaning.
+func quote(path string) string {
+	return "'" + strings.NewReplacer("'", `'\''`, "%", "%%").Replace(path) + "'"
+}
+
+func readProgress(dir string) (progress, error) {
+	p := progress{}
+	err := readJSON(filepath.Join(dir, progressFile), &p)
+	if errors.Is(err, os.ErrNotExist) {
+		return p, nil
+	}
+	return p, err
+}
+
+func readJSON(file string, into any) error {
+	data, err := os.ReadFile(file) //nolint:gosec // the folder is the recovery's
+	if err != nil {
+		return fmt.Errorf("cannot read the state of the recovery: %w", err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("cannot read the state of the recovery: %w", err)
+	}
+	return nil
+}
+
+func writeJSON(file string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("cannot write the state of the recovery: %w", err)
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		return fmt.Errorf("cannot write the state of the recovery: %w", err)
+	}
+	return nil
+}
