@@ -557,8 +557,12 @@ func TestEcommercePlatformCachePassword(t *testing.T) {
 				}
 				return v
 			}
-			before := read()
+			before, conf := read(), c.value("cache-secret", "redis.conf")
 			tc.change(c)
+			c.reconcile()
+			if v := read(); v.Redis != before.Redis && c.value("cache-secret", "redis.conf") == conf {
+				t.Errorf("%s\nRedis is not replaced before its file has the password", tc.reason)
+			}
 			c.reconcile()
 			after := read()
 			if after.Redis == "" || after.Redis != after.Backend || strings.Contains(after.Password, after.Redis) {

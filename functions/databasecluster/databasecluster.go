@@ -9,6 +9,8 @@ import (
 	"errors"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/structpb"
+
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -89,19 +91,14 @@ func Intent(defaults settings.Settings) compose.Intent {
 	return func(c *compose.Claim) (*compose.Plan, error) {
 		d := &cluster{Scope: build.ScopeOf(c), leadWith: c.Annotation(instance.LeadWithAnnotation)}
 		err := d.resolve(c, defaults)
+		p := &compose.Plan{}
 		switch {
 		case err == nil:
-			return d.plan(), nil
+			p = d.plan()
 		case !compose.IsInvalid(err):
 			return nil, err
 		}
-		if c.IsReview() {
-			return nil, err
-		}
-		p, merr := d.maintenance(c)
-		if merr != nil {
-			return nil, merr
-		}
+		p.Maintain = func() (map[string]*structpb.Struct, error) { return d.maintenance(c) }
 		return p, err
 	}
 }
@@ -115,6 +112,11 @@ func (d *cluster) resolve(c *compose.Claim, defaults settings.Settings) error {
 	var err error
 	if d.settings, err = settings.Read(c, defaults); err != nil {
 		return err
+	}
+	if !d.findsLeft(c) {
+		// With what is asked for in any case.
+		_ = d.requireSecrets(c)
+		return compose.ErrPending
 	}
 	if d.live, err = observe(c, d.Scope); err != nil {
 		return err
@@ -160,6 +162,24 @@ func (d *cluster) resolve(c *compose.Claim, defaults settings.Settings) error {
 	return nil
 }
 
+// findsLeft asks for what an earlier claim of this name may have left behind and
+// what is valid depends on: a cluster that has data is not restored, and a volume of
+// backups that exists is not too small for its claim.
+func (d *cluster) findsLeft(c *compose.Claim) bool {
+	if c.IsComposed(postgresql) {
+		return true
+	}
+	found := true
+	for _, o := range []struct{ component, apiVersion, kind, name string }{
+		{postgresql, "apps/v1", "StatefulSet", d.Name(postgresql)},
+		{instances, "v1", "ConfigMap", d.Name(postgresql) + "-status"},
+		{repository, "apps/v1", "StatefulSet", d.Name(repository)},
+	} {
+		found = c.Existing(o.component, o.apiVersion, o.kind, o.name) && found
+	}
+	return found
+}
+
 // plan lists the components of a claim.
 func (d *cluster) plan() *compose.Plan {
 	p := &compose.Plan{}
@@ -202,7 +222,7 @@ func (d *cluster) plan() *compose.Plan {
 		add(compose.Component{Name: podMonitor, Part: postgresql, Object: d.podMonitor()})
 	}
 	if d.protected() {
-		add(compose.Component{Name: protection, Object: build.Protection(d.Scope, protection, appName, appsv1.GroupVersion.String(), appsv1.DatabaseClusterKind)})
+		add(compose.Component{Name: protection, Object: build.Protection(d.Named(d.Name("dbc-protection"), protection, appName), d.Claim, appsv1.GroupVersion.String(), appsv1.DatabaseClusterKind)})
 	}
 
 	p.Status = func(o compose.Outcome) any { return d.status(o) }

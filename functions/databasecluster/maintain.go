@@ -12,7 +12,7 @@ import (
 // cluster's own authorities are renewed before they expire, and whoever verifies
 // them gets the authority that has signed them. A mistake in a claim may stand
 // for longer than a certificate.
-func (d *cluster) maintenance(c *compose.Claim) (*compose.Plan, error) {
+func (d *cluster) maintenance(c *compose.Claim) (map[string]*structpb.Struct, error) {
 	due := due{claim: c, objects: map[string]*structpb.Struct{}}
 	if c.Observed(authority) != nil && c.Observed(certificate) != nil {
 		if err := d.renewServer(c, &d.tls); err != nil {
@@ -37,7 +37,7 @@ func (d *cluster) maintenance(c *compose.Claim) (*compose.Plan, error) {
 			keyCertificate: d.tls.backup.Certificate, keyPrivate: d.tls.backup.Key,
 		})
 	}
-	return &compose.Plan{Maintain: due.objects}, nil
+	return due.objects, nil
 }
 
 // due collects objects that exist and have to change.

@@ -25,6 +25,7 @@ const (
 
 	keyPassword = "password"
 	keySalt     = "salt"
+	keyConf     = "redis.conf"
 
 	// passwordVersionAnnotation on the pods replaces them with their password,
 	// which Redis reads once.
@@ -40,12 +41,12 @@ const (
 func (s *shop) cacheSecret() *corev1.Secret {
 	host := s.cacheHost()
 	return build.Secret(s.Meta(cache, cacheApp), map[string]string{
-		keyPassword:  s.cachePassword,
-		keySalt:      s.cacheSalt,
-		"host":       host,
-		"port":       strconv.Itoa(cachePort),
-		"uri":        "redis://" + url.UserPassword("", s.cachePassword).String() + "@" + net.JoinHostPort(host, strconv.Itoa(cachePort)) + "/0",
-		"redis.conf": s.redisConf(),
+		keyPassword: s.cachePassword,
+		keySalt:     s.cacheSalt,
+		"host":      host,
+		"port":      strconv.Itoa(cachePort),
+		"uri":       "redis://" + url.UserPassword("", s.cachePassword).String() + "@" + net.JoinHostPort(host, strconv.Itoa(cachePort)) + "/0",
+		keyConf:     s.redisConf(),
 	})
 }
 
@@ -60,9 +61,17 @@ func (s *shop) checkCachePassword() error {
 	return nil
 }
 
-// cachePasswordVersion is another one for another password, and tells nothing of
-// it without the salt, which is as secret.
-func (s *shop) cachePasswordVersion() string { return build.KeyedDigest(s.cacheSalt, s.cachePassword) }
+// storedVersion of what Redis reads: of what the Secret holds, not of what it is to
+// hold, or pods could be replaced before it does and start with the old password for
+// good. It tells nothing without the salt, which is as secret.
+func (s *shop) storedVersion(c *compose.Claim) string {
+	salt, conf := s.cacheSalt, s.redisConf()
+	if secret := c.Observed(cacheSecret); secret != nil && !c.IsReview() {
+		salt, _ = compose.SecretValue(secret, keySalt)
+		conf, _ = compose.SecretValue(secret, keyConf)
+	}
+	return build.KeyedDigest(salt, conf)
+}
 
 func (s *shop) cacheHost() string {
 	return fmt.Sprintf("%s.%s.svc", s.Name(cache), s.Namespace)
@@ -156,7 +165,7 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
 					Labels:      s.Labels(cache, cacheApp),
-					Annotations: map[string]string{passwordVersionAnnotation: s.cachePasswordVersion()},
+					Annotations: map[string]string{passwordVersionAnnotation: s.cacheVersion},
 				},
 				Spec: corev1.PodSpec{
 					ServiceAccountName:            s.Name(cache),

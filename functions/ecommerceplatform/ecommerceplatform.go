@@ -59,6 +59,9 @@ type shop struct {
 	// its version a secret's that tells nothing.
 	cachePassword, cacheSalt string
 
+	// cacheVersion is another one for another password that Redis would read.
+	cacheVersion string
+
 	// config is nil where the claim has none.
 	config *build.Config
 
@@ -106,6 +109,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 			if s.cacheSalt, err = c.Rotatable(cacheSecret, keySalt, compose.Source.Password); err != nil {
 				return nil, err
 			}
+			s.cacheVersion = s.storedVersion(c)
 		}
 		if s.config, err = build.ReadConfig(c, s.Scope, s.spec.Config); err != nil {
 			return nil, err
@@ -155,7 +159,7 @@ func (s *shop) plan() *compose.Plan {
 	}
 
 	if s.protected() {
-		add(compose.Component{Name: protection, Object: build.Protection(s.Scope, protection, platformName, platformv1.GroupVersion.String(), platformv1.EcommercePlatformKind)})
+		add(compose.Component{Name: protection, Object: build.Protection(s.Meta(protection, platformName), s.Claim, platformv1.GroupVersion.String(), platformv1.EcommercePlatformKind)})
 	}
 
 	p.Status = func(o compose.Outcome) any { return s.status(o) }

@@ -31,7 +31,7 @@ func (s *shop) backend() *appsv1.WebApp {
 	b := &s.spec.Backend
 	env := []corev1.EnvVar{build.FromSecret(envDatabaseURL, databasecluster.ConnectionSecret(s.Name(database)), "uri")}
 	if s.hasCache() && !slices.ContainsFunc(b.Env, func(e corev1.EnvVar) bool { return e.Name == envRedisURL }) {
-		env = append(env, build.FromSecret(envRedisURL, s.Name(cache), "uri"), corev1.EnvVar{Name: envRedisVersion, Value: s.cachePasswordVersion()})
+		env = append(env, build.FromSecret(envRedisURL, s.Name(cache), "uri"), corev1.EnvVar{Name: envRedisVersion, Value: s.cacheVersion})
 	}
 	wa := s.webApp(backend, &b.Workload, b.Replicas, env)
 	wa.Spec.Migration = b.Migration

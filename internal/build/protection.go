@@ -5,17 +5,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Protection refuses the deletion of the claim itself as long as it exists
+// Protection refuses the deletion of the claim itself as long as it exists. Its
+// name must be another one for claims of another kind
 // (https://docs.crossplane.io/latest/managed-resources/usages/).
-func Protection(s Scope, component, app, apiVersion, kind string) *protectionv1beta1.Usage {
+func Protection(meta metav1.ObjectMeta, claim, apiVersion, kind string) *protectionv1beta1.Usage {
 	return &protectionv1beta1.Usage{
 		TypeMeta:   metav1.TypeMeta{APIVersion: protectionv1beta1.SchemeGroupVersion.String(), Kind: protectionv1beta1.UsageKind},
-		ObjectMeta: s.Meta(component, app),
+		ObjectMeta: meta,
 		Spec: protectionv1beta1.UsageSpec{
 			Of: protectionv1beta1.NamespacedResource{
 				APIVersion:  apiVersion,
 				Kind:        kind,
-				ResourceRef: &protectionv1beta1.NamespacedResourceRef{Name: s.Claim},
+				ResourceRef: &protectionv1beta1.NamespacedResourceRef{Name: claim},
 			},
 			Reason: new("spec.deletionProtection is true, or defaults to it: set it to false first"),
 		},

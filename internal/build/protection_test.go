@@ -9,7 +9,7 @@ import (
 )
 
 func TestProtection(t *testing.T) {
-	got := Protection(shop, "protection", "webapp", "apps.example.com/v1", "WebApp")
+	got := Protection(shop.Meta("protection", "webapp"), shop.Claim, "apps.example.com/v1", "WebApp")
 	want := &protectionv1beta1.Usage{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "protection.crossplane.io/v1beta1", Kind: "Usage"},
 		ObjectMeta: shop.Meta("protection", "webapp"),

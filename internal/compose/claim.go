@@ -1,7 +1,9 @@
 package compose
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/storeplane/storeplane/internal/health"
 	"github.com/storeplane/storeplane/internal/structs"
 )
 
@@ -30,9 +33,9 @@ type Claim struct {
 	settings  *structpb.Struct
 	source    Source
 
-	// acceptedSettings are what the claim is composed with, and settingsProblem
-	// says why they are not those that the installation has.
-	acceptedSettings *structpb.Struct
+	// acceptedSettings are what the claim is composed with, as JSON, and
+	// settingsProblem says why they are not those that the installation has.
+	acceptedSettings string
 	settingsProblem  error
 
 	// composed is how many objects Crossplane has composed for the claim, and
@@ -75,6 +78,13 @@ func (c *Claim) Namespace() string { return c.meta("namespace").GetStringValue()
 
 // Kind of the claim.
 func (c *Claim) Kind() string { return c.composite.GetFields()["kind"].GetStringValue() }
+
+// manager is the name under which Crossplane applies what it composes for the
+// claim (ComposedFieldOwnerName of crossplane/crossplane v2.4.0).
+func (c *Claim) manager() string {
+	sum := sha256.Sum256([]byte(c.Name() + health.GroupKind(c.composite).String()))
+	return composedManager + "/" + hex.EncodeToString(sum[:])
+}
 
 // Label of the claim, or "".
 func (c *Claim) Label(key string) string {
@@ -159,7 +169,7 @@ func (c *Claim) Kept(component string) *structpb.Struct {
 	if s == nil {
 		return nil
 	}
-	return proto.CloneOf(keep(s))
+	return proto.CloneOf(c.keep(s))
 }
 
 // SecretData is a value as a Secret holds it.

@@ -106,7 +106,7 @@ func TestClaimSettings(t *testing.T) {
 			}
 			req.RequiredResources = map[string]*fnv1.Resources{SettingsRequirement: rs}
 			got := settings{Registry: "default"}
-			err := NewClaim(req, nil).Settings(func(d Data) error { return d.Decode(&got) })
+			err := NewClaim(req, nil).Settings(func(d Data) (any, error) { return got, d.Decode(&got) })
 			if text(err) != tc.err {
 				t.Errorf("%s\nSettings(): want error %q, got %q", tc.reason, tc.err, text(err))
 			}
@@ -141,7 +141,7 @@ func TestErrorsDoNotFlap(t *testing.T) {
 	}
 	read := map[string]func(*Claim) error{
 		"Spec":     func(c *Claim) error { return c.Spec(&fields{}) },
-		"Settings": func(c *Claim) error { return c.Settings(func(d Data) error { return d.Decode(&fields{}) }) },
+		"Settings": func(c *Claim) error { return c.Settings(func(d Data) (any, error) { return nil, d.Decode(&fields{}) }) },
 	}
 	for name, f := range read {
 		t.Run(name, func(t *testing.T) {

@@ -73,10 +73,11 @@ type Plan struct {
 	// may go: the claim says so in an explicit field.
 	Release []string
 
-	// Maintain is what goes on while the claim is refused: objects that exist
-	// and are due to change, by component. An intent may return a plan that has
-	// nothing else beside an error of the claim. Begin each with Claim.Kept.
-	Maintain map[string]*structpb.Struct
+	// Maintain returns what goes on while the claim is refused: objects that
+	// exist and are due to change, by component, each begun with Claim.Kept. An
+	// intent may return a plan that has nothing else beside an error of the
+	// claim.
+	Maintain func() (map[string]*structpb.Struct, error)
 
 	// Status returns the claim's status, a pointer to its type. The kernel
 	// has filled nothing of it in: CommonStatus comes from Outcome.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/storeplane/storeplane/internal/health"
@@ -29,6 +30,10 @@ type Decision struct {
 	// First names the components that are applied for the first time, in their
 	// order: an object of that name must not be someone else's.
 	First []string
+
+	// Stopped is true where a component is left as it is in this pass, since the
+	// API server refused it in the last one.
+	Stopped bool
 
 	claim   *Claim
 	plan    *Plan
@@ -83,13 +88,15 @@ func Decide(claim *Claim, p *Plan) (*Decision, error) {
 		}
 	}
 
+	d.passStopped(observed)
+
 	released := make(map[string]bool, len(p.Release))
 	for _, n := range p.Release {
 		released[n] = true
 	}
 	for n, r := range observed {
 		if !declared[n] && !released[n] && annotation(r.GetResource(), HoldsDataAnnotation) == "true" {
-			d.Apply[n] = keep(r.GetResource())
+			d.Apply[n] = claim.keep(r.GetResource())
 			d.Kept = append(d.Kept, n)
 		}
 	}
@@ -105,7 +112,7 @@ func (d *Decision) observe(c *Component, obs *structpb.Struct) error {
 		return nil
 	}
 	if c.Once {
-		d.Apply[c.Name] = keep(obs)
+		d.Apply[c.Name] = d.claim.keep(obs)
 		d.Health[c.Name] = d.judge(c, obs, true)
 		return nil
 	}
@@ -140,8 +147,8 @@ func (d *Decision) gate(c *Component) error {
 	d.Apply[c.Name] = want
 	d.First = append(d.First, c.Name)
 	d.Health[c.Name] = missing(c, want)
-	if d.refused.names(c.Name) {
-		d.Health[c.Name] = d.refused.status()
+	if d.refused.names(c.Name, false) {
+		d.Health[c.Name] = invalidStatus()
 	}
 	return nil
 }
@@ -166,13 +173,32 @@ func (d *Decision) holdChange(c *Component, obs *structpb.Struct) {
 	if len(w) == 0 || isApplied(d.Apply[c.Name], obs) {
 		return
 	}
-	kept := keep(obs)
+	kept := d.claim.keep(obs)
 	if has(kept, "spec", "replicas") && !has(d.Apply[c.Name], "spec", "replicas") {
 		// An autoscaler's.
 		kept.Fields["spec"] = without(kept.GetFields()["spec"], "replicas")
 	}
 	d.Apply[c.Name] = kept
 	d.Health[c.Name] = health.Status{State: health.Progressing, Message: "Its change waits for " + strings.Join(w, ", ")}
+}
+
+// passStopped leaves the component at which Crossplane stopped as it is for this
+// pass, where the claim has not been ready as it is: a change that is refused would
+// keep the status from being written, and the claim would be called ready for what
+// it was before. The next pass tries again.
+func (d *Decision) passStopped(observed map[string]*fnv1.Resource) {
+	name := d.refused.stopped
+	if d.Apply[name] == nil || d.claim.wasReady() {
+		return
+	}
+	d.Stopped = true
+	d.Health[name] = d.refused.stoppedStatus()
+	if obs := observed[name].GetResource(); obs != nil && !d.claim.adopted[name] {
+		d.Apply[name] = d.claim.keep(obs)
+		return
+	}
+	delete(d.Apply, name)
+	d.First = slices.DeleteFunc(d.First, func(n string) bool { return n == name })
 }
 
 // make a component's object, unless it is made.
@@ -234,9 +260,9 @@ func (d *Decision) judge(c *Component, observed *structpb.Struct, applied bool) 
 	switch {
 	case d.claim.adopted[c.Name]:
 		return health.Status{State: health.Progressing, Message: "The object that exists is being adopted"}
+	case d.refused.names(c.Name, applied):
+		return invalidStatus()
 	case applied || health.IsBeingDeleted(observed):
-	case d.refused.names(c.Name):
-		return d.refused.status()
 	case !d.claim.wasReady() || !health.IsStored(health.GroupKind(observed)):
 		return health.Status{State: health.Progressing, Message: "A change is being applied"}
 	}

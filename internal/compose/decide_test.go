@@ -234,7 +234,7 @@ func TestDecideChangeAfter(t *testing.T) {
 			web:      web("web:2", "job-2"),
 			gate:     gate("job-2"),
 			observed: map[string]*structpb.Struct{"web": running},
-			want:     keep(running),
+			want:     claimOf(nil).keep(running),
 			health:   health.Status{State: health.Progressing, Message: "Its change waits for job-2"},
 		},
 		"GateRuns": {
@@ -242,7 +242,7 @@ func TestDecideChangeAfter(t *testing.T) {
 			web:      web("web:2", "job-2"),
 			gate:     gate("job-2"),
 			observed: map[string]*structpb.Struct{"web": running, "job-2": observe(t, gate("job-2"))},
-			want:     keep(running),
+			want:     claimOf(nil).keep(running),
 			health:   health.Status{State: health.Progressing, Message: "Its change waits for job-2"},
 		},
 		"GateFailed": {
@@ -250,7 +250,7 @@ func TestDecideChangeAfter(t *testing.T) {
 			web:      web("web:2", "job-2"),
 			gate:     gate("job-2"),
 			observed: map[string]*structpb.Struct{"web": running, "job-2": broken(observe(t, gate("job-2")))},
-			want:     keep(running),
+			want:     claimOf(nil).keep(running),
 			health:   health.Status{State: health.Progressing, Message: "Its change waits for job-2"},
 		},
 		"GateOpen": {
@@ -309,7 +309,7 @@ func TestDecideOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(keep(was), d.Apply["job"], protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(claimOf(nil).keep(was), d.Apply["job"], protocmp.Transform()); diff != "" {
 		t.Errorf("A Job can not be changed, so it stays as it was first applied: -want, +got:\n%s", diff)
 	}
 	if !d.Health["job"].IsHealthy() {

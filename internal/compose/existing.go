@@ -62,10 +62,27 @@ func (c *Claim) standingOf(component string, obj *structpb.Struct) standing {
 	if annotation(obj, AllowAdoptionAnnotation) == c.Kind()+"/"+c.Name() {
 		return adoptable
 	}
-	if by := label(obj, compositeLabel); annotation(obj, componentAnnotation) == component && (by == c.Name() || by != "" && by == c.Label(compositeLabel)) {
+	if by := label(obj, compositeLabel); annotation(obj, componentAnnotation) == component && (by == c.Name() || by != "" && by == c.Label(compositeLabel)) && c.mayHaveApplied(obj) {
 		return adoptable
 	}
 	return foreign
+}
+
+// mayHaveApplied tells whether a claim of this name and kind has applied an object,
+// as far as its managed fields say who has: backup tools leave them out. Labels
+// alone do not tell a DatabaseCluster's object from one of an EcommercePlatform of
+// the same name.
+func (c *Claim) mayHaveApplied(obj *structpb.Struct) bool {
+	composed := false
+	for _, v := range obj.GetFields()["metadata"].GetStructValue().GetFields()["managedFields"].GetListValue().GetValues() {
+		switch by := v.GetStructValue().GetFields()["manager"].GetStringValue(); {
+		case by == c.manager():
+			return true
+		case strings.HasPrefix(by, composedManager):
+			composed = true
+		}
+	}
+	return !composed
 }
 
 // controllerOf an object: its controller reference, or nil.
@@ -95,6 +112,9 @@ func (c *Claim) adopt() {
 		if c.standingOf(component, obj) != adoptable {
 			continue
 		}
+		// Asked for again, also where the intent is about to refuse the claim for
+		// what it reads of it: Crossplane gives up on answers that come and go.
+		c.Require(requirement, selectorOf(obj, c.Namespace()))
 		if c.adopted == nil {
 			// The request's own map stays as it is.
 			c.adopted, c.observed = map[string]bool{}, maps.Clone(c.observed)
@@ -104,6 +124,25 @@ func (c *Claim) adopt() {
 		}
 		c.adopted[component], c.observed[component] = true, &fnv1.Resource{Resource: obj}
 	}
+}
+
+// Existing asks for an object that has the name of a component, for an intent that
+// has to know what was left behind before it can say whether the claim is valid:
+// one that the claim may adopt is observed from then on. It returns false until
+// Crossplane has looked.
+func (c *Claim) Existing(component, apiVersion, kind, name string) bool {
+	if c.IsComposed(component) {
+		return true
+	}
+	_, fetched := c.Require(existingPrefix+component, &fnv1.ResourceSelector{
+		ApiVersion: apiVersion, Kind: kind, Namespace: new(c.Namespace()), Match: &fnv1.ResourceSelector_MatchName{MatchName: name},
+	})
+	return fetched || c.IsReview()
+}
+
+// IsComposed tells whether a component exists as the claim's own.
+func (c *Claim) IsComposed(component string) bool {
+	return c.observed[component] != nil && !c.adopted[component]
 }
 
 // checkExisting asks for the objects that would be applied over by what a

@@ -34,6 +34,15 @@ func labelled(s *structpb.Struct, claim, component string) *structpb.Struct {
 	return out
 }
 
+// managedBy managers, as its managed fields say.
+func managedBy(s *structpb.Struct, manager string) *structpb.Struct {
+	out := proto.CloneOf(s)
+	child(out, "metadata").Fields["managedFields"] = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+		"manager": structpb.NewStringValue(manager),
+	}})}})
+	return out
+}
+
 func annotated(s *structpb.Struct, key, value string) *structpb.Struct {
 	out := proto.CloneOf(s)
 	annotate(out, key, value)
@@ -105,6 +114,14 @@ func TestRespondOverExisting(t *testing.T) {
 		},
 		"Orphan": {
 			reason: "What an earlier claim of this name left behind is found again.", exists: labelled(theirs, claimName, "password"),
+			want: want{asked: both, applied: []string{"conf", "password"}, password: "theirs", phase: "Pending", message: "Waiting for password, conf"},
+		},
+		"OrphanOfAnotherKind": {
+			reason: "Nor is one of a claim of this name and another kind.", exists: managedBy(labelled(theirs, claimName, "password"), composedManager+"/other"),
+			want: want{asked: both, phase: "Failed", message: refused, reason: "AlreadyExists"},
+		},
+		"OrphanOfThisKind": {
+			reason: "One that a claim of this name and kind has applied is its own.", exists: managedBy(labelled(theirs, claimName, "password"), (&Claim{composite: request(t, 1, nil, nil).GetObserved().GetComposite().GetResource()}).manager()),
 			want: want{asked: both, applied: []string{"conf", "password"}, password: "theirs", phase: "Pending", message: "Waiting for password, conf"},
 		},
 		"OrphanOfAnother": {
@@ -193,4 +210,37 @@ func passwordSecret(password string) *corev1.Secret {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta("password"),
 		Data: map[string][]byte{"password": []byte(password)},
 	}
+}
+
+// TestRespondSettlesRefusedAdoption: where what is adopted makes the claim invalid
+// the function asks for the same each time, or Crossplane would give up on it and
+// the claim never say why.
+func TestRespondSettlesRefusedAdoption(t *testing.T) {
+	refuses := func(c *Claim) (*Plan, error) {
+		if c.Observed("conf") != nil {
+			return nil, Invalidf("conf may not shrink")
+		}
+		p := &Plan{Components: []Component{{Name: "conf", Object: configMap("conf", "x")}}}
+		_, err := planned(p)(c)
+		return p, err
+	}
+	orphan := labelled(applied(t, configMap("conf", "was")), claimName, "conf")
+	req := request(t, 1, nil, nil)
+	var asked *fnv1.Requirements
+	for call := range 4 {
+		rsp := Respond(req, refuses, fixedSource{})
+		if call > 0 && proto.Equal(asked, rsp.GetRequirements()) {
+			if got := rsp.GetResults(); len(got) != 1 || got[0].GetMessage() != "conf may not shrink" {
+				t.Errorf("Respond(): got %v", got)
+			}
+			return
+		}
+		asked = rsp.GetRequirements()
+		req = request(t, 1, nil, nil)
+		req.RequiredResources = map[string]*fnv1.Resources{}
+		for name := range asked.GetResources() {
+			req.RequiredResources[name] = &fnv1.Resources{Items: []*fnv1.Resource{{Resource: orphan}}}
+		}
+	}
+	t.Errorf("Respond() asks for something else each time")
 }

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// ownFields is what of an object Crossplane has applied for its claim, by the
+// ownFields is what of an object a manager, Crossplane for its claim, has applied, by the
 // object's managed fields, and whether those say so. Applied again it changes
 // nothing; to apply the whole object would make fields the claim's that an
 // autoscaler or a person has set, and the next apply would take them away.
@@ -18,11 +18,11 @@ import (
 // these keys, "v:…" the element with this value, "i:n" the nth one, "." the thing
 // itself, and what has nothing below it is taken whole
 // (https://pkg.go.dev/k8s.io/apimachinery/pkg/apis/meta/v1#FieldsV1).
-func ownFields(obj *structpb.Struct) (*structpb.Struct, bool) {
+func ownFields(obj *structpb.Struct, manager string) (*structpb.Struct, bool) {
 	meta := obj.GetFields()["metadata"].GetStructValue()
 	for _, v := range meta.GetFields()["managedFields"].GetListValue().GetValues() {
 		entry := v.GetStructValue().GetFields()
-		if entry["subresource"].GetStringValue() != "" || !strings.HasPrefix(entry["manager"].GetStringValue(), composedManager) {
+		if entry["subresource"].GetStringValue() != "" || entry["manager"].GetStringValue() != manager {
 			continue
 		}
 		if set := entry["fieldsV1"].GetStructValue(); len(set.GetFields()) > 0 {

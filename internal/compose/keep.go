@@ -16,8 +16,8 @@ var keptMetadata = []string{"name", "namespace", "labels", "annotations"}
 // was applied before, or where that is not known all of it but what the API
 // server and Crossplane own. Leaving the object out of the response would delete
 // it, and applying less would take its fields away.
-func keep(observed *structpb.Struct) *structpb.Struct {
-	applied, ok := ownFields(observed)
+func (c *Claim) keep(observed *structpb.Struct) *structpb.Struct {
+	applied, ok := ownFields(observed, c.manager())
 	if !ok {
 		applied = observed
 	}

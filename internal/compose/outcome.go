@@ -87,17 +87,24 @@ func newOutcome(c *Claim, p *Plan, d *Decision) Outcome {
 		}
 	}
 
+	if d.refused.isAny() {
+		// Of another function's, or one that is not named.
+		o.Ready = false
+	}
 	o.failed = map[string]bool{}
 	for part, r := range ranks {
 		o.failed[part] = r == rankFailed
 	}
 	o.Common.Message = message(o.Common.Components, ranks)
+	if o.Common.Message == "" && !o.Ready {
+		o.Common.Message = "Waiting for the API server to take what it refuses as invalid: kubectl describe shows why in the events of this claim"
+	}
 	o.Common.ReadyGeneration = int64(c.status("readyGeneration").GetNumberValue())
 	if o.Ready {
 		o.Common.ReadyGeneration = c.Generation()
 	}
 	o.Phase = phase(c, o, worst)
-	o.Common.AcceptedSettings = c.settingsText()
+	o.Common.AcceptedSettings = c.acceptedSettings
 	if o.Common.Message == "" && c.settingsProblem != nil {
 		o.Common.Message = c.settingsProblem.Error()
 	}

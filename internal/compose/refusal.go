@@ -1,56 +1,86 @@
 package compose
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// refusal is what Crossplane reports of objects of a claim that the API server
-// has refused as invalid: it goes on with the others, and names these in the
-// claim's condition Synced, at most three of them
-// (https://github.com/crossplane/crossplane/blob/v2.4.0/internal/controller/apiextensions/composite/reconciler.go#L890-L893).
-// Why is in the claim's events alone.
+// refusal is what Crossplane reports of objects of a claim that the API server does
+// not take, in the condition Synced
+// (https://github.com/crossplane/crossplane/blob/v2.4.0/internal/controller/apiextensions/composite/reconciler.go#L760-L893):
+//
+//   - What is invalid (422) it names, at most three of them, and goes on with the
+//     others. Why is in the claim's events alone.
+//   - At any other error, one that a webhook or a quota gives for example, it stops
+//     there, and writes no status at all.
 type refusal struct {
-	components []string
-	more       bool
+	// invalid components by name, and more says that there are others.
+	invalid []string
+	more    bool
+
+	// stopped is the component at which Crossplane stopped, and why.
+	stopped, why string
 }
 
 const refusalPrefix = "Unsynced resources: "
+
+var stoppedAt = regexp.MustCompile(`cannot apply composed resource "([^"]+)": (.*)`)
 
 // refusal of the claim as it is now: one of an earlier generation says nothing.
 func (c *Claim) refusal() refusal {
 	for _, v := range c.status("conditions").GetListValue().GetValues() {
 		f := v.GetStructValue().GetFields()
-		names, ok := strings.CutPrefix(f["message"].GetStringValue(), refusalPrefix)
-		if !ok || f["type"].GetStringValue() != "Synced" || f["status"].GetStringValue() != "False" {
+		if f["type"].GetStringValue() != "Synced" || f["status"].GetStringValue() != "False" {
 			continue
 		}
 		if at, known := f["observedGeneration"]; known && int64(at.GetNumberValue()) != c.Generation() {
 			continue
 		}
 		r := refusal{}
+		message := f["message"].GetStringValue()
+		if m := stoppedAt.FindStringSubmatch(message); m != nil {
+			r.stopped, r.why = m[1], m[2]
+		}
+		names, ok := strings.CutPrefix(message, refusalPrefix)
+		if !ok {
+			return r
+		}
 		for n := range strings.SplitSeq(names, ", ") {
 			n = strings.TrimPrefix(n, "and ")
 			if strings.HasSuffix(n, " more") {
 				r.more = true
 				continue
 			}
-			r.components = append(r.components, n)
+			r.invalid = append(r.invalid, n)
 		}
 		return r
 	}
 	return refusal{}
 }
 
-// names tells whether a component that is not as it is declared may be one that
-// was refused.
-func (r refusal) names(component string) bool {
-	return r.more || slices.Contains(r.components, component)
+// names tells whether a component was refused as invalid. Of those that are not
+// named any that is not as it is declared may be one.
+func (r refusal) names(component string, applied bool) bool {
+	return slices.Contains(r.invalid, component) || r.more && !applied
 }
 
-// status of a component that was refused.
-func (refusal) status() health.Status {
+// isAny tells whether anything was refused as invalid.
+func (r refusal) isAny() bool { return r.more || len(r.invalid) > 0 }
+
+// invalidStatus is the health of a component that was refused as invalid.
+func invalidStatus() health.Status {
 	return health.Status{State: health.Failed, Message: "The API server refuses it as invalid: kubectl describe shows why in the events of this claim"}
+}
+
+// stoppedStatus is the health of the component at which Crossplane stopped.
+func (r refusal) stoppedStatus() health.Status {
+	const most = 300
+	why := r.why
+	if len(why) > most {
+		why = why[:most] + "…"
+	}
+	return health.Status{State: health.Failed, Message: "The API server refuses it: " + why}
 }

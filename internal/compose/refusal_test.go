@@ -20,6 +20,7 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 	type want struct {
 		phase, message string
 		ready          fnv1.Ready
+		left           bool // what is declared of conf is not applied
 	}
 	old := observe(t, Component{Object: configMap("conf", "old")})
 	cases := map[string]struct {
@@ -55,8 +56,28 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 			want: want{phase: "Deploying", message: "Waiting for conf", ready: fnv1.Ready_READY_FALSE},
 		},
 		"AnotherIsRefused": {
-			reason: "What is as it was declared has not been refused.",
+			reason: "Another function's is the claim's too.",
 			conf:   observe(t, conf), synced: synced("False", "Unsynced resources: other", 2), readyUntil: 2,
+			want: want{phase: "Degraded", message: "Waiting for the API server to take what it refuses as invalid: kubectl describe shows why in the events of this claim", ready: fnv1.Ready_READY_FALSE},
+		},
+		"RefusedAsItIs": {
+			reason: "An edit by hand may make what was applied before invalid: the mark on the object does not show that.",
+			conf:   observe(t, conf), synced: synced("False", "Unsynced resources: conf", 2), readyUntil: 2,
+			want: want{phase: "Failed", message: "Waiting for conf (" + refused + ")", ready: fnv1.Ready_READY_FALSE},
+		},
+		"Stopped": {
+			reason: "At another refusal Crossplane stops before it writes the status: the component is left as it is for a pass, so that the claim can say so.",
+			conf:   old, synced: synced("False", `cannot compose resources: cannot apply composed resource "conf": exceeded quota`, 2), readyUntil: 1,
+			want: want{phase: "Failed", message: "Waiting for conf (The API server refuses it: exceeded quota)", ready: fnv1.Ready_READY_FALSE, left: true},
+		},
+		"StoppedAtFirst": {
+			reason: "So it is with one that was never created.",
+			synced: synced("False", `cannot compose resources: cannot apply composed resource "conf": exceeded quota`, 2),
+			want:   want{phase: "Failed", message: "Waiting for conf (The API server refuses it: exceeded quota)", ready: fnv1.Ready_READY_FALSE, left: true},
+		},
+		"StoppedWhileReady": {
+			reason: "A claim that has been ready as it is goes on: it may be the API server that is unwell.",
+			conf:   observe(t, conf), synced: synced("False", `cannot compose resources: cannot apply composed resource "conf": timeout`, 2), readyUntil: 2,
 			want: want{phase: "Running"},
 		},
 		"NotSynced": {
@@ -90,6 +111,8 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 			rsp := Respond(req, planned(&Plan{Components: []Component{conf, web}}), SystemSource{})
 			s := rsp.GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields()
 			got := want{phase: s["phase"].GetStringValue(), message: s["message"].GetStringValue(), ready: rsp.GetDesired().GetComposite().GetReady()}
+			value := rsp.GetDesired().GetResources()["conf"].GetResource().GetFields()["data"].GetStructValue().GetFields()["value"].GetStringValue()
+			got.left = value != "new"
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s\nRespond(): -want, +got:\n%s", tc.reason, diff)
 			}

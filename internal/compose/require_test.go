@@ -162,7 +162,7 @@ func TestRespondPending(t *testing.T) {
 				t.Errorf("%s\nRespond() resources: -want, +got:\n%s", tc.reason, diff)
 			}
 			for n, r := range rsp.GetDesired().GetResources() {
-				if diff := cmp.Diff(keep(tc.observed[n]), r.GetResource(), protocmp.Transform()); diff != "" {
+				if diff := cmp.Diff(claimOf(nil).keep(tc.observed[n]), r.GetResource(), protocmp.Transform()); diff != "" {
 					t.Errorf("%s\nRespond() keeps %s as it is: -want, +got:\n%s", tc.reason, n, diff)
 				}
 				if r.GetReady() == fnv1.Ready_READY_TRUE {

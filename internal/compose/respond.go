@@ -72,7 +72,7 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	switch {
 	case outcome.Ready && !settled:
 		rsp.Meta.Ttl = durationpb.New(toldTTL)
-	case settled && claim.isWatched():
+	case decision.Stopped, settled && claim.isWatched():
 		rsp.Meta.Ttl = durationpb.New(settledTTL)
 	}
 	return rsp
@@ -87,7 +87,7 @@ func Refuse(req *fnv1.RunFunctionRequest, err error) *fnv1.RunFunctionResponse {
 func keepAll(rsp *fnv1.RunFunctionResponse, c *Claim) {
 	for name, r := range c.observed {
 		if !c.adopted[name] {
-			rsp.Desired.Resources[name] = &fnv1.Resource{Resource: keep(r.GetResource()), Ready: fnv1.Ready_READY_FALSE}
+			rsp.Desired.Resources[name] = &fnv1.Resource{Resource: c.keep(r.GetResource()), Ready: fnv1.Ready_READY_FALSE}
 		}
 	}
 }
@@ -170,7 +170,7 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.R
 		if serr := setStatus(rsp, c, failed); serr != nil {
 			severity = fnv1.Severity_SEVERITY_FATAL
 		}
-	case p != nil && maintain(rsp, c, p.Maintain):
+	case p != nil && maintain(rsp, c, p):
 		severity = fnv1.Severity_SEVERITY_WARNING
 		rsp.Conditions = append(rsp.Conditions, observedConditions(c)...)
 	default:
@@ -187,8 +187,12 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.R
 
 // maintain keeps all that is composed as it is, but for what is due, and returns
 // whether anything is. The status stays as it is, too.
-func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.Struct) bool {
-	if len(due) == 0 {
+func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan) bool {
+	if p.Maintain == nil || c.IsReview() {
+		return false
+	}
+	due, err := p.Maintain()
+	if err != nil || len(due) == 0 {
 		return false
 	}
 	status := shallow(c.composite.GetFields()["status"].GetStructValue())

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -16,23 +17,39 @@ import (
 // them must not hold up what has nothing to do with it, and defaults in their
 // place would move every server to another registry. For another claim settings
 // that cannot be used are an error of the claim.
-func (c *Claim) Settings(read func(Data) error) error {
+//
+// The function returns what of them it reads: only that is remembered, since the
+// claim's status is for more eyes than the settings are.
+func (c *Claim) Settings(read func(Data) (any, error)) error {
 	last := c.lastSettings()
 	var err error
 	switch {
 	case c.settings != nil:
-		err = read(Data{c.settings})
+		err = c.accept(read, c.settings)
 	case len(last.GetFields()) > 0:
 		err = Invalidf("EnvironmentConfig storeplane, with whose settings this claim was composed, does not exist: create it again. Without data it means the defaults, and may be deleted")
 	}
 	if err == nil {
-		c.acceptedSettings = c.settings
 		return nil
 	}
-	if last == nil || read(Data{last}) != nil {
+	if last == nil || c.accept(read, last) != nil {
 		return err
 	}
-	c.acceptedSettings, c.settingsProblem = last, err
+	c.settingsProblem = err
+	return nil
+}
+
+// accept settings if they can be read.
+func (c *Claim) accept(read func(Data) (any, error), data *structpb.Struct) error {
+	used, err := read(Data{data})
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(used)
+	if err != nil {
+		return fmt.Errorf("cannot remember EnvironmentConfig storeplane: %w", err)
+	}
+	c.acceptedSettings = string(text)
 	return nil
 }
 
@@ -58,17 +75,4 @@ func (c *Claim) lastSettings() *structpb.Struct {
 		return nil
 	}
 	return out
-}
-
-// settingsText is what the claim remembers of its settings, or "". The same
-// settings are the same text: protobuf's own JSON is not.
-func (c *Claim) settingsText() string {
-	if c.acceptedSettings == nil {
-		return ""
-	}
-	text, err := json.Marshal(c.acceptedSettings.AsMap())
-	if err != nil {
-		return ""
-	}
-	return string(text)
 }

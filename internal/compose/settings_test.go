@@ -15,19 +15,20 @@ import (
 // while those of the installation cannot be used, and never with defaults.
 func TestRespondSettings(t *testing.T) {
 	type settings struct {
-		Registry string `json:"registry"`
+		Registry string `json:"registry,omitempty"`
 	}
 	intent := func(c *Claim) (*Plan, error) {
 		s := settings{Registry: "default"}
-		err := c.Settings(func(d Data) error {
-			s = settings{Registry: "default"}
-			if err := d.Decode(&s); err != nil {
-				return err
+		err := c.Settings(func(d Data) (any, error) {
+			used := settings{}
+			if err := d.Decode(&used); err != nil {
+				return nil, err
 			}
-			if s.Registry == "bad" {
-				return Invalidf("data.registry is bad")
+			if used.Registry == "bad" {
+				return nil, Invalidf("data.registry is bad")
 			}
-			return nil
+			s.Registry = orDefault(used.Registry)
+			return used, nil
 		})
 		if err != nil {
 			return nil, err
@@ -54,6 +55,7 @@ func TestRespondSettings(t *testing.T) {
 		"NeverAny":  {reason: "An installation without settings has the defaults.", want: want{registry: "default"}},
 		"First":     {reason: "What a claim is composed with it remembers.", now: mustStruct(t, map[string]any{"data": map[string]any{"registry": "one"}}), want: want{registry: "one", remembered: `{"registry":"one"}`}},
 		"Changed":   {reason: "Other settings that can be used are used.", now: mustStruct(t, map[string]any{"data": map[string]any{"registry": "two"}}), had: `{"registry":"one"}`, want: want{registry: "two", remembered: `{"registry":"two"}`}},
+		"Others":    {reason: "What is there for others is not remembered where more people can read it.", now: mustStruct(t, map[string]any{"data": map[string]any{"registry": "two", "token": "secret"}}), had: `{"registry":"one"}`, want: want{registry: "two", remembered: `{"registry":"two"}`}},
 		"Emptied":   {reason: "Without data they mean the defaults.", now: mustStruct(t, map[string]any{"kind": "EnvironmentConfig"}), had: `{"registry":"one"}`, want: want{registry: "default", remembered: `{}`}},
 		"Gone":      {reason: "That they are gone does not mean the defaults: every server would move to another registry.", had: `{"registry":"one"}`, want: want{registry: "one", remembered: `{"registry":"one"}`, message: gone, accepted: gone + goesOn}},
 		"EmptyGone": {reason: "Settings that meant the defaults may go.", had: `{}`, want: want{registry: "default"}},
@@ -89,12 +91,19 @@ func TestRespondSettings(t *testing.T) {
 	}
 }
 
+func orDefault(registry string) string {
+	if registry == "" {
+		return "default"
+	}
+	return registry
+}
+
 // TestRespondMaintains: what must go on goes on while a claim is refused, and
 // nothing else changes.
 func TestRespondMaintains(t *testing.T) {
 	web, tls := Component{Name: "web", Object: deployment("web", "web:1")}, stored(secret(t, "tls", map[string]string{"tls.crt": "old"}))
 	observed := map[string]*structpb.Struct{"web": mended(observe(t, web)), "tls": tls}
-	due := proto.CloneOf(keep(tls))
+	due := proto.CloneOf(claimOf(nil).keep(tls))
 	child(due, "data").Fields["tls.crt"] = structpb.NewStringValue("bmV3")
 	cases := map[string]struct {
 		reason   string
@@ -105,7 +114,7 @@ func TestRespondMaintains(t *testing.T) {
 		"Nothing": {reason: "While nothing is due Crossplane applies nothing.", severity: fnv1.Severity_SEVERITY_FATAL, want: map[string]*structpb.Struct{}},
 		"Due": {
 			reason: "A certificate is renewed, and all else stays as it is.", maintain: map[string]*structpb.Struct{"tls": due}, severity: fnv1.Severity_SEVERITY_WARNING,
-			want: map[string]*structpb.Struct{"tls": due, "web": keep(observed["web"])},
+			want: map[string]*structpb.Struct{"tls": due, "web": claimOf(nil).keep(observed["web"])},
 		},
 	}
 	for name, tc := range cases {
@@ -114,7 +123,9 @@ func TestRespondMaintains(t *testing.T) {
 			now := maps.Clone(before)
 			now["conditions"] = []any{map[string]any{"type": "Ready", "status": "True"}}
 			req := request(t, 2, now, observed)
-			rsp := Respond(req, func(*Claim) (*Plan, error) { return &Plan{Maintain: tc.maintain}, Invalidf("a typo") }, SystemSource{})
+			rsp := Respond(req, func(*Claim) (*Plan, error) {
+				return &Plan{Maintain: func() (map[string]*structpb.Struct, error) { return tc.maintain, nil }}, Invalidf("a typo")
+			}, SystemSource{})
 			got := map[string]*structpb.Struct{}
 			for n, r := range rsp.GetDesired().GetResources() {
 				got[n] = r.GetResource()

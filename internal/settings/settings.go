@@ -99,10 +99,14 @@ var (
 // see compose.Claim.Settings.
 func Read(c *compose.Claim, defaults Settings) (Settings, error) {
 	s := defaults
-	err := c.Settings(func(data compose.Data) error {
+	err := c.Settings(func(data compose.Data) (any, error) {
 		var err error
-		s, err = parse(data, defaults)
-		return err
+		if s, err = parse(data, defaults); err != nil {
+			return nil, err
+		}
+		used := Settings{}
+		err = data.Decode(&used)
+		return used, err
 	})
 	return s, err
 }

@@ -23,7 +23,7 @@ func developmentShop() types.Feature {
 		Assess("kubectl describe names what a bad backend image holds up, and the shop goes on", assess(badImage, ns)).
 		Assess("a new image of backend and frontend rolls without a failed request", assess(rolls, ns)).
 		Assess("migration of the new image ran before its first pod", assess(migratedFirst, ns)).
-		Assess("a migration that is edited while it runs ends before the next one begins", assess(neverOverlap, ns)).
+		Assess("a migration that is edited while it runs ends before the next one begins", assess(neverOverlap, migratesNamespace)).
 		Assess("edits by hand of a Deployment are put back", assess(deploymentDrift, ns)).
 		Assess("edits by hand of a Service are put back", assess(serviceDrift, ns)).
 		Assess("a port of a Service that is edited by hand serves again", assess(servicePortDrift, ns)).

@@ -16,13 +16,23 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// migrates is a WebApp of its own in the shop's namespace.
-const migrates = "migrates"
+// migrates is a WebApp of its own, and migratesNamespace where it is.
+const (
+	migrates          = "migrates"
+	migratesNamespace = "e2e-core-migrates"
+)
 
 // neverOverlap: a migration that is edited while it runs ends before the next one
 // begins. It is given up as its claim's message says.
 func neverOverlap(ctx context.Context, n notes) (err error) {
-	u, err := manifests.Read("webapp/migrating.yaml", map[string]string{"NAME": migrates, "NAMESPACE": dev.namespace, "REGISTRY": cluster.Registry})
+	if err := cluster.CreateNamespace(ctx, migratesNamespace); err != nil {
+		return err
+	}
+	w, err := cluster.Watch(ctx, migratesNamespace)
+	if err != nil {
+		return err
+	}
+	u, err := manifests.Read("webapp/migrating.yaml", map[string]string{"NAME": migrates, "NAMESPACE": migratesNamespace, "REGISTRY": cluster.Registry})
 	if err != nil {
 		return err
 	}
@@ -31,64 +41,64 @@ func neverOverlap(ctx context.Context, n notes) (err error) {
 	}
 	defer func() {
 		ctx := context.WithoutCancel(ctx)
-		err = errors.Join(err, cluster.Delete(ctx, "WebApp", dev.namespace, migrates), dev.world.AwaitGone(ctx, started, "WebApp", migrates))
+		err = errors.Join(err, cluster.Delete(ctx, "WebApp", migratesNamespace, migrates), w.AwaitGone(ctx, started, "WebApp", migrates))
 	}()
 
 	first := ""
-	err = dev.world.Await(ctx, started, "a migration that runs", func() (bool, string) {
-		for _, j := range migrationJobs() {
+	err = w.Await(ctx, started, "a migration that runs", func() (bool, string) {
+		for _, j := range migrationJobs(w) {
 			if harness.Number(j, "status", "ready") > 0 {
 				first = j.GetName()
 			}
 		}
-		return first != "", dev.world.Claim("WebApp", migrates).String()
+		return first != "", w.Claim("WebApp", migrates).String()
 	})
 	if err != nil {
 		return err
 	}
-	if _, err := cluster.Patch(ctx, "WebApp", dev.namespace, migrates, harness.Patch{"spec": harness.Patch{"migration": harness.Patch{"args": []string{"0"}}}}); err != nil {
+	if _, err := cluster.Patch(ctx, "WebApp", migratesNamespace, migrates, harness.Patch{"spec": harness.Patch{"migration": harness.Patch{"args": []string{"0"}}}}); err != nil {
 		return err
 	}
 	words := "Job " + first + " of image "
-	err = dev.world.Await(ctx, soon, "the claim to say what it waits for", func() (bool, string) {
-		c := dev.world.Claim("WebApp", migrates)
-		return strings.Contains(c.String(), words) && len(migrationJobs()) == 1, c.String()
+	err = w.Await(ctx, soon, "the claim to say what it waits for", func() (bool, string) {
+		c := w.Claim("WebApp", migrates)
+		return strings.Contains(c.String(), words) && len(migrationJobs(w)) == 1, c.String()
 	})
 	if err != nil {
 		return err
 	}
-	jobs := cluster.Kube.BatchV1().Jobs(dev.namespace)
+	jobs := cluster.Kube.BatchV1().Jobs(migratesNamespace)
 	if err := jobs.Delete(ctx, first, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}); err != nil {
 		return fmt.Errorf("cannot give up Job %s: %w", first, err)
 	}
 	second := ""
-	err = dev.world.Await(ctx, started, "the next migration to complete", func() (bool, string) {
-		for _, j := range migrationJobs() {
+	err = w.Await(ctx, started, "the next migration to complete", func() (bool, string) {
+		for _, j := range migrationJobs(w) {
 			if j.GetName() != first && harness.ClaimOf(j).Is("Complete") {
 				second = j.GetName()
 			}
 		}
-		return second != "", dev.world.Claim("WebApp", migrates).String()
+		return second != "", w.Claim("WebApp", migrates).String()
 	})
 	if err != nil {
 		return err
 	}
 	n.Addf("%s after %s", second, first)
-	return afterEach(first, second)
+	return afterEach(w, first, second)
 }
 
 // migrationJobs of the WebApp that exist.
-func migrationJobs() []*unstructured.Unstructured {
-	return slices.DeleteFunc(dev.world.List("Job"), func(j *unstructured.Unstructured) bool {
+func migrationJobs(w *harness.World) []*unstructured.Unstructured {
+	return slices.DeleteFunc(w.List("Job"), func(j *unstructured.Unstructured) bool {
 		return !strings.HasPrefix(j.GetName(), migrates+"-migration-")
 	})
 }
 
 // afterEach other: the Job of the second was created once that of the first, and
 // with it its pods, was gone.
-func afterEach(first, second string) error {
-	ended := dev.world.History("Job", first)
-	begun := dev.world.History("Job", second)
+func afterEach(w *harness.World, first, second string) error {
+	ended := w.History("Job", first)
+	begun := w.History("Job", second)
 	if len(ended) == 0 || len(begun) == 0 {
 		return fmt.Errorf("Jobs %s and %s were not both seen", first, second)
 	}
