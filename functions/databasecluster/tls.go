@@ -168,7 +168,7 @@ func (d *cluster) broughtTLS(c *compose.Claim) (tlsFiles, error) {
 		values[k] = v
 	}
 	if err := pki.Check(pki.Pair{Certificate: values[keyCertificate], Key: values[keyPrivate]}, values[keyAuthority]); err != nil {
-		return tlsFiles{}, compose.Invalidf("tls.secretName: Secret %s can not be used: %v", name, err)
+		return tlsFiles{}, compose.Invalidf("tls.secretName: Secret %s cannot be used: %v", name, err)
 	}
 	return tlsFiles{authority: pki.Pair{Certificate: values[keyAuthority]}}, nil
 }

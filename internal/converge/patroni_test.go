@@ -30,7 +30,7 @@ func toldOf(t *testing.T, text string) string {
 
 func TestRunInstances(t *testing.T) {
 	all := map[string]string{
-		"cluster.json":         `{"primary":"db-postgresql-0","timeline":1,"applied":"` + instance.Digest(desire) + `","credentials":"42","standbys":[{"name":"db-postgresql-1","streaming":true,"synchronous":true}],"system":"7000000000000000001"}`,
+		"cluster.json":         `{"primary":"db-postgresql-0","timeline":1,"applied":"` + instance.Digest(desire) + `","credentials":"42","standbys":[{"name":"db-postgresql-1","streaming":true,"synchronous":true}],"system":"7000000000000000001","stanza":"7000000000000000001"}`,
 		"db-postgresql-0.json": `{"version":"17.2","capacity":"10Gi"}`,
 		"db-postgresql-1.json": `{"version":"17.2","capacity":"10Gi"}`,
 	}

@@ -230,7 +230,10 @@ func (r *related) later(find handler.MapFunc) handler.EventHandler {
 // looked at: Secrets are many.
 func StripMetadata(o any) (any, error) {
 	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
-		m.ManagedFields, m.OwnerReferences, m.Finalizers = nil, nil, nil
+		m.ManagedFields, m.Finalizers = nil, nil
+		if m.Labels[configv1.AppConfigLabel] == "" {
+			m.OwnerReferences = nil
+		}
 		for k := range m.Annotations {
 			if k != secretAnnotation && k != configv1.HoldsAnnotation {
 				delete(m.Annotations, k)

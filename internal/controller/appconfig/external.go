@@ -73,6 +73,7 @@ type external struct {
 
 	decision Decision
 	garbage  []client.Object
+	unowned  []*metav1.PartialObjectMetadata
 }
 
 var errNotAppConfig = errors.New("cannot reconcile: the managed resource is no AppConfig")
@@ -130,7 +131,8 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 	if e.garbage, err = e.collectable(ctx, s, d); err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: !d.Acts() && len(e.garbage) == 0}, nil
+	e.unowned = e.existed.unowned(a)
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: !d.Acts() && len(e.garbage) == 0 && len(e.unowned) == 0}, nil
 }
 
 // Create is not asked for: what there is to make is made while observing, and
@@ -165,6 +167,9 @@ func (e *external) Update(ctx context.Context, mg resource.Managed) (managed.Ext
 	}
 	for _, o := range e.garbage {
 		errs = append(errs, e.kube.Remove(ctx, o))
+	}
+	for _, m := range e.unowned {
+		errs = append(errs, e.own(ctx, a, m))
 	}
 	return managed.ExternalUpdate{}, errors.Join(errs...)
 }

@@ -1,0 +1,48 @@
+package appconfig
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	"github.com/storeplane/storeplane/internal/controller/kube"
+)
+
+// unowned are the objects that do not go with the claim that their AppConfig goes
+// with: they were left behind with it, and a claim of the same name has adopted it.
+func (x existing) unowned(a *configv1.AppConfig) []*metav1.PartialObjectMetadata {
+	owner := metav1.GetControllerOf(a)
+	if owner == nil {
+		return nil
+	}
+	var out []*metav1.PartialObjectMetadata
+	for _, k := range []struct {
+		kind    string
+		objects map[string]*metav1.PartialObjectMetadata
+	}{{"ConfigMap", x.configs}, {"Secret", x.secrets}} {
+		for _, name := range slices.Sorted(maps.Keys(k.objects)) {
+			m := k.objects[name]
+			if !slices.ContainsFunc(m.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == owner.UID }) {
+				m = m.DeepCopy()
+				m.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: k.kind}
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// own an object of an AppConfig: it goes with the same claim.
+func (e *external) own(ctx context.Context, a *configv1.AppConfig, m *metav1.PartialObjectMetadata) error {
+	next := m.DeepCopy()
+	next.OwnerReferences = append(next.OwnerReferences, meta(a, m.Name).OwnerReferences...)
+	if err := e.kube.Client.Patch(ctx, next, client.MergeFrom(m), kube.Owner); err != nil && client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot own %s %s/%s: %w", m.Kind, m.Namespace, m.Name, err)
+	}
+	return nil
+}
