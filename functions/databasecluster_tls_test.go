@@ -282,7 +282,7 @@ func TestDatabaseClusterBroughtTLS(t *testing.T) {
 	to := func(key, value string) func(map[string]string) {
 		return func(v map[string]string) { v[key] = value }
 	}
-	const unusable = "tls.secretName: Secret certs can not be used: "
+	const unusable = "tls.secretName: Secret certs cannot be used: "
 	const pairless = unusable + "tls.crt and tls.key are no pair: "
 	missing := func(key string) string {
 		return fmt.Sprintf("tls.secretName: Secret certs does not exist or has no key %s: make it", key)
