@@ -168,9 +168,7 @@ func (e *external) Update(ctx context.Context, mg resource.Managed) (managed.Ext
 	for _, o := range e.garbage {
 		errs = append(errs, e.kube.Remove(ctx, o))
 	}
-	for _, m := range e.unowned {
-		errs = append(errs, e.own(ctx, a, m))
-	}
+	errs = append(errs, e.own(ctx, a, e.unowned))
 	return managed.ExternalUpdate{}, errors.Join(errs...)
 }
 

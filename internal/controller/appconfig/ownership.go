@@ -2,6 +2,7 @@ package appconfig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,8 +38,27 @@ func (x existing) unowned(a *configv1.AppConfig) []*metav1.PartialObjectMetadata
 	return out
 }
 
-// own an object of an AppConfig: it goes with the same claim.
-func (e *external) own(ctx context.Context, a *configv1.AppConfig, m *metav1.PartialObjectMetadata) error {
+// own objects of an AppConfig: they go with the same claim. The claim is read first:
+// one that is being deleted may be about to leave them behind, and an owner that is
+// gone would take them with it.
+func (e *external) own(ctx context.Context, a *configv1.AppConfig, objects []*metav1.PartialObjectMetadata) error {
+	owner := metav1.GetControllerOf(a)
+	if owner == nil || len(objects) == 0 {
+		return nil
+	}
+	claim := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: owner.APIVersion, Kind: owner.Kind}}
+	found, err := e.kube.Find(ctx, a.Namespace, owner.Name, claim)
+	if err != nil || !found || claim.UID != owner.UID || claim.DeletionTimestamp != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range objects {
+		errs = append(errs, e.ownOne(ctx, a, m))
+	}
+	return errors.Join(errs...)
+}
+
+func (e *external) ownOne(ctx context.Context, a *configv1.AppConfig, m *metav1.PartialObjectMetadata) error {
 	next := m.DeepCopy()
 	next.OwnerReferences = append(next.OwnerReferences, meta(a, m.Name).OwnerReferences...)
 	if err := e.kube.Client.Patch(ctx, next, client.MergeFrom(m), kube.Owner); err != nil && client.IgnoreNotFound(err) != nil {
