@@ -69,7 +69,9 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 	if last.Primary != "" {
 		g.cluster.Members = append(g.cluster.Members, last.Primary)
 		for _, s := range last.Standbys {
-			g.cluster.Members = append(g.cluster.Members, s.Name)
+			if !s.New {
+				g.cluster.Members = append(g.cluster.Members, s.Name)
+			}
 		}
 	}
 	return g, nil
