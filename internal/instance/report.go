@@ -72,6 +72,10 @@ func (c *Cluster) StanzaName() string { return cmp.Or(c.Stanza, c.System) }
 type Standby struct {
 	Name string `json:"name"`
 
+	// New standbys have not followed the primary yet: what is on their volumes may
+	// be another database. Managers of an older version do not report it.
+	New bool `json:"new,omitempty"`
+
 	// Streaming is false while it is not connected to the primary.
 	Streaming bool `json:"streaming,omitempty"`
 

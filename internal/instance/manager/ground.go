@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -68,10 +69,28 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 	if last.Primary != "" {
 		g.cluster.Members = append(g.cluster.Members, last.Primary)
 		for _, s := range last.Standbys {
-			g.cluster.Members = append(g.cluster.Members, s.Name)
+			if !s.New {
+				g.cluster.Members = append(g.cluster.Members, s.Name)
+			}
 		}
 	}
 	return g, nil
+}
+
+// joined says whether a pod is a member of a cluster that has run: the status
+// ConfigMap goes with the DatabaseCluster, unless another one adopts all that it had.
+// Earlier managers named a standby also while they refused to start it, and said so.
+func (g *ground) joined(pod string) bool {
+	if g.desired.Restoring || !slices.Contains(g.cluster.Members, pod) {
+		return false
+	}
+	said := instance.Member{}
+	if raw, ok := g.reports.Data[instance.MemberKey(pod)]; ok {
+		// What cannot be read was never written.
+		_ = json.Unmarshal([]byte(raw), &said)
+	}
+	refused := said.Restore != nil && said.Restore.Failed && said.Restore.Message == said.Message
+	return !refused || pod == g.cluster.Members[0]
 }
 
 // annotation to name a volume with. It holds for one DatabaseCluster: were it left
@@ -97,10 +116,8 @@ func short(uid string) string {
 
 // compare what only a server has to know that was no member of the cluster.
 func (b *member) compare(ctx context.Context, g *ground) error {
-	for _, m := range g.cluster.Members {
-		if m == b.Pod {
-			return nil
-		}
+	if slices.Contains(g.cluster.Members, b.Pod) {
+		return nil
 	}
 	primary, err := b.leads(ctx)
 	if err != nil {

@@ -27,7 +27,8 @@ var errOccupied = errors.New("the volume holds data of another DatabaseCluster")
 // their data: with the newest, which lead finds. One that is restored from a backup
 // must not: its first server would start with the old data, and no one would learn
 // that nothing was restored; another one would follow the first with data that has
-// parted from it.
+// parted from it. Its members have their own data, also after another DatabaseCluster
+// has adopted them all.
 func (b *member) own(ctx context.Context, next *instance.Member) {
 	if b.owned.Load() {
 		return
@@ -40,7 +41,7 @@ func (b *member) own(ctx context.Context, next *instance.Member) {
 		b.owned.Store(started)
 		return
 	}
-	if err := occupied(b.Volume, g.uid, g.desired); errors.Is(err, errOccupied) {
+	if err := occupied(b.Volume, g.uid, g.desired); errors.Is(err, errOccupied) && !g.joined(b.Pod) {
 		message := fmt.Sprintf("nothing is restored over the data on volume claim %s, which a deleted DatabaseCluster of this name has left: delete that volume claim and pod %s if its data is not needed, apply the claim without restoreFrom to go on with it, or restore under another name",
 			b.volumeName(), b.Pod)
 		next.Message, next.Restore = message, &instance.RestoreState{Message: message, Failed: true}

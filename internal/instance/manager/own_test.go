@@ -17,11 +17,15 @@ import (
 // TestOwn: a restore never starts with the data that an earlier cluster left.
 func TestOwn(t *testing.T) {
 	const me, other = "dbc", "another"
+	members := text(t, instance.Cluster{Primary: setName + "-0", Standbys: []instance.Standby{{Name: setName + "-1"}}})
+	reports := map[string]string{instance.ClusterKey: members}
+	refusedReports := map[string]string{instance.ClusterKey: members, instance.MemberKey(setName + "-1"): text(t, instance.Member{Message: "why", Restore: &instance.RestoreState{Message: "why", Failed: true}})}
 	cases := map[string]struct {
 		reason    string
 		restored  bool // begins with a backup
 		restoring bool // and has not begun yet
 		files     map[string]string
+		reports   map[string]string // of the status ConfigMap
 		failed    bool
 		gone      string
 	}{
@@ -36,6 +40,11 @@ func TestOwn(t *testing.T) {
 		"Restarted":   {reason: "A pod that is restarted in a restore goes on with it.", restored: true, restoring: true, files: map[string]string{ownerFile: me, "pgdata/PG_VERSION": "17"}},
 		"Done":        {reason: "One that was restored goes on.", restored: true, files: map[string]string{ownerFile: me, "pgdata/PG_VERSION": "17"}},
 		"OlderDone":   {reason: "Also one that was before there were owners.", restored: true, files: map[string]string{"pgdata/PG_VERSION": "17"}},
+		"Member":      {reason: "A member of a restored cluster goes on when another DatabaseCluster has adopted it.", restored: true, files: map[string]string{ownerFile: other, "pgdata/PG_VERSION": "17"}, reports: reports},
+		"Outsider":    {reason: "One that is no member does not.", restored: true, files: map[string]string{ownerFile: other, "pgdata/PG_VERSION": "17"}, reports: map[string]string{instance.ClusterKey: text(t, instance.Cluster{Primary: setName + "-0"})}, failed: true},
+		"NeverJoined": {reason: "Nor one that never followed.", restored: true, files: map[string]string{ownerFile: other, "pgdata/PG_VERSION": "17"}, reports: map[string]string{instance.ClusterKey: text(t, instance.Cluster{Primary: setName + "-0", Standbys: []instance.Standby{{Name: setName + "-1", New: true}}})}, failed: true},
+		"Again":       {reason: "Nor does any while the cluster is to be restored.", restored: true, restoring: true, files: map[string]string{ownerFile: other, "pgdata/PG_VERSION": "17"}, reports: reports, failed: true},
+		"Refused":     {reason: "An earlier manager named a server among the standbys that it had refused.", restored: true, files: map[string]string{ownerFile: other, "pgdata/PG_VERSION": "17"}, reports: refusedReports, failed: true},
 		"OldFailure":  {reason: "How a restore went for another cluster is no news.", restored: true, restoring: true, files: map[string]string{ownerFile: other, instance.RestoreStateFile: `{"message":"old","failed":true}`}, gone: instance.RestoreStateFile},
 	}
 	for name, tc := range cases {
@@ -44,6 +53,7 @@ func TestOwn(t *testing.T) {
 			a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName), Data: map[string]string{
 				instance.DesiredKey: text(t, desired(func(d *instance.Desired) { d.Restored, d.Restoring = tc.restored, tc.restoring })),
 			}})
+			a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: tc.reports})
 			s, at := newServers(t)
 			// Nothing runs beside a manager that is asked whether it may.
 			at.Close()

@@ -19,6 +19,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata/pgdatatest"
+	"github.com/storeplane/storeplane/internal/instance/manager/roll"
 )
 
 // claimed is when a StatefulSet was made; its volumes are made after it, those of
@@ -219,6 +220,14 @@ func TestReclaimForeign(t *testing.T) {
 	config := &corev1.ConfigMap{ObjectMeta: named(setName + "-config")}
 	config.Annotations = map[string]string{initializeAnnotation: r.member(1).Data.System}
 	r.api.put("configmaps", config)
+	// The primary reports sooner than the other server looks who leads.
+	view := &view{standbys: []instance.Standby{{Name: setName + "-0"}}}
+	reported := (&primary{Manager: second, archiving: &archiving{}}).report(view, roll.Step{}, instance.Cluster{})
+	r.api.change("configmaps/"+setName+"-status", func(o map[string]any) {
+		data, _ := o["data"].(map[string]any)
+		data[instance.ClusterKey] = text(t, reported)
+	})
+	r.held(0, first, setName+"-0 was not there when the cluster ran last")
 	r.leads(1)
 	r.starts(first, "it copies the primary")
 	aside, _ := filepath.Glob(filepath.Join(one.Dir, "pgdata-other-*", "PG_VERSION"))
@@ -255,6 +264,7 @@ func TestReclaimed(t *testing.T) {
 		"Primary":   {reason: "The last primary waits for no one.", kept: []int{0, 1, 2}, cluster: report(setName + "-1")},
 		"Standby":   {reason: "Nor does a standby that it had.", kept: []int{0, 1, 2}, cluster: report(setName+"-0", setName+"-1")},
 		"Outsider":  {reason: "One that was not there may have less than it.", kept: []int{0, 1}, cluster: report(setName + "-0"), held: setName + "-1 was not there when the cluster ran last"},
+		"Added":     {reason: "Nor was one that never followed it.", kept: []int{0, 1}, cluster: text(t, instance.Cluster{Primary: setName + "-0", Standbys: []instance.Standby{{Name: setName + "-1", New: true}}}), held: setName + "-1 was not there when the cluster ran last"},
 		"Outlived": {reason: "A lock whose holder does not lead is none.", kept: []int{0, 1}, cluster: report(setName + "-0"), ready: func(r *reclaimed) {
 			r.fakes.set(func(s *servers) { s.status.Role = patroni.RoleReplica })
 			r.leads(0)

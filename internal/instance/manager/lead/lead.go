@@ -25,8 +25,9 @@ type Cluster struct {
 	// Primary says that a server takes writes.
 	Primary bool
 
-	// Members of the cluster when it ran last, the primary among them. There are
-	// none of a cluster that never had a primary.
+	// Members of the cluster when it ran last, the primary among them and each
+	// standby that had followed it. There are none of a cluster that never had a
+	// primary.
 	Members []string
 
 	// Kept volumes are all that are older than a cluster without Members.

@@ -44,6 +44,35 @@ func TestStandbys(t *testing.T) {
 	}
 }
 
+// TestJoined: a server that is only desired has not joined the cluster.
+func TestJoined(t *testing.T) {
+	is := func(name string, streaming, fresh bool) instance.Standby {
+		return instance.Standby{Name: name, Streaming: streaming, New: fresh}
+	}
+	cases := map[string]struct {
+		reason string
+		before instance.Cluster
+		now    bool // streaming
+		want   bool // New
+	}{
+		"First":    {reason: "Before the first report no one has joined.", want: true},
+		"Joins":    {reason: "Who streams has joined.", before: instance.Cluster{Primary: "db-0", Standbys: []instance.Standby{is("db-1", false, true)}}, now: true},
+		"Waits":    {reason: "Who has not streamed yet has not.", before: instance.Cluster{Primary: "db-0", Standbys: []instance.Standby{is("db-1", false, true)}}, want: true},
+		"Away":     {reason: "Who has streamed stays a member.", before: instance.Cluster{Primary: "db-0", Standbys: []instance.Standby{is("db-1", true, false)}}},
+		"Older":    {reason: "So do all whom an older manager names.", before: instance.Cluster{Primary: "db-0", Standbys: []instance.Standby{is("db-1", false, false)}}},
+		"Failover": {reason: "So does the primary of before.", before: instance.Cluster{Primary: "db-1", Standbys: []instance.Standby{is("db-0", true, false)}}},
+		"Added":    {reason: "Who was not there is new.", before: instance.Cluster{Primary: "db-0", Standbys: []instance.Standby{is("db-2", true, false)}}, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Joined([]instance.Standby{is("db-1", tc.now, false)}, &tc.before)
+			if diff := cmp.Diff([]instance.Standby{is("db-1", tc.now, tc.want)}, got); diff != "" {
+				t.Errorf("%s\nJoined(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestPods: what the trouble of one pod is, is internal/trouble's.
 func TestPods(t *testing.T) {
 	waiting := func(reason, message string) corev1.PodStatus {

@@ -41,6 +41,20 @@ func (l *Lags) Standbys(pods []string, primary string, followers map[string]post
 	return standbys
 }
 
+// Joined marks the standbys New that have not followed a primary yet, given the
+// report before. Its primary is a standby after a failover.
+func Joined(standbys []instance.Standby, before *instance.Cluster) []instance.Standby {
+	joined := map[string]bool{before.Primary: true}
+	for _, s := range before.Standbys {
+		joined[s.Name] = !s.New
+	}
+	standbys = slices.Clone(standbys)
+	for i, s := range standbys {
+		standbys[i].New = !s.Streaming && !joined[s.Name]
+	}
+	return standbys
+}
+
 // observe a standby: one lags when it was more than LagBytes behind for a
 // while, and does no more when it was less than half of that for as long.
 func (l lag) observe(f postgres.Follower, now time.Time) lag {
