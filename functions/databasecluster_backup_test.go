@@ -216,7 +216,13 @@ func TestDatabaseClusterArchiveGap(t *testing.T) {
 	if len(got) != 1 {
 		t.Fatalf("want one Job that ends the gap, got %v", got)
 	}
-	want := "False ArchiveGap WAL 000000010000000000000007 to 000000010000000000000009 is lost: what was written after it can be restored once Job orders-" + got[0] + " has made a backup"
+	want := "False ArchiveGap The repository holds no backup: nothing can be restored until Job orders-" + got[0] + " has made one"
+	if v := c.verdict("ArchivingHealthy"); v != want || c.phase() != "Degraded" {
+		t.Errorf("want %q, Degraded, got %q, %s", want, v, c.phase())
+	}
+	c.reportCluster(func(r *instance.Cluster) { r.Archive.BackedUp = true })
+	c.reconcile()
+	want = "False ArchiveGap WAL 000000010000000000000007 to 000000010000000000000009 is lost: what was written after it can be restored once Job orders-" + got[0] + " has made a backup"
 	if v := c.verdict("ArchivingHealthy"); v != want || c.phase() != "Degraded" {
 		t.Errorf("want %q, Degraded, got %q, %s", want, v, c.phase())
 	}
