@@ -2,6 +2,7 @@ package functions_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -190,6 +191,17 @@ func TestDatabaseClusterSlot(t *testing.T) {
 	}
 }
 
+// firstBackup is the component of the Job that makes it.
+func (c *cluster) firstBackup() string {
+	for n := range c.observed {
+		if strings.HasPrefix(n, "backup-first-") {
+			return n
+		}
+	}
+	c.t.Fatal("there is no Job that makes the first backup")
+	return ""
+}
+
 // TestDatabaseClusterArchiveGap: WAL that is lost is reported, and a backup begins
 // that ends the gap.
 func TestDatabaseClusterArchiveGap(t *testing.T) {
@@ -216,7 +228,13 @@ func TestDatabaseClusterArchiveGap(t *testing.T) {
 	if len(got) != 1 {
 		t.Fatalf("want one Job that ends the gap, got %v", got)
 	}
-	want := "False ArchiveGap WAL 000000010000000000000007 to 000000010000000000000009 is lost: what was written after it can be restored once Job orders-" + got[0] + " has made a backup"
+	want := "False ArchiveGap The repository holds no backup: nothing can be restored until Job orders-" + got[0] + " has made one"
+	if v := c.verdict("ArchivingHealthy"); v != want || c.phase() != "Degraded" {
+		t.Errorf("want %q, Degraded, got %q, %s", want, v, c.phase())
+	}
+	c.reportCluster(func(r *instance.Cluster) { r.Archive.BackedUp = true })
+	c.reconcile()
+	want = "False ArchiveGap WAL 000000010000000000000007 to 000000010000000000000009 is lost: what was written after it can be restored once Job orders-" + got[0] + " has made a backup"
 	if v := c.verdict("ArchivingHealthy"); v != want || c.phase() != "Degraded" {
 		t.Errorf("want %q, Degraded, got %q, %s", want, v, c.phase())
 	}
@@ -226,10 +244,38 @@ func TestDatabaseClusterArchiveGap(t *testing.T) {
 		t.Errorf("want a full backup, got %+v, %v", task, err)
 	}
 
+	fail := func(name string, at time.Time) {
+		c.status(name, fmt.Sprintf("{failed: 1, conditions: [{type: Failed, status: 'True', reason: PodFailurePolicy, lastTransitionTime: %q}]}", at.Format(time.RFC3339)))
+		c.reconcile()
+		c.reconcile() // what is not declared any more has gone by then
+	}
+	for range 3 {
+		tried := jobs()
+		if fail(tried[0], time.Now()); !slices.Equal(jobs(), tried) {
+			t.Errorf("it has failed just now: want %v, got %v", tried, jobs())
+		}
+		if fail(tried[0], time.Now().Add(-time.Hour)); len(jobs()) != 1 || jobs()[0] == tried[0] {
+			t.Errorf("it has failed an hour ago: want another one than %v, got %v", tried, jobs())
+		}
+	}
+
 	c.reportCluster(func(r *instance.Cluster) { r.Archive.Gaps[0].To = new(time.Now()) })
 	c.reconcile()
-	if v := c.verdict("ArchivingHealthy"); v != "True Archiving" || len(jobs()) != 1 {
+	if len(jobs()) != 1 {
+		t.Errorf("what is at work is left to end: got %v", jobs())
+	}
+	c.status(jobs()[0], "{succeeded: 1}")
+	c.reconcile()
+	if v := c.verdict("ArchivingHealthy"); v != "True Archiving" || len(jobs()) != 0 {
 		t.Errorf("a backup has ended the gap: got %q, %v", v, jobs())
+	}
+	first := c.firstBackup()
+	c.status(first, "{active: 1}")
+	c.reportCluster(func(r *instance.Cluster) { r.Archive.Gaps[0].To, r.Archive.BackedUp = nil, false })
+	c.reconcile()
+	want = "False ArchiveGap The repository holds no backup: nothing can be restored until Job orders-" + first + " has made one"
+	if v := c.verdict("ArchivingHealthy"); v != want || len(jobs()) != 0 {
+		t.Errorf("the first backup into the repository is on its way: want %q, got %q, %v", want, v, jobs())
 	}
 }
 

@@ -4,8 +4,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
@@ -287,9 +293,9 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 	add(compose.Component{Name: firstName, Part: backups, After: after, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
 		return d.firstBackup(firstName)
 	}})
-	if gapName := d.gapName(); gapName != "" && !d.spec.Hibernated {
-		add(compose.Component{Name: gapName, Part: backups, After: after, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
-			return d.firstBackup(gapName)
+	for _, name := range d.gapJobs() {
+		add(compose.Component{Name: name, Part: backups, After: after, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
+			return d.firstBackup(name)
 		}})
 	}
 	if b.watched {
@@ -304,23 +310,93 @@ func (d *cluster) firstName() string {
 	return backupFirst + "-" + build.Digest(string(o.Type), o.Bucket, o.Prefix, o.Endpoint)[:8]
 }
 
-// lastGap in the archive, or nil.
-func (d *cluster) lastGap() *instance.Gap {
+// openGap is the last gap in the archive that no backup has ended, or nil.
+func (d *cluster) openGap() *instance.Gap {
 	a := d.live.cluster.Archive
-	if a == nil || len(a.Gaps) == 0 {
+	if a == nil {
 		return nil
 	}
-	return &a.Gaps[len(a.Gaps)-1]
+	for i := range slices.Backward(a.Gaps) {
+		if a.Gaps[i].To == nil {
+			return &a.Gaps[i]
+		}
+	}
+	return nil
 }
 
+const (
+	// gapAgain is when the backup after a gap is tried again after its Job failed:
+	// what keeps one from being made may take that long to be fixed.
+	gapAgain = 10 * time.Minute
+
+	// mostAttempts have names of their own, which fit a label.
+	mostAttempts = 99
+)
+
 // gapName is the component of the Job that makes the backup after a gap in the
-// archive, or "": nothing is restored beyond it without one.
+// archive, or "": nothing is restored beyond it without one. The first backup into
+// a repository is one.
 func (d *cluster) gapName() string {
-	gap := d.lastGap()
+	gap := d.openGap()
 	if gap == nil {
 		return ""
 	}
-	return backupGap + "-" + build.Digest(gap.First, gap.Last)[:8]
+	if first := d.firstName(); d.live.cluster.Archive.Lost() && !d.ended(first) {
+		return first
+	}
+	name := backupGap + "-" + build.Digest(gap.First, gap.Last)[:8]
+	attempt := func(n int) string {
+		if n == 1 {
+			return name
+		}
+		return name + "-" + strconv.Itoa(n)
+	}
+	last := 1
+	for n := range mostAttempts {
+		if _, ok := d.live.jobs[attempt(n+1)]; ok {
+			last = n + 1
+		}
+	}
+	if at := failedAt(d.live.jobs[attempt(last)]); !at.IsZero() && d.live.now.Sub(at) >= gapAgain {
+		last = last%mostAttempts + 1
+	}
+	return attempt(last)
+}
+
+// gapJobs are the components of the Jobs that make backups after gaps: the one of
+// the open gap, and those at work that have a gap ended already.
+func (d *cluster) gapJobs() []string {
+	if d.spec.Hibernated {
+		return nil
+	}
+	var names []string
+	open := d.gapName()
+	for name := range d.live.jobs {
+		if strings.HasPrefix(name, backupGap+"-") && name != open && !d.ended(name) {
+			names = append(names, name)
+		}
+	}
+	if strings.HasPrefix(open, backupGap+"-") {
+		names = append(names, open)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ended tells whether the Job of a component has completed or failed.
+func (d *cluster) ended(component string) bool {
+	job := d.live.jobs[component]
+	return job.Succeeded > 0 || !failedAt(job).IsZero()
+}
+
+// failedAt is when a Job failed for good, or zero.
+func failedAt(job batchv1.JobStatus) time.Time {
+	for _, c := range job.Conditions {
+		if c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // backupResource is what watches over the backups and verifies them.

@@ -62,8 +62,10 @@ func (d *cluster) archive() verdict {
 		return verdict{reason: "Pending", message: "Nothing has been archived yet"}
 	case a.Failing != "":
 		return verdict{reason: reasonFailing, message: clip("What is written is not archived: " + a.Failing)}
+	case a.Lost():
+		return verdict{reason: reasonGap, message: "The repository holds no backup: nothing can be restored until Job " + d.Name(d.gapName()) + " has made one"}
 	case a.Open():
-		return verdict{reason: reasonGap, message: "WAL " + d.lastGap().String() + " is lost: what was written after it can be restored once Job " + d.Name(d.gapName()) + " has made a backup"}
+		return verdict{reason: reasonGap, message: "WAL " + d.openGap().String() + " is lost: what was written after it can be restored once Job " + d.Name(d.gapName()) + " has made a backup"}
 	case a.Recoverable == nil:
 		return verdict{reason: "Pending", message: "Nothing has been archived yet"}
 	}

@@ -3,10 +3,12 @@ package databasecluster
 import (
 	"cmp"
 	"encoding/json"
+	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -42,6 +44,12 @@ type live struct {
 	// settled is true once what is desired now has been brought about in the
 	// database, as far as it can be.
 	settled bool
+
+	// now is the time, for what is tried again.
+	now time.Time
+
+	// jobs are those of backups that were begun at once, by component.
+	jobs map[string]batchv1.JobStatus
 
 	// trouble of the pods in words while none of them is up.
 	trouble string
@@ -91,7 +99,7 @@ func (b *backupStatus) condition(typ string) (yes, no bool, words string) {
 }
 
 func observe(c *compose.Claim, s build.Scope) (*live, error) {
-	l := &live{members: map[string]instance.Member{}}
+	l := &live{members: map[string]instance.Member{}, jobs: map[string]batchv1.JobStatus{}, now: c.Now()}
 	var err error
 	if l.exists, err = c.ReadObserved(postgresql, &l.set); err != nil {
 		return nil, err
@@ -104,6 +112,13 @@ func observe(c *compose.Claim, s build.Scope) (*live, error) {
 	}
 	if l.watcher.exists, err = c.ReadObserved(backups, &l.watcher); err != nil {
 		return nil, err
+	}
+	for _, name := range append(c.ObservedNames(backupFirst+"-"), c.ObservedNames(backupGap+"-")...) {
+		var job batchv1.Job
+		if _, err = c.ReadObserved(name, &job); err != nil {
+			return nil, err
+		}
+		l.jobs[name] = job.Status
 	}
 	l.credentials = metadata(c.Observed(credentials), "resourceVersion")
 	// What can not be read there is as good as not written yet: the managers

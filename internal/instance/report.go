@@ -105,6 +105,10 @@ type Archive struct {
 	// Gaps in the archive, oldest first, as long as there is a backup from before
 	// them. Recoverable is from before one that is open.
 	Gaps []Gap `json:"gaps,omitempty"`
+
+	// BackedUp says that there was a backup when the repository was last read: one
+	// that has none after that has lost it.
+	BackedUp bool `json:"backedUp,omitempty"`
 }
 
 // Open says whether there is a gap without a backup that is newer.
@@ -112,15 +116,22 @@ func (a *Archive) Open() bool {
 	return a != nil && slices.ContainsFunc(a.Gaps, func(g Gap) bool { return g.To == nil })
 }
 
+// Lost says whether the repository has lost all backups that it held, and has no
+// new one yet: nothing can be restored.
+func (a *Archive) Lost() bool {
+	return a != nil && !a.BackedUp && slices.ContainsFunc(a.Gaps, func(g Gap) bool { return g.From == nil && g.To == nil })
+}
+
 // Gap is WAL that is neither in the archive nor on a volume any more: nothing
-// between From and To can be restored.
+// between From and To can be restored. After the loss of all backups it is the WAL
+// before the next one: without a backup it restores nothing.
 type Gap struct {
 	// First and Last segment that is lost.
 	First string `json:"first"`
 	Last  string `json:"last"`
 
 	// From is the newest time before it that can be restored to, if that is
-	// known.
+	// known, and there is a backup from before it.
 	From *time.Time `json:"from,omitempty"`
 
 	// To is when the first backup after it was complete, or nil while there is

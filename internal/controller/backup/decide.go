@@ -174,6 +174,9 @@ func (v *view) finish() {
 	if !v.Archived.IsZero() && v.obs.LastSuccessfulTime != nil && after(v.Archived, v.obs.LastRecoverableTime) {
 		v.obs.LastRecoverableTime = at(v.Archived)
 	}
+	if v.Lost {
+		v.obs.FirstRecoverableTime, v.obs.LastRecoverableTime = nil, nil
+	}
 	v.obs.Gaps = nil
 	for _, g := range v.Gaps {
 		v.obs.Gaps = append(v.obs.Gaps, backupv1.RecoveryGap{From: atPointer(g.From), To: atPointer(g.To)})

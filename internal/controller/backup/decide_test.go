@@ -478,6 +478,21 @@ func TestPhysicalGaps(t *testing.T) {
 	}
 }
 
+// TestPhysicalLost: once the repository has lost all backups no time is promised.
+func TestPhysicalLost(t *testing.T) {
+	from := hours(1)
+	s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))), func(s *State) {
+		s.Gaps = []instance.Gap{{From: &from}}
+	})
+	if o := decide(t, s).Observation; o.FirstRecoverableTime == nil {
+		t.Error("before a gap there is something to restore: got no first time")
+	}
+	s.Lost, s.Gaps = true, []instance.Gap{{}}
+	if o := decide(t, s).Observation; o.FirstRecoverableTime != nil || o.LastRecoverableTime != nil {
+		t.Errorf("want no time to restore to, got %s to %s", o.FirstRecoverableTime, o.LastRecoverableTime)
+	}
+}
+
 // TestNoFlapping: messages hold no times and no counts, so the same trouble later
 // is the same condition.
 func TestNoFlapping(t *testing.T) {

@@ -128,7 +128,8 @@ func (e *external) archived(ctx context.Context, s *State) error {
 	if json.Unmarshal([]byte(cm.Data[instance.ClusterKey]), &c) != nil || c.Archive == nil {
 		return nil
 	}
-	if c.Archive.Recoverable != nil {
+	s.Lost = c.Archive.Lost()
+	if c.Archive.Recoverable != nil && !s.Lost {
 		s.Archived = *c.Archive.Recoverable
 	}
 	s.Gaps = c.Archive.Gaps

@@ -43,6 +43,10 @@ type State struct {
 	// Archived is when a DatabaseCluster last archived a change, or zero.
 	Archived time.Time
 
+	// Lost says that the repository of a DatabaseCluster has lost all backups, and
+	// has no new one yet.
+	Lost bool
+
 	// Gaps in the archive of a DatabaseCluster.
 	Gaps []instance.Gap
 

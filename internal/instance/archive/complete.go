@@ -17,13 +17,25 @@ import (
 // ErrSegment is what no name of a segment is.
 var ErrSegment = errors.New("cannot read the name of a segment")
 
+// Comparison of the archive with what was written.
+type Comparison struct {
+	// BackedUp is false while there is no backup, so that nothing can be restored.
+	BackedUp bool
+
+	// Compared is the WAL since the newest backup began, or without a backup all
+	// that is on the volume, up to the segment that is being written.
+	Compared wal.Range
+
+	// Lost is neither in the archive nor on the volume: nothing after it can be
+	// restored until there is a backup that is newer. Without a backup it is empty.
+	Lost []wal.Range
+}
+
 // Complete compares the archive with what was written since the newest backup
 // began, up to the segment that is being written. PostgreSQL archives again what
 // is on the volume and not in the archive: a standby takes what it has received
-// for archived, and goes on thinking so once it is promoted. What is in neither
-// place is returned: nothing after it can be restored until there is a backup
-// that is newer.
-func Complete(ctx context.Context, c Config, current string, log io.Writer) ([]wal.Range, error) {
+// for archived, and goes on thinking so once it is promoted.
+func Complete(ctx context.Context, c Config, current string, log io.Writer) (*Comparison, error) {
 	end, ok := wal.Parse(current)
 	if !ok {
 		return nil, fmt.Errorf("%w: %q", ErrSegment, current)
@@ -68,10 +80,13 @@ func Complete(ctx context.Context, c Config, current string, log io.Writer) ([]w
 			}
 		}
 	}
-	if !backedUp {
-		return nil, nil
+	// A set may begin in the segment that is being written.
+	last := end.Number - 1
+	out := &Comparison{BackedUp: backedUp, Compared: wal.Range{First: lineage.At(min(from, last)), Last: lineage.At(last)}}
+	if backedUp {
+		out.Lost = lineage.Missing(from, end.Number, func(s wal.Segment) bool { return there[s] || here[s] })
 	}
-	return lineage.Missing(from, end.Number, func(s wal.Segment) bool { return there[s] || here[s] }), nil
+	return out, nil
 }
 
 // Sets of this cluster's backups, oldest first.

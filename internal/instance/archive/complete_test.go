@@ -37,7 +37,7 @@ func TestSwitchover(t *testing.T) {
 		t.Fatalf("the archive should have no %s, and has no gap", lost)
 	}
 	got, err := Complete(t.Context(), next.Config, next.current(), testLog{t})
-	if err != nil || len(got) != 0 {
+	if err != nil || len(got.Lost) != 0 {
 		t.Fatalf("Complete(): got %v, %v", got, err)
 	}
 	next.write() // which has PostgreSQL look at once
@@ -81,7 +81,7 @@ func TestKeep(t *testing.T) {
 func TestLost(t *testing.T) {
 	p := newPlace(t)
 	s := p.primary("one")
-	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || len(got) != 0 {
+	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || len(got.Lost) != 0 {
 		t.Errorf("Complete() before the first backup: got %v, %v", got, err)
 	}
 	s.backUp()
@@ -96,13 +96,13 @@ func TestLost(t *testing.T) {
 	p.away(false)
 	lost, _ := wal.Parse(name)
 	want := wal.Range{First: lost, Last: lost}
-	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || len(got) != 1 || got[0] != want {
+	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || len(got.Lost) != 1 || got.Lost[0] != want {
 		t.Errorf("Complete(): got %v, %v, want %v", got, err, want)
 	}
 	s.write() // which has PostgreSQL try again at once
 	s.archived()
 	s.backUp()
-	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || len(got) != 0 {
+	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || len(got.Lost) != 0 {
 		t.Errorf("Complete() after another backup: got %v, %v", got, err)
 	}
 }
@@ -135,7 +135,7 @@ func TestFill(t *testing.T) {
 		t.Errorf("the standby has not received all of %s yet, and it is in the store", lost)
 	}
 	p.must(Fill(t.Context(), standby.Config, gap, replayed, testLog{t}))
-	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || len(got) != 0 {
+	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || len(got.Lost) != 0 {
 		t.Errorf("Complete() of what a standby has filled: got %v, %v", got, err)
 	}
 }
@@ -156,18 +156,25 @@ func TestStoreLost(t *testing.T) {
 	s.keep()
 	first := s.write()
 	s.archived()
+	s.backUp()
 	p.must(os.RemoveAll(p.path("store")))
 	p.must(os.Mkdir(p.path("store"), 0o700))
 	s.write()
 	p.eventually("the failure names what is missing", func() bool { return strings.Contains(s.Failure(), pgbackrest.ArchiveInfo) })
 	t.Log(s.Failure())
 	p.must(s.Create(t.Context(), testLog{t}))
-	if _, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil {
-		t.Fatal(err)
+	lost, _ := wal.Parse(first)
+	current, _ := wal.Parse(s.current())
+	if got, err := Complete(t.Context(), s.Config, current.String(), testLog{t}); err != nil || got.BackedUp || got.Compared.First.Number > lost.Number || got.Compared.Last.Number+1 != current.Number || len(got.Lost) != 0 {
+		t.Errorf("Complete() without the backup, up to %s: got %+v, %v", current, got, err)
 	}
 	s.write()
 	s.archived()
-	if segment, _ := wal.Parse(first); !s.inStore()[segment] {
+	if !s.inStore()[lost] {
 		t.Errorf("%s is on the volume, and not in the store", first)
+	}
+	s.backUp()
+	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || !got.BackedUp || len(got.Lost) != 0 {
+		t.Errorf("Complete() after another backup: got %+v, %v", got, err)
 	}
 }

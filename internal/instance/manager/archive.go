@@ -50,7 +50,7 @@ type archiving struct {
 	place func() (string, error)
 
 	// complete the archive up to a segment, and sets of backups in it.
-	complete func(ctx context.Context, current string) ([]wal.Range, error)
+	complete func(ctx context.Context, current string) (*archive.Comparison, error)
 	sets     func(ctx context.Context) ([]pgbackrest.Set, error)
 
 	// version of the configuration that it was created with.
@@ -88,7 +88,7 @@ func (m *Manager) newArchiving() *archiving {
 		},
 		failure: c.Failure,
 		place:   c.Place,
-		complete: func(ctx context.Context, current string) ([]wal.Range, error) {
+		complete: func(ctx context.Context, current string) (*archive.Comparison, error) {
 			ctx, cancel := context.WithTimeout(ctx, createWithin)
 			defer cancel()
 			return archive.Complete(ctx, c, current, logWriter{m.log})
@@ -208,8 +208,8 @@ func (a *archiving) beat(ctx context.Context, now time.Time) {
 
 // judge what the server says of its archiver.
 func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
-	state := &instance.Archive{Gaps: a.gaps}
-	if last := a.report().archive; last.Recoverable != nil {
+	state := &instance.Archive{Gaps: a.gaps, BackedUp: a.backedUp}
+	if last := a.report().archive; last.Recoverable != nil && !state.Lost() {
 		state.Recoverable = last.Recoverable
 	}
 	rest := a.beats[:0]

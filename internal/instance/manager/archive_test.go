@@ -78,8 +78,8 @@ func TestJudgeArchive(t *testing.T) {
 			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Second)},
 			beats:  []beat{{segment: segment, at: ago(time.Minute)}},
 			before: &instance.Archive{Recoverable: ptr(ago(time.Hour))},
-			whole:  whole{compared: true, gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002"}}},
-			want:   &instance.Archive{Recoverable: ptr(ago(time.Hour)), Gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002"}}},
+			whole:  whole{compared: true, backedUp: true, gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002"}}},
+			want:   &instance.Archive{Recoverable: ptr(ago(time.Hour)), BackedUp: true, Gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002"}}},
 		},
 		"Ended": {
 			reason: "Beyond the backup that ends a gap it can.",

@@ -69,7 +69,7 @@ func (m *metrics) archive(a *instance.Archive, waiting int64) {
 	}
 	m.waiting.Set(float64(waiting))
 	m.failing.Set(number(a.Failing != "" || a.Open()))
-	if a.Recoverable != nil {
+	if m.recoverable.Reset(); a.Recoverable != nil {
 		m.recoverable.WithLabelValues().Set(float64(a.Recoverable.Unix()))
 	}
 }

@@ -36,6 +36,9 @@ type whole struct {
 	gaps        []instance.Gap
 	recoverable *time.Time
 	listed      time.Time
+
+	// backedUp says that there was a backup when the repository was last read.
+	backedUp bool
 }
 
 // keepWhole closes what gaps there are in the archive, notes those that cannot be
@@ -62,7 +65,10 @@ func (a *archiving) remember() bool {
 	}
 	before := instance.Cluster{}
 	if a.known = a.reported(instance.ClusterKey, &before); a.known && before.Archive != nil {
-		a.gaps, a.recoverable = before.Archive.Gaps, before.Archive.Recoverable
+		a.gaps, a.backedUp = before.Archive.Gaps, before.Archive.BackedUp
+		if !before.Archive.Lost() {
+			a.recoverable = before.Archive.Recoverable
+		}
 	}
 	return a.known
 }
@@ -72,32 +78,37 @@ func (a *archiving) compare(ctx context.Context, now time.Time, s postgres.Archi
 		return
 	}
 	a.attempt = now
-	lost, err := a.complete(ctx, s.Current)
+	c, err := a.complete(ctx, s.Current)
 	if !a.note("compare the archive with WAL", err) {
+		return
+	}
+	if !c.BackedUp {
+		a.gaps = withoutSets(a.gaps, c.Compared, a.backedUp)
+		a.compared, a.backedUp, a.recoverable = true, false, nil
 		return
 	}
 	from := a.recoverable
 	if last := a.report().archive.Recoverable; last != nil {
 		from = last
 	}
-	a.compared, a.gaps = true, withLost(a.gaps, lost, from)
+	a.compared, a.backedUp, a.gaps = true, true, withLost(a.gaps, c.Lost, from)
 }
 
 func (a *archiving) open() bool { return (&instance.Archive{Gaps: a.gaps}).Open() }
 
-// list backups while there are gaps.
+// list backups until there is one, and while there are gaps.
 func (a *archiving) list(ctx context.Context, now time.Time) {
 	period := closedPeriod
-	if a.open() {
+	if a.open() || !a.backedUp {
 		period = openPeriod
 	}
-	if len(a.gaps) == 0 || now.Sub(a.listed) < period {
+	if len(a.gaps) == 0 && a.backedUp || now.Sub(a.listed) < period {
 		return
 	}
 	a.listed = now
 	sets, err := a.sets(ctx)
 	if a.note("list backups", err) {
-		a.gaps = withSets(a.gaps, sets)
+		a.gaps, a.backedUp = withSets(a.gaps, sets), a.backedUp || len(sets) > 0
 	}
 }
 
@@ -113,6 +124,16 @@ func withLost(gaps []instance.Gap, lost []wal.Range, from *time.Time) []instance
 		}
 	}
 	return out
+}
+
+// withoutSets are gaps while there is no backup. If there was one before, the
+// repository has lost what it held: all gaps before are of no interest, and the WAL
+// there is restores nothing until there is a backup that is newer.
+func withoutSets(gaps []instance.Gap, compared wal.Range, backedUp bool) []instance.Gap {
+	if !backedUp {
+		return gaps
+	}
+	return []instance.Gap{{First: compared.First.String(), Last: compared.Last.String()}}
 }
 
 // within says whether a range is a part of a gap.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
@@ -103,10 +104,13 @@ func TestKeepWhole(t *testing.T) {
 	var fault error
 	compared := 0
 	a := &archiving{
-		Manager:  &Manager{notes: newNotes(slog.New(slog.DiscardHandler)), server: s},
-		complete: func(context.Context, string) ([]wal.Range, error) { compared++; return lost, fault },
-		sets:     func(context.Context) ([]pgbackrest.Set, error) { return nil, nil },
-		whole:    whole{known: true},
+		Manager: &Manager{notes: newNotes(slog.New(slog.DiscardHandler)), server: s},
+		complete: func(context.Context, string) (*archive.Comparison, error) {
+			compared++
+			return &archive.Comparison{BackedUp: true, Lost: lost}, fault
+		},
+		sets:  func(context.Context) ([]pgbackrest.Set, error) { return nil, nil },
+		whole: whole{known: true},
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 	step := func(what string, wantCompared, wantReleased, wantGaps int) {
@@ -131,4 +135,51 @@ func TestKeepWhole(t *testing.T) {
 	if diff := cmp.Diff([]string{"release storeplane_archive 0/9000000", "release storeplane_archive 0/9000000"}, s.called()); diff != "" {
 		t.Errorf("what is released: -want, +got:\n%s", diff)
 	}
+}
+
+// TestStoreLost: once a repository has lost its backups nothing is promised until
+// there is a new one, and the gap stays the one that its backup is on the way for.
+func TestStoreLost(t *testing.T) {
+	segment := func(n uint64) wal.Segment { return wal.Segment{Timeline: 1, Number: n} }
+	found := archive.Comparison{}
+	var sets []pgbackrest.Set
+	a := &archiving{
+		Manager:  &Manager{notes: newNotes(slog.New(slog.DiscardHandler)), server: &servers{}},
+		complete: func(context.Context, string) (*archive.Comparison, error) { c := found; return &c, nil },
+		sets:     func(context.Context) ([]pgbackrest.Set, error) { return sets, nil },
+		failure:  func() string { return "" },
+		whole:    whole{known: true},
+		created:  true,
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	stats := postgres.Archiver{Last: segment(7).String(), LastAt: now, Current: segment(8).String()}
+	step := func(what string, want *instance.Archive) {
+		t.Helper()
+		now = now.Add(closedPeriod)
+		stats.Now = now
+		a.keepWhole(t.Context(), now, stats)
+		got := a.judge(stats)
+		a.publishArchive(got, "7", "7", "")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", what, diff)
+		}
+	}
+	beaten := now
+	a.beats = []beat{{segment: segment(6).String(), at: beaten}}
+	step("before the first backup", &instance.Archive{Recoverable: &beaten})
+	a.compared = false
+	step("compared again before the first backup", &instance.Archive{Recoverable: &beaten})
+	sets = []pgbackrest.Set{{WALStart: segment(2).String()}}
+	step("with a backup", &instance.Archive{Recoverable: &beaten, BackedUp: true})
+
+	sets, a.compared = nil, false
+	found.Compared = wal.Range{First: segment(3), Last: segment(7)}
+	gap := instance.Gap{First: segment(3).String(), Last: segment(7).String()}
+	step("without it", &instance.Archive{Gaps: []instance.Gap{gap}})
+	found.Compared = wal.Range{First: segment(5), Last: segment(9)}
+	a.beats = []beat{{segment: segment(6).String(), at: now}}
+	step("later", &instance.Archive{Gaps: []instance.Gap{gap}})
+
+	sets, found.BackedUp = []pgbackrest.Set{{WALStart: segment(8).String()}}, true
+	step("with a new backup", &instance.Archive{BackedUp: true})
 }
