@@ -37,6 +37,7 @@ func TestOwn(t *testing.T) {
 		"Done":        {reason: "One that was restored goes on.", restored: true, files: map[string]string{ownerFile: me, "pgdata/PG_VERSION": "17"}},
 		"OlderDone":   {reason: "Also one that was before there were owners.", restored: true, files: map[string]string{"pgdata/PG_VERSION": "17"}},
 		"OldFailure":  {reason: "How a restore went for another cluster is no news.", restored: true, restoring: true, files: map[string]string{ownerFile: other, instance.RestoreStateFile: `{"message":"old","failed":true}`}, gone: instance.RestoreStateFile},
+		"OldRest":     {reason: "Nor is what one left that was interrupted.", files: map[string]string{ownerFile: other, "pgdata.restoring/PG_VERSION": "17"}, gone: "pgdata.restoring"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
