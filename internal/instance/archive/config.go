@@ -19,6 +19,7 @@ type Config struct {
 	Repository string `default:"/etc/storeplane/repository"     help:"Folder of pgBackRest's configuration and certificate."`
 	Store      string `default:"/etc/storeplane/store"          help:"Folder of the store's credentials."`
 	Key        string `default:"/etc/storeplane/encryption/key" help:"File of the encryption's key."`
+	Origin     string `default:"/etc/storeplane/restore"        help:"Folder of what to restore, and of its store's credentials."`
 	Socket     string `default:"/var/run/postgresql"            help:"Folder of PostgreSQL's socket."`
 	Volume     string `default:"/var/lib/postgresql/data"       help:"Where the volume is mounted."`
 }

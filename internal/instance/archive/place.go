@@ -42,14 +42,14 @@ func (c Config) Stanza() (string, error) {
 	return pgbackrest.StanzaOf(system, place), err
 }
 
-// takePlace gives a cluster that was restored a place of its own, instead of the
-// one that came with the backup.
-func (c Config) takePlace() error {
+// takePlace gives a cluster that was restored into a folder a place of its own,
+// instead of the one that came with the backup.
+func takePlace(dir string) error {
 	drawn := make([]byte, 4)
 	_, _ = rand.Read(drawn) // it never fails
-	file := filepath.Join(c.DataDir(), placeFile)
+	file := filepath.Join(dir, placeFile)
 	if err := os.WriteFile(file, []byte(hex.EncodeToString(drawn)+"\n"), 0o600); err != nil {
 		return fmt.Errorf("cannot write the cluster's place in the repository: %w", err)
 	}
-	return nil
+	return syncFile(file)
 }

@@ -21,7 +21,7 @@ func TestSecondRestore(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		s := p.server(name)
 		s.restore(source)
-		p.must(s.takePlace())
+		p.must(takePlace(s.DataDir()))
 		// Both have the name of one claim, and so one repository.
 		t.Setenv("PGBACKREST_REPO1_PATH", p.path("other"))
 		s.start()

@@ -25,15 +25,19 @@ const againAfter = time.Minute
 // processes that copy files at once.
 const processes = 2
 
-// Restore fills the data folder of a new cluster from a backup, and brings it to
-// the time that is asked for. Patroni starts it afterwards.
+// Restore makes the data folder of a new cluster from a backup, and brings it to
+// the time that is asked for. Patroni starts it afterwards. There is no data folder
+// before it is whole.
 func Restore(ctx context.Context, c Config, log io.Writer) error {
 	if before := c.RestoreState(); before != nil && before.Failed && !pause(ctx, againAfter) {
 		return context.Cause(ctx)
 	}
-	err := restore(ctx, c, log)
+	err := c.vacant()
 	if err == nil {
-		err = c.takePlace()
+		err = restore(ctx, c, log)
+	}
+	if err == nil {
+		err = c.deliver()
 	}
 	if err != nil {
 		c.noteRestore(&instance.RestoreState{Message: err.Error(), Failed: true})
@@ -56,10 +60,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 func restore(ctx context.Context, c Config, log io.Writer) error {
 	want := instance.Restore{}
-	if err := readJSON(filepath.Join(instance.RestoreDir, instance.RestoreFile), &want); err != nil {
+	if err := readJSON(filepath.Join(c.Origin, instance.RestoreFile), &want); err != nil {
 		return err
 	}
-	tool, remove, err := sourceTool(&want, log)
+	tool, remove, err := c.sourceTool(&want, log)
 	if err != nil {
 		return err
 	}
@@ -83,7 +87,7 @@ func restore(ctx context.Context, c Config, log io.Writer) error {
 		c.noteRestore(&instance.RestoreState{Message: "Restoring backup " + set.Label})
 	}
 	r := recovery.Recovery{
-		Tool: tool, Set: set, Target: target, DataDir: c.DataDir(), WorkDir: "/tmp/recovery", Processes: processes, Log: log,
+		Tool: tool, Set: set, Target: target, DataDir: c.stage(), WorkDir: filepath.Join(os.TempDir(), "recovery"), Processes: processes, Log: log,
 	}
 	return advise(r.Run(ctx, nil))
 }
@@ -113,9 +117,9 @@ func advise(err error) error {
 }
 
 // sourceTool for the repository to restore from.
-func sourceTool(want *instance.Restore, log io.Writer) (pgbackrest.Tool, func(), error) {
+func (c Config) sourceTool(want *instance.Restore, log io.Writer) (pgbackrest.Tool, func(), error) {
 	repo := pgbackrest.Repository{Destination: want.Destination, Namespace: want.Namespace, Name: want.Name, Host: want.Host, Encrypted: want.Encrypted}
-	env, err := pgbackrest.Environment(want.Destination, want.Encrypted, pgbackrest.Credentials{StoreDir: instance.RestoreDir, KeyFile: filepath.Join(instance.RestoreDir, instance.RestoreKey)})
+	env, err := pgbackrest.Environment(want.Destination, want.Encrypted, pgbackrest.Credentials{StoreDir: c.Origin, KeyFile: filepath.Join(c.Origin, instance.RestoreKey)})
 	if err != nil {
 		return pgbackrest.Tool{}, nil, err
 	}

@@ -21,24 +21,38 @@ import (
 	"github.com/storeplane/storeplane/internal/pgtest"
 )
 
-// pushVariable makes this program the archive command: it holds the Config.
-const pushVariable = "STOREPLANE_TEST_PUSH"
+// pushVariable makes this program the archive command, and restoreVariable the
+// bootstrap method: each holds the Config.
+const (
+	pushVariable    = "STOREPLANE_TEST_PUSH"
+	restoreVariable = "STOREPLANE_TEST_RESTORE"
+)
 
 func TestMain(m *testing.M) {
 	recovery.Main()
-	config, ok := os.LookupEnv(pushVariable)
+	as(pushVariable, func(c Config) error {
+		return Push(context.Background(), c, os.Args[len(os.Args)-1], os.Stderr)
+	})
+	as(restoreVariable, func(c Config) error { return Restore(context.Background(), c, os.Stderr) })
+	os.Exit(pgtest.Main(m))
+}
+
+// as what a variable asks for, if it is set, and exit.
+func as(variable string, do func(Config) error) {
+	config, ok := os.LookupEnv(variable)
 	if !ok {
-		os.Exit(pgtest.Main(m))
+		return
 	}
 	c := Config{}
 	err := json.Unmarshal([]byte(config), &c)
 	if err == nil {
-		err = Push(context.Background(), c, os.Args[len(os.Args)-1], os.Stderr)
+		err = do(c)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
 
 // place of a test's servers and their repository.

@@ -86,6 +86,7 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	b.rewound(ctx)
 	next.Message = b.settled(troubleOf(status), last.Message, time.Now())
 	next.Filling = b.filling(last.Filling)
+	b.forgetRestore()
 	next.Restore = archive.Config{Volume: b.Volume}.RestoreState()
 	b.own(ctx, &next)
 	if b.kept && !b.ran() {
@@ -109,6 +110,14 @@ func (b *member) heldPeriod() time.Duration {
 		return pause
 	}
 	return memberPeriod / 2
+}
+
+// forgetRestore that was interrupted once the cluster has its data: none runs any
+// more, and a copy of the primary may need the room.
+func (b *member) forgetRestore() {
+	if b.ran() {
+		b.note("forget an interrupted restore", archive.Config{Volume: b.Volume}.ForgetRestore())
+	}
 }
 
 // ran says whether the cluster has had a primary.

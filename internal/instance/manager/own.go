@@ -127,9 +127,9 @@ func own(volume, uid string) error {
 	if uid == "" || string(before) == uid {
 		return nil
 	}
-	// How a restore of another cluster went is of no interest to this one.
-	if err := os.Remove(filepath.Join(volume, instance.RestoreStateFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot forget an earlier restore: %w", err)
+	// What a restore of another cluster left is of no interest to this one.
+	if err := (archive.Config{Volume: volume}).ForgetRestore(); err != nil {
+		return err
 	}
 	if err := os.WriteFile(name, []byte(uid), 0o600); err != nil {
 		return fmt.Errorf("cannot write whose the volume is: %w", err)

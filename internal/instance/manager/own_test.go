@@ -46,6 +46,7 @@ func TestOwn(t *testing.T) {
 		"Again":       {reason: "Nor does any while the cluster is to be restored.", restored: true, restoring: true, files: map[string]string{ownerFile: other, "pgdata/PG_VERSION": "17"}, reports: reports, failed: true},
 		"Refused":     {reason: "An earlier manager named a server among the standbys that it had refused.", restored: true, files: map[string]string{ownerFile: other, "pgdata/PG_VERSION": "17"}, reports: refusedReports, failed: true},
 		"OldFailure":  {reason: "How a restore went for another cluster is no news.", restored: true, restoring: true, files: map[string]string{ownerFile: other, instance.RestoreStateFile: `{"message":"old","failed":true}`}, gone: instance.RestoreStateFile},
+		"OldRest":     {reason: "Nor is what one left that was interrupted.", files: map[string]string{ownerFile: other, "pgdata.restoring/PG_VERSION": "17"}, gone: "pgdata.restoring"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -29,11 +29,11 @@ func Read(ctx context.Context, dir string) instance.Data {
 }
 
 func read(ctx context.Context, dir string) (*instance.Data, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("cannot list the data: %w", err)
+	empty, err := Empty(dir)
+	if err != nil {
+		return nil, err
 	}
-	if isEmpty(entries) {
+	if empty {
 		return &instance.Data{State: instance.DataEmpty}, nil
 	}
 	if Unfinished(dir) {
@@ -70,15 +70,19 @@ func Unfinished(dir string) bool {
 	return errors.Is(err, fs.ErrNotExist) && exists(filepath.Join(dir, "backup_label"))
 }
 
-// isEmpty by Patroni's rule: hidden files and what a file system brings are no
-// data.
-func isEmpty(entries []fs.DirEntry) bool {
+// Empty says whether a folder holds no data, by Patroni's rule: there is none, or
+// it has nothing but hidden files and what a file system brings.
+func Empty(dir string) (bool, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("cannot list the data: %w", err)
+	}
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), ".") && e.Name() != "lost+found" {
-			return false
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }
 
 func exists(file string) bool {
