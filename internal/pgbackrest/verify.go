@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -16,7 +17,40 @@ var ErrCorrupt = errors.New("the repository is damaged")
 // Verify all files of a stanza's backups and archive. pgBackRest ends with
 // success whatever it finds (https://github.com/pgbackrest/pgbackrest/issues/2502),
 // so what it says counts. A store that does not give a file is no damage.
+//
+// What expires meanwhile is gone as well: then it verifies again.
 func (t Tool) Verify(ctx context.Context, stanza string) error {
+	before, err := t.Sets(ctx)
+	if err != nil {
+		return err
+	}
+	for attempt := 1; ; attempt++ {
+		damage := t.verify(ctx, stanza)
+		if !errors.Is(damage, ErrCorrupt) || attempt == verifyAttempts {
+			return damage
+		}
+		after, err := t.Sets(ctx)
+		if err != nil {
+			return err
+		}
+		if !expired(Of(stanza, before), after) {
+			return damage
+		}
+		before = after
+	}
+}
+
+// verifyAttempts are made beside backups that expire.
+const verifyAttempts = 3
+
+// expired tells whether a set is gone.
+func expired(before, after []Set) bool {
+	return slices.ContainsFunc(before, func(b Set) bool {
+		return !slices.ContainsFunc(after, func(a Set) bool { return a.Stanza == b.Stanza && a.Label == b.Label })
+	})
+}
+
+func (t Tool) verify(ctx context.Context, stanza string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	log := &unread{to: t.Log, stop: cancel}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/storeplane/storeplane/internal/instance"
@@ -176,5 +177,27 @@ func TestStoreLost(t *testing.T) {
 	s.backUp()
 	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || !got.BackedUp || len(got.Lost) != 0 {
 		t.Errorf("Complete() after another backup: got %+v, %v", got, err)
+	}
+}
+
+// TestCreateLocked: while segments are on their way a repository that is set up is
+// found to be so, though pgBackRest locks what sets it up.
+func TestCreateLocked(t *testing.T) {
+	p := newPlace(t)
+	s := p.primary("one")
+	stanza, err := s.Stanza()
+	p.must(err)
+	locks := p.path("locks")
+	p.must(os.Mkdir(locks, 0o700))
+	t.Setenv("PGBACKREST_LOCK_PATH", locks)
+	// As pgBackRest locks it: the file names the process.
+	lock, err := os.OpenFile(filepath.Join(locks, stanza+"-archive.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	p.must(err)
+	defer func() { _ = lock.Close() }()
+	p.must(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
+	p.must(s.Create(t.Context(), testLog{t}))
+	p.must(os.RemoveAll(p.path("store/archive")))
+	if err := s.Create(t.Context(), testLog{t}); !pgbackrest.Locked(err) {
+		t.Errorf("Create() of one that is gone, while it is locked: got %v", err)
 	}
 }

@@ -70,5 +70,12 @@ func (c Config) Create(ctx context.Context, log io.Writer) error {
 	}
 	options := pgbackrest.Options([]pgbackrest.Server{{DataDir: c.DataDir(), SocketDir: c.Socket}})
 	_, err = tool.Run(ctx, stanza, "stanza-create", options...)
+	if pgbackrest.Locked(err) {
+		// Segments are on their way, for hours while many wait. What is set up needs
+		// no lock to be seen.
+		if _, missing := tool.Archive(ctx, stanza); missing == nil {
+			return nil
+		}
+	}
 	return err
 }
