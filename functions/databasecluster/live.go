@@ -113,7 +113,7 @@ func observe(c *compose.Claim, s build.Scope) (*live, error) {
 	if l.watcher.exists, err = c.ReadObserved(backups, &l.watcher); err != nil {
 		return nil, err
 	}
-	for _, name := range append(c.ObservedNames(backupFirst+"-"), c.ObservedNames(backupGap+"-")...) {
+	for _, name := range append(c.ObservedComponents(backupFirst+"-"), c.ObservedComponents(backupGap+"-")...) {
 		var job batchv1.Job
 		if _, err = c.ReadObserved(name, &job); err != nil {
 			return nil, err

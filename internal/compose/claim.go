@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -115,19 +114,6 @@ func (c *Claim) Spec(into any) error {
 // Observed returns the object composed under a component's name, or nil.
 func (c *Claim) Observed(component string) *structpb.Struct {
 	return c.observed[component].GetResource()
-}
-
-// ObservedNames are the components that exist and whose names begin with a prefix,
-// sorted.
-func (c *Claim) ObservedNames(prefix string) []string {
-	var names []string
-	for n := range c.observed {
-		if strings.HasPrefix(n, prefix) {
-			names = append(names, n)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // ReadObserved reads the object composed under a component's name into a
