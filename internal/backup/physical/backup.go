@@ -33,7 +33,7 @@ func (j *job) backUp(ctx context.Context) error {
 	if err := j.pack(ctx, options); err != nil {
 		if pgbackrest.ReasonOf(err) == backup.BackupMissing {
 			// Files of the repository are what is missing, not a backup.
-			return fail(backup.SourceUnreachable, fmt.Errorf("%w: the primary has not set the repository up yet", err))
+			return notSetUp(err)
 		}
 		return err
 	}
@@ -53,6 +53,11 @@ func (j *job) backUp(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// notSetUp is the repository before the primary has made it. That is tried again.
+func notSetUp(err error) error {
+	return fail(backup.SourceUnreachable, fmt.Errorf("cannot make a backup: the primary has not set the repository up yet: %w", err))
 }
 
 func contains(sets []pgbackrest.Set, s pgbackrest.Set) bool {

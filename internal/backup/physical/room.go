@@ -121,7 +121,10 @@ func (j *job) path() string {
 // one removes it; and its size.
 func (j *job) room() (free, size int64, err error) {
 	used, total, err := volume.Usage(j.path())
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, 0, notSetUp(err)
+	case err != nil:
 		return 0, 0, fail(backup.BucketMissing, err)
 	}
 	size = int64(total)       //nolint:gosec // no volume has that many bytes

@@ -89,6 +89,26 @@ func (c *cluster) backupTask() backup.Task {
 	return t
 }
 
+// TestNotSetUp: a backup that begins before the primary has made the repository
+// waits for it by failing in a way that is tried again, not for good.
+func TestNotSetUp(t *testing.T) {
+	c := newCluster(t)
+	if err := os.RemoveAll(c.path("repo")); err != nil {
+		t.Fatal(err)
+	}
+	for _, there := range []bool{false, true} {
+		if there {
+			if err := os.Mkdir(c.path("repo"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := c.do(c.backupTask())
+		if r.Failure == nil || r.Failure.Reason != backup.SourceUnreachable || !strings.Contains(r.Failure.Message, "the primary has not set the repository up yet") {
+			t.Errorf("folder of the repository there: %t: want %s, and why, got %+v", there, backup.SourceUnreachable, r.Failure)
+		}
+	}
+}
+
 // TestFullRepositoryHeals: backups and WAL fill a volume, so that nothing is
 // archived any more and no backup succeeds. The next run has the oldest backup
 // expire first; then it succeeds, and so does archiving.
