@@ -527,7 +527,7 @@ func (d *timed) asksWhich(ctx context.Context, n notes) error {
 	}
 	err := d.awaitBackup(ctx, givenUp, ledgerBackup, "to tell its backups from the old ones", func(b backupv1.Backup) bool {
 		o := b.Status.AtProvider
-		return o.Count > 0 && len(o.OtherSystems) == 1 && o.FirstRecoverableTime.After(o.OtherSystems[0].LastBackupTime.Time)
+		return o.Count > 0 && len(o.OtherSystems) == 1 && o.FirstRecoverableTime != nil && o.FirstRecoverableTime.After(o.OtherSystems[0].LastBackupTime.Time)
 	})
 	if err != nil {
 		return err
