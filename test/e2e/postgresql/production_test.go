@@ -53,6 +53,7 @@ func production() types.Feature {
 		full("users and databases come, rotate and go", d.undisturbed(d.hasUsers)).
 		full("certificate is the server's own, and plain connections are refused", d.undisturbed(d.hasTLS)).
 		full("certificate is renewed before its end, and nothing restarts", d.undisturbed(d.renews)).
+		full("certificate of a refused claim is renewed before its end", d.undisturbed(d.renewsRefused)).
 		full("certificate that is brought is used, and given up again", d.under(whenPlanned, d.bringsTLS)).
 		full("with no standby strict stops writes, and quorum goes on", d.losesAllStandbys).
 		full("image that does not exist is told, and healed by going back", d.under(whenPlanned, d.missesImage)).
