@@ -62,6 +62,8 @@ func production() types.Feature {
 		full("wakes with one server, which was not the primary", d.under(noTarget, d.wakesSmaller)).
 		full("deletion is refused while it is protected", d.undisturbed(d.isProtected)).
 		full("deleted and claimed again it finds its data", d.comesBack).
-		full("claimed again smaller and larger the newest volume leads", d.comesBackOtherwise)
+		full("claimed again smaller and larger the newest volume leads", d.comesBackOtherwise).
+		full("claimed again over a volume of another database nothing leads until it is left out", d.meetsForeign).
+		full("claimed again over volumes that parted nothing leads until one is named", d.meetsParted)
 	return f.Feature()
 }
