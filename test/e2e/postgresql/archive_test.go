@@ -31,7 +31,7 @@ func (d *database) hasRepository(ctx context.Context, pods int64) error {
 }
 
 // How long it may take until Crossplane hears that a claim is paused, or is not any
-// more, and how often it is told: longer than its circuit breaker stays open.
+// more, and how often the change is repeated: longer than its circuit breaker stays open.
 const (
 	heardWithin = 6 * time.Minute
 	heardTries  = 36
