@@ -50,6 +50,17 @@ func (d *timed) losesRepository(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
+	// What was verified before is gone.
+	if _, err := d.annotate(ctx, ledgerBackup, backupv1.VerifyNowAnnotation); err != nil {
+		return err
+	}
+	err = d.awaitBackup(ctx, givenUp, ledgerBackup, "to have a verified backup again", func(b backupv1.Backup) bool {
+		o := b.Status.AtProvider
+		return is(b, "Verified", "True", "") && o.LastVerified != "" && !slices.Contains(ids(before), o.LastVerified)
+	})
+	if err != nil {
+		return err
+	}
 	if err := d.healthy(ctx); err != nil {
 		return err
 	}
