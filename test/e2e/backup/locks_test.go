@@ -17,17 +17,8 @@ import (
 // one is refused and changes nothing.
 func (g *ground) oneWins(ctx context.Context, n notes) error {
 	for _, e := range engines {
-		if err := g.prepared(ctx, e, backupv1.Volume); err != nil {
-			return err
-		}
 		name := "two-" + string(e.name)
-		if err := g.file(ctx, name, g.parameters(e, backupv1.Volume)); err != nil {
-			return err
-		}
-		if _, err := g.succeed(ctx, name); err != nil {
-			return err
-		}
-		if err := g.emptied(ctx, e); err != nil {
+		if err := g.backedUp(ctx, e, name); err != nil {
 			return err
 		}
 		both := []string{name + "-first", name + "-second"}
@@ -65,17 +56,8 @@ func (g *ground) oneWins(ctx context.Context, n notes) error {
 // goesOn: a Restore whose pod is killed restores in another one.
 func (g *ground) goesOn(ctx context.Context, _ notes) error {
 	e := engines[0]
-	if err := g.prepared(ctx, e, backupv1.Volume); err != nil {
-		return err
-	}
 	const name = "goes-on"
-	if err := g.file(ctx, name, g.parameters(e, backupv1.Volume)); err != nil {
-		return err
-	}
-	if _, err := g.succeed(ctx, name); err != nil {
-		return err
-	}
-	if err := g.emptied(ctx, e); err != nil {
+	if err := g.backedUp(ctx, e, name); err != nil {
 		return err
 	}
 	if err := g.restoreFile(ctx, name, e, from(name), false); err != nil {
@@ -106,6 +88,10 @@ func (g *ground) goesOn(ctx context.Context, _ notes) error {
 // repository, is deleted and takes nothing of that along.
 func (d *timed) leavesRepository(ctx context.Context, n notes) error {
 	if err := d.claimed(ctx); err != nil {
+		return err
+	}
+	// Where the repository is, the Backup reports with the first backup.
+	if err := d.counts(ctx, 1); err != nil {
 		return err
 	}
 	before, err := d.all(ctx, d.store, d.backup(ledgerBackup).Status.AtProvider.Location)

@@ -64,8 +64,12 @@ func physical(s backupv1.StoreType) types.Feature {
 		// A volume's server only the function may scale, and the last one has the
 		// claim deleted.
 		f = f.full("a Backup of the cluster's name is deleted, and the repository stays ("+string(s)+")", d.leavesRepository).
+			full("a restore that is killed twice holds every row ("+string(s)+")", d.beginsAgain).
+			full("a restored cluster that is adopted keeps its data and archives ("+string(s)+")", d.isAdopted).
+			full("a second restore under the same name archives ("+string(s)+")", d.restoresAgain).
 			full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
 			full("a restore beyond WAL that is missing fails and names it ("+string(s)+")", d.tellsHole).
+			full("a repository that is emptied is backed up again by itself ("+string(s)+")", d.losesRepository).
 			full("restored from the store alone, when claim and Backup are gone ("+string(s)+")", d.comesBack).
 			full("an empty database of the same name does not hide the old one ("+string(s)+")", d.asksWhich)
 	}
@@ -207,7 +211,11 @@ func (d *timed) archived(ctx context.Context) error {
 
 // archivedSegment is the segment that has the last change, once it is archived.
 func (d *timed) archivedSegment(ctx context.Context) (string, error) {
-	primary := d.primary()
+	return d.archivedOn(ctx, d.primary())
+}
+
+// archivedOn a primary is the segment that has its last change, once it is archived.
+func (d *timed) archivedOn(ctx context.Context, primary string) (string, error) {
 	out, err := d.psql(ctx, primary, "SELECT pg_walfile_name(pg_switch_wal())")
 	if err != nil {
 		return "", err
@@ -282,9 +290,12 @@ func (d *timed) isBackedUp(ctx context.Context, n notes) error {
 	return d.healthy(ctx)
 }
 
-func (d *timed) healthy(ctx context.Context) error {
-	return d.world.Await(ctx, done, "BackupHealthy and ArchivingHealthy", func() (bool, string) {
-		c := d.world.Claim("DatabaseCluster", ledgerName)
+func (d *timed) healthy(ctx context.Context) error { return d.archives(ctx, ledgerName) }
+
+// archives waits until a cluster has backups to rely on.
+func (d *timed) archives(ctx context.Context, name string) error {
+	return d.world.Await(ctx, givenUp, "BackupHealthy and ArchivingHealthy of "+name, func() (bool, string) {
+		c := d.world.Claim("DatabaseCluster", name)
 		return c.Is("BackupHealthy") && c.Is("ArchivingHealthy"), c.String()
 	})
 }
@@ -294,10 +305,15 @@ func (d *timed) back(ctx context.Context, name string, mark int) error {
 	if err := d.archived(ctx); err != nil {
 		return err
 	}
-	return d.filled(ctx, name, mark, map[string]any{
+	return d.filled(ctx, name, mark, d.at(mark))
+}
+
+// at a mark, as restoreFrom says it.
+func (d *timed) at(mark int) map[string]any {
+	return map[string]any{
 		"backupRef": map[string]any{"name": ledgerBackup},
 		"time":      d.marks[mark].UTC().Format(time.RFC3339),
-	})
+	}
 }
 
 // filled is a new cluster, which has just so many rows. It is deleted again.
@@ -333,6 +349,14 @@ func (d *timed) holds(ctx context.Context, name string, rows int) error {
 	if err := d.world.AwaitReady(ctx, givenUp, "DatabaseCluster", name); err != nil {
 		return err
 	}
+	if err := d.has(ctx, name, rows); err != nil {
+		return err
+	}
+	return d.deleted(ctx, name)
+}
+
+// has just so many rows, and others beside.
+func (d *timed) has(ctx context.Context, name string, rows int, beside ...int) error {
 	out, err := d.data(ctx, d.uri(engines[0], name), "exec", "postgresql", "SELECT string_agg(n::text, ',' ORDER BY n) FROM seen")
 	if err != nil {
 		return err
@@ -341,10 +365,13 @@ func (d *timed) holds(ctx context.Context, name string, rows int) error {
 	for n := range rows {
 		want = append(want, strconv.Itoa(n+1))
 	}
-	if have := strings.TrimSpace(out); have != strings.Join(want, ",") {
-		return fmt.Errorf("rows %s are there, want %v", have, want)
+	for _, n := range beside {
+		want = append(want, strconv.Itoa(n))
 	}
-	return d.deleted(ctx, name)
+	if have := strings.TrimSpace(out); have != strings.Join(want, ",") {
+		return fmt.Errorf("DatabaseCluster %s has rows %s, want %v", name, have, want)
+	}
+	return nil
 }
 
 func (d *timed) deleted(ctx context.Context, name string) error {
@@ -354,14 +381,20 @@ func (d *timed) deleted(ctx context.Context, name string) error {
 	return d.world.AwaitGone(ctx, done, "DatabaseCluster", name)
 }
 
-func (d *timed) goesBack(ctx context.Context, n notes) error {
+// written: the cluster is there, with rows and backups.
+func (d *timed) written(ctx context.Context, n notes) error {
 	if err := d.claimed(ctx); err != nil {
 		return err
 	}
-	if d.rows == 0 {
-		if err := d.isBackedUp(ctx, n); err != nil {
-			return err
-		}
+	if d.rows > 0 {
+		return d.counts(ctx, 1)
+	}
+	return d.isBackedUp(ctx, n)
+}
+
+func (d *timed) goesBack(ctx context.Context, n notes) error {
+	if err := d.written(ctx, n); err != nil {
+		return err
 	}
 	if err := d.write(ctx, 3); err != nil {
 		return err
@@ -370,13 +403,8 @@ func (d *timed) goesBack(ctx context.Context, n notes) error {
 }
 
 func (d *timed) goesBackAfterFailover(ctx context.Context, n notes) error {
-	if err := d.claimed(ctx); err != nil {
+	if err := d.written(ctx, n); err != nil {
 		return err
-	}
-	if d.rows == 0 {
-		if err := d.isBackedUp(ctx, n); err != nil {
-			return err
-		}
 	}
 	old := d.primary()
 	if err := cluster.Kube.CoreV1().Pods(d.namespace).Delete(ctx, old, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
@@ -431,13 +459,8 @@ func (d *timed) tellsArchiving(ctx context.Context, n notes) error {
 
 // comesBack from the store alone, as it was last.
 func (d *timed) comesBack(ctx context.Context, n notes) error {
-	if err := d.claimed(ctx); err != nil {
+	if err := d.written(ctx, n); err != nil {
 		return err
-	}
-	if d.rows == 0 {
-		if err := d.isBackedUp(ctx, n); err != nil {
-			return err
-		}
 	}
 	if err := d.write(ctx, 1); err != nil {
 		return err
@@ -457,13 +480,8 @@ func (d *timed) comesBack(ctx context.Context, n notes) error {
 // tellsHole: a restore to the end must not end where WAL is missing, as if nothing
 // came after it.
 func (d *timed) tellsHole(ctx context.Context, n notes) error {
-	if err := d.claimed(ctx); err != nil {
+	if err := d.written(ctx, n); err != nil {
 		return err
-	}
-	if d.rows == 0 {
-		if err := d.isBackedUp(ctx, n); err != nil {
-			return err
-		}
 	}
 	var segments []string
 	for range 3 {
@@ -527,7 +545,7 @@ func (d *timed) asksWhich(ctx context.Context, n notes) error {
 	}
 	err := d.awaitBackup(ctx, givenUp, ledgerBackup, "to tell its backups from the old ones", func(b backupv1.Backup) bool {
 		o := b.Status.AtProvider
-		return o.Count > 0 && len(o.OtherSystems) == 1 && o.FirstRecoverableTime.After(o.OtherSystems[0].LastBackupTime.Time)
+		return o.Count > 0 && len(o.OtherSystems) == 1 && o.FirstRecoverableTime != nil && o.FirstRecoverableTime.After(o.OtherSystems[0].LastBackupTime.Time)
 	})
 	if err != nil {
 		return err

@@ -29,6 +29,20 @@ func (g *ground) prepared(ctx context.Context, e engine, s backupv1.StoreType) e
 	return g.loaded(ctx, e)
 }
 
+// backedUp: an engine's source is backed up to a volume, and its target is empty.
+func (g *ground) backedUp(ctx context.Context, e engine, name string) error {
+	if err := g.prepared(ctx, e, backupv1.Volume); err != nil {
+		return err
+	}
+	if err := g.file(ctx, name, g.parameters(e, backupv1.Volume)); err != nil {
+		return err
+	}
+	if _, err := g.succeed(ctx, name); err != nil {
+		return err
+	}
+	return g.emptied(ctx, e)
+}
+
 // encrypts backups for a key of ours, and restores with no other.
 func (g *ground) encrypts(ctx context.Context, _ notes) error {
 	e := engines[0]
@@ -107,17 +121,8 @@ func (g *ground) hidden(ctx context.Context, location, id string) error {
 // overwrites only what it is told to.
 func (g *ground) overwrites(ctx context.Context, _ notes) error {
 	for _, e := range engines {
-		if err := g.prepared(ctx, e, backupv1.Volume); err != nil {
-			return err
-		}
 		name := "overwrite-" + string(e.name)
-		if err := g.file(ctx, name, g.parameters(e, backupv1.Volume)); err != nil {
-			return err
-		}
-		if _, err := g.succeed(ctx, name); err != nil {
-			return err
-		}
-		if err := g.emptied(ctx, e); err != nil {
+		if err := g.backedUp(ctx, e, name); err != nil {
 			return err
 		}
 		if _, err := g.data(ctx, g.uri(e, e.target()), "load", string(e.name), "--rows", "1000"); err != nil {

@@ -33,8 +33,12 @@ type need struct {
 
 	commands runbook
 
-	// right is when two rows were there, and before a third one.
-	right time.Time
+	// right is when two rows were there, and before a third one. later is when that
+	// was there too.
+	right, later time.Time
+
+	// to is the time that is gone back to.
+	to time.Time
 }
 
 // Rows that were there when all was right, and at the end.
@@ -53,7 +57,7 @@ const (
 
 // runbook is the document's commands by step.
 type runbook struct {
-	stop, see, pointInTime, again, empty, restore, anew, look, afterwards string
+	stop, see, others, pointInTime, again, empty, restore, anew, look, scale, afterwards string
 
 	// backup, location and destination are its manifests: of a Backup, of a
 	// Restore's source and of a DatabaseCluster's.
@@ -102,6 +106,7 @@ func (r *runbook) read() error {
 	}{
 		{&r.stop, "### 1. Stop the loss", "sh", 0},
 		{&r.see, "### 2. See what there is", "sh", 0},
+		{&r.others, "### 2. See what there is", "sh", 1},
 		{&r.pointInTime, "### 3a. To a point in time, beside the old cluster", "sh", 0},
 		{&r.again, "### 3a. To a point in time, beside the old cluster", "sh", 1},
 		{&r.empty, "### 3b. A logical backup into an empty database", "sh", 0},
@@ -109,6 +114,7 @@ func (r *runbook) read() error {
 		{&r.anew, "### 3c. In a new cluster, from the store alone", "sh", 0},
 		{&r.destination, "### 3c. In a new cluster, from the store alone", "yaml", 0},
 		{&r.look, "### 4. Look before you switch", "sh", 0},
+		{&r.scale, "### 5. Switch", "sh", 0},
 		{&r.afterwards, "### 6. Afterwards", "sh", 0},
 		{&r.backup, "# Backup and Restore", "yaml", 0},
 		{&r.location, "## Restoring", "yaml", 1},
@@ -122,8 +128,8 @@ func (r *runbook) read() error {
 
 // do what the document says.
 func (h *need) do(ctx context.Context, commands string) (string, error) {
-	if !h.right.IsZero() {
-		commands = strings.ReplaceAll(commands, "2026-11-21T14:29:00Z", h.right.UTC().Format(time.RFC3339))
+	if !h.to.IsZero() {
+		commands = strings.ReplaceAll(commands, "2026-11-21T14:29:00Z", h.to.UTC().Format(time.RFC3339))
 	}
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
 	cmd.Dir = h.dir
@@ -236,17 +242,24 @@ func (h *need) goWrong(ctx context.Context) error {
 	if _, err := h.succeed(ctx, orders); err != nil {
 		return err
 	}
-	out, err := h.psql(ctx, "SELECT pg_sleep(1.2)", "SELECT 'at', extract(epoch FROM date_trunc('second', clock_timestamp()))::bigint", "SELECT pg_sleep(1.2)", "INSERT INTO orders VALUES (3)")
+	now := func(what string) string {
+		return "SELECT '" + what + "', extract(epoch FROM date_trunc('second', clock_timestamp()))::bigint"
+	}
+	const wait = "SELECT pg_sleep(1.2)"
+	out, err := h.psql(ctx, wait, now("right"), wait, "INSERT INTO orders VALUES (3)", wait, now("later"))
 	if err != nil {
 		return err
 	}
-	_, after, _ := strings.Cut(out, "at|")
-	at, _, _ := strings.Cut(after, "\n")
-	seconds, err := strconv.ParseInt(at, 10, 64)
-	if err != nil {
-		return fmt.Errorf("cannot tell when all was right: %q", out)
+	for what, moment := range map[string]*time.Time{"right": &h.right, "later": &h.later} {
+		_, after, _ := strings.Cut(out, what+"|")
+		at, _, _ := strings.Cut(after, "\n")
+		seconds, err := strconv.ParseInt(at, 10, 64)
+		if err != nil {
+			return fmt.Errorf("cannot tell the time that is called %s: %q", what, out)
+		}
+		*moment = time.Unix(seconds, 0)
 	}
-	h.right = time.Unix(seconds, 0)
+	h.to = h.right
 	wrong := time.Now()
 	return h.awaitBackup(ctx, givenUp, ordersBackup, "to be recoverable up to what went wrong", func(b backupv1.Backup) bool {
 		last := b.Status.AtProvider.LastRecoverableTime
@@ -290,6 +303,9 @@ func (h *need) goesBack(ctx context.Context, n notes) error {
 	if len(b.Backups) != 1 || !strings.Contains(out, b.Backups[0].ID+"\t") || !strings.Contains(out, "Z to 20") {
 		return fmt.Errorf("step 2 shows neither backup %v nor two times: %s", ids(b), out)
 	}
+	if out, err = h.do(ctx, h.commands.others); err != nil || strings.TrimSpace(out) != "" {
+		return errors.Join(err, fmt.Errorf("step 2 shows other databases, and there were none: %q", out))
+	}
 	begin := time.Now()
 	if _, err := h.do(ctx, h.commands.pointInTime); err != nil {
 		return err
@@ -301,20 +317,24 @@ func (h *need) goesBack(ctx context.Context, n notes) error {
 	if err := h.refusesLeftovers(ctx); err != nil {
 		return err
 	}
+	// Another time.
 	if _, err := h.do(ctx, h.commands.again); err != nil {
 		return err
 	}
-	if _, err := h.do(ctx, h.commands.pointInTime); err != nil {
+	h.to = h.later
+	_, err = h.do(ctx, h.commands.pointInTime)
+	h.to = h.right
+	if err != nil {
 		return err
 	}
-	if err := h.shows(ctx, rightRows); err != nil {
+	if err := h.shows(ctx, allRows); err != nil {
 		return err
 	}
-	if out, err = h.do(ctx, h.commands.afterwards); err != nil {
+	if err := h.switches(ctx); err != nil {
 		return err
 	}
-	if !strings.Contains(out, ordersRestored+"-backup") {
-		return fmt.Errorf("step 6 shows no backups of the new cluster: %s", out)
+	if err := h.archives(ctx); err != nil {
+		return err
 	}
 	if _, err := h.do(ctx, h.commands.again); err != nil {
 		return err
@@ -325,7 +345,43 @@ func (h *need) goesBack(ctx context.Context, n notes) error {
 	if _, err := h.do(ctx, h.commands.restore); err != nil {
 		return err
 	}
-	return h.shows(ctx, rightRows)
+	if err := h.shows(ctx, rightRows); err != nil {
+		return err
+	}
+	return h.archives(ctx)
+}
+
+// switches the application back on.
+func (h *need) switches(ctx context.Context) error {
+	if _, err := h.do(ctx, h.commands.scale); err != nil {
+		return err
+	}
+	return h.world.Await(ctx, soon, "the application to be scaled up", func() (bool, string) {
+		n := harness.Number(h.world.Get("Deployment", orders+"-app"), "spec", "replicas")
+		return n == 1, fmt.Sprintf("it has %d replicas", n)
+	})
+}
+
+// archives: step 6 ends with a cluster that archives, and has a backup of its own that
+// was verified.
+func (h *need) archives(ctx context.Context) error {
+	out, err := h.do(ctx, h.commands.afterwards)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(out, ordersRestored+"-backup") {
+		return fmt.Errorf("step 6 shows no backups of the new cluster: %s", out)
+	}
+	err = h.awaitBackup(ctx, givenUp, ordersRestored+"-backup", "to be verified", func(b backupv1.Backup) bool {
+		return b.Status.AtProvider.Count > 0 && is(b, "Verified", "True", "")
+	})
+	if err != nil {
+		return err
+	}
+	return h.world.Await(ctx, done, "ArchivingHealthy and BackupHealthy of "+ordersRestored, func() (bool, string) {
+		c := h.world.Claim("DatabaseCluster", ordersRestored)
+		return c.Is("ArchivingHealthy") && c.Is("BackupHealthy"), c.String()
+	})
 }
 
 // refusesLeftovers: whoever deletes the new cluster and files it again for another
@@ -376,6 +432,9 @@ func (h *need) beginsAnew(ctx context.Context, n notes) error {
 		return err
 	}
 	n.Addf("a logical backup after %.0f s", time.Since(begin).Seconds())
+	if err := h.archives(ctx); err != nil {
+		return err
+	}
 	if _, err := h.do(ctx, h.commands.again); err != nil {
 		return err
 	}
@@ -384,7 +443,10 @@ func (h *need) beginsAnew(ctx context.Context, n notes) error {
 		return err
 	}
 	n.Addf("a physical one after %.0f s", time.Since(begin).Seconds())
-	return h.shows(ctx, allRows)
+	if err := h.shows(ctx, allRows); err != nil {
+		return err
+	}
+	return h.archives(ctx)
 }
 
 // apply commands whose manifest has a part of another one in the place of its own.

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
@@ -28,13 +30,36 @@ func (d *database) hasRepository(ctx context.Context, pods int64) error {
 	})
 }
 
-// paused keeps Crossplane from what the claim is made of.
-func (d *database) paused(ctx context.Context, yes any) error {
-	u, err := cluster.Patch(ctx, "DatabaseCluster", d.namespace, claimName, harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{"crossplane.io/paused": yes}}})
-	if err != nil {
-		return err
+// How long it may take until Crossplane hears that a claim is paused, or is not any
+// more, and how often the change is repeated: longer than its circuit breaker stays open.
+const (
+	heardWithin = 6 * time.Minute
+	heardTries  = 36
+)
+
+// paused keeps Crossplane from what the claim is made of, or no longer. Crossplane's
+// circuit breaker may drop the event that says so: it opens while a database like this
+// one starts, and stays open for five minutes. A paused claim does not ask to be composed
+// by itself, so it is changed until a change is heard of: one in 30 seconds is.
+func (d *database) paused(ctx context.Context, yes bool) error {
+	const try = "storeplane.example.com/e2e-try"
+	value := any(nil)
+	if yes {
+		value = "true"
 	}
-	return d.world.AwaitSeen(ctx, u)
+	for n := 1; ; n++ {
+		annotations := harness.Patch{"crossplane.io/paused": value, try: strconv.Itoa(n)}
+		if _, err := cluster.Patch(ctx, "DatabaseCluster", d.namespace, claimName, harness.Patch{"metadata": harness.Patch{"annotations": annotations}}); err != nil {
+			return err
+		}
+		err := d.world.Await(ctx, heardWithin/heardTries, fmt.Sprintf("the claim to be paused: %t (try %d)", yes, n), func() (bool, string) {
+			c := d.status()
+			return (c.Condition("Synced").Reason == "ReconcilePaused") == yes, c.String()
+		})
+		if err == nil || n == heardTries || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // unarchived does something while the server that WAL goes to is away.
@@ -42,10 +67,10 @@ func (d *database) unarchived(ctx context.Context, do func() error) error {
 	if err := d.hasRepository(ctx, 1); err != nil {
 		return err
 	}
-	if err := d.paused(ctx, "true"); err != nil {
-		return err
+	err := d.paused(ctx, true)
+	if err == nil {
+		err = d.scaleRepository(ctx, 0)
 	}
-	err := d.scaleRepository(ctx, 0)
 	if err == nil {
 		err = d.hasRepository(ctx, 0)
 	}
@@ -56,7 +81,7 @@ func (d *database) unarchived(ctx context.Context, do func() error) error {
 		err = do()
 	}
 	// Crossplane would put it back as well, but only when it next looks.
-	return errors.Join(err, d.scaleRepository(context.WithoutCancel(ctx), 1), d.paused(context.WithoutCancel(ctx), nil), d.hasRepository(ctx, 1))
+	return errors.Join(err, d.scaleRepository(context.WithoutCancel(ctx), 1), d.paused(context.WithoutCancel(ctx), false), d.hasRepository(ctx, 1))
 }
 
 func (d *database) scaleRepository(ctx context.Context, replicas int32) error {
@@ -67,15 +92,24 @@ func (d *database) scaleRepository(ctx context.Context, replicas int32) error {
 // evictsUnarchived: what waits to be archived holds nothing up, and is archived
 // once the store is back, though another server leads by then.
 func (d *database) evictsUnarchived(ctx context.Context, n notes) error {
+	name, err := d.ask(ctx, "postgres", "SELECT pg_walfile_name(pg_current_wal_insert_lsn())")
+	if err != nil {
+		return err
+	}
+	from, ok := wal.Parse(strings.TrimSpace(name))
+	if !ok {
+		return fmt.Errorf("cannot read the name of a segment: %q", name)
+	}
 	if err := d.unarchived(ctx, func() error { return d.evicts(ctx, n) }); err != nil {
 		return err
 	}
-	return d.hasArchive(ctx)
+	return d.hasArchive(ctx, from.Number)
 }
 
-// hasArchive waits until the archive has each segment of WAL that a restore to now
-// reads, up to the one that is being written when it is asked first.
-func (d *database) hasArchive(ctx context.Context) error {
+// hasArchive waits until the archive has each segment of WAL from a number on, up to the
+// one that is being written when it is asked first. What faults before have lost is not
+// this one's.
+func (d *database) hasArchive(ctx context.Context, from uint64) error {
 	name, err := d.ask(ctx, "postgres", "SELECT pg_walfile_name(pg_switch_wal())")
 	if err != nil {
 		return err
@@ -97,10 +131,10 @@ func (d *database) hasArchive(ctx context.Context) error {
 		if err != nil {
 			return false, err.Error()
 		}
-		there, from := map[wal.Segment]bool{}, end.Number
+		there := map[wal.Segment]bool{}
 		for file := range strings.FieldsSeq(files) {
 			if s, ok := wal.Archived(file); ok {
-				there[s], from = true, min(from, s.Number)
+				there[s] = true
 			}
 		}
 		missing := lineage.Missing(from, end.Number+1, func(s wal.Segment) bool { return there[s] })

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,16 +41,55 @@ func (d *database) serial(ctx context.Context, pod string) (string, error) {
 // renews a certificate whose end is near: the one that is there is replaced by
 // one that was signed 70 of its 90 days ago.
 func (d *database) renews(ctx context.Context, n notes) error {
+	started, err := d.started(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.ages(ctx, n); err != nil {
+		return err
+	}
+	after, err := d.started(ctx)
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(started, after) {
+		return fmt.Errorf("servers were started at %v, and then at %v", started, after)
+	}
+	return d.hasTLS(ctx, n)
+}
+
+// renewsRefused: a mistake in the claim may stand for longer than a certificate, which
+// is renewed all the same.
+func (d *database) renewsRefused(ctx context.Context, n notes) error {
+	tc := impossible["Downgrade"]
+	if err := d.change(ctx, tc.change); err != nil {
+		return err
+	}
+	err := d.says(ctx, soon, "Accepted False: "+tc.want)
+	if err == nil {
+		err = d.ages(ctx, n)
+	}
+	if c := d.status(); err == nil && c.Is("Accepted") {
+		err = fmt.Errorf("the claim is not refused any more, so this shows nothing: %s", c)
+	}
+	err = errors.Join(err, d.change(context.WithoutCancel(ctx), tc.undo))
+	if err != nil {
+		return err
+	}
+	if err := d.whole(ctx, baseSize); err != nil {
+		return err
+	}
+	return d.hasTLS(ctx, n)
+}
+
+// ages the servers' certificate, and waits until all of them serve a new one.
+func (d *database) ages(ctx context.Context, n notes) error {
 	var old pki.Pair
 	var err error
 	if old.Certificate, err = d.secret(authoritySecret, "ca.crt"); err != nil {
 		return err
 	}
 	if old.Key, err = d.secret(authoritySecret, "ca.key"); err != nil {
-		return err
-	}
-	started, err := d.started(ctx)
-	if err != nil {
 		return err
 	}
 	aged, err := pki.Server(old, []string{"aged"}, time.Now().Add(-70*24*time.Hour))
@@ -63,12 +103,12 @@ func (d *database) renews(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	if err := d.world.AwaitSeen(ctx, patched); err != nil {
-		return err
-	}
+	// Secrets have no generation: the aged one is known by its revision.
+	aging := patched.GetResourceVersion()
 	err = d.world.Await(ctx, soon, "another certificate than the aged one", func() (bool, string) {
+		seen := slices.ContainsFunc(d.world.History("Secret", serverSecret), func(v harness.Version) bool { return v.Revision() == aging })
 		now, err := d.secret(serverSecret, corev1.TLSCertKey)
-		return err == nil && now != aged.Certificate, fmt.Sprint(err)
+		return err == nil && seen && now != aged.Certificate, fmt.Sprintf("the aged one was seen: %t; %v; %s", seen, err, d.status())
 	})
 	if err != nil {
 		return err
@@ -78,14 +118,7 @@ func (d *database) renews(ctx context.Context, n notes) error {
 		return err
 	}
 	n.Addf("served by all after %.1fs", time.Since(start).Seconds())
-	after, err := d.started(ctx)
-	if err != nil {
-		return err
-	}
-	if !maps.Equal(started, after) {
-		return fmt.Errorf("servers were started at %v, and then at %v", started, after)
-	}
-	return d.hasTLS(ctx, n)
+	return nil
 }
 
 // showsNew waits until every server shows the certificate of its Secret.

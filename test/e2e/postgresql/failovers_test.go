@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -271,13 +272,24 @@ const apiClients = 4
 
 // loaded has the API server list and write all the time.
 func (d *database) loaded(ctx context.Context) (func(), error) {
+	// In a namespace of its own: this process keeps every version of what is in the
+	// database's, and looks at all of it with each one.
+	namespace := d.namespace + "-load"
+	if ns, err := cluster.Get(ctx, "Namespace", "", namespace); err != nil {
+		return nil, err
+	} else if ns == nil {
+		if err := cluster.CreateNamespace(ctx, namespace); err != nil {
+			return nil, err
+		}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
-	maps := cluster.Kube.CoreV1().ConfigMaps(d.namespace)
+	maps := cluster.Kube.CoreV1().ConfigMaps(namespace)
 	for i := range apiClients {
 		name := fmt.Sprintf("e2e-load-%d", i)
 		_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		if err != nil {
+		// A busy server may not have deleted the one of the time before.
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			cancel()
 			all.Wait()
 			return nil, fmt.Errorf("cannot create ConfigMap %s: %w", name, err)

@@ -65,14 +65,7 @@ func (d *database) reclaims(ctx context.Context, n notes, size int, count, least
 		}
 	}
 	start := time.Now()
-	u, err := manifests.Read(d.manifest, map[string]string{"NAMESPACE": d.namespace})
-	if err != nil {
-		return err
-	}
-	if err := unstructured.SetNestedField(u.Object, int64(size), "spec", "size"); err != nil {
-		return err
-	}
-	if _, err := cluster.Create(ctx, u); err != nil {
+	if err := d.fileOf(ctx, size); err != nil {
 		return err
 	}
 	if err := d.whole(ctx, size); err != nil {
@@ -87,6 +80,19 @@ func (d *database) reclaims(ctx context.Context, n notes, size int, count, least
 		return errors.Join(err, fmt.Errorf("there were %s rows, and are %s", least, have))
 	}
 	return nil
+}
+
+// fileOf a size is the claim, in its namespace.
+func (d *database) fileOf(ctx context.Context, size int) error {
+	u, err := manifests.Read(d.manifest, map[string]string{"NAMESPACE": d.namespace})
+	if err != nil {
+		return err
+	}
+	if err := unstructured.SetNestedField(u.Object, int64(size), "spec", "size"); err != nil {
+		return err
+	}
+	_, err = cluster.Create(ctx, u)
+	return err
 }
 
 // wakesSmaller: the primary's volume is of a server that shall not be any more.

@@ -53,6 +53,7 @@ func production() types.Feature {
 		full("users and databases come, rotate and go", d.undisturbed(d.hasUsers)).
 		full("certificate is the server's own, and plain connections are refused", d.undisturbed(d.hasTLS)).
 		full("certificate is renewed before its end, and nothing restarts", d.undisturbed(d.renews)).
+		full("certificate of a refused claim is renewed before its end", d.undisturbed(d.renewsRefused)).
 		full("certificate that is brought is used, and given up again", d.under(whenPlanned, d.bringsTLS)).
 		full("with no standby strict stops writes, and quorum goes on", d.losesAllStandbys).
 		full("image that does not exist is told, and healed by going back", d.under(whenPlanned, d.missesImage)).
@@ -61,6 +62,8 @@ func production() types.Feature {
 		full("wakes with one server, which was not the primary", d.under(noTarget, d.wakesSmaller)).
 		full("deletion is refused while it is protected", d.undisturbed(d.isProtected)).
 		full("deleted and claimed again it finds its data", d.comesBack).
-		full("claimed again smaller and larger the newest volume leads", d.comesBackOtherwise)
+		full("claimed again smaller and larger the newest volume leads", d.comesBackOtherwise).
+		full("claimed again over a volume of another database nothing leads until it is left out", d.meetsForeign).
+		full("claimed again over volumes that parted nothing leads until one is named", d.meetsParted)
 	return f.Feature()
 }
