@@ -17,6 +17,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
+	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
 // verify all files of the repository, and restore a backup into a throw-away
@@ -35,7 +36,7 @@ func (j *job) verify(ctx context.Context) error {
 	if err := j.tool.Verify(ctx, set.Stanza); err != nil {
 		return err
 	}
-	if err := j.whole(ctx, set); err != nil {
+	if err := j.whole(ctx, sets, set); err != nil {
 		return err
 	}
 	if err := j.tryOut(ctx, set); err != nil {
@@ -74,13 +75,25 @@ func (j *job) choose(sets []pgbackrest.Set) (pgbackrest.Set, error) {
 
 // whole checks that no WAL is missing after a set began. Neither of the
 // other checks finds that: pgBackRest's verification checks the files that are there, and the
-// set is brought to its own end alone.
-func (j *job) whole(ctx context.Context, set pgbackrest.Set) error {
-	gaps, err := j.tool.Gaps(ctx, set)
-	if err != nil || len(gaps) == 0 {
+// set is brought to its own end alone. What is missing before it says nothing about
+// the set, and no backup brings it back: that is logged.
+func (j *job) whole(ctx context.Context, sets []pgbackrest.Set, set pgbackrest.Set) error {
+	begin, ok := wal.Parse(set.WALStart)
+	if !ok {
+		return fmt.Errorf("cannot read where the WAL of backup %s begins: %q", set.Label, set.WALStart)
+	}
+	oldest := pgbackrest.Of(set.Stanza, sets)[0]
+	gaps, err := j.tool.Gaps(ctx, oldest)
+	if err != nil {
 		return err
 	}
-	return fail(backup.ArchiveGap, fmt.Errorf("cannot restore what was written after backup %s: WAL %s is missing in the archive: make a backup now, which ends the gap", set.Label, gaps[0]))
+	for _, gap := range gaps {
+		if gap.Last.Number >= begin.Number {
+			return fail(backup.ArchiveGap, fmt.Errorf("cannot restore what was written after backup %s: WAL %s is missing in the archive: make a backup now, which ends the gap", set.Label, gap))
+		}
+		_, _ = fmt.Fprintf(j.log, "WAL %s is missing in the archive: what was written after it and before the next backup was complete cannot be restored\n", gap)
+	}
+	return nil
 }
 
 // tryOut restores a set, starts it, reads all of it, and removes it.
