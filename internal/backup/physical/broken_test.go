@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -186,5 +188,28 @@ func TestVerifyRefused(t *testing.T) {
 	j.log = &watch{testLog: testLog{t}, text: begun, then: func() { refuse(t, filepath.Dir(all[0])) }}
 	if err := j.tryOut(t.Context(), sets[0]); reasonOf(err) != backup.StoreDenied {
 		t.Errorf("try the backup out: got %s, %v, want %s", reasonOf(err), err, backup.StoreDenied)
+	}
+}
+
+// TestStopped: a server that did not stop by itself has left data that is to be
+// recovered once more, and is no restore that has succeeded.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	c := filled(t, 2)
+	r := recovery.Recovery{Tool: c.tool, Set: c.sets()[0], DataDir: c.path("restored"), WorkDir: c.path("w"), Log: testLog{t}}
+	err := r.Run(t.Context(), func(context.Context, recovery.Connect) error {
+		file, err := os.ReadFile(c.path("restored/postmaster.pid"))
+		if err != nil {
+			return err
+		}
+		first, _, _ := strings.Cut(string(file), "\n")
+		pid, err := strconv.Atoi(first)
+		if err != nil {
+			return err
+		}
+		return syscall.Kill(pid, syscall.SIGKILL)
+	})
+	if err == nil || !strings.Contains(err.Error(), "signal: killed") {
+		t.Errorf("recovery by a server that was killed: got %v", err)
 	}
 }
