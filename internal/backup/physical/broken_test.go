@@ -213,3 +213,32 @@ func TestStopped(t *testing.T) {
 		t.Errorf("recovery by a server that was killed: got %v", err)
 	}
 }
+
+// TestTablespace: only who is in a server's pod can make a tablespace, and it lies
+// outside of the data folder. It is restored where it was, and never over files that
+// are there: whose they are is not known.
+func TestTablespace(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	if err := os.Mkdir(c.path("ts"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.exec("CREATE TABLESPACE ts LOCATION '" + c.path("ts") + "'")
+	c.exec("CREATE TABLE t TABLESPACE ts AS SELECT 1::bigint AS id")
+	c.backUp("full")
+	c.archive()
+	if rows, err := c.recovered(time.Time{}); err == nil || !strings.Contains(err.Error(), c.path("ts")) {
+		t.Errorf("recovered over a tablespace: got %v, %v", rows, err)
+	}
+	if n := scalar[int64](c, "SELECT count(*) FROM t"); n != 1 {
+		t.Errorf("want the row in the tablespace that was there, got %d rows", n)
+	}
+	c.run("pg_ctl", "-D", c.path("data"), "-w", "-m", "fast", "stop")
+	t.Cleanup(c.start) // which the cluster stops
+	if err := os.Rename(c.path("ts"), c.path("moved")); err != nil {
+		t.Fatal(err)
+	}
+	if rows, err := c.recovered(time.Time{}); err != nil || !cmp.Equal([]int64{1}, rows) {
+		t.Errorf("recovered where no tablespace is: got %v, %v", rows, err)
+	}
+}
