@@ -17,7 +17,6 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
-	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
 // verify all files of the repository, and restore a backup into a throw-away
@@ -78,19 +77,20 @@ func (j *job) choose(sets []pgbackrest.Set) (pgbackrest.Set, error) {
 // set is brought to its own end alone. What is missing before it says nothing about
 // the set, and no backup brings it back: that is logged.
 func (j *job) whole(ctx context.Context, sets []pgbackrest.Set, set pgbackrest.Set) error {
-	begin, ok := wal.Parse(set.WALStart)
-	if !ok {
-		return fmt.Errorf("cannot read where the WAL of backup %s begins: %q", set.Label, set.WALStart)
+	gaps, err := j.tool.Gaps(ctx, set)
+	switch {
+	case err != nil:
+		return err
+	case len(gaps) > 0:
+		return fail(backup.ArchiveGap, fmt.Errorf("cannot restore what was written after backup %s: WAL %s is missing in the archive: make a backup now, which ends the gap", set.Label, gaps[0]))
+	case len(sets) == 0 || sets[0].Label == set.Label:
+		return nil
 	}
-	oldest := pgbackrest.Of(set.Stanza, sets)[0]
-	gaps, err := j.tool.Gaps(ctx, oldest)
-	if err != nil {
+	// From another timeline there may be no way to the set's.
+	if gaps, err = j.tool.Gaps(ctx, sets[0]); err != nil {
 		return err
 	}
 	for _, gap := range gaps {
-		if gap.Last.Number >= begin.Number {
-			return fail(backup.ArchiveGap, fmt.Errorf("cannot restore what was written after backup %s: WAL %s is missing in the archive: make a backup now, which ends the gap", set.Label, gap))
-		}
 		_, _ = fmt.Fprintf(j.log, "WAL %s is missing in the archive: what was written after it and before the next backup was complete cannot be restored\n", gap)
 	}
 	return nil
