@@ -279,6 +279,68 @@ func TestDatabaseClusterArchiveGap(t *testing.T) {
 	}
 }
 
+// TestDatabaseClusterRepositoryFull: while WAL is not archived since the volume of
+// the backups is full, a backup begins at once, which makes room; one at a time, and
+// never soon after another.
+func TestDatabaseClusterRepositoryFull(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	watched(c)
+	c.settle()
+	c.reconcile()
+	const full = "False RepositoryFull The volume of the backups is full, so what is written is not archived: "
+	var jobs []string
+	step := func(what, wantVerdict, wantPhase string, want ...string) {
+		t.Helper()
+		c.reconcile()
+		c.reconcile() // what is not declared any more has gone by then
+		jobs = nil
+		for _, n := range c.names() {
+			if strings.HasPrefix(n, "backup-room-") || strings.HasPrefix(n, "backup-gap-") {
+				jobs = append(jobs, n)
+			}
+		}
+		if v := c.verdict("ArchivingHealthy"); v != wantVerdict || c.phase() != wantPhase || !slices.Equal(want, jobs) {
+			t.Errorf("%s: want %q, %s, %v, got %q, %s, %v", what, wantVerdict, wantPhase, want, v, c.phase(), jobs)
+		}
+	}
+	ended := func(job, kind string, at time.Time) {
+		c.status(job, fmt.Sprintf("{conditions: [{type: %s, status: 'True', lastTransitionTime: %q}]}", kind, at.Format(time.RFC3339)))
+	}
+	first, earlier := c.firstBackup(), time.Now().Add(-time.Hour)
+	c.status(first, "{active: 1}")
+	c.reportCluster(func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = true, "No space left on device" })
+	step("The first backup is on its way", full+"a backup is under way, which makes room", "Degraded")
+	c.status(first, "{succeeded: 1}")
+	c.status("backup-full", "{active: [{name: orders-backup-full-1}]}")
+	step("One of the schedule is on its way", full+"a backup is under way, which makes room", "Degraded")
+	c.status("backup-full", "{}")
+	step("It is full", full+"Job orders-backup-room-1 makes room", "Degraded", "backup-room-1")
+	task := backup.Task{}
+	job := as[batchv1.Job](t, c.observed["backup-room-1"])
+	if err := json.Unmarshal([]byte(job.Spec.Template.Spec.Containers[0].Env[0].Value), &task); err != nil || task.Action != backup.Backup || !task.Full || task.FullEvery == 0 {
+		t.Errorf("want a backup that is full where one is due, got %+v, %v", task, err)
+	}
+	c.status("backup-room-1", "{active: 1}")
+	step("It is at work", full+"Job orders-backup-room-1 makes room", "Degraded", "backup-room-1")
+
+	c.status("backup", `{atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreFull, message: "cannot make a backup: no older backup may expire"}}}`)
+	ended("backup-room-1", "Failed", time.Now())
+	step("It has failed just now", full+"Job orders-backup-room-1 has failed: cannot make a backup: no older backup may expire", "Degraded", "backup-room-1")
+	ended("backup-room-1", "Failed", earlier)
+	step("It has failed an hour ago", full+"Job orders-backup-room-2 makes room", "Degraded", "backup-room-2")
+	ended("backup-room-2", "Complete", time.Now())
+	step("It has succeeded, and archiving is tried again soon", full+"Job orders-backup-room-2 has made room, and what waits is archived next", "Degraded", "backup-room-2")
+	c.reportCluster(func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = false, "" })
+	step("There is room", "True Archiving", "Running", "backup-room-2")
+	c.reportCluster(func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = true, "No space left on device" })
+	step("It is full again at once", full+"Job orders-backup-room-2 has made room, and what waits is archived next", "Degraded", "backup-room-2")
+	ended("backup-room-2", "Complete", earlier)
+	step("It is full again later", full+"Job orders-backup-room-3 makes room", "Degraded", "backup-room-3")
+	c.reportCluster(func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = false, "" })
+	ended("backup-room-3", "Complete", earlier)
+	step("There is room for long", "True Archiving", "Running", "backup-room-3")
+}
+
 // TestDatabaseClusterRepositoryRecovers: a pod of the backups' own volume that can
 // not start is replaced once the claim is mended, as pods of a StatefulSet are if
 // it does not order them. Those of before can not be changed.

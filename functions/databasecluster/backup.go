@@ -32,6 +32,7 @@ const (
 	backupIncr      = "backup-incr"
 	backupFirst     = "backup-first"
 	backupGap       = "backup-gap"
+	backupRoom      = "backup-room"
 	backupSchema    = "backup"
 	repository      = "repository"
 	repositoryHost  = "repository-service"
@@ -298,6 +299,11 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 			return d.firstBackup(name)
 		}})
 	}
+	if name := d.roomName(); name != "" {
+		add(compose.Component{Name: name, Part: backups, After: after, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
+			return d.roomBackup(name)
+		}})
+	}
 	if b.watched {
 		add(compose.Component{Name: backups, After: after, Health: alwaysHealthy, Make: func() compose.Object { return d.backupResource() }})
 	}
@@ -326,7 +332,8 @@ func (d *cluster) openGap() *instance.Gap {
 
 const (
 	// gapAgain is when the backup after a gap is tried again after its Job failed:
-	// what keeps one from being made may take that long to be fixed.
+	// what keeps one from being made may take that long to be fixed. It lies between
+	// two that make room, too.
 	gapAgain = 10 * time.Minute
 
 	// mostAttempts have names of their own, which fit a label.

@@ -60,6 +60,8 @@ func (d *cluster) archive() verdict {
 		return verdict{reason: "RepositoryNotReady", message: clip(d.problem(instance.SubjectBackup))}
 	case a == nil:
 		return verdict{reason: "Pending", message: "Nothing has been archived yet"}
+	case d.full():
+		return d.fullVerdict()
 	case a.Failing != "":
 		return verdict{reason: reasonFailing, message: clip("What is written is not archived: " + a.Failing)}
 	case a.Lost():
@@ -108,6 +110,7 @@ func (d *cluster) backups() verdict {
 const (
 	reasonDisabled = "Disabled"
 	reasonFailing  = "Failing"
+	reasonFull     = "RepositoryFull"
 	reasonGap      = "ArchiveGap"
 )
 

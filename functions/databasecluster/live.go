@@ -3,6 +3,7 @@ package databasecluster
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -48,8 +49,10 @@ type live struct {
 	// now is the time, for what is tried again.
 	now time.Time
 
-	// jobs are those of backups that were begun at once, by component.
-	jobs map[string]batchv1.JobStatus
+	// jobs are those of backups that were begun at once, by component, and scheduled
+	// says that one of a schedule is at work, where that matters.
+	jobs      map[string]batchv1.JobStatus
+	scheduled bool
 
 	// trouble of the pods in words while none of them is up.
 	trouble string
@@ -113,7 +116,7 @@ func observe(c *compose.Claim, s build.Scope) (*live, error) {
 	if l.watcher.exists, err = c.ReadObserved(backups, &l.watcher); err != nil {
 		return nil, err
 	}
-	for _, name := range append(c.ObservedComponents(backupFirst+"-"), c.ObservedComponents(backupGap+"-")...) {
+	for _, name := range slices.Concat(c.ObservedComponents(backupFirst+"-"), c.ObservedComponents(backupGap+"-"), c.ObservedComponents(backupRoom+"-")) {
 		var job batchv1.Job
 		if _, err = c.ReadObserved(name, &job); err != nil {
 			return nil, err
@@ -135,6 +138,11 @@ func observe(c *compose.Claim, s build.Scope) (*live, error) {
 			}
 		}
 	}
+	if a := l.cluster.Archive; a != nil && a.Full {
+		if l.scheduled, err = scheduledAtWork(c); err != nil {
+			return nil, err
+		}
+	}
 	if l.cluster.System == "" {
 		// Reports may be written anew; who a cluster is never changes.
 		l.cluster.Stanza = annotation(c.Observed(backupFull), systemAnnotation)
@@ -147,6 +155,19 @@ func observe(c *compose.Claim, s build.Scope) (*live, error) {
 		l.trouble = health.TroubleOf(pods)
 	}
 	return l, nil
+}
+
+// scheduledAtWork tells whether a backup of a schedule is at work.
+func scheduledAtWork(c *compose.Claim) (bool, error) {
+	for _, name := range []string{backupFull, backupIncr} {
+		var cron struct {
+			Status batchv1.CronJobStatus `json:"status"`
+		}
+		if _, err := c.ReadObserved(name, &cron); err != nil || len(cron.Status.Active) > 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 func podsOf(s build.Scope) *fnv1.ResourceSelector {

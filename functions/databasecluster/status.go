@@ -2,6 +2,7 @@ package databasecluster
 
 import (
 	"cmp"
+	"slices"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -34,7 +35,7 @@ func (d *cluster) phase(o compose.Outcome) appsv1.DatabaseClusterPhase {
 	switch {
 	case o.Phase == compose.Running && d.spec.Hibernated:
 		return "Hibernated"
-	case o.Phase == compose.Running && (!d.replication().True || !d.volumes().True || d.archive().reason == reasonFailing || d.archive().reason == reasonGap):
+	case o.Phase == compose.Running && (!d.replication().True || !d.volumes().True || slices.Contains([]string{reasonFailing, reasonFull, reasonGap}, d.archive().reason)):
 		// It serves, and somebody should look.
 		return "Degraded"
 	case o.Phase == compose.Running:

@@ -99,6 +99,9 @@ type Archive struct {
 	// can.
 	Failing string `json:"failing,omitempty"`
 
+	// Full says that it is since the repository's volume has no room.
+	Full bool `json:"full,omitempty"`
+
 	// Since is when WAL was archived last before that.
 	Since *time.Time `json:"since,omitempty"`
 

@@ -74,6 +74,9 @@ func ReasonOf(err error) backup.Reason {
 	return backup.ToolFailed
 }
 
+// Full says whether a message of pgBackRest is about a volume without room.
+func Full(message string) bool { return strings.Contains(message, "No space left") }
+
 // Taken says that the archive has another segment of that name.
 func Taken(err error) bool {
 	e := &Error{}

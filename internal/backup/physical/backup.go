@@ -28,9 +28,10 @@ func (j *job) backUp(ctx context.Context) error {
 		return err
 	}
 	if err := j.makeRoom(ctx, full); err != nil {
-		return err
+		return j.failed(ctx, before, err)
 	}
 	if err := j.pack(ctx, options); err != nil {
+		err = j.failed(ctx, before, err)
 		if pgbackrest.ReasonOf(err) == backup.BackupMissing {
 			// Files of the repository are what is missing, not a backup.
 			return notSetUp(err)
@@ -47,12 +48,28 @@ func (j *job) backUp(ctx context.Context) error {
 	}
 	entry := pgbackrest.Entry(sets[made])
 	j.report.Backup = &entry
+	j.countExpired(before, sets)
+	return nil
+}
+
+// failed backup: older ones may have expired for it, which the report must not list.
+// A repository that cannot be read does not hide the failure.
+func (j *job) failed(ctx context.Context, before []pgbackrest.Set, err error) error {
+	sets, listErr := j.catalog(ctx)
+	if listErr != nil {
+		j.report.Catalog = nil
+		return err
+	}
+	j.countExpired(before, sets)
+	return err
+}
+
+func (j *job) countExpired(before, after []pgbackrest.Set) {
 	for _, s := range before {
-		if !contains(sets, s) {
+		if !contains(after, s) {
 			j.report.Expired++
 		}
 	}
-	return nil
 }
 
 // notSetUp is the repository before the primary has made it. That is tried again.

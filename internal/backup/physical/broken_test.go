@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -186,5 +188,57 @@ func TestVerifyRefused(t *testing.T) {
 	j.log = &watch{testLog: testLog{t}, text: begun, then: func() { refuse(t, filepath.Dir(all[0])) }}
 	if err := j.tryOut(t.Context(), sets[0]); reasonOf(err) != backup.StoreDenied {
 		t.Errorf("try the backup out: got %s, %v, want %s", reasonOf(err), err, backup.StoreDenied)
+	}
+}
+
+// TestStopped: a server that did not stop by itself has left data that is to be
+// recovered once more, and is no restore that has succeeded.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	c := filled(t, 2)
+	r := recovery.Recovery{Tool: c.tool, Set: c.sets()[0], DataDir: c.path("restored"), WorkDir: c.path("w"), Log: testLog{t}}
+	err := r.Run(t.Context(), func(context.Context, recovery.Connect) error {
+		file, err := os.ReadFile(c.path("restored/postmaster.pid"))
+		if err != nil {
+			return err
+		}
+		first, _, _ := strings.Cut(string(file), "\n")
+		pid, err := strconv.Atoi(first)
+		if err != nil {
+			return err
+		}
+		return syscall.Kill(pid, syscall.SIGKILL)
+	})
+	if err == nil || !strings.Contains(err.Error(), "signal: killed") {
+		t.Errorf("recovery by a server that was killed: got %v", err)
+	}
+}
+
+// TestTablespace: only who is in a server's pod can make a tablespace, and it lies
+// outside of the data folder. It is restored where it was, and never over files that
+// are there: whose they are is not known.
+func TestTablespace(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	if err := os.Mkdir(c.path("ts"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.exec("CREATE TABLESPACE ts LOCATION '" + c.path("ts") + "'")
+	c.exec("CREATE TABLE t TABLESPACE ts AS SELECT 1::bigint AS id")
+	c.backUp("full")
+	c.archive()
+	if rows, err := c.recovered(time.Time{}); err == nil || !strings.Contains(err.Error(), c.path("ts")) {
+		t.Errorf("recovered over a tablespace: got %v, %v", rows, err)
+	}
+	if n := scalar[int64](c, "SELECT count(*) FROM t"); n != 1 {
+		t.Errorf("want the row in the tablespace that was there, got %d rows", n)
+	}
+	c.run("pg_ctl", "-D", c.path("data"), "-w", "-m", "fast", "stop")
+	t.Cleanup(c.start) // which the cluster stops
+	if err := os.Rename(c.path("ts"), c.path("moved")); err != nil {
+		t.Fatal(err)
+	}
+	if rows, err := c.recovered(time.Time{}); err != nil || !cmp.Equal([]int64{1}, rows) {
+		t.Errorf("recovered where no tablespace is: got %v, %v", rows, err)
 	}
 }

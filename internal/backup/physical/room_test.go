@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -221,5 +222,37 @@ func TestLastGoodBackupStays(t *testing.T) {
 	}
 	if dirs, _ := filepath.Glob(c.path("repo/backup/*/2*")); len(dirs) != 1 {
 		t.Errorf("the backup that failed is left: %v", dirs)
+	}
+}
+
+// TestCatalogOfFailure: the report of a backup that failed after older ones had
+// expired for it does not list those.
+func TestCatalogOfFailure(t *testing.T) {
+	c := smallCluster(t)
+	c.noise("t", 2)
+	for range 2 {
+		if r := c.do(c.backupTask()); r.Failure != nil {
+			t.Fatalf("backup: %+v", r.Failure)
+		}
+	}
+	before := c.sets()
+	// The first attempt fills the volume, and the second fails of something else.
+	program, err := exec.LookPath(pgbackrest.Program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, filled := t.TempDir(), c.path("repo/other")
+	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *' backup '*) ;; *) exec '%[1]s' \"$@\";; esac\n[ -e '%[2]s' ] && { rm '%[2]s'; echo 'ERROR: [056]: no server' >&2; exit 56; }\ncat /dev/zero >'%[2]s' 2>/dev/null\necho 'ERROR: [062]: No space left on device' >&2; exit 62\n", program, filled)
+	if err := os.WriteFile(filepath.Join(bin, pgbackrest.Program), []byte(script), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	r := c.do(c.backupTask())
+	after := c.sets()
+	if r.Failure == nil || r.Failure.Reason != backup.SourceUnreachable || len(after) != 1 || after[0].Label != before[1].Label {
+		t.Fatalf("want the first backup expired, and the attempt after that failed: got %+v, %v", r.Failure, after)
+	}
+	if r.Catalog.Count != 1 || r.Catalog.Backups[0].ID != after[0].Label || r.Expired != 1 {
+		t.Errorf("the report of the failure: want %s alone, and one expired: got %+v, %d", after[0].Label, r.Catalog, r.Expired)
 	}
 }

@@ -22,17 +22,21 @@ type Comparison struct {
 	// BackedUp is false while there is no backup, so that nothing can be restored.
 	BackedUp bool
 
-	// Compared is the WAL since the newest backup began, or without a backup all
-	// that is on the volume, up to the segment that is being written.
+	// Compared is the WAL since the newest backup began, and before that what is on
+	// the volume, up to the segment that is being written.
 	Compared wal.Range
 
 	// Lost is neither in the archive nor on the volume: nothing after it can be
 	// restored until there is a backup that is newer. Without a backup it is empty.
 	Lost []wal.Range
+
+	// Sets are the backups, oldest first.
+	Sets []pgbackrest.Set
 }
 
 // Complete compares the archive with what was written since the newest backup
-// began, up to the segment that is being written. PostgreSQL archives again what
+// began, up to the segment that is being written, and with what is on the volume
+// from before, as far as an older backup needs it. PostgreSQL archives again what
 // is on the volume and not in the archive: a standby takes what it has received
 // for archived, and goes on thinking so once it is promoted.
 func Complete(ctx context.Context, c Config, current string, log io.Writer) (*Comparison, error) {
@@ -60,11 +64,7 @@ func Complete(ctx context.Context, c Config, current string, log io.Writer) (*Co
 	if err != nil {
 		return nil, err
 	}
-	from, backedUp := begin(sets)
-	if !backedUp {
-		// Before the first backup there is nothing to restore.
-		from = oldest(here, end.Number)
-	}
+	from, backedUp := begin(sets, oldest(lineage, here, end.Number))
 	archive, err := tool.Archive(ctx, stanza)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func Complete(ctx context.Context, c Config, current string, log io.Writer) (*Co
 	}
 	// A set may begin in the segment that is being written.
 	last := end.Number - 1
-	out := &Comparison{BackedUp: backedUp, Compared: wal.Range{First: lineage.At(min(from, last)), Last: lineage.At(last)}}
+	out := &Comparison{BackedUp: backedUp, Sets: sets, Compared: wal.Range{First: lineage.At(min(from, last)), Last: lineage.At(last)}}
 	if backedUp {
 		out.Lost = lineage.Missing(from, end.Number, func(s wal.Segment) bool { return there[s] || here[s] })
 	}
@@ -103,19 +103,28 @@ func (c Config) Sets(ctx context.Context, log io.Writer) ([]pgbackrest.Set, erro
 	return slices.DeleteFunc(sets, func(s pgbackrest.Set) bool { return s.Stanza != stanza }), err
 }
 
-// begin of the newest set.
-func begin(sets []pgbackrest.Set) (uint64, bool) {
-	for _, set := range slices.Backward(sets) {
+// begin of what is compared, and whether there is a set: what is on the volume from
+// its oldest segment on, or from the newest set on if that is older. What is older
+// than all sets restores nothing, and neither does anything before the first set.
+func begin(sets []pgbackrest.Set, oldest uint64) (uint64, bool) {
+	var starts []uint64
+	for _, set := range sets {
 		if s, ok := wal.Parse(set.WALStart); ok {
-			return s.Number, true
+			starts = append(starts, s.Number)
 		}
 	}
-	return 0, false
+	if len(starts) == 0 {
+		return oldest, false
+	}
+	return min(starts[len(starts)-1], max(oldest, slices.Min(starts))), true
 }
 
-func oldest(here map[wal.Segment]bool, end uint64) uint64 {
+// oldest segment on the volume that a restore along the lineage reads.
+func oldest(lineage wal.Lineage, here map[wal.Segment]bool, end uint64) uint64 {
 	for s := range here {
-		end = min(end, s.Number)
+		if lineage.At(s.Number) == s {
+			end = min(end, s.Number)
+		}
 	}
 	return end
 }

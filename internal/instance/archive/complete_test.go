@@ -1,6 +1,8 @@
 package archive
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
+	"github.com/storeplane/storeplane/internal/pgtest"
 )
 
 // TestSwitchover: while the store is away the primary hands over. The standby
@@ -201,3 +204,93 @@ func TestCreateLocked(t *testing.T) {
 		t.Errorf("Create() of one that is gone, while it is locked: got %v", err)
 	}
 }
+
+// TestHoleBeforeBackup: a backup that was made before the archive was compared is
+// newer than what the archive lacks. What of that is on the volume gets there, and
+// the rest is named.
+func TestHoleBeforeBackup(t *testing.T) {
+	p := newPlace(t)
+	s := p.primary("one")
+	s.keep()
+	s.write()
+	s.archived()
+	earlier := s.before(s.current())
+	s.backUp()
+	here := s.write()
+	s.write()
+	gone := s.write()
+	s.write()
+	s.archived()
+	s.backUp()
+	for _, name := range []string{earlier, here, gone} {
+		files, err := filepath.Glob(p.path("store/archive/*/*/*/" + name + "-*"))
+		p.must(err)
+		for _, f := range files {
+			p.must(os.Remove(f))
+		}
+	}
+	p.must(os.Remove(filepath.Join(s.DataDir(), "pg_wal", gone)))
+	lost, _ := wal.Parse(gone)
+	got, err := Complete(t.Context(), s.Config, s.current(), testLog{t})
+	if err != nil || len(got.Lost) != 1 || got.Lost[0] != (wal.Range{First: lost, Last: lost}) {
+		t.Errorf("Complete(): got %+v, %v, want %s lost", got, err, gone)
+	}
+	s.write() // which has PostgreSQL look at once
+	s.archived()
+	there := s.inStore()
+	if segment, _ := wal.Parse(here); !there[segment] {
+		t.Errorf("%s is on the volume, and not in the store", here)
+	}
+	if segment, _ := wal.Parse(earlier); there[segment] {
+		t.Errorf("%s is from before the oldest backup, and was archived again", earlier)
+	}
+}
+
+// before is the segment before one.
+func (s *server) before(name string) string {
+	segment, ok := wal.Parse(name)
+	if !ok || segment.Number == 0 {
+		s.t.Fatalf("no segment comes before %s", name)
+	}
+	segment.Number--
+	return segment.String()
+}
+
+// TestFull: what PostgreSQL cannot archive since the repository's volume is full is
+// told from other failures.
+func TestFull(t *testing.T) {
+	small := os.Getenv(pgtest.SmallVariable)
+	if testing.Short() || small == "" {
+		t.Skip("a volume cannot be mounted here, or pgBackRest is not waited for")
+	}
+	p := newPlace(t)
+	p.must(os.Remove(p.path("store")))
+	p.must(os.Symlink(small, p.path("store")))
+	s := p.primary("one")
+	s.write()
+	s.archived()
+	if text := s.Failure(); pgbackrest.Full(text) {
+		t.Errorf("there is room, and the failure is %q", text)
+	}
+	f, err := os.Create(filepath.Join(small, "other"))
+	p.must(err)
+	defer func() { _ = f.Close() }()
+	if _, err := io.Copy(f, zeros{}); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the volume does not fill: %v", err)
+	}
+	s.exec("SELECT pg_logical_emit_message(true, 'test', string_agg(md5(i::text), '')) FROM generate_series(1, 100000) i")
+	s.write()
+	p.eventually("archiving fails since the volume is full", func() bool { return pgbackrest.Full(s.Failure()) })
+	t.Log(s.Failure())
+	p.must(f.Truncate(0))
+	s.write()
+	s.archived()
+	if text := s.Failure(); text != "" {
+		t.Errorf("there is room again, and the failure is %q", text)
+	}
+}
+
+// zeros without an end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }

@@ -248,6 +248,7 @@ func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
 	case s.Now.Sub(s.Oldest) >= stuckFor:
 		state.Failing = "WAL waits to be archived for more than five minutes"
 	}
+	state.Full = pgbackrest.Full(state.Failing)
 	if state.Failing != "" && !s.LastAt.IsZero() {
 		at := s.LastAt.UTC().Truncate(time.Second)
 		state.Since = &at

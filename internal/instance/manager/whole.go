@@ -91,7 +91,8 @@ func (a *archiving) compare(ctx context.Context, now time.Time, s postgres.Archi
 	if last := a.report().archive.Recoverable; last != nil {
 		from = last
 	}
-	a.compared, a.backedUp, a.gaps = true, true, withLost(a.gaps, c.Lost, from)
+	// What is older than the newest backup has ended already.
+	a.compared, a.backedUp, a.gaps = true, true, withSets(withLost(a.gaps, c.Lost, from), c.Sets)
 }
 
 func (a *archiving) open() bool { return (&instance.Archive{Gaps: a.gaps}).Open() }
@@ -158,6 +159,10 @@ func withSets(gaps []instance.Gap, sets []pgbackrest.Set) []instance.Gap {
 			continue
 		case after > 0 && g.To == nil:
 			g.To = &sets[after].Stop
+			if g.From != nil && g.From.After(*g.To) {
+				// It was found after that backup, and what was recoverable then is later.
+				g.From = nil
+			}
 		}
 		out = append(out, g)
 	}

@@ -52,6 +52,8 @@ func TestWithSets(t *testing.T) {
 	open := instance.Gap{First: "000000010000000000000003", Last: "000000010000000000000004"}
 	ended := open
 	ended.To = &second
+	late := open
+	late.From = new(second.Add(time.Hour))
 	cases := map[string]struct {
 		reason string
 		gap    instance.Gap
@@ -61,6 +63,7 @@ func TestWithSets(t *testing.T) {
 		"Open":    {reason: "A backup from before it does not end it.", gap: open, sets: []pgbackrest.Set{before}, want: []instance.Gap{open}},
 		"Within":  {reason: "Nor does one that begins in it.", gap: open, sets: []pgbackrest.Set{before, {WALStart: "000000010000000000000004", Stop: second}}, want: []instance.Gap{open}},
 		"Ended":   {reason: "One that begins after it does.", gap: open, sets: []pgbackrest.Set{before, after}, want: []instance.Gap{ended}},
+		"Older":   {reason: "Of one that was found after that it is not known what can be restored before it.", gap: late, sets: []pgbackrest.Set{before, after}, want: []instance.Gap{ended}},
 		"Later":   {reason: "A later one changes nothing.", gap: ended, sets: []pgbackrest.Set{before, after, {WALStart: "000000020000000000000009", Stop: second.Add(time.Hour)}}, want: []instance.Gap{ended}},
 		"Expired": {reason: "Without a backup from before it there is nothing to restore.", gap: ended, sets: []pgbackrest.Set{after}},
 		"None":    {reason: "Without a backup at all nothing ends it.", gap: open, want: []instance.Gap{open}},
@@ -134,6 +137,30 @@ func TestKeepWhole(t *testing.T) {
 	step("later", 3, 2, 0)
 	if diff := cmp.Diff([]string{"release storeplane_archive 0/9000000", "release storeplane_archive 0/9000000"}, s.called()); diff != "" {
 		t.Errorf("what is released: -want, +got:\n%s", diff)
+	}
+}
+
+// TestOlderGap: what is lost from before the newest backup has ended already, so no
+// backup begins for it, and what comes after it can be restored.
+func TestOlderGap(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	segment := func(n uint64) wal.Segment { return wal.Segment{Timeline: 1, Number: n} }
+	sets := []pgbackrest.Set{{WALStart: segment(2).String(), Stop: now.Add(-2 * time.Hour)}, {WALStart: segment(6).String(), Stop: now.Add(-time.Hour)}}
+	a := &archiving{
+		Manager: &Manager{notes: newNotes(slog.New(slog.DiscardHandler)), server: &servers{}},
+		complete: func(context.Context, string) (*archive.Comparison, error) {
+			return &archive.Comparison{BackedUp: true, Lost: []wal.Range{{First: segment(4), Last: segment(4)}}, Sets: sets}, nil
+		},
+		failure: func() string { return "" },
+		whole:   whole{known: true, backedUp: true},
+		created: true,
+		beats:   []beat{{segment: segment(7).String(), at: now}},
+	}
+	stats := postgres.Archiver{Now: now, Last: segment(8).String(), LastAt: now, Current: segment(9).String()}
+	a.keepWhole(t.Context(), now, stats)
+	want := &instance.Archive{BackedUp: true, Recoverable: &now, Gaps: []instance.Gap{{First: segment(4).String(), Last: segment(4).String(), To: &sets[1].Stop}}}
+	if diff := cmp.Diff(want, a.judge(stats)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 

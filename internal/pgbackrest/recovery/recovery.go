@@ -266,13 +266,17 @@ func forget(ctx context.Context, connect Connect) error {
 	return nil
 }
 
-// stop PostgreSQL as it is told to for a restart, so that nothing is to recover.
+// stop PostgreSQL as it is told to for a restart, so that nothing is to recover. One
+// that has ended in another way leaves something.
 func (s *server) stop() error {
 	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cannot stop PostgreSQL: %w", err)
 	}
 	select {
 	case <-s.ended:
+		if s.err != nil {
+			return fmt.Errorf("cannot stop PostgreSQL after the recovery, it ended by itself: %w", s.err)
+		}
 		return nil
 	case <-time.After(stopWithin):
 		_ = s.cmd.Process.Signal(syscall.SIGQUIT)

@@ -19,8 +19,8 @@ import (
 // smallName of the database whose backups fill their volume, and of that.
 const smallName = "small"
 
-// heals: backups and WAL fill a volume, so that nothing is archived any more. The
-// next backup has the oldest expire, succeeds, and so does archiving.
+// heals: backups and WAL fill a volume, so that nothing is archived any more. A
+// backup begins by itself, has the oldest expire, succeeds, and so does archiving.
 func (d *timed) heals(ctx context.Context, n notes) (err error) {
 	if err := d.ready(ctx); err != nil {
 		return err
@@ -51,9 +51,6 @@ func (d *timed) heals(ctx context.Context, n notes) (err error) {
 		return err
 	}
 	begin := time.Now()
-	if err := d.start(ctx, smallName+"-backup-full", "room-2"); err != nil {
-		return err
-	}
 	err = d.awaitBackup(ctx, givenUp, own, "to have had the oldest expire for another", func(b backupv1.Backup) bool {
 		o := b.Status.AtProvider
 		return o.Count == 2 && !slices.Contains(ids(o), first) && o.LastFailure == nil
