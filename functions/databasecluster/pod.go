@@ -13,6 +13,9 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
+// tlsVolume of a pod holds its server's certificate.
+const tlsVolume = "tls"
+
 // Names of the containers beside PostgreSQL's.
 const (
 	managerContainer  = "instance"
@@ -48,7 +51,7 @@ func (d *cluster) pod(version number) corev1.PodSpec {
 				},
 			}}},
 			secretVolume("credentials", d.Name(credentials), keyRestAPI),
-			secretVolume("tls", d.tlsSecret(), keyCertificate, keyPrivate, keyAuthority),
+			secretVolume(tlsVolume, d.tlsSecret(), keyCertificate, keyPrivate, keyAuthority),
 			build.Scratch("tmp", corev1.StorageMediumDefault),
 			build.Scratch("run", corev1.StorageMediumDefault),
 			build.Scratch("shm", corev1.StorageMediumMemory),
@@ -145,7 +148,7 @@ func mounts() []corev1.VolumeMount {
 		{Name: "data", MountPath: volumeDir},
 		{Name: "config", MountPath: configDir, ReadOnly: true},
 		{Name: "credentials", MountPath: secretDir, ReadOnly: true},
-		{Name: "tls", MountPath: tlsDir, ReadOnly: true},
+		{Name: tlsVolume, MountPath: tlsDir, ReadOnly: true},
 		{Name: "tmp", MountPath: "/tmp"},
 		{Name: "run", MountPath: "/var/run/postgresql"},
 	}

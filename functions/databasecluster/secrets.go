@@ -203,6 +203,17 @@ func (d *cluster) uri(user string, hosts []string, database string) string {
 		"/" + database + "?sslmode=" + d.sslMode() + "&target_session_attrs=read-write"
 }
 
+// uriKeys are those of a connection Secret whose values hold the password.
+var uriKeys = []string{"uri", "jdbc-uri", "multi-host-uri"}
+
+// withPassword is the value of one of uriKeys with another password.
+func withPassword(value, user, was, password string) string {
+	return strings.NewReplacer(
+		"//"+url.UserPassword(user, was).String()+"@", "//"+url.UserPassword(user, password).String()+"@",
+		"&password="+url.QueryEscape(was)+"&", "&password="+url.QueryEscape(password)+"&",
+	).Replace(value)
+}
+
 // servers are all hosts at which the primary may be: its Service, and behind it
 // each server by its own name, since the label that the Service selects by is
 // not moved while the API server is away.

@@ -114,7 +114,7 @@ func (d *cluster) backupCertificate() *corev1.Secret {
 func (d *cluster) drawServerTLS(c *compose.Claim) (tlsFiles, error) {
 	switch {
 	case !d.ownAuthority():
-		return d.broughtTLS(c)
+		return broughtTLS(c, certificate, d.spec.TLS.SecretName)
 	case c.IsReview():
 		p := pki.Pair{Certificate: compose.Placeholder, Key: compose.Placeholder}
 		return tlsFiles{authority: p, server: p}, nil
@@ -149,10 +149,9 @@ func pairOf(c *compose.Claim, component, certificate, key string) pki.Pair {
 	return pki.Pair{Certificate: cert, Key: private}
 }
 
-// broughtTLS is what the user's Secret holds.
-func (d *cluster) broughtTLS(c *compose.Claim) (tlsFiles, error) {
-	name := d.spec.TLS.SecretName
-	s, err := requireSecret(c, certificate, name)
+// broughtTLS is what a Secret of the user holds.
+func broughtTLS(c *compose.Claim, requirement, name string) (tlsFiles, error) {
+	s, err := requireSecret(c, requirement, name)
 	if err != nil {
 		return tlsFiles{}, err
 	}
