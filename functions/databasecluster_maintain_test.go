@@ -73,7 +73,10 @@ func TestDatabaseClusterRefusedCopies(t *testing.T) {
 		"OtherStore": {
 			reason: "Credentials of another store do not open the one that is in use.",
 			spec:   "{size: 1, version: '17', storageSize: 10Gi, backup: {enabled: true}}", install: store("b"), others: []*structpb.Struct{platform("old")}, keeps: true,
-			change: func(c *cluster) { c.install("{" + store("other") + "}"); c.others = []*structpb.Struct{platform("new")} },
+			change: func(c *cluster) {
+				c.install("{" + store("other") + "}")
+				c.others = []*structpb.Struct{platform("new")}
+			},
 			copied: func(c *cluster) bool { return c.value("backup-store", "credentials.json") == "new" },
 		},
 		"Source": {

@@ -258,7 +258,7 @@ func alwaysHealthy(*structpb.Struct) health.Status { return health.Status{State:
 func (d *cluster) addBackups(add func(compose.Component)) {
 	if d.needsRepository() {
 		add(compose.Component{Name: backupTLS, Part: credentials, Object: d.backupCertificate()})
-		add(compose.Component{Name: backupAccount, Part: credentials, Object: build.ServiceAccount(d.Scope, backups, appName)})
+		add(compose.Component{Name: backupAccount, Part: credentials, Object: build.ServiceAccount(d.Scope, backups, d.server)})
 	}
 	if d.restores() {
 		d.addSource(add)
@@ -268,7 +268,7 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 	}
 	b := &d.backup
 	if b.store != nil {
-		add(compose.Component{Name: backupStore, Part: backups, Object: build.Secret(d.Meta(backupStore, appName), b.store)})
+		add(compose.Component{Name: backupStore, Part: backups, Object: build.Secret(d.Meta(backupStore, d.server), b.store)})
 	}
 	if b.isVolume() {
 		add(compose.Component{Name: repository, Part: backups, Object: d.repositoryServer(), HoldsData: b.own, Health: alwaysHealthy})
@@ -280,7 +280,7 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 		return
 	}
 	// By then the system identifier is known, too.
-	after := []string{postgresql, instances}
+	after := []string{d.server, instances}
 	add(compose.Component{Name: backupFull, Part: backups, After: after, Make: func() compose.Object {
 		return d.backupCronJob(backupFull, b.schedule, true)
 	}})
@@ -403,10 +403,10 @@ func failedAt(job batchv1.JobStatus) time.Time {
 func (d *cluster) backupResource() *backupv1.Backup {
 	b := &backupv1.Backup{}
 	b.APIVersion, b.Kind = backupv1.GroupVersion.String(), backupv1.BackupKind
-	b.ObjectMeta = d.Named(d.backupName(), backups, appName)
+	b.ObjectMeta = d.Named(d.backupName(), backups, d.server)
 	p := &b.Spec.ForProvider
 	p.Source = backupv1.Database{
-		Type: backupv1.PostgreSQL, Version: d.major(),
+		Type: d.engine.Type(), Version: d.engine.Series(d.spec.Version),
 		Connection: backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: d.Claim}},
 	}
 	p.Destination, p.Method, p.Retention, p.Suspend = d.backup.destination, backupv1.Physical, d.backup.retention, d.spec.Hibernated

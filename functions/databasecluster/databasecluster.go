@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
+	"github.com/storeplane/storeplane/functions/databasecluster/postgresql"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/instance"
@@ -22,7 +24,6 @@ import (
 
 // Names of components.
 const (
-	postgresql  = "postgresql"
 	credentials = "credentials"
 	connection  = "connection"
 	authority   = "ca"
@@ -31,9 +32,6 @@ const (
 	role        = "role"
 	roleBinding = "rolebinding"
 	config      = "config"
-	state       = "patroni-config"
-	failover    = "patroni-failover"
-	syncState   = "patroni-sync"
 	instances   = "instances"
 	headless    = "headless"
 	primary     = "primary"
@@ -49,21 +47,23 @@ func userComponent(name appsv1.Identifier) string {
 	return "user-" + strings.ReplaceAll(string(name), "_", "-")
 }
 
-// appName is what runs, for app.kubernetes.io/name.
-const appName = "postgresql"
-
-// Ports of PostgreSQL, of Patroni's REST API, of the instance manager and of the
-// metrics exporter.
-const (
-	port         = 5432
-	apiPort      = 8008
-	instancePort = 8009
-	metricsPort  = 9187
-)
+// instancePort is the instance manager's.
+const instancePort = 8009
 
 // cluster is what the builders know of a claim.
 type cluster struct {
 	build.Scope
+
+	// engine of the claim, and server its name: the component of the servers.
+	engine engine.Engine
+	server string
+
+	// facts are what the engine knows of the claim.
+	facts *engine.Cluster
+
+	// configuration of the servers, and what of it is secret.
+	configuration engine.Configuration
+	secretFiles   map[string]string
 
 	spec     appsv1.DatabaseClusterSpec
 	profile  *profile.Profile
@@ -86,11 +86,29 @@ type cluster struct {
 	scraped bool
 }
 
+// engineOf a claim. Check refuses those that there are not.
+func engineOf(*appsv1.DatabaseClusterSpec) engine.Engine { return postgresql.Engine{} }
+
+func (d *cluster) synchronous() bool {
+	if d.spec.Synchronous != nil {
+		return *d.spec.Synchronous
+	}
+	return d.profile.Synchronous && d.spec.Size > 1
+}
+
+// strict tells whether writes stop while no standby acknowledges them.
+func (d *cluster) strict() bool { return d.synchronous() && d.spec.SynchronousMode == appsv1.Strict }
+
 // Intent of a DatabaseCluster.
 func Intent(defaults settings.Settings) compose.Intent {
 	return func(c *compose.Claim) (*compose.Plan, error) {
 		d := &cluster{Scope: build.ScopeOf(c), leadWith: c.Annotation(instance.LeadWithAnnotation)}
-		err := d.resolve(c, defaults)
+		err := c.Spec(&d.spec)
+		d.engine = engineOf(&d.spec)
+		d.server = d.engine.Name()
+		if err == nil {
+			err = d.resolve(c, defaults)
+		}
 		p := &compose.Plan{}
 		switch {
 		case err == nil:
@@ -105,9 +123,6 @@ func Intent(defaults settings.Settings) compose.Intent {
 
 // resolve reads all that the builders need to know.
 func (d *cluster) resolve(c *compose.Claim, defaults settings.Settings) error {
-	if err := c.Spec(&d.spec); err != nil {
-		return err
-	}
 	d.profile = profile.Of(d.spec.Environment)
 	var err error
 	if d.settings, err = settings.Read(c, defaults); err != nil {
@@ -118,7 +133,7 @@ func (d *cluster) resolve(c *compose.Claim, defaults settings.Settings) error {
 		_ = d.requireSecrets(c)
 		return compose.ErrPending
 	}
-	if d.live, err = observe(c, d.Scope); err != nil {
+	if d.live, err = observe(c, d.Scope, d.engine); err != nil {
 		return err
 	}
 	if err := validate(&d.spec, d.live); err != nil {
@@ -144,13 +159,15 @@ func (d *cluster) resolve(c *compose.Claim, defaults settings.Settings) error {
 	if pending != nil {
 		return pending
 	}
-	if d.secrets, err = drawSecrets(c, &d.spec); err != nil {
+	if d.secrets, err = drawSecrets(c, d.engine, &d.spec); err != nil {
 		return err
 	}
 	if d.tls, err = d.drawTLS(c); err != nil {
 		return err
 	}
-	d.tls.peers = peersOf(d.tls.authority.Certificate, datum(c.Observed(config), filePeers))
+	d.tls.peers = peersOf(d.tls.authority.Certificate, datum(c.Observed(config), engine.FilePeers))
+	d.facts = d.factsOf()
+	d.configuration, d.secretFiles = d.engine.Configuration(d.facts), d.engine.SecretFiles(d.facts)
 	if d.files, err = d.backupFiles(); err != nil {
 		return err
 	}
@@ -162,17 +179,33 @@ func (d *cluster) resolve(c *compose.Claim, defaults settings.Settings) error {
 	return nil
 }
 
+// factsOf a claim whose secrets, certificates and backups are known.
+func (d *cluster) factsOf() *engine.Cluster {
+	return &engine.Cluster{
+		Scope: d.Scope, Spec: &d.spec, Image: d.image(),
+		Synchronous: d.synchronous(), Strict: d.strict(),
+		TLSRequired: d.tlsRequired(), Authority: d.tls.authority.Certificate,
+		BackedUp: d.backup.enabled, Archive: d.live.cluster.Stanza,
+		Passwords: d.secrets.own, Users: d.secrets.users,
+	}
+}
+
+// image of the servers.
+func (d *cluster) image() string {
+	return d.settings.ImageRegistry + "/" + d.server + ":" + d.engine.Tag(d.spec.Version)
+}
+
 // findsLeft asks for what an earlier claim of this name may have left behind and
 // what is valid depends on: a cluster that has data is not restored, and a volume of
 // backups that exists is not too small for its claim.
 func (d *cluster) findsLeft(c *compose.Claim) bool {
-	if c.IsComposed(postgresql) {
+	if c.IsComposed(d.server) {
 		return true
 	}
 	found := true
 	for _, o := range []struct{ component, apiVersion, kind, name string }{
-		{postgresql, "apps/v1", "StatefulSet", d.Name(postgresql)},
-		{instances, "v1", "ConfigMap", d.Name(postgresql) + "-status"},
+		{d.server, "apps/v1", "StatefulSet", d.Name(d.server)},
+		{instances, "v1", "ConfigMap", d.Name(d.server) + "-status"},
 		{repository, "apps/v1", "StatefulSet", d.Name(repository)},
 	} {
 		found = c.Existing(o.component, o.apiVersion, o.kind, o.name) && found
@@ -191,38 +224,38 @@ func (d *cluster) plan() *compose.Plan {
 		add(compose.Component{Name: authority, Part: credentials, Object: d.authority()})
 		add(compose.Component{Name: certificate, Part: credentials, Object: d.certificate()})
 	}
-	add(compose.Component{Name: config, Part: postgresql, Object: d.configMap()})
-	add(compose.Component{Name: account, Part: postgresql, Object: build.ServiceAccount(d.Scope, postgresql, appName)})
-	add(compose.Component{Name: role, Part: postgresql, Object: d.role()})
+	add(compose.Component{Name: config, Part: d.server, Object: d.configMap()})
+	add(compose.Component{Name: account, Part: d.server, Object: build.ServiceAccount(d.Scope, d.server, d.server)})
+	add(compose.Component{Name: role, Part: d.server, Object: d.role()})
 	// Crossplane applies in no order, and a binding to a role that does not exist
 	// yet is refused to whoever may not bind all.
-	add(compose.Component{Name: roleBinding, Part: postgresql, Object: d.roleBinding(), After: []string{role}})
-	add(compose.Component{Name: state, Part: postgresql, Object: d.patroniState("config")})
-	add(compose.Component{Name: failover, Part: postgresql, Object: d.patroniState("failover")})
-	add(compose.Component{Name: syncState, Part: postgresql, Object: d.patroniState("sync")})
-	add(compose.Component{Name: instances, Part: postgresql, Object: d.instances(), Health: d.judgeInstances})
-	add(compose.Component{Name: headless, Part: postgresql, Object: d.headlessService()})
-	add(compose.Component{Name: policy, Part: postgresql, Object: d.networkPolicy()})
+	add(compose.Component{Name: roleBinding, Part: d.server, Object: d.roleBinding(), After: []string{role}})
+	for _, component := range d.engine.Objects(d.facts) {
+		add(component)
+	}
+	add(compose.Component{Name: instances, Part: d.server, Object: d.instances(), Health: d.judgeInstances})
+	add(compose.Component{Name: headless, Part: d.server, Object: d.headlessService()})
+	add(compose.Component{Name: policy, Part: d.server, Object: d.networkPolicy()})
 	if d.profile.HighlyAvailable {
-		add(compose.Component{Name: budget, Part: postgresql, Object: build.DisruptionBudget(d.Scope, postgresql, appName)})
+		add(compose.Component{Name: budget, Part: d.server, Object: build.DisruptionBudget(d.Scope, d.server, d.server)})
 	}
 	// What the pods mount is applied in the same pass: to wait until it is
 	// stored would cost a pass, and the kubelet waits for it anyway.
-	add(compose.Component{Name: postgresql, Object: d.statefulSet(), HoldsData: true, Health: d.judgeServers})
+	add(compose.Component{Name: d.server, Object: d.statefulSet(), HoldsData: true, Health: d.judgeServers})
 	add(compose.Component{Name: primary, Part: connection, Object: d.service(primary)})
 	if d.spec.Size > 1 {
 		add(compose.Component{Name: replica, Part: connection, Object: d.service(replica)})
 	}
-	add(compose.Component{Name: connection, Object: d.connection(appUser, connection)})
+	add(compose.Component{Name: connection, Object: d.connection(engine.AppUser, connection)})
 	for _, u := range d.spec.Users {
 		add(compose.Component{Name: userComponent(u.Name), Part: connection, Object: d.connection(string(u.Name), userComponent(u.Name))})
 	}
 	d.addBackups(add)
 	if d.scraped {
-		add(compose.Component{Name: podMonitor, Part: postgresql, Object: d.podMonitor()})
+		add(compose.Component{Name: podMonitor, Part: d.server, Object: d.podMonitor()})
 	}
 	if d.protected() {
-		add(compose.Component{Name: protection, Object: build.Protection(d.Named(d.Name("dbc-protection"), protection, appName), d.Claim, appsv1.GroupVersion.String(), appsv1.DatabaseClusterKind)})
+		add(compose.Component{Name: protection, Object: build.Protection(d.Named(d.Name("dbc-protection"), protection, d.server), d.Claim, appsv1.GroupVersion.String(), appsv1.DatabaseClusterKind)})
 	}
 
 	p.Status = func(o compose.Outcome) any { return d.status(o) }
@@ -239,7 +272,9 @@ func (d *cluster) protected() bool {
 }
 
 // Endpoint of the primary of a DatabaseCluster.
-func Endpoint(name, namespace string) string { return hostPort(name, primary, namespace) }
+func Endpoint(spec *appsv1.DatabaseClusterSpec, name, namespace string) string {
+	return hostPort(engineOf(spec), name, primary, namespace)
+}
 
 // ConnectionSecret of a DatabaseCluster.
 func ConnectionSecret(name string) string { return name + "-" + connection }

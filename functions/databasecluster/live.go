@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
@@ -98,10 +98,10 @@ func (b *backupStatus) condition(typ string) (yes, no bool, words string) {
 	return false, false, ""
 }
 
-func observe(c *compose.Claim, s build.Scope) (*live, error) {
+func observe(c *compose.Claim, s build.Scope, e engine.Engine) (*live, error) {
 	l := &live{members: map[string]instance.Member{}, jobs: map[string]batchv1.JobStatus{}, now: c.Now()}
 	var err error
-	if l.exists, err = c.ReadObserved(postgresql, &l.set); err != nil {
+	if l.exists, err = c.ReadObserved(e.Name(), &l.set); err != nil {
 		return nil, err
 	}
 	if _, err = c.ReadObserved(repository, &l.repository); err != nil {
@@ -143,16 +143,16 @@ func observe(c *compose.Claim, s build.Scope) (*live, error) {
 	// While one server is up its instance manager tells about the others.
 	// Pods that run are not asked for: Patroni writes on them all the time.
 	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 {
-		pods, _ := c.Require("pods", podsOf(s))
+		pods, _ := c.Require("pods", podsOf(s, e))
 		l.trouble = health.TroubleOf(pods)
 	}
 	return l, nil
 }
 
-func podsOf(s build.Scope) *fnv1.ResourceSelector {
+func podsOf(s build.Scope, e engine.Engine) *fnv1.ResourceSelector {
 	return &fnv1.ResourceSelector{
 		ApiVersion: "v1", Kind: "Pod", Namespace: &s.Namespace,
-		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{scopeLabel: s.Name(postgresql)}}},
+		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: e.PodLabels(s)}},
 	}
 }
 
@@ -171,22 +171,13 @@ func datum(configMap *structpb.Struct, key string) string {
 // version that the servers were last rolled to.
 func (l *live) version() string { return l.set.Metadata.Labels[build.LabelVersion] }
 
-// running is the newest version that a server reports, else the major that the
-// servers were made for: an image that was asked for and never ran has left no
-// data behind.
-func (l *live) running() (number, bool) {
-	newest, known := number{}, false
+// running is what is known of the servers' versions.
+func (l *live) running() engine.Running {
+	r := engine.Running{Exists: l.exists, Rolled: l.version()}
 	for _, m := range l.members {
-		v, err := parseVersion(appsv1.Version(m.Version))
-		if err == nil && (!known || v.major > newest.major || v.major == newest.major && v.minor > newest.minor) {
-			newest, known = v, true
-		}
+		r.Reported = append(r.Reported, m.Version)
 	}
-	if known {
-		return newest, true
-	}
-	v, err := parseVersion(appsv1.Version(l.version()))
-	return number{major: v.major}, l.exists && err == nil
+	return r
 }
 
 // primary is the pod that takes writes, as far as anybody is up to take them.
@@ -244,7 +235,7 @@ func (l *live) isOutdated() bool { return l.set.Status.UpdatedReplicas < l.set.S
 
 // pod of an ordinal.
 func (d *cluster) podName(ordinal int32) string {
-	return instance.Pod(d.Name(postgresql), ordinal)
+	return instance.Pod(d.Name(d.server), ordinal)
 }
 
 // storage that each volume has or was to have, whichever is more, and whether

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/instance"
 )
@@ -58,7 +59,7 @@ const (
 // refreshTLS passes on the authority of the certificate that the user has brought
 // and the servers mount.
 func (d *cluster) refreshTLS(c *compose.Claim, u due) error {
-	name := mountedTLS(c.Observed(postgresql))
+	name := mountedTLS(c.Observed(d.server))
 	if name == "" || name == d.Name(certificate) {
 		return nil
 	}
@@ -77,7 +78,7 @@ func mountedTLS(set *structpb.Struct) string {
 		at = at.GetFields()[field].GetStructValue()
 	}
 	for _, v := range at.GetFields()["volumes"].GetListValue().GetValues() {
-		if volume := v.GetStructValue().GetFields(); volume["name"].GetStringValue() == tlsVolume {
+		if volume := v.GetStructValue().GetFields(); volume["name"].GetStringValue() == engine.TLSVolume {
 			return volume["secret"].GetStructValue().GetFields()["secretName"].GetStringValue()
 		}
 	}
@@ -135,12 +136,7 @@ func (d *cluster) refreshPasswords(c *compose.Claim, u due) error {
 		if err != nil {
 			continue
 		}
-		values := map[string]string{keyPassword: password}
-		for _, key := range uriKeys {
-			was, _ := compose.SecretValue(c.Observed(component), key)
-			values[key] = withPassword(was, string(user.Name), old, password)
-		}
-		u.secret(component, values)
+		u.secret(component, d.engine.Reconnection(secretValues(c.Observed(component)), string(user.Name), old, password))
 		u.secret(credentials, map[string]string{instance.PasswordKey(string(user.Name)): password})
 	}
 	return pending
@@ -154,7 +150,7 @@ type due struct {
 
 // authority that clients and servers verify the servers by.
 func (u due) authority(certificate string) {
-	u.configMap(config, filePeers, peersOf(certificate, datum(u.claim.Observed(config), filePeers)))
+	u.configMap(config, engine.FilePeers, peersOf(certificate, datum(u.claim.Observed(config), engine.FilePeers)))
 	for _, component := range u.claim.ObservedComponents("") {
 		if component == connection || strings.HasPrefix(component, userComponent("")) {
 			u.secret(component, map[string]string{keyAuthority: certificate})

@@ -195,12 +195,12 @@ func (d *cluster) addSource(add func(compose.Component)) {
 	if o == nil {
 		return
 	}
-	add(compose.Component{Name: source, Part: credentials, Object: build.Secret(d.Meta(source, appName), o.values)})
+	add(compose.Component{Name: source, Part: credentials, Object: build.Secret(d.Meta(source, d.server), o.values)})
 	if o.restore.Destination.Type != backupv1.Volume {
 		return
 	}
 	r := pgbackrest.Repository{Destination: o.restore.Destination, Namespace: o.restore.Namespace, Name: o.restore.Name, Encrypted: o.restore.Encrypted}
-	add(compose.Component{Name: sourceConfig, Part: source, Object: build.ConfigMap(d.Meta(source, appName), map[string]string{fileRepository: r.VolumeConfig()})})
+	add(compose.Component{Name: sourceConfig, Part: source, Object: build.ConfigMap(d.Meta(source, d.server), map[string]string{fileRepository: r.VolumeConfig()})})
 	add(compose.Component{Name: sourceServer, Part: source, Object: d.sourceServer()})
 	add(compose.Component{Name: sourceHost, Part: source, Object: d.repositoryService(source)})
 	add(compose.Component{Name: sourceGuard, Part: source, Object: d.repositoryPolicy(source)})

@@ -45,15 +45,6 @@ func (d *cluster) tlsRequired() bool {
 	return d.spec.TLS == nil || d.spec.TLS.Required == nil || *d.spec.TLS.Required
 }
 
-// sslMode that a connection string can ask for by itself: to verify a server a
-// client needs the file ca.crt.
-func (d *cluster) sslMode() string {
-	if d.tlsRequired() {
-		return "require"
-	}
-	return "prefer"
-}
-
 // tlsSecret is what the servers mount.
 func (d *cluster) tlsSecret() string {
 	if d.ownAuthority() {
@@ -97,13 +88,13 @@ func (d *cluster) renewBackup(c *compose.Claim, t *tlsFiles) (err error) {
 func (d *cluster) backupNames() []string {
 	return []string{
 		serviceHost(d.Claim, repository, d.Namespace), serviceHost(d.Claim, source, d.Namespace),
-		"*." + d.Name(postgresql) + "." + d.Namespace + ".svc",
+		"*." + d.Name(d.server) + "." + d.Namespace + ".svc",
 	}
 }
 
 // backupCertificate is for pgBackRest alone.
 func (d *cluster) backupCertificate() *corev1.Secret {
-	return build.Secret(d.Meta(backupTLS, appName), map[string]string{
+	return build.Secret(d.Meta(backupTLS, d.server), map[string]string{
 		keyAuthority:   d.tls.backupAuthority.Certificate,
 		keyAuthorityKy: d.tls.backupAuthority.Key,
 		keyCertificate: d.tls.backup.Certificate,
@@ -200,21 +191,21 @@ func certificatesIn(text string) []string {
 // serverNames under which a client may verify a server.
 func (d *cluster) serverNames() []string {
 	var out []string
-	for _, s := range []string{d.Name(primary), d.Name(replica), "*." + d.Name(postgresql)} {
+	for _, s := range []string{d.Name(primary), d.Name(replica), "*." + d.Name(d.server)} {
 		out = append(out, s, s+"."+d.Namespace, s+"."+d.Namespace+".svc", s+"."+d.Namespace+".svc.cluster.local")
 	}
 	return append(out, "localhost")
 }
 
 func (d *cluster) authority() *corev1.Secret {
-	return build.Secret(d.Meta(authority, appName), map[string]string{
+	return build.Secret(d.Meta(authority, d.server), map[string]string{
 		keyAuthority:   d.tls.authority.Certificate,
 		keyAuthorityKy: d.tls.authority.Key,
 	})
 }
 
 func (d *cluster) certificate() *corev1.Secret {
-	return build.Secret(d.Meta(certificate, appName), map[string]string{
+	return build.Secret(d.Meta(certificate, d.server), map[string]string{
 		keyCertificate: d.tls.server.Certificate,
 		keyPrivate:     d.tls.server.Key,
 		keyAuthority:   d.tls.authority.Certificate,
