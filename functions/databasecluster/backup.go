@@ -406,7 +406,7 @@ func (d *cluster) backupResource() *backupv1.Backup {
 	b.ObjectMeta = d.Named(d.backupName(), backups, d.server)
 	p := &b.Spec.ForProvider
 	p.Source = backupv1.Database{
-		Type: d.engine.Type(), Version: d.engine.Series(d.spec.Version),
+		Type: d.traits.Type, Version: d.release.Series,
 		Connection: backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: d.Claim}},
 	}
 	p.Destination, p.Method, p.Retention, p.Suspend = d.backup.destination, backupv1.Physical, d.backup.retention, d.spec.Hibernated

@@ -95,7 +95,7 @@ func (d *cluster) backupJob(full bool, every int) batchv1.JobSpec {
 func (d *cluster) backupTask(full bool, every int) string {
 	t := backup.Task{
 		Action: backup.Backup, Method: backupv1.Physical, Namespace: d.Namespace, Name: d.Claim,
-		Database:    backup.Database{Engine: d.engine.Type()},
+		Database:    backup.Database{Engine: d.traits.Type},
 		Destination: d.backup.destination, Retention: d.backup.retention, Encrypted: d.backup.encryption != nil,
 		Full: full, FullEvery: every, Stanza: d.live.cluster.StanzaName(),
 	}
@@ -117,10 +117,10 @@ func (d *cluster) backupPod(full bool, every int) corev1.PodSpec {
 		AutomountServiceAccountToken:  new(false),
 		EnableServiceLinks:            new(false),
 		TerminationGracePeriodSeconds: new(int64(60)),
-		SecurityContext:               build.PodSecurity(d.engine.User(), d.engine.User()),
+		SecurityContext:               build.PodSecurity(d.traits.User, d.traits.User),
 		Containers: []corev1.Container{{
 			Name:                     backups,
-			Image:                    d.settings.ImageRegistry + "/backup:" + d.server + "-" + d.engine.Series(d.spec.Version),
+			Image:                    d.settings.ImageRegistry + "/backup:" + d.server + "-" + d.release.Series,
 			Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: d.backupTask(full, every)}},
 			TerminationMessagePath:   backup.TerminationLog,
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,

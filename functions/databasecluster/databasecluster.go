@@ -55,15 +55,15 @@ type cluster struct {
 	build.Scope
 
 	// engine of the claim, and server its name: the component of the servers.
-	engine engine.Engine
-	server string
+	engine  engine.Engine
+	traits  engine.Traits
+	release engine.Release
+	server  string
 
 	// facts are what the engine knows of the claim.
 	facts *engine.Cluster
 
-	// configuration of the servers, and what of it is secret.
 	configuration engine.Configuration
-	secretFiles   map[string]string
 
 	spec     appsv1.DatabaseClusterSpec
 	profile  *profile.Profile
@@ -105,7 +105,8 @@ func Intent(defaults settings.Settings) compose.Intent {
 		d := &cluster{Scope: build.ScopeOf(c), leadWith: c.Annotation(instance.LeadWithAnnotation)}
 		err := c.Spec(&d.spec)
 		d.engine = engineOf(&d.spec)
-		d.server = d.engine.Name()
+		d.traits = d.engine.Traits()
+		d.server = d.traits.Name
 		if err == nil {
 			err = d.resolve(c, defaults)
 		}
@@ -133,7 +134,7 @@ func (d *cluster) resolve(c *compose.Claim, defaults settings.Settings) error {
 		_ = d.requireSecrets(c)
 		return compose.ErrPending
 	}
-	if d.live, err = observe(c, d.Scope, d.engine); err != nil {
+	if d.live, err = observe(c, d.Scope, &d.traits); err != nil {
 		return err
 	}
 	if err := validate(&d.spec, d.live); err != nil {
@@ -142,6 +143,7 @@ func (d *cluster) resolve(c *compose.Claim, defaults settings.Settings) error {
 	if err := guardrails.Enforce(guardrails.DatabaseCluster(&d.spec), d.settings.Policy); err != nil {
 		return err
 	}
+	d.release = d.engine.Release(d.spec.Version)
 	if d.storage, err = storage(&d.spec, d.profile, d.live); err != nil {
 		return err
 	}
@@ -159,7 +161,7 @@ func (d *cluster) resolve(c *compose.Claim, defaults settings.Settings) error {
 	if pending != nil {
 		return pending
 	}
-	if d.secrets, err = drawSecrets(c, d.engine, &d.spec); err != nil {
+	if d.secrets, err = drawSecrets(c, d.traits.Passwords, &d.spec); err != nil {
 		return err
 	}
 	if d.tls, err = d.drawTLS(c); err != nil {
@@ -167,7 +169,7 @@ func (d *cluster) resolve(c *compose.Claim, defaults settings.Settings) error {
 	}
 	d.tls.peers = peersOf(d.tls.authority.Certificate, datum(c.Observed(config), engine.FilePeers))
 	d.facts = d.factsOf()
-	d.configuration, d.secretFiles = d.engine.Configuration(d.facts), d.engine.SecretFiles(d.facts)
+	d.configuration = d.engine.Configuration(d.facts)
 	if d.files, err = d.backupFiles(); err != nil {
 		return err
 	}
@@ -192,7 +194,7 @@ func (d *cluster) factsOf() *engine.Cluster {
 
 // image of the servers.
 func (d *cluster) image() string {
-	return d.settings.ImageRegistry + "/" + d.server + ":" + d.engine.Tag(d.spec.Version)
+	return d.settings.ImageRegistry + "/" + d.server + ":" + d.release.Tag
 }
 
 // findsLeft asks for what an earlier claim of this name may have left behind and
@@ -273,7 +275,7 @@ func (d *cluster) protected() bool {
 
 // Endpoint of the primary of a DatabaseCluster.
 func Endpoint(spec *appsv1.DatabaseClusterSpec, name, namespace string) string {
-	return hostPort(engineOf(spec), name, primary, namespace)
+	return hostPort(engineOf(spec).Traits().Port, name, primary, namespace)
 }
 
 // ConnectionSecret of a DatabaseCluster.

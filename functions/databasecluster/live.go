@@ -98,10 +98,10 @@ func (b *backupStatus) condition(typ string) (yes, no bool, words string) {
 	return false, false, ""
 }
 
-func observe(c *compose.Claim, s build.Scope, e engine.Engine) (*live, error) {
+func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 	l := &live{members: map[string]instance.Member{}, jobs: map[string]batchv1.JobStatus{}, now: c.Now()}
 	var err error
-	if l.exists, err = c.ReadObserved(e.Name(), &l.set); err != nil {
+	if l.exists, err = c.ReadObserved(t.Name, &l.set); err != nil {
 		return nil, err
 	}
 	if _, err = c.ReadObserved(repository, &l.repository); err != nil {
@@ -143,16 +143,16 @@ func observe(c *compose.Claim, s build.Scope, e engine.Engine) (*live, error) {
 	// While one server is up its instance manager tells about the others.
 	// Pods that run are not asked for: Patroni writes on them all the time.
 	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 {
-		pods, _ := c.Require("pods", podsOf(s, e))
+		pods, _ := c.Require("pods", podsOf(s, t))
 		l.trouble = health.TroubleOf(pods)
 	}
 	return l, nil
 }
 
-func podsOf(s build.Scope, e engine.Engine) *fnv1.ResourceSelector {
+func podsOf(s build.Scope, t *engine.Traits) *fnv1.ResourceSelector {
 	return &fnv1.ResourceSelector{
 		ApiVersion: "v1", Kind: "Pod", Namespace: &s.Namespace,
-		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: e.PodLabels(s)}},
+		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{t.ScopeLabel: s.Name(t.Name)}}},
 	}
 }
 

@@ -20,7 +20,7 @@ func (d *cluster) pod() corev1.PodSpec {
 		// Patroni keeps its state in the cluster, so its pods need the token.
 		AutomountServiceAccountToken: new(true),
 		EnableServiceLinks:           new(false),
-		SecurityContext:              build.PodSecurity(d.engine.User(), d.engine.User()),
+		SecurityContext:              build.PodSecurity(d.traits.User, d.traits.User),
 		// A primary hands over and writes a checkpoint before it goes.
 		TerminationGracePeriodSeconds: new(int64(120)),
 		// As a sidecar the manager is there before PostgreSQL, to grow its
@@ -37,11 +37,11 @@ func (d *cluster) pod() corev1.PodSpec {
 					}},
 					{Secret: &corev1.SecretProjection{
 						LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(credentials)},
-						Items:                keys(d.secretFiles),
+						Items:                keys(d.configuration.SecretFiles),
 					}},
 				},
 			}}},
-			secretVolume("credentials", d.Name(credentials), d.engine.PrivatePasswords()...),
+			secretVolume("credentials", d.Name(credentials), d.traits.PasswordFiles...),
 			secretVolume(engine.TLSVolume, d.tlsSecret(), keyCertificate, keyPrivate, keyAuthority),
 			build.Scratch("tmp", corev1.StorageMediumDefault),
 			build.Scratch("run", corev1.StorageMediumDefault),
@@ -101,10 +101,10 @@ func (d *cluster) backupServer(image string) corev1.Container {
 		Resources:       engine.Small("10m", "32Mi", "256Mi"),
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: "data", MountPath: d.engine.DataDir(), ReadOnly: true},
+			{Name: "data", MountPath: d.traits.DataDir, ReadOnly: true},
 			{Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true},
 			{Name: "tmp", MountPath: "/tmp"},
-			{Name: "run", MountPath: d.engine.RunDir()},
+			{Name: "run", MountPath: d.traits.RunDir},
 		},
 	}
 }
@@ -154,7 +154,7 @@ func (d *cluster) manager(image string) corev1.Container {
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
 		Resources:       engine.Small("10m", "32Mi", "128Mi"),
 		SecurityContext: build.ContainerSecurity(),
-		VolumeMounts:    d.engine.Mounts(),
+		VolumeMounts:    d.traits.Mounts,
 		// It may wait for other servers, or for a decision, for as long as that
 		// takes: it is not restarted for it, which would take ever longer.
 		StartupProbe:  &corev1.Probe{ProbeHandler: api("/started"), PeriodSeconds: 1, FailureThreshold: 24 * 60 * 60, TimeoutSeconds: 3},

@@ -35,7 +35,7 @@ func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
 		{SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_app_kubernetes_io_instance"}, TargetLabel: "databasecluster"},
 		{Replacement: new(strconv.FormatBool(d.synchronous())), TargetLabel: "synchronous"},
 	}
-	for _, name := range []string{engine.ExporterContainer, d.engine.Ports().Supervisor.Name, engine.ManagerContainer} {
+	for _, name := range []string{engine.ExporterContainer, d.traits.Supervisor.Name, engine.ManagerContainer} {
 		pm.Spec.PodMetricsEndpoints = append(pm.Spec.PodMetricsEndpoints, monitoringv1.PodMetricsEndpoint{
 			Port:           &name,
 			RelabelConfigs: relabel,

@@ -97,7 +97,7 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 					ServiceAccountName:           d.Name(backups),
 					AutomountServiceAccountToken: new(false),
 					EnableServiceLinks:           new(false),
-					SecurityContext:              build.PodSecurity(d.engine.User(), d.engine.User()),
+					SecurityContext:              build.PodSecurity(d.traits.User, d.traits.User),
 					Containers:                   []corev1.Container{c},
 					Volumes: []corev1.Volume{
 						build.Scratch("tmp", corev1.StorageMediumDefault),

@@ -30,13 +30,13 @@ type secrets struct {
 	users map[string]string
 }
 
-func drawSecrets(c *compose.Claim, e engine.Engine, spec *appsv1.DatabaseClusterSpec) (secrets, error) {
+func drawSecrets(c *compose.Claim, own []string, spec *appsv1.DatabaseClusterSpec) (secrets, error) {
 	s := secrets{own: map[string]string{}, users: map[string]string{}}
 	draw := func(component, key string) (string, error) {
 		return c.Rotatable(component, key, compose.Source.Password)
 	}
 	var err error
-	for _, k := range e.Passwords() {
+	for _, k := range own {
 		if s.own[k], err = draw(credentials, k); err != nil {
 			return secrets{}, err
 		}
@@ -141,7 +141,7 @@ func (s *secrets) observedIn(secret *structpb.Struct) bool {
 // credentials is for the servers alone.
 func (d *cluster) credentials() *corev1.Secret {
 	values := d.secrets.values()
-	maps.Copy(values, d.secretFiles)
+	maps.Copy(values, d.configuration.SecretFiles)
 	return build.Secret(d.Meta(credentials, d.server), values)
 }
 
@@ -191,6 +191,6 @@ func serviceHost(claim, component, namespace string) string {
 	return fmt.Sprintf("%s-%s.%s.svc", claim, component, namespace)
 }
 
-func hostPort(e engine.Engine, claim, component, namespace string) string {
-	return fmt.Sprintf("%s:%d", serviceHost(claim, component, namespace), e.Ports().Client)
+func hostPort(port int32, claim, component, namespace string) string {
+	return fmt.Sprintf("%s:%d", serviceHost(claim, component, namespace), port)
 }

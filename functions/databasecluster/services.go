@@ -18,7 +18,7 @@ func (d *cluster) headlessService() *corev1.Service {
 			ClusterIP:                corev1.ClusterIPNone,
 			PublishNotReadyAddresses: true,
 			Selector:                 d.Selector(d.server),
-			Ports:                    []corev1.ServicePort{{Name: d.server, Port: d.engine.Ports().Client, TargetPort: intstr.FromString(d.server)}},
+			Ports:                    []corev1.ServicePort{{Name: d.server, Port: d.traits.Port, TargetPort: intstr.FromString(d.server)}},
 		},
 	}
 }
@@ -30,7 +30,7 @@ func (d *cluster) service(role string) *corev1.Service {
 		ObjectMeta: d.Meta(role, d.server),
 		Spec: corev1.ServiceSpec{
 			Selector: build.With(d.Selector(d.server), map[string]string{engine.RoleLabel: role}),
-			Ports:    []corev1.ServicePort{{Name: d.server, Port: d.engine.Ports().Client, TargetPort: intstr.FromString(d.server)}},
+			Ports:    []corev1.ServicePort{{Name: d.server, Port: d.traits.Port, TargetPort: intstr.FromString(d.server)}},
 		},
 	}
 }

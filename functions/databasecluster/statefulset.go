@@ -1,8 +1,6 @@
 package databasecluster
 
 import (
-	"maps"
-
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -27,9 +25,9 @@ func (d *cluster) statefulSet() *k8sappsv1.StatefulSet {
 	}
 
 	meta := d.Meta(d.server, d.server)
-	meta.Labels[build.LabelVersion] = d.engine.Tag(d.spec.Version)
+	meta.Labels[build.LabelVersion] = d.release.Tag
 	labels := d.Labels(d.server, d.server)
-	maps.Copy(labels, d.engine.PodLabels(d.Scope))
+	labels[d.traits.ScopeLabel] = d.Name(d.server)
 
 	return &k8sappsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"},

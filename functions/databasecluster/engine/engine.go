@@ -21,19 +21,8 @@ import (
 
 // Engine is one kind of database server.
 type Engine interface {
-	// Name of the engine: of the component that its servers are, of their
-	// container and their port, of their image, and app.kubernetes.io/name.
-	Name() string
-
-	// Type of the engine for a Backup.
-	Type() backupv1.Engine
-
-	// User of the image, by number, who is a group too.
-	User() int64
-
-	// Ports by which clients reach a server, servers and whoever scrapes its
-	// supervisor, and whoever scrapes the server's metrics.
-	Ports() Ports
+	// Traits of the engine, the same for all claims.
+	Traits() Traits
 
 	// Check refuses what no server of this engine can be, whatever there is.
 	Check(spec *appsv1.DatabaseClusterSpec) error
@@ -42,15 +31,8 @@ type Engine interface {
 	// there are.
 	CheckChange(want appsv1.Version, have Running) error
 
-	// Tag of the image that runs a version, and Series, within which versions
-	// read each other's data. Both are of versions that Check has let through.
-	Tag(version appsv1.Version) string
-	Series(version appsv1.Version) string
-
-	// Passwords that the servers have for themselves, by their keys in the
-	// Secret of the servers, and those of them that are files of a server's pod.
-	Passwords() []string
-	PrivatePasswords() []string
+	// Release of a version that Check has let through.
+	Release(version appsv1.Version) Release
 
 	// Configuration of the servers.
 	Configuration(c *Cluster) Configuration
@@ -59,24 +41,11 @@ type Engine interface {
 	// as components.
 	Objects(c *Cluster) []compose.Component
 
-	// PodLabels are those by which the engine knows its pods, beside everybody's.
-	PodLabels(s build.Scope) map[string]string
-
-	// SecretFiles are what of the configuration is secret, by name.
-	SecretFiles(c *Cluster) map[string]string
-
 	// Server is the container of the server, without its resources.
 	Server(c *Cluster) corev1.Container
 
 	// Exporter is the container that exports the server's metrics.
 	Exporter(c *Cluster) corev1.Container
-
-	// Mounts of whatever works on a server's files, of the volumes data, config,
-	// credentials, tls, tmp and run. DataDir and RunDir are where those of that
-	// name are.
-	Mounts() []corev1.VolumeMount
-	DataDir() string
-	RunDir() string
 
 	// Connection is what an application needs to connect as a user, by the keys
 	// of its Secret.
@@ -84,6 +53,52 @@ type Engine interface {
 
 	// Reconnection is what of a Connection changes with the password.
 	Reconnection(values map[string]string, user, was, password string) map[string]string
+}
+
+// Traits of an engine.
+type Traits struct {
+	// Name of the engine: of the component that its servers are, of their
+	// container and their port, of their image, and app.kubernetes.io/name.
+	Name string
+
+	// Type of the engine for a Backup.
+	Type backupv1.Engine
+
+	// User of the image, by number, who is a group too.
+	User int64
+
+	// ScopeLabel is that by which the engine's supervisor knows its pods.
+	ScopeLabel string
+
+	// Port by which clients and servers reach a server, MetricsPort that of the
+	// exporter, and Supervisor that of what watches over the server, which has
+	// metrics too.
+	Port, MetricsPort int32
+	Supervisor        Port
+
+	// Passwords that the servers have for themselves, by their keys in the
+	// Secret of the servers, and those of them that are files of a server's pod.
+	Passwords, PasswordFiles []string
+
+	// Mounts of whatever works on a server's files, of the volumes data, config,
+	// credentials, tls, tmp and run. DataDir and RunDir are where those of that
+	// name are.
+	Mounts          []corev1.VolumeMount
+	DataDir, RunDir string
+}
+
+// Port by its name in the pod.
+type Port struct {
+	Name   string
+	Number int32
+}
+
+// Release of an engine.
+type Release struct {
+	// Tag of the image that runs a version.
+	Tag string
+	// Series of versions that read each other's data.
+	Series string
 }
 
 // RoleLabel on a server's pod says what it is: the Services of the claim follow it.
@@ -125,19 +140,6 @@ func Owner(db appsv1.Database) string {
 	return string(db.Owner)
 }
 
-// Ports of a server's pod.
-type Ports struct {
-	Client     int32
-	Supervisor Port
-	Metrics    int32
-}
-
-// Port by its name in the pod.
-type Port struct {
-	Name   string
-	Number int32
-}
-
 // Running is what is known of the servers' versions.
 type Running struct {
 	// Exists tells that there are servers.
@@ -150,10 +152,8 @@ type Running struct {
 
 // Configuration of an engine's servers.
 type Configuration struct {
-	// Files by name, which all servers read.
-	Files map[string]string
-	// Dir in which the container of a server finds them.
-	Dir string
+	// Files by name, which all servers read, and those of them that are secret.
+	Files, SecretFiles map[string]string
 	// Restarts is what of them takes another pod to change.
 	Restarts string
 }

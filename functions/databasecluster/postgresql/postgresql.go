@@ -8,7 +8,6 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
-	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
@@ -50,43 +49,27 @@ const (
 // cluster is what the builders know.
 type cluster struct{ *engine.Cluster }
 
-// Name of the engine.
-func (Engine) Name() string { return name }
-
-// Type of the engine.
-func (Engine) Type() backupv1.Engine { return backupv1.PostgreSQL }
-
-// User of the image.
-func (Engine) User() int64 { return user }
-
-// Ports of a server's pod.
-func (Engine) Ports() engine.Ports {
-	return engine.Ports{Client: port, Supervisor: engine.Port{Name: supervisor, Number: apiPort}, Metrics: metricsPort}
+// Traits of PostgreSQL.
+func (Engine) Traits() engine.Traits {
+	return engine.Traits{
+		Name: name, Type: backupv1.PostgreSQL, User: user, ScopeLabel: scopeLabel,
+		Port: port, MetricsPort: metricsPort, Supervisor: engine.Port{Name: supervisor, Number: apiPort},
+		Passwords: []string{keySuperuser, keyReplication, keyRewind, keyRestAPI},
+		// The instance manager calls Patroni.
+		PasswordFiles: []string{keyRestAPI},
+		Mounts:        mounts(), DataDir: volumeDir, RunDir: runDir,
+	}
 }
-
-// Passwords of the superuser, of replication, of pg_rewind and of Patroni's REST
-// API.
-func (Engine) Passwords() []string {
-	return []string{keySuperuser, keyReplication, keyRewind, keyRestAPI}
-}
-
-// PrivatePasswords are read by themselves by the instance manager.
-func (Engine) PrivatePasswords() []string { return []string{keyRestAPI} }
 
 // Configuration of Patroni.
 func (Engine) Configuration(c *engine.Cluster) engine.Configuration {
 	d := cluster{c}
 	return engine.Configuration{
-		Files: map[string]string{fileConfig: d.patroniYAML(d.dynamicConfig())},
-		Dir:   configDir,
+		Files:       map[string]string{fileConfig: d.patroniYAML(d.dynamicConfig())},
+		SecretFiles: map[string]string{fileCredentials: d.credentialsYAML()},
 		// Patroni has running servers take over a change of the dynamic one.
 		Restarts: d.patroniYAML(""),
 	}
-}
-
-// SecretFiles of Patroni.
-func (Engine) SecretFiles(c *engine.Cluster) map[string]string {
-	return map[string]string{fileCredentials: cluster{c}.credentialsYAML()}
 }
 
 // Objects in which Patroni keeps its state.
@@ -98,21 +81,6 @@ func (Engine) Objects(c *engine.Cluster) []compose.Component {
 		{Name: syncState, Part: name, Object: d.patroniState("sync")},
 	}
 }
-
-// PodLabels by which Patroni knows its pods.
-func (Engine) PodLabels(s build.Scope) map[string]string {
-	return map[string]string{scopeLabel: s.Name(name)}
-}
-
-// Mounts of PostgreSQL and of its manager, who starts its programs and looks at
-// its files.
-func (Engine) Mounts() []corev1.VolumeMount { return mounts() }
-
-// DataDir is where the volume is mounted.
-func (Engine) DataDir() string { return volumeDir }
-
-// RunDir has the server's socket.
-func (Engine) RunDir() string { return runDir }
 
 // Server is PostgreSQL under Patroni.
 func (Engine) Server(c *engine.Cluster) corev1.Container { return cluster{c}.server(c.Image) }

@@ -55,17 +55,11 @@ func (n number) tag() string {
 	return strconv.Itoa(n.major)
 }
 
-// Tag of the image that runs a version.
-func (Engine) Tag(version appsv1.Version) string {
+// Release of a version: versions of a major read each other's data.
+func (Engine) Release(version appsv1.Version) engine.Release {
 	// The XRD and Check have let only whole versions through.
 	v, _ := parseVersion(version)
-	return v.tag()
-}
-
-// Series is the major.
-func (Engine) Series(version appsv1.Version) string {
-	v, _ := parseVersion(version)
-	return strconv.Itoa(v.major)
+	return engine.Release{Tag: v.tag(), Series: strconv.Itoa(v.major)}
 }
 
 // CheckChange refuses a version that the data on the volumes does not fit.
