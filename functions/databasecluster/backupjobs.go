@@ -39,7 +39,7 @@ func (d *cluster) backupCronJob(component, schedule string, full bool) *batchv1.
 	meta := d.Meta(component, d.server)
 	meta.Labels = d.backupLabels()
 	meta.Annotations = map[string]string{systemAnnotation: d.live.cluster.StanzaName()}
-	job := d.backupJob(full, d.fullEvery())
+	job := d.backupJob(full, d.backup.fullEvery())
 	job.BackoffLimit = new(int32(2))
 	return &batchv1.CronJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "CronJob"},

@@ -41,10 +41,6 @@ type live struct {
 	// credentials is the resource version of the Secret.
 	credentials string
 
-	// settled is true once what is desired now has been brought about in the
-	// database, as far as it can be.
-	settled bool
-
 	// now is the time, for what is tried again.
 	now time.Time
 
@@ -219,7 +215,7 @@ func (l *live) compared() int32 {
 }
 
 // held is why servers are not started: what has to be decided first.
-func (d *cluster) held() instance.Held {
+func (d *inputs) held() instance.Held {
 	var first instance.Held
 	for i := range int32(maxSize) {
 		h := d.live.members[d.podName(i)].Held
@@ -234,7 +230,7 @@ func (d *cluster) held() instance.Held {
 func (l *live) isOutdated() bool { return l.set.Status.UpdatedReplicas < l.set.Status.Replicas }
 
 // pod of an ordinal.
-func (d *cluster) podName(ordinal int32) string {
+func (d *inputs) podName(ordinal int32) string {
 	return instance.Pod(d.Name(d.server), ordinal)
 }
 

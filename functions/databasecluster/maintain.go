@@ -17,24 +17,25 @@ import (
 // them gets the authority that has signed them, and what is copied from another
 // Secret follows it. A mistake in a claim may stand for longer than a
 // certificate.
-func (d *cluster) maintenance(c *compose.Claim) (map[string]*structpb.Struct, error) {
+func (d *inputs) maintenance(c *compose.Claim) (map[string]*structpb.Struct, error) {
+	t := tlsFiles{}
 	u := due{claim: c, objects: map[string]*structpb.Struct{}}
 	if c.Observed(authority) != nil && c.Observed(certificate) != nil {
-		if err := d.renewServer(c, &d.tls); err != nil {
+		if err := d.renewServer(c, &t); err != nil {
 			return nil, err
 		}
-		signer := d.tls.authority.Certificate
-		u.secret(authority, map[string]string{keyAuthority: signer, keyAuthorityKy: d.tls.authority.Key})
-		u.secret(certificate, map[string]string{keyCertificate: d.tls.server.Certificate, keyPrivate: d.tls.server.Key, keyAuthority: signer})
+		signer := t.authority.Certificate
+		u.secret(authority, map[string]string{keyAuthority: signer, keyAuthorityKy: t.authority.Key})
+		u.secret(certificate, map[string]string{keyCertificate: t.server.Certificate, keyPrivate: t.server.Key, keyAuthority: signer})
 		u.authority(signer)
 	}
 	if c.Observed(backupTLS) != nil {
-		if err := d.renewBackup(c, &d.tls); err != nil {
+		if err := d.renewBackup(c, &t); err != nil {
 			return nil, err
 		}
 		u.secret(backupTLS, map[string]string{
-			keyAuthority: d.tls.backupAuthority.Certificate, keyAuthorityKy: d.tls.backupAuthority.Key,
-			keyCertificate: d.tls.backup.Certificate, keyPrivate: d.tls.backup.Key,
+			keyAuthority: t.backupAuthority.Certificate, keyAuthorityKy: t.backupAuthority.Key,
+			keyCertificate: t.backup.Certificate, keyPrivate: t.backup.Key,
 		})
 	}
 	// All ask for what they need at once.
@@ -58,7 +59,7 @@ const (
 
 // refreshTLS passes on the authority of the certificate that the user has brought
 // and the servers mount.
-func (d *cluster) refreshTLS(c *compose.Claim, u due) error {
+func (d *inputs) refreshTLS(c *compose.Claim, u due) error {
 	name := mountedTLS(c.Observed(d.server))
 	if name == "" || name == d.Name(certificate) {
 		return nil
@@ -87,7 +88,7 @@ func mountedTLS(set *structpb.Struct) string {
 
 // refreshStore copies the credentials of the installation's store, as long as
 // backups go there.
-func (d *cluster) refreshStore(c *compose.Claim, u due) error {
+func (d *inputs) refreshStore(c *compose.Claim, u due) error {
 	s := d.settings.Backup
 	if c.Observed(backupStore) == nil || d.live == nil || d.live.told.Backup == nil || s == nil || s.SecretRef == nil {
 		return nil
@@ -106,22 +107,23 @@ func (d *cluster) refreshStore(c *compose.Claim, u due) error {
 
 // refreshSource copies the credentials of what is being restored, where it is
 // still the same.
-func (d *cluster) refreshSource(c *compose.Claim, u due) error {
+func (d *inputs) refreshSource(c *compose.Claim, u due) error {
 	have, ok := compose.SecretValue(c.Observed(source), instance.RestoreFile)
 	if !ok || d.live == nil {
 		return nil
 	}
-	if err := d.readRestore(c); err != nil || d.origin == nil {
+	o, err := d.origin(c)
+	if err != nil || o == nil {
 		return err
 	}
-	if d.origin.values[instance.RestoreFile] == have {
-		u.secret(source, d.origin.values)
+	if o.values[instance.RestoreFile] == have {
+		u.secret(source, o.values)
 	}
 	return nil
 }
 
 // refreshPasswords copies the passwords that the claim's users bring.
-func (d *cluster) refreshPasswords(c *compose.Claim, u due) error {
+func (d *inputs) refreshPasswords(c *compose.Claim, u due) error {
 	var pending error
 	for _, user := range d.spec.Users {
 		component := userComponent(user.Name)

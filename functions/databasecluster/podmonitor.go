@@ -15,7 +15,7 @@ import (
 const podMonitorSchema = "podmonitor"
 
 // monitored tells whether the servers' metrics are exported.
-func (d *cluster) monitored() bool {
+func (d *inputs) monitored() bool {
 	m := d.spec.Monitoring
 	return m == nil || m.Enabled == nil || *m.Enabled
 }

@@ -27,7 +27,7 @@ const repositoryTemplate = "data"
 
 // repositoryClaim is the volume claim that is made for backups, by the name that
 // a StatefulSet gives it.
-func (d *cluster) repositoryClaim() string {
+func (d *inputs) repositoryClaim() string {
 	return repositoryTemplate + "-" + d.Name(repository) + "-0"
 }
 

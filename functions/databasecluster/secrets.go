@@ -75,7 +75,7 @@ func brought(c *compose.Claim, u appsv1.DatabaseUser) (string, error) {
 
 // requireSecrets asks for all Secrets that the claim names at once: Crossplane
 // gives up on a function that asks for more each time it is called.
-func (d *cluster) requireSecrets(c *compose.Claim) error {
+func (d *inputs) requireSecrets(c *compose.Claim) error {
 	var pending error
 	ask := func(requirement, name string) {
 		if _, err := requireSecret(c, requirement, name); err != nil {
@@ -160,7 +160,7 @@ func (d *cluster) connection(user, component string) *corev1.Secret {
 // servers are all hosts at which the primary may be: its Service, and behind it
 // each server by its own name, since the label that the Service selects by is
 // not moved while the API server is away.
-func (d *cluster) servers() []string {
+func (d *inputs) servers() []string {
 	out := []string{serviceHost(d.Claim, primary, d.Namespace)}
 	for i := range d.spec.Size {
 		out = append(out, d.serverHost(i))
@@ -169,12 +169,12 @@ func (d *cluster) servers() []string {
 }
 
 // serverHost is the name of a server of its own.
-func (d *cluster) serverHost(ordinal int32) string {
+func (d *inputs) serverHost(ordinal int32) string {
 	return fmt.Sprintf("%s.%s.%s.svc", d.podName(ordinal), d.Name(d.server), d.Namespace)
 }
 
 // databaseOf a user: the only one that it owns, else the first of all.
-func (d *cluster) databaseOf(user string) string {
+func (d *inputs) databaseOf(user string) string {
 	owned := ""
 	for _, db := range d.spec.Databases {
 		if engine.Owner(db) == user && user != engine.AppUser {

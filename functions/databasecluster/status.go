@@ -55,7 +55,7 @@ func (d *cluster) phase(o compose.Outcome) appsv1.DatabaseClusterPhase {
 }
 
 // size is the number of servers that the claim asks for.
-func (d *cluster) size() int32 {
+func (d *inputs) size() int32 {
 	if d.spec.Hibernated {
 		return 0
 	}

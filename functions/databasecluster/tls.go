@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
@@ -39,24 +40,30 @@ type tlsFiles struct {
 // old one still, and they must go on following each other.
 const formerPeers = 2
 
-func (d *cluster) ownAuthority() bool { return d.spec.TLS == nil || d.spec.TLS.SecretName == "" }
+func (d *inputs) ownAuthority() bool { return d.spec.TLS == nil || d.spec.TLS.SecretName == "" }
 
-func (d *cluster) tlsRequired() bool {
+func (d *inputs) tlsRequired() bool {
 	return d.spec.TLS == nil || d.spec.TLS.Required == nil || *d.spec.TLS.Required
 }
 
 // tlsSecret is what the servers mount.
-func (d *cluster) tlsSecret() string {
+func (d *inputs) tlsSecret() string {
 	if d.ownAuthority() {
 		return d.Name(certificate)
 	}
 	return d.spec.TLS.SecretName
 }
 
-func (d *cluster) drawTLS(c *compose.Claim) (tlsFiles, error) {
+// drawTLS reads the certificates, those for backups too where there are any, and
+// makes those that there are not.
+func (d *inputs) drawTLS(c *compose.Claim, backedUp bool) (tlsFiles, error) {
 	t, err := d.drawServerTLS(c)
-	if err != nil || !d.needsRepository() {
+	if err != nil {
 		return t, err
+	}
+	t.peers = peersOf(t.authority.Certificate, datum(c.Observed(config), engine.FilePeers))
+	if !backedUp {
+		return t, nil
 	}
 	if c.IsReview() {
 		p := pki.Pair{Certificate: compose.Placeholder, Key: compose.Placeholder}
@@ -69,7 +76,7 @@ func (d *cluster) drawTLS(c *compose.Claim) (tlsFiles, error) {
 
 // renewBackup reads what pgBackRest knows itself by, and renews what of it does
 // not hold for long any more.
-func (d *cluster) renewBackup(c *compose.Claim, t *tlsFiles) (err error) {
+func (d *inputs) renewBackup(c *compose.Claim, t *tlsFiles) (err error) {
 	now := c.Now()
 	t.backupAuthority = pairOf(c, backupTLS, keyAuthority, keyAuthorityKy)
 	t.backup = pairOf(c, backupTLS, keyCertificate, keyPrivate)
@@ -85,7 +92,7 @@ func (d *cluster) renewBackup(c *compose.Claim, t *tlsFiles) (err error) {
 }
 
 // backupNames are the hosts at which pgBackRest serves.
-func (d *cluster) backupNames() []string {
+func (d *inputs) backupNames() []string {
 	return []string{
 		serviceHost(d.Claim, repository, d.Namespace), serviceHost(d.Claim, source, d.Namespace),
 		"*." + d.Name(d.server) + "." + d.Namespace + ".svc",
@@ -102,7 +109,7 @@ func (d *cluster) backupCertificate() *corev1.Secret {
 	})
 }
 
-func (d *cluster) drawServerTLS(c *compose.Claim) (tlsFiles, error) {
+func (d *inputs) drawServerTLS(c *compose.Claim) (tlsFiles, error) {
 	switch {
 	case !d.ownAuthority():
 		return broughtTLS(c, certificate, d.spec.TLS.SecretName)
@@ -117,7 +124,7 @@ func (d *cluster) drawServerTLS(c *compose.Claim) (tlsFiles, error) {
 
 // renewServer reads the cluster's own authority and its servers' certificate, and
 // renews what of them does not hold for long any more.
-func (d *cluster) renewServer(c *compose.Claim, t *tlsFiles) (err error) {
+func (d *inputs) renewServer(c *compose.Claim, t *tlsFiles) (err error) {
 	now := c.Now()
 	t.authority = pairOf(c, authority, keyAuthority, keyAuthorityKy)
 	t.server = pairOf(c, certificate, keyCertificate, keyPrivate)
@@ -189,7 +196,7 @@ func certificatesIn(text string) []string {
 }
 
 // serverNames under which a client may verify a server.
-func (d *cluster) serverNames() []string {
+func (d *inputs) serverNames() []string {
 	var out []string
 	for _, s := range []string{d.Name(primary), d.Name(replica), "*." + d.Name(d.server)} {
 		out = append(out, s, s+"."+d.Namespace, s+"."+d.Namespace+".svc", s+"."+d.Namespace+".svc.cluster.local")
