@@ -59,7 +59,7 @@ type origin struct {
 // origin resolves what a new cluster is filled from, nil where it is not.
 func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	if !d.restores() {
-		return nil, nil //nolint:nilnil // a claim without an origin is no error
+		return nil, nil
 	}
 	from := d.spec.RestoreFrom
 	if from.Time != nil && !c.IsReview() && from.Time.After(c.Now()) {

@@ -185,7 +185,7 @@ func TestRespondMaintenanceAsks(t *testing.T) {
 			if _, fetched := c.Require("a", secretNamed("a")); !fetched {
 				return nil, ErrPending
 			}
-			return nil, nil
+			return map[string]*structpb.Struct{}, nil
 		}}, Invalidf("a typo")
 	}
 	asked := map[string]*fnv1.ResourceSelector{"a": secretNamed("a")}
