@@ -1,6 +1,6 @@
 // Package databasecluster turns a DatabaseCluster claim into database servers.
-// What has to be done beside the servers is the instance managers', who are told
-// by a ConfigMap and answer by another one (internal/instance).
+// What has to be done beside the servers is the instance managers', which read a
+// ConfigMap and report by another one (internal/instance).
 //
 // A claim goes one way through it:
 //
@@ -105,7 +105,7 @@ type cluster struct {
 	// files are what the servers read about their backups.
 	files map[string]string
 
-	// desired is what the instance managers are told, as JSON, and settled is
+	// desired is what the instance managers read, as JSON, and settled is
 	// true once it has been brought about in the database, as far as it can be.
 	desired string
 	settled bool

@@ -51,8 +51,8 @@ type Engine interface {
 	// of its Secret.
 	Connection(c *Cluster, to Address) map[string]string
 
-	// Reconnection is what of a Connection changes with the password.
-	Reconnection(values map[string]string, user, was, password string) map[string]string
+	// WithPassword is what of a Connection changes with the password.
+	WithPassword(values map[string]string, user, was, password string) map[string]string
 }
 
 // Traits of an engine.
@@ -64,7 +64,7 @@ type Traits struct {
 	// Type of the engine for a Backup.
 	Type backupv1.Engine
 
-	// User of the image, by number, who is a group too.
+	// User of the image, by number, which is a group too.
 	User int64
 
 	// ScopeLabel is that by which the engine's supervisor knows its pods.

@@ -47,8 +47,8 @@ func (d cluster) sslMode() string {
 	return "prefer"
 }
 
-// Reconnection is what of a Connection changes with the password.
-func (Engine) Reconnection(values map[string]string, user, was, password string) map[string]string {
+// WithPassword is what of a Connection changes with the password.
+func (Engine) WithPassword(values map[string]string, user, was, password string) map[string]string {
 	replace := strings.NewReplacer(
 		"//"+url.UserPassword(user, was).String()+"@", "//"+url.UserPassword(user, password).String()+"@",
 		"&password="+url.QueryEscape(was)+"&", "&password="+url.QueryEscape(password)+"&",
