@@ -82,20 +82,25 @@ func (b *backing) secret() string {
 
 func (b *backing) isVolume() bool { return b.destination.Type == backupv1.Volume }
 
-// readBackup resolves the claim's backups.
-func (d *cluster) readBackup(c *compose.Claim) error {
+// backing resolves the claim's backups, of volumes of a size.
+func (d *inputs) backing(c *compose.Claim, storage string) (backing, error) {
+	b := backing{}
+	err := d.resolveBackup(c, &b, storage)
+	return b, err
+}
+
+func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) error {
 	spec := d.spec.Backup
 	if spec == nil {
 		spec = &appsv1.DatabaseBackup{}
 	}
-	d.backup.enabled = d.profile.Backups
+	b.enabled = d.profile.Backups
 	if spec.Enabled != nil {
-		d.backup.enabled = *spec.Enabled
+		b.enabled = *spec.Enabled
 	}
-	if !d.backup.enabled {
+	if !b.enabled {
 		return nil
 	}
-	b := &d.backup
 	b.watched = c.HasKind(backupSchema, backups)
 	b.schedule, b.incremental, b.retention = cmp.Or(string(spec.Schedule), defaultSchedule), string(spec.IncrementalSchedule), cmp.Or(spec.Retention, defaultRetention)
 	if err := build.CheckSchedule(appsv1.Schedule(b.schedule), ""); err != nil {
@@ -123,10 +128,10 @@ func (d *cluster) readBackup(c *compose.Claim) error {
 	if err := pgbackrest.Check(b.destination); err != nil {
 		return compose.Invalidf("%s: %v", where, err)
 	}
-	if err := d.planRepository(spec.StorageSize); err != nil {
+	if err := d.planRepository(b, spec.StorageSize, storage); err != nil {
 		return err
 	}
-	return d.requireBackupSecrets(c, spec)
+	return d.requireBackupSecrets(c, b, spec)
 }
 
 func destinationOf(d *appsv1.BackupDestination) backupv1.Destination {
@@ -139,8 +144,7 @@ func destinationOf(d *appsv1.BackupDestination) backupv1.Destination {
 
 // requireBackupSecrets looks whether the Secrets that are named are there, and
 // copies the installation's.
-func (d *cluster) requireBackupSecrets(c *compose.Claim, spec *appsv1.DatabaseBackup) error {
-	b := &d.backup
+func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1.DatabaseBackup) error {
 	name, namespace := b.secret(), d.Namespace
 	if spec.Destination == nil && d.settings.Backup != nil && d.settings.Backup.SecretRef != nil {
 		namespace = cmp.Or(d.settings.Backup.SecretRef.Namespace, d.Namespace)
@@ -200,7 +204,7 @@ func secretValues(secret *structpb.Struct) map[string]string {
 func (d *cluster) needsRepository() bool { return d.backup.enabled || d.spec.RestoreFrom != nil }
 
 // backupName is that of the Backup, which its definition caps at 40 characters.
-func (d *cluster) backupName() string { return BackupName(d.Claim) }
+func (d *inputs) backupName() string { return BackupName(d.Claim) }
 
 // BackupName of a DatabaseCluster.
 func BackupName(claim string) string {
@@ -259,7 +263,7 @@ func alwaysHealthy(*structpb.Struct) health.Status { return health.Status{State:
 func (d *cluster) addBackups(add func(compose.Component)) {
 	if d.needsRepository() {
 		add(compose.Component{Name: backupTLS, Part: credentials, Object: d.backupCertificate()})
-		add(compose.Component{Name: backupAccount, Part: credentials, Object: build.ServiceAccount(d.Scope, backups, appName)})
+		add(compose.Component{Name: backupAccount, Part: credentials, Object: build.ServiceAccount(d.Scope, backups, d.server)})
 	}
 	if d.restores() {
 		d.addSource(add)
@@ -269,7 +273,7 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 	}
 	b := &d.backup
 	if b.store != nil {
-		add(compose.Component{Name: backupStore, Part: backups, Object: build.Secret(d.Meta(backupStore, appName), b.store)})
+		add(compose.Component{Name: backupStore, Part: backups, Object: build.Secret(d.Meta(backupStore, d.server), b.store)})
 	}
 	if b.isVolume() {
 		add(compose.Component{Name: repository, Part: backups, Object: d.repositoryServer(), HoldsData: b.own, Health: alwaysHealthy})
@@ -281,7 +285,7 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 		return
 	}
 	// By then the system identifier is known, too.
-	after := []string{postgresql, instances}
+	after := []string{d.server, instances}
 	add(compose.Component{Name: backupFull, Part: backups, After: after, Make: func() compose.Object {
 		return d.backupCronJob(backupFull, b.schedule, true)
 	}})
@@ -410,10 +414,10 @@ func failedAt(job batchv1.JobStatus) time.Time {
 func (d *cluster) backupResource() *backupv1.Backup {
 	b := &backupv1.Backup{}
 	b.APIVersion, b.Kind = backupv1.GroupVersion.String(), backupv1.BackupKind
-	b.ObjectMeta = d.Named(d.backupName(), backups, appName)
+	b.ObjectMeta = d.Named(d.backupName(), backups, d.server)
 	p := &b.Spec.ForProvider
 	p.Source = backupv1.Database{
-		Type: backupv1.PostgreSQL, Version: d.major(),
+		Type: d.traits.Type, Version: d.release.Series,
 		Connection: backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: d.Claim}},
 	}
 	p.Destination, p.Method, p.Retention, p.Suspend = d.backup.destination, backupv1.Physical, d.backup.retention, d.spec.Hibernated

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
@@ -27,7 +28,7 @@ const backupDeadline = 24 * 60 * 60
 // backupLabels are those by which the provider knows the Jobs that work for the
 // Backup.
 func (d *cluster) backupLabels() map[string]string {
-	return build.With(d.Labels(backups, appName), map[string]string{
+	return build.With(d.Labels(backups, d.server), map[string]string{
 		backupv1.BackupLabel: d.backupName(),
 		backupv1.ActionLabel: string(backup.Backup),
 	})
@@ -35,10 +36,10 @@ func (d *cluster) backupLabels() map[string]string {
 
 // backupCronJob makes backups with pgBackRest, from a standby if there is one.
 func (d *cluster) backupCronJob(component, schedule string, full bool) *batchv1.CronJob {
-	meta := d.Meta(component, appName)
+	meta := d.Meta(component, d.server)
 	meta.Labels = d.backupLabels()
 	meta.Annotations = map[string]string{systemAnnotation: d.live.cluster.StanzaName()}
-	job := d.backupJob(full, d.fullEvery())
+	job := d.backupJob(full, d.backup.fullEvery())
 	job.BackoffLimit = new(int32(2))
 	return &batchv1.CronJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "CronJob"},
@@ -62,7 +63,7 @@ func (d *cluster) backupCronJob(component, schedule string, full bool) *batchv1.
 // firstBackup is made as soon as there is a database. It is tried for longer: the
 // repository is being set up meanwhile.
 func (d *cluster) firstBackup(component string) *batchv1.Job {
-	meta := d.Meta(component, appName)
+	meta := d.Meta(component, d.server)
 	meta.Labels = d.backupLabels()
 	job := d.backupJob(true, 0)
 	job.BackoffLimit = new(int32(6))
@@ -94,7 +95,7 @@ func (d *cluster) backupJob(full bool, every int) batchv1.JobSpec {
 func (d *cluster) backupTask(full bool, every int) string {
 	t := backup.Task{
 		Action: backup.Backup, Method: backupv1.Physical, Namespace: d.Namespace, Name: d.Claim,
-		Database:    backup.Database{Engine: backupv1.PostgreSQL},
+		Database:    backup.Database{Engine: d.traits.Type},
 		Destination: d.backup.destination, Retention: d.backup.retention, Encrypted: d.backup.encryption != nil,
 		Full: full, FullEvery: every, Stanza: d.live.cluster.StanzaName(),
 	}
@@ -116,14 +117,14 @@ func (d *cluster) backupPod(full bool, every int) corev1.PodSpec {
 		AutomountServiceAccountToken:  new(false),
 		EnableServiceLinks:            new(false),
 		TerminationGracePeriodSeconds: new(int64(60)),
-		SecurityContext:               build.PodSecurity(postgresUser, postgresUser),
+		SecurityContext:               build.PodSecurity(d.traits.User, d.traits.User),
 		Containers: []corev1.Container{{
 			Name:                     backups,
-			Image:                    d.settings.ImageRegistry + "/backup:postgresql-" + d.major(),
+			Image:                    d.settings.ImageRegistry + "/backup:" + d.server + "-" + d.release.Series,
 			Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: d.backupTask(full, every)}},
 			TerminationMessagePath:   backup.TerminationLog,
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
-			Resources:                small("100m", "128Mi", "512Mi"),
+			Resources:                engine.Small("100m", "128Mi", "512Mi"),
 			SecurityContext:          build.ContainerSecurity(),
 			VolumeMounts: []corev1.VolumeMount{
 				{Name: "tmp", MountPath: "/tmp"},

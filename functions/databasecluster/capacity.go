@@ -17,15 +17,14 @@ import (
 // claim that asks for more than a new one holds is refused. One that is there
 // already is never in the way of another change: a condition tells of it, and what
 // is oldest expires early.
-func (d *cluster) planRepository(want string) error {
-	b := &d.backup
+func (d *inputs) planRepository(b *backing, want, storage string) error {
 	if !b.own {
 		if want != "" && d.spec.Backup.Destination != nil {
 			return compose.Invalidf("backup.storageSize is of the volume claim that Storeplane creates: leave it out, or backup.destination")
 		}
 		return nil
 	}
-	size, exists, err := d.repositorySize(want)
+	size, exists, err := d.repositorySize(want, storage)
 	if err != nil {
 		return err
 	}
@@ -34,14 +33,14 @@ func (d *cluster) planRepository(want string) error {
 	if err != nil {
 		return compose.Invalidf("backup.retention: %v", err)
 	}
-	database := resource.MustParse(d.storage)
-	plan := pgbackrest.Plan{Retention: days, Full: d.fullPeriod()}
+	database := resource.MustParse(storage)
+	plan := pgbackrest.Plan{Retention: days, Full: b.fullPeriod()}
 	need := inGi(plan.PeakOf(database.Value()))
 	if need.Cmp(size) <= 0 {
 		return nil
 	}
 	short := fmt.Sprintf("%s cannot hold the backups of %s at a full one each %s: half-full volumes of %s need %s: raise backup.storageSize, shorten backup.retention, make full backups less often, or set backup.destination",
-		b.storage, b.retention, readableDays(plan.Full), d.storage, need.String())
+		b.storage, b.retention, readableDays(plan.Full), storage, need.String())
 	if !exists {
 		return compose.Invalidf("backup.storageSize %s", short)
 	}
@@ -59,7 +58,7 @@ func readableDays(days float64) string {
 
 // repositorySize that is wanted, and whether there is a volume. One that is there
 // keeps its size until the claim asks for more.
-func (d *cluster) repositorySize(want string) (resource.Quantity, bool, error) {
+func (d *inputs) repositorySize(want, storage string) (resource.Quantity, bool, error) {
 	var have resource.Quantity
 	templates := d.live.repository.Spec.VolumeClaimTemplates
 	for _, t := range templates {
@@ -74,7 +73,7 @@ func (d *cluster) repositorySize(want string) (resource.Quantity, bool, error) {
 		if len(templates) > 0 {
 			return have, true, nil
 		}
-		database := resource.MustParse(d.storage)
+		database := resource.MustParse(storage)
 		database.Mul(pgbackrest.RepositoryFactor)
 		return database, false, nil
 	}
@@ -90,16 +89,16 @@ func (d *cluster) repositorySize(want string) (resource.Quantity, bool, error) {
 
 // fullEvery is how many days lie between two full backups, where their schedule is
 // not one of full backups alone.
-func (d *cluster) fullEvery() int {
-	if d.backup.incremental != "" {
+func (b *backing) fullEvery() int {
+	if b.incremental != "" {
 		return 0
 	}
 	return pgbackrest.DefaultFullEvery
 }
 
 // fullPeriod between two full backups in days.
-func (d *cluster) fullPeriod() float64 {
-	period, every := daysBetween(d.backup.schedule), float64(d.fullEvery())
+func (b *backing) fullPeriod() float64 {
+	period, every := daysBetween(b.schedule), float64(b.fullEvery())
 	if every <= period {
 		return period
 	}

@@ -1,8 +1,24 @@
-// Package databasecluster turns a DatabaseCluster claim into PostgreSQL servers
-// under Patroni. Failover is Patroni's: it happens in the pods and needs
-// neither Crossplane nor this function alive. What else has to be done beside
-// the servers is the instance managers', who are told by a ConfigMap and answer
-// by another one (internal/instance).
+// Package databasecluster turns a DatabaseCluster claim into database servers.
+// What has to be done beside the servers is the instance managers', which read a
+// ConfigMap and report by another one (internal/instance).
+//
+// A claim goes one way through it:
+//
+//   - read makes inputs of it: the claim, the installation's settings and what is
+//     observed, once;
+//   - resolve makes a cluster of those, or refuses: sizes, images, backups, what is
+//     restored, secrets and certificates, what the engine and the instance managers
+//     are given. Secrets that the claim names are asked for here, all at once.
+//     Nothing of a cluster changes afterwards;
+//   - plan lists its components, each made by a builder, a pure method of cluster
+//     in the file of its kind;
+//   - status and conditions say how they are.
+//
+// A method of inputs cannot read what is resolved later: the compiler sees to the
+// order. Of a claim that is refused inputs are all that there is, and what has to go
+// on for it (maintain.go) is made of them.
+//
+// What is the engine's own is behind engine.Engine; package postgresql is one.
 package databasecluster
 
 import (
@@ -12,6 +28,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
+	"github.com/storeplane/storeplane/functions/databasecluster/postgresql"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/instance"
@@ -22,7 +40,6 @@ import (
 
 // Names of components.
 const (
-	postgresql  = "postgresql"
 	credentials = "credentials"
 	connection  = "connection"
 	authority   = "ca"
@@ -31,9 +48,6 @@ const (
 	role        = "role"
 	roleBinding = "rolebinding"
 	config      = "config"
-	state       = "patroni-config"
-	failover    = "patroni-failover"
-	syncState   = "patroni-sync"
 	instances   = "instances"
 	headless    = "headless"
 	primary     = "primary"
@@ -49,48 +63,78 @@ func userComponent(name appsv1.Identifier) string {
 	return "user-" + strings.ReplaceAll(string(name), "_", "-")
 }
 
-// appName is what runs, for app.kubernetes.io/name.
-const appName = "postgresql"
+// instancePort is the instance manager's.
+const instancePort = 8009
 
-// Ports of PostgreSQL, of Patroni's REST API, of the instance manager and of the
-// metrics exporter.
-const (
-	port         = 5432
-	apiPort      = 8008
-	instancePort = 8009
-	metricsPort  = 9187
-)
-
-// cluster is what the builders know of a claim.
-type cluster struct {
+// inputs are what is read of a claim, once. What is computed from them alone is a
+// method of theirs.
+type inputs struct {
 	build.Scope
+
+	// engine of the claim, and server its name: the component of the servers.
+	engine engine.Engine
+	traits engine.Traits
+	server string
 
 	spec     appsv1.DatabaseClusterSpec
 	profile  *profile.Profile
 	settings settings.Settings
 	live     *live
-	storage  string
-	secrets  secrets
-	tls      tlsFiles
-	backup   backing
-	origin   *origin
-	files    map[string]string
 
 	// leadWith is the annotation that names a volume to lead with, or "".
 	leadWith string
+}
 
-	// desired is what the instance managers are told, as JSON.
+// cluster is a claim that has been resolved: all that the builders know. Nothing
+// of it changes once resolve has returned it.
+type cluster struct {
+	*inputs
+
+	release engine.Release
+	storage string
+	backup  backing
+	origin  *origin
+	secrets secrets
+	tls     tlsFiles
+
+	// facts are what the engine knows of the claim, and configuration what it
+	// makes of them.
+	facts         *engine.Cluster
+	configuration engine.Configuration
+
+	// files are what the servers read about their backups.
+	files map[string]string
+
+	// desired is what the instance managers read, as JSON, and settled is
+	// true once it has been brought about in the database, as far as it can be.
 	desired string
+	settled bool
 
 	// scraped tells that there is somebody to read a PodMonitor.
 	scraped bool
 }
 
+// engineOf a claim. Check refuses those that there are not.
+func engineOf(*appsv1.DatabaseClusterSpec) engine.Engine { return postgresql.Engine{} }
+
+func (d *inputs) synchronous() bool {
+	if d.spec.Synchronous != nil {
+		return *d.spec.Synchronous
+	}
+	return d.profile.Synchronous && d.spec.Size > 1
+}
+
+// strict tells whether writes stop while no standby acknowledges them.
+func (d *inputs) strict() bool { return d.synchronous() && d.spec.SynchronousMode == appsv1.Strict }
+
 // Intent of a DatabaseCluster.
 func Intent(defaults settings.Settings) compose.Intent {
 	return func(c *compose.Claim) (*compose.Plan, error) {
-		d := &cluster{Scope: build.ScopeOf(c), leadWith: c.Annotation(instance.LeadWithAnnotation)}
-		err := d.resolve(c, defaults)
+		in, err := read(c, defaults)
+		var d *cluster
+		if err == nil {
+			d, err = resolve(c, in)
+		}
 		p := &compose.Plan{}
 		switch {
 		case err == nil:
@@ -98,81 +142,113 @@ func Intent(defaults settings.Settings) compose.Intent {
 		case !compose.IsInvalid(err):
 			return nil, err
 		}
-		p.Maintain = func() (map[string]*structpb.Struct, error) { return d.maintenance(c) }
+		p.Maintain = func() (map[string]*structpb.Struct, error) { return in.maintenance(c) }
 		return p, err
 	}
 }
 
-// resolve reads all that the builders need to know.
-func (d *cluster) resolve(c *compose.Claim, defaults settings.Settings) error {
-	if err := c.Spec(&d.spec); err != nil {
-		return err
+// read the claim, the installation's settings and what is observed. What could be
+// read is returned beside an error, for maintenance.
+func read(c *compose.Claim, defaults settings.Settings) (*inputs, error) {
+	in := &inputs{Scope: build.ScopeOf(c), leadWith: c.Annotation(instance.LeadWithAnnotation)}
+	err := c.Spec(&in.spec)
+	in.engine = engineOf(&in.spec)
+	in.traits = in.engine.Traits()
+	in.server = in.traits.Name
+	if err != nil {
+		return in, err
 	}
-	d.profile = profile.Of(d.spec.Environment)
-	var err error
-	if d.settings, err = settings.Read(c, defaults); err != nil {
-		return err
+	in.profile = profile.Of(in.spec.Environment)
+	if in.settings, err = settings.Read(c, defaults); err != nil {
+		return in, err
 	}
-	if !d.findsLeft(c) {
+	if !in.findsLeft(c) {
 		// With what is asked for in any case.
-		_ = d.requireSecrets(c)
-		return compose.ErrPending
+		_ = in.requireSecrets(c)
+		return in, compose.ErrPending
 	}
-	if d.live, err = observe(c, d.Scope); err != nil {
-		return err
+	in.live, err = observe(c, in.Scope, &in.traits)
+	return in, err
+}
+
+// resolve all that the builders need to know, each step from what is there
+// already, and refuse what can not be.
+func resolve(c *compose.Claim, in *inputs) (*cluster, error) {
+	if err := validate(&in.spec, in.live); err != nil {
+		return nil, err
 	}
-	if err := validate(&d.spec, d.live); err != nil {
-		return err
+	if err := guardrails.Enforce(guardrails.DatabaseCluster(&in.spec), in.settings.Policy); err != nil {
+		return nil, err
 	}
-	if err := guardrails.Enforce(guardrails.DatabaseCluster(&d.spec), d.settings.Policy); err != nil {
-		return err
-	}
-	if d.storage, err = storage(&d.spec, d.profile, d.live); err != nil {
-		return err
+	d := &cluster{inputs: in, release: in.engine.Release(in.spec.Version)}
+	var err error
+	if d.storage, err = storage(&in.spec, in.profile, in.live); err != nil {
+		return nil, err
 	}
 	// All ask for what they need at once: Crossplane gives up on a function
 	// that asks for more each time it is called.
 	var pending error
-	for _, read := range []func(*compose.Claim) error{d.requireSecrets, d.readBackup, d.readRestore} {
-		switch err := read(c); {
+	for _, step := range []func() error{
+		func() error { return in.requireSecrets(c) },
+		func() (err error) { d.backup, err = in.backing(c, d.storage); return err },
+		func() (err error) { d.origin, err = in.origin(c); return err },
+	} {
+		switch err := step(); {
 		case errors.Is(err, compose.ErrPending):
 			pending = err
 		case err != nil:
-			return err
+			return nil, err
 		}
 	}
 	if pending != nil {
-		return pending
+		return nil, pending
 	}
-	if d.secrets, err = drawSecrets(c, &d.spec); err != nil {
-		return err
+	if d.secrets, err = drawSecrets(c, in.traits.Passwords, &in.spec); err != nil {
+		return nil, err
 	}
-	if d.tls, err = d.drawTLS(c); err != nil {
-		return err
+	if d.tls, err = in.drawTLS(c, d.needsRepository()); err != nil {
+		return nil, err
 	}
-	d.tls.peers = peersOf(d.tls.authority.Certificate, datum(c.Observed(config), filePeers))
+	d.facts = d.factsOf()
+	d.configuration = in.engine.Configuration(d.facts)
 	if d.files, err = d.backupFiles(); err != nil {
-		return err
+		return nil, err
 	}
 	if d.desired, err = d.desiredJSON(); err != nil {
-		return err
+		return nil, err
 	}
-	d.scraped = d.monitored() && c.HasKind(podMonitorSchema, podMonitor)
-	d.live.settled = d.live.cluster.Applied == instance.Digest(d.desired) && (c.IsReview() || d.secrets.observedIn(c.Observed(credentials)))
-	return nil
+	d.scraped = in.monitored() && c.HasKind(podMonitorSchema, podMonitor)
+	d.settled = in.live.cluster.Applied == instance.Digest(d.desired) && (c.IsReview() || d.secrets.observedIn(c.Observed(credentials)))
+	return d, nil
+}
+
+// factsOf a claim whose secrets, certificates and backups are known.
+func (d *cluster) factsOf() *engine.Cluster {
+	return &engine.Cluster{
+		Scope: d.Scope, Spec: &d.spec, Image: d.image(),
+		Synchronous: d.synchronous(), Strict: d.strict(),
+		TLSRequired: d.tlsRequired(), Authority: d.tls.authority.Certificate,
+		BackedUp: d.backup.enabled, Archive: d.live.cluster.Stanza,
+		Passwords: d.secrets.own, Users: d.secrets.users,
+	}
+}
+
+// image of the servers.
+func (d *cluster) image() string {
+	return d.settings.ImageRegistry + "/" + d.server + ":" + d.release.Tag
 }
 
 // findsLeft asks for what an earlier claim of this name may have left behind and
 // what is valid depends on: a cluster that has data is not restored, and a volume of
 // backups that exists is not too small for its claim.
-func (d *cluster) findsLeft(c *compose.Claim) bool {
-	if c.IsComposed(postgresql) {
+func (d *inputs) findsLeft(c *compose.Claim) bool {
+	if c.IsComposed(d.server) {
 		return true
 	}
 	found := true
 	for _, o := range []struct{ component, apiVersion, kind, name string }{
-		{postgresql, "apps/v1", "StatefulSet", d.Name(postgresql)},
-		{instances, "v1", "ConfigMap", d.Name(postgresql) + "-status"},
+		{d.server, "apps/v1", "StatefulSet", d.Name(d.server)},
+		{instances, "v1", "ConfigMap", d.Name(d.server) + "-status"},
 		{repository, "apps/v1", "StatefulSet", d.Name(repository)},
 	} {
 		found = c.Existing(o.component, o.apiVersion, o.kind, o.name) && found
@@ -191,38 +267,38 @@ func (d *cluster) plan() *compose.Plan {
 		add(compose.Component{Name: authority, Part: credentials, Object: d.authority()})
 		add(compose.Component{Name: certificate, Part: credentials, Object: d.certificate()})
 	}
-	add(compose.Component{Name: config, Part: postgresql, Object: d.configMap()})
-	add(compose.Component{Name: account, Part: postgresql, Object: build.ServiceAccount(d.Scope, postgresql, appName)})
-	add(compose.Component{Name: role, Part: postgresql, Object: d.role()})
+	add(compose.Component{Name: config, Part: d.server, Object: d.configMap()})
+	add(compose.Component{Name: account, Part: d.server, Object: build.ServiceAccount(d.Scope, d.server, d.server)})
+	add(compose.Component{Name: role, Part: d.server, Object: d.role()})
 	// Crossplane applies in no order, and a binding to a role that does not exist
 	// yet is refused to whoever may not bind all.
-	add(compose.Component{Name: roleBinding, Part: postgresql, Object: d.roleBinding(), After: []string{role}})
-	add(compose.Component{Name: state, Part: postgresql, Object: d.patroniState("config")})
-	add(compose.Component{Name: failover, Part: postgresql, Object: d.patroniState("failover")})
-	add(compose.Component{Name: syncState, Part: postgresql, Object: d.patroniState("sync")})
-	add(compose.Component{Name: instances, Part: postgresql, Object: d.instances(), Health: d.judgeInstances})
-	add(compose.Component{Name: headless, Part: postgresql, Object: d.headlessService()})
-	add(compose.Component{Name: policy, Part: postgresql, Object: d.networkPolicy()})
+	add(compose.Component{Name: roleBinding, Part: d.server, Object: d.roleBinding(), After: []string{role}})
+	for _, component := range d.engine.Objects(d.facts) {
+		add(component)
+	}
+	add(compose.Component{Name: instances, Part: d.server, Object: d.instances(), Health: d.judgeInstances})
+	add(compose.Component{Name: headless, Part: d.server, Object: d.headlessService()})
+	add(compose.Component{Name: policy, Part: d.server, Object: d.networkPolicy()})
 	if d.profile.HighlyAvailable {
-		add(compose.Component{Name: budget, Part: postgresql, Object: build.DisruptionBudget(d.Scope, postgresql, appName)})
+		add(compose.Component{Name: budget, Part: d.server, Object: build.DisruptionBudget(d.Scope, d.server, d.server)})
 	}
 	// What the pods mount is applied in the same pass: to wait until it is
 	// stored would cost a pass, and the kubelet waits for it anyway.
-	add(compose.Component{Name: postgresql, Object: d.statefulSet(), HoldsData: true, Health: d.judgeServers})
+	add(compose.Component{Name: d.server, Object: d.statefulSet(), HoldsData: true, Health: d.judgeServers})
 	add(compose.Component{Name: primary, Part: connection, Object: d.service(primary)})
 	if d.spec.Size > 1 {
 		add(compose.Component{Name: replica, Part: connection, Object: d.service(replica)})
 	}
-	add(compose.Component{Name: connection, Object: d.connection(appUser, connection)})
+	add(compose.Component{Name: connection, Object: d.connection(engine.AppUser, connection)})
 	for _, u := range d.spec.Users {
 		add(compose.Component{Name: userComponent(u.Name), Part: connection, Object: d.connection(string(u.Name), userComponent(u.Name))})
 	}
 	d.addBackups(add)
 	if d.scraped {
-		add(compose.Component{Name: podMonitor, Part: postgresql, Object: d.podMonitor()})
+		add(compose.Component{Name: podMonitor, Part: d.server, Object: d.podMonitor()})
 	}
 	if d.protected() {
-		add(compose.Component{Name: protection, Object: build.Protection(d.Named(d.Name("dbc-protection"), protection, appName), d.Claim, appsv1.GroupVersion.String(), appsv1.DatabaseClusterKind)})
+		add(compose.Component{Name: protection, Object: build.Protection(d.Named(d.Name("dbc-protection"), protection, d.server), d.Claim, appsv1.GroupVersion.String(), appsv1.DatabaseClusterKind)})
 	}
 
 	p.Status = func(o compose.Outcome) any { return d.status(o) }
@@ -231,7 +307,7 @@ func (d *cluster) plan() *compose.Plan {
 }
 
 // protected tells whether the claim's deletion is refused.
-func (d *cluster) protected() bool {
+func (d *inputs) protected() bool {
 	if d.spec.DeletionProtection != nil {
 		return *d.spec.DeletionProtection
 	}
@@ -239,7 +315,9 @@ func (d *cluster) protected() bool {
 }
 
 // Endpoint of the primary of a DatabaseCluster.
-func Endpoint(name, namespace string) string { return hostPort(name, primary, namespace) }
+func Endpoint(spec *appsv1.DatabaseClusterSpec, name, namespace string) string {
+	return hostPort(engineOf(spec).Traits().Port, name, primary, namespace)
+}
 
 // ConnectionSecret of a DatabaseCluster.
 func ConnectionSecret(name string) string { return name + "-" + connection }

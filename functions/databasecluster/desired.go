@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/instance"
 )
@@ -21,8 +21,8 @@ func (d *cluster) desiredJSON() (string, error) {
 		Hibernated:  d.spec.Hibernated,
 		Synchronous: d.synchronous(),
 		Storage:     d.storage,
-		Databases:   []instance.Database{{Name: appDatabase, Owner: appUser}},
-		Users:       []string{appUser},
+		Databases:   []instance.Database{{Name: engine.AppDatabase, Owner: engine.AppUser}},
+		Users:       []string{engine.AppUser},
 		Parameters:  d.spec.Parameters,
 		Restored:    d.spec.RestoreFrom != nil,
 		Restoring:   d.restores(),
@@ -33,7 +33,7 @@ func (d *cluster) desiredJSON() (string, error) {
 		out.Repository = &instance.Volume{Claim: d.repositoryClaim(), Storage: d.backup.storage}
 	}
 	for _, db := range d.spec.Databases {
-		out.Databases = append(out.Databases, instance.Database{Name: string(db.Name), Owner: owner(db), Extensions: db.Extensions})
+		out.Databases = append(out.Databases, instance.Database{Name: string(db.Name), Owner: engine.Owner(db), Extensions: db.Extensions})
 	}
 	for _, u := range d.spec.Users {
 		out.Users = append(out.Users, string(u.Name))
@@ -45,24 +45,16 @@ func (d *cluster) desiredJSON() (string, error) {
 	return string(b) + "\n", nil
 }
 
-// owner of a database.
-func owner(db appsv1.Database) string {
-	if db.Owner == "" {
-		return appUser
-	}
-	return string(db.Owner)
-}
-
 // configMap holds what the servers start with, and what the instance managers
 // make of them.
 func (d *cluster) configMap() *corev1.ConfigMap {
 	values := map[string]string{
-		fileConfig:          d.patroniYAML(d.dynamicConfig()),
-		filePeers:           d.tls.peers,
+		engine.FilePeers:    d.tls.peers,
 		instance.DesiredKey: d.desired,
 	}
+	maps.Copy(values, d.configuration.Files)
 	maps.Copy(values, d.files)
-	return build.ConfigMap(d.Meta(postgresql, appName), values)
+	return build.ConfigMap(d.Meta(d.server, d.server), values)
 }
 
 // instances is where the instance managers write what they see. It is made
@@ -70,6 +62,6 @@ func (d *cluster) configMap() *corev1.ConfigMap {
 func (d *cluster) instances() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: d.Named(d.Name(postgresql)+"-status", postgresql, appName),
+		ObjectMeta: d.Named(d.Name(d.server)+"-status", d.server, d.server),
 	}
 }

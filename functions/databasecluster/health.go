@@ -34,7 +34,7 @@ func (d *cluster) judgeInstances(*structpb.Struct) health.Status {
 		return progressing(cmp.Or(d.held().Message, l.trouble, "No primary has been elected yet"))
 	case d.backup.enabled && l.cluster.System == "":
 		return progressing("The servers have not said yet whose backups will be theirs")
-	case !l.settled || l.cluster.Credentials != l.credentials:
+	case !d.settled || l.cluster.Credentials != l.credentials:
 		return progressing("Databases, users and passwords are being brought in line")
 	}
 	return health.Status{State: health.Healthy}

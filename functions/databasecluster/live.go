@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
@@ -41,10 +41,6 @@ type live struct {
 
 	// credentials is the resource version of the Secret.
 	credentials string
-
-	// settled is true once what is desired now has been brought about in the
-	// database, as far as it can be.
-	settled bool
 
 	// now is the time, for what is tried again.
 	now time.Time
@@ -101,10 +97,10 @@ func (b *backupStatus) condition(typ string) (yes, no bool, words string) {
 	return false, false, ""
 }
 
-func observe(c *compose.Claim, s build.Scope) (*live, error) {
+func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 	l := &live{members: map[string]instance.Member{}, jobs: map[string]batchv1.JobStatus{}, now: c.Now()}
 	var err error
-	if l.exists, err = c.ReadObserved(postgresql, &l.set); err != nil {
+	if l.exists, err = c.ReadObserved(t.Name, &l.set); err != nil {
 		return nil, err
 	}
 	if _, err = c.ReadObserved(repository, &l.repository); err != nil {
@@ -151,7 +147,7 @@ func observe(c *compose.Claim, s build.Scope) (*live, error) {
 	// While one server is up its instance manager tells about the others.
 	// Pods that run are not asked for: Patroni writes on them all the time.
 	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 {
-		pods, _ := c.Require("pods", podsOf(s))
+		pods, _ := c.Require("pods", podsOf(s, t))
 		l.trouble = health.TroubleOf(pods)
 	}
 	return l, nil
@@ -170,10 +166,10 @@ func scheduledAtWork(c *compose.Claim) (bool, error) {
 	return false, nil
 }
 
-func podsOf(s build.Scope) *fnv1.ResourceSelector {
+func podsOf(s build.Scope, t *engine.Traits) *fnv1.ResourceSelector {
 	return &fnv1.ResourceSelector{
 		ApiVersion: "v1", Kind: "Pod", Namespace: &s.Namespace,
-		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{scopeLabel: s.Name(postgresql)}}},
+		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{t.ScopeLabel: s.Name(t.Name)}}},
 	}
 }
 
@@ -192,22 +188,13 @@ func datum(configMap *structpb.Struct, key string) string {
 // version that the servers were last rolled to.
 func (l *live) version() string { return l.set.Metadata.Labels[build.LabelVersion] }
 
-// running is the newest version that a server reports, else the major that the
-// servers were made for: an image that was asked for and never ran has left no
-// data behind.
-func (l *live) running() (number, bool) {
-	newest, known := number{}, false
+// running is what is known of the servers' versions.
+func (l *live) running() engine.Running {
+	r := engine.Running{Exists: l.exists, Rolled: l.version()}
 	for _, m := range l.members {
-		v, err := parseVersion(appsv1.Version(m.Version))
-		if err == nil && (!known || v.major > newest.major || v.major == newest.major && v.minor > newest.minor) {
-			newest, known = v, true
-		}
+		r.Reported = append(r.Reported, m.Version)
 	}
-	if known {
-		return newest, true
-	}
-	v, err := parseVersion(appsv1.Version(l.version()))
-	return number{major: v.major}, l.exists && err == nil
+	return r
 }
 
 // primary is the pod that takes writes, as far as anybody is up to take them.
@@ -249,7 +236,7 @@ func (l *live) compared() int32 {
 }
 
 // held is why servers are not started: what has to be decided first.
-func (d *cluster) held() instance.Held {
+func (d *inputs) held() instance.Held {
 	var first instance.Held
 	for i := range int32(maxSize) {
 		h := d.live.members[d.podName(i)].Held
@@ -264,8 +251,8 @@ func (d *cluster) held() instance.Held {
 func (l *live) isOutdated() bool { return l.set.Status.UpdatedReplicas < l.set.Status.Replicas }
 
 // pod of an ordinal.
-func (d *cluster) podName(ordinal int32) string {
-	return instance.Pod(d.Name(postgresql), ordinal)
+func (d *inputs) podName(ordinal int32) string {
+	return instance.Pod(d.Name(d.server), ordinal)
 }
 
 // storage that each volume has or was to have, whichever is more, and whether

@@ -1,49 +1,163 @@
 package databasecluster
 
 import (
+	"cmp"
+	"errors"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // maintenance is what goes on while the claim is refused: certificates of the
-// cluster's own authorities are renewed before they expire, and whoever verifies
-// them gets the authority that has signed them. A mistake in a claim may stand
-// for longer than a certificate.
-func (d *cluster) maintenance(c *compose.Claim) (map[string]*structpb.Struct, error) {
-	due := due{claim: c, objects: map[string]*structpb.Struct{}}
+// cluster's own authorities are renewed before they expire, whoever verifies
+// them gets the authority that has signed them, and what is copied from another
+// Secret follows it. A mistake in a claim may stand for longer than a
+// certificate.
+func (d *inputs) maintenance(c *compose.Claim) (map[string]*structpb.Struct, error) {
+	t := tlsFiles{}
+	u := due{claim: c, objects: map[string]*structpb.Struct{}}
 	if c.Observed(authority) != nil && c.Observed(certificate) != nil {
-		if err := d.renewServer(c, &d.tls); err != nil {
+		if err := d.renewServer(c, &t); err != nil {
 			return nil, err
 		}
-		signer := d.tls.authority.Certificate
-		due.secret(authority, map[string]string{keyAuthority: signer, keyAuthorityKy: d.tls.authority.Key})
-		due.secret(certificate, map[string]string{keyCertificate: d.tls.server.Certificate, keyPrivate: d.tls.server.Key, keyAuthority: signer})
-		due.configMap(config, filePeers, peersOf(signer, datum(c.Observed(config), filePeers)))
-		for _, component := range c.ObservedComponents("") {
-			if component == connection || strings.HasPrefix(component, userComponent("")) {
-				due.secret(component, map[string]string{keyAuthority: signer})
-			}
-		}
+		signer := t.authority.Certificate
+		u.secret(authority, map[string]string{keyAuthority: signer, keyAuthorityKy: t.authority.Key})
+		u.secret(certificate, map[string]string{keyCertificate: t.server.Certificate, keyPrivate: t.server.Key, keyAuthority: signer})
+		u.authority(signer)
 	}
 	if c.Observed(backupTLS) != nil {
-		if err := d.renewBackup(c, &d.tls); err != nil {
+		if err := d.renewBackup(c, &t); err != nil {
 			return nil, err
 		}
-		due.secret(backupTLS, map[string]string{
-			keyAuthority: d.tls.backupAuthority.Certificate, keyAuthorityKy: d.tls.backupAuthority.Key,
-			keyCertificate: d.tls.backup.Certificate, keyPrivate: d.tls.backup.Key,
+		u.secret(backupTLS, map[string]string{
+			keyAuthority: t.backupAuthority.Certificate, keyAuthorityKy: t.backupAuthority.Key,
+			keyCertificate: t.backup.Certificate, keyPrivate: t.backup.Key,
 		})
 	}
-	return due.objects, nil
+	// All ask for what they need at once.
+	var pending error
+	for _, refresh := range []func(*compose.Claim, due) error{d.refreshTLS, d.refreshStore, d.refreshSource, d.refreshPasswords} {
+		if err := refresh(c, u); errors.Is(err, compose.ErrPending) {
+			pending = err
+		}
+		// Any other error is one of the claim or of the Secret: what was copied
+		// before stays.
+	}
+	return u.objects, pending
+}
+
+// Names under which maintenance asks for Secrets: those that are in use, which a
+// claim that is refused may not name any more.
+const (
+	tlsInUse   = "tls-in-use"
+	storeInUse = "backup-store-in-use"
+)
+
+// refreshTLS passes on the authority of the certificate that the user has brought
+// and the servers mount.
+func (d *inputs) refreshTLS(c *compose.Claim, u due) error {
+	name := mountedTLS(c.Observed(d.server))
+	if name == "" || name == d.Name(certificate) {
+		return nil
+	}
+	t, err := broughtTLS(c, tlsInUse, name)
+	if err != nil {
+		return err
+	}
+	u.authority(t.authority.Certificate)
+	return nil
+}
+
+// mountedTLS is the Secret that the servers mount their certificate from.
+func mountedTLS(set *structpb.Struct) string {
+	at := set
+	for _, field := range []string{"spec", "template", "spec"} {
+		at = at.GetFields()[field].GetStructValue()
+	}
+	for _, v := range at.GetFields()["volumes"].GetListValue().GetValues() {
+		if volume := v.GetStructValue().GetFields(); volume["name"].GetStringValue() == engine.TLSVolume {
+			return volume["secret"].GetStructValue().GetFields()["secretName"].GetStringValue()
+		}
+	}
+	return ""
+}
+
+// refreshStore copies the credentials of the installation's store, as long as
+// backups go there.
+func (d *inputs) refreshStore(c *compose.Claim, u due) error {
+	s := d.settings.Backup
+	if c.Observed(backupStore) == nil || d.live == nil || d.live.told.Backup == nil || s == nil || s.SecretRef == nil {
+		return nil
+	}
+	used, now := d.live.told.Backup.Destination, destinationOf(s.Destination())
+	used.SecretRef, now.SecretRef = nil, nil
+	if used != now {
+		return nil
+	}
+	store, err := requireSecretOf(c, storeInUse, s.SecretRef.Name, cmp.Or(s.SecretRef.Namespace, d.Namespace))
+	if err == nil {
+		u.secret(backupStore, secretValues(store))
+	}
+	return err
+}
+
+// refreshSource copies the credentials of what is being restored, where it is
+// still the same.
+func (d *inputs) refreshSource(c *compose.Claim, u due) error {
+	have, ok := compose.SecretValue(c.Observed(source), instance.RestoreFile)
+	if !ok || d.live == nil {
+		return nil
+	}
+	o, err := d.origin(c)
+	if err != nil || o == nil {
+		return err
+	}
+	if o.values[instance.RestoreFile] == have {
+		u.secret(source, o.values)
+	}
+	return nil
+}
+
+// refreshPasswords copies the passwords that the claim's users bring.
+func (d *inputs) refreshPasswords(c *compose.Claim, u due) error {
+	var pending error
+	for _, user := range d.spec.Users {
+		component := userComponent(user.Name)
+		old, ok := compose.SecretValue(c.Observed(component), keyPassword)
+		if user.PasswordSecretRef == nil || !ok {
+			continue
+		}
+		password, err := brought(c, user)
+		if errors.Is(err, compose.ErrPending) {
+			pending = err
+		}
+		if err != nil {
+			continue
+		}
+		u.secret(component, d.engine.WithPassword(secretValues(c.Observed(component)), string(user.Name), old, password))
+		u.secret(credentials, map[string]string{instance.PasswordKey(string(user.Name)): password})
+	}
+	return pending
 }
 
 // due collects objects that exist and have to change.
 type due struct {
 	claim   *compose.Claim
 	objects map[string]*structpb.Struct
+}
+
+// authority that clients and servers verify the servers by.
+func (u due) authority(certificate string) {
+	u.configMap(config, engine.FilePeers, peersOf(certificate, datum(u.claim.Observed(config), engine.FilePeers)))
+	for _, component := range u.claim.ObservedComponents("") {
+		if component == connection || strings.HasPrefix(component, userComponent("")) {
+			u.secret(component, map[string]string{keyAuthority: certificate})
+		}
+	}
 }
 
 // secret that has to hold these values.

@@ -11,8 +11,8 @@ import (
 // with its API, which answers anybody who only asks.
 func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
 	ways := []build.Admit{
-		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.spec.Clients)}, Ports: []int32{port}},
-		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(postgresql))}, Ports: []int32{port, apiPort, instancePort}},
+		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.spec.Clients)}, Ports: []int32{d.traits.Port}},
+		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(d.server))}, Ports: []int32{d.traits.Port, d.traits.Supervisor.Number, instancePort}},
 	}
 	if d.backup.enabled {
 		ways = append(ways, build.Admit{From: []networkingv1.NetworkPolicyPeer{d.backupPods()}, Ports: []int32{repositoryPort}})
@@ -20,8 +20,8 @@ func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
 	if d.monitored() {
 		ways = append(ways, build.Admit{
 			From:  []networkingv1.NetworkPolicyPeer{build.Namespace(d.settings.Monitoring.Namespace)},
-			Ports: []int32{metricsPort, apiPort, instancePort},
+			Ports: []int32{d.traits.MetricsPort, d.traits.Supervisor.Number, instancePort},
 		})
 	}
-	return build.NetworkPolicy(d.Scope, postgresql, appName, ways...)
+	return build.NetworkPolicy(d.Scope, d.server, d.server, ways...)
 }

@@ -1,68 +1,62 @@
 package databasecluster
 
 import (
-	"strconv"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// Names of the containers beside PostgreSQL's.
-const (
-	managerContainer  = "instance"
-	exporterContainer = "metrics"
-)
-
-func (d *cluster) pod(version number) corev1.PodSpec {
-	image := d.settings.ImageRegistry + "/postgresql:" + version.tag()
+func (d *cluster) pod() corev1.PodSpec {
 	pod := corev1.PodSpec{
-		ServiceAccountName: d.Name(postgresql),
+		ServiceAccountName: d.Name(d.server),
 		// Patroni keeps its state in the cluster, so its pods need the token.
 		AutomountServiceAccountToken: new(true),
 		EnableServiceLinks:           new(false),
-		SecurityContext:              build.PodSecurity(postgresUser, postgresUser),
+		SecurityContext:              build.PodSecurity(d.traits.User, d.traits.User),
 		// A primary hands over and writes a checkpoint before it goes.
 		TerminationGracePeriodSeconds: new(int64(120)),
 		// As a sidecar the manager is there before PostgreSQL, to grow its
 		// volume, and after it, while PostgreSQL stops.
-		InitContainers: []corev1.Container{d.manager(image)},
-		Containers:     []corev1.Container{d.server(image)},
+		InitContainers: []corev1.Container{d.manager(d.facts.Image)},
+		Containers:     []corev1.Container{d.database()},
 		Volumes: []corev1.Volume{
 			{Name: "config", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 				DefaultMode: new(int32(0o440)),
 				Sources: []corev1.VolumeProjection{
 					{ConfigMap: &corev1.ConfigMapProjection{
-						LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(postgresql)},
-						Items:                []corev1.KeyToPath{{Key: fileConfig, Path: fileConfig}, {Key: filePeers, Path: filePeers}},
+						LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(d.server)},
+						Items:                append(keys(d.configuration.Files), corev1.KeyToPath{Key: engine.FilePeers, Path: engine.FilePeers}),
 					}},
 					{Secret: &corev1.SecretProjection{
 						LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(credentials)},
-						Items:                []corev1.KeyToPath{{Key: fileCredentials, Path: fileCredentials}},
+						Items:                keys(d.configuration.SecretFiles),
 					}},
 				},
 			}}},
-			secretVolume("credentials", d.Name(credentials), keyRestAPI),
-			secretVolume("tls", d.tlsSecret(), keyCertificate, keyPrivate, keyAuthority),
+			secretVolume("credentials", d.Name(credentials), d.traits.PasswordFiles...),
+			secretVolume(engine.TLSVolume, d.tlsSecret(), keyCertificate, keyPrivate, keyAuthority),
 			build.Scratch("tmp", corev1.StorageMediumDefault),
 			build.Scratch("run", corev1.StorageMediumDefault),
 			build.Scratch("shm", corev1.StorageMediumMemory),
 		},
 	}
 	if d.monitored() {
-		pod.Containers = append(pod.Containers, d.exporter(image, version))
+		pod.Containers = append(pod.Containers, d.engine.Exporter(d.facts))
 	}
 	if d.needsRepository() {
 		d.mountRepository(&pod)
 	}
 	if d.profile.HighlyAvailable {
-		pod.TopologySpreadConstraints = build.Spread(d.Scope, postgresql)
-		pod.Affinity = build.AntiAffinity(d.Scope, postgresql)
+		pod.TopologySpreadConstraints = build.Spread(d.Scope, d.server)
+		pod.Affinity = build.AntiAffinity(d.Scope, d.server)
 	}
 	return pod
 }
@@ -78,7 +72,7 @@ func (d *cluster) mountRepository(pod *corev1.PodSpec) {
 			{Key: instance.BackupFile, Path: instance.BackupFile},
 		}
 	}
-	pod.Volumes = append(pod.Volumes, d.repositoryVolume(d.Name(postgresql), files...))
+	pod.Volumes = append(pod.Volumes, d.repositoryVolume(d.Name(d.server), files...))
 	mount := corev1.VolumeMount{Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true}
 	manager.VolumeMounts, server.VolumeMounts = append(manager.VolumeMounts, mount), append(server.VolumeMounts, mount)
 	if d.spec.RestoreFrom != nil {
@@ -104,13 +98,13 @@ func (d *cluster) backupServer(image string) corev1.Container {
 		Command:         []string{instance.Program, "serve"},
 		Ports:           []corev1.ContainerPort{{Name: backups, ContainerPort: repositoryPort}},
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
-		Resources:       small("10m", "32Mi", "256Mi"),
+		Resources:       engine.Small("10m", "32Mi", "256Mi"),
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: "data", MountPath: volumeDir, ReadOnly: true},
+			{Name: "data", MountPath: d.traits.DataDir, ReadOnly: true},
 			{Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true},
 			{Name: "tmp", MountPath: "/tmp"},
-			{Name: "run", MountPath: "/var/run/postgresql"},
+			{Name: "run", MountPath: d.traits.RunDir},
 		},
 	}
 }
@@ -128,120 +122,42 @@ func secretVolume(name, secret string, keys ...string) corev1.Volume {
 	return v
 }
 
-// identity tells a container who it is.
-func (d *cluster) identity() []corev1.EnvVar {
-	return []corev1.EnvVar{
-		build.FromField("POD_NAME", "metadata.name"),
-		build.FromField("POD_NAMESPACE", "metadata.namespace"),
-		build.FromField("POD_IP", "status.podIP"),
-		{Name: instance.ScopeVariable, Value: d.Name(postgresql)},
-	}
-}
-
-// mounts of PostgreSQL and of its manager, who starts its programs and looks at
-// its files.
-func mounts() []corev1.VolumeMount {
-	return []corev1.VolumeMount{
-		{Name: "data", MountPath: volumeDir},
-		{Name: "config", MountPath: configDir, ReadOnly: true},
-		{Name: "credentials", MountPath: secretDir, ReadOnly: true},
-		{Name: "tls", MountPath: tlsDir, ReadOnly: true},
-		{Name: "tmp", MountPath: "/tmp"},
-		{Name: "run", MountPath: "/var/run/postgresql"},
-	}
-}
-
-func (d *cluster) server(image string) corev1.Container {
-	api := func(path string) corev1.ProbeHandler {
-		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("patroni")}}
-	}
-	c := corev1.Container{
-		Name:  postgresql,
-		Image: image,
-		// Patroni reads all of the folder.
-		Args: []string{configDir},
-		Env: append(d.identity(),
-			corev1.EnvVar{Name: "PATRONI_NAME", Value: "$(POD_NAME)"},
-			corev1.EnvVar{Name: "PATRONI_KUBERNETES_NAMESPACE", Value: "$(POD_NAMESPACE)"},
-			corev1.EnvVar{Name: "PATRONI_KUBERNETES_POD_IP", Value: "$(POD_IP)"},
-			corev1.EnvVar{Name: "PATRONI_POSTGRESQL_CONNECT_ADDRESS", Value: "$(POD_IP):5432"},
-			corev1.EnvVar{Name: "PATRONI_RESTAPI_CONNECT_ADDRESS", Value: "$(POD_IP):8008"},
-		),
-		Ports: []corev1.ContainerPort{
-			{Name: "postgresql", ContainerPort: port},
-			{Name: "patroni", ContainerPort: apiPort},
-		},
-		Resources:       d.profile.Database,
-		SecurityContext: build.ContainerSecurity(),
-		VolumeMounts:    append(mounts(), corev1.VolumeMount{Name: "shm", MountPath: "/dev/shm"}),
-		// Patroni answers liveness as soon as it runs, also while a server
-		// is restored for hours. It says no when its own loop stands still,
-		// and a frozen server says nothing: such a one is better gone, since
-		// others have taken over by then.
-		StartupProbe: &corev1.Probe{ProbeHandler: api("/liveness"), PeriodSeconds: 1, FailureThreshold: 120, TimeoutSeconds: 3},
-		LivenessProbe: &corev1.Probe{
-			ProbeHandler: api("/liveness"), PeriodSeconds: 10, FailureThreshold: 3, TimeoutSeconds: 5,
-			TerminationGracePeriodSeconds: new(int64(5)),
-		},
-		// A standby that is far behind is nobody's to read from.
-		ReadinessProbe: &corev1.Probe{ProbeHandler: api("/read-only?lag=" + strconv.Itoa(instance.LagBytes)), PeriodSeconds: 2, FailureThreshold: 3, TimeoutSeconds: 3},
-		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
-			Exec: &corev1.ExecAction{Command: []string{instance.Program, "stop"}},
-		}},
-	}
+// database is the server's container, with the claim's resources.
+func (d *cluster) database() corev1.Container {
+	c := d.engine.Server(d.facts)
+	c.Resources = d.profile.Database
 	if d.spec.Resources != nil {
 		c.Resources = *d.spec.Resources
 	}
 	return c
 }
 
+// keys of files, each under its own name.
+func keys(files map[string]string) []corev1.KeyToPath {
+	out := make([]corev1.KeyToPath, 0, len(files)+1)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		out = append(out, corev1.KeyToPath{Key: name, Path: name})
+	}
+	return out
+}
+
 func (d *cluster) manager(image string) corev1.Container {
 	api := func(path string) corev1.ProbeHandler {
-		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(managerContainer)}}
+		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(engine.ManagerContainer)}}
 	}
 	return corev1.Container{
-		Name:            managerContainer,
+		Name:            engine.ManagerContainer,
 		Image:           image,
 		Command:         []string{instance.Program, "run"},
-		Env:             d.identity(),
-		Ports:           []corev1.ContainerPort{{Name: managerContainer, ContainerPort: instancePort}},
+		Env:             engine.Identity(d.Name(d.server)),
+		Ports:           []corev1.ContainerPort{{Name: engine.ManagerContainer, ContainerPort: instancePort}},
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
-		Resources:       small("10m", "32Mi", "128Mi"),
+		Resources:       engine.Small("10m", "32Mi", "128Mi"),
 		SecurityContext: build.ContainerSecurity(),
-		VolumeMounts:    mounts(),
+		VolumeMounts:    d.traits.Mounts,
 		// It may wait for other servers, or for a decision, for as long as that
 		// takes: it is not restarted for it, which would take ever longer.
 		StartupProbe:  &corev1.Probe{ProbeHandler: api("/started"), PeriodSeconds: 1, FailureThreshold: 24 * 60 * 60, TimeoutSeconds: 3},
 		LivenessProbe: &corev1.Probe{ProbeHandler: api("/healthz"), PeriodSeconds: 10, FailureThreshold: 6, TimeoutSeconds: 5},
-	}
-}
-
-// exporter tells Prometheus about PostgreSQL, as a user who may read statistics
-// and nothing else.
-func (d *cluster) exporter(image string, version number) corev1.Container {
-	args := []string{"--web.listen-address=:9187"}
-	if version.major >= 17 {
-		// There is no such view before, and the exporter complains each time.
-		args = append(args, "--collector.stat_checkpointer")
-	}
-	return corev1.Container{
-		Name:    exporterContainer,
-		Image:   image,
-		Command: []string{"prometheus-postgres-exporter"},
-		Args:    args,
-		Env: []corev1.EnvVar{
-			{Name: "DATA_SOURCE_NAME", Value: "host=/var/run/postgresql user=" + monitoringUser + " dbname=postgres sslmode=disable"},
-		},
-		Ports:           []corev1.ContainerPort{{Name: exporterContainer, ContainerPort: metricsPort}},
-		Resources:       small("10m", "32Mi", "128Mi"),
-		SecurityContext: build.ContainerSecurity(),
-		VolumeMounts:    []corev1.VolumeMount{{Name: "run", MountPath: "/var/run/postgresql"}},
-	}
-}
-
-func small(cpu, memory, limit string) corev1.ResourceRequirements {
-	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)},
 	}
 }

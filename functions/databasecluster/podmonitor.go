@@ -6,6 +6,7 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 )
 
@@ -14,7 +15,7 @@ import (
 const podMonitorSchema = "podmonitor"
 
 // monitored tells whether the servers' metrics are exported.
-func (d *cluster) monitored() bool {
+func (d *inputs) monitored() bool {
 	m := d.spec.Monitoring
 	return m == nil || m.Enabled == nil || *m.Enabled
 }
@@ -23,7 +24,7 @@ func (d *cluster) monitored() bool {
 func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
 	pm := &monitoringv1.PodMonitor{
 		TypeMeta:   metav1.TypeMeta{APIVersion: monitoringv1.SchemeGroupVersion.String(), Kind: monitoringv1.PodMonitorsKind},
-		ObjectMeta: d.Meta(postgresql, appName),
+		ObjectMeta: d.Meta(d.server, d.server),
 		Spec: monitoringv1.PodMonitorSpec{
 			Selector: d.exporters(),
 		},
@@ -34,7 +35,7 @@ func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
 		{SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_app_kubernetes_io_instance"}, TargetLabel: "databasecluster"},
 		{Replacement: new(strconv.FormatBool(d.synchronous())), TargetLabel: "synchronous"},
 	}
-	for _, name := range []string{exporterContainer, "patroni", managerContainer} {
+	for _, name := range []string{engine.ExporterContainer, d.traits.Supervisor.Name, engine.ManagerContainer} {
 		pm.Spec.PodMetricsEndpoints = append(pm.Spec.PodMetricsEndpoints, monitoringv1.PodMetricsEndpoint{
 			Port:           &name,
 			RelabelConfigs: relabel,
@@ -46,12 +47,12 @@ func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
 // exporters are the servers, and the server of the backups' volume where there is
 // one.
 func (d *cluster) exporters() metav1.LabelSelector {
-	labels := d.Selector(postgresql)
+	labels := d.Selector(d.server)
 	if !d.backup.isVolume() {
 		return metav1.LabelSelector{MatchLabels: labels}
 	}
 	delete(labels, build.LabelComponent)
 	return metav1.LabelSelector{MatchLabels: labels, MatchExpressions: []metav1.LabelSelectorRequirement{{
-		Key: build.LabelComponent, Operator: metav1.LabelSelectorOpIn, Values: []string{postgresql, repository},
+		Key: build.LabelComponent, Operator: metav1.LabelSelectorOpIn, Values: []string{d.server, repository},
 	}}}
 }

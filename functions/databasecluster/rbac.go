@@ -28,13 +28,13 @@ func (d *cluster) role() *rbacv1.Role {
 	}
 	return &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
-		ObjectMeta: d.Meta(postgresql, appName),
+		ObjectMeta: d.Meta(d.server, d.server),
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "get", "list", "patch", "update", "watch"}},
 			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "patch", "update", "watch"}},
 			// To replace servers one at a time.
 			named("", "pods", pods, "delete"),
-			named("apps", "statefulsets", []string{d.Name(postgresql)}, "get", "list", "watch"),
+			named("apps", "statefulsets", []string{d.Name(d.server)}, "get", "list", "watch"),
 			// To grow volumes.
 			named("", "persistentvolumeclaims", volumes, "get", "list", "patch", "watch"),
 			// To set passwords.
@@ -47,8 +47,8 @@ func (d *cluster) role() *rbacv1.Role {
 func (d *cluster) roleBinding() *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
-		ObjectMeta: d.Meta(postgresql, appName),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: d.Name(postgresql)},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: d.Name(postgresql), Namespace: d.Namespace}},
+		ObjectMeta: d.Meta(d.server, d.server),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: d.Name(d.server)},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: d.Name(d.server), Namespace: d.Namespace}},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/instance"
@@ -26,14 +27,14 @@ const repositoryTemplate = "data"
 
 // repositoryClaim is the volume claim that is made for backups, by the name that
 // a StatefulSet gives it.
-func (d *cluster) repositoryClaim() string {
+func (d *inputs) repositoryClaim() string {
 	return repositoryTemplate + "-" + d.Name(repository) + "-0"
 }
 
 // repositoryServer gives the servers a way to the volume that backups lie on: a
 // volume is mounted on one node, and WAL comes from all.
 func (d *cluster) repositoryServer() *k8sappsv1.StatefulSet {
-	s := d.volumeServer(repository, &d.live.repository, d.backup.destination.Bucket, d.Name(postgresql))
+	s := d.volumeServer(repository, &d.live.repository, d.backup.destination.Bucket, d.Name(d.server))
 	d.exportVolume(&s.Spec.Template.Spec.Containers[0])
 	if !d.backup.own {
 		return s
@@ -46,7 +47,7 @@ func (d *cluster) repositoryServer() *k8sappsv1.StatefulSet {
 		return s
 	}
 	claim := d.volumeClaim()
-	claim.Name, claim.Labels = repositoryTemplate, d.Labels(repository, appName)
+	claim.Name, claim.Labels = repositoryTemplate, d.Labels(repository, d.server)
 	// Checked by planRepository.
 	claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(d.backup.storage)
 	s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim}
@@ -59,19 +60,18 @@ func (d *cluster) exportVolume(c *corev1.Container) {
 		return
 	}
 	c.Command = append(c.Command, fmt.Sprintf("--metrics=:%d", instancePort))
-	c.Ports = append(c.Ports, corev1.ContainerPort{Name: managerContainer, ContainerPort: instancePort})
+	c.Ports = append(c.Ports, corev1.ContainerPort{Name: engine.ManagerContainer, ContainerPort: instancePort})
 }
 
 // volumeServer runs pgBackRest's server beside a volume claim. Its configuration
 // is in a ConfigMap.
 func (d *cluster) volumeServer(component string, now *statefulSet, claim, config string) *k8sappsv1.StatefulSet {
-	version, _ := parseVersion(d.spec.Version)
 	c := corev1.Container{
 		Name:            repository,
-		Image:           d.settings.ImageRegistry + "/postgresql:" + version.tag(),
+		Image:           d.image(),
 		Command:         []string{instance.Program, "serve"},
 		Ports:           []corev1.ContainerPort{{Name: repository, ContainerPort: repositoryPort}},
-		Resources:       small("10m", "32Mi", "256Mi"),
+		Resources:       engine.Small("10m", "32Mi", "256Mi"),
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "tmp", MountPath: "/tmp"},
@@ -82,7 +82,7 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 	}
 	return &k8sappsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"},
-		ObjectMeta: d.Meta(component, appName),
+		ObjectMeta: d.Meta(component, d.server),
 		Spec: k8sappsv1.StatefulSetSpec{
 			Replicas:             new(int32(1)),
 			ServiceName:          d.Name(component),
@@ -92,12 +92,12 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 			// replaced when the claim is mended. It can not be changed.
 			PodManagementPolicy: cmp.Or(now.Spec.PodManagementPolicy, k8sappsv1.ParallelPodManagement),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: d.Labels(component, appName)},
+				ObjectMeta: metav1.ObjectMeta{Labels: d.Labels(component, d.server)},
 				Spec: corev1.PodSpec{
 					ServiceAccountName:           d.Name(backups),
 					AutomountServiceAccountToken: new(false),
 					EnableServiceLinks:           new(false),
-					SecurityContext:              build.PodSecurity(postgresUser, postgresUser),
+					SecurityContext:              build.PodSecurity(d.traits.User, d.traits.User),
 					Containers:                   []corev1.Container{c},
 					Volumes: []corev1.Volume{
 						build.Scratch("tmp", corev1.StorageMediumDefault),
@@ -134,7 +134,7 @@ func (d *cluster) repositoryVolume(config string, files ...corev1.KeyToPath) cor
 func (d *cluster) repositoryService(component string) *corev1.Service {
 	return &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: d.Meta(component, appName),
+		ObjectMeta: d.Meta(component, d.server),
 		Spec: corev1.ServiceSpec{
 			ClusterIP: corev1.ClusterIPNone,
 			Selector:  d.Selector(component),
@@ -145,11 +145,11 @@ func (d *cluster) repositoryService(component string) *corev1.Service {
 
 // repositoryPolicy admits the servers, and whoever scrapes to the metrics.
 func (d *cluster) repositoryPolicy(component string) *networkingv1.NetworkPolicy {
-	ways := []build.Admit{{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(postgresql))}, Ports: []int32{repositoryPort}}}
+	ways := []build.Admit{{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(d.server))}, Ports: []int32{repositoryPort}}}
 	if component == repository && d.monitored() {
 		ways = append(ways, build.Admit{From: []networkingv1.NetworkPolicyPeer{build.Namespace(d.settings.Monitoring.Namespace)}, Ports: []int32{instancePort}})
 	}
-	return build.NetworkPolicy(d.Scope, component, appName, ways...)
+	return build.NetworkPolicy(d.Scope, component, d.server, ways...)
 }
 
 // backupPods are those that make backups.

@@ -39,10 +39,10 @@ const (
 
 // restores tells whether the cluster is being filled from a backup. It is no more
 // once it has a primary.
-func (d *cluster) restores() bool { return d.spec.RestoreFrom != nil && !d.hasData() }
+func (d *inputs) restores() bool { return d.spec.RestoreFrom != nil && !d.hasData() }
 
 // hasData tells whether a server has ever been primary.
-func (d *cluster) hasData() bool { return d.live.cluster.Primary != "" }
+func (d *inputs) hasData() bool { return d.live.cluster.Primary != "" }
 
 // origin is what a cluster is filled from.
 type origin struct {
@@ -56,21 +56,21 @@ type origin struct {
 	cluster string
 }
 
-// readRestore resolves what a new cluster is filled from.
-func (d *cluster) readRestore(c *compose.Claim) error {
+// origin resolves what a new cluster is filled from, nil where it is not.
+func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	if !d.restores() {
-		return nil
+		return nil, nil
 	}
 	from := d.spec.RestoreFrom
 	if from.Time != nil && !c.IsReview() && from.Time.After(c.Now()) {
-		return compose.Invalidf("restoreFrom.time has not come yet: %s", from.Time.UTC().Format("2006-01-02T15:04:05Z"))
+		return nil, compose.Invalidf("restoreFrom.time has not come yet: %s", from.Time.UTC().Format("2006-01-02T15:04:05Z"))
 	}
 	where, secretRef, key, err := d.originOf(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := pgbackrest.Check(where.Destination); err != nil {
-		return compose.Invalidf("restoreFrom.destination: %v", err)
+		return nil, compose.Invalidf("restoreFrom.destination: %v", err)
 	}
 	o := &origin{restore: where, values: map[string]string{}}
 	if where.Namespace == d.Namespace {
@@ -89,17 +89,17 @@ func (d *cluster) readRestore(c *compose.Claim) error {
 		}
 	}
 	if pending != nil {
-		return pending
+		return nil, pending
 	}
 	if !c.IsReview() {
 		if secretRef != "" && store == nil {
-			return compose.Invalidf("restoreFrom: Secret %s, which holds the store's credentials, does not exist: make it", secretRef)
+			return nil, compose.Invalidf("restoreFrom: Secret %s, which holds the store's credentials, does not exist: make it", secretRef)
 		}
 		o.values = secretValues(store)
 		if key != nil {
 			v, ok := compose.SecretValue(encryption, key.Key)
 			if !ok {
-				return compose.Invalidf("restoreFrom: Secret %s, which holds the key of the encryption, does not exist or has no key %s: make it", key.Name, key.Key)
+				return nil, compose.Invalidf("restoreFrom: Secret %s, which holds the key of the encryption, does not exist or has no key %s: make it", key.Name, key.Key)
 			}
 			o.values[instance.RestoreKey] = v
 		}
@@ -113,15 +113,14 @@ func (d *cluster) readRestore(c *compose.Claim) error {
 	}
 	told, err := json.Marshal(o.restore)
 	if err != nil {
-		return fmt.Errorf("cannot write what to restore: %w", err)
+		return nil, fmt.Errorf("cannot write what to restore: %w", err)
 	}
 	o.values[instance.RestoreFile] = string(told) + "\n"
-	d.origin = o
-	return nil
+	return o, nil
 }
 
 // originOf the claim's data: a Backup, or a place.
-func (d *cluster) originOf(c *compose.Claim) (instance.Restore, string, *appsv1.SecretKeyReference, error) {
+func (d *inputs) originOf(c *compose.Claim) (instance.Restore, string, *appsv1.SecretKeyReference, error) {
 	from := d.spec.RestoreFrom
 	if from.BackupRef == nil {
 		r := instance.Restore{Destination: destinationOf(from.Destination), Namespace: cmp.Or(from.Namespace, d.Namespace), Name: from.Name}
@@ -155,7 +154,7 @@ func (d *cluster) originOf(c *compose.Claim) (instance.Restore, string, *appsv1.
 	return d.originOfBackup(name, found[0])
 }
 
-func (d *cluster) originOfBackup(name string, found *structpb.Struct) (instance.Restore, string, *appsv1.SecretKeyReference, error) {
+func (d *inputs) originOfBackup(name string, found *structpb.Struct) (instance.Restore, string, *appsv1.SecretKeyReference, error) {
 	b := struct {
 		ForProvider struct {
 			Method string `json:"method"`
@@ -195,12 +194,12 @@ func (d *cluster) addSource(add func(compose.Component)) {
 	if o == nil {
 		return
 	}
-	add(compose.Component{Name: source, Part: credentials, Object: build.Secret(d.Meta(source, appName), o.values)})
+	add(compose.Component{Name: source, Part: credentials, Object: build.Secret(d.Meta(source, d.server), o.values)})
 	if o.restore.Destination.Type != backupv1.Volume {
 		return
 	}
 	r := pgbackrest.Repository{Destination: o.restore.Destination, Namespace: o.restore.Namespace, Name: o.restore.Name, Encrypted: o.restore.Encrypted}
-	add(compose.Component{Name: sourceConfig, Part: source, Object: build.ConfigMap(d.Meta(source, appName), map[string]string{fileRepository: r.VolumeConfig()})})
+	add(compose.Component{Name: sourceConfig, Part: source, Object: build.ConfigMap(d.Meta(source, d.server), map[string]string{fileRepository: r.VolumeConfig()})})
 	add(compose.Component{Name: sourceServer, Part: source, Object: d.sourceServer()})
 	add(compose.Component{Name: sourceHost, Part: source, Object: d.repositoryService(source)})
 	add(compose.Component{Name: sourceGuard, Part: source, Object: d.repositoryPolicy(source)})

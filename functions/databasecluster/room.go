@@ -60,7 +60,7 @@ func (d *cluster) backingUp() bool {
 // roomBackup is full only where one is due: it takes less room.
 func (d *cluster) roomBackup(component string) *batchv1.Job {
 	job := d.firstBackup(component)
-	job.Spec = d.backupJob(true, cmp.Or(d.fullEvery(), pgbackrest.DefaultFullEvery))
+	job.Spec = d.backupJob(true, cmp.Or(d.backup.fullEvery(), pgbackrest.DefaultFullEvery))
 	job.Spec.BackoffLimit = new(int32(2))
 	return job
 }

@@ -3,65 +3,45 @@ package databasecluster
 import (
 	"cmp"
 	"fmt"
-	"net"
-	"net/url"
-	"strconv"
-	"strings"
+	"maps"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// The user and database that every cluster has, and the user who reads its
-// metrics.
-const (
-	appUser        = "app"
-	appDatabase    = "app"
-	monitoringUser = "monitoring"
-)
-
-// Keys of Secrets.
-const (
-	keyPassword    = "password"
-	keySuperuser   = "superuser-password"
-	keyReplication = "replication-password"
-	keyRewind      = "rewind-password"
-	keyRestAPI     = "restapi-password"
-)
+// keyPassword of a user in its Secret.
+const keyPassword = "password"
 
 // secrets are drawn once and read back ever after. One whose key is taken out of
 // its Secret is drawn again: the instance managers set it, by the socket, where
 // they need none.
 type secrets struct {
-	superuser, replication, rewind, restAPI string
+	// own are the servers', by their keys.
+	own map[string]string
 
 	// users who may log in, by name, the first one included.
 	users map[string]string
 }
 
-func drawSecrets(c *compose.Claim, spec *appsv1.DatabaseClusterSpec) (secrets, error) {
-	s := secrets{users: map[string]string{}}
+func drawSecrets(c *compose.Claim, own []string, spec *appsv1.DatabaseClusterSpec) (secrets, error) {
+	s := secrets{own: map[string]string{}, users: map[string]string{}}
 	draw := func(component, key string) (string, error) {
 		return c.Rotatable(component, key, compose.Source.Password)
 	}
-	for _, k := range []struct {
-		key  string
-		into *string
-	}{{keySuperuser, &s.superuser}, {keyReplication, &s.replication}, {keyRewind, &s.rewind}, {keyRestAPI, &s.restAPI}} {
-		v, err := draw(credentials, k.key)
-		if err != nil {
+	var err error
+	for _, k := range own {
+		if s.own[k], err = draw(credentials, k); err != nil {
 			return secrets{}, err
 		}
-		*k.into = v
 	}
-	var err error
-	if s.users[appUser], err = draw(connection, keyPassword); err != nil {
+	if s.users[engine.AppUser], err = draw(connection, keyPassword); err != nil {
 		return secrets{}, err
 	}
 	for _, u := range spec.Users {
@@ -95,7 +75,7 @@ func brought(c *compose.Claim, u appsv1.DatabaseUser) (string, error) {
 
 // requireSecrets asks for all Secrets that the claim names at once: Crossplane
 // gives up on a function that asks for more each time it is called.
-func (d *cluster) requireSecrets(c *compose.Claim) error {
+func (d *inputs) requireSecrets(c *compose.Claim) error {
 	var pending error
 	ask := func(requirement, name string) {
 		if _, err := requireSecret(c, requirement, name); err != nil {
@@ -141,12 +121,7 @@ func requireSecretOf(c *compose.Claim, requirement, name, namespace string) (*st
 
 // values of the Secret that is for the servers alone.
 func (s *secrets) values() map[string]string {
-	out := map[string]string{
-		keySuperuser:   s.superuser,
-		keyReplication: s.replication,
-		keyRewind:      s.rewind,
-		keyRestAPI:     s.restAPI,
-	}
+	out := maps.Clone(s.own)
 	for u, v := range s.users {
 		out[instance.PasswordKey(u)] = v
 	}
@@ -166,47 +141,26 @@ func (s *secrets) observedIn(secret *structpb.Struct) bool {
 // credentials is for the servers alone.
 func (d *cluster) credentials() *corev1.Secret {
 	values := d.secrets.values()
-	values[fileCredentials] = d.credentialsYAML()
-	return build.Secret(d.Meta(credentials, appName), values)
+	maps.Copy(values, d.configuration.SecretFiles)
+	return build.Secret(d.Meta(credentials, d.server), values)
 }
 
-// connection is for an application: what it needs to connect as a user. Its keys
-// are those that users of CloudNativePG know.
+// connection is for an application: what it needs to connect as a user.
 func (d *cluster) connection(user, component string) *corev1.Secret {
-	host, password, name := serviceHost(d.Claim, primary, d.Namespace), d.secrets.users[user], d.databaseOf(user)
-	values := map[string]string{
-		"username": user,
-		"password": password,
-		"host":     host,
-		"port":     strconv.Itoa(port),
-		"dbname":   name,
-		"uri":      d.uri(user, []string{host}, name),
-		"jdbc-uri": fmt.Sprintf("jdbc:postgresql://%s:%d/%s?user=%s&password=%s&sslmode=%s&targetServerType=primary", host, port, name, user, url.QueryEscape(password), d.sslMode()),
-		"ca.crt":   d.tls.authority.Certificate,
-		// Not every driver understands this one.
-		"multi-host-uri": d.uri(user, d.servers(), name),
-	}
+	values := d.engine.Connection(d.facts, engine.Address{
+		User: user, Database: d.databaseOf(user), Host: serviceHost(d.Claim, primary, d.Namespace), Hosts: d.servers(),
+	})
 	if d.spec.Size > 1 {
 		values["ro-host"] = serviceHost(d.Claim, replica, d.Namespace)
 	}
 	// A user's name can be too long for the value of a label.
-	return build.Secret(d.Named(d.Name(component), connection, appName), values)
-}
-
-// uri of a database, on the first of some hosts that takes writes.
-func (d *cluster) uri(user string, hosts []string, database string) string {
-	addresses := make([]string, 0, len(hosts))
-	for _, h := range hosts {
-		addresses = append(addresses, net.JoinHostPort(h, strconv.Itoa(port)))
-	}
-	return "postgresql://" + url.UserPassword(user, d.secrets.users[user]).String() + "@" + strings.Join(addresses, ",") +
-		"/" + database + "?sslmode=" + d.sslMode() + "&target_session_attrs=read-write"
+	return build.Secret(d.Named(d.Name(component), connection, d.server), values)
 }
 
 // servers are all hosts at which the primary may be: its Service, and behind it
 // each server by its own name, since the label that the Service selects by is
 // not moved while the API server is away.
-func (d *cluster) servers() []string {
+func (d *inputs) servers() []string {
 	out := []string{serviceHost(d.Claim, primary, d.Namespace)}
 	for i := range d.spec.Size {
 		out = append(out, d.serverHost(i))
@@ -215,28 +169,28 @@ func (d *cluster) servers() []string {
 }
 
 // serverHost is the name of a server of its own.
-func (d *cluster) serverHost(ordinal int32) string {
-	return fmt.Sprintf("%s.%s.%s.svc", d.podName(ordinal), d.Name(postgresql), d.Namespace)
+func (d *inputs) serverHost(ordinal int32) string {
+	return fmt.Sprintf("%s.%s.%s.svc", d.podName(ordinal), d.Name(d.server), d.Namespace)
 }
 
 // databaseOf a user: the only one that it owns, else the first of all.
-func (d *cluster) databaseOf(user string) string {
+func (d *inputs) databaseOf(user string) string {
 	owned := ""
 	for _, db := range d.spec.Databases {
-		if owner(db) == user && user != appUser {
+		if engine.Owner(db) == user && user != engine.AppUser {
 			if owned != "" {
-				return appDatabase
+				return engine.AppDatabase
 			}
 			owned = string(db.Name)
 		}
 	}
-	return cmp.Or(owned, appDatabase)
+	return cmp.Or(owned, engine.AppDatabase)
 }
 
 func serviceHost(claim, component, namespace string) string {
 	return fmt.Sprintf("%s-%s.%s.svc", claim, component, namespace)
 }
 
-func hostPort(claim, component, namespace string) string {
+func hostPort(port int32, claim, component, namespace string) string {
 	return fmt.Sprintf("%s:%d", serviceHost(claim, component, namespace), port)
 }

@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 )
 
@@ -12,12 +13,12 @@ import (
 func (d *cluster) headlessService() *corev1.Service {
 	return &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: d.Meta(postgresql, appName),
+		ObjectMeta: d.Meta(d.server, d.server),
 		Spec: corev1.ServiceSpec{
 			ClusterIP:                corev1.ClusterIPNone,
 			PublishNotReadyAddresses: true,
-			Selector:                 d.Selector(postgresql),
-			Ports:                    []corev1.ServicePort{{Name: "postgresql", Port: port, TargetPort: intstr.FromString("postgresql")}},
+			Selector:                 d.Selector(d.server),
+			Ports:                    []corev1.ServicePort{{Name: d.server, Port: d.traits.Port, TargetPort: intstr.FromString(d.server)}},
 		},
 	}
 }
@@ -26,10 +27,10 @@ func (d *cluster) headlessService() *corev1.Service {
 func (d *cluster) service(role string) *corev1.Service {
 	return &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: d.Meta(role, appName),
+		ObjectMeta: d.Meta(role, d.server),
 		Spec: corev1.ServiceSpec{
-			Selector: build.With(d.Selector(postgresql), map[string]string{roleLabel: role}),
-			Ports:    []corev1.ServicePort{{Name: "postgresql", Port: port, TargetPort: intstr.FromString("postgresql")}},
+			Selector: build.With(d.Selector(d.server), map[string]string{engine.RoleLabel: role}),
+			Ports:    []corev1.ServicePort{{Name: d.server, Port: d.traits.Port, TargetPort: intstr.FromString(d.server)}},
 		},
 	}
 }

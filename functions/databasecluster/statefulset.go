@@ -10,9 +10,6 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// postgresUser is the uid and gid of postgres in package/images/postgresql.
-const postgresUser = 26
-
 // configHashAnnotation on the pods makes a change of the configuration roll
 // them.
 const configHashAnnotation = "storeplane.example.com/config-hash"
@@ -27,21 +24,18 @@ func (d *cluster) statefulSet() *k8sappsv1.StatefulSet {
 		templates = []corev1.PersistentVolumeClaim{d.volumeClaim()}
 	}
 
-	// The XRD and validate have let only whole versions through.
-	version, _ := parseVersion(d.spec.Version)
-
-	meta := d.Meta(postgresql, appName)
-	meta.Labels[build.LabelVersion] = version.tag()
-	labels := d.Labels(postgresql, appName)
-	labels[scopeLabel] = d.Name(postgresql)
+	meta := d.Meta(d.server, d.server)
+	meta.Labels[build.LabelVersion] = d.release.Tag
+	labels := d.Labels(d.server, d.server)
+	labels[d.traits.ScopeLabel] = d.Name(d.server)
 
 	return &k8sappsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"},
 		ObjectMeta: meta,
 		Spec: k8sappsv1.StatefulSetSpec{
 			Replicas:    new(d.replicas()),
-			ServiceName: d.Name(postgresql),
-			Selector:    &metav1.LabelSelector{MatchLabels: d.Selector(postgresql)},
+			ServiceName: d.Name(d.server),
+			Selector:    &metav1.LabelSelector{MatchLabels: d.Selector(d.server)},
 			// Patroni orders its servers itself, and after an outage none may
 			// wait for another that waits for it.
 			PodManagementPolicy:                  k8sappsv1.ParallelPodManagement,
@@ -52,9 +46,9 @@ func (d *cluster) statefulSet() *k8sappsv1.StatefulSet {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
 					Labels:      labels,
-					Annotations: map[string]string{configHashAnnotation: build.Digest(d.patroniYAML(""))},
+					Annotations: map[string]string{configHashAnnotation: build.Digest(d.configuration.Restarts)},
 				},
-				Spec: d.pod(version),
+				Spec: d.pod(),
 			},
 		},
 	}
@@ -133,7 +127,7 @@ func (d *cluster) retention() *k8sappsv1.StatefulSetPersistentVolumeClaimRetenti
 func (d *cluster) volumeClaim() corev1.PersistentVolumeClaim {
 	pvc := corev1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-		ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: d.Labels(postgresql, appName)},
+		ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: d.Labels(d.server, d.server)},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			// Checked by storage.

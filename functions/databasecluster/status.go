@@ -13,7 +13,7 @@ func (d *cluster) status(o compose.Outcome) *appsv1.DatabaseClusterStatus {
 	s := &appsv1.DatabaseClusterStatus{
 		CommonStatus:     o.Common,
 		Phase:            d.phase(o),
-		Endpoint:         hostPort(d.Claim, primary, d.Namespace),
+		Endpoint:         hostPort(d.traits.Port, d.Claim, primary, d.Namespace),
 		ConnectionSecret: d.Name(connection),
 		Primary:          l.primary(),
 		Timeline:         l.cluster.Timeline,
@@ -21,7 +21,7 @@ func (d *cluster) status(o compose.Outcome) *appsv1.DatabaseClusterStatus {
 		ReadyReplicas:    l.set.Status.ReadyReplicas,
 	}
 	if d.spec.Size > 1 {
-		s.ReadOnlyEndpoint = hostPort(d.Claim, replica, d.Namespace)
+		s.ReadOnlyEndpoint = hostPort(d.traits.Port, d.Claim, replica, d.Namespace)
 	}
 	if s.Phase == "Degraded" && s.Message == "" {
 		s.Message = cmp.Or(d.replication().trouble(), d.volumes().trouble(), d.archive().trouble())
@@ -56,7 +56,7 @@ func (d *cluster) phase(o compose.Outcome) appsv1.DatabaseClusterPhase {
 }
 
 // size is the number of servers that the claim asks for.
-func (d *cluster) size() int32 {
+func (d *inputs) size() int32 {
 	if d.spec.Hibernated {
 		return 0
 	}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
@@ -39,33 +40,30 @@ type tlsFiles struct {
 // old one still, and they must go on following each other.
 const formerPeers = 2
 
-func (d *cluster) ownAuthority() bool { return d.spec.TLS == nil || d.spec.TLS.SecretName == "" }
+func (d *inputs) ownAuthority() bool { return d.spec.TLS == nil || d.spec.TLS.SecretName == "" }
 
-func (d *cluster) tlsRequired() bool {
+func (d *inputs) tlsRequired() bool {
 	return d.spec.TLS == nil || d.spec.TLS.Required == nil || *d.spec.TLS.Required
 }
 
-// sslMode that a connection string can ask for by itself: to verify a server a
-// client needs the file ca.crt.
-func (d *cluster) sslMode() string {
-	if d.tlsRequired() {
-		return "require"
-	}
-	return "prefer"
-}
-
 // tlsSecret is what the servers mount.
-func (d *cluster) tlsSecret() string {
+func (d *inputs) tlsSecret() string {
 	if d.ownAuthority() {
 		return d.Name(certificate)
 	}
 	return d.spec.TLS.SecretName
 }
 
-func (d *cluster) drawTLS(c *compose.Claim) (tlsFiles, error) {
+// drawTLS reads the certificates, those for backups too where there are any, and
+// makes those that there are not.
+func (d *inputs) drawTLS(c *compose.Claim, backedUp bool) (tlsFiles, error) {
 	t, err := d.drawServerTLS(c)
-	if err != nil || !d.needsRepository() {
+	if err != nil {
 		return t, err
+	}
+	t.peers = peersOf(t.authority.Certificate, datum(c.Observed(config), engine.FilePeers))
+	if !backedUp {
+		return t, nil
 	}
 	if c.IsReview() {
 		p := pki.Pair{Certificate: compose.Placeholder, Key: compose.Placeholder}
@@ -78,7 +76,7 @@ func (d *cluster) drawTLS(c *compose.Claim) (tlsFiles, error) {
 
 // renewBackup reads what pgBackRest knows itself by, and renews what of it does
 // not hold for long any more.
-func (d *cluster) renewBackup(c *compose.Claim, t *tlsFiles) (err error) {
+func (d *inputs) renewBackup(c *compose.Claim, t *tlsFiles) (err error) {
 	now := c.Now()
 	t.backupAuthority = pairOf(c, backupTLS, keyAuthority, keyAuthorityKy)
 	t.backup = pairOf(c, backupTLS, keyCertificate, keyPrivate)
@@ -94,16 +92,16 @@ func (d *cluster) renewBackup(c *compose.Claim, t *tlsFiles) (err error) {
 }
 
 // backupNames are the hosts at which pgBackRest serves.
-func (d *cluster) backupNames() []string {
+func (d *inputs) backupNames() []string {
 	return []string{
 		serviceHost(d.Claim, repository, d.Namespace), serviceHost(d.Claim, source, d.Namespace),
-		"*." + d.Name(postgresql) + "." + d.Namespace + ".svc",
+		"*." + d.Name(d.server) + "." + d.Namespace + ".svc",
 	}
 }
 
 // backupCertificate is for pgBackRest alone.
 func (d *cluster) backupCertificate() *corev1.Secret {
-	return build.Secret(d.Meta(backupTLS, appName), map[string]string{
+	return build.Secret(d.Meta(backupTLS, d.server), map[string]string{
 		keyAuthority:   d.tls.backupAuthority.Certificate,
 		keyAuthorityKy: d.tls.backupAuthority.Key,
 		keyCertificate: d.tls.backup.Certificate,
@@ -111,10 +109,10 @@ func (d *cluster) backupCertificate() *corev1.Secret {
 	})
 }
 
-func (d *cluster) drawServerTLS(c *compose.Claim) (tlsFiles, error) {
+func (d *inputs) drawServerTLS(c *compose.Claim) (tlsFiles, error) {
 	switch {
 	case !d.ownAuthority():
-		return d.broughtTLS(c)
+		return broughtTLS(c, certificate, d.spec.TLS.SecretName)
 	case c.IsReview():
 		p := pki.Pair{Certificate: compose.Placeholder, Key: compose.Placeholder}
 		return tlsFiles{authority: p, server: p}, nil
@@ -126,7 +124,7 @@ func (d *cluster) drawServerTLS(c *compose.Claim) (tlsFiles, error) {
 
 // renewServer reads the cluster's own authority and its servers' certificate, and
 // renews what of them does not hold for long any more.
-func (d *cluster) renewServer(c *compose.Claim, t *tlsFiles) (err error) {
+func (d *inputs) renewServer(c *compose.Claim, t *tlsFiles) (err error) {
 	now := c.Now()
 	t.authority = pairOf(c, authority, keyAuthority, keyAuthorityKy)
 	t.server = pairOf(c, certificate, keyCertificate, keyPrivate)
@@ -149,10 +147,9 @@ func pairOf(c *compose.Claim, component, certificate, key string) pki.Pair {
 	return pki.Pair{Certificate: cert, Key: private}
 }
 
-// broughtTLS is what the user's Secret holds.
-func (d *cluster) broughtTLS(c *compose.Claim) (tlsFiles, error) {
-	name := d.spec.TLS.SecretName
-	s, err := requireSecret(c, certificate, name)
+// broughtTLS is what a Secret of the user holds.
+func broughtTLS(c *compose.Claim, requirement, name string) (tlsFiles, error) {
+	s, err := requireSecret(c, requirement, name)
 	if err != nil {
 		return tlsFiles{}, err
 	}
@@ -199,23 +196,23 @@ func certificatesIn(text string) []string {
 }
 
 // serverNames under which a client may verify a server.
-func (d *cluster) serverNames() []string {
+func (d *inputs) serverNames() []string {
 	var out []string
-	for _, s := range []string{d.Name(primary), d.Name(replica), "*." + d.Name(postgresql)} {
+	for _, s := range []string{d.Name(primary), d.Name(replica), "*." + d.Name(d.server)} {
 		out = append(out, s, s+"."+d.Namespace, s+"."+d.Namespace+".svc", s+"."+d.Namespace+".svc.cluster.local")
 	}
 	return append(out, "localhost")
 }
 
 func (d *cluster) authority() *corev1.Secret {
-	return build.Secret(d.Meta(authority, appName), map[string]string{
+	return build.Secret(d.Meta(authority, d.server), map[string]string{
 		keyAuthority:   d.tls.authority.Certificate,
 		keyAuthorityKy: d.tls.authority.Key,
 	})
 }
 
 func (d *cluster) certificate() *corev1.Secret {
-	return build.Secret(d.Meta(certificate, appName), map[string]string{
+	return build.Secret(d.Meta(certificate, d.server), map[string]string{
 		keyCertificate: d.tls.server.Certificate,
 		keyPrivate:     d.tls.server.Key,
 		keyAuthority:   d.tls.authority.Certificate,

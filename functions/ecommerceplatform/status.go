@@ -14,7 +14,7 @@ func (s *shop) status(o compose.Outcome) *platformv1.EcommercePlatformStatus {
 	e := &platformv1.Endpoints{
 		Frontend: webapp.URL(s.Name(frontend), s.Namespace, port(&s.spec.Frontend.Workload)),
 		Backend:  webapp.URL(s.Name(backend), s.Namespace, port(&s.spec.Backend.Workload)),
-		Database: databasecluster.Endpoint(s.Name(database), s.Namespace),
+		Database: databasecluster.Endpoint(&s.database().Spec, s.Name(database), s.Namespace),
 	}
 	if s.hasCache() {
 		e.Cache = fmt.Sprintf("%s:%d", s.cacheHost(), cachePort)

@@ -74,7 +74,8 @@ type Plan struct {
 	Release []string
 
 	// Maintain returns what goes on while the claim is refused: objects that
-	// exist and are due to change, by component, each begun with Claim.Kept. An
+	// exist and are due to change, by component, each begun with Claim.Kept. It
+	// may ask for resources, and returns ErrPending until they are there. An
 	// intent may return a plan that has nothing else beside an error of the
 	// claim.
 	Maintain func() (map[string]*structpb.Struct, error)

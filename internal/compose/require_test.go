@@ -175,3 +175,35 @@ func TestRespondPending(t *testing.T) {
 		})
 	}
 }
+
+// TestRespondMaintenanceAsks: what goes on while a claim is refused may have to be
+// asked for. Until it is there nothing changes, and nothing is fatal.
+func TestRespondMaintenanceAsks(t *testing.T) {
+	web := Component{Name: "web", Object: deployment("web", "web:1")}
+	intent := func(c *Claim) (*Plan, error) {
+		return &Plan{Maintain: func() (map[string]*structpb.Struct, error) {
+			if _, fetched := c.Require("a", secretNamed("a")); !fetched {
+				return nil, ErrPending
+			}
+			return map[string]*structpb.Struct{}, nil
+		}}, Invalidf("a typo")
+	}
+	asked := map[string]*fnv1.ResourceSelector{"a": secretNamed("a")}
+	req := request(t, 1, nil, map[string]*structpb.Struct{"web": mended(observe(t, web))})
+	rsp := Respond(req, intent, SystemSource{})
+	if diff := cmp.Diff(asked, rsp.GetRequirements().GetResources(), protocmp.Transform()); diff != "" {
+		t.Errorf("Respond() requirements: -want, +got:\n%s", diff)
+	}
+	if len(rsp.GetResults()) > 0 || len(rsp.GetConditions()) > 0 || rsp.GetDesired().GetResources()["web"] == nil {
+		t.Errorf("Respond() while it waits: want nothing said and all kept, got %v", rsp)
+	}
+
+	req.RequiredResources = map[string]*fnv1.Resources{"a": {}}
+	rsp = Respond(req, intent, SystemSource{})
+	if r := rsp.GetResults(); len(r) != 1 || r[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL || r[0].GetMessage() != "a typo" {
+		t.Errorf("Respond() with nothing due: want the refusal, got %v", r)
+	}
+	if diff := cmp.Diff(asked, rsp.GetRequirements().GetResources(), protocmp.Transform()); diff != "" {
+		t.Errorf("Respond() asks for the same again: -want, +got:\n%s", diff)
+	}
+}

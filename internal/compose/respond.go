@@ -170,10 +170,18 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.R
 		if serr := setStatus(rsp, c, failed); serr != nil {
 			severity = fnv1.Severity_SEVERITY_FATAL
 		}
-	case p != nil && maintain(rsp, c, p):
-		severity = fnv1.Severity_SEVERITY_WARNING
-		rsp.Conditions = append(rsp.Conditions, observedConditions(c)...)
 	default:
+		due, pending := maintenance(rsp, c, p)
+		if pending {
+			// As in Respond: a fatal result would end the call before anything
+			// is fetched.
+			rsp.Conditions = nil
+			keepAll(rsp, c)
+			return rsp
+		}
+		if len(due) > 0 && maintain(rsp, c, due) {
+			severity = fnv1.Severity_SEVERITY_WARNING
+		}
 		rsp.Conditions = append(rsp.Conditions, observedConditions(c)...)
 	}
 	rsp.Results = []*fnv1.Result{{
@@ -185,16 +193,24 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.R
 	return rsp
 }
 
-// maintain keeps all that is composed as it is, but for what is due, and returns
-// whether anything is. The status stays as it is, too.
-func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan) bool {
-	if p.Maintain == nil || c.IsReview() {
-		return false
+// maintenance returns what is due, and whether it has to be asked for first.
+func maintenance(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan) (due map[string]*structpb.Struct, pending bool) {
+	if p == nil || p.Maintain == nil || c.IsReview() {
+		return nil, false
 	}
 	due, err := p.Maintain()
-	if err != nil || len(due) == 0 {
-		return false
+	if len(c.asked) > 0 {
+		rsp.Requirements = &fnv1.Requirements{Resources: c.asked}
 	}
+	if err != nil {
+		return nil, errors.Is(err, ErrPending)
+	}
+	return due, false
+}
+
+// maintain keeps all that is composed as it is, but for what is due, and returns
+// whether it can. The status stays as it is, too.
+func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.Struct) bool {
 	status := shallow(c.composite.GetFields()["status"].GetStructValue())
 	delete(status.Fields, "conditions")
 	if err := setStatus(rsp, c, status); err != nil {

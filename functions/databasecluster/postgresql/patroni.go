@@ -1,4 +1,4 @@
-package databasecluster
+package postgresql
 
 import (
 	"encoding/json"
@@ -11,23 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// Labels by which Patroni knows its objects and marks its pods:
+// scopeLabel is that by which Patroni knows its objects and its pods, which it
+// marks by engine.RoleLabel:
 // https://patroni.readthedocs.io/en/latest/kubernetes.html.
-const (
-	scopeLabel = "storeplane.example.com/patroni"
-	roleLabel  = "storeplane.example.com/role"
-)
-
-// Values of roleLabel.
-const (
-	rolePrimary = "primary"
-	roleReplica = "replica"
-)
+const scopeLabel = "storeplane.example.com/patroni"
 
 // Files of Patroni's configuration: Patroni reads all of a folder whose name ends
 // in yaml. The authorities lie beside them, since they may change while servers
@@ -35,13 +27,11 @@ const (
 const (
 	fileConfig      = "patroni.yaml"
 	fileCredentials = "credentials.yaml"
-	filePeers       = "peers.crt"
 )
 
 const (
 	configDir = "/etc/patroni"
 	secretDir = "/etc/storeplane/credentials" //nolint:gosec // a folder's name
-	tlsDir    = "/etc/storeplane/tls"
 	volumeDir = "/var/lib/postgresql/data"
 	// dataDir is a folder of the volume: the volume's own permissions are the
 	// kubelet's (fsGroup), and PostgreSQL insists on its own.
@@ -53,9 +43,9 @@ const (
 // only the dynamic configuration is the claim's. The leader lock is not among
 // them, since it changes every few seconds and each change would run this
 // function: the instance manager ties that one to the StatefulSet.
-func (d *cluster) patroniState(kind string) *corev1.ConfigMap {
-	meta := d.Named(d.Name(postgresql)+"-"+kind, postgresql, appName)
-	meta.Labels[scopeLabel] = d.Name(postgresql)
+func (d cluster) patroniState(kind string) *corev1.ConfigMap {
+	meta := d.Named(d.Name(name)+"-"+kind, name, name)
+	meta.Labels[scopeLabel] = d.Name(name)
 	if kind == "config" {
 		meta.Annotations = map[string]string{"config": d.dynamicConfig()}
 	}
@@ -65,22 +55,12 @@ func (d *cluster) patroniState(kind string) *corev1.ConfigMap {
 // slots by which all servers keep WAL until it is archived: whichever is promoted
 // then has what the archive does not have. A manager of an older version, which
 // reports no stanza, would not let go of it.
-func (d *cluster) slots() string {
-	if !d.backup.enabled || d.live.cluster.Stanza == "" {
+func (d cluster) slots() string {
+	if !d.BackedUp || d.Archive == "" {
 		return ""
 	}
 	return `"slots":{"` + instance.ArchiveSlot + `":{"type":"physical"}},`
 }
-
-func (d *cluster) synchronous() bool {
-	if d.spec.Synchronous != nil {
-		return *d.spec.Synchronous
-	}
-	return d.profile.Synchronous && d.spec.Size > 1
-}
-
-// strict tells whether writes stop while no standby acknowledges them.
-func (d *cluster) strict() bool { return d.synchronous() && d.spec.SynchronousMode == appsv1.Strict }
 
 // defaultParameters are Storeplane's own. The first five must be the same on all
 // servers, and Patroni has defaults of its own for them
@@ -110,19 +90,19 @@ var defaultParameters = map[string]string{
 // gives a primary that crashed alone half a minute to recover before another one
 // takes over. Synchronous is a quorum: any one standby in step acknowledges a
 // write, so the loss of one holds nothing up.
-func (d *cluster) dynamicConfig() string {
+func (d cluster) dynamicConfig() string {
 	var b strings.Builder
 	b.WriteString(`{"ttl":20,"loop_wait":5,"retry_timeout":5,"primary_start_timeout":30,"failsafe_mode":true,`)
 	fmt.Fprintf(&b, `"maximum_lag_on_failover":%d,`, d.lagBound())
-	if d.synchronous() {
-		fmt.Fprintf(&b, `"synchronous_mode":"quorum","synchronous_mode_strict":%t,`, d.strict())
+	if d.Synchronous {
+		fmt.Fprintf(&b, `"synchronous_mode":"quorum","synchronous_mode_strict":%t,`, d.Strict)
 	} else {
 		b.WriteString(`"synchronous_mode":false,`)
 	}
 	b.WriteString(d.slots())
 	b.WriteString(`"postgresql":{"use_pg_rewind":true,"use_slots":true,"parameters":{`)
-	params := build.With(defaultParameters, d.spec.Parameters)
-	if _, set := params["archive_timeout"]; d.backup.enabled && !set {
+	params := build.With(defaultParameters, d.Spec.Parameters)
+	if _, set := params["archive_timeout"]; d.BackedUp && !set {
 		// At most that much is lost with all servers.
 		params["archive_timeout"] = "300"
 	}
@@ -148,11 +128,11 @@ const (
 // the primary went on alone. Where WAL is archived a server that restarts begins
 // a new segment, so those that were not connected are behind by all that is left
 // of the old one, and by another one when it is stopped once more.
-func (d *cluster) lagBound() int64 {
+func (d cluster) lagBound() int64 {
 	switch {
-	case d.synchronous():
+	case d.Synchronous:
 		return anyLagBytes
-	case d.backup.enabled:
+	case d.BackedUp:
 		return lagBytes + 2*segmentBytes
 	}
 	return lagBytes
@@ -180,11 +160,11 @@ func jsonString(s string) string {
 // patroniYAML is written by hand: a marshaller costs more than all else that
 // this function does. The dynamic configuration, JSON and so YAML too, is in it
 // for a server that starts before it can read the cluster's.
-func (d *cluster) patroniYAML(dynamic string) string {
+func (d cluster) patroniYAML(dynamic string) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 
-	p("scope: %s", d.Name(postgresql))
+	p("scope: %s", d.Name(name))
 	p("bootstrap:")
 	p("  dcs: %s", dynamic)
 	p("  initdb:")
@@ -193,7 +173,7 @@ func (d *cluster) patroniYAML(dynamic string) string {
 	p("    - locale: C.UTF-8")
 	p("    - auth-local: peer")
 	p("    - auth-host: scram-sha-256")
-	if d.spec.RestoreFrom != nil {
+	if d.Spec.RestoreFrom != nil {
 		p("  method: restore")
 		p("  restore:")
 		p("    command: %s restore", instance.Program)
@@ -212,7 +192,7 @@ func (d *cluster) patroniYAML(dynamic string) string {
 		p("    %s:", u)
 		p("      username: %s", map[string]string{"replication": "standby", "rewind": "rewind"}[u])
 		p("      sslmode: verify-ca")
-		p("      sslrootcert: %s/%s", configDir, filePeers)
+		p("      sslrootcert: %s/%s", configDir, engine.FilePeers)
 	}
 	// Without it a new server waits for minutes until an idle primary writes a
 	// checkpoint of its own accord.
@@ -222,9 +202,9 @@ func (d *cluster) patroniYAML(dynamic string) string {
 	p("    unix_socket_directories: /var/run/postgresql")
 	p("    password_encryption: scram-sha-256")
 	p("    ssl: 'on'")
-	p("    ssl_cert_file: %s/tls.crt", tlsDir)
-	p("    ssl_key_file: %s/tls.key", tlsDir)
-	if d.backup.enabled {
+	p("    ssl_cert_file: %s/tls.crt", engine.TLSDir)
+	p("    ssl_key_file: %s/tls.key", engine.TLSDir)
+	if d.BackedUp {
 		// pgBackRest makes no backup unless the command has its name.
 		p("    archive_mode: 'on'")
 		p("    archive_command: '%s pgbackrest-push \"%%p\"'", instance.Program)
@@ -246,12 +226,12 @@ func (d *cluster) patroniYAML(dynamic string) string {
 	p("kubernetes:")
 	p("  use_endpoints: false")
 	p("  scope_label: %s", scopeLabel)
-	p("  role_label: %s", roleLabel)
-	p("  leader_label_value: %s", rolePrimary)
-	p("  follower_label_value: %s", roleReplica)
+	p("  role_label: %s", engine.RoleLabel)
+	p("  leader_label_value: %s", engine.RolePrimary)
+	p("  follower_label_value: %s", engine.RoleReplica)
 	p("  standby_leader_label_value: standby-leader")
 	p("  labels:")
-	labels := d.Selector(postgresql)
+	labels := d.Selector(name)
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		p("    %s: %s", k, quoted(labels[k]))
 	}
@@ -259,8 +239,8 @@ func (d *cluster) patroniYAML(dynamic string) string {
 }
 
 // hostKind is how users may come over the network.
-func (d *cluster) hostKind() string {
-	if d.tlsRequired() {
+func (d cluster) hostKind() string {
+	if d.TLSRequired {
 		return "hostssl"
 	}
 	return "host"
@@ -268,21 +248,21 @@ func (d *cluster) hostKind() string {
 
 // credentialsYAML is the part of Patroni's configuration that is secret. It
 // guards those of the REST API's calls that change something.
-func (d *cluster) credentialsYAML() string {
+func (d cluster) credentialsYAML() string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("postgresql:")
 	p("  authentication:")
 	p("    superuser:")
-	p("      password: %s", quoted(d.secrets.superuser))
+	p("      password: %s", quoted(d.Passwords[keySuperuser]))
 	p("    replication:")
-	p("      password: %s", quoted(d.secrets.replication))
+	p("      password: %s", quoted(d.Passwords[keyReplication]))
 	p("    rewind:")
-	p("      password: %s", quoted(d.secrets.rewind))
+	p("      password: %s", quoted(d.Passwords[keyRewind]))
 	p("restapi:")
 	p("  authentication:")
 	p("    username: patroni")
-	p("    password: %s", quoted(d.secrets.restAPI))
+	p("    password: %s", quoted(d.Passwords[keyRestAPI]))
 	return b.String()
 }
 

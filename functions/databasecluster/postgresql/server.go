@@ -1,0 +1,93 @@
+package postgresql
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// supervisor is the name of Patroni's port.
+const supervisor = "patroni"
+
+// runDir has PostgreSQL's socket.
+const runDir = "/var/run/postgresql"
+
+// mounts of PostgreSQL and of its manager, who starts its programs and looks at
+// its files.
+func mounts() []corev1.VolumeMount {
+	return []corev1.VolumeMount{
+		{Name: "data", MountPath: volumeDir},
+		{Name: "config", MountPath: configDir, ReadOnly: true},
+		{Name: "credentials", MountPath: secretDir, ReadOnly: true},
+		{Name: engine.TLSVolume, MountPath: engine.TLSDir, ReadOnly: true},
+		{Name: "tmp", MountPath: "/tmp"},
+		{Name: "run", MountPath: runDir},
+	}
+}
+
+func (d cluster) server(image string) corev1.Container {
+	api := func(path string) corev1.ProbeHandler {
+		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(supervisor)}}
+	}
+	return corev1.Container{
+		Name:  name,
+		Image: image,
+		// Patroni reads all of the folder.
+		Args: []string{configDir},
+		Env: append(engine.Identity(d.Name(name)),
+			corev1.EnvVar{Name: "PATRONI_NAME", Value: "$(POD_NAME)"},
+			corev1.EnvVar{Name: "PATRONI_KUBERNETES_NAMESPACE", Value: "$(POD_NAMESPACE)"},
+			corev1.EnvVar{Name: "PATRONI_KUBERNETES_POD_IP", Value: "$(POD_IP)"},
+			corev1.EnvVar{Name: "PATRONI_POSTGRESQL_CONNECT_ADDRESS", Value: "$(POD_IP):5432"},
+			corev1.EnvVar{Name: "PATRONI_RESTAPI_CONNECT_ADDRESS", Value: "$(POD_IP):8008"},
+		),
+		Ports: []corev1.ContainerPort{
+			{Name: name, ContainerPort: port},
+			{Name: supervisor, ContainerPort: apiPort},
+		},
+		SecurityContext: build.ContainerSecurity(),
+		VolumeMounts:    append(mounts(), corev1.VolumeMount{Name: "shm", MountPath: "/dev/shm"}),
+		// Patroni answers liveness as soon as it runs, also while a server
+		// is restored for hours. It says no when its own loop stands still,
+		// and a frozen server says nothing: such a one is better gone, since
+		// others have taken over by then.
+		StartupProbe: &corev1.Probe{ProbeHandler: api("/liveness"), PeriodSeconds: 1, FailureThreshold: 120, TimeoutSeconds: 3},
+		LivenessProbe: &corev1.Probe{
+			ProbeHandler: api("/liveness"), PeriodSeconds: 10, FailureThreshold: 3, TimeoutSeconds: 5,
+			TerminationGracePeriodSeconds: new(int64(5)),
+		},
+		// A standby that is far behind is nobody's to read from.
+		ReadinessProbe: &corev1.Probe{ProbeHandler: api("/read-only?lag=" + strconv.Itoa(instance.LagBytes)), PeriodSeconds: 2, FailureThreshold: 3, TimeoutSeconds: 3},
+		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
+			Exec: &corev1.ExecAction{Command: []string{instance.Program, "stop"}},
+		}},
+	}
+}
+
+// exporter tells Prometheus about PostgreSQL, as a user who may read statistics
+// and nothing else.
+func exporter(image string, version number) corev1.Container {
+	args := []string{"--web.listen-address=:9187"}
+	if version.major >= 17 {
+		// There is no such view before, and the exporter complains each time.
+		args = append(args, "--collector.stat_checkpointer")
+	}
+	return corev1.Container{
+		Name:    engine.ExporterContainer,
+		Image:   image,
+		Command: []string{"prometheus-postgres-exporter"},
+		Args:    args,
+		Env: []corev1.EnvVar{
+			{Name: "DATA_SOURCE_NAME", Value: "host=/var/run/postgresql user=" + monitoringUser + " dbname=postgres sslmode=disable"},
+		},
+		Ports:           []corev1.ContainerPort{{Name: engine.ExporterContainer, ContainerPort: metricsPort}},
+		Resources:       engine.Small("10m", "32Mi", "128Mi"),
+		SecurityContext: build.ContainerSecurity(),
+		VolumeMounts:    []corev1.VolumeMount{{Name: "run", MountPath: runDir}},
+	}
+}

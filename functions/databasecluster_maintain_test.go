@@ -1,0 +1,135 @@
+package functions_test
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// TestDatabaseClusterRefusedCopies: what is copied from another Secret goes on
+// being copied while the claim is refused, and nothing else changes.
+func TestDatabaseClusterRefusedCopies(t *testing.T) {
+	platform := func(value string) *structpb.Struct {
+		s := secretObject(t, "store", map[string]string{"credentials.json": value})
+		fields(s, "metadata")["namespace"] = structpb.NewStringValue("platform")
+		return s
+	}
+	store := func(bucket string) string {
+		return "backup: {type: gcs, bucket: " + bucket + ", secretRef: {name: store, namespace: platform}}"
+	}
+	restore := "{size: 1, version: '17', storageSize: 10Gi, restoreFrom: {destination: {type: s3, bucket: old, secretRef: {name: store}}, name: sales}}"
+	cases := map[string]struct {
+		reason  string
+		spec    string
+		install string
+		others  []*structpb.Struct
+		// restoring claims have no database to settle on.
+		restoring bool
+		change    func(*cluster)
+		// copied tells whether what was changed has arrived, keeps that it must not.
+		copied func(*cluster) bool
+		keeps  bool
+	}{
+		"TLS": {
+			reason: "Clients and servers get the authority of a certificate that the user has renewed.",
+			spec:   strings.Replace(broughtTLS, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{certs(t, nil)},
+			change: func(c *cluster) { c.others = []*structpb.Struct{certs(t, nil)} },
+			copied: func(c *cluster) bool {
+				want := get(c.others[0], "data", "ca.crt").GetStringValue()
+				peers := get(c.observed["config"], "data", "peers.crt").GetStringValue()
+				return get(c.observed["connection"], "data", "ca.crt").GetStringValue() == want && strings.HasPrefix(peers, c.value("connection", "ca.crt"))
+			},
+		},
+		"UnusableTLS": {
+			reason: "What no server can use is not copied.",
+			spec:   strings.Replace(broughtTLS, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{certs(t, nil)}, keeps: true,
+			change: func(c *cluster) {
+				c.others = []*structpb.Struct{certs(t, func(v map[string]string) { v["tls.key"] = otherKey(t) })}
+			},
+			copied: func(c *cluster) bool {
+				return get(c.observed["connection"], "data", "ca.crt").GetStringValue() == get(c.others[0], "data", "ca.crt").GetStringValue()
+			},
+		},
+		"OtherTLS": {
+			reason: "The Secret that the servers mount counts, not one that a refused claim names.",
+			spec:   strings.Replace(broughtTLS, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{certs(t, nil)}, keeps: true,
+			change: func(c *cluster) {
+				other := certs(t, nil)
+				fields(other, "metadata")["name"] = structpb.NewStringValue("other")
+				c.others = append(c.others, other)
+				c.edit(map[string]any{"secretName": "other"}, "tls")
+			},
+			copied: func(c *cluster) bool {
+				return get(c.observed["connection"], "data", "ca.crt").GetStringValue() == get(c.others[1], "data", "ca.crt").GetStringValue()
+			},
+		},
+		"Store": {
+			reason: "Servers go on archiving when the installation's credentials are rotated.",
+			spec:   "{size: 1, version: '17', storageSize: 10Gi, backup: {enabled: true}}", install: store("b"), others: []*structpb.Struct{platform("old")},
+			change: func(c *cluster) { c.others = []*structpb.Struct{platform("new")} },
+			copied: func(c *cluster) bool { return c.value("backup-store", "credentials.json") == "new" },
+		},
+		"OtherStore": {
+			reason: "Credentials of another store do not open the one that is in use.",
+			spec:   "{size: 1, version: '17', storageSize: 10Gi, backup: {enabled: true}}", install: store("b"), others: []*structpb.Struct{platform("old")}, keeps: true,
+			change: func(c *cluster) {
+				c.install("{" + store("other") + "}")
+				c.others = []*structpb.Struct{platform("new")}
+			},
+			copied: func(c *cluster) bool { return c.value("backup-store", "credentials.json") == "new" },
+		},
+		"Source": {
+			reason: "A restore goes on when the credentials of what it reads are rotated.",
+			spec:   restore, others: []*structpb.Struct{secretObject(t, "store", map[string]string{"AWS_SECRET_ACCESS_KEY": "old"})}, restoring: true,
+			change: func(c *cluster) {
+				c.others = []*structpb.Struct{secretObject(t, "store", map[string]string{"AWS_SECRET_ACCESS_KEY": "new"})}
+			},
+			copied: func(c *cluster) bool { return c.value("source", "AWS_SECRET_ACCESS_KEY") == "new" },
+		},
+		"Password": {
+			reason: "A password that a user brings reaches the database and whoever connects with it.",
+			spec:   strings.Replace(broughtPassword, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{secretObject(t, "mine", map[string]string{"password": "old one"})},
+			change: func(c *cluster) {
+				c.others = []*structpb.Struct{secretObject(t, "mine", map[string]string{"password": "new&one"})}
+			},
+			copied: func(c *cluster) bool {
+				return c.value("user-reader", "password") == "new&one" && c.value("credentials", "user-reader") == "new&one" &&
+					strings.Contains(c.value("user-reader", "uri"), "//reader:new&one@") && strings.Contains(c.value("user-reader", "multi-host-uri"), "//reader:new&one@") &&
+					strings.Contains(c.value("user-reader", "jdbc-uri"), "&password=new%26one&")
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(tc.spec))
+			c.others = tc.others
+			if tc.install != "" {
+				c.install("{" + tc.install + "}")
+			}
+			if tc.restoring {
+				c.reconcile()
+				c.reconcile()
+			} else {
+				c.settle()
+			}
+			names, server := c.names(), c.observed["postgresql"].GetFields()["spec"].String()
+			// Refused: a volume does not shrink.
+			c.edit("1Gi", "storageSize")
+			tc.change(c)
+			c.reconcile()
+			if got := tc.copied(c); got == tc.keeps {
+				t.Errorf("%s\ncopied: %t", tc.reason, got)
+			}
+			if status, _ := c.condition("Accepted"); status != "False" {
+				t.Errorf("%s\nwant Accepted False, got %q", tc.reason, status)
+			}
+			if got := c.names(); strings.Join(got, " ") != strings.Join(names, " ") || c.observed["postgresql"].GetFields()["spec"].String() != server {
+				t.Errorf("%s\nnothing else changes, got %v", tc.reason, got)
+			}
+			if !isFatal(c.reconcile()) {
+				t.Errorf("%s\nwhile nothing is due a refusal is fatal", tc.reason)
+			}
+		})
+	}
+}
