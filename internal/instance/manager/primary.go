@@ -172,7 +172,8 @@ func (p *primary) archived(next *instance.Cluster, before instance.Cluster) []in
 	next.System, next.Stanza, next.Archive = a.system, a.stanza, nil
 	if a.on {
 		next.Archive = &a.archive
-		if a.archive.Recoverable == nil && before.Archive != nil {
+		// After the loss of all backups nothing is recoverable, not even what was.
+		if a.archive.Recoverable == nil && before.Archive != nil && !a.archive.Lost() {
 			next.Archive.Recoverable = before.Archive.Recoverable
 		}
 	}
