@@ -138,12 +138,15 @@ func (p *primary) decide(desired *instance.Desired) {
 	}
 }
 
-// stamp of a time, as an annotation can have it.
+// stampLayout of a time that an annotation can have in its value.
+const stampLayout = "20060102T150405Z"
+
+// stamp of a time.
 func stamp(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return at.UTC().Format("20060102T150405Z")
+	return at.UTC().Format(stampLayout)
 }
 
 // report on all servers. Applied and Credentials stay what they were until new
