@@ -315,7 +315,11 @@ func TestDatabaseClusterWakesWithFewer(t *testing.T) {
 		"ToOne":        {reason: "One that stays alone must be the primary.", before: asleep(1, 0), size: 1, want: 2},
 		"Same":         {reason: "All wake.", before: asleep(4, 0, 1, 2, 3), size: 5, want: 5},
 		"More":         {reason: "More are never held.", before: asleep(4, 0, 1, 2, 3), size: 7, want: 7},
-		"Never":        {reason: "There never was a primary.", before: func(r *instance.Cluster) { *r = instance.Cluster{} }, size: 2, want: 2},
+		"NeverJoined": {reason: "One that had not followed the primary has no writes.", before: func(r *instance.Cluster) {
+			asleep(1, 0)(r)
+			r.Standbys = append(r.Standbys, instance.Standby{Name: instance.Pod("orders-postgresql", 4), New: true})
+		}, size: 2, want: 2},
+		"Never": {reason: "There never was a primary.", before: func(r *instance.Cluster) { *r = instance.Cluster{} }, size: 2, want: 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

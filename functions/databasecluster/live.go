@@ -206,14 +206,17 @@ func (l *live) primary() string {
 }
 
 // last is the number of servers that it takes to have all of those that the
-// last primary reported. Its own volume has every write, unless another server
-// took over later and did not report.
+// last primary reported, and that had followed it: a new one has no writes. Its own
+// volume has every write, unless another server took over later and did not report.
 func (l *live) last() int32 {
 	if l.cluster.Primary == "" {
 		return 0
 	}
 	highest := instance.Ordinal(l.cluster.Primary)
 	for _, s := range l.cluster.Standbys {
+		if s.New {
+			continue
+		}
 		highest = max(highest, instance.Ordinal(s.Name))
 	}
 	if highest >= maxSize {

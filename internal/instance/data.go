@@ -11,8 +11,9 @@ import (
 const MaxSize = 10
 
 // LeadWithAnnotation on a DatabaseCluster names the volume claim to lead with where
-// that is not decided otherwise, and the DatabaseCluster that it holds for:
-// <volume claim>@<first part of its UID>.
+// that is not decided otherwise, and what it decides: <volume claim>@<first part of
+// the DatabaseCluster's UID>, and where there was a primary -<when the last one began
+// to lead>. So it has no effect any more once a primary leads.
 const LeadWithAnnotation = "storeplane.example.com/lead-with"
 
 // DataState is what a folder of data is.

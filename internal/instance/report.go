@@ -28,6 +28,10 @@ type Cluster struct {
 	// Primary is the pod that takes writes.
 	Primary string `json:"primary"`
 
+	// Began is when the primary began to lead, as LeadWithAnnotation has it. Managers
+	// of an older version do not report it.
+	Began string `json:"began,omitempty"`
+
 	// Timeline of the primary: it grows with each failover.
 	Timeline int64 `json:"timeline,omitempty"`
 

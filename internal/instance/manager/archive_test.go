@@ -190,3 +190,31 @@ func TestSetUp(t *testing.T) {
 	now = now.Add(time.Hour)
 	step("later", 3, "")
 }
+
+// TestReportRecoverable: a new primary does not know yet what is recoverable, and one
+// that has lost its repository knows that nothing is.
+func TestReportRecoverable(t *testing.T) {
+	earlier := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	now := earlier.Add(time.Hour)
+	gap := instance.Gap{First: "000000010000000000000002", Last: "000000010000000000000003"}
+	cases := map[string]struct {
+		reason string
+		state  instance.Archive
+		want   *time.Time
+	}{
+		"Known":   {reason: "What it has found counts.", state: instance.Archive{Recoverable: &now, BackedUp: true}, want: &now},
+		"Unknown": {reason: "Until then what the primary before reported holds.", state: instance.Archive{BackedUp: true}, want: &earlier},
+		"Gap":     {reason: "Up to a gap there is a backup to restore.", state: instance.Archive{BackedUp: true, Gaps: []instance.Gap{gap}}, want: &earlier},
+		"Lost":    {reason: "Without a backup nothing is recoverable.", state: instance.Archive{Gaps: []instance.Gap{gap}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &primary{archiving: &archiving{state: &tc.state, system: "1"}}
+			var next instance.Cluster
+			p.archived(&next, instance.Cluster{Archive: &instance.Archive{Recoverable: &earlier, BackedUp: true}})
+			if diff := cmp.Diff(tc.want, next.Archive.Recoverable); diff != "" {
+				t.Errorf("%s\narchived(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -24,6 +24,9 @@ type servers struct {
 	status  patroni.Status
 	cluster patroni.Cluster
 
+	// history of the primary's timeline, as Patroni has it.
+	history [][]any
+
 	followers map[string]postgres.Follower
 	problems  []instance.Problem
 	receiving bool
@@ -47,6 +50,7 @@ func newServers(t *testing.T) (*servers, *httptest.Server) {
 			{Name: "db-postgresql-1", Role: "sync_standby", State: "streaming"},
 			{Name: "db-postgresql-2", Role: "quorum_standby", State: "streaming"},
 		}},
+		history:   [][]any{{1, 1 << 40, "no recovery target specified"}, {2, 1 << 40, "no recovery target specified"}},
 		followers: map[string]postgres.Follower{"db-postgresql-1": {Streaming: true, Synchronous: true}, "db-postgresql-2": {Streaming: true, Synchronous: true}},
 	}
 	server := httptest.NewServer(s)
@@ -76,8 +80,11 @@ func (s *servers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	if r.Method == http.MethodGet {
 		answer := any(s.status)
-		if r.URL.Path == "/cluster" {
+		switch r.URL.Path {
+		case "/cluster":
 			answer = s.cluster
+		case "/history":
+			answer = s.history
 		}
 		encode(w, answer)
 		return

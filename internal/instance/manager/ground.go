@@ -34,6 +34,10 @@ type ground struct {
 	cluster lead.Cluster
 	system  string
 
+	// address of the primary, and its timeline.
+	address  string
+	timeline int64
+
 	// servers that it takes to reach all volumes, where that is more than there
 	// shall be.
 	servers int32
@@ -60,12 +64,13 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 	if g.reports, err = b.kube.ConfigMap(ctx, b.statusName()); err != nil && !kube.Missing(err) {
 		return nil, err
 	}
-	g.cluster = lead.Cluster{Pod: b.Pod, Claim: b.volumeName(), Annotation: annotation(g.uid), Named: leadWith(g.desired.LeadWith, g.uid)}
 	last := instance.Cluster{}
 	if raw, ok := g.reports.Data[instance.ClusterKey]; ok {
 		// What cannot be read was never written.
 		_ = json.Unmarshal([]byte(raw), &last)
 	}
+	undecided := state(g.uid, last.Began)
+	g.cluster = lead.Cluster{Pod: b.Pod, Claim: b.volumeName(), Annotation: annotation(undecided), Named: leadWith(g.desired.LeadWith, undecided)}
 	if last.Primary != "" {
 		g.cluster.Members = append(g.cluster.Members, last.Primary)
 		for _, s := range last.Standbys {
@@ -93,33 +98,39 @@ func (g *ground) joined(pod string) bool {
 	return !refused || pod == g.cluster.Members[0]
 }
 
-// annotation to name a volume with. It holds for one DatabaseCluster: were it left
-// in a file that is applied again, it would decide what no one has looked at.
-func annotation(uid string) string {
-	return instance.LeadWithAnnotation + "=<volume claim>@" + short(uid)
+// annotation to name a volume with. It holds for one state of one DatabaseCluster:
+// were it left there, or in a file that is applied again, it would decide what no one
+// has looked at.
+func annotation(state string) string {
+	return instance.LeadWithAnnotation + "=<volume claim>@" + state
 }
 
 // leadWith is the volume claim of such an annotation, or "".
-func leadWith(value, uid string) string {
+func leadWith(value, state string) string {
 	claim, of, _ := strings.Cut(value, "@")
-	if uid == "" || of != short(uid) {
+	if state == "" || of != state {
 		return ""
 	}
 	return claim
 }
 
-// short is the first part of a UID.
-func short(uid string) string {
+// state of a DatabaseCluster that an annotation decides: the first part of its UID, and
+// when its last primary began to lead, if there was one. It is "" while no one owns the
+// StatefulSet.
+func state(uid, began string) string {
 	first, _, _ := strings.Cut(uid, "-")
-	return first
+	if first == "" || began == "" {
+		return first
+	}
+	return first + "-" + began
 }
 
 // compare what only a server has to know that was no member of the cluster.
 func (b *member) compare(ctx context.Context, g *ground) error {
-	if slices.Contains(g.cluster.Members, b.Pod) {
+	if slices.Contains(g.cluster.Members, b.Pod) && g.cluster.Named == "" {
 		return nil
 	}
-	primary, err := b.leads(ctx)
+	primary, err := b.leads(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -127,6 +138,10 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 	claims, err := b.claims(ctx)
 	if err != nil {
 		return err
+	}
+	if len(g.cluster.Members) > 0 && !b.canLead(g, claims) {
+		// A name that is wrong must not hold up the members.
+		g.cluster.Named = ""
 	}
 	own, ok := claims[b.Pod]
 	if !ok {
@@ -137,7 +152,7 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 		data.Claim = string(own.UID)
 		b.data = &data
 	}
-	if primary {
+	if primary || len(g.cluster.Members) > 0 {
 		g.system, err = b.system(ctx)
 		return err
 	}
@@ -145,6 +160,14 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 		b.keep(g, claims)
 	}
 	return nil
+}
+
+// canLead says whether the named volume claim is there, and that of a server that
+// there shall be.
+func (b *member) canLead(g *ground, claims map[string]*corev1.PersistentVolumeClaim) bool {
+	pod := strings.TrimPrefix(g.cluster.Named, "data-")
+	claim, n := claims[pod], b.ordinal(pod)
+	return claim != nil && claim.Name == g.cluster.Named && claim.DeletionTimestamp == nil && n >= 0 && n < int(g.desired.Size)
 }
 
 // keep the volumes that are older than the StatefulSet: those are of an earlier
@@ -183,7 +206,7 @@ func (g *ground) speaks(pod string) bool {
 }
 
 // leads says whether another server takes writes.
-func (b *member) leads(ctx context.Context) (bool, error) {
+func (b *member) leads(ctx context.Context, g *ground) (bool, error) {
 	lock, err := b.kube.ConfigMap(ctx, b.leaderName())
 	if kube.Missing(err) {
 		return false, nil
@@ -204,7 +227,11 @@ func (b *member) leads(ctx context.Context) (bool, error) {
 	}
 	// A lock may outlive its holder: only one that answers leads.
 	status, err := b.remote(pod.Status.PodIP).Status(ctx)
-	return err == nil && status.Primary(), nil //nolint:nilerr // see above
+	if err != nil || !status.Primary() {
+		return false, nil //nolint:nilerr // see above
+	}
+	g.address, g.timeline = pod.Status.PodIP, status.Timeline
+	return true, nil
 }
 
 // system identifier of the cluster, as Patroni knows it.

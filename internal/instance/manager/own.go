@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -66,6 +67,10 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 		v.Held.Message = b.makeRoom(ctx, g)
 		v.Start = v.Held.Message == ""
 	}
+	if v.First && len(g.cluster.Members) > 0 {
+		v.Held.Message = b.stand(ctx, g)
+		v.Start = v.Held.Message == ""
+	}
 	if !v.Start {
 		next.Held = &v.Held
 		if v.Held.Undecided && b.held != v.Held && g.speaks(b.Pod) {
@@ -80,13 +85,58 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 	return true
 }
 
-// makeRoom for a copy of the primary where the volume holds another database:
-// Patroni would end at once, again and again. The other database is set aside. It
-// returns why it is not.
+// makeRoom for a copy of the primary where the volume holds what cannot follow it.
+// What cannot be set aside holds the server, and a message is returned, but for one
+// that pg_rewind can take back: the primary has been decided on.
 func (b *member) makeRoom(ctx context.Context, g *ground) string {
-	if b.data == nil || b.data.State != instance.DataWhole || g.system == "" || b.data.System == g.system {
+	switch {
+	case b.data == nil:
+		return ""
+	case b.data.State == instance.DataUnreadable:
+		return b.clear(ctx, "unreadable", "holds data that cannot be read: "+b.data.Problem)
+	case b.data.State == instance.DataWhole && g.system != "" && b.data.System != g.system:
+		return b.clearOther(ctx)
+	case b.data.State == instance.DataWhole && g.system != "":
+		return b.clearBranch(ctx, g)
+	}
+	return ""
+}
+
+// clear the place of data that nothing can start with.
+func (b *member) clear(ctx context.Context, why, holds string) string {
+	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), why)
+	if !b.note("set the data aside", err) {
+		return fmt.Sprintf("volume claim %s %s, and it cannot be set aside for a copy of the primary: enlarge the volume claim, or delete volume claim and pod %s if that data is not needed", b.volumeName(), holds, b.Pod)
+	}
+	b.event(ctx, corev1.EventTypeWarning, reasonSetAside, fmt.Sprintf("%s copies the primary: volume claim %s %s. That data is set aside in folder %s", b.Pod, b.volumeName(), holds, filepath.Base(where)))
+	return ""
+}
+
+// clearBranch sets data aside that goes on where the primary's did not: pg_rewind would
+// overwrite it, and it may hold writes that were acknowledged. Where there is no room
+// for both, pg_rewind is left to do so.
+func (b *member) clearBranch(ctx context.Context, g *ground) string {
+	history, err := b.remote(g.address).History(ctx)
+	if !b.note("read the primary's history", err) {
+		return "Waiting for the history of the primary's timelines"
+	}
+	if !history.Complete(g.timeline) && time.Since(b.started) < startWithin {
+		return "Waiting for the history of the primary's timelines"
+	}
+	if !lead.Diverged(b.data, g.timeline, history.Ancestors) {
 		return ""
 	}
+	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "branch")
+	if !b.note("set a diverged branch aside", err) {
+		b.event(ctx, corev1.EventTypeWarning, reasonSetAside, fmt.Sprintf("%s is rewound to the primary: what volume claim %s has from timeline %d, position %s, is not set aside: %v", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position, err))
+		return ""
+	}
+	b.event(ctx, corev1.EventTypeWarning, reasonSetAside, fmt.Sprintf("%s copies the primary: volume claim %s went on without it, to timeline %d, position %s. That data is set aside in folder %s", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position, filepath.Base(where)))
+	return ""
+}
+
+// clearOther database than the primary's: Patroni would end at once, again and again.
+func (b *member) clearOther(ctx context.Context) string {
 	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "other")
 	if !b.note("set another database aside", err) {
 		return fmt.Sprintf("volume claim %s holds another database than the primary's, with system identifier %s, and has no room for both: enlarge it, or delete volume claim and pod %s if that database is not needed", b.volumeName(), b.data.System, b.Pod)

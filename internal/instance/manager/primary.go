@@ -43,6 +43,7 @@ type primary struct {
 	applied    applied
 	parameters parameters
 	began      time.Time
+	since      time.Time
 	tied       time.Time
 	promoted   bool
 	archiving  *archiving
@@ -52,7 +53,7 @@ type primary struct {
 
 // runPrimary until this server is primary no more.
 func (m *Manager) runPrimary(ctx context.Context) error {
-	p := &primary{Manager: m, began: time.Now(), archiving: m.newArchiving()}
+	p := &primary{Manager: m, began: time.Now(), since: time.Now(), archiving: m.newArchiving()}
 	w := m.watcher(m.wakePrimary.send)
 	var err error
 	if p.pods, err = w.Pods(m.selector()); err != nil {
@@ -98,6 +99,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 		return rollingPeriod
 	}
 	step := roll.Next(view.cluster)
+	p.decide(desired)
 	next := p.report(view, step, before)
 	p.metrics.cluster(&next, next.Applied == instance.Digest(raw))
 	p.publish(ctx, instance.ClusterKey, next, p.obsolete(view)...)
@@ -129,12 +131,30 @@ func (p *primary) tie(ctx context.Context) {
 	}
 }
 
+// decide nothing any more by an annotation that names a leader: there is one.
+func (p *primary) decide(desired *instance.Desired) {
+	if owner := p.owner.Load(); owner != nil && leadWith(desired.LeadWith, state(string(owner.UID), stamp(p.since))) != "" {
+		p.since = time.Now()
+	}
+}
+
+// stampLayout of a time that an annotation can have in its value.
+const stampLayout = "20060102T150405Z"
+
+// stamp of a time.
+func stamp(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(stampLayout)
+}
+
 // report on all servers. Applied and Credentials stay what they were until new
 // ones are.
 func (p *primary) report(v *view, step roll.Step, before instance.Cluster) instance.Cluster {
 	next := instance.Cluster{
-		Primary: p.Pod, Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
-		Standbys: report.Joined(v.standbys, &before), Rolling: step.Words, System: before.System, Stanza: before.Stanza, Archive: before.Archive, Repository: before.Repository,
+		Primary: p.Pod, Began: stamp(p.since), Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
+		Standbys: report.Joined(p.Pod, v.standbys, &before), Rolling: step.Words, System: before.System, Stanza: before.Stanza, Archive: before.Archive, Repository: before.Repository,
 	}
 	if p.repository.known {
 		next.Repository = p.repository.words
@@ -172,7 +192,8 @@ func (p *primary) archived(next *instance.Cluster, before instance.Cluster) []in
 	next.System, next.Stanza, next.Archive = a.system, a.stanza, nil
 	if a.on {
 		next.Archive = &a.archive
-		if a.archive.Recoverable == nil && before.Archive != nil {
+		// After the loss of all backups nothing is recoverable, not even what was.
+		if a.archive.Recoverable == nil && before.Archive != nil && !a.archive.Lost() {
 			next.Archive.Recoverable = before.Archive.Recoverable
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata/pgdatatest"
 	"github.com/storeplane/storeplane/internal/instance/manager/roll"
 )
@@ -222,7 +223,7 @@ func TestReclaimForeign(t *testing.T) {
 	r.api.put("configmaps", config)
 	// The primary reports sooner than the other server looks who leads.
 	view := &view{standbys: []instance.Standby{{Name: setName + "-0"}}}
-	reported := (&primary{Manager: second, archiving: &archiving{}}).report(view, roll.Step{}, instance.Cluster{})
+	reported := (&primary{Manager: second, archiving: &archiving{}, since: claimed.Time}).report(view, roll.Step{}, instance.Cluster{})
 	r.api.change("configmaps/"+setName+"-status", func(o map[string]any) {
 		data, _ := o["data"].(map[string]any)
 		data[instance.ClusterKey] = text(t, reported)
@@ -233,6 +234,79 @@ func TestReclaimForeign(t *testing.T) {
 	aside, _ := filepath.Glob(filepath.Join(one.Dir, "pgdata-other-*", "PG_VERSION"))
 	if _, err := os.Stat(one.Data); err == nil || len(aside) != 1 {
 		t.Errorf("the other database is at %v, want it aside", aside)
+	}
+}
+
+// TestReclaimNamed: in a cluster that has run a server leads that Patroni would not let,
+// since a user has named its volume. The annotation holds for that once, and what a
+// member went on with meanwhile is set aside.
+func TestReclaimNamed(t *testing.T) {
+	stale, newest := twoVolumes(t)
+	r := reclaim(t, 2, 0, 1)
+	const began = "20260102T030405Z"
+	r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, instance.Cluster{Primary: setName + "-0", Began: began})}})
+	lock := &corev1.ConfigMap{ObjectMeta: named(setName + "-leader")}
+	lock.Annotations = map[string]string{failsafeAnnotation: `{"` + setName + `-0":"http://10.0.0.1:8008/patroni"}`}
+	r.api.put("configmaps", lock)
+	r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-failover")})
+
+	second := r.server(1, stale)
+	r.held(1, second, "annotate the DatabaseCluster with storeplane.example.com/lead-with=<volume claim>@dbc-"+began)
+	for _, old := range []string{"dbc", "dbc-20250102T030405Z"} {
+		r.desire(func(d *instance.Desired) { d.Size, d.LeadWith = 2, "data-"+setName+"-1@"+old })
+		r.held(1, second, "was not there when the cluster ran last")
+	}
+	if got := r.api.annotations("configmaps/" + setName + "-failover")["member"]; got != nil {
+		t.Errorf("got candidate %v, want none before it is decided", got)
+	}
+	decided := "data-" + setName + "-1@dbc-" + began
+	r.desire(func(d *instance.Desired) { d.Size, d.LeadWith = 2, decided })
+	r.starts(second, "it was named")
+	if got := r.api.annotations("configmaps/" + setName + "-failover")["member"]; got != setName+"-1" {
+		t.Errorf("got candidate %v, want the named server: Patroni's failsafe mode knows of another one", got)
+	}
+	first := r.server(0, newest)
+	r.held(0, first, "Waiting for volume claim data-"+setName+"-1, which the annotation names, to lead")
+
+	data := r.member(0).Data
+	if data != nil {
+		t.Errorf("got %+v, want nothing compared in a cluster that has run", data)
+	}
+	config := &corev1.ConfigMap{ObjectMeta: named(setName + "-config")}
+	config.Annotations = map[string]string{initializeAnnotation: pgdata.Read(t.Context(), newest.Data).System}
+	r.api.put("configmaps", config)
+	// The named server is promoted from where its data ends.
+	r.fakes.set(func(s *servers) {
+		s.status.Timeline, s.history = 2, [][]any{{1, uint64(pgdata.Read(t.Context(), stale.Data).Position), "no recovery target specified"}}
+	})
+	r.leads(1)
+	r.starts(first, "it copies the primary")
+	aside, _ := filepath.Glob(filepath.Join(newest.Dir, "pgdata-branch-*", "PG_VERSION"))
+	if _, err := os.Stat(newest.Data); err == nil || len(aside) != 1 {
+		t.Errorf("what the member went on with is at %v, want it aside", aside)
+	}
+	// The server that leads reports: the annotation has decided.
+	p := &primary{Manager: second, archiving: &archiving{}, since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	p.decide(&instance.Desired{LeadWith: decided})
+	if got := p.report(&view{}, roll.Step{}, instance.Cluster{}).Began; got == began || got == "" {
+		t.Errorf("the primary began at %q, want another time than the annotation names", got)
+	}
+}
+
+// TestReclaimUnreadable: what cannot be read is set aside once another server leads.
+func TestReclaimUnreadable(t *testing.T) {
+	bad := pgdatatest.New(t).Begin()
+	if err := os.WriteFile(filepath.Join(bad.Data, "global", "pg_control"), []byte("none"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := reclaim(t, 2, 0, 1)
+	first := r.server(0, bad)
+	r.held(0, first, "Waiting to know")
+	r.leads(1)
+	r.starts(first, "it copies the primary")
+	aside, _ := filepath.Glob(filepath.Join(bad.Dir, "pgdata-unreadable-*", "PG_VERSION"))
+	if _, err := os.Stat(bad.Data); err == nil || len(aside) != 1 {
+		t.Errorf("what cannot be read is at %v, want it aside", aside)
 	}
 }
 

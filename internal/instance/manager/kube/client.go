@@ -120,6 +120,11 @@ func (c *Client) PatchData(ctx context.Context, name string, data map[string]*st
 	return c.merge(ctx, "configmaps", name, map[string]any{"data": data})
 }
 
+// Annotate a ConfigMap: nil removes an annotation.
+func (c *Client) Annotate(ctx context.Context, name string, annotations map[string]any) error {
+	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+}
+
 // Own makes an object's only owner the given one.
 func (c *Client) Own(ctx context.Context, name string, owner metav1.OwnerReference) error {
 	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{owner}}})

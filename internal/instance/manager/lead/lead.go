@@ -34,7 +34,8 @@ type Cluster struct {
 	Kept []Volume
 
 	// Named is the volume claim that the DatabaseCluster's annotation names, or
-	// "", and Annotation how to name one.
+	// "", and Annotation how to name one. Of a cluster with Members it is one of a
+	// server that there shall be.
 	Named      string
 	Annotation string
 }
@@ -57,11 +58,14 @@ func Decide(c Cluster) Verdict {
 	switch {
 	case c.Primary:
 		return Verdict{Start: true}
+	case len(c.Members) > 0 && c.Named == c.Claim:
+		return Verdict{Start: true, First: true}
+	case len(c.Members) > 0 && c.Named != "":
+		// A member, too, may go on only as its standby.
+		return hold("Waiting for volume claim " + c.Named + ", which the annotation names, to lead")
 	case slices.Contains(c.Members, c.Pod):
 		// It was there to the last: which member may lead Patroni knows.
 		return Verdict{Start: true}
-	case len(c.Members) > 0 && c.Named == c.Claim:
-		return Verdict{Start: true, First: true}
 	case len(c.Members) > 0:
 		// Its volume is new, or older than the others' are.
 		return hold("Waiting for a primary: " + c.Pod + " was not there when the cluster ran last" + c.hint())
@@ -195,4 +199,14 @@ func descends(newest, other *instance.Data) bool {
 	}
 	i := slices.IndexFunc(newest.History, func(a instance.Ancestor) bool { return a.Timeline == other.Timeline })
 	return i >= 0 && slices.Equal(newest.History[:i], other.History)
+}
+
+// Diverged says whether data goes on where that of a primary did not, given its timeline
+// and those that this came from.
+func Diverged(data *instance.Data, timeline int64, history []instance.Ancestor) bool {
+	if data.Timeline == timeline {
+		return !slices.Equal(history, data.History)
+	}
+	i := slices.IndexFunc(history, func(a instance.Ancestor) bool { return a.Timeline == data.Timeline })
+	return i < 0 || data.Position > history[i].End || !slices.Equal(history[:i], data.History)
 }

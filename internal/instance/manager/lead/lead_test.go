@@ -64,7 +64,9 @@ func TestDecide(t *testing.T) {
 		"Members":      {reason: "Members of a cluster that ran wait for nothing.", cluster: Cluster{Members: []string{"db-1", "db-0"}}, want: []string{start, start}},
 		"Outsider":     {reason: "One that was not there waits for those that were.", cluster: Cluster{Members: []string{"db-0"}}, want: []string{start, "Waiting for a primary: db-1 was not there when the cluster ran last" + choose}},
 		"OutsiderNow":  {reason: "It follows.", cluster: Cluster{Members: []string{"db-0"}, Primary: true}, want: []string{start, start}},
-		"OutsiderThen": {reason: "The others may be gone for good.", cluster: Cluster{Members: []string{"db-0"}, Named: "data-db-1"}, want: []string{start, first}},
+		"OutsiderThen": {reason: "The others may be gone for good.", cluster: Cluster{Members: []string{"db-0"}, Named: "data-db-1"}, want: []string{"Waiting for volume claim data-db-1, which the annotation names, to lead", first}},
+		"MemberThen":   {reason: "So may those whose votes a member needs.", cluster: Cluster{Members: []string{"db-0", "db-1"}, Named: "data-db-0"}, want: []string{first, "Waiting for volume claim data-db-0, which the annotation names, to lead"}},
+		"NamedLeads":   {reason: "Once it leads all follow.", cluster: Cluster{Members: []string{"db-0"}, Named: "data-db-1", Primary: true}, want: []string{start, start}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -79,6 +81,35 @@ func TestDecide(t *testing.T) {
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("%s\nDecide(...) of %s: -want, +got:\n%s", tc.reason, tc.cluster.Pod, diff)
 				}
+			}
+		})
+	}
+}
+
+func TestDiverged(t *testing.T) {
+	at := func(timeline int64, end instance.LSN) instance.Ancestor {
+		return instance.Ancestor{Timeline: timeline, End: end}
+	}
+	cases := map[string]struct {
+		reason   string
+		data     *instance.Data
+		timeline int64
+		history  []instance.Ancestor
+		want     bool
+	}{
+		"Same":       {reason: "It is on the primary's timeline.", data: whole(1, 100), timeline: 1},
+		"Behind":     {reason: "The primary was promoted after it.", data: whole(1, 50), timeline: 2, history: []instance.Ancestor{at(1, 60)}},
+		"Ahead":      {reason: "It has writes that the primary was promoted without.", data: whole(1, 70), timeline: 2, history: []instance.Ancestor{at(1, 60)}, want: true},
+		"Ancestor":   {reason: "It left with the primary's ancestor.", data: whole(2, 70, at(1, 60)), timeline: 3, history: []instance.Ancestor{at(1, 60), at(2, 80)}},
+		"Branch":     {reason: "Both were promoted from one place, and have one number.", data: whole(2, 70, at(1, 60)), timeline: 2, history: []instance.Ancestor{at(1, 50)}, want: true},
+		"Later":      {reason: "Its own timeline is later.", data: whole(3, 70, at(1, 60)), timeline: 2, history: []instance.Ancestor{at(1, 50)}, want: true},
+		"Elsewhere":  {reason: "Its timeline is none of the primary's.", data: whole(2, 70, at(1, 60)), timeline: 4, history: []instance.Ancestor{at(1, 65), at(3, 80)}, want: true},
+		"SameNumber": {reason: "A timeline of the primary's number came from elsewhere.", data: whole(2, 70, at(1, 60)), timeline: 3, history: []instance.Ancestor{at(1, 50), at(2, 80)}, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Diverged(tc.data, tc.timeline, tc.history); got != tc.want {
+				t.Errorf("%s\nDiverged(...): got %t", tc.reason, got)
 			}
 		})
 	}

@@ -115,6 +115,35 @@ func play(t *testing.T, kinds []string, order []int) {
 	}
 }
 
+// TestNamedInEveryOrder: of a cluster that has run, whichever servers were its members,
+// whichever is named and in whichever order they come, only the named one starts, and
+// all others once it leads.
+func TestNamedInEveryOrder(t *testing.T) {
+	const servers = 4
+	for mask := 1; mask < 1<<servers; mask++ {
+		for named := range servers {
+			c := Cluster{Named: "data-" + instance.Pod("db", int32(named))} //nolint:gosec // a few
+			for i := range servers {
+				if mask&(1<<i) != 0 {
+					c.Members = append(c.Members, instance.Pod("db", int32(i))) //nolint:gosec // a few
+				}
+			}
+			for _, order := range orders(servers) {
+				for _, primary := range []bool{false, true} {
+					c.Primary = primary
+					for _, i := range order {
+						c.Pod = instance.Pod("db", int32(i)) //nolint:gosec // a few
+						c.Claim = "data-" + c.Pod
+						if got := Decide(c); got.Start != (primary || i == named) || got.First != (!primary && i == named) {
+							t.Fatalf("members %v, %s is named, primary %t: got %+v for %s", c.Members, c.Named, primary, got, c.Pod)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 // orders of the numbers below n.
 func orders(n int) [][]int {
 	if n == 0 {

@@ -41,12 +41,16 @@ func (l *Lags) Standbys(pods []string, primary string, followers map[string]post
 	return standbys
 }
 
-// Joined marks the standbys New that have not followed a primary yet, given the
-// report before. Its primary is a standby after a failover.
-func Joined(standbys []instance.Standby, before *instance.Cluster) []instance.Standby {
+// Joined marks the standbys New that have not followed the primary's data yet, given
+// the report before. Its primary is a standby after a failover. Where a server leads
+// that was none of them, as a user has decided, they have other data than it.
+func Joined(primary string, standbys []instance.Standby, before *instance.Cluster) []instance.Standby {
 	joined := map[string]bool{before.Primary: true}
 	for _, s := range before.Standbys {
 		joined[s.Name] = !s.New
+	}
+	if before.Primary != "" && !joined[primary] {
+		joined = nil
 	}
 	standbys = slices.Clone(standbys)
 	for i, s := range standbys {

@@ -15,6 +15,7 @@ from unittest import mock
 
 import patroni.postgresql  # noqa: F401 Before patroni.ha, which it imports in turn.
 from patroni.dcs import get_dcs
+from patroni.exceptions import DCSError
 from patroni.ha import Failsafe, Ha
 
 OWN, OTHER = "db-0", "db-1"
@@ -34,6 +35,7 @@ class APIServer(http.server.ThreadingHTTPServer):
         self.version, self.annotations = 1, {}
         self.closing = threading.Event()
         self.refuse_reads, self.after_read = 0, None
+        self.busy, self.asked_for, self.asked_at = 0, None, 0
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def write(self, **annotations):
@@ -71,15 +73,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.answer(200, {"metadata": {"resourceVersion": "1"}, "items": []})
             if path.endswith("/configmaps"):
                 return self.answer(200, {"metadata": {"resourceVersion": "1"}, "items": [self.server.object()]})
+            if self.busy("GET"):
+                return
             if self.server.refuse_reads:
                 return self.answer(self.server.refuse_reads, {})
             self.answer(200, self.server.object())
             if self.server.after_read:
                 self.server.after_read()
 
+    def busy(self, what):
+        """Say whether this request is refused for a while, as the first ones of its kind in a row are."""
+        if self.server.asked_for != what:
+            self.server.asked_for, self.server.asked_at = what, time.monotonic()
+        if time.monotonic() - self.server.asked_at >= self.server.busy:
+            self.server.asked_for = None
+            return False
+        self.answer(503, {})
+        return True
+
     def do_PATCH(self):
         meta = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["metadata"]
         with self.server.lock:
+            if self.busy("PATCH"):
+                return
             if meta["resourceVersion"] != str(self.server.version):
                 return self.answer(409, {})
             self.server.write(**meta["annotations"])
@@ -142,6 +158,36 @@ class LockTest(Node):
         self.server.after_read = lambda: self.server.write(leader=OTHER)
         self.assertFalse(self.dcs.attempt_to_acquire_leader(), "a lock that is taken between reading and renewing it is lost")
         self.assertEqual(OTHER, self.holder())
+
+    def ask(self, retry_timeout, expires):
+        """Ask for a lock that an own late update has changed, while each of the three requests that it takes is
+        refused for more than half a second. Return whether it is held, and how long that took."""
+        self.server.write(renewTime="late")
+        self.server.busy = 0.6
+        self.dcs.set_retry_timeout(retry_timeout)
+        self.dcs.leader_expiry = expires and time.time() + expires
+        start = time.monotonic()
+        # Patroni tries again after 0.1, 0.3, 0.7 and 1.5 s.
+        with mock.patch("patroni.utils.random.randint", return_value=0):
+            try:
+                held = self.dcs.attempt_to_acquire_leader()
+            except DCSError:
+                held = False
+        return held, time.monotonic() - start
+
+    def test_one_time_limit(self):
+        held, took = self.ask(1, None)
+        self.assertFalse(held, "the requests have one time limit, and not each its own")
+        self.assertLess(took, 1.5)
+
+    def test_time_limit_after_the_lock_ran_out(self):
+        held, took = self.ask(5, -10)
+        self.assertFalse(held, "a primary that may not lead any more does not go on for another retry_timeout")
+        self.assertLess(took, 1.5)
+
+    def test_time_limit_while_others_agree(self):
+        held, _ = self.ask(5, 15)
+        self.assertTrue(held, "a primary that all others have let go on in failsafe mode has retry_timeout")
 
     def test_unreadable(self):
         self.server.write(leader=OTHER)
