@@ -67,9 +67,14 @@ type push struct {
 	Segment string `arg:"" help:"File of the segment."`
 }
 
-// Run once.
-func (a *push) Run(*slog.Logger) error {
-	return until(func(ctx context.Context) error { return archive.Push(ctx, a.Config, a.Segment, os.Stderr) })
+// Run once, and end as PostgreSQL's archiver goes by.
+func (a *push) Run(log *slog.Logger) error { //nolint:unparam // kong wants an error
+	err := until(func(ctx context.Context) error { return archive.Push(ctx, a.Config, a.Segment, os.Stderr) })
+	if err != nil {
+		log.Error("Cannot archive", "segment", a.Segment, "error", err.Error())
+	}
+	os.Exit(archive.ExitCode(err))
+	return nil
 }
 
 type serve struct {

@@ -117,6 +117,10 @@ const (
 	// ArchiveFailureFile is where the last failure of archiving stands in words,
 	// in the folder of PostgreSQL's socket. It is gone once there is none.
 	ArchiveFailureFile = ".archive-failure"
+
+	// HurriedFile says, by when it was written, that the pod is killed in a moment.
+	// It is in the same folder.
+	HurriedFile = ".hurried"
 )
 
 // ArchiveSlot is the replication slot by which each server keeps the WAL that is

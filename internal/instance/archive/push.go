@@ -17,8 +17,12 @@ import (
 const slowAfter = time.Minute
 
 // Push a segment of WAL into the archive, as PostgreSQL's archive command. What
-// goes wrong is noted where the instance manager finds it.
+// goes wrong is noted where the instance manager finds it. It returns ErrHurried where
+// there is no time for it.
 func Push(ctx context.Context, c Config, segment string, log io.Writer) error {
+	if c.hurried() {
+		return ErrHurried
+	}
 	slow := time.AfterFunc(slowAfter, func() { c.noteSlow(segment) })
 	err := push(ctx, c, segment, log)
 	slow.Stop()

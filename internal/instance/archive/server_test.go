@@ -50,9 +50,8 @@ func as(variable string, do func(Config) error) {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
 	}
-	os.Exit(0)
+	os.Exit(ExitCode(err))
 }
 
 // place of a test's servers and their repository.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
@@ -73,6 +74,9 @@ func Stop(ctx context.Context, c Config, config *rest.Config, log *slog.Logger) 
 func (s *stopper) prepare(ctx context.Context) {
 	if s.hurried(ctx) {
 		s.log.Info("There is no time to hand over")
+		if err := (archive.Config{Socket: s.Socket}).Hurry(); err != nil {
+			s.log.Info("Stopping takes longer", "error", err.Error())
+		}
 		return
 	}
 	status, err := s.patroni.Status(ctx)

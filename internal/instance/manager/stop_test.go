@@ -3,6 +3,8 @@ package manager
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -38,6 +40,8 @@ func TestStop(t *testing.T) {
 		atMost time.Duration
 		// within is when the hook ends at the latest.
 		within time.Duration
+		// hurried servers stop without archiving.
+		hurried bool
 	}{
 		"HandOver": {
 			reason: "A primary hands over to the synchronous standby after a checkpoint",
@@ -113,6 +117,7 @@ func TestStop(t *testing.T) {
 			reason:  "One that is killed in a moment would be in the middle of it",
 			prepare: func(_ *testing.T, a *api, _ *servers) { a.change(own, within(enoughSeconds-1)) },
 			atMost:  candidateWithin / 2,
+			hurried: true,
 		},
 		"Enough": {
 			reason:  "With a little more time it hands over",
@@ -123,6 +128,7 @@ func TestStop(t *testing.T) {
 			reason:  "A pod that is no more was deleted by force",
 			prepare: func(_ *testing.T, a *api, _ *servers) { a.remove(own) },
 			atMost:  candidateWithin / 2,
+			hurried: true,
 		},
 		"Unknown": {
 			reason:  "Where nobody says how much time there is, there is enough",
@@ -164,6 +170,7 @@ func TestStop(t *testing.T) {
 				a.change("pods/"+pod, leaving)
 			}
 			c := configOf(t, pod, at.URL)
+			c.Socket = t.TempDir()
 			start := time.Now()
 			hook := &stopper{Config: c, log: slog.New(slog.DiscardHandler), kube: client, patroni: patroni.At(c.Patroni, c.password()), server: s}
 			ctx := t.Context()
@@ -175,6 +182,9 @@ func TestStop(t *testing.T) {
 			hook.prepare(ctx)
 			if diff := cmp.Diff(tc.want, s.called(), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s: calls: -want, +got:\n%s", tc.reason, diff)
+			}
+			if _, err := os.Stat(filepath.Join(c.Socket, instance.HurriedFile)); (err == nil) != tc.hurried {
+				t.Errorf("%s: want the server hurried: %t, got %v", tc.reason, tc.hurried, err)
 			}
 			// What changes while it waits does so after a time since it was prepared.
 			if took := time.Since(prepared); took < tc.atLeast {
