@@ -22,6 +22,10 @@ const (
 	noTarget    = time.Duration(0)
 )
 
+// whenLockRanOut is twice the life of a leader lock: the promotion after it takes its time
+// on a machine that is slow.
+const whenLockRanOut = 40 * time.Second
+
 func production() types.Feature {
 	d := orders
 	var failovers []time.Duration

@@ -87,12 +87,12 @@ func (d *database) account(ctx context.Context, n notes, target time.Duration, d
 // held is the longest gap that fails a check: the target in a full run, which is made on
 // a machine that has nothing else to do. A quick run is made of every change, on whatever
 // machine there is, and asks for what is right more than for what is fast: nothing may
-// take longer than a leader lock that runs out.
+// take longer than a leader lock that runs out and a promotion after it.
 func held(target time.Duration) time.Duration {
 	if target == noTarget || tests.Full() {
 		return target
 	}
-	return max(target, whenFrozen)
+	return max(target, whenLockRanOut)
 }
 
 // recover waits until all is as it was, and accounts for it.
