@@ -172,7 +172,7 @@ func read(c *compose.Claim, defaults settings.Settings) (*inputs, error) {
 }
 
 // resolve all that the builders need to know, each step from what is there
-// already, and refuse what can not be.
+// already, and refuse what cannot work.
 func resolve(c *compose.Claim, in *inputs) (*cluster, error) {
 	if err := validate(&in.spec, in.live); err != nil {
 		return nil, err

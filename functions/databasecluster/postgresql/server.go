@@ -61,7 +61,7 @@ func (d cluster) server(image string) corev1.Container {
 			ProbeHandler: api("/liveness"), PeriodSeconds: 10, FailureThreshold: 3, TimeoutSeconds: 5,
 			TerminationGracePeriodSeconds: new(int64(5)),
 		},
-		// A standby that is far behind is nobody's to read from.
+		// A standby that is far behind serves no reads.
 		ReadinessProbe: &corev1.Probe{ProbeHandler: api("/read-only?lag=" + strconv.Itoa(instance.LagBytes)), PeriodSeconds: 2, FailureThreshold: 3, TimeoutSeconds: 3},
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
 			Exec: &corev1.ExecAction{Command: []string{instance.Program, "stop"}},

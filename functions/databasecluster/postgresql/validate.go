@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// Check refuses what PostgreSQL can not do.
+// Check refuses what PostgreSQL cannot do.
 func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 	version, err := parseVersion(s.Version)
 	if err != nil {

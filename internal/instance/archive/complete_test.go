@@ -257,7 +257,7 @@ func (s *server) before(name string) string {
 }
 
 // TestFull: what PostgreSQL cannot archive since the repository's volume is full is
-// told from other failures.
+// distinguished from other failures.
 func TestFull(t *testing.T) {
 	small := os.Getenv(pgtest.SmallVariable)
 	if testing.Short() || small == "" {

@@ -16,7 +16,7 @@ const hurriedFor = 10 * time.Second
 
 // ErrHurried is of a segment that is left to another server, since this one is killed
 // in a moment.
-var ErrHurried = errors.New("the pod is killed in a moment: this segment is left to the server that takes over")
+var ErrHurried = errors.New("the pod is killed in a moment: the server that leads next archives this segment")
 
 // exitHurried is what the archive command ends with then. PostgreSQL's archiver tries
 // again after any exit code up to 125, and ends after a greater one.

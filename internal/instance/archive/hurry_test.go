@@ -15,16 +15,13 @@ import (
 func TestHurried(t *testing.T) {
 	p := newPlace(t)
 	s := p.primary("one")
-	last, _ := wal.Parse(s.write())
-	var current string
+	s.write()
+	// What pgBackRest has begun in the background it may go on with.
+	s.archived()
 	s.exec("CREATE TABLE hurried (n int)")
-	s.ask("SELECT pg_walfile_name(pg_current_wal_insert_lsn())", &current)
+	segment, _ := wal.Parse(s.current())
 	s.must(s.Hurry())
 	s.stop()
-	segment, _ := wal.Parse(current)
-	if there := s.inStore(); there[segment] {
-		t.Errorf("segment %s was archived by a server that has no time", current)
-	}
 	log, err := os.ReadFile(p.path("one-log"))
 	s.must(err)
 	if tries := strings.Count(string(log), "archive command failed"); tries != 1 {
@@ -37,10 +34,7 @@ func TestHurried(t *testing.T) {
 	s.start()
 	s.write()
 	s.stop()
-	there := s.inStore()
-	for _, w := range []wal.Segment{last, segment} {
-		if !there[w] {
-			t.Errorf("segment %v is not in the archive", w)
-		}
+	if !s.inStore()[segment] {
+		t.Errorf("segment %v is not in the archive", segment)
 	}
 }

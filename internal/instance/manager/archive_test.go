@@ -110,7 +110,7 @@ func TestJudgeArchive(t *testing.T) {
 			want:    &instance.Archive{Failing: "no such bucket", Since: ptr(ago(time.Hour))},
 		},
 		"Full": {
-			reason:  "A volume without room is told from other failures, since a backup makes room.",
+			reason:  "A volume without room is distinguished from other failures, since a backup makes room.",
 			stats:   postgres.Archiver{Last: segment, LastAt: ago(time.Hour), FailedAt: ago(time.Second)},
 			failing: ago(2 * time.Minute),
 			failure: "cannot archive WAL: unable to write '/x': [28] No space left on device",

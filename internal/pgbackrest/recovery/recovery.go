@@ -266,7 +266,7 @@ func forget(ctx context.Context, connect Connect) error {
 	return nil
 }
 
-// stop PostgreSQL as it is told to for a restart, so that nothing is to recover. One
+// stop PostgreSQL as for a restart, so that nothing is to recover. One
 // that has ended in another way leaves something.
 func (s *server) stop() error {
 	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -44,7 +44,7 @@ func (d *timed) losesRepository(ctx context.Context, n notes) error {
 		return err
 	}
 	n.Addf("reported after %.0fs", time.Since(begin).Seconds())
-	err = d.awaitBackup(ctx, givenUp, ledgerBackup, "to have a new backup, which nobody asked for", func(b backupv1.Backup) bool {
+	err = d.awaitBackup(ctx, givenUp, ledgerBackup, "to have a new backup that was not requested", func(b backupv1.Backup) bool {
 		return slices.ContainsFunc(ids(b.Status.AtProvider), func(id string) bool { return !slices.Contains(ids(before), id) })
 	})
 	if err != nil {
