@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -15,11 +14,13 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
 const (
-	// leaveWithin is what a pod that is deleted with no grace has left.
-	leaveWithin = 1500 * time.Millisecond
+	// leaveWithin is what a pod that is deleted with no grace has left: the kubelet
+	// gives a container that is to end 2 s at least.
+	leaveWithin = 1900 * time.Millisecond
 
 	// demotedWithin is how long Patroni takes to make a standby of a primary.
 	demotedWithin = 15 * time.Second
@@ -64,10 +65,8 @@ func (m *Manager) leave(ctx context.Context) (released bool) {
 	if l == nil || time.Since(l.at) > ledWithin {
 		return false
 	}
-	for !m.over(ctx) {
-		if !wait(ctx, pollPeriod) {
-			return false
-		}
+	if !m.over(ctx) {
+		return false
 	}
 	if m.stays(ctx) || !m.release(ctx, l) {
 		return false
@@ -140,14 +139,36 @@ func (m *Manager) release(ctx context.Context, l *led) bool {
 	return m.note("release the leader lock", errors.Join(errs...))
 }
 
-// over says whether nothing can be written here any more without the lock.
-// PostgreSQL has stopped cleanly, and so has removed its file; or Patroni, which
-// was not let renew the lock, has made a standby of it, and promotes none without
-// the lock; or both were killed.
+// over waits until nothing can be written here any more without the lock, and says
+// whether it came to that: PostgreSQL has stopped, or has been demoted, or was killed.
 func (m *Manager) over(ctx context.Context) bool {
-	if _, err := os.Stat(filepath.Join(m.Volume, "pgdata", "postmaster.pid")); errors.Is(err, fs.ErrNotExist) {
-		return true
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	demoted := make(chan struct{})
+	// Patroni may take long to answer while its server stops.
+	go func() {
+		for !m.harmless(ctx) {
+			if !wait(ctx, pollPeriod) {
+				return
+			}
+		}
+		close(demoted)
+	}()
+	for !pgdata.Stopped(filepath.Join(m.Volume, "pgdata")) {
+		select {
+		case <-demoted:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-time.After(stopPoll):
+		}
 	}
+	return true
+}
+
+// harmless says whether Patroni, which was not let renew the lock, has made a standby of
+// its server, and promotes none without the lock; or both were killed.
+func (m *Manager) harmless(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	status, err := m.patroni.Status(ctx)

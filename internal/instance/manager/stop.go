@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/storeplane/storeplane/internal/instance"
-	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
@@ -46,6 +45,9 @@ type stopper struct {
 	kube    *kube.Client
 	patroni *patroni.Client
 	server  stopping
+
+	// begin to stop Patroni, and its server with it.
+	begin func() error
 }
 
 // stopping is what the hook does to its own server.
@@ -66,17 +68,14 @@ func Stop(ctx context.Context, c Config, config *rest.Config, log *slog.Logger) 
 		log.Info("Cannot reach the API server", "error", err.Error())
 		return
 	}
-	s := &stopper{Config: c, log: log, kube: client, patroni: patroni.At(c.Patroni, c.password()), server: c.server()}
+	s := &stopper{Config: c, log: log, kube: client, patroni: patroni.At(c.Patroni, c.password()), server: c.server(), begin: stopContainer}
 	s.prepare(ctx)
 }
 
 // prepare for being stopped.
 func (s *stopper) prepare(ctx context.Context) {
-	if s.hurried(ctx) {
-		s.log.Info("There is no time to hand over")
-		if err := (archive.Config{Socket: s.Socket}).Hurry(); err != nil {
-			s.log.Info("Stopping takes longer", "error", err.Error())
-		}
+	if grace, hurried := s.hurried(ctx); hurried {
+		s.hurry(ctx, grace)
 		return
 	}
 	status, err := s.patroni.Status(ctx)
@@ -94,19 +93,24 @@ func (s *stopper) prepare(ctx context.Context) {
 	}
 }
 
-// hurried says whether the server is to be killed in a moment. Patroni stops a
-// server and lets go of its lock in about a second: to begin with a switchover,
-// and be killed in the middle of it, would take far longer.
-func (s *stopper) hurried(ctx context.Context) bool {
+// hurried says whether the server is to be killed in a moment, and after what time: 0
+// where the pod is no more. Patroni stops a server and lets go of its lock in about a
+// second: to begin with a switchover, and be killed in the middle of it, would take far
+// longer.
+func (s *stopper) hurried(ctx context.Context) (time.Duration, bool) {
 	pod, err := s.kube.Self(ctx, s.Pod)
 	if err != nil {
-		return kube.Missing(err) || kube.Unknown(err)
+		return 0, kube.Missing(err) || kube.Unknown(err)
 	}
-	return isHurried(pod)
+	return hurriedBy(pod)
 }
 
-func isHurried(pod *corev1.Pod) bool {
-	return pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds < enoughSeconds
+func hurriedBy(pod *corev1.Pod) (time.Duration, bool) {
+	seconds := pod.DeletionGracePeriodSeconds
+	if seconds == nil || *seconds >= enoughSeconds {
+		return 0, false
+	}
+	return time.Duration(*seconds) * time.Second, true
 }
 
 // future of the cluster.

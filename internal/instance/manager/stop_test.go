@@ -172,7 +172,7 @@ func TestStop(t *testing.T) {
 			c := configOf(t, pod, at.URL)
 			c.Socket = t.TempDir()
 			start := time.Now()
-			hook := &stopper{Config: c, log: slog.New(slog.DiscardHandler), kube: client, patroni: patroni.At(c.Patroni, c.password()), server: s}
+			hook := &stopper{Config: c, log: slog.New(slog.DiscardHandler), kube: client, patroni: patroni.At(c.Patroni, c.password()), server: s, begin: func() error { return nil }}
 			ctx := t.Context()
 			if tc.within > 0 {
 				var cancel context.CancelFunc

@@ -38,6 +38,8 @@ promote() {
 	touch "$1/pgdata/standby.signal"
 	start "$1"
 	pg_ctl promote --wait --timeout=60 --silent --pgdata="$1/pgdata"
+	# It leads a moment before it takes connections.
+	timeout 60 sh -c 'until pg_isready --quiet --host=/tmp; do sleep 0.1; done'
 	ask "CREATE TABLE e2e_parted AS SELECT '$2' AS volume"
 	stop "$1"
 }
