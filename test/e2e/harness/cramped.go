@@ -17,7 +17,7 @@ import (
 const enoughCores = 8
 
 // Cramp the pods of a suite's namespaces where the cluster has few cores: they
-// ask for next to none, and share what there is. It tells whether it did.
+// ask for a fifth of what they would, and share what there is. It tells whether it did.
 func (c *Cluster) Cramp(ctx context.Context, suite string) (bool, error) {
 	nodes, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

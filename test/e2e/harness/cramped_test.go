@@ -31,14 +31,15 @@ func TestCramp(t *testing.T) {
 	spec.Containers[1].Name, spec.Containers[1].Resources = "another", corev1.ResourceRequirements{}
 	spec.InitContainers = []corev1.Container{*spec.Containers[0].DeepCopy()}
 	spec.InitContainers[0].Name = "first"
+	spec.InitContainers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("20m"), "memory": resource.MustParse("1Gi")}
 	spec.InitContainers[0].Resources.Limits = corev1.ResourceList{"memory": resource.MustParse("2Gi")}
 
 	for name, tc := range map[string]struct {
 		reason, suite     string
 		main, other, init string
 	}{
-		"Ours":    {reason: "Pods of the suite's namespaces ask for next to nothing.", suite: suite, main: "5m", other: "5m", init: "5m"},
-		"Another": {reason: "Pods of others ask for what they say.", suite: "e2e-another", main: "250m", other: "0", init: "250m"},
+		"Ours":    {reason: "Pods of the suite's namespaces ask for a fifth, and for something.", suite: suite, main: "50m", other: "5m", init: "5m"},
+		"Another": {reason: "Pods of others ask for what they say.", suite: "e2e-another", main: "250m", other: "0", init: "20m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := c.CreateNamespaceOf(t.Context(), tc.suite, tc.suite); err != nil {
