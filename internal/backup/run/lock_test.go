@@ -134,6 +134,36 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) { //nolint:goco
 		unlocked(t, server, "two")
 	})
 
+	t.Run("Read", func(t *testing.T) {
+		// One that is taken and released all the time can be read all the time.
+		createDatabase(t, s, "read")
+		ctx, cancel := context.WithCancel(t.Context())
+		var taker sync.WaitGroup
+		taker.Go(func() {
+			defer cancel()
+			for i := range 100 {
+				l := engine.Lock{Owner: "uid-of-first", Token: "first", Beat: int64(i)}
+				took, err := server.Swap(t.Context(), "read", nil, &l)
+				if err == nil && took {
+					_, err = server.Swap(t.Context(), "read", &l, nil)
+				}
+				if err != nil {
+					t.Errorf("cannot take and release the lock: %v", err)
+					return
+				}
+			}
+		})
+		other := s.server(t)
+		for ctx.Err() == nil {
+			if _, err := other.Locked(t.Context(), "read"); err != nil {
+				t.Errorf("cannot read the lock: %v", err)
+				break
+			}
+		}
+		taker.Wait()
+		unlocked(t, server, "read")
+	})
+
 	t.Run("Alive", func(t *testing.T) {
 		f.t = t
 		before := half(t, "alive")

@@ -23,8 +23,10 @@ GRANT SELECT ON ` + lockTable + ` TO PUBLIC`
 
 	dropLock = "DROP SCHEMA " + engine.LockName + " CASCADE"
 
-	// alone are transactions that change the lock.
-	alone = "SELECT pg_advisory_xact_lock(hashtext('" + lockTable + "'))"
+	// alone are transactions that change the lock, and those that read it wait for
+	// them: the table may be dropped between a look for it and a look into it.
+	alone   = "SELECT pg_advisory_xact_lock(hashtext('" + lockTable + "'))"
+	waiting = "SELECT pg_advisory_xact_lock_shared(hashtext('" + lockTable + "'))"
 )
 
 // Locked returns the lock of a database, or nil.
@@ -32,8 +34,10 @@ func (s *Server) Locked(ctx context.Context, database string) (*engine.Lock, err
 	var record string
 	err := s.with(ctx, database, func(c *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-			var err error
-			record, err = readLock(ctx, tx)
+			_, err := tx.Exec(ctx, waiting)
+			if err == nil {
+				record, err = readLock(ctx, tx)
+			}
 			return err
 		})
 	})
