@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,10 +45,17 @@ func push(ctx context.Context, c Config, segment string, log io.Writer, options 
 		segment = filepath.Join(c.DataDir(), segment)
 	}
 	_, err = tool.Run(ctx, stanza, "archive-push", append(options, "--pg1-path="+c.DataDir(), segment)...)
-	if pgbackrest.Taken(err) {
+	if !pgbackrest.Taken(err) {
+		return err
+	}
+	same, unknown := alike(ctx, tool, stanza, c.DataDir(), segment)
+	switch {
+	case unknown != nil:
+		return errors.Join(err, unknown)
+	case !same:
 		return fmt.Errorf("another cluster with this one's system identifier archives to the same place: give one of them another prefix in backup.destination: %w", err)
 	}
-	return err
+	return nil
 }
 
 func (c Config) failureFile() string { return filepath.Join(c.Socket, instance.ArchiveFailureFile) }

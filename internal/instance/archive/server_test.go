@@ -135,9 +135,12 @@ func (p *place) primary(name string) *server {
 }
 
 // standby that follows another server.
-func (s *server) standby(name string) *server {
+func (s *server) standby(name string) *server { return s.standbyBy(name, s.Socket) }
+
+// standbyBy a folder with a socket.
+func (s *server) standbyBy(name, socket string) *server {
 	o := s.server(name)
-	s.run("pg_basebackup", "-D", o.DataDir(), "-R", "-c", "fast", "-h", s.Socket, "-U", "postgres")
+	s.run("pg_basebackup", "-D", o.DataDir(), "-R", "-c", "fast", "-h", socket, "-U", "postgres")
 	o.start()
 	return o
 }
@@ -269,11 +272,14 @@ func (s *server) keep() {
 // archived waits until nothing waits to be archived.
 func (s *server) archived() {
 	s.t.Helper()
-	s.eventually("all is archived", func() bool {
-		var n int
-		s.ask("SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'", &n)
-		return n == 0
-	})
+	s.eventually("all is archived", func() bool { return s.waiting() == 0 })
+}
+
+// waiting segments, to be archived.
+func (s *server) waiting() (n int) {
+	s.t.Helper()
+	s.ask("SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'", &n)
+	return n
 }
 
 type testLog struct{ t testing.TB }

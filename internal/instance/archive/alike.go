@@ -1,0 +1,61 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+)
+
+// partial is how the name of a segment ends in which a timeline ended: PostgreSQL never
+// reads it, since the next timeline has a segment that begins with the same records.
+const partial = ".partial"
+
+// alike says whether the archive has all records of a segment, though what it has under
+// that name differs. A primary that stops switches to a new segment. A standby that has
+// received the switch and not what fills the old segment up has other bytes there, and
+// archives them once it leads, if the primary has not.
+func alike(ctx context.Context, tool pgbackrest.Tool, stanza, dataDir, segment string) (bool, error) {
+	if strings.HasSuffix(segment, partial) {
+		return true, nil
+	}
+	end, err := pgdata.Switched(ctx, segment)
+	if err != nil || end == 0 {
+		return false, err
+	}
+	dir, err := os.MkdirTemp("", "archived-")
+	if err != nil {
+		return false, fmt.Errorf("cannot compare segment %s with the archive's: %w", filepath.Base(segment), err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	name := filepath.Base(segment)
+	archived := filepath.Join(dir, name)
+	if _, err := tool.Run(ctx, stanza, "archive-get", "--no-archive-async", "--pg1-path="+dataDir, name, archived); err != nil {
+		return false, err
+	}
+	ours, oerr := head(segment, end)
+	theirs, terr := head(archived, end)
+	if err := errors.Join(oerr, terr); err != nil {
+		return false, fmt.Errorf("cannot compare segment %s with the archive's: %w", name, err)
+	}
+	return bytes.Equal(ours, theirs), nil
+}
+
+// head of a file.
+func head(file string, length int64) ([]byte, error) {
+	f, err := os.Open(file) //nolint:gosec // the folders are the pod's
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	out := make([]byte, length)
+	_, err = io.ReadFull(f, out)
+	return out, err
+}
