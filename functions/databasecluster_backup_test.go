@@ -341,6 +341,75 @@ func TestDatabaseClusterRepositoryFull(t *testing.T) {
 	step("There is room for long", "True Archiving", "Running", "backup-room-3")
 }
 
+// TestDatabaseClusterRepositoryFullNow: the backup that makes room waits for no standby,
+// is not what a claim is ready by, and is not joined by the next one after a gap.
+func TestDatabaseClusterRepositoryFullNow(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	watched(c)
+	c.settle()
+	c.reconcile()
+	ready := func() bool {
+		return c.reconcile().GetDesired().GetComposite().GetReady() != fnv1.Ready_READY_FALSE
+	}
+	fill := func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = true, "No space left on device" }
+
+	set(c.observed["postgresql"], 0.0, "status", "readyReplicas")
+	c.reportCluster(fill)
+	c.reconcile()
+	if c.observed["backup-room-1"] != nil {
+		t.Error("a backup begins without a primary")
+	}
+	if got := c.verdict("ArchivingHealthy"); !strings.HasSuffix(got, ": a backup makes room once there is a primary") {
+		t.Errorf("what is waited for is not said: %s", got)
+	}
+	set(c.observed["postgresql"], 1.0, "status", "readyReplicas")
+	c.reconcile()
+	if c.observed["backup-room-1"] == nil {
+		t.Errorf("no backup begins while a standby is not ready: %s", c.verdict("ArchivingHealthy"))
+	}
+
+	c.heal("postgresql")
+	c.status("backup-room-1", "{active: 1}")
+	if !ready() {
+		t.Fatalf("the claim serves and is not ready: %s", c.message())
+	}
+	past := time.Now().Add(-time.Hour).Format(time.RFC3339)
+	c.status("backup-room-1", fmt.Sprintf("{conditions: [{type: Failed, status: 'True', lastTransitionTime: %q}]}", past))
+	if !ready() || c.observed["backup-room-2"] == nil {
+		t.Errorf("the claim is not ready while another backup begins: %s, %v", c.message(), c.names())
+	}
+
+	c.reportCluster(func(r *instance.Cluster) {
+		r.Archive.Gaps = []instance.Gap{{First: "000000010000000000000003", Last: "000000010000000000000004"}}
+	})
+	c.status("backup-room-2", "{active: 1}")
+	c.reconcile()
+	gaps := func() (names []string) {
+		for _, n := range c.names() {
+			if strings.HasPrefix(n, "backup-gap-") {
+				names = append(names, n)
+			}
+		}
+		return names
+	}
+	before := gaps()
+	if len(before) != 1 {
+		t.Fatalf("want a backup after the gap, got %v", before)
+	}
+	c.status(before[0], fmt.Sprintf("{conditions: [{type: Failed, status: 'True', lastTransitionTime: %q}]}", past))
+	c.reconcile()
+	c.reconcile()
+	if got := gaps(); !slices.Equal(got, before) {
+		t.Errorf("another backup begins beside the one that makes room: %v", got)
+	}
+	c.status("backup-room-2", fmt.Sprintf("{succeeded: 1, conditions: [{type: Complete, status: 'True', lastTransitionTime: %q}]}", past))
+	c.reconcile()
+	c.reconcile()
+	if got := gaps(); len(got) != 1 || got[0] == before[0] || c.observed["backup-room-3"] != nil {
+		t.Errorf("want the backup after the gap again, and no other, got %v", c.names())
+	}
+}
+
 // TestDatabaseClusterRepositoryRecovers: a pod of the backups' own volume that can
 // not start is replaced once the claim is mended, as pods of a StatefulSet are if
 // it does not order them. Those of before can not be changed.

@@ -299,12 +299,13 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 		return d.firstBackup(firstName)
 	}})
 	for _, name := range d.gapJobs() {
-		add(compose.Component{Name: name, Part: backups, After: after, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
+		add(compose.Component{Name: name, Part: backups, After: after, Once: true, Aside: true, Make: func() compose.Object {
 			return d.firstBackup(name)
 		}})
 	}
 	if name := d.roomName(); name != "" {
-		add(compose.Component{Name: name, Part: backups, After: after, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
+		// It waits for no server but the primary: they keep WAL until there is room.
+		add(compose.Component{Name: name, Part: backups, Once: true, Aside: true, Make: func() compose.Object {
 			return d.roomBackup(name)
 		}})
 	}
@@ -368,7 +369,7 @@ func (d *cluster) gapName() string {
 			last = n + 1
 		}
 	}
-	if at := failedAt(d.live.jobs[attempt(last)]); !at.IsZero() && d.live.now.Sub(at) >= gapAgain {
+	if at := failedAt(d.live.jobs[attempt(last)]); !at.IsZero() && d.live.now.Sub(at) >= gapAgain && !d.roomAtWork() {
 		last = last%mostAttempts + 1
 	}
 	return attempt(last)

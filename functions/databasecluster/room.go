@@ -33,7 +33,7 @@ func (d *cluster) roomName() string {
 			last = n + 1
 		}
 	}
-	next := d.full() && !d.backingUp()
+	next := d.full() && !d.backingUp() && !d.gapBegins() && d.live.primary() != ""
 	if last > 0 {
 		at, ended := endedAt(d.live.jobs[attempt(last)])
 		next = next && ended && d.live.now.Sub(at) >= gapAgain
@@ -57,6 +57,23 @@ func (d *cluster) backingUp() bool {
 	return d.live.scheduled
 }
 
+// gapBegins tells whether a backup after a gap begins now, which makes room as well.
+func (d *cluster) gapBegins() bool {
+	name := d.gapName()
+	_, begun := d.live.jobs[name]
+	return name != "" && !begun && d.judgeServers(nil).IsHealthy()
+}
+
+// roomAtWork tells whether a backup is at work that makes room.
+func (d *cluster) roomAtWork() bool {
+	for name := range d.live.jobs {
+		if strings.HasPrefix(name, backupRoom+"-") && !d.ended(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // roomBackup is full only where one is due: it takes less room.
 func (d *cluster) roomBackup(component string) *batchv1.Job {
 	job := d.firstBackup(component)
@@ -74,6 +91,8 @@ func (d *cluster) makingRoom() string {
 	name := d.roomName()
 	job, begun := d.live.jobs[name]
 	switch _, ended := endedAt(job); {
+	case name == "" && !d.backingUp():
+		return "a backup makes room once there is a primary"
 	case d.backingUp() && (!begun || ended):
 		return "a backup is under way, which makes room"
 	case !failedAt(job).IsZero():

@@ -75,6 +75,9 @@ func newOutcome(c *Claim, p *Plan, d *Decision) Outcome {
 			index[comp.part()] = at
 			o.Common.Components = append(o.Common.Components, appsv1.ComponentStatus{Name: comp.part(), Ready: true})
 		}
+		if comp.Aside {
+			continue
+		}
 		h := d.Health[comp.Name]
 		worst = min(worst, h.State)
 		if h.IsHealthy() {

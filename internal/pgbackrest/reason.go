@@ -74,8 +74,11 @@ func ReasonOf(err error) backup.Reason {
 	return backup.ToolFailed
 }
 
-// Full says whether a message of pgBackRest is about a volume without room.
-func Full(message string) bool { return strings.Contains(message, "No space left") }
+// Full says whether a message of pgBackRest is about a repository without room, and not
+// about the node of the server that archives.
+func Full(message string) bool {
+	return strings.Contains(message, "No space left") && !strings.Contains(message, scratch)
+}
 
 // Taken says that the archive has another segment of that name.
 func Taken(err error) bool {

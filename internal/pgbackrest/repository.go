@@ -28,6 +28,9 @@ const (
 	FileKey         = "tls.key"
 )
 
+// scratch is pgBackRest's own folder in a pod, on the disk of its node.
+const scratch = "/tmp/pgbackrest"
+
 // Repository is where the backups of one cluster lie.
 type Repository struct {
 	Destination backupv1.Destination
@@ -126,8 +129,8 @@ func (r Repository) VolumeConfig() string {
 // is said goes where it is read.
 func common(p func(string, ...any)) {
 	p("io-timeout=20")
-	p("lock-path=/tmp/pgbackrest")
-	p("spool-path=/tmp/pgbackrest/spool")
+	p("lock-path=" + scratch)
+	p("spool-path=" + scratch + "/spool")
 	p("log-level-file=off")
 	p("log-level-console=off")
 	p("log-level-stderr=warn")

@@ -76,7 +76,8 @@ func (j *job) pack(ctx context.Context, options []string) error {
 	for {
 		known := j.unfinished()
 		_, err := j.tool.Run(ctx, j.task.Stanza, "backup", options...)
-		if err == nil || ctx.Err() != nil || !j.filled() {
+		// Another backup that is at work makes room itself.
+		if err == nil || ctx.Err() != nil || pgbackrest.Locked(err) || !j.filled() {
 			return err
 		}
 		for _, dir := range j.unfinished() {

@@ -116,6 +116,13 @@ func TestJudgeArchive(t *testing.T) {
 			failure: "cannot archive WAL: unable to write '/x': [28] No space left on device",
 			want:    &instance.Archive{Failing: "cannot archive WAL: unable to write '/x': [28] No space left on device", Full: true, Since: ptr(ago(time.Hour))},
 		},
+		"Node": {
+			reason:  "A node without room is not the volume of the backups.",
+			stats:   postgres.Archiver{Last: segment, LastAt: ago(time.Hour), FailedAt: ago(time.Second)},
+			failing: ago(2 * time.Minute),
+			failure: "cannot archive WAL: unable to write '/tmp/pgbackrest/spool/x': [28] No space left on device",
+			want:    &instance.Archive{Failing: "cannot archive WAL: unable to write '/tmp/pgbackrest/spool/x': [28] No space left on device", Since: ptr(ago(time.Hour))},
+		},
 		"Slow": {
 			reason:  "A command that has not given up yet is not waited for, when it has said something.",
 			stats:   postgres.Archiver{Last: segment, LastAt: ago(time.Hour), Waiting: 1, Oldest: ago(time.Minute)},
