@@ -87,6 +87,15 @@ func TestDatabaseClusterRefusedCopies(t *testing.T) {
 			},
 			copied: func(c *cluster) bool { return c.value("source", "AWS_SECRET_ACCESS_KEY") == "new" },
 		},
+		"OtherPassword": {
+			reason: "The Secret that a password came from counts, not one that a refused claim names.",
+			spec:   strings.Replace(broughtPassword, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{secretObject(t, "mine", map[string]string{"password": "old one"})}, keeps: true,
+			change: func(c *cluster) {
+				c.others = append(c.others, secretObject(t, "other", map[string]string{"password": "new one"}))
+				c.edit([]any{map[string]any{"name": "reader", "passwordSecretRef": map[string]any{"name": "other"}}}, "users")
+			},
+			copied: func(c *cluster) bool { return c.value("user-reader", "password") == "new one" },
+		},
 		"Password": {
 			reason: "A password that a user brings reaches the database and whoever connects with it.",
 			spec:   strings.Replace(broughtPassword, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{secretObject(t, "mine", map[string]string{"password": "old one"})},

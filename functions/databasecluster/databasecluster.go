@@ -291,7 +291,7 @@ func (d *cluster) plan() *compose.Plan {
 	}
 	add(compose.Component{Name: connection, Object: d.connection(engine.AppUser, connection)})
 	for _, u := range d.spec.Users {
-		add(compose.Component{Name: userComponent(u.Name), Part: connection, Object: d.connection(string(u.Name), userComponent(u.Name))})
+		add(compose.Component{Name: userComponent(u.Name), Part: connection, Object: d.userSecret(u)})
 	}
 	d.addBackups(add)
 	if d.scraped {

@@ -122,13 +122,14 @@ func (d *inputs) refreshSource(c *compose.Claim, u due) error {
 	return nil
 }
 
-// refreshPasswords copies the passwords that the claim's users bring.
+// refreshPasswords copies the passwords that the claim's users bring, from the Secrets
+// that those in use came from.
 func (d *inputs) refreshPasswords(c *compose.Claim, u due) error {
 	var pending error
 	for _, user := range d.spec.Users {
 		component := userComponent(user.Name)
 		old, ok := compose.SecretValue(c.Observed(component), keyPassword)
-		if user.PasswordSecretRef == nil || !ok {
+		if user.PasswordSecretRef == nil || !ok || passwordFrom(c.Observed(component)) != user.PasswordSecretRef.Name {
 			continue
 		}
 		password, err := brought(c, user)
@@ -142,6 +143,12 @@ func (d *inputs) refreshPasswords(c *compose.Claim, u due) error {
 		u.secret(credentials, map[string]string{instance.PasswordKey(string(user.Name)): password})
 	}
 	return pending
+}
+
+// passwordFrom is the Secret that the password in a user's Secret was copied from.
+func passwordFrom(secret *structpb.Struct) string {
+	metadata := secret.GetFields()["metadata"].GetStructValue()
+	return metadata.GetFields()["annotations"].GetStructValue().GetFields()[passwordFromAnnotation].GetStringValue()
 }
 
 // due collects objects that exist and have to change.

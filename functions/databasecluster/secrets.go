@@ -19,6 +19,10 @@ import (
 // keyPassword of a user in its Secret.
 const keyPassword = "password"
 
+// passwordFromAnnotation of a user's Secret names the Secret that its password comes from,
+// where the claim brings one.
+const passwordFromAnnotation = "storeplane.example.com/password-from"
+
 // secrets are drawn once and read back ever after. One whose key is taken out of
 // its Secret is drawn again: the instance managers set it, by the socket, where
 // they need none.
@@ -155,6 +159,15 @@ func (d *cluster) connection(user, component string) *corev1.Secret {
 	}
 	// A user's name can be too long for the value of a label.
 	return build.Secret(d.Named(d.Name(component), connection, d.server), values)
+}
+
+// userSecret is how a user of the claim connects.
+func (d *cluster) userSecret(u appsv1.DatabaseUser) *corev1.Secret {
+	secret := d.connection(string(u.Name), userComponent(u.Name))
+	if u.PasswordSecretRef != nil {
+		secret.Annotations = map[string]string{passwordFromAnnotation: u.PasswordSecretRef.Name}
+	}
+	return secret
 }
 
 // servers are all hosts at which the primary may be: its Service, and behind it
