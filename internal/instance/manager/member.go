@@ -34,6 +34,9 @@ type member struct {
 
 	started time.Time
 
+	// beside is the primary that the server starts beside.
+	beside beside
+
 	// asked for storage last, with which size and answer.
 	asked   time.Time
 	size    string

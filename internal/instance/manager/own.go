@@ -120,7 +120,7 @@ func (b *member) clearBranch(ctx context.Context, g *ground) string {
 	if !b.note("read the primary's history", err) {
 		return "Waiting for the history of the primary's timelines"
 	}
-	if !history.Complete(g.timeline) && time.Since(b.started) < startWithin {
+	if !history.Complete(g.timeline) && b.beside.since(g.address, g.timeline) < startWithin {
 		return "Waiting for the history of the primary's timelines"
 	}
 	if !lead.Diverged(b.data, g.timeline, history.Ancestors) {
@@ -133,6 +133,22 @@ func (b *member) clearBranch(ctx context.Context, g *ground) string {
 	}
 	b.event(ctx, corev1.EventTypeWarning, reasonSetAside, fmt.Sprintf("%s copies the primary: volume claim %s went on without it, to timeline %d, position %s. That data is set aside in folder %s", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position, filepath.Base(where)))
 	return ""
+}
+
+// beside is the primary that a server starts beside. Its history is written a moment after
+// its promotion.
+type beside struct {
+	address  string
+	timeline int64
+	first    time.Time
+}
+
+// since it was seen first on this timeline.
+func (b *beside) since(address string, timeline int64) time.Duration {
+	if b.first.IsZero() || b.address != address || b.timeline != timeline {
+		*b = beside{address: address, timeline: timeline, first: time.Now()}
+	}
+	return time.Since(b.first)
 }
 
 // clearOther database than the primary's: Patroni would end at once, again and again.

@@ -100,7 +100,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	}
 	step := roll.Next(view.cluster)
 	p.decide(desired)
-	next := p.report(view, step, before)
+	next := p.report(view, step, before, p.named(desired, before.Began))
 	p.metrics.cluster(&next, next.Applied == instance.Digest(raw))
 	p.publish(ctx, instance.ClusterKey, next, p.obsolete(view)...)
 	p.tell(ctx, before, next)
@@ -138,6 +138,13 @@ func (p *primary) decide(desired *instance.Desired) {
 	}
 }
 
+// named says whether this server leads since an annotation named it, given when the
+// primary before began to.
+func (p *primary) named(desired *instance.Desired, before string) bool {
+	owner := p.owner.Load()
+	return owner != nil && leadWith(desired.LeadWith, state(string(owner.UID), before)) == p.volumeName()
+}
+
 // stampLayout of a time that an annotation can have in its value.
 const stampLayout = "20060102T150405Z"
 
@@ -151,10 +158,10 @@ func stamp(at time.Time) string {
 
 // report on all servers. Applied and Credentials stay what they were until new
 // ones are.
-func (p *primary) report(v *view, step roll.Step, before instance.Cluster) instance.Cluster {
+func (p *primary) report(v *view, step roll.Step, before instance.Cluster, named bool) instance.Cluster {
 	next := instance.Cluster{
 		Primary: p.Pod, Began: stamp(p.since), Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
-		Standbys: report.Joined(p.Pod, v.standbys, &before), Rolling: step.Words, System: before.System, Stanza: before.Stanza, Archive: before.Archive, Repository: before.Repository,
+		Standbys: report.Joined(p.Pod, v.standbys, &before, named), Rolling: step.Words, System: before.System, Stanza: before.Stanza, Archive: before.Archive, Repository: before.Repository,
 	}
 	if p.repository.known {
 		next.Repository = p.repository.words

@@ -223,7 +223,7 @@ func TestReclaimForeign(t *testing.T) {
 	r.api.put("configmaps", config)
 	// The primary reports sooner than the other server looks who leads.
 	view := &view{standbys: []instance.Standby{{Name: setName + "-0"}}}
-	reported := (&primary{Manager: second, archiving: &archiving{}, since: claimed.Time}).report(view, roll.Step{}, instance.Cluster{})
+	reported := (&primary{Manager: second, archiving: &archiving{}, since: claimed.Time}).report(view, roll.Step{}, instance.Cluster{}, false)
 	r.api.change("configmaps/"+setName+"-status", func(o map[string]any) {
 		data, _ := o["data"].(map[string]any)
 		data[instance.ClusterKey] = text(t, reported)
@@ -287,8 +287,13 @@ func TestReclaimNamed(t *testing.T) {
 	}
 	// The server that leads reports: the annotation has decided.
 	p := &primary{Manager: second, archiving: &archiving{}, since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	for state, want := range map[string]bool{began: true, "20260102T040506Z": false} {
+		if got := p.named(&instance.Desired{LeadWith: decided}, state); got != want {
+			t.Errorf("named after a primary that began at %s: got %t", state, got)
+		}
+	}
 	p.decide(&instance.Desired{LeadWith: decided})
-	if got := p.report(&view{}, roll.Step{}, instance.Cluster{}).Began; got == began || got == "" {
+	if got := p.report(&view{}, roll.Step{}, instance.Cluster{}, false).Began; got == began || got == "" {
 		t.Errorf("the primary began at %q, want another time than the annotation names", got)
 	}
 }

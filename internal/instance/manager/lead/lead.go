@@ -202,11 +202,12 @@ func descends(newest, other *instance.Data) bool {
 }
 
 // Diverged says whether data goes on where that of a primary did not, given its timeline
-// and those that this came from.
+// and those that this came from. A timeline ends where the last record ends that both
+// have, and the position of data is where its last record begins.
 func Diverged(data *instance.Data, timeline int64, history []instance.Ancestor) bool {
 	if data.Timeline == timeline {
 		return !slices.Equal(history, data.History)
 	}
 	i := slices.IndexFunc(history, func(a instance.Ancestor) bool { return a.Timeline == data.Timeline })
-	return i < 0 || data.Position > history[i].End || !slices.Equal(history[:i], data.History)
+	return i < 0 || data.Position >= history[i].End || !slices.Equal(history[:i], data.History)
 }

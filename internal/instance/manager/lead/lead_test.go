@@ -100,6 +100,7 @@ func TestDiverged(t *testing.T) {
 		"Same":       {reason: "It is on the primary's timeline.", data: whole(1, 100), timeline: 1},
 		"Behind":     {reason: "The primary was promoted after it.", data: whole(1, 50), timeline: 2, history: []instance.Ancestor{at(1, 60)}},
 		"Ahead":      {reason: "It has writes that the primary was promoted without.", data: whole(1, 70), timeline: 2, history: []instance.Ancestor{at(1, 60)}, want: true},
+		"One":        {reason: "It has one write that the primary was promoted without.", data: whole(1, 60), timeline: 2, history: []instance.Ancestor{at(1, 60)}, want: true},
 		"Ancestor":   {reason: "It left with the primary's ancestor.", data: whole(2, 70, at(1, 60)), timeline: 3, history: []instance.Ancestor{at(1, 60), at(2, 80)}},
 		"Branch":     {reason: "Both were promoted from one place, and have one number.", data: whole(2, 70, at(1, 60)), timeline: 2, history: []instance.Ancestor{at(1, 50)}, want: true},
 		"Later":      {reason: "Its own timeline is later.", data: whole(3, 70, at(1, 60)), timeline: 2, history: []instance.Ancestor{at(1, 50)}, want: true},

@@ -52,6 +52,7 @@ func TestJoined(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		before instance.Cluster
+		named  bool
 		now    bool // streaming
 		want   bool // New
 	}{
@@ -63,11 +64,12 @@ func TestJoined(t *testing.T) {
 		"Failover": {reason: "So does the primary of before.", before: instance.Cluster{Primary: "db-1", Standbys: []instance.Standby{is("db-0", true, false)}}},
 		"Decided":  {reason: "Who followed others than one that leads by decision has other data.", before: instance.Cluster{Primary: "db-2", Standbys: []instance.Standby{is("db-1", true, false), is("db-0", false, true)}}, want: true},
 		"Follows":  {reason: "Until it streams from that one.", before: instance.Cluster{Primary: "db-2", Standbys: []instance.Standby{is("db-1", true, false)}}, now: true},
+		"Named":    {reason: "A member that leads by decision may have other data, too.", before: instance.Cluster{Primary: "db-1", Standbys: []instance.Standby{is("db-0", true, false)}}, named: true, want: true},
 		"Added":    {reason: "Who was not there is new.", before: instance.Cluster{Primary: "db-0", Standbys: []instance.Standby{is("db-2", true, false)}}, want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Joined("db-0", []instance.Standby{is("db-1", tc.now, false)}, &tc.before)
+			got := Joined("db-0", []instance.Standby{is("db-1", tc.now, false)}, &tc.before, tc.named)
 			if diff := cmp.Diff([]instance.Standby{is("db-1", tc.now, tc.want)}, got); diff != "" {
 				t.Errorf("%s\nJoined(...): -want, +got:\n%s", tc.reason, diff)
 			}

@@ -43,13 +43,13 @@ func (l *Lags) Standbys(pods []string, primary string, followers map[string]post
 
 // Joined marks the standbys New that have not followed the primary's data yet, given
 // the report before. Its primary is a standby after a failover. Where a server leads
-// that was none of them, as a user has decided, they have other data than it.
-func Joined(primary string, standbys []instance.Standby, before *instance.Cluster) []instance.Standby {
+// that was none of them, or that a user has named, they may have other data than it.
+func Joined(primary string, standbys []instance.Standby, before *instance.Cluster, named bool) []instance.Standby {
 	joined := map[string]bool{before.Primary: true}
 	for _, s := range before.Standbys {
 		joined[s.Name] = !s.New
 	}
-	if before.Primary != "" && !joined[primary] {
+	if named || before.Primary != "" && !joined[primary] {
 		joined = nil
 	}
 	standbys = slices.Clone(standbys)
