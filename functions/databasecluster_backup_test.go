@@ -551,3 +551,23 @@ func TestBackupName(t *testing.T) {
 		t.Errorf("two claims have one Backup")
 	}
 }
+
+// TestDatabaseClusterFullWithGap: where a backup after a gap begins, that one makes room.
+func TestDatabaseClusterFullWithGap(t *testing.T) {
+	c := newCluster(t, databaseCluster(production))
+	watched(c)
+	c.settle()
+	c.reconcile()
+	c.reportCluster(func(r *instance.Cluster) {
+		r.Archive.Full, r.Archive.Failing = true, "No space left on device"
+		r.Archive.Gaps = []instance.Gap{{First: "000000010000000000000003", Last: "000000010000000000000004"}}
+	})
+	c.reconcile()
+	if got := c.verdict("ArchivingHealthy"); strings.Contains(got, "once there is a primary") {
+		t.Errorf("there is a primary: %s", got)
+	}
+	c.reconcile()
+	if c.observed["backup-room-1"] != nil {
+		t.Errorf("a second backup begins beside the one after the gap: %v", c.names())
+	}
+}

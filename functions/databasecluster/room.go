@@ -91,10 +91,10 @@ func (d *cluster) makingRoom() string {
 	name := d.roomName()
 	job, begun := d.live.jobs[name]
 	switch _, ended := endedAt(job); {
-	case name == "" && !d.backingUp():
-		return "a backup makes room once there is a primary"
-	case d.backingUp() && (!begun || ended):
+	case (d.backingUp() || d.gapBegins()) && (!begun || ended):
 		return "a backup is under way, which makes room"
+	case name == "":
+		return "a backup makes room once there is a primary"
 	case !failedAt(job).IsZero():
 		why := "see its log"
 		if f := d.live.watcher.Status.AtProvider.LastFailure; f != nil {

@@ -49,8 +49,8 @@ type Component struct {
 	// no change of the component.
 	Scaled bool
 
-	// Aside says that the claim is ready without the object, which is a task beside
-	// it: how that goes is told in a condition.
+	// Aside says that the claim is ready without the object, a task whose outcome a
+	// condition reports.
 	Aside bool
 
 	// HoldsData keeps the object when it is no longer declared, unless the

@@ -30,12 +30,12 @@ func alike(ctx context.Context, tool pgbackrest.Tool, stanza, dataDir, segment s
 	if err != nil || end == 0 {
 		return false, err
 	}
+	name := filepath.Base(segment)
 	dir, err := os.MkdirTemp("", "archived-")
 	if err != nil {
-		return false, fmt.Errorf("cannot compare segment %s with the archive's: %w", filepath.Base(segment), err)
+		return false, fmt.Errorf("cannot keep a copy of the archive's segment %s: %w", name, err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	name := filepath.Base(segment)
 	archived := filepath.Join(dir, name)
 	if _, err := tool.Run(ctx, stanza, "archive-get", "--no-archive-async", "--pg1-path="+dataDir, name, archived); err != nil {
 		return false, err
