@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 
@@ -25,6 +27,7 @@ type cli struct {
 	Run  run  `cmd:"" help:"Run beside a server until it is stopped."`
 	Stop stop `cmd:"" help:"Prepare the server for being stopped: hand over, or wait for the last write."`
 
+	Start   start   `cmd:"" help:"Prepare the data of a server that is to lead with it, then become Patroni." passthrough:""`
 	Push    push    `cmd:"" name:"pgbackrest-push" help:"Archive a segment of WAL: PostgreSQL's archive command."`
 	Serve   serve   `cmd:"" help:"Run pgBackRest's server beside PostgreSQL or a repository's volume."`
 	Restore restore `cmd:"" help:"Fill the data folder of a new cluster from a backup."`
@@ -59,6 +62,25 @@ func (s *stop) Run(log *slog.Logger) error { //nolint:unparam // kong wants an e
 	}
 	manager.Stop(context.Background(), s.Config, config, log)
 	return nil
+}
+
+type start struct {
+	archive.Config
+
+	Args []string `arg:"" help:"Patroni's arguments." optional:""`
+}
+
+// Run Patroni in this program's place.
+func (s *start) Run(*slog.Logger) error {
+	err := until(func(ctx context.Context) error { return archive.Prepare(ctx, s.Config, os.Stderr) })
+	if err != nil {
+		return err
+	}
+	program, err := exec.LookPath("patroni")
+	if err != nil {
+		return fmt.Errorf("cannot find Patroni: %w", err)
+	}
+	return syscall.Exec(program, append([]string{"patroni"}, s.Args...), os.Environ()) //nolint:gosec // the image's own
 }
 
 type push struct {

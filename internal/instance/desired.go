@@ -110,6 +110,11 @@ const (
 	// JSON. It is on the volume, beside the data.
 	RestoreStateFile = "restore-state.json"
 
+	// TimelineFile is there while a server has to make sure before it starts that the
+	// archive does not know the timeline it will lead on, and says why it cannot: a
+	// TimelineState as JSON, on the volume.
+	TimelineFile = "timeline-state.json"
+
 	// RewindStateFile is where a pg_rewind that failed is reported, on the volume,
 	// until an event tells of it: a RewindState as JSON.
 	RewindStateFile = "rewind-state.json"
@@ -141,6 +146,12 @@ type RestoreState struct {
 type RewindState struct {
 	// Message says what was done with the data.
 	Message string `json:"message"`
+}
+
+// TimelineState of a server that is to begin a timeline of its own.
+type TimelineState struct {
+	// Message says why it has not begun yet, once it was tried.
+	Message string `json:"message,omitempty"`
 }
 
 // Database to exist. One that is no longer desired stays: it holds data.

@@ -96,53 +96,147 @@ func (a *Archive) read(ctx context.Context, into map[wal.Segment]bool, folder st
 	return err
 }
 
-// Newest timeline that a restore from one of a timeline follows, as PostgreSQL
-// finds it: the last one to which there is a history without one missing.
-func (a *Archive) Newest(ctx context.Context, timeline uint32) (wal.Lineage, error) {
+// Path of the archive in the repository, or "" before anything was archived.
+func (a *Archive) Path() string { return a.path }
+
+// Timelines that the archive knows: those that have a history or WAL, in order.
+func (a *Archive) Timelines(ctx context.Context) ([]uint32, error) {
 	if a.path == "" {
-		return wal.NewLineage(timeline, "")
+		return nil, nil
 	}
 	entries, err := a.tool.list(ctx, a.path)
 	if err != nil {
+		return nil, err
+	}
+	var out []uint32
+	for _, e := range entries {
+		if t, ok := wal.TimelineOf(e); ok {
+			out = append(out, t)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// Newest timeline that goes on from a segment: the last one that was begun of those that
+// have it behind them. A server that leads from old data begins one that does not.
+func (a *Archive) Newest(ctx context.Context, from wal.Segment) (wal.Lineage, error) {
+	timelines, err := a.Timelines(ctx)
+	if err != nil {
 		return wal.Lineage{}, err
 	}
-	history := func(t uint32) string { return fmt.Sprintf("%08X.history", t) }
-	for slices.Contains(entries, history(timeline+1)) {
-		timeline++
+	for _, t := range slices.Backward(timelines) {
+		if t <= from.Timeline {
+			break
+		}
+		l, err := a.lineage(ctx, t)
+		if errors.Is(err, errNoHistory) {
+			continue
+		}
+		if err != nil || l.Reads(from) {
+			return l, err
+		}
 	}
-	if !slices.Contains(entries, history(timeline)) {
-		return wal.NewLineage(timeline, "")
+	l, err := a.lineage(ctx, from.Timeline)
+	if errors.Is(err, errNoHistory) {
+		return wal.NewLineage(from.Timeline, "")
 	}
-	out, err := a.tool.Run(ctx, "", "repo-get", path.Join(a.path, history(timeline)))
-	if err != nil {
+	return l, err
+}
+
+// errNoHistory is of a timeline whose history is not in the archive.
+var errNoHistory = errors.New("the archive has no history of the timeline")
+
+// lineage of a timeline, by its history in the archive.
+func (a *Archive) lineage(ctx context.Context, timeline uint32) (wal.Lineage, error) {
+	if a.path == "" {
+		return wal.Lineage{}, errNoHistory
+	}
+	out, err := a.tool.Run(ctx, "", "repo-get", path.Join(a.path, wal.History(timeline)))
+	switch failure := (&Error{}); {
+	case errors.As(err, &failure) && failure.Code == codeMissing:
+		return wal.Lineage{}, errNoHistory
+	case err != nil:
 		return wal.Lineage{}, err
 	}
 	return wal.NewLineage(timeline, string(bytes.TrimSpace(out)))
 }
 
-// Gaps in the archive after a set began: what a restore of it does not get past.
-func (t Tool) Gaps(ctx context.Context, set Set) ([]wal.Range, error) {
+// ErrBranch is why nothing leads to what a database wrote last.
+var ErrBranch = errors.New("no backup leads to the last timeline")
+
+// Latest is the newest set of a stanza from which a restore gets to what was written last:
+// to the timeline that was begun last. A newer set may be of a branch that was left.
+func (t Tool) Latest(ctx context.Context, stanza string, sets []Set) (Set, error) {
+	a, err := t.Archive(ctx, stanza)
+	if err != nil {
+		return Set{}, err
+	}
+	timelines, err := a.Timelines(ctx)
+	if err != nil {
+		return Set{}, err
+	}
+	sets = Of(stanza, sets)
+	if len(timelines) == 0 || len(sets) == 0 {
+		return Set{}, ErrNone
+	}
+	last := timelines[len(timelines)-1]
+	lineage, err := a.lineage(ctx, last)
+	if errors.Is(err, errNoHistory) {
+		lineage, err = wal.NewLineage(last, "")
+	}
+	if err != nil {
+		return Set{}, err
+	}
+	on := On(lineage, sets)
+	if len(on) == 0 {
+		return Set{}, fmt.Errorf("%w, %d: backup %s is of another branch", ErrBranch, last, sets[len(sets)-1].Label)
+	}
+	return on[len(on)-1], nil
+}
+
+// Branch of an archive: the newest timeline that a set can be restored to, with those
+// that it came from, and the WAL there is of them.
+type Branch struct {
+	wal.Lineage
+
+	first, end uint64
+	there      map[wal.Segment]bool
+}
+
+// Branch that goes on from a set.
+func (t Tool) Branch(ctx context.Context, set Set) (*Branch, error) {
 	first, ok := wal.Parse(set.WALStart)
 	if !ok {
 		return nil, fmt.Errorf("cannot read where the WAL of backup %s begins: %q", set.Label, set.WALStart)
+	}
+	from, ok := wal.Parse(set.WALStop)
+	if !ok {
+		from = first
 	}
 	a, err := t.Archive(ctx, set.Stanza)
 	if err != nil {
 		return nil, err
 	}
-	lineage, err := a.Newest(ctx, first.Timeline)
-	if err != nil {
+	b := &Branch{first: first.Number, end: first.Number}
+	if b.Lineage, err = a.Newest(ctx, from); err != nil {
 		return nil, err
 	}
-	there, err := a.All(ctx)
-	if err != nil {
+	if b.there, err = a.All(ctx); err != nil {
 		return nil, err
 	}
-	end := first.Number
-	for s := range there {
-		if lineage.At(s.Number) == s {
-			end = max(end, s.Number)
+	for s := range b.there {
+		if b.Reads(s) {
+			b.end = max(b.end, s.Number)
 		}
 	}
-	return lineage.Missing(first.Number, end+1, func(s wal.Segment) bool { return there[s] }), nil
+	return b, nil
+}
+
+// Last segment of WAL on the branch.
+func (b *Branch) Last() wal.Segment { return b.At(b.end) }
+
+// Gaps in the WAL of the branch: what a restore does not get past.
+func (b *Branch) Gaps() []wal.Range {
+	return b.Missing(b.first, b.end+1, func(s wal.Segment) bool { return b.there[s] })
 }

@@ -30,8 +30,9 @@ type Set struct {
 	// Start and Stop of the backup.
 	Start, Stop time.Time
 
-	// WALStart is the segment of WAL that a restore of it reads first.
-	WALStart string
+	// WALStart is the segment of WAL that a restore of it reads first, and WALStop the
+	// one that it reads at least to.
+	WALStart, WALStop string
 
 	// Size in the repository in bytes, without what it shares with the backup
 	// that it is based on.
@@ -42,9 +43,6 @@ type Set struct {
 
 	// Verified is when it was last restored and found good, or zero.
 	Verified time.Time
-
-	// Last segment of WAL in the archive of its cluster, or "".
-	Last string
 }
 
 // First time that the set can be restored to. PgBackRest cuts off the parts of a
@@ -52,18 +50,10 @@ type Set struct {
 func (s Set) First() time.Time { return s.Stop.Add(time.Second) }
 
 type infoStanza struct {
-	Name    string        `json:"name"`
-	Archive []infoArchive `json:"archive"`
-	Backup  []infoBackup  `json:"backup"`
-	DB      []infoDB      `json:"db"`
-	Repo    []infoRepo    `json:"repo"`
-}
-
-type infoArchive struct {
-	Database struct {
-		ID int `json:"id"`
-	} `json:"database"`
-	Max string `json:"max"`
+	Name   string       `json:"name"`
+	Backup []infoBackup `json:"backup"`
+	DB     []infoDB     `json:"db"`
+	Repo   []infoRepo   `json:"repo"`
 }
 
 type infoRepo struct {
@@ -89,6 +79,7 @@ type infoBackup struct {
 	} `json:"database"`
 	Archive struct {
 		Start string `json:"start"`
+		Stop  string `json:"stop"`
 	} `json:"archive"`
 	Timestamp struct {
 		Start int64 `json:"start"`
@@ -148,20 +139,17 @@ func parseInfo(out []byte) ([]Set, error) {
 				return nil, &Error{Command: "info", Code: r.Status.Code, Message: oneLine(r.Status.Message)}
 			}
 		}
-		versions, last := map[int]string{}, map[int]string{}
+		versions := map[int]string{}
 		for _, d := range s.DB {
 			versions[d.ID] = d.Version
-		}
-		for _, a := range s.Archive {
-			last[a.Database.ID] = a.Max
 		}
 		for _, b := range s.Backup {
 			if b.Error != nil && *b.Error {
 				continue
 			}
 			set := Set{
-				Stanza: s.Name, Label: b.Label, Version: versions[b.Database.ID], WALStart: b.Archive.Start, Size: b.Info.Repository.Delta, Data: b.Info.Size,
-				Start: time.Unix(b.Timestamp.Start, 0).UTC(), Stop: time.Unix(b.Timestamp.Stop, 0).UTC(), Last: last[b.Database.ID],
+				Stanza: s.Name, Label: b.Label, Version: versions[b.Database.ID], WALStart: b.Archive.Start, WALStop: b.Archive.Stop, Size: b.Info.Repository.Delta, Data: b.Info.Size,
+				Start: time.Unix(b.Timestamp.Start, 0).UTC(), Stop: time.Unix(b.Timestamp.Stop, 0).UTC(),
 			}
 			// What somebody else wrote there means nothing.
 			set.Verified, _ = time.Parse(time.RFC3339, b.Annotation[verifiedAnnotation])

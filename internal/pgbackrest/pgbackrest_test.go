@@ -143,8 +143,8 @@ func TestParseInfo(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0).UTC() }
 	verified := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	want := []Set{
-		{Stanza: "7710645014427504790", Label: "20261121-152049F", Version: "17", Start: at(1795274449), Stop: at(1795274451), Size: 2772513, Data: 23200697, Last: "00000002000000000000000A"},
-		{Stanza: "7710645014427504790", Label: "20261121-152049F_20261121-152051I", Version: "17", Start: at(1795274451), Stop: at(1795274453), Size: 370, Data: 23200698, Verified: verified, Last: "00000002000000000000000A"},
+		{Stanza: "7710645014427504790", Label: "20261121-152049F", Version: "17", Start: at(1795274449), Stop: at(1795274451), Size: 2772513, Data: 23200697},
+		{Stanza: "7710645014427504790", Label: "20261121-152049F_20261121-152051I", Version: "17", Start: at(1795274451), Stop: at(1795274453), Size: 370, Data: 23200698, Verified: verified},
 	}
 	if diff := cmp.Diff(want, sets); diff != "" {
 		t.Fatalf("one with broken pages is no backup: -want, +got:\n%s", diff)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
 // IsFull tells whether a set depends on no other.
@@ -26,6 +28,18 @@ func Of(stanza string, sets []Set) []Set {
 // fullSlack is by how much a full backup may come early: runs of a schedule are
 // never quite as far apart as it says.
 const fullSlack = 12 * time.Hour
+
+// On are the sets that a restore along a lineage can begin with: another branch may have
+// been backed up meanwhile.
+func On(lineage wal.Lineage, sets []Set) []Set {
+	var on []Set
+	for _, s := range sets {
+		if end, ok := wal.Parse(s.WALStop); ok && lineage.Reads(end) {
+			on = append(on, s)
+		}
+	}
+	return on
+}
 
 // FullDue tells whether the next backup of a stanza is a full one, of which there
 // is one each so many days.

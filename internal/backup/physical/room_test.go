@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/instance/manager/volume"
@@ -202,7 +201,7 @@ func TestLastGoodBackupStays(t *testing.T) {
 	} else {
 		t.Log(r.Failure.Message)
 	}
-	if diff := cmp.Diff(before, c.sets(), cmpopts.IgnoreFields(pgbackrest.Set{}, "Last")); diff != "" {
+	if diff := cmp.Diff(before, c.sets()); diff != "" {
 		t.Errorf("what there was: -want, +got:\n%s", diff)
 	}
 
@@ -217,7 +216,7 @@ func TestLastGoodBackupStays(t *testing.T) {
 	} else {
 		t.Log(r.Failure.Message)
 	}
-	if diff := cmp.Diff(before, c.sets(), cmpopts.IgnoreFields(pgbackrest.Set{}, "Last")); diff != "" {
+	if diff := cmp.Diff(before, c.sets()); diff != "" {
 		t.Errorf("what there was: -want, +got:\n%s", diff)
 	}
 	if dirs, _ := filepath.Glob(c.path("repo/backup/*/2*")); len(dirs) != 1 {

@@ -77,20 +77,22 @@ func (j *job) choose(sets []pgbackrest.Set) (pgbackrest.Set, error) {
 // set is brought to its own end alone. What is missing before it says nothing about
 // the set, and no backup brings it back: that is logged.
 func (j *job) whole(ctx context.Context, sets []pgbackrest.Set, set pgbackrest.Set) error {
-	gaps, err := j.tool.Gaps(ctx, set)
-	switch {
-	case err != nil:
+	branch, err := j.tool.Branch(ctx, set)
+	if err != nil {
 		return err
+	}
+	gaps := branch.Gaps()
+	switch {
 	case len(gaps) > 0:
 		return fail(backup.ArchiveGap, fmt.Errorf("cannot restore what was written after backup %s: WAL %s is missing in the archive: make a backup now, which ends the gap", set.Label, gaps[0]))
 	case len(sets) == 0 || sets[0].Label == set.Label:
 		return nil
 	}
 	// From another timeline there may be no way to the set's.
-	if gaps, err = j.tool.Gaps(ctx, sets[0]); err != nil {
+	if branch, err = j.tool.Branch(ctx, sets[0]); err != nil {
 		return err
 	}
-	for _, gap := range gaps {
+	for _, gap := range branch.Gaps() {
 		_, _ = fmt.Fprintf(j.log, "WAL %s is missing in the archive: what was written after it and before the next backup was complete cannot be restored\n", gap)
 	}
 	return nil

@@ -60,7 +60,7 @@ func Complete(ctx context.Context, c Config, current string, log io.Writer) (*Co
 	if err != nil {
 		return nil, err
 	}
-	sets, err := c.Sets(ctx, log)
+	sets, err := c.Sets(ctx, current, log)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +89,16 @@ func Complete(ctx context.Context, c Config, current string, log io.Writer) (*Co
 	return out, nil
 }
 
-// Sets of this cluster's backups, oldest first.
-func (c Config) Sets(ctx context.Context, log io.Writer) ([]pgbackrest.Set, error) {
+// Sets of this cluster's backups from which a restore gets to a segment, oldest first.
+func (c Config) Sets(ctx context.Context, current string, log io.Writer) ([]pgbackrest.Set, error) {
+	at, ok := wal.Parse(current)
+	if !ok {
+		return nil, fmt.Errorf("%w: %q", ErrSegment, current)
+	}
+	lineage, err := c.lineage(at.Timeline)
+	if err != nil {
+		return nil, err
+	}
 	stanza, err := c.Stanza()
 	if err != nil {
 		return nil, err
@@ -100,7 +108,7 @@ func (c Config) Sets(ctx context.Context, log io.Writer) ([]pgbackrest.Set, erro
 		return nil, err
 	}
 	sets, err := tool.Sets(ctx)
-	return slices.DeleteFunc(sets, func(s pgbackrest.Set) bool { return s.Stanza != stanza }), err
+	return pgbackrest.On(lineage, pgbackrest.Of(stanza, sets)), err
 }
 
 // begin of what is compared, and whether there is a set: what is on the volume from

@@ -64,11 +64,17 @@ func TestTwin(t *testing.T) {
 func (s *server) restore(source *server) {
 	s.t.Helper()
 	tool, stanza := source.tool()
-	tool.Env = append(tool.Env, "PGBACKREST_REPO1_PATH="+s.path("store"))
 	sets, err := tool.Sets(s.t.Context())
 	s.must(err)
 	set, err := pgbackrest.Choose(sets, stanza, time.Time{}, time.Now())
 	s.must(err)
+	s.restoreSet(tool, set)
+}
+
+// restoreSet and all that was archived on its branch.
+func (s *server) restoreSet(tool pgbackrest.Tool, set pgbackrest.Set) {
+	s.t.Helper()
+	tool.Env = append(tool.Env, "PGBACKREST_REPO1_PATH="+s.path("store"))
 	r := recovery.Recovery{Tool: tool, Set: set, DataDir: s.DataDir(), WorkDir: s.path("w"), Processes: 1}
 	s.must(r.Run(s.t.Context(), nil))
 }

@@ -77,6 +77,9 @@ func restore(ctx context.Context, c Config, log io.Writer) error {
 		target = *want.Time
 	}
 	set, err := choose(sets, want, target, time.Now())
+	if err == nil && target.IsZero() {
+		set, err = latest(ctx, tool, set.Stanza, sets)
+	}
 	if err != nil {
 		return err
 	}
@@ -103,6 +106,15 @@ func choose(sets []pgbackrest.Set, want instance.Restore, target, now time.Time)
 		return set, fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
 	}
 	return set, nil
+}
+
+// latest set from which a restore gets to what was written last.
+func latest(ctx context.Context, tool pgbackrest.Tool, stanza string, sets []pgbackrest.Set) (pgbackrest.Set, error) {
+	set, err := tool.Latest(ctx, stanza, sets)
+	if errors.Is(err, pgbackrest.ErrBranch) {
+		return set, fmt.Errorf("cannot restore all that there is: %w: set restoreFrom.time to restore that branch up to a time", err)
+	}
+	return set, err
 }
 
 // advise what to do about a recovery that failed.

@@ -104,6 +104,8 @@ func (p *place) away(yes bool) {
 	from, to := "store", "gone"
 	if !yes {
 		from, to = to, from
+		// What was archived at that moment has made the folders anew.
+		p.must(os.RemoveAll(p.path(to)))
 	}
 	p.must(os.Rename(p.path(from), p.path(to)))
 }
@@ -248,9 +250,9 @@ func (s *server) gaps() string {
 	tool, _ := s.tool()
 	sets, err := tool.Sets(s.t.Context())
 	s.must(err)
-	gaps, err := tool.Gaps(s.t.Context(), sets[len(sets)-1])
+	branch, err := tool.Branch(s.t.Context(), sets[len(sets)-1])
 	s.must(err)
-	return fmt.Sprint(gaps)
+	return fmt.Sprint(branch.Gaps())
 }
 
 // eventually something holds.

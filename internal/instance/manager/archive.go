@@ -51,7 +51,7 @@ type archiving struct {
 
 	// complete the archive up to a segment, and sets of backups in it.
 	complete func(ctx context.Context, current string) (*archive.Comparison, error)
-	sets     func(ctx context.Context) ([]pgbackrest.Set, error)
+	sets     func(ctx context.Context, current string) ([]pgbackrest.Set, error)
 
 	// version of the configuration that it was created with.
 	version string
@@ -93,10 +93,10 @@ func (m *Manager) newArchiving() *archiving {
 			defer cancel()
 			return archive.Complete(ctx, c, current, logWriter{m.log})
 		},
-		sets: func(ctx context.Context) ([]pgbackrest.Set, error) {
+		sets: func(ctx context.Context, current string) ([]pgbackrest.Set, error) {
 			ctx, cancel := context.WithTimeout(ctx, createWithin)
 			defer cancel()
-			return c.Sets(ctx, logWriter{m.log})
+			return c.Sets(ctx, current, logWriter{m.log})
 		},
 	}
 }

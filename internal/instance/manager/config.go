@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"net"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -54,6 +55,13 @@ func (c Config) server() postgres.Server { return postgres.Server{Socket: c.Sock
 
 func (c Config) password() *patroni.Password {
 	return patroni.PasswordFile(filepath.Join(c.Credentials, keyREST))
+}
+
+// sibling is the manager of another server, by its address.
+func (c Config) sibling(password *patroni.Password) func(address string) *patroni.Client {
+	return func(address string) *patroni.Client {
+		return patroni.At("http://"+net.JoinHostPort(address, c.apiPort()), password)
+	}
 }
 
 // ordinal of a pod of the set, or -1.

@@ -47,8 +47,8 @@ func newServers(t *testing.T) (*servers, *httptest.Server) {
 		status:   patroni.Status{State: "running", Role: "primary", ServerVersion: 170005, Timeline: 3},
 		cluster: patroni.Cluster{Members: []patroni.Member{
 			{Name: "db-postgresql-0", Role: "leader", State: "running"},
-			{Name: "db-postgresql-1", Role: "sync_standby", State: "streaming"},
-			{Name: "db-postgresql-2", Role: "quorum_standby", State: "streaming"},
+			{Name: "db-postgresql-1", Role: "sync_standby", State: "streaming", Host: "192.0.2.2"},
+			{Name: "db-postgresql-2", Role: "quorum_standby", State: "streaming", Host: "192.0.2.3"},
 		}},
 		history:   [][]any{{1, 1 << 40, "no recovery target specified"}, {2, 1 << 40, "no recovery target specified"}},
 		followers: map[string]postgres.Follower{"db-postgresql-1": {Streaming: true, Synchronous: true}, "db-postgresql-2": {Streaming: true, Synchronous: true}},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,10 +92,8 @@ func New(c Config, config *rest.Config, log *slog.Logger) (*Manager, error) {
 	m := &Manager{
 		Config: c, notes: newNotes(log),
 		kube: client, patroni: patroni.At(c.Patroni, password), server: c.server(), metrics: newMetrics(),
-		remote: func(address string) *patroni.Client { return patroni.New(address, password) },
-		sibling: func(address string) *patroni.Client {
-			return patroni.At("http://"+net.JoinHostPort(address, c.apiPort()), password)
-		},
+		remote:     func(address string) *patroni.Client { return patroni.New(address, password) },
+		sibling:    c.sibling(password),
 		wakeMember: newSignal(), wakePrimary: newSignal(),
 	}
 	w := m.watcher(func() { m.wakeMember.send(); m.wakePrimary.send() })

@@ -88,6 +88,9 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	b.resume(ctx, status, time.Now())
 	b.rewound(ctx)
 	next.Message = b.settled(troubleOf(status), last.Message, time.Now())
+	if s := (archive.Config{Volume: b.Volume}).TimelineState(); s != nil && s.Message != "" {
+		next.Message = s.Message
+	}
 	next.Filling = b.filling(last.Filling)
 	b.forgetRestore()
 	next.Restore = archive.Config{Volume: b.Volume}.RestoreState()

@@ -79,10 +79,23 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 		b.held = v.Held
 		return false
 	}
+	if !b.note("have the server begin a timeline of its own", b.timeline(v.First && g.desired.Backup != nil)) {
+		return false
+	}
 	if v.First {
 		b.event(ctx, corev1.EventTypeNormal, reasonCompared, fmt.Sprintf("%s leads with volume claim %s: timeline %d, position %s", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position))
 	}
 	return true
+}
+
+// timeline of its own, or not, for a server that leads with what its volume holds: the
+// archive may know of a later one.
+func (b *member) timeline(own bool) error {
+	c := archive.Config{Volume: b.Volume}
+	if own {
+		return c.AskTimeline()
+	}
+	return c.ForgetTimeline()
 }
 
 // makeRoom for a copy of the primary where the volume holds what cannot follow it.

@@ -260,8 +260,16 @@ func TestReclaimNamed(t *testing.T) {
 		t.Errorf("got candidate %v, want none before it is decided", got)
 	}
 	decided := "data-" + setName + "-1@dbc-" + began
-	r.desire(func(d *instance.Desired) { d.Size, d.LeadWith = 2, decided })
+	r.desire(func(d *instance.Desired) { d.Size, d.LeadWith, d.Backup = 2, decided, &instance.Backup{} })
 	r.starts(second, "it was named")
+	timeline := filepath.Join(stale.Dir, instance.TimelineFile)
+	if _, err := os.Stat(timeline); err != nil {
+		t.Errorf("the archive may know of later timelines than the named volume: %v", err)
+	}
+	if err := os.WriteFile(timeline, []byte(`{"message":"cannot ask the archive"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is said why the server does not start", func() bool { return r.member(1).Message == "cannot ask the archive" })
 	if got := r.api.annotations("configmaps/" + setName + "-failover")["member"]; got != setName+"-1" {
 		t.Errorf("got candidate %v, want the named server: Patroni's failsafe mode knows of another one", got)
 	}
@@ -282,6 +290,9 @@ func TestReclaimNamed(t *testing.T) {
 	r.leads(1)
 	r.starts(first, "it copies the primary")
 	aside, _ := filepath.Glob(filepath.Join(newest.Dir, "pgdata-branch-*", "PG_VERSION"))
+	if _, err := os.Stat(filepath.Join(newest.Dir, instance.TimelineFile)); err == nil {
+		t.Error("a server that follows begins no timeline")
+	}
 	if _, err := os.Stat(newest.Data); err == nil || len(aside) != 1 {
 		t.Errorf("what the member went on with is at %v, want it aside", aside)
 	}

@@ -45,7 +45,20 @@ func (m *Manager) handler() http.Handler {
 			http.Error(w, "waiting for the volume to grow", http.StatusServiceUnavailable)
 		}
 	})
-	mux.HandleFunc("POST "+patroni.ReleasePath, m.serveRelease)
+	mux.HandleFunc("POST "+patroni.ReleasePath, m.admitted(m.serveRelease))
+	mux.HandleFunc("POST "+patroni.KnownPath, m.admitted(m.serveKnown))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{}))
 	return mux
+}
+
+// admitted is a handler for who may ask Patroni to move servers.
+func (m *Manager) admitted(handle http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		user, password, ok := r.BasicAuth()
+		if !ok || !m.patroni.Admits(user, password) {
+			http.Error(w, "the password of Patroni's API is needed", http.StatusUnauthorized)
+			return
+		}
+		handle(w, r)
+	}
 }

@@ -46,6 +46,9 @@ type stopper struct {
 	patroni *patroni.Client
 	server  stopping
 
+	// sibling is the manager of another server, by its address.
+	sibling func(host string) *patroni.Client
+
 	// begin to stop Patroni, and its server with it.
 	begin func() error
 }
@@ -68,7 +71,11 @@ func Stop(ctx context.Context, c Config, config *rest.Config, log *slog.Logger) 
 		log.Info("Cannot reach the API server", "error", err.Error())
 		return
 	}
-	s := &stopper{Config: c, log: log, kube: client, patroni: patroni.At(c.Patroni, c.password()), server: c.server(), begin: stopContainer}
+	password := c.password()
+	s := &stopper{
+		Config: c, log: log, kube: client, patroni: patroni.At(c.Patroni, password), server: c.server(),
+		sibling: c.sibling(password), begin: stopContainer,
+	}
 	s.prepare(ctx)
 }
 
@@ -94,13 +101,14 @@ func (s *stopper) prepare(ctx context.Context) {
 }
 
 // hurried says whether the server is to be killed in a moment, and after what time: 0
-// where the pod is no more. Patroni stops a server and lets go of its lock in about a
+// where the pod is no more. A pod that is not known any more while others are is one
+// that was deleted by force. Patroni stops a server and lets go of its lock in about a
 // second: to begin with a switchover, and be killed in the middle of it, would take far
 // longer.
 func (s *stopper) hurried(ctx context.Context) (time.Duration, bool) {
 	pod, err := s.kube.Self(ctx, s.Pod)
 	if err != nil {
-		return 0, kube.Missing(err) || kube.Unknown(err)
+		return 0, kube.Missing(err) || kube.Unknown(err) && s.known(ctx)
 	}
 	return hurriedBy(pod)
 }
@@ -141,7 +149,7 @@ func (s *stopper) future(ctx context.Context) future {
 // ends says whether the set is going away, or has no servers from now on. Its
 // rights may have gone before it.
 func ends(set *appsv1.StatefulSet, setErr error, cm *corev1.ConfigMap, cmErr error) bool {
-	if kube.Gone(setErr) || kube.Gone(cmErr) {
+	if kube.Gone(setErr) || kube.Gone(cmErr) || kube.Unknown(setErr) {
 		return true
 	}
 	if setErr == nil && (set.DeletionTimestamp != nil || set.Spec.Replicas != nil && *set.Spec.Replicas == 0) {

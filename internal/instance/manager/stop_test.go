@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"log/slog"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -40,6 +41,9 @@ func TestStop(t *testing.T) {
 		atMost time.Duration
 		// within is when the hook ends at the latest.
 		within time.Duration
+		// stranger is a server whose token is refused, and known says that the others'
+		// are not.
+		stranger, known bool
 		// hurried servers stop without archiving.
 		hurried bool
 	}{
@@ -130,6 +134,24 @@ func TestStop(t *testing.T) {
 			atMost:  candidateWithin / 2,
 			hurried: true,
 		},
+		"Forced": {
+			reason: "So was one whose token is refused, while others' are not", stranger: true, known: true,
+			atMost:  candidateWithin / 2,
+			hurried: true,
+		},
+		"Claim": {
+			reason: "Where none is known any more the claim goes away, and its pods have their time: the last WAL is archived", stranger: true,
+			atMost: candidateWithin / 2,
+		},
+		"Account": {
+			reason: "A standby waits for the primary's end then", stranger: true,
+			prepare: func(_ *testing.T, _ *api, s *servers) {
+				s.status.Role, s.receiving = "replica", true
+				time.AfterFunc(500*time.Millisecond, func() { s.set(func(s *servers) { s.receiving = false }) })
+				time.AfterFunc(2*time.Second, func() { s.set(func(s *servers) { s.cluster.Members = s.cluster.Members[1:] }) })
+			},
+			atLeast: 2 * time.Second,
+		},
 		"Unknown": {
 			reason:  "Where nobody says how much time there is, there is enough",
 			prepare: func(_ *testing.T, a *api, _ *servers) { a.refuse["GET "+own] = "no role" },
@@ -160,6 +182,19 @@ func TestStop(t *testing.T) {
 			if tc.prepare != nil {
 				tc.prepare(t, a, s)
 			}
+			others := config
+			if !tc.known {
+				others = stranger(t)
+			}
+			other, err := New(configOf(t, setName+"-1", at.URL), others, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			beside := httptest.NewServer(other.handler())
+			defer beside.Close()
+			if tc.stranger {
+				config = stranger(t)
+			}
 			client, err := kube.New(config, "shop")
 			if err != nil {
 				t.Fatal(err)
@@ -172,7 +207,7 @@ func TestStop(t *testing.T) {
 			c := configOf(t, pod, at.URL)
 			c.Socket = t.TempDir()
 			start := time.Now()
-			hook := &stopper{Config: c, log: slog.New(slog.DiscardHandler), kube: client, patroni: patroni.At(c.Patroni, c.password()), server: s, begin: func() error { return nil }}
+			hook := &stopper{Config: c, log: slog.New(slog.DiscardHandler), kube: client, patroni: patroni.At(c.Patroni, c.password()), server: s, begin: func() error { return nil }, sibling: func(string) *patroni.Client { return patroni.At(beside.URL, c.password()) }}
 			ctx := t.Context()
 			if tc.within > 0 {
 				var cancel context.CancelFunc

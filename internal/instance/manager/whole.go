@@ -47,7 +47,7 @@ func (a *archiving) keepWhole(ctx context.Context, now time.Time, s postgres.Arc
 	if !a.created {
 		return
 	}
-	a.list(ctx, now)
+	a.list(ctx, now, s)
 	if !a.compared || a.open() && now.Sub(a.attempt) >= openPeriod {
 		a.compare(ctx, now, s)
 		// What is archived again is not among what the server said.
@@ -98,7 +98,7 @@ func (a *archiving) compare(ctx context.Context, now time.Time, s postgres.Archi
 func (a *archiving) open() bool { return (&instance.Archive{Gaps: a.gaps}).Open() }
 
 // list backups until there is one, and while there are gaps.
-func (a *archiving) list(ctx context.Context, now time.Time) {
+func (a *archiving) list(ctx context.Context, now time.Time, s postgres.Archiver) {
 	period := closedPeriod
 	if a.open() || !a.backedUp {
 		period = openPeriod
@@ -107,7 +107,7 @@ func (a *archiving) list(ctx context.Context, now time.Time) {
 		return
 	}
 	a.listed = now
-	sets, err := a.sets(ctx)
+	sets, err := a.sets(ctx, s.Current)
 	if a.note("list backups", err) {
 		a.gaps, a.backedUp = withSets(a.gaps, sets), a.backedUp || len(sets) > 0
 	}

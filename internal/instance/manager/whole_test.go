@@ -112,7 +112,7 @@ func TestKeepWhole(t *testing.T) {
 			compared++
 			return &archive.Comparison{BackedUp: true, Lost: lost}, fault
 		},
-		sets:  func(context.Context) ([]pgbackrest.Set, error) { return nil, nil },
+		sets:  func(context.Context, string) ([]pgbackrest.Set, error) { return nil, nil },
 		whole: whole{known: true},
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
@@ -173,7 +173,7 @@ func TestStoreLost(t *testing.T) {
 	a := &archiving{
 		Manager:  &Manager{notes: newNotes(slog.New(slog.DiscardHandler)), server: &servers{}},
 		complete: func(context.Context, string) (*archive.Comparison, error) { c := found; return &c, nil },
-		sets:     func(context.Context) ([]pgbackrest.Set, error) { return sets, nil },
+		sets:     func(context.Context, string) ([]pgbackrest.Set, error) { return sets, nil },
 		failure:  func() string { return "" },
 		whole:    whole{known: true},
 		created:  true,

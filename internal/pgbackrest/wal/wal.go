@@ -59,6 +59,27 @@ func (s Segment) Start() string {
 	return fmt.Sprintf("%X/%X", at>>32, at&(1<<32-1))
 }
 
+// historySuffix is how the name of a timeline's history ends.
+const historySuffix = ".history"
+
+// History is the name of a timeline's history.
+func History(timeline uint32) string { return fmt.Sprintf("%08X%s", timeline, historySuffix) }
+
+// TimelineOf what an archive's folder holds: the history of a timeline, or a folder of
+// its segments.
+func TimelineOf(entry string) (uint32, bool) {
+	const digits = 8
+	name, isHistory := strings.CutSuffix(entry, historySuffix)
+	if !isHistory && len(name) != 2*digits || isHistory && len(name) != digits {
+		return 0, false
+	}
+	if _, err := strconv.ParseUint(name[digits*(len(name)/digits-1):], 16, 32); err != nil {
+		return 0, false
+	}
+	t, err := strconv.ParseUint(name[:digits], 16, 32)
+	return uint32(t), err == nil && t > 0 //nolint:gosec // parsed as 32 bits
+}
+
 // Lineage is a timeline with those that it came from.
 type Lineage struct {
 	timeline uint32
@@ -100,6 +121,12 @@ func NewLineage(timeline uint32, history string) (Lineage, error) {
 	}
 	return l, nil
 }
+
+// Timeline that it is the lineage of.
+func (l Lineage) Timeline() uint32 { return l.timeline }
+
+// Reads says whether a restore along the lineage reads a segment.
+func (l Lineage) Reads(s Segment) bool { return l.At(s.Number) == s }
 
 // At is the segment of a number that a restore along the lineage reads.
 func (l Lineage) At(number uint64) Segment {

@@ -100,6 +100,13 @@ func (c *Client) Release(ctx context.Context, of Release) error {
 	return c.move(ctx, ReleasePath, of)
 }
 
+// KnownPath of a manager's API.
+const KnownPath = "/known"
+
+// Known asks a manager, not Patroni, whether the API server knows its own pod: it is
+// ErrRefused where that is not so. The password is Patroni's.
+func (c *Client) Known(ctx context.Context) error { return c.move(ctx, KnownPath, struct{}{}) }
+
 // Admits says whether who calls has the password of Patroni's API.
 func (c *Client) Admits(name, password string) bool {
 	accepted, err := c.password.candidates()

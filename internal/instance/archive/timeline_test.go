@@ -1,0 +1,181 @@
+package archive
+
+import (
+	"context"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/storeplane/storeplane/internal/pgbackrest"
+	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
+)
+
+// TestNewTimeline: a server leads from where an older timeline was, of which the archive
+// has more: another server went on with the next timeline, and archived it. It goes on
+// with one that the archive does not know, and neither history nor WAL there is lost.
+func TestNewTimeline(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+
+		// mode in which the server has stopped whose data leads, behind by what it has
+		// not received.
+		mode   string
+		behind bool
+	}{
+		"Stopped": {reason: "It had received all of its timeline.", mode: "fast"},
+		"Killed":  {reason: "It has to recover first.", mode: "immediate"},
+		"Behind":  {reason: "Its data ends before the next timeline began.", mode: "fast", behind: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			old := p.primary("old")
+			old.exec("CREATE TABLE t (who text)")
+			old.backUp()
+			stale, next := old.standby("stale"), old.standby("next")
+			stale.keep()
+			old.exec("INSERT INTO t VALUES ('all')")
+			stale.follow(old)
+			if tc.behind {
+				stale.run("pg_ctl", "-D", stale.DataDir(), "-w", "-m", tc.mode, "stop")
+				old.write()
+			}
+			next.follow(old)
+			old.archived()
+			old.stop()
+			if !tc.behind {
+				stale.run("pg_ctl", "-D", stale.DataDir(), "-w", "-m", tc.mode, "stop")
+			}
+			next.promote()
+			next.exec("INSERT INTO t VALUES ('next')")
+			next.write()
+			next.archived()
+			next.backUp()
+			tool, stanza := next.tool()
+			sets, err := tool.Sets(t.Context())
+			p.must(err)
+			taken := next.history(2)
+			next.stop()
+
+			for range 2 { // the second time there is nothing to do
+				p.must(stale.AskTimeline())
+				p.must(Prepare(t.Context(), stale.Config, testLog{t}))
+				if s := stale.TimelineState(); s != nil {
+					t.Errorf("%s\nit is prepared, and yet has state %+v", tc.reason, s)
+				}
+			}
+			// Patroni starts it as a standby, and promotes it.
+			p.must(os.WriteFile(filepath.Join(stale.DataDir(), "standby.signal"), nil, 0o600))
+			stale.start("primary_conninfo=")
+			stale.promote()
+			if at := stale.current()[:8]; at != "00000004" {
+				t.Errorf("%s\nit leads on timeline %s, want one after that it took", tc.reason, at)
+			}
+			stale.exec("INSERT INTO t VALUES ('stale')")
+			stale.write()
+			stale.eventually("all is archived, or cannot be", func() bool { return stale.waiting() == 0 || stale.Failure() != "" })
+			if failure := stale.Failure(); failure != "" {
+				t.Fatalf("%s\nit does not archive: %s", tc.reason, failure)
+			}
+			if got := stale.history(2); got != taken {
+				t.Errorf("%s\nthe archive's history of the timeline that was taken was overwritten: got %q, want %q", tc.reason, got, taken)
+			}
+
+			// What is backed up went on elsewhere: a backup is needed to restore what is
+			// written now, and there is none yet.
+			got, err := Complete(t.Context(), stale.Config, stale.current(), testLog{t})
+			p.must(err)
+			if len(got.Sets) != 1 || len(got.Lost) != 0 {
+				t.Errorf("%s\nComplete(): got %+v, want the backup that this server goes on from, and nothing lost", tc.reason, got)
+			}
+			after, err := tool.Sets(t.Context())
+			p.must(err)
+			for range 2 {
+				set, err := latest(t.Context(), tool, stanza, after)
+				if err != nil || len(pgbackrest.On(lineage(t, stale), []pgbackrest.Set{set})) != 1 {
+					t.Errorf("%s\nlatest(...): got %s, %v, want a backup from which a restore gets to this server's data", tc.reason, set.Label, err)
+				}
+				if len(after) == len(sets) {
+					stale.backUp()
+					after, err = tool.Sets(t.Context())
+					p.must(err)
+				}
+			}
+			if _, err := latest(t.Context(), tool, stanza, sets[1:]); err == nil || !strings.Contains(err.Error(), "set restoreFrom.time") {
+				t.Errorf("%s\nlatest(...) of the other branch: got %v", tc.reason, err)
+			}
+
+			// Both branches can be restored.
+			for at, want := range map[string]string{"": "all stale", "branch": "all next"} {
+				restored := p.server("restored" + at)
+				set := sets[len(sets)-1]
+				if at == "" {
+					set = after[len(after)-1]
+				}
+				restored.restoreSet(tool, set)
+				restored.start()
+				var who string
+				restored.ask("SELECT string_agg(who, ' ') FROM t", &who)
+				if who != want {
+					t.Errorf("%s\na restore of %s: got %q, want %q", tc.reason, set.Label, who, want)
+				}
+				restored.stop()
+			}
+		})
+	}
+}
+
+// TestNewTimelineAway: without the archive it is not known which timelines there are.
+func TestNewTimelineAway(t *testing.T) {
+	p := newPlace(t)
+	s := p.primary("one")
+	s.stop()
+	p.must(s.NewTimeline(t.Context(), testLog{t}))
+	p.away(true)
+	p.must(os.WriteFile(p.path("store"), nil, 0o600))
+	if err := s.NewTimeline(t.Context(), testLog{t}); err == nil || !strings.Contains(err.Error(), "cannot ask the archive for its timelines") {
+		t.Errorf("NewTimeline() without the store: got %v", err)
+	}
+	p.must(s.AskTimeline())
+	ctx, cancel := context.WithCancel(t.Context())
+	prepared := make(chan error, 1)
+	go func() { prepared <- Prepare(ctx, s.Config, testLog{t}) }()
+	p.eventually("it says what it waits for", func() bool {
+		state := s.TimelineState()
+		return state != nil && strings.Contains(state.Message, "cannot ask the archive for its timelines")
+	})
+	cancel()
+	if err := <-prepared; err == nil {
+		t.Error("Prepare() that is stopped: got no error, and the server would start")
+	}
+	p.must(os.Remove(p.path("store")))
+	p.away(false)
+	p.must(Prepare(t.Context(), s.Config, testLog{t}))
+	s.start()
+	if at := s.current()[:8]; at != "00000001" {
+		t.Errorf("it is on timeline %s, want the one that it had: the archive knows no other", at)
+	}
+}
+
+// lineage of the timeline that a server leads on.
+func lineage(t *testing.T, s *server) wal.Lineage {
+	t.Helper()
+	at, _ := wal.Parse(s.current())
+	l, err := s.lineage(at.Timeline)
+	s.must(err)
+	return l
+}
+
+// history of a timeline, as the archive has it.
+func (s *server) history(timeline int) string {
+	s.t.Helper()
+	name := strings.Repeat("0", 7) + string(rune('0'+timeline)) + ".history"
+	tool, stanza := s.tool()
+	archive, err := tool.Archive(s.t.Context(), stanza)
+	s.must(err)
+	out, err := tool.Run(s.t.Context(), "", "repo-get", path.Join(archive.Path(), name))
+	s.must(err)
+	return string(out)
+}

@@ -1,0 +1,167 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// pollPeriod is how often PostgreSQL is asked whether it has recovered.
+const pollPeriod = 200 * time.Millisecond
+
+// stopWithin is how long PostgreSQL may take to stop.
+const stopWithin = 5 * time.Minute
+
+// Connect to a database of the server.
+type Connect func(ctx context.Context, database string) (*pgx.Conn, error)
+
+// server that recovers.
+type server struct {
+	cmd     *exec.Cmd
+	log     *tail
+	ended   chan struct{}
+	err     error
+	connect Connect
+}
+
+// fresh folder for a recovery. What one left that was killed is about another one.
+func fresh(dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("cannot empty the folder of the recovery: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("cannot make a folder for the recovery: %w", err)
+	}
+	return nil
+}
+
+// start PostgreSQL with a configuration of its own, and some parameters. That of the
+// cluster whose data it is names files and addresses that are not here.
+func start(dataDir, workDir string, log io.Writer, env []string, parameters ...string) (*server, error) {
+	limits, err := controlLimits(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	hba := filepath.Join(workDir, "pg_hba.conf")
+	config := filepath.Join(workDir, "postgresql.conf")
+	// The folder of the socket is nobody else's.
+	if err := os.WriteFile(hba, []byte("local all all trust\n"), 0o600); err != nil {
+		return nil, fmt.Errorf("cannot write the configuration of the recovery: %w", err)
+	}
+	if err := os.WriteFile(config, []byte(settings(dataDir, workDir, hba, limits)), 0o600); err != nil {
+		return nil, fmt.Errorf("cannot write the configuration of the recovery: %w", err)
+	}
+	program, err := exec.LookPath("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("cannot find PostgreSQL: %w", err)
+	}
+	// Parameters of the command line win over postgresql.auto.conf, which came
+	// with the data.
+	args := []string{"-D", dataDir, "-c", "config_file=" + config}
+	for _, o := range append(overrides(workDir), parameters...) {
+		args = append(args, "-c", o)
+	}
+	s := &server{log: newTail(log), ended: make(chan struct{})}
+	s.cmd = exec.Command(program, args...) //nolint:gosec,noctx // it is stopped in its own way
+	s.cmd.Env = append(append(os.Environ(), env...), "LC_ALL=C")
+	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	// A signal to the group that this program is in is not PostgreSQL's.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGQUIT}
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start PostgreSQL: %w", err)
+	}
+	go func() {
+		s.err = s.cmd.Wait()
+		close(s.ended)
+	}()
+	s.connect = func(ctx context.Context, database string) (*pgx.Conn, error) {
+		u := url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: url.Values{
+			"host": {workDir}, "user": {"postgres"}, "sslmode": {"disable"}, "connect_timeout": {"5"},
+		}.Encode()}
+		return pgx.Connect(ctx, u.String())
+	}
+	return s, nil
+}
+
+func settings(dataDir, workDir, hba string, limits map[string]string) string {
+	var b strings.Builder
+	set := func(name, value string) { fmt.Fprintf(&b, "%s = '%s'\n", name, strings.ReplaceAll(value, "'", "''")) }
+	set("data_directory", dataDir)
+	set("hba_file", hba)
+	set("ident_file", filepath.Join(workDir, "pg_ident.conf"))
+	for _, name := range controlNames {
+		set(name.parameter, limits[name.parameter])
+	}
+	return b.String()
+}
+
+// overrides keep the server to itself. WAL that it writes is kept for who
+// archives it later.
+func overrides(workDir string) []string {
+	return []string{
+		"archive_command=false", "archive_timeout=0",
+		"listen_addresses=", "unix_socket_directories=" + workDir, "port=5432", "ssl=off",
+		"hot_standby=on", "synchronous_standby_names=", "primary_conninfo=", "primary_slot_name=",
+		"logging_collector=off", "log_destination=stderr", "log_statement=none", "log_min_messages=warning",
+		"shared_preload_libraries=", "max_wal_size=1GB", "cluster_name=",
+		"dynamic_shared_memory_type=mmap", "shared_buffers=64MB", "huge_pages=off",
+	}
+}
+
+// promoted waits until PostgreSQL has recovered.
+func (s *server) promoted(ctx context.Context) error {
+	for {
+		if up, err := s.recovered(ctx); err == nil && up {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("cannot wait for the recovery: %w", context.Cause(ctx))
+		case <-s.ended:
+			return errEnded
+		case <-time.After(pollPeriod):
+		}
+	}
+}
+
+func (s *server) recovered(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	conn, err := s.connect(ctx, "postgres")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var recovering bool
+	err = conn.QueryRow(ctx, "SELECT pg_catalog.pg_is_in_recovery()").Scan(&recovering)
+	return !recovering, err
+}
+
+// stop PostgreSQL as for a restart, so that nothing is to recover. One
+// that has ended in another way leaves something.
+func (s *server) stop() error {
+	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("cannot stop PostgreSQL: %w", err)
+	}
+	select {
+	case <-s.ended:
+		if s.err != nil {
+			return fmt.Errorf("cannot stop PostgreSQL after the recovery, it ended by itself: %w", s.err)
+		}
+		return nil
+	case <-time.After(stopWithin):
+		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
+		<-s.ended
+		return errors.New("cannot stop PostgreSQL: it takes too long")
+	}
+}
