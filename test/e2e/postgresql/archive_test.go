@@ -92,18 +92,42 @@ func (d *database) scaleRepository(ctx context.Context, replicas int32) error {
 // evictsUnarchived: what waits to be archived holds nothing up, and is archived
 // once the store is back, though another server leads by then.
 func (d *database) evictsUnarchived(ctx context.Context, n notes) error {
-	name, err := d.ask(ctx, "postgres", "SELECT pg_walfile_name(pg_current_wal_insert_lsn())")
+	from, err := d.segment(ctx)
 	if err != nil {
 		return err
-	}
-	from, ok := wal.Parse(strings.TrimSpace(name))
-	if !ok {
-		return fmt.Errorf("cannot read the name of a segment: %q", name)
 	}
 	if err := d.unarchived(ctx, func() error { return d.evicts(ctx, n) }); err != nil {
 		return err
 	}
 	return d.hasArchive(ctx, from.Number)
+}
+
+// segment that is being written.
+func (d *database) segment(ctx context.Context) (wal.Segment, error) {
+	name, err := d.ask(ctx, "postgres", "SELECT pg_walfile_name(pg_current_wal_insert_lsn())")
+	if err != nil {
+		return wal.Segment{}, err
+	}
+	s, ok := wal.Parse(strings.TrimSpace(name))
+	if !ok {
+		return s, fmt.Errorf("cannot read the name of a segment: %q", name)
+	}
+	return s, nil
+}
+
+// histories of timelines that the archive has, by file.
+func (d *database) histories(ctx context.Context) (map[string]string, error) {
+	files, err := cluster.Exec(ctx, d.namespace, repositoryName+"-0", "repository", nil, "sh", "-c", "find "+backup.VolumeDir+" -name '*.history' -exec md5sum {} +")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(files) {
+		if sum, file, ok := strings.Cut(strings.TrimSpace(line), "  "); ok {
+			out[file] = sum
+		}
+	}
+	return out, nil
 }
 
 // hasArchive waits until the archive has each segment of WAL from a number on, up to the

@@ -51,6 +51,70 @@ func (d *database) comesBackOtherwise(ctx context.Context, n notes) error {
 	return d.keepLedger(ctx)
 }
 
+// leadsOlder: the newest volume is gone, and one leads that knows nothing of the timelines
+// that the archive has from there. Nothing there is overwritten, and archiving goes on.
+func (d *database) leadsOlder(ctx context.Context, n notes) error {
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
+	if err := d.ledger.Stop(ctx, d.world); err != nil {
+		return err
+	}
+	d.ledger = nil
+	const count = "SELECT count(*) FROM older"
+	if _, err := d.ask(ctx, "app", "CREATE TABLE older AS SELECT generate_series(1, 1000)"); err != nil {
+		return err
+	}
+	if err := d.reclaims(ctx, n, 1, count, "1000"); err != nil {
+		return fmt.Errorf("with one server: %w", err)
+	}
+	left, err := d.segment(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.hasArchive(ctx, left.Number); err != nil {
+		return fmt.Errorf("before the volume is lost: %w", err)
+	}
+	histories, err := d.histories(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.reclaims(ctx, n, baseSize, count, "1000", server(0)); err != nil {
+		return fmt.Errorf("with the volumes that are left: %w", err)
+	}
+	now, err := d.segment(ctx)
+	if err != nil {
+		return err
+	}
+	n.Addf("left on timeline %d, leads on %d", left.Timeline, now.Timeline)
+	if now.Timeline <= left.Timeline {
+		return fmt.Errorf("it leads on timeline %d, and the archive knows %d", now.Timeline, left.Timeline)
+	}
+	if err := d.hasArchive(ctx, now.Number); err != nil {
+		return err
+	}
+	after, err := d.histories(ctx)
+	if err != nil {
+		return err
+	}
+	for file, content := range histories {
+		if after[file] != content {
+			return fmt.Errorf("history %s in the archive was %q, and is %q", file, content, after[file])
+		}
+	}
+	err = d.world.Await(ctx, settled, "ArchivingHealthy and BackupHealthy", func() (bool, string) {
+		c := d.status()
+		return c.Is("ArchivingHealthy") && c.Is("BackupHealthy"), c.String()
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := d.ask(ctx, "app", "DROP TABLE older"); err != nil {
+		return err
+	}
+	return d.keepLedger(ctx)
+}
+
 // reclaims the database with a size, after the volumes of some servers were lost.
 func (d *database) reclaims(ctx context.Context, n notes, size int, count, least string, lost ...string) error {
 	if _, err := d.end(ctx, stays(d.volumes())...); err != nil {

@@ -67,6 +67,7 @@ func production() types.Feature {
 		full("deletion is refused while it is protected", d.undisturbed(d.isProtected)).
 		full("deleted and claimed again it finds its data", d.comesBack).
 		full("claimed again smaller and larger the newest volume leads", d.comesBackOtherwise).
+		full("claimed again with an older volume it archives beside what the newest had archived", d.leadsOlder).
 		full("claimed again over a volume of another database nothing leads until it is left out", d.meetsForeign).
 		full("claimed again over volumes that parted nothing leads until one is named", d.meetsParted)
 	return f.Feature()
