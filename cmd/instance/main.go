@@ -27,7 +27,7 @@ type cli struct {
 	Run  run  `cmd:"" help:"Run beside a server until it is stopped."`
 	Stop stop `cmd:"" help:"Prepare the server for being stopped: hand over, or wait for the last write."`
 
-	Start   start   `cmd:"" help:"Prepare the data of a server that is to lead with it, then become Patroni." passthrough:""`
+	Start   start   `cmd:"" help:"Prepare the data of a server that is to lead with it, then become Patroni."`
 	Push    push    `cmd:"" name:"pgbackrest-push" help:"Archive a segment of WAL: PostgreSQL's archive command."`
 	Serve   serve   `cmd:"" help:"Run pgBackRest's server beside PostgreSQL or a repository's volume."`
 	Restore restore `cmd:"" help:"Fill the data folder of a new cluster from a backup."`
