@@ -9,6 +9,9 @@ import (
 
 // TestCommands: the words by which pods and PostgreSQL call this program.
 func TestCommands(t *testing.T) {
+	for _, name := range []string{"POD_NAME", "POD_NAMESPACE", "CLUSTER_SCOPE"} {
+		t.Setenv(name, "x")
+	}
 	for name, args := range map[string][]string{
 		"Manager": {"run"},
 		"Hook":    {"stop"},
