@@ -8,9 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-
-	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
 // Timeline ends the timeline of a stopped server's data, and begins another one: what a
@@ -66,9 +63,5 @@ func (t Timeline) Begin(ctx context.Context) error {
 // taken is a restore command by which there is a history of each timeline that is taken,
 // and nothing else. PostgreSQL does not read them.
 func (t Timeline) taken() string {
-	names := make([]string, 0, t.Taken-t.From)
-	for n := t.From + 1; n <= t.Taken; n++ {
-		names = append(names, wal.History(n))
-	}
-	return `case "%f" in ` + strings.Join(names, "|") + `) : > "%p";; *) exit 1;; esac`
+	return fmt.Sprintf(`f="%%f"; case "$f" in *.history) n=$((0x${f%%%%.history})); test $n -gt %d && test $n -le %d && : > "%%p";; *) exit 1;; esac`, t.From, t.Taken)
 }
