@@ -28,6 +28,7 @@ type cli struct {
 	Stop stop `cmd:"" help:"Prepare the server for being stopped: hand over, or wait for the last write."`
 
 	Start   start   `cmd:"" help:"Prepare the data of a server that is to lead with it, then become Patroni."`
+	Fence   fence   `cmd:"" help:"Have the other servers receive nothing more from the old primary: runs before this one is promoted."`
 	Push    push    `cmd:"" name:"pgbackrest-push" help:"Archive a segment of WAL: PostgreSQL's archive command."`
 	Serve   serve   `cmd:"" help:"Run pgBackRest's server beside PostgreSQL or a repository's volume."`
 	Restore restore `cmd:"" help:"Fill the data folder of a new cluster from a backup."`
@@ -62,6 +63,13 @@ func (s *stop) Run(log *slog.Logger) error { //nolint:unparam // kong wants an e
 	}
 	manager.Stop(context.Background(), s.Config, config, log)
 	return nil
+}
+
+type fence struct{ manager.Config }
+
+// Run once. Where it fails Patroni does not promote the server.
+func (f *fence) Run(log *slog.Logger) error {
+	return manager.Fence(context.Background(), f.Config, log)
 }
 
 type start struct {

@@ -15,6 +15,7 @@ func TestCommands(t *testing.T) {
 	for name, args := range map[string][]string{
 		"Manager": {"run"},
 		"Hook":    {"stop"},
+		"Promote": {"fence"},
 		"Image":   {"start", "/etc/patroni"},
 		"Archive": {"pgbackrest-push", "pg_wal/000000010000000000000001"},
 		"Server":  {"serve", "--metrics=:9854"},

@@ -183,6 +183,9 @@ func (d cluster) patroniYAML(dynamic string) string {
 	p("  listen: '*:%d'", port)
 	p("  data_dir: %s", dataDir)
 	p("  pgpass: /tmp/pgpass")
+	// A primary that goes on in the moment in which it loses its lock acknowledges
+	// nothing that the next one does not have.
+	p("  pre_promote: %s fence", instance.Program)
 	p("  use_unix_socket: true")
 	p("  authentication:")
 	p("    superuser:")

@@ -30,8 +30,13 @@ type servers struct {
 	followers map[string]postgres.Follower
 	problems  []instance.Problem
 	receiving bool
-	archiver  postgres.Archiver
-	down      bool
+
+	// follows is whom a standby follows, up to where it has received.
+	follows  string
+	received int64
+	fenceErr error
+	archiver postgres.Archiver
+	down     bool
 
 	// calls that changed something, in order.
 	calls []string
@@ -173,6 +178,22 @@ func (s *servers) Beat(context.Context) (string, time.Time, error) {
 func (s *servers) Release(_ context.Context, slot, position string) error {
 	s.set(func(s *servers) { s.callf("release %s %s", slot, position) })
 	return nil
+}
+
+// Fence implements database.
+func (s *servers) Fence(context.Context) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.callf("fence")
+	s.follows = ""
+	return s.received, s.fenceErr
+}
+
+// Follows implements database.
+func (s *servers) Follows(context.Context) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.follows, nil
 }
 
 // Replayed implements database.

@@ -46,6 +46,7 @@ func (m *Manager) handler() http.Handler {
 		}
 	})
 	mux.HandleFunc("POST "+patroni.ReleasePath, m.admitted(m.serveRelease))
+	mux.HandleFunc("POST "+patroni.FencePath, m.admitted(m.serveFence))
 	mux.HandleFunc("POST "+patroni.KnownPath, m.admitted(m.serveKnown))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{}))
 	return mux

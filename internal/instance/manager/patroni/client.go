@@ -107,6 +107,35 @@ const KnownPath = "/known"
 // ErrRefused where that is not so. The password is Patroni's.
 func (c *Client) Known(ctx context.Context) error { return c.move(ctx, KnownPath, struct{}{}) }
 
+// FencePath of a manager's API.
+const FencePath = "/fence"
+
+// Fence is what a server that is to lead asks another one's manager for.
+type Fence struct {
+	// By is the pod that is to lead.
+	By string `json:"by"`
+}
+
+// Fenced is the answer.
+type Fenced struct {
+	// Received is up to where the standby has received the log, in bytes.
+	Received int64 `json:"received"`
+}
+
+// Fence asks a manager, not Patroni, that its standby receives nothing more from whom it
+// follows, and returns up to where it has received the log. The password is Patroni's.
+func (c *Client) Fence(ctx context.Context, by string) (int64, error) {
+	answer, err := c.ask(ctx, FencePath, Fence{By: by})
+	if err != nil {
+		return 0, err
+	}
+	f := Fenced{}
+	if err := json.Unmarshal([]byte(answer), &f); err != nil {
+		return 0, fmt.Errorf("cannot read the answer to %s: %w", FencePath, err)
+	}
+	return f.Received, nil
+}
+
 // Admits says whether who calls has the password of Patroni's API.
 func (c *Client) Admits(name, password string) bool {
 	accepted, err := c.password.candidates()
@@ -148,31 +177,37 @@ func (c *Client) read(ctx context.Context, path string, into any) error {
 // move asks for something that changes servers, with each of the passwords that
 // Patroni may have: it takes up a new one by the very reload that needs it.
 func (c *Client) move(ctx context.Context, path string, body any) error {
+	_, err := c.ask(ctx, path, body)
+	return err
+}
+
+// ask for something, and return the answer.
+func (c *Client) ask(ctx context.Context, path string, body any) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
 	data, err := json.Marshal(body)
 	if err != nil {
-		return fmt.Errorf("cannot write %s for Patroni: %w", path, err)
+		return "", fmt.Errorf("cannot write %s for Patroni: %w", path, err)
 	}
 	passwords, err := c.password.candidates()
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, p := range passwords {
 		code, answer, err := c.post(ctx, path, data, p)
 		switch {
 		case err != nil:
-			return fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
+			return "", fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
 		case code == http.StatusUnauthorized:
 			continue
 		case code >= http.StatusMultipleChoices:
 			c.password.accepted(p)
-			return fmt.Errorf("%w %s: %s", ErrRefused, path, answer)
+			return "", fmt.Errorf("%w %s: %s", ErrRefused, path, answer)
 		}
 		c.password.accepted(p)
-		return nil
+		return answer, nil
 	}
-	return fmt.Errorf("%w %s: it has another password", ErrRefused, path)
+	return "", fmt.Errorf("%w %s: it has another password", ErrRefused, path)
 }
 
 func (c *Client) post(ctx context.Context, path string, data []byte, password string) (int, string, error) {

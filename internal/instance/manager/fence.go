@@ -1,0 +1,175 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+)
+
+// A primary that was frozen, or cut off from the API server, may go on in the moment in
+// which another server takes its lock. What it writes then is acknowledged as soon as a
+// standby that still follows it has received that: after Patroni has compared the
+// standbys, since a vote does not keep who votes from receiving more. So the server that
+// has the lock has all others receive nothing more before it is promoted, and leaves it to
+// one that has received more than itself.
+const (
+	// fenceWithin is how long all of that may take. A standby that has not answered by
+	// then is left out: it cannot hold up the only server that can lead.
+	fenceWithin = 1500 * time.Millisecond
+
+	// catchUpWithin is how long the server may take to receive what another one has.
+	catchUpWithin = 500 * time.Millisecond
+
+	// guardFor is how long a standby is looked after that receives nothing more: Patroni
+	// may not have heard of the new leader when it sees to whom the standby follows.
+	guardFor  = 3 * time.Second
+	guardPoll = 50 * time.Millisecond
+)
+
+// errBehind is of a server that must not lead.
+var errBehind = errors.New("another standby has received more of the log")
+
+// fencer is the hook that runs before a server is promoted.
+type fencer struct {
+	pod     string
+	log     *slog.Logger
+	patroni *patroni.Client
+	sibling func(address string) *patroni.Client
+	server  interface {
+		Received(ctx context.Context) (int64, error)
+	}
+}
+
+// Fence off whom the other servers follow, before this one is promoted. It fails only if
+// another one has received more: whatever else cannot be done is logged and left.
+func Fence(ctx context.Context, c Config, log *slog.Logger) error {
+	password := c.password()
+	f := &fencer{pod: c.Pod, log: log, patroni: patroni.At(c.Patroni, password), sibling: c.sibling(password), server: c.server()}
+	return f.fence(ctx)
+}
+
+func (f *fencer) fence(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, fenceWithin)
+	defer cancel()
+	members, err := f.patroni.Cluster(ctx)
+	if err != nil {
+		f.log.Info("Cannot ask for the other servers", "error", err.Error())
+		return nil
+	}
+	type answer struct {
+		pod      string
+		received int64
+		err      error
+	}
+	answers := make(chan answer, len(members.Members))
+	asked := 0
+	for _, other := range members.Members {
+		// Only one that follows the old primary acknowledges what that writes.
+		if other.Name == f.pod || other.Host == "" || other.State != patroni.StateStreaming {
+			continue
+		}
+		asked++
+		go func() {
+			received, err := f.sibling(other.Host).Fence(ctx, f.pod)
+			answers <- answer{pod: other.Name, received: received, err: err}
+		}()
+	}
+	most := answer{}
+	for range asked {
+		a := <-answers
+		if a.err != nil {
+			f.log.Info("A standby does not say that it receives nothing more", "pod", a.pod, "error", a.err.Error())
+			continue
+		}
+		if a.received > most.received {
+			most = a
+		}
+	}
+	if most.received == 0 {
+		return nil
+	}
+	return f.catchUp(context.WithoutCancel(ctx), most.pod, most.received)
+}
+
+// catchUp with what another standby has received: the old primary may still send it.
+func (f *fencer) catchUp(ctx context.Context, pod string, received int64) error {
+	ctx, cancel := context.WithTimeout(ctx, catchUpWithin)
+	defer cancel()
+	for {
+		own, err := f.server.Received(ctx)
+		switch {
+		case err == nil && own >= received:
+			return nil
+		case err == nil && wait(ctx, stopPoll):
+			continue
+		case err == nil:
+			return fmt.Errorf("cannot lead: %w: %s has it up to %d, and %s up to %d", errBehind, pod, received, f.pod, own)
+		}
+		f.log.Info("Cannot compare the log with that of another standby", "pod", pod, "error", err.Error())
+		return nil
+	}
+}
+
+// serveFence has this standby receive nothing more, for a server that is to lead.
+func (m *Manager) serveFence(w http.ResponseWriter, r *http.Request) {
+	asked := patroni.Fence{}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&asked); err != nil || m.ordinal(asked.By) < 0 {
+		http.Error(w, "cannot read which pod is to lead", http.StatusBadRequest)
+		return
+	}
+	// Where the one that asks is gone meanwhile, nothing is half done.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), fenceWithin)
+	defer cancel()
+	before, err := m.server.Follows(ctx)
+	received := int64(0)
+	if err == nil {
+		received, err = m.server.Fence(ctx)
+	}
+	m.note("receive nothing more from "+asked.By+"'s predecessor", err)
+	switch {
+	case errors.Is(err, postgres.ErrNotStandby):
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	case err != nil:
+		http.Error(w, "cannot stop receiving", http.StatusBadGateway)
+		return
+	}
+	go m.guard(context.WithoutCancel(r.Context()), before)
+	_ = json.NewEncoder(w).Encode(patroni.Fenced{Received: received})
+}
+
+// guard that this standby does not follow whom it followed before, unless that one has
+// the lock again.
+func (m *Manager) guard(ctx context.Context, before string) {
+	ctx, cancel := context.WithTimeout(ctx, guardFor)
+	defer cancel()
+	for before != "" && wait(ctx, guardPoll) {
+		now, err := m.server.Follows(ctx)
+		if err != nil || now == "" {
+			continue
+		}
+		if now != before || m.leadsBy(ctx, before) {
+			return
+		}
+		_, err = m.server.Fence(ctx)
+		m.note("receive nothing more again", ignore(err, postgres.ErrNotStandby))
+	}
+}
+
+// leadsBy says whether the server of a connection has the leader lock, as Patroni knows.
+func (m *Manager) leadsBy(ctx context.Context, conninfo string) bool {
+	members, err := m.patroni.Cluster(ctx)
+	if err != nil {
+		return false
+	}
+	leader := members.Member(members.Leader())
+	return leader != nil && leader.Host != "" && strings.Contains(conninfo, leader.Host)
+}

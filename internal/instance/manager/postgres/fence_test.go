@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance/manager/pgdata/pgdatatest"
+)
+
+// TestFence: once all standbys but the one that is to lead receive nothing more, the
+// primary acknowledges nothing that this one does not have.
+func TestFence(t *testing.T) {
+	primary := pgdatatest.New(t).Begin()
+	primary.Configure("synchronous_standby_names = 'ANY 1 (next, other)'", "wal_retrieve_retry_interval = 100ms")
+	primary.Start()
+	follow := func(name string) *pgdatatest.Volume {
+		v := pgdatatest.New(t).Copy(primary)
+		v.Configure("cluster_name = '" + name + "'")
+		return v.Start()
+	}
+	next, other := follow("next"), follow("other")
+	primary.Ask("CREATE TABLE t (n int)")
+	s := Server{Socket: other.Dir, Port: 5432}
+	if _, err := (Server{Socket: primary.Dir, Port: 5432}).Fence(t.Context()); !errors.Is(err, ErrNotStandby) {
+		t.Errorf("Fence() of a primary: got %v", err)
+	}
+	if follows, err := s.Follows(t.Context()); err != nil || follows == "" {
+		t.Errorf("Follows(): got %q, %v", follows, err)
+	}
+
+	// The one that is to lead receives nothing any more as it is promoted.
+	next.Stop("fast")
+	primary.Ask("INSERT INTO t VALUES (1)")
+	received, err := s.Fence(t.Context())
+	if err != nil || received == 0 {
+		t.Fatalf("Fence(): got %d, %v", received, err)
+	}
+	if follows, err := s.Follows(t.Context()); err != nil || follows != "" {
+		t.Errorf("Follows() of a standby that is fenced: got %q, %v", follows, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	acknowledged := make(chan error, 1)
+	go func() {
+		acknowledged <- Server{Socket: primary.Dir, Port: 5432}.with(ctx, "postgres", "public", time.Minute, run("SET synchronous_commit = on; INSERT INTO t VALUES (2)"))
+	}()
+	select {
+	case err := <-acknowledged:
+		if err == nil {
+			t.Error("the primary acknowledged what no standby has received")
+		}
+	case <-ctx.Done():
+	}
+	if now, err := s.Received(t.Context()); err != nil || now != received {
+		t.Errorf("Received() after the fence: got %d, %v, want %d", now, err, received)
+	}
+	if again, err := s.Fence(t.Context()); err != nil || again != received {
+		t.Errorf("Fence() again: got %d, %v, want %d", again, err, received)
+	}
+	// As Patroni does.
+	other.Ask("ALTER SYSTEM RESET primary_conninfo")
+	other.Ask("SELECT pg_reload_conf()")
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if now, err := s.Received(t.Context()); err == nil && now > received {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the standby follows nobody any more")
+		}
+	}
+}
