@@ -75,12 +75,13 @@ func (f *fence) Run(log *slog.Logger) error {
 type start struct {
 	archive.Config
 
-	Args []string `arg:"" help:"Patroni's arguments." optional:""`
+	Address string   `default:":8008" help:"Address at which to answer probes until Patroni does."`
+	Args    []string `arg:"" help:"Patroni's arguments." optional:""`
 }
 
 // Run Patroni in this program's place.
 func (s *start) Run(*slog.Logger) error {
-	err := until(func(ctx context.Context) error { return archive.Prepare(ctx, s.Config, os.Stderr) })
+	err := until(func(ctx context.Context) error { return archive.Prepare(ctx, s.Config, s.Address, os.Stderr) })
 	if err != nil {
 		return err
 	}

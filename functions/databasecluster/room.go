@@ -61,7 +61,7 @@ func (d *cluster) backingUp() bool {
 func (d *cluster) gapBegins() bool {
 	name := d.gapName()
 	_, begun := d.live.jobs[name]
-	return name != "" && !begun && d.judgeServers(nil).IsHealthy()
+	return name != "" && !begun && d.judgeServers(nil).IsHealthy() && d.judgeInstances(nil).IsHealthy()
 }
 
 // roomAtWork tells whether a backup is at work that makes room.

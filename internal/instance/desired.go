@@ -152,6 +152,10 @@ type RewindState struct {
 type TimelineState struct {
 	// Message says why it has not begun yet, once it was tried.
 	Message string `json:"message,omitempty"`
+
+	// Withdrawn says that the server is not to lead after all: its pod is about to be
+	// replaced.
+	Withdrawn bool `json:"withdrawn,omitempty"`
 }
 
 // Database to exist. One that is no longer desired stays: it holds data.

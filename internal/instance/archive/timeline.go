@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,22 +64,58 @@ func (c Config) noteTimeline(s instance.TimelineState) error {
 	return nil
 }
 
+// WithdrawTimeline keeps the server from starting: it was to lead, and is not any more.
+func (c Config) WithdrawTimeline() error {
+	return c.noteTimeline(instance.TimelineState{Withdrawn: true})
+}
+
 // Prepare the data for a server that starts: where that was asked for NewTimeline is
-// called until it succeeds. Why it does not is noted.
-func Prepare(ctx context.Context, c Config, log io.Writer) error {
-	for c.TimelineState() != nil {
-		err := c.NewTimeline(ctx, log)
-		if err == nil {
-			return c.ForgetTimeline()
+// called until it succeeds. Why it does not is noted. In that time address answers the
+// kubelet that the container lives, as Patroni does afterwards.
+func Prepare(ctx context.Context, c Config, address string, log io.Writer) error {
+	if c.TimelineState() == nil {
+		return nil
+	}
+	defer alive(ctx, address, log)()
+	for s := c.TimelineState(); s != nil; s = c.TimelineState() {
+		err := error(nil)
+		if !s.Withdrawn {
+			err = c.NewTimeline(ctx, log)
 		}
-		_, _ = fmt.Fprintln(log, err)
-		err = errors.Join(err, c.noteTimeline(instance.TimelineState{Message: err.Error()}))
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil && !s.Withdrawn:
+			return c.ForgetTimeline()
+		case err != nil && !errors.Is(err, errWithdrawn):
+			_, _ = fmt.Fprintln(log, err)
+			if err := c.noteTimeline(instance.TimelineState{Message: err.Error()}); err != nil {
+				return err
+			}
+		}
 		if !pause(ctx, timelineAgain) {
-			return err
+			return context.Cause(ctx)
 		}
 	}
 	return nil
 }
+
+// alive answers the kubelet's probes until it is told to stop.
+func alive(ctx context.Context, address string, log io.Writer) (stop func()) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		_, _ = fmt.Fprintf(log, "cannot answer probes at %s: %v\n", address, err)
+		return func() {}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /liveness", func(http.ResponseWriter, *http.Request) {})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go func() { _ = server.Serve(listener) }()
+	return func() { _ = server.Close() }
+}
+
+// errWithdrawn is of a server that is not to lead any more.
+var errWithdrawn = errors.New("the server is not to lead any more")
 
 // NewTimeline makes sure that a stopped server can be promoted without spoiling the
 // archive. Its data may be older than what the archive has: it was kept from before
@@ -115,6 +153,31 @@ func (c Config) NewTimeline(ctx context.Context, log io.Writer) error {
 	if len(timelines) == 0 || slices.Max(timelines) <= from {
 		return nil
 	}
+	if s := c.TimelineState(); s == nil || s.Withdrawn {
+		return errWithdrawn
+	}
+	if err := c.forgetProcess(); err != nil {
+		return err
+	}
 	t := recovery.Timeline{DataDir: c.DataDir(), WorkDir: filepath.Join(os.TempDir(), "timeline"), From: from, Taken: slices.Max(timelines), Log: log}
-	return t.Begin(ctx)
+	if err := t.Begin(ctx); err != nil {
+		return err
+	}
+	after := pgdata.Read(ctx, c.DataDir())
+	if n := len(after.History); after.Timeline != int64(t.Taken)+1 || n == 0 || after.History[n-1].Timeline != data.Timeline {
+		return fmt.Errorf("cannot begin a timeline: the data was on timeline %d and the archive knows %d, and it is on timeline %d now", from, t.Taken, after.Timeline)
+	}
+	return nil
+}
+
+// forgetProcess of a server that was killed: its number may be that of another program by
+// now, and PostgreSQL would take it for its own.
+func (c Config) forgetProcess() error {
+	if !errors.Is(pgdata.Signal(c.DataDir(), 0), pgdata.ErrStopped) {
+		return nil
+	}
+	if err := os.Remove(filepath.Join(c.DataDir(), "postmaster.pid")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot begin a timeline: %w", err)
+	}
+	return nil
 }

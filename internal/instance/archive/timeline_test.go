@@ -2,6 +2,8 @@ package archive
 
 import (
 	"context"
+	"net"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -61,7 +63,7 @@ func TestNewTimeline(t *testing.T) {
 
 			for range 2 { // the second time there is nothing to do
 				p.must(stale.AskTimeline())
-				p.must(Prepare(t.Context(), stale.Config, testLog{t}))
+				p.must(Prepare(t.Context(), stale.Config, "127.0.0.1:0", testLog{t}))
 				if s := stale.TimelineState(); s != nil {
 					t.Errorf("%s\nit is prepared, and yet has state %+v", tc.reason, s)
 				}
@@ -127,6 +129,57 @@ func TestNewTimeline(t *testing.T) {
 	}
 }
 
+// TestNewTimelineLater: a standby has followed its primary to another timeline and was
+// killed: the control file does not say so yet.
+func TestNewTimelineLater(t *testing.T) {
+	p := newPlace(t)
+	old := p.primary("old")
+	old.exec("CREATE TABLE t (who text)")
+	stale, next := old.standby("stale"), old.standby("next")
+	next.keep()
+	next.follow(old)
+	stale.follow(old)
+	next.promote()
+	stale.exec("ALTER SYSTEM SET primary_conninfo TO 'host=" + next.Socket + " user=postgres'")
+	stale.ask("SELECT pg_reload_conf()::text", new(string))
+	next.exec("INSERT INTO t VALUES ('second')")
+	stale.follow(next)
+	last := next.standby("last")
+	last.follow(next)
+	stale.run("pg_ctl", "-D", stale.DataDir(), "-w", "-m", "immediate", "stop")
+	next.archived()
+	old.stop()
+	next.stop()
+	last.promote()
+	last.write()
+	last.archived()
+	taken := last.history(3)
+	last.stop()
+
+	p.must(stale.AskTimeline())
+	p.must(Prepare(t.Context(), stale.Config, "127.0.0.1:0", testLog{t}))
+	p.must(os.WriteFile(filepath.Join(stale.DataDir(), "standby.signal"), nil, 0o600))
+	stale.start("primary_conninfo=")
+	stale.exec("ALTER SYSTEM RESET primary_conninfo")
+	stale.ask("SELECT pg_reload_conf()::text", new(string))
+	stale.promote()
+	if at := stale.current()[:8]; at != "00000005" {
+		t.Errorf("it leads on timeline %s, want one after that it took", at)
+	}
+	var who string
+	if stale.ask("SELECT string_agg(who, ' ') FROM t", &who); who != "second" {
+		t.Errorf("it has %q, want what its volume had", who)
+	}
+	stale.write()
+	stale.eventually("all is archived, or cannot be", func() bool { return stale.waiting() == 0 || stale.Failure() != "" })
+	if failure := stale.Failure(); failure != "" {
+		t.Fatalf("it does not archive: %s", failure)
+	}
+	if got := stale.history(3); got != taken {
+		t.Errorf("the archive's history was overwritten: got %q, want %q", got, taken)
+	}
+}
+
 // TestNewTimelineAway: without the archive it is not known which timelines there are.
 func TestNewTimelineAway(t *testing.T) {
 	p := newPlace(t)
@@ -141,18 +194,35 @@ func TestNewTimelineAway(t *testing.T) {
 	p.must(s.AskTimeline())
 	ctx, cancel := context.WithCancel(t.Context())
 	prepared := make(chan error, 1)
-	go func() { prepared <- Prepare(ctx, s.Config, testLog{t}) }()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	p.must(err)
+	address := listener.Addr().String()
+	p.must(listener.Close())
+	go func() { prepared <- Prepare(ctx, s.Config, address, testLog{t}) }()
 	p.eventually("it says what it waits for", func() bool {
 		state := s.TimelineState()
 		return state != nil && strings.Contains(state.Message, "cannot ask the archive for its timelines")
 	})
+	if res, err := http.Get("http://" + address + "/liveness"); err != nil || res.StatusCode != http.StatusOK { //nolint:noctx,bodyclose // the test's own
+		t.Errorf("the kubelet would end the container: %v, %v", res, err)
+	}
 	cancel()
 	if err := <-prepared; err == nil {
 		t.Error("Prepare() that is stopped: got no error, and the server would start")
 	}
 	p.must(os.Remove(p.path("store")))
 	p.away(false)
-	p.must(Prepare(t.Context(), s.Config, testLog{t}))
+	if state := s.TimelineState(); state == nil || strings.Contains(state.Message, "canceled") {
+		t.Errorf("what is said is %+v, want why the archive does not answer", state)
+	}
+	p.must(s.WithdrawTimeline())
+	if err := s.NewTimeline(t.Context(), testLog{t}); err != nil {
+		t.Errorf("NewTimeline() where there is nothing to do: %v", err)
+	}
+	p.must(s.AskTimeline())
+	p.must(s.ForgetTimeline())
+	p.must(s.AskTimeline())
+	p.must(Prepare(t.Context(), s.Config, "127.0.0.1:0", testLog{t}))
 	s.start()
 	if at := s.current()[:8]; at != "00000001" {
 		t.Errorf("it is on timeline %s, want the one that it had: the archive knows no other", at)

@@ -111,6 +111,12 @@ func (a *api) report(key string) string {
 }
 
 // annotations of an object.
+func (a *api) has(key string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.objects[key] != nil
+}
+
 func (a *api) annotations(key string) map[string]any {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -181,12 +181,13 @@ func (s *servers) Release(_ context.Context, slot, position string) error {
 }
 
 // Fence implements database.
-func (s *servers) Fence(context.Context) (int64, error) {
+func (s *servers) Fence(context.Context) (postgres.Fenced, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.callf("fence")
+	f := postgres.Fenced{Followed: s.follows, Received: s.received}
 	s.follows = ""
-	return s.received, s.fenceErr
+	return f, s.fenceErr
 }
 
 // Follows implements database.

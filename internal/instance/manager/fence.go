@@ -82,6 +82,13 @@ func (f *fencer) fence(ctx context.Context) error {
 			answers <- answer{pod: other.Name, received: received, err: err}
 		}()
 	}
+	// What this server has received only grows: it is asked at the same time.
+	own := make(chan int64, 1)
+	go func() {
+		// Where it cannot say, it is asked again.
+		received, _ := f.server.Received(ctx)
+		own <- received
+	}()
 	most := answer{}
 	for range asked {
 		a := <-answers
@@ -93,7 +100,7 @@ func (f *fencer) fence(ctx context.Context) error {
 			most = a
 		}
 	}
-	if most.received == 0 {
+	if most.received == 0 || <-own >= most.received {
 		return nil
 	}
 	return f.catchUp(context.WithoutCancel(ctx), most.pod, most.received)
@@ -128,11 +135,7 @@ func (m *Manager) serveFence(w http.ResponseWriter, r *http.Request) {
 	// Where the one that asks is gone meanwhile, nothing is half done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), fenceWithin)
 	defer cancel()
-	before, err := m.server.Follows(ctx)
-	received := int64(0)
-	if err == nil {
-		received, err = m.server.Fence(ctx)
-	}
+	fenced, err := m.server.Fence(ctx)
 	m.note("receive nothing more from "+asked.By+"'s predecessor", err)
 	switch {
 	case errors.Is(err, postgres.ErrNotStandby):
@@ -142,8 +145,8 @@ func (m *Manager) serveFence(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "cannot stop receiving", http.StatusBadGateway)
 		return
 	}
-	go m.guard(context.WithoutCancel(r.Context()), before)
-	_ = json.NewEncoder(w).Encode(patroni.Fenced{Received: received})
+	go m.guard(context.WithoutCancel(r.Context()), fenced.Followed)
+	_ = json.NewEncoder(w).Encode(patroni.Fenced{Received: fenced.Received})
 }
 
 // guard that this standby does not follow whom it followed before, unless that one has

@@ -31,7 +31,7 @@ type database interface {
 	Archiver(ctx context.Context) (postgres.Archiver, error)
 	Beat(ctx context.Context) (segment string, at time.Time, err error)
 	Release(ctx context.Context, slot, position string) error
-	Fence(ctx context.Context) (received int64, err error)
+	Fence(ctx context.Context) (postgres.Fenced, error)
 	Follows(ctx context.Context) (conninfo string, err error)
 	Replayed(ctx context.Context) (number uint64, err error)
 	Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error)

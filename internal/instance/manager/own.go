@@ -32,6 +32,7 @@ var errOccupied = errors.New("the volume holds data of another DatabaseCluster")
 // has adopted them all.
 func (b *member) own(ctx context.Context, next *instance.Member) {
 	if b.owned.Load() {
+		b.note("decide anew whether the server leads", b.reconsider(ctx))
 		return
 	}
 	started := b.seen.Load() != nil
@@ -96,6 +97,33 @@ func (b *member) timeline(own bool) error {
 		return c.AskTimeline()
 	}
 	return c.ForgetTimeline()
+}
+
+// reconsider whether the server leads while it waits for the archive, which may take long:
+// another volume may have been named meanwhile, or backups been turned off.
+func (b *member) reconsider(ctx context.Context) error {
+	c := archive.Config{Volume: b.Volume}
+	if s := c.TimelineState(); s == nil || s.Withdrawn || b.seen.Load() != nil {
+		return nil
+	}
+	g, err := b.ground(ctx)
+	if err != nil {
+		return err
+	}
+	if g.desired.Backup == nil {
+		return c.ForgetTimeline()
+	}
+	if err := b.compare(ctx, g); err != nil || lead.Decide(g.cluster).First {
+		return err
+	}
+	pod, err := b.kube.Self(ctx, b.Pod)
+	if err != nil {
+		return err
+	}
+	if err := c.WithdrawTimeline(); err != nil {
+		return err
+	}
+	return b.kube.DeletePod(ctx, pod)
 }
 
 // makeRoom for a copy of the primary where the volume holds what cannot follow it.

@@ -309,6 +309,42 @@ func TestReclaimNamed(t *testing.T) {
 	}
 }
 
+// TestReclaimReconsidered: a server waits for the archive to lead, and another volume is
+// named meanwhile, or backups are turned off.
+func TestReclaimReconsidered(t *testing.T) {
+	for name, withdrawn := range map[string]bool{"Named": true, "NoBackup": false} {
+		t.Run(name, func(t *testing.T) {
+			one, other := pgdatatest.New(t).Begin(), pgdatatest.New(t).Begin()
+			r := reclaim(t, 2, 0, 1)
+			first, second := r.server(0, one), r.server(1, other)
+			r.held(0, first, "hold different databases")
+			named := func(n string, b *instance.Backup) {
+				r.desire(func(d *instance.Desired) { d.Size, d.LeadWith, d.Backup = 2, "data-"+setName+"-"+n+"@dbc", b })
+			}
+			named("1", &instance.Backup{})
+			r.starts(second, "it was named")
+			file := filepath.Join(other.Dir, instance.TimelineFile)
+			state := func() (s instance.TimelineState, ok bool) {
+				raw, err := os.ReadFile(file)
+				return s, err == nil && json.Unmarshal(raw, &s) == nil
+			}
+			if _, ok := state(); !ok {
+				t.Fatal("it does not wait for the archive")
+			}
+			if withdrawn {
+				named("0", &instance.Backup{})
+			} else {
+				named("1", nil)
+			}
+			eventually(t, "it waits no more to lead", func() bool {
+				s, ok := state()
+				return withdrawn && s.Withdrawn || !withdrawn && !ok
+			})
+			eventually(t, "its pod is replaced if it is not to lead", func() bool { return r.api.has("pods/"+setName+"-1") != withdrawn })
+		})
+	}
+}
+
 // TestReclaimUnreadable: what cannot be read is set aside once another server leads.
 func TestReclaimUnreadable(t *testing.T) {
 	bad := pgdatatest.New(t).Begin()

@@ -47,7 +47,7 @@ func (m *Manager) handler() http.Handler {
 	})
 	mux.HandleFunc("POST "+patroni.ReleasePath, m.admitted(m.serveRelease))
 	mux.HandleFunc("POST "+patroni.FencePath, m.admitted(m.serveFence))
-	mux.HandleFunc("POST "+patroni.KnownPath, m.admitted(m.serveKnown))
+	mux.HandleFunc("POST "+patroni.GonePath, m.admitted(m.serveGone))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{}))
 	return mux
 }

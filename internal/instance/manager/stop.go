@@ -101,14 +101,14 @@ func (s *stopper) prepare(ctx context.Context) {
 }
 
 // hurried says whether the server is to be killed in a moment, and after what time: 0
-// where the pod is no more. A pod that is not known any more while others are is one
-// that was deleted by force. Patroni stops a server and lets go of its lock in about a
+// where the pod is no more. A pod that is not known any more may be one that was deleted
+// by force: the other servers know. Patroni stops a server and lets go of its lock in about a
 // second: to begin with a switchover, and be killed in the middle of it, would take far
 // longer.
 func (s *stopper) hurried(ctx context.Context) (time.Duration, bool) {
 	pod, err := s.kube.Self(ctx, s.Pod)
 	if err != nil {
-		return 0, kube.Missing(err) || kube.Unknown(err) && s.known(ctx)
+		return 0, kube.Missing(err) || kube.Unknown(err) && s.gone(ctx)
 	}
 	return hurriedBy(pod)
 }

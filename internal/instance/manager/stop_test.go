@@ -44,6 +44,8 @@ func TestStop(t *testing.T) {
 		// stranger is a server whose token is refused, and known says that the others'
 		// are not.
 		stranger, known bool
+		// slow is how long the API server takes to answer the others.
+		slow time.Duration
 		// hurried servers stop without archiving.
 		hurried bool
 	}{
@@ -135,7 +137,17 @@ func TestStop(t *testing.T) {
 			hurried: true,
 		},
 		"Forced": {
-			reason: "So was one whose token is refused, while others' are not", stranger: true, known: true,
+			reason: "So was one whose token is refused, and whose pod others do not find", stranger: true, known: true,
+			prepare: func(_ *testing.T, a *api, _ *servers) { a.remove(own) },
+			atMost:  candidateWithin / 2,
+			hurried: true,
+		},
+		"Cached": {
+			reason: "Where they find it, deleted with its grace, the ServiceAccount is gone, and the API server takes their tokens for good yet", stranger: true, known: true,
+			atMost: candidateWithin / 2,
+		},
+		"Loaded": {
+			reason: "Where the API server is too slow to say, there may be no time", stranger: true, known: true, slow: 2 * time.Second,
 			atMost:  candidateWithin / 2,
 			hurried: true,
 		},
@@ -183,8 +195,11 @@ func TestStop(t *testing.T) {
 				tc.prepare(t, a, s)
 			}
 			others := config
-			if !tc.known {
+			switch {
+			case !tc.known:
 				others = stranger(t)
+			case tc.slow > 0:
+				others = loaded(t, a, tc.slow)
 			}
 			other, err := New(configOf(t, setName+"-1", at.URL), others, slog.New(slog.DiscardHandler))
 			if err != nil {

@@ -8,13 +8,16 @@ import (
 )
 
 // controlNames are the limits that may not be smaller than they were where the
-// backup was made, by PostgreSQL's parameter and by its control file's word.
+// backup was made, and what the data is kept by, by PostgreSQL's parameter and by its control file's word.
 var controlNames = []struct{ parameter, word, initial string }{
 	{"max_connections", "max_connections setting", "100"},
 	{"max_worker_processes", "max_worker_processes setting", "8"},
 	{"max_wal_senders", "max_wal_senders setting", "10"},
 	{"max_prepared_transactions", "max_prepared_xacts setting", "0"},
 	{"max_locks_per_transaction", "max_locks_per_xact setting", "64"},
+	// Without it the times of all commits are removed.
+	{"track_commit_timestamp", "track_commit_timestamp setting", "off"},
+	{"wal_log_hints", "wal_log_hints setting", "on"},
 }
 
 func controlLimits(dataDir string) (map[string]string, error) {

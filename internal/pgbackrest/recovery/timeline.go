@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // Timeline ends the timeline of a stopped server's data, and begins another one: what a
@@ -45,9 +46,10 @@ func (t Timeline) Begin(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(t.DataDir, "recovery.signal"), nil, 0o600); err != nil {
 		return fmt.Errorf("cannot begin a timeline: %w", err)
 	}
-	// Slots of the server must be allowed, or it does not start.
+	// Slots of the server must be allowed, or it does not start. The control file may say
+	// less than From: it follows at the next checkpoint.
 	s, err := start(t.DataDir, t.WorkDir, t.Log, nil, "restore_command="+t.taken(), "archive_mode=on",
-		"recovery_target_timeline=current", "wal_level=logical", "max_replication_slots=1024")
+		"recovery_target_timeline="+strconv.FormatUint(uint64(t.From), 10), "wal_level=logical", "max_replication_slots=1024")
 	if err != nil {
 		return err
 	}

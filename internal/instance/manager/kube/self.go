@@ -27,6 +27,9 @@ func (c *Client) Self(ctx context.Context, name string) (*corev1.Pod, error) {
 	return pod, nil
 }
 
+// UID of this program's own pod, if it is known.
+func (c *Client) UID() string { return string(c.self) }
+
 // selfOf is the UID of the pod that a token was issued for, or "" if it does not
 // tell. The API server writes it into the tokens that it projects into pods
 // (https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens).

@@ -100,12 +100,34 @@ func (c *Client) Release(ctx context.Context, of Release) error {
 	return c.move(ctx, ReleasePath, of)
 }
 
-// KnownPath of a manager's API.
-const KnownPath = "/known"
+// GonePath of a manager's API.
+const GonePath = "/gone"
 
-// Known asks a manager, not Patroni, whether the API server knows its own pod: it is
-// ErrRefused where that is not so. The password is Patroni's.
-func (c *Client) Known(ctx context.Context) error { return c.move(ctx, KnownPath, struct{}{}) }
+// Asked is a pod, by its name and UID, that a manager is asked for.
+type Asked struct {
+	Pod string `json:"pod"`
+	UID string `json:"uid,omitempty"`
+}
+
+// Answer of a manager.
+type Answer struct {
+	// Gone says that there is no such pod, or that it is killed in a moment.
+	Gone bool `json:"gone"`
+}
+
+// Gone asks a manager, not Patroni, whether another pod is gone: it is ErrRefused where
+// the API server does not know that manager's pod either. The password is Patroni's.
+func (c *Client) Gone(ctx context.Context, pod Asked) (bool, error) {
+	answer, err := c.ask(ctx, GonePath, pod)
+	if err != nil {
+		return false, err
+	}
+	a := Answer{}
+	if err := json.Unmarshal([]byte(answer), &a); err != nil {
+		return false, fmt.Errorf("cannot read the answer to %s: %w", GonePath, err)
+	}
+	return a.Gone, nil
+}
 
 // FencePath of a manager's API.
 const FencePath = "/fence"

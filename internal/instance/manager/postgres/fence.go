@@ -14,18 +14,30 @@ var ErrNotStandby = errors.New("the server is no standby")
 // Of a standby that stops following: how often it is asked whether it has, and for how
 // long it must not have begun anew.
 const (
-	fencePoll  = 5 * time.Millisecond
+	fencePoll  = 2 * time.Millisecond
 	fenceQuiet = 20 * time.Millisecond
 )
 
-// Fence has this standby receive nothing more from whom it follows, and returns up to
-// where it has received the log. It lasts until Patroni sees to what the standby follows,
-// which it does at each of its turns: it removes from postgresql.auto.conf what is its own
-// (ConfigHandler._sanitize_auto_conf of Patroni 4.0.7).
-func (s Server) Fence(ctx context.Context) (received int64, err error) {
-	err = s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+// Fenced is a standby that receives nothing more.
+type Fenced struct {
+	// Followed is the connection by which it followed another server, or "".
+	Followed string
+
+	// Received is up to where it has received the log, in bytes.
+	Received int64
+}
+
+// Fence has this standby receive nothing more from whom it follows. It lasts until Patroni
+// sees to what the standby follows, which it does at each of its turns: it removes from
+// postgresql.auto.conf what is its own (ConfigHandler._sanitize_auto_conf of Patroni
+// 4.0.7).
+func (s Server) Fence(ctx context.Context) (Fenced, error) {
+	f := Fenced{}
+	err := s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		var standby bool
-		if err := conn.QueryRow(ctx, "SELECT pg_is_in_recovery()").Scan(&standby); err != nil {
+		var receivers int
+		err := conn.QueryRow(ctx, "SELECT pg_is_in_recovery(), current_setting('primary_conninfo'), (SELECT count(*) FROM pg_stat_wal_receiver)").Scan(&standby, &f.Followed, &receivers)
+		if err != nil {
 			return err
 		}
 		if !standby {
@@ -37,44 +49,43 @@ func (s Server) Fence(ctx context.Context) (received int64, err error) {
 		if _, err := conn.Exec(ctx, "SELECT pg_reload_conf()"); err != nil {
 			return err
 		}
-		quiet := time.Time{}
-		for {
-			var n int
-			if err := conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_wal_receiver").Scan(&n); err != nil {
-				return err
-			}
-			switch {
-			case n > 0:
-				quiet = time.Time{}
-			case quiet.IsZero():
-				quiet = time.Now()
-			case time.Since(quiet) >= fenceQuiet:
-				received, err = receivedBy(ctx, conn)
-				return err
-			}
-			timer := time.NewTimer(fencePoll)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return context.Cause(ctx)
-			case <-timer.C:
-			}
-		}
+		return f.quiet(ctx, conn, receivers > 0)
 	})
-	return received, err
+	return f, err
 }
+
+// quiet waits until nothing is received. A receiver ends since its server has read the
+// configuration; where there is none, one may be about to begin before that.
+func (f *Fenced) quiet(ctx context.Context, conn *pgx.Conn, receives bool) error {
+	since := time.Now()
+	for {
+		var n int
+		err := conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_wal_receiver").Scan(&n)
+		switch {
+		case err != nil:
+			return err
+		case n > 0:
+			receives = true
+		case receives || time.Since(since) >= fenceQuiet:
+			return conn.QueryRow(ctx, receivedSQL).Scan(&f.Received)
+		}
+		timer := time.NewTimer(fencePoll)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+}
+
+const receivedSQL = "SELECT (greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0'::pg_lsn)::bigint"
 
 // Received is up to where this standby has received the log, or replayed it.
 func (s Server) Received(ctx context.Context) (received int64, err error) {
 	err = s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		received, err = receivedBy(ctx, conn)
-		return err
+		return conn.QueryRow(ctx, receivedSQL).Scan(&received)
 	})
-	return received, err
-}
-
-func receivedBy(ctx context.Context, conn *pgx.Conn) (received int64, err error) {
-	err = conn.QueryRow(ctx, "SELECT (greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0'::pg_lsn)::bigint").Scan(&received)
 	return received, err
 }
 

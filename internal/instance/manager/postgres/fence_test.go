@@ -33,9 +33,10 @@ func TestFence(t *testing.T) {
 	// The one that is to lead receives nothing any more as it is promoted.
 	next.Stop("fast")
 	primary.Ask("INSERT INTO t VALUES (1)")
-	received, err := s.Fence(t.Context())
-	if err != nil || received == 0 {
-		t.Fatalf("Fence(): got %d, %v", received, err)
+	fenced, err := s.Fence(t.Context())
+	received := fenced.Received
+	if err != nil || received == 0 || fenced.Followed == "" {
+		t.Fatalf("Fence(): got %+v, %v", fenced, err)
 	}
 	if follows, err := s.Follows(t.Context()); err != nil || follows != "" {
 		t.Errorf("Follows() of a standby that is fenced: got %q, %v", follows, err)
@@ -56,8 +57,8 @@ func TestFence(t *testing.T) {
 	if now, err := s.Received(t.Context()); err != nil || now != received {
 		t.Errorf("Received() after the fence: got %d, %v, want %d", now, err, received)
 	}
-	if again, err := s.Fence(t.Context()); err != nil || again != received {
-		t.Errorf("Fence() again: got %d, %v, want %d", again, err, received)
+	if again, err := s.Fence(t.Context()); err != nil || again != (Fenced{Received: received}) {
+		t.Errorf("Fence() again: got %+v, %v, want %d", again, err, received)
 	}
 	// As Patroni does.
 	other.Ask("ALTER SYSTEM RESET primary_conninfo")

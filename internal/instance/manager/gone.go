@@ -1,0 +1,83 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+)
+
+// A pod's token is refused once its pod's object is gone, which was deleted by force: the
+// kubelet kills it in a moment. So it is once the ServiceAccount is gone, with the claim or
+// the namespace, and then the pod has all of its grace period. The other servers tell the
+// two apart while their tokens are good, or taken for good: the API server remembers for
+// ten seconds that one was.
+
+// knownWithin is what a pod that is killed in a moment can wait for others.
+const knownWithin = 800 * time.Millisecond
+
+// serveGone says whether another server's pod is gone, or killed in a moment.
+func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
+	asked := patroni.Asked{}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&asked); err != nil || m.ordinal(asked.Pod) < 0 {
+		http.Error(w, "cannot read which pod is asked for", http.StatusBadRequest)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), knownWithin)
+	defer cancel()
+	pod, err := m.kube.Pod(ctx, asked.Pod)
+	answer := patroni.Answer{Gone: kube.Missing(err)}
+	switch {
+	case kube.Unknown(err):
+		http.Error(w, "the API server does not know this pod either", http.StatusGone)
+		return
+	case err != nil && !answer.Gone:
+		http.Error(w, "cannot ask for the pod", http.StatusBadGateway)
+		return
+	case err == nil:
+		_, hurried := hurriedBy(pod)
+		answer.Gone = hurried || asked.UID != "" && string(pod.UID) != asked.UID
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// gone says whether another server finds this one's pod gone. All are asked at once, and
+// the first that knows decides; where the API server is too slow for all of them it is
+// taken for gone.
+func (s *stopper) gone(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, knownWithin)
+	defer cancel()
+	members, err := s.patroni.Cluster(ctx)
+	if err != nil {
+		return false
+	}
+	type answer struct {
+		gone bool
+		err  error
+	}
+	answers := make(chan answer, len(members.Members))
+	asked := 0
+	for _, other := range members.Members {
+		if other.Name == s.Pod || other.Host == "" {
+			continue
+		}
+		asked++
+		go func() {
+			gone, err := s.sibling(other.Host).Gone(ctx, patroni.Asked{Pod: s.Pod, UID: s.kube.UID()})
+			answers <- answer{gone: gone, err: err}
+		}()
+	}
+	slow := false
+	for range asked {
+		a := <-answers
+		if a.err == nil {
+			return a.gone
+		}
+		slow = slow || errors.Is(a.err, context.DeadlineExceeded)
+	}
+	return slow
+}
