@@ -125,7 +125,7 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 	if b.isVolume() && b.destination.Bucket == "" {
 		b.own, b.destination.Bucket = true, d.repositoryClaim()
 	}
-	if err := pgbackrest.Check(b.destination); err != nil {
+	if err := (pgbackrest.Repository{Destination: b.destination, Namespace: d.Namespace, Name: d.Claim}).Check(); err != nil {
 		return compose.Invalidf("%s: %v", where, err)
 	}
 	if err := d.planRepository(b, spec.StorageSize, storage); err != nil {
@@ -233,12 +233,14 @@ func (d *cluster) backupFiles() (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot write where backups are: %w", err)
 	}
-	out := map[string]string{
-		pgbackrest.FileConfig: d.repositoryOf().ServerConfig(),
-		instance.BackupFile:   string(told) + "\n",
+	out := map[string]string{instance.BackupFile: string(told) + "\n"}
+	if out[pgbackrest.FileConfig], err = d.repositoryOf().ServerConfig(); err != nil {
+		return nil, err
 	}
 	if d.backup.isVolume() {
-		out[fileRepository] = d.repositoryOf().VolumeConfig()
+		if out[fileRepository], err = d.repositoryOf().VolumeConfig(); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }

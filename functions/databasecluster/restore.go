@@ -52,6 +52,9 @@ type origin struct {
 	// credentials.
 	values map[string]string
 
+	// config of pgBackRest's server that serves the volume that they lie on.
+	config string
+
 	// cluster whose backups they are, where it is in this namespace.
 	cluster string
 }
@@ -69,10 +72,13 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := pgbackrest.Check(where.Destination); err != nil {
-		return nil, compose.Invalidf("restoreFrom.destination: %v", err)
-	}
 	o := &origin{restore: where, values: map[string]string{}}
+	if !c.IsReview() || from.BackupRef == nil {
+		repository := pgbackrest.Repository{Destination: where.Destination, Namespace: where.Namespace, Name: where.Name, Encrypted: where.Encrypted}
+		if o.config, err = repository.VolumeConfig(); err != nil {
+			return nil, compose.Invalidf("restoreFrom: %v", err)
+		}
+	}
 	if where.Namespace == d.Namespace {
 		o.cluster = where.Name
 	}
@@ -198,8 +204,7 @@ func (d *cluster) addSource(add func(compose.Component)) {
 	if o.restore.Destination.Type != backupv1.Volume {
 		return
 	}
-	r := pgbackrest.Repository{Destination: o.restore.Destination, Namespace: o.restore.Namespace, Name: o.restore.Name, Encrypted: o.restore.Encrypted}
-	add(compose.Component{Name: sourceConfig, Part: source, Object: build.ConfigMap(d.Meta(source, d.server), map[string]string{fileRepository: r.VolumeConfig()})})
+	add(compose.Component{Name: sourceConfig, Part: source, Object: build.ConfigMap(d.Meta(source, d.server), map[string]string{fileRepository: o.config})})
 	add(compose.Component{Name: sourceServer, Part: source, Object: d.sourceServer()})
 	add(compose.Component{Name: sourceHost, Part: source, Object: d.repositoryService(source)})
 	add(compose.Component{Name: sourceGuard, Part: source, Object: d.repositoryPolicy(source)})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
@@ -60,7 +62,11 @@ func TestConfig(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := tc.repo.Config()
+			got, err := tc.repo.Config()
+			volume, verr := tc.repo.VolumeConfig()
+			if err != nil || verr != nil {
+				t.Fatal(err, verr)
+			}
 			for _, w := range tc.want {
 				if !strings.Contains(got, "\n"+w+"\n") {
 					t.Errorf("%s\nwant %s in\n%s", tc.reason, w, got)
@@ -71,8 +77,8 @@ func TestConfig(t *testing.T) {
 					t.Errorf("%s\nwant no %s in\n%s", tc.reason, n, got)
 				}
 			}
-			if strings.Contains(tc.repo.VolumeConfig(), "repo1-host") || !strings.Contains(tc.repo.VolumeConfig(), "tls-server-auth=storeplane-backup=*") {
-				t.Errorf("the volume's server serves, and asks nobody else:\n%s", tc.repo.VolumeConfig())
+			if strings.Contains(volume, "repo1-host") || !strings.Contains(volume, "tls-server-auth=storeplane-backup=*") {
+				t.Errorf("the volume's server serves, and asks nobody else:\n%s", volume)
 			}
 		})
 	}
@@ -281,9 +287,80 @@ func TestReasonOf(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	for endpoint, fails := range map[string]bool{"": false, "https://store.example.com:9000": false, "http://store.example.com": true, "store": true} {
-		if err := Check(backupv1.Destination{Type: "s3", Endpoint: endpoint}); (err != nil) != fails {
-			t.Errorf("Check(%q): got %v", endpoint, err)
-		}
+	good := Repository{Destination: backupv1.Destination{Type: "s3", Bucket: "b", Prefix: "team/x", Region: "eu-west-1", Endpoint: "https://store.example.com:9000"}, Namespace: "shop", Name: "orders"}
+	cases := map[string]struct {
+		reason string
+		change func(*Repository)
+		want   string
+	}{
+		"Good":      {reason: "All of it is as it should be.", change: func(*Repository) {}},
+		"Own":       {reason: "A cloud's own store has no endpoint.", change: func(r *Repository) { r.Destination.Endpoint, r.Destination.Region, r.Destination.Prefix = "", "", "" }},
+		"Plain":     {reason: "pgBackRest speaks TLS alone.", change: func(r *Repository) { r.Destination.Endpoint = "http://store.example.com" }, want: "must begin with https://"},
+		"NoURL":     {reason: "What is no URL names no host.", change: func(r *Repository) { r.Destination.Endpoint = "store" }, want: "is no URL like"},
+		"Setting":   {reason: "A second line would be a setting of its own.", change: func(r *Repository) { r.Destination.Bucket = "b\nrepo1-path=/other" }, want: "bucket"},
+		"Region":    {reason: "So it would be in a region.", change: func(r *Repository) { r.Destination.Region = "eu\nrepo1-s3-key-type=web-id" }, want: "region"},
+		"Prefix":    {reason: "And in a prefix.", change: func(r *Repository) { r.Destination.Prefix = "a\n[global:restore]\nrecovery-option=x" }, want: "prefix"},
+		"Host":      {reason: "And in a host.", change: func(r *Repository) { r.Destination.Endpoint = "https://a%0Arepo1-path=/x" }, want: "is no URL like"},
+		"Above":     {reason: "A prefix leads to no other one's folder.", change: func(r *Repository) { r.Destination.Prefix = "../x" }, want: "cannot be named .."},
+		"Name":      {reason: "Nor does a name.", change: func(r *Repository) { r.Name = "../../other/orders" }, want: "name"},
+		"Namespace": {reason: "Nor does a namespace.", change: func(r *Repository) { r.Namespace = "../other" }, want: "namespace"},
 	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := good
+			tc.change(&r)
+			_, err := r.Config()
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("%s\nConfig(): got %v, want %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+// TestConfigKeys: whatever the fields hold, what pgBackRest reads are the keys of a
+// repository of that kind, each once, and the values that were asked for.
+func TestConfigKeys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		some := func(name string) string {
+			return rapid.OneOf(rapid.StringMatching(`[a-z0-9./_-]{1,12}`), rapid.StringMatching(`[a-z\n\r=\[\]:#. \x00\x{2028}-]{0,12}`), rapid.String()).Draw(t, name)
+		}
+		r := Repository{Namespace: some("namespace"), Name: some("name"), Encrypted: rapid.Bool().Draw(t, "encrypted")}
+		r.Destination = backupv1.Destination{
+			Type:   rapid.SampledFrom([]backupv1.StoreType{backupv1.S3, backupv1.GCS, backupv1.Azure, backupv1.Volume}).Draw(t, "type"),
+			Bucket: some("bucket"), Prefix: some("prefix"), Region: some("region"),
+		}
+		if rapid.Bool().Draw(t, "endpoint") {
+			r.Destination.Endpoint = "https://" + some("endpoint")
+		}
+		got, err := r.Config()
+		if err != nil {
+			return
+		}
+		like := r
+		like.Namespace, like.Name = "shop", "orders"
+		like.Destination.Bucket, like.Destination.Prefix, like.Destination.Region = "b", "p", "r"
+		if like.Destination.Endpoint != "" {
+			like.Destination.Endpoint = "https://store.example.com"
+		}
+		want, err := like.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(keysOf(want), keysOf(got)); diff != "" {
+			t.Errorf("Config() of %+v: keys: -want, +got:\n%s", r, diff)
+		}
+		if under := path.Join("/", r.Destination.Prefix, r.Namespace, r.Name); !strings.HasSuffix(r.Path(), under) || strings.Contains(r.Path(), "..") {
+			t.Errorf("Path() of %+v: got %s, want it to end in %s", r, r.Path(), under)
+		}
+	})
+}
+
+// keysOf a configuration, as pgBackRest reads it: a line each.
+func keysOf(config string) []string {
+	var keys []string
+	for line := range strings.SplitSeq(strings.ReplaceAll(config, "\r", "\n"), "\n") {
+		key, _, _ := strings.Cut(line, "=")
+		keys = append(keys, key)
+	}
+	return keys
 }

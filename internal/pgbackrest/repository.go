@@ -55,8 +55,11 @@ func (r Repository) Path() string {
 }
 
 // Config is the file pgbackrest.conf of who reads and writes the repository. It
-// holds no secret.
-func (r Repository) Config() string {
+// holds no secret. It fails like Check.
+func (r Repository) Config() (string, error) {
+	if err := r.Check(); err != nil {
+		return "", err
+	}
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("[global]")
@@ -111,16 +114,20 @@ func (r Repository) Config() string {
 	}
 	p("compress-type=zst")
 	common(p)
-	return b.String()
+	return b.String(), nil
 }
 
 // ServerConfig is the same with what pgBackRest's server needs beside it.
-func (r Repository) ServerConfig() string {
-	return r.Config() + serverConfig
+func (r Repository) ServerConfig() (string, error) {
+	config, err := r.Config()
+	if err != nil {
+		return "", err
+	}
+	return config + serverConfig, nil
 }
 
 // VolumeConfig is the configuration of the server that has the volume.
-func (r Repository) VolumeConfig() string {
+func (r Repository) VolumeConfig() (string, error) {
 	r.Host = ""
 	return r.ServerConfig()
 }
@@ -158,17 +165,14 @@ const pushers = 4
 
 func file(name string) string { return path.Join(backup.RepositoryDir, name) }
 
-// Check says in words what of a destination pgBackRest can not reach.
-func Check(d backupv1.Destination) error {
-	if d.Endpoint == "" {
-		return nil
+// Check says in words what of the repository pgBackRest cannot reach, or what cannot be a
+// line of its configuration: a value with a line's end in it would be two settings.
+func (r Repository) Check() error {
+	if err := backup.CheckPlace(r.Destination, r.Namespace, r.Name); err != nil {
+		return err
 	}
-	u, err := url.Parse(d.Endpoint)
-	if err != nil || u.Host == "" {
-		return fmt.Errorf("endpoint %q is no URL like https://store.example.com", d.Endpoint)
-	}
-	if u.Scheme != "https" {
-		return fmt.Errorf("endpoint %s must begin with https://: pgBackRest speaks to object stores by TLS alone", d.Endpoint)
+	if e := r.Destination.Endpoint; e != "" && !strings.HasPrefix(e, "https://") {
+		return fmt.Errorf("endpoint %s must begin with https://: pgBackRest speaks to object stores by TLS alone", e)
 	}
 	return nil
 }

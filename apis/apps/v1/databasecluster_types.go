@@ -305,6 +305,7 @@ type BackupDestination struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._-]*$')",message="destination.bucket may only have letters, digits, dots, hyphens and underscores"
 	Bucket string `json:"bucket,omitempty"`
 
 	// Prefix of all names in the bucket. The backups of a cluster lie under
@@ -312,18 +313,20 @@ type BackupDestination struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.contains('..') && !self.contains('//')",message="destination.prefix must be a relative path like team/backups"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9!_.=@+-]+/?)*$')",message="destination.prefix may only have letters, digits, slashes and !_.=@+-"
 	Prefix string `json:"prefix,omitempty"`
 
 	// Endpoint URL of a store that is not the cloud provider's own. It begins
 	// with https://, since pgBackRest speaks to object stores by TLS alone.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^https://[^\s/]+/?$`
+	// +kubebuilder:validation:Pattern=`^https://[A-Za-z0-9.:_\[\]-]+/?$`
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// Region of the bucket.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]*$')",message="destination.region may only have letters, digits and hyphens"
 	Region string `json:"region,omitempty"`
 
 	// SecretRef names the Secret with the store's credentials. Its keys are
@@ -359,12 +362,14 @@ type RestoreFrom struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="restoreFrom.name may only have small letters, digits, dots and hyphens"
 	Name string `json:"name,omitempty"`
 
 	// Namespace of that DatabaseCluster. Defaults to this claim's.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="restoreFrom.namespace may only have small letters, digits and hyphens"
 	Namespace string `json:"namespace,omitempty"`
 
 	// Encryption that those backups have.

@@ -127,6 +127,7 @@ type Destination struct {
 	// (volume). It must exist.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._-]*$')",message="destination.bucket may only have letters, digits, dots, hyphens and underscores"
 	Bucket string `json:"bucket"`
 
 	// Prefix of all names in the bucket. The backups of one Backup lie under
@@ -134,18 +135,20 @@ type Destination struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.contains('..') && !self.contains('//')",message="destination.prefix must be a relative path like team/backups"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9!_.=@+-]+/?)*$')",message="destination.prefix may only have letters, digits, slashes and !_.=@+-"
 	Prefix string `json:"prefix,omitempty"`
 
 	// Endpoint URL of a store that is not the cloud provider's own. Defaults to
 	// the ProviderConfig's.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^https?://[^\s]+$`
+	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.:_\[\]-]+/?$`
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// Region of the bucket. Defaults to the ProviderConfig's.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]*$')",message="destination.region may only have letters, digits and hyphens"
 	Region string `json:"region,omitempty"`
 
 	// SecretRef names the Secret of this namespace with the store's

@@ -58,11 +58,13 @@ type Location struct {
 	// Name of the Backup.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="source.location.name may only have small letters, digits, dots and hyphens"
 	Name string `json:"name"`
 
 	// Namespace of the Backup. Defaults to this one's.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="source.location.namespace may only have small letters, digits and hyphens"
 	Namespace string `json:"namespace,omitempty"`
 
 	// Encryption key of the backups, if they are encrypted.

@@ -33,12 +33,13 @@ type ProviderConfigSpec struct {
 	// Endpoint URL of a store that is not the cloud provider's own.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^https?://[^\s]+$`
+	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.:_\[\]-]+/?$`
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// Region of the buckets.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]*$')",message="region may only have letters, digits and hyphens"
 	Region string `json:"region,omitempty"`
 
 	// Credentials of the store.

@@ -99,7 +99,8 @@ func reasonOf(err error) backup.Reason {
 func (j *job) prepare() error {
 	t := j.task
 	repo := pgbackrest.Repository{Destination: t.Destination, Namespace: t.Namespace, Name: t.Name, Encrypted: t.Encrypted}
-	if err := pgbackrest.Check(t.Destination); err != nil {
+	config, err := repo.Config()
+	if err != nil {
 		return fail(backup.InvalidTask, fmt.Errorf("cannot use the destination: %w", err))
 	}
 	env, err := pgbackrest.Environment(t.Destination, t.Encrypted, pgbackrest.Credentials{StoreDir: j.places.store, KeyFile: j.places.key})
@@ -114,7 +115,7 @@ func (j *job) prepare() error {
 		return fail(backup.NoSpace, fmt.Errorf("cannot make a folder for the configuration: %w", err))
 	}
 	file := filepath.Join(dir, pgbackrest.FileConfig)
-	if err := os.WriteFile(file, []byte(repo.Config()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return fail(backup.NoSpace, fmt.Errorf("cannot write the configuration: %w", err))
 	}
 	j.tool = pgbackrest.Tool{ConfigFile: file, Env: env, Log: j.log}

@@ -69,7 +69,11 @@ func newClusterAt(t *testing.T, repository string) *cluster {
 		}
 	}
 	repo := pgbackrest.Repository{Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "claim"}, Namespace: "shop", Name: "orders"}
-	if err := os.WriteFile(c.path("conf"), []byte(repo.Config()), 0o600); err != nil {
+	config, err := repo.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(c.path("conf"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.tool = pgbackrest.Tool{ConfigFile: c.path("conf"), Log: io.Discard, Env: []string{

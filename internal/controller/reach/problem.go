@@ -16,6 +16,7 @@ const (
 	ServiceAccountMissing   = "ServiceAccountMissing"
 	VolumeMissing           = "VolumeMissing"
 	BackupMissing           = "BackupMissing"
+	DestinationInvalid      = "DestinationInvalid"
 	VersionUnknown          = "VersionUnknown"
 	CredentialsMissing      = "CredentialsMissing"
 	MethodNotSupported      = "MethodNotSupported"

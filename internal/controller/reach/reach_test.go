@@ -138,6 +138,7 @@ func TestStore(t *testing.T) {
 		"NoLocal":       {reason: "Also one that is called default.", ref: ref("ProviderConfig", "default"), d: s3, want: want{Err: "ProviderConfigMissing: providerConfigRef names ProviderConfig default, which does not exist"}},
 		"WrongKind":     {reason: "Kinds that there are none of.", ref: ref("X", "x"), d: s3, want: want{Err: `ProviderConfigMissing: providerConfigRef.kind must be ProviderConfig or ClusterProviderConfig, is "X"`}},
 		"Volume":        {reason: "A volume needs no configuration.", objects: []client.Object{&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c"}}}, ref: ref("X", "x"), d: backupv1.Destination{Type: backupv1.Volume, Bucket: "c"}},
+		"TwoLines":      {reason: "What is more than a name is none.", d: backupv1.Destination{Type: backupv1.S3, Bucket: "b\nrepo1-path=/x"}, want: want{Err: `DestinationInvalid: cannot use the destination: bucket "b\nrepo1-path=/x" is not allowed: it must be letters, digits, dots, hyphens and underscores`}},
 		"VolumeMissing": {reason: "It must exist.", d: backupv1.Destination{Type: backupv1.Volume, Bucket: "c"}, want: want{Err: "VolumeMissing: destination.bucket names PersistentVolumeClaim c, which does not exist in namespace shop"}},
 	}
 	for name, tc := range cases {

@@ -11,6 +11,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
@@ -44,6 +45,9 @@ const defaultConfig = "default"
 // Store of a destination. copyName is the Secret that credentials of a
 // configuration are copied to.
 func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.ProviderConfigReference, d backupv1.Destination, copyName string) (Store, error) {
+	if err := backup.CheckDestination(d); err != nil {
+		return Store{}, problem(DestinationInvalid, "cannot use the destination: %v", err)
+	}
 	if d.Type == backupv1.Volume {
 		return r.volume(ctx, namespace, d)
 	}
@@ -59,6 +63,9 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 	}
 	if d.Region == "" {
 		out.Destination.Region = config.Region
+	}
+	if err := backup.CheckDestination(out.Destination); err != nil {
+		return Store{}, problem(ProviderConfigInvalid, "cannot use what the ProviderConfig says of the store: %v", err)
 	}
 	if d.SecretRef != nil {
 		s, err := r.secret(ctx, namespace, d.SecretRef.Name, "destination.secretRef")

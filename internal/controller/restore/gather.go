@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/controller/reach"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
@@ -53,6 +54,9 @@ func (e *external) resolve(ctx context.Context, s *State) (err error) {
 		return err
 	} else if b.Spec.ProviderConfigReference != nil {
 		config = b.Spec.ProviderConfigReference
+	}
+	if err := backup.CheckPlace(s.From.Destination, s.From.Namespace, s.From.Name); err != nil {
+		return (&reach.Problem{Reason: reach.DestinationInvalid, Message: fmt.Sprintf("cannot read from the source: %v", err)}).Error()
 	}
 	if s.Store, err = e.reach.Store(ctx, r.Namespace, config, s.From.Destination, storeSecretName(r.Name)); err != nil {
 		return err

@@ -131,6 +131,10 @@ func advise(err error) error {
 // sourceTool for the repository to restore from.
 func (c Config) sourceTool(want *instance.Restore, log io.Writer) (pgbackrest.Tool, func(), error) {
 	repo := pgbackrest.Repository{Destination: want.Destination, Namespace: want.Namespace, Name: want.Name, Host: want.Host, Encrypted: want.Encrypted}
+	config, err := repo.Config()
+	if err != nil {
+		return pgbackrest.Tool{}, nil, fmt.Errorf("cannot restore: %w", err)
+	}
 	env, err := pgbackrest.Environment(want.Destination, want.Encrypted, pgbackrest.Credentials{StoreDir: c.Origin, KeyFile: filepath.Join(c.Origin, instance.RestoreKey)})
 	if err != nil {
 		return pgbackrest.Tool{}, nil, err
@@ -141,7 +145,7 @@ func (c Config) sourceTool(want *instance.Restore, log io.Writer) (pgbackrest.To
 	}
 	remove := func() { _ = os.RemoveAll(dir) }
 	file := filepath.Join(dir, pgbackrest.FileConfig)
-	if err := os.WriteFile(file, []byte(repo.Config()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		remove()
 		return pgbackrest.Tool{}, nil, fmt.Errorf("cannot write the configuration: %w", err)
 	}

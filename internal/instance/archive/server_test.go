@@ -74,7 +74,9 @@ func newPlace(t testing.TB) *place {
 		p.must(os.Mkdir(p.path(d), 0o700))
 	}
 	repo := pgbackrest.Repository{Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "claim"}, Namespace: "shop", Name: "orders"}
-	p.must(os.WriteFile(p.path("config/"+pgbackrest.FileConfig), []byte(repo.ServerConfig()), 0o600))
+	config, err := repo.ServerConfig()
+	p.must(err)
+	p.must(os.WriteFile(p.path("config/"+pgbackrest.FileConfig), []byte(config), 0o600))
 	content, err := json.Marshal(instance.Backup{Destination: repo.Destination})
 	p.must(err)
 	p.must(os.WriteFile(p.path("config/"+instance.BackupFile), content, 0o600))

@@ -38,6 +38,7 @@ var nonsense = map[string]struct {
 	"TwoConnections":      {"Backup", "source.connection.secretRef", map[string]any{"name": "it"}, "connection needs either a databaseClusterRef or a secretRef"},
 	"ClusterOfMySQL":      {"Backup", "source.type", "mysql", "connection.databaseClusterRef needs type postgresql"},
 	"PrefixThatClimbs":    {"Backup", "destination.prefix", "../others", "destination.prefix must be a relative path"},
+	"BucketOfTwoLines":    {"Backup", "destination.bucket", "b\nrepo1-path=/other", "destination.bucket may only have letters"},
 	"EndpointOfVolume":    {"Backup", "destination", map[string]any{"type": "volume", "bucket": "it", "endpoint": "http://there"}, "destination.endpoint, region and secretRef are for object stores"},
 	"EndpointWithoutHTTP": {"Backup", "destination.endpoint", "there:9000", "spec.forProvider.destination.endpoint"},
 	"PhysicalSchedule":    {"Backup", "method", "physical", "the schedule of physical backups is the DatabaseCluster's"},
