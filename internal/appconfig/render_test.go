@@ -46,8 +46,9 @@ func TestRender(t *testing.T) {
 		"Functions": {reason: "The functions there are.",
 			params: of(config{"A": `{{ upper "a" }}{{ lower "B" }}{{ trim " c " }}{{ quote "d" }}{{ default "e" (index .Values "x") }}{{ default "f" .Values.n }}`, "B": "x:\n{{ indent 2 \"a\\nb\" }}"}),
 			want:   Content{Config: config{"A": `Abc"d"e3`, "B": "x:\n  a\n  b"}}},
-		"Range": {reason: "Loops go over the values, in order.", params: of(config{"A": "{{ range $k, $v := .Values }}{{ $k }}={{ $v }};{{ end }}"}), want: Content{Config: config{"A": "host=db;n=3;"}}},
-		"None":  {reason: "Without templating braces are braces.", params: of(config{"A": "{{ x }}"}, none), want: Content{Config: config{"A": "{{ x }}"}}},
+		"Range":   {reason: "Nothing repeats: what a template costs is bounded by its length.", params: of(config{"A": "{{ range $k, $v := .Values }}{{ $k }}={{ $v }};{{ end }}"}), problem: refused(ReasonInvalidTemplate, "config key A:1:9: range is not available: name each value")},
+		"Compare": {reason: "Values are compared as texts.", params: of(config{"A": `{{ if and (eq .Environment "prod" "staging") (ne .Values.n 4) }}{{ .Values.n }}{{ else }}no{{ end }}`}), want: Content{Config: config{"A": "3"}}},
+		"None":    {reason: "Without templating braces are braces.", params: of(config{"A": "{{ x }}"}, none), want: Content{Config: config{"A": "{{ x }}"}}},
 		"Overlay": {reason: "The environment's overlay is laid over config and values.", params: of(config{"A": "{{ .Values.host }}", "B": "b"}, func(p *configv1.AppConfigParameters) {
 			p.Overlays = map[string]configv1.Overlay{"prod": {Config: config{"C": "c", "B": "x"}, Values: config{"host": "ha"}}, "dev": {Config: config{"D": "d"}}}
 		}), want: Content{Config: config{"A": "ha", "B": "x", "C": "c"}}},
@@ -56,10 +57,12 @@ func TestRender(t *testing.T) {
 		"Syntax":   {reason: "And what does not parse.", params: of(config{"A": "x", "b.conf": "\n{{ if }}"}), problem: refused(ReasonInvalidTemplate, `config key b.conf:2: missing value for if`)},
 		"NoSuch":   {reason: "There is nothing that reads what is around the provider.", params: of(config{"A": `{{ env "PATH" }}`}), problem: refused(ReasonInvalidTemplate, `config key A:1: function "env" not defined`)},
 		"Define":   {reason: "Templates that call each other could do so without end.", params: of(config{"A": `{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}`}), problem: refused(ReasonInvalidTemplate, "config key A: define, block and template are not available")},
-		"Number":   {reason: "Loops over numbers could take for ever.", params: of(config{"A": "{{ range 1000000000 }}{{ end }}"}), problem: refused(ReasonInvalidTemplate, "config key A:1:9: range goes over .Values only, not over 1000000000")},
-		"Nested":   {reason: "And so could loops within loops.", params: of(config{"A": "{{ range .Values }}{{ if true }}{{ range $.Values }}{{ end }}{{ end }}{{ end }}"}), problem: refused(ReasonInvalidTemplate, "config key A:1:41: range within range is not available")},
-		"Doubling": {reason: "Text that doubles ends at some point.", params: of(config{"A": `{{ $x := "aaaaaaaaaaaaaaaa" }}` + strings.Repeat("{{ $x = print $x $x }}", 60)}), problem: refused(ReasonInvalidTemplate, `config key A:1:434: executing "A" at <print $x $x>: error calling print: the templates make too much text`)},
-		"Wide":     {reason: "As does padding.", params: of(config{"A": `{{ printf "%9999d" 1 }}`}), problem: refused(ReasonInvalidTemplate, `config key A:1:3: executing "A" at <printf "%9999d" 1>: error calling printf: printf takes widths of at most 999, in digits`)},
+		"Doubling": {reason: "Text that doubles ends at some point.", params: of(config{"A": `{{ $x := "\n\n\n\n" }}` + strings.Repeat("{{ $x = indent 100 $x }}", 1000)}), problem: refused(ReasonInvalidTemplate, `config key A:1:3126: executing "A" at <indent 100 $x>: error calling indent: the templates make too much text`)},
+		"Printf":   {reason: "Functions are those of the list.", params: of(config{"A": `{{ printf "%9999d" 1 }}`}), problem: refused(ReasonInvalidTemplate, `config key A:1:3: printf is not available: there are and, default, eq, indent, index, lower, ne, not, or, quote, trim, upper`)},
+		"Hidden":   {reason: "Wherever they stand.", params: of(config{"A": `{{ if .Values.n }}{{ else }}{{ with (index (slice .Values) "n") }}{{ end }}{{ end }}`}), problem: refused(ReasonInvalidTemplate, `config key A:1:44: slice is not available: there are and, default, eq, indent, index, lower, ne, not, or, quote, trim, upper`)},
+		"Break":    {reason: "What ends a loop has none to end.", params: of(config{"A": `{{ break }}`}), problem: refused(ReasonInvalidTemplate, `config key A:1: {{break}} outside {{range}}`)},
+		"Long":     {reason: "A template is not as long as a file.", params: of(config{"A": "{{ .Values.n }}" + strings.Repeat(" ", longestTemplate)}), problem: refused(ReasonTooLarge, "config key A: a template has at most 64 KiB, and those of an AppConfig 256 KiB in all: set templating to None, or split the AppConfig")},
+		"LongFile": {reason: "A file without braces may be.", params: of(config{"A": strings.Repeat(" ", 2*longestTemplate)}), want: Content{Config: config{"A": strings.Repeat(" ", 2*longestTemplate)}}},
 		"Key":      {reason: "The API server would refuse the ConfigMap.", params: of(config{"a b": "x"}, none), problem: refused(ReasonInvalidKey, `key "a b" must have at most 253 letters, digits, '-', '_' or '.'`)},
 		"File":     {reason: "A key that is no variable's name would get nowhere.", params: of(config{"app.properties": "x"}), problem: refused(ReasonInvalidKey, "key app.properties can not be an environment variable: set inject.mountPath to have it as a file, or inject.env to false to have neither")},
 		"FileMounted": {reason: "Unless there are files.", params: of(config{"app.properties": "x"}, func(p *configv1.AppConfigParameters) {
@@ -98,10 +101,48 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// hostile AppConfigs, by what they would keep the provider busy with.
+func hostile() map[string]*configv1.AppConfigParameters {
+	big := strings.Repeat("\n", 900<<10)
+	of := func(action string) *configv1.AppConfigParameters {
+		p := &configv1.AppConfigParameters{Application: "a", Config: map[string]string{}, Values: map[string]string{"a": big, "b": "x"}}
+		for _, k := range []string{"A", "B", "C", "D"} {
+			p.Config[k] = strings.Repeat(action, (longestTemplate-2)/len(action))
+		}
+		return p
+	}
+	return map[string]*configv1.AppConfigParameters{
+		"Compare": of("{{ if eq .Values.a .Values.a }}{{ end }}"),
+		"Indent":  of("{{ $x := indent 100 .Values.a }}"),
+		"Upper":   of("{{ $x := upper (lower .Values.a) }}"),
+		"Quote":   of("{{ $x := .Values.a | quote | quote }}"),
+		"Index":   of("{{ $x := index .Values .Values.a }}"),
+		"Loop":    of("{{ range .Values }}{{ . }}{{ end }}"),
+		"Deep":    of("{{ if .Values.b }}"),
+		"Parens":  {Application: "a", Config: map[string]string{"A": "{{" + strings.Repeat("(", longestTemplate-4) + "}}"}},
+		"All":     of("{{ $x := .Values }}{{ $y := $x }}{{ not $x }}"),
+		"Print":   of("{{ .Values }}"),
+	}
+}
+
+// BenchmarkHostile: what the worst takes. None may take as long as the patience.
+func BenchmarkHostile(b *testing.B) {
+	for name, p := range hostile() {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, problem := Render(p, "n", nil)
+				if problem != nil && strings.Contains(problem.Message, errTooSlow.Error()) {
+					b.Fatal(problem.Message)
+				}
+			}
+		})
+	}
+}
+
 // FuzzRender: no text of anybody's makes it panic, take long or make more than
 // fits.
 func FuzzRender(f *testing.F) {
-	for _, s := range []string{"{{ .Values.a }}", "{{ range .Values }}{{ . }}{{ end }}", `{{ printf "%s" .Values.a | quote }}`, "{{", `{{ indent 3 "x" }}`} {
+	for _, s := range []string{"{{ .Values.a }}", "{{ range .Values }}{{ . }}{{ end }}", `{{ if eq .Values.a "b" }}{{ .Values.a | quote }}{{ end }}`, "{{", `{{ indent 3 "x" }}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

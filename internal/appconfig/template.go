@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+	"time"
 
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
@@ -25,12 +26,15 @@ func expand(p *configv1.AppConfigParameters, namespace string, config, values ma
 		"Application": p.Application,
 		"Values":      values,
 	}
-	allowance := limit * effort
+	total, a := 0, &allowance{bytes: effort, until: time.Now().Add(patience)}
 	for _, k := range slices.Sorted(maps.Keys(config)) {
 		if !strings.Contains(config[k], "{{") {
 			continue
 		}
-		out, err := execute(k, config[k], data, &allowance)
+		if total += len(config[k]); len(config[k]) > longestTemplate || total > longestTemplates {
+			return &Problem{Reason: ReasonTooLarge, Message: fmt.Sprintf("config key %s: a template has at most 64 KiB, and those of an AppConfig 256 KiB in all: set templating to None, or split the AppConfig", k)}
+		}
+		out, err := execute(k, config[k], data, a)
 		if err != nil {
 			return &Problem{Reason: ReasonInvalidTemplate, Message: "config key " + position(err)}
 		}
@@ -46,107 +50,151 @@ func position(err error) string {
 }
 
 // execute one template.
-func execute(key, text string, data any, allowance *int) (string, error) {
-	t, err := template.New(key).Option("missingkey=error").Funcs(functions(allowance)).Parse(text)
+func execute(key, text string, data any, a *allowance) (string, error) {
+	t, err := template.New(key).Option("missingkey=error").Funcs(functions(a)).Parse(text)
 	if err != nil {
 		return "", err //nolint:wrapcheck // It names the key and the line already.
 	}
-	if err := cheap(key, t); err != nil {
+	if err := plain(key, t); err != nil {
 		return "", err
 	}
-	out := &capped{}
+	out := &capped{allowance: a}
 	if err := t.Execute(out, data); err != nil {
 		return "", err //nolint:wrapcheck // It names the key and the line already.
 	}
 	return out.String(), nil
 }
 
-// effort is how many MiB the functions of all templates may make in all.
-const effort = 16
+// Bounds of what templates may cost: many namespaces share one provider. Nothing in a
+// template is done twice, so its own length and what its functions read and make bound
+// what it takes. The time is for machines that are slower than anybody thought of.
+const (
+	// longestTemplate and longestTemplates are bytes, of one and of all of a
+	// configuration. A value without braces is none.
+	longestTemplate  = 64 << 10
+	longestTemplates = 256 << 10
 
-var errTooMuch = errors.New("makes more than 1 MiB")
+	// effort is how many bytes the functions of all templates may read and make in all.
+	effort = 4 << 20
+
+	// patience with all templates of a configuration.
+	patience = 2 * time.Second
+)
+
+var (
+	errTooMuch = errors.New("makes more than 1 MiB")
+	errTooSlow = errors.New("the templates take more than 2 seconds")
+)
 
 // capped buffer: what does not fit into a ConfigMap is not even made.
-type capped struct{ bytes.Buffer }
+type capped struct {
+	bytes.Buffer
+	*allowance
+}
 
 func (c *capped) Write(b []byte) (int, error) {
 	if c.Len()+len(b) > limit {
 		return 0, errTooMuch
 	}
+	if err := c.spend(0); err != nil {
+		return 0, err
+	}
 	return c.Buffer.Write(b) //nolint:wrapcheck // A buffer has no errors.
 }
 
-// cheap tells what could keep the provider busy without end: many namespaces
-// share it. Loops go over .Values and not within each other, and templates call
-// no templates.
-func cheap(key string, t *template.Template) error {
+// allowance of what all templates of a configuration may take.
+type allowance struct {
+	bytes int
+	until time.Time
+}
+
+// spend bytes that are read or made.
+func (a *allowance) spend(bytes int) error {
+	if a.bytes -= bytes; a.bytes < 0 {
+		return errors.New("the templates make too much text")
+	}
+	if time.Now().After(a.until) {
+		return errTooSlow
+	}
+	return nil
+}
+
+// plain says what in a template there is not: what repeats, what calls other templates,
+// and functions but those of the list.
+func plain(key string, t *template.Template) error {
 	if len(t.Templates()) > 1 {
 		return fmt.Errorf("%s: define, block and template are not available", key)
 	}
 	if t.Tree == nil || t.Root == nil {
 		return nil
 	}
-	c := &costs{tree: t.Tree}
-	c.list(t.Root, false)
+	c := &check{tree: t.Tree}
+	c.list(t.Root)
 	if c.problem == "" {
 		return nil
 	}
 	return errors.New(c.problem)
 }
 
-// costs of a template, found by walking its tree.
-type costs struct {
+// check of a template, by walking its tree.
+type check struct {
 	tree    *parse.Tree
 	problem string
 }
 
-func (c *costs) list(l *parse.ListNode, looping bool) {
+func (c *check) list(l *parse.ListNode) {
 	if l == nil {
 		return
 	}
 	for _, n := range l.Nodes {
 		switch n := n.(type) {
-		case *parse.RangeNode:
-			c.loop(n, looping)
+		case *parse.TextNode, *parse.CommentNode:
+		case *parse.ActionNode:
+			c.pipe(n.Pipe)
 		case *parse.IfNode:
-			c.list(n.List, looping)
-			c.list(n.ElseList, looping)
+			c.branch(&n.BranchNode)
 		case *parse.WithNode:
-			c.list(n.List, looping)
-			c.list(n.ElseList, looping)
-		case *parse.TemplateNode:
-			c.refuse(n, "template is not available")
+			c.branch(&n.BranchNode)
+		case *parse.RangeNode:
+			c.refuse(n, "range is not available: name each value")
 		default:
+			word, _, _ := strings.Cut(strings.Trim(n.String(), "{} "), " ")
+			c.refuse(n, word+" is not available")
 		}
 	}
 }
 
-func (c *costs) loop(n *parse.RangeNode, looping bool) {
-	if looping {
-		c.refuse(n, "range within range is not available")
-	}
-	if p := n.Pipe.String(); !overValues(n.Pipe) {
-		c.refuse(n, "range goes over .Values only, not over "+p)
-	}
-	c.list(n.List, true)
-	c.list(n.ElseList, looping)
+func (c *check) branch(b *parse.BranchNode) {
+	c.pipe(b.Pipe)
+	c.list(b.List)
+	c.list(b.ElseList)
 }
 
-// overValues tells whether a range is over .Values, or $.Values.
-func overValues(p *parse.PipeNode) bool {
-	if len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
-		return false
+func (c *check) pipe(p *parse.PipeNode) {
+	if p == nil {
+		return
 	}
-	switch a := p.Cmds[0].Args[0].(type) {
-	case *parse.FieldNode:
-		return slices.Equal(a.Ident, []string{"Values"})
-	case *parse.VariableNode:
-		return slices.Equal(a.Ident, []string{"$", "Values"})
+	for _, command := range p.Cmds {
+		for _, arg := range command.Args {
+			c.argument(arg)
+		}
 	}
-	return false
 }
 
-func (c *costs) refuse(n parse.Node, message string) {
+func (c *check) argument(n parse.Node) {
+	switch n := n.(type) {
+	case *parse.PipeNode:
+		c.pipe(n)
+	case *parse.ChainNode:
+		c.argument(n.Node)
+	case *parse.IdentifierNode:
+		if !slices.Contains(available, n.Ident) {
+			c.refuse(n, n.Ident+" is not available: there are "+strings.Join(available, ", "))
+		}
+	}
+}
+
+func (c *check) refuse(n parse.Node, message string) {
 	if c.problem == "" {
 		location, _ := c.tree.ErrorContext(n)
 		c.problem = location + ": " + message

@@ -70,8 +70,8 @@ type AppConfigParameters struct {
 	// +kubebuilder:validation:MaxProperties=1000
 	Config map[string]string `json:"config,omitempty"`
 
-	// Templating of the values: Go's text/template, or None to take them as they
-	// are. Templates can read .Environment, .Namespace, .Application and
+	// Templating of the values: Go's text/template without loops, or None to take
+	// them as they are. Templates can read .Environment, .Namespace, .Application and
 	// .Values; a key that is not there is an error.
 	// +optional
 	// +kubebuilder:default=Go
