@@ -13,6 +13,7 @@ import (
 // TestDatabaseClusterRights: the servers may do to their own objects what they
 // must, and to others' nothing but what can not be told apart by name.
 func TestDatabaseClusterRights(t *testing.T) {
+	states := []string{"orders-postgresql", "orders-postgresql-status", "orders-postgresql-config", "orders-postgresql-failover", "orders-postgresql-leader", "orders-postgresql-sync"}
 	var pods, volumes []string
 	for i := range 10 {
 		pods = append(pods, fmt.Sprintf("orders-postgresql-%d", i))
@@ -20,9 +21,10 @@ func TestDatabaseClusterRights(t *testing.T) {
 	}
 	rules := func(volumes []string) []rbacv1.PolicyRule {
 		return []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "get", "list", "patch", "update", "watch"}},
-			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "patch", "update", "watch"}},
-			{APIGroups: []string{""}, Resources: []string{"pods"}, ResourceNames: pods, Verbs: []string{"delete"}},
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: states, Verbs: []string{"get", "patch", "update"}},
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "list", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"pods"}, ResourceNames: pods, Verbs: []string{"get", "patch", "delete"}},
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}},
 			{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, ResourceNames: []string{"orders-postgresql"}, Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, ResourceNames: volumes, Verbs: []string{"get", "list", "patch", "watch"}},
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"orders-credentials"}, Verbs: []string{"get", "list", "watch"}},

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/pod-security-admission/api"
@@ -207,9 +208,21 @@ func TestRestrictedPods(t *testing.T) {
 							t.Errorf("%s: container %s needs requests and a limit of memory: %v", o.name(), c.Name, c.Resources)
 						}
 					}
-					token := p.spec.AutomountServiceAccountToken
-					if token == nil || *token != strings.HasSuffix(o.name(), "-postgresql") {
-						t.Errorf("%s: only Patroni talks to the API server, got automount %v", o.name(), token)
+					if mounted := p.spec.AutomountServiceAccountToken; mounted == nil || *mounted {
+						t.Errorf("%s: all containers have the token, got automount %v", o.name(), mounted)
+					}
+					var tokens []string
+					for _, c := range slices.Concat(p.spec.InitContainers, p.spec.Containers) {
+						if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "token" }) {
+							tokens = append(tokens, c.Name)
+						}
+					}
+					want := []string(nil)
+					if strings.HasSuffix(o.name(), "-postgresql") {
+						want = []string{"instance", "postgresql"}
+					}
+					if !slices.Equal(tokens, want) {
+						t.Errorf("%s: %v have a token, want %v: only Patroni and the manager talk to the API server", o.name(), tokens, want)
 					}
 					if p.spec.EnableServiceLinks == nil || *p.spec.EnableServiceLinks {
 						t.Errorf("%s: no environment of other people's Services", o.name())

@@ -17,8 +17,9 @@ import (
 func (d *cluster) pod() corev1.PodSpec {
 	pod := corev1.PodSpec{
 		ServiceAccountName: d.Name(d.server),
-		// Patroni keeps its state in the cluster, so its pods need the token.
-		AutomountServiceAccountToken: new(true),
+		// Patroni keeps its state in the cluster, and so does the manager: they have the
+		// token, and no other container of the pod.
+		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
 		SecurityContext:              build.PodSecurity(d.traits.User, d.traits.User),
 		// A primary hands over and writes a checkpoint before it goes.
@@ -28,6 +29,7 @@ func (d *cluster) pod() corev1.PodSpec {
 		InitContainers: []corev1.Container{d.manager(d.facts.Image)},
 		Containers:     []corev1.Container{d.database()},
 		Volumes: []corev1.Volume{
+			build.Token(),
 			{Name: "config", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 				DefaultMode: new(int32(0o440)),
 				Sources: []corev1.VolumeProjection{
@@ -125,6 +127,7 @@ func secretVolume(name, secret string, keys ...string) corev1.Volume {
 // database is the server's container, with the claim's resources.
 func (d *cluster) database() corev1.Container {
 	c := d.engine.Server(d.facts)
+	c.VolumeMounts = append(c.VolumeMounts, build.TokenMount())
 	c.Resources = d.profile.Database
 	if d.spec.Resources != nil {
 		c.Resources = *d.spec.Resources
@@ -154,7 +157,7 @@ func (d *cluster) manager(image string) corev1.Container {
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
 		Resources:       engine.Small("10m", "32Mi", "128Mi"),
 		SecurityContext: build.ContainerSecurity(),
-		VolumeMounts:    d.traits.Mounts,
+		VolumeMounts:    append(slices.Clone(d.traits.Mounts), build.TokenMount()),
 		// It may wait for other servers, or for a decision, for as long as that
 		// takes: it is not restarted for it, which would take ever longer.
 		StartupProbe:  &corev1.Probe{ProbeHandler: api("/started"), PeriodSeconds: 1, FailureThreshold: 24 * 60 * 60, TimeoutSeconds: 3},

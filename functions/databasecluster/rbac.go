@@ -10,15 +10,22 @@ import (
 // maxSize is the largest number of servers.
 const maxSize = instance.MaxSize
 
-// role is what Patroni needs with its state in ConfigMaps
-// (https://github.com/patroni/patroni/blob/master/kubernetes/patroni_k8s.yaml),
-// whose objects are made while it runs and can not be named here, and what the
-// instance managers need, all of it of this cluster's own objects alone.
+// role is what Patroni needs with its state in ConfigMaps, and what the instance managers
+// need, all of it of this cluster's own objects alone: a server's token changes nothing
+// else in the namespace. Patroni asks for more
+// (https://github.com/patroni/patroni/blob/master/kubernetes/patroni_k8s.yaml), since it
+// does not say which objects it changes. Lists and watches cannot be limited to names
+// where they are by label, nor can the creation of objects:
+// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources.
 func (d *cluster) role() *rbacv1.Role {
-	var pods, volumes []string
+	var pods, volumes, states []string
 	for i := range int32(maxSize) {
 		pods = append(pods, d.podName(i))
 		volumes = append(volumes, "data-"+d.podName(i))
+	}
+	// What is desired, what the managers report, and Patroni's state.
+	for _, state := range []string{"", "-status", "-config", "-failover", "-leader", "-sync"} {
+		states = append(states, d.Name(d.server)+state)
 	}
 	if d.backup.own {
 		volumes = append(volumes, d.repositoryClaim())
@@ -30,10 +37,11 @@ func (d *cluster) role() *rbacv1.Role {
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
 		ObjectMeta: d.Meta(d.server, d.server),
 		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "get", "list", "patch", "update", "watch"}},
-			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "patch", "update", "watch"}},
-			// To replace servers one at a time.
-			named("", "pods", pods, "delete"),
+			named("", "configmaps", states, "get", "patch", "update"),
+			named("", "configmaps", nil, "create", "list", "watch"),
+			// To label them by what they do, and to replace them one at a time.
+			named("", "pods", pods, "get", "patch", "delete"),
+			named("", "pods", nil, "list", "watch"),
 			named("apps", "statefulsets", []string{d.Name(d.server)}, "get", "list", "watch"),
 			// To grow volumes.
 			named("", "persistentvolumeclaims", volumes, "get", "list", "patch", "watch"),
