@@ -57,6 +57,9 @@ type Manifest struct {
 
 	// Dumps, one a database, in the order in which they are restored.
 	Dumps []Dump `json:"dumps"`
+
+	// Seal of all else, of an encrypted backup.
+	Seal string `json:"seal,omitempty"`
 }
 
 // Size of all objects in bytes.
@@ -95,4 +98,7 @@ type Object struct {
 type Verification struct {
 	Time time.Time `json:"time"`
 	Rows int64     `json:"rows"`
+
+	// Seal of all else, of an encrypted backup.
+	Seal string `json:"seal,omitempty"`
 }

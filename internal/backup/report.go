@@ -45,6 +45,9 @@ const (
 	TargetLocked Reason = "TargetLocked"
 	// KeyMissing: the backup is encrypted, and the key is not its key. Permanent.
 	KeyMissing Reason = "KeyMissing"
+	// BackupNotAuthentic: the backup was not written with the Backup's key.
+	// Permanent.
+	BackupNotAuthentic Reason = "BackupNotAuthentic"
 	// NoSpace: the pod's own storage is full.
 	NoSpace Reason = "NoSpace"
 	// Interrupted: the pod was told to stop.
@@ -55,7 +58,7 @@ const (
 // something.
 func (r Reason) Permanent() bool {
 	switch r {
-	case InvalidTask, StoreDenied, BucketMissing, SourceDenied, TargetNotEmpty, TargetLocked, KeyMissing:
+	case InvalidTask, StoreDenied, BucketMissing, SourceDenied, TargetNotEmpty, TargetLocked, KeyMissing, BackupNotAuthentic:
 		return true
 	default:
 		return false
@@ -105,6 +108,10 @@ type Catalog struct {
 
 	// Latest is the last time that can be restored to.
 	Latest *time.Time `json:"latest,omitempty"`
+
+	// NotAuthentic are those that were not written with the key, newest first, at
+	// most ten. They are neither counted nor restored.
+	NotAuthentic []string `json:"notAuthentic,omitempty"`
 
 	// Verified is the newest backup that was verified.
 	Verified *Entry `json:"verified,omitempty"`

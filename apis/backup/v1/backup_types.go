@@ -306,6 +306,11 @@ type BackupObservation struct {
 	// +optional
 	Count int32 `json:"count,omitempty"`
 
+	// NotAuthentic are ids of backups in the store that were not written with the
+	// key, newest first, at most ten. They are neither counted nor restored.
+	// +optional
+	NotAuthentic []string `json:"notAuthentic,omitempty"`
+
 	// SystemIdentifier of the PostgreSQL cluster whose physical backups these
 	// are, with its suffix if it was restored: all that is said here is about them
 	// alone.

@@ -123,6 +123,11 @@ func (in *BackupObservation) DeepCopyInto(out *BackupObservation) {
 		x := (*in).DeepCopy()
 		*out = &x
 	}
+	if in.NotAuthentic != nil {
+		in, out := &in.NotAuthentic, &out.NotAuthentic
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.OtherSystems != nil {
 		in, out := &in.OtherSystems, &out.OtherSystems
 		*out = make([]BackupSystem, len(*in))

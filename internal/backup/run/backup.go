@@ -119,6 +119,9 @@ func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 		return nil, err
 	}
 	m.Finished = j.Now().UTC()
+	if err := j.seal.Manifest(m); err != nil {
+		return nil, err
+	}
 	content, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the manifest: %w", err)

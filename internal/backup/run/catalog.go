@@ -27,6 +27,11 @@ func catalog(l *store.Listing) *backup.Catalog {
 			c.Verified = &e
 		}
 	}
+	for _, item := range slices.Backward(l.Items) {
+		if backup.ReasonOf(item.Err) == backup.BackupNotAuthentic && len(c.NotAuthentic) < shown {
+			c.NotAuthentic = append(c.NotAuthentic, item.ID)
+		}
+	}
 	if len(good) > 0 {
 		c.Latest = new(good[0].Entry().Time)
 		c.Oldest = new(good[len(good)-1].Entry().Time)
@@ -35,16 +40,23 @@ func catalog(l *store.Listing) *backup.Catalog {
 }
 
 // choose the backup that a Task asks for: by its id, the newest up to a time, or
-// the newest, good or not. To take an older one in its stead is not ours to decide.
+// the newest, good or not. To take an older one in its stead is not ours to decide. But
+// one that others have written, or that only others can read, is none that was asked for.
 // A time has no parts of a second: one that is copied from a status is its own.
 func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 	items := slices.Clone(l.Items)
 	slices.Reverse(items)
+	var skipped error
 	for _, item := range items {
 		switch {
 		case t.ID != "" && item.ID != t.ID:
 			continue
 		case t.ID == "" && t.Time != nil && item.Entry().Time.Truncate(time.Second).After(*t.Time):
+			continue
+		case t.ID == "" && foreign(item.Err):
+			if skipped == nil {
+				skipped = item.Err
+			}
 			continue
 		case item.Err != nil:
 			return store.Item{}, item.Err
@@ -52,12 +64,20 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 		return item, nil
 	}
 	switch {
+	case skipped != nil:
+		return store.Item{}, skipped
 	case t.ID != "":
 		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup %s", t.ID)
 	case t.Time != nil && len(items) > 0:
 		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup of %s or before", t.Time.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
 	return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup")
+}
+
+// foreign backups are other ones' than the key's.
+func foreign(err error) bool {
+	r := backup.ReasonOf(err)
+	return r == backup.BackupNotAuthentic || r == backup.KeyMissing
 }
 
 // expired backups of a policy, oldest first. One that is not good saves no other

@@ -170,6 +170,7 @@ func TestFaults(t *testing.T) {
 
 	t.Run("Content", func(t *testing.T) { testContent(t, s) })
 	t.Run("Key", func(t *testing.T) { testKey(t, s) })
+	t.Run("Forged", func(t *testing.T) { testForged(t, s) })
 	t.Run("Retention", func(t *testing.T) { testRetention(t, s) })
 	t.Run("Query", func(t *testing.T) { testQuery(t, s) })
 	t.Run("VolumeFull", func(t *testing.T) {

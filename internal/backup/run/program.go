@@ -152,6 +152,7 @@ type job struct {
 
 	store  *store.Store
 	key    stream.Key
+	seal   backup.Seal
 	conn   engine.Connection
 	server engine.Server
 }
@@ -182,7 +183,10 @@ func (j *job) do(ctx context.Context) error {
 	}
 	var err error
 	folder := backup.Folder(j.task.Destination.Prefix, j.task.Namespace, j.task.Name)
-	j.store, err = store.Open(ctx, j.task.Destination, folder, store.Options{Credentials: j.Store, Volume: j.Volume, Beat: j.Beat})
+	if j.seal, err = j.key.Seal(j.task.Namespace + "/" + j.task.Name); err != nil {
+		return err
+	}
+	j.store, err = store.Open(ctx, j.task.Destination, folder, store.Options{Credentials: j.Store, Volume: j.Volume, Seal: j.seal, Beat: j.Beat})
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,11 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -48,7 +50,11 @@ func startPostgreSQL(t *testing.T) *source {
 		return fmt.Sprintf("postgresql://%s@127.0.0.1:%d/%s", url.UserPassword("shop", password), port, url.PathEscape(database))
 	}
 	s.up = func() {
-		must(t, d.Start(t.Context(), discard, accepts(port), postgres, "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1",
+		// It accepts connections before it lets anybody in.
+		ready := func(ctx context.Context) error {
+			return exec.CommandContext(ctx, "pg_isready", "--quiet", "--host=127.0.0.1", "--port="+strconv.Itoa(port)).Run()
+		}
+		must(t, d.Start(t.Context(), discard, ready, postgres, "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1",
 			"-c", "unix_socket_directories="+d.Socket, "-c", "fsync=off"))
 	}
 	s.down = d.Kill

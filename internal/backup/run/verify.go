@@ -29,6 +29,9 @@ func (j *job) verify(ctx context.Context) error {
 		return err
 	}
 	v := backup.Verification{Time: j.Now().UTC(), Rows: rows}
+	if err := j.seal.Verification(&v, item.ID); err != nil {
+		return err
+	}
 	content, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("cannot encode the verification: %w", err)
@@ -42,11 +45,16 @@ func (j *job) verify(ctx context.Context) error {
 	return nil
 }
 
-// choose the backup of the Task, and see that its key is ours.
+// choose the backup of the Task.
 func (j *job) choose(ctx context.Context) (store.Item, error) {
 	l, err := j.store.List(ctx)
 	if err != nil {
 		return store.Item{}, err
+	}
+	for _, item := range l.Items {
+		if foreign(item.Err) {
+			j.sayf("backup %s is skipped: %v", item.ID, item.Err)
+		}
 	}
 	item, err := choose(l, j.task)
 	if err != nil {
@@ -58,7 +66,7 @@ func (j *job) choose(ctx context.Context) (store.Item, error) {
 		return store.Item{}, backup.Errorf(backup.InvalidTask, "backup %s is of type %s, and the database of type %s", m.ID, m.Engine, j.task.Database.Engine)
 	}
 	j.sayf("taking backup %s: %d databases, %d bytes", m.ID, len(m.Dumps), m.Size())
-	return item, j.key.Opens(m.Recipient)
+	return item, nil
 }
 
 // tryOut a backup, and return how many rows it has.

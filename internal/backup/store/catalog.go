@@ -108,7 +108,7 @@ func (s *Store) item(ctx context.Context, id string, objects map[string]object) 
 		switch ok, err := s.readJSON(ctx, id+"/"+backup.VerificationObject, v); {
 		case err != nil:
 			return Item{}, err
-		case ok:
+		case ok && s.seal.CheckVerification(v, id):
 			item.Verified = &v.Time
 		}
 	}
@@ -121,7 +121,9 @@ func (s *Store) item(ctx context.Context, id string, objects map[string]object) 
 			sizes[name] = o.size
 		}
 		item.Manifest = m
-		item.Err = Compare(m, sizes)
+		if item.Err = s.seal.CheckManifest(m); item.Err == nil {
+			item.Err = Compare(m, sizes)
+		}
 	case backup.BackupMissing, backup.BackupCorrupt:
 		item.Err = err
 	default:

@@ -38,6 +38,7 @@ type Store struct {
 	tidy func(folder string)
 
 	beat time.Duration
+	seal backup.Seal
 }
 
 // An upload that is not finished.
@@ -51,6 +52,9 @@ type Options struct {
 	// Volume is where a destination of type volume is mounted.
 	Volume string
 
+	// Seal of what is read.
+	Seal backup.Seal
+
 	// Beat is how often a backup that is being made says so.
 	Beat time.Duration
 }
@@ -58,7 +62,7 @@ type Options struct {
 // Open the folder of a Backup's backups in its destination, as backup.Folder names
 // it. Nothing is reached before it is used.
 func Open(ctx context.Context, d backupv1.Destination, folder string, o Options) (*Store, error) {
-	s := &Store{folders: newFolders(folder), where: fmt.Sprintf("%s %s", words[d.Type], d.Bucket), beat: o.Beat}
+	s := &Store{folders: newFolders(folder), where: fmt.Sprintf("%s %s", words[d.Type], d.Bucket), beat: o.Beat, seal: o.Seal}
 	if s.beat == 0 {
 		s.beat = beat
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"filippo.io/age"
@@ -20,6 +19,12 @@ type Key struct {
 	identities []age.Identity
 	recipients []age.Recipient
 	names      []string
+	secrets    []string
+}
+
+// Seal of the backups in a place.
+func (k Key) Seal(place string) (backup.Seal, error) {
+	return backup.NewSeal(k.secrets, k.names, place)
 }
 
 // ReadKey reads age identities from a file.
@@ -46,17 +51,19 @@ func ParseKey(content string) (Key, error) {
 			age.Recipient
 			fmt.Stringer
 		}
+		secret := ""
 		switch i := i.(type) {
 		case *age.X25519Identity:
-			r = i.Recipient()
+			r, secret = i.Recipient(), i.String()
 		case *age.HybridIdentity:
-			r = i.Recipient()
+			r, secret = i.Recipient(), i.String()
 		default:
 			continue
 		}
 		k.identities = append(k.identities, i)
 		k.recipients = append(k.recipients, r)
 		k.names = append(k.names, r.String())
+		k.secrets = append(k.secrets, secret)
 	}
 	if len(k.identities) == 0 {
 		return Key{}, backup.Errorf(backup.KeyMissing, "cannot read the encryption key: it is no age identity, as age-keygen makes them")
@@ -70,15 +77,4 @@ func (k Key) Recipient() string {
 		return ""
 	}
 	return k.names[0]
-}
-
-// Opens tells whether what was encrypted for the recipient can be read.
-func (k Key) Opens(recipient string) error {
-	switch {
-	case recipient == "" || slices.Contains(k.names, recipient):
-		return nil
-	case len(k.names) == 0:
-		return backup.Errorf(backup.KeyMissing, "the backup is encrypted for %s, and there is no key", recipient)
-	}
-	return backup.Errorf(backup.KeyMissing, "the backup is encrypted for %s, and the key is that of %s", recipient, k.Recipient())
 }

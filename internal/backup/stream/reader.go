@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"time"
 
 	"filippo.io/age"
@@ -34,8 +35,12 @@ type Reader struct {
 
 // NewReader of a dump in a folder of the store.
 func NewReader(ctx context.Context, s Store, folder string, objects []backup.Object, compression string, recipient string, key Key) (*Reader, error) {
-	if err := key.Opens(recipient); err != nil {
-		return nil, err
+	// What is plain is somebody else's, where there is a key.
+	if recipient == "" && key.Recipient() != "" {
+		return nil, backup.Errorf(backup.BackupNotAuthentic, "the backup is not encrypted, and there is a key")
+	}
+	if recipient != "" && !slices.Contains(key.names, recipient) {
+		return nil, backup.Errorf(backup.KeyMissing, "the backup is encrypted for %s, and the key is not its key", recipient)
 	}
 	r := &Reader{join: newJoiner(ctx, s, folder, objects)}
 	r.top = r.join

@@ -142,7 +142,7 @@ func TestThereAndBack(t *testing.T) {
 		}
 		m := newMemory()
 		objects := put(t, m, dump, o)
-		got, err := get(m, objects, o, key)
+		got, err := get(m, objects, o, o.Key)
 		if err != nil || !bytes.Equal(got, dump) {
 			t.Fatalf("read %d bytes of %d: %v", len(got), len(dump), err)
 		}
@@ -167,7 +167,7 @@ func TestThereAndBack(t *testing.T) {
 		default:
 			delete(m.objects, name)
 		}
-		if _, err := get(m, objects, o, key); backup.ReasonOf(err) != backup.BackupCorrupt {
+		if _, err := get(m, objects, o, o.Key); backup.ReasonOf(err) != backup.BackupCorrupt {
 			t.Errorf("a fault was read as %v", err)
 		}
 		if err := Check(context.Background(), m, "id", objects); backup.ReasonOf(err) != backup.BackupCorrupt {

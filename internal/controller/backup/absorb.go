@@ -72,7 +72,7 @@ func latestCatalog(runs []workload.Run, since *metav1.Time) *workload.Run {
 const shown = 10
 
 func catalog(o *backupv1.BackupObservation, c *backup.Catalog, method backupv1.Method) {
-	o.Count = count(c.Count)
+	o.Count, o.NotAuthentic = count(c.Count), c.NotAuthentic[:min(len(c.NotAuthentic), shown)]
 	o.FirstRecoverableTime, o.LastRecoverableTime = atPointer(c.Oldest), atPointer(c.Latest)
 	o.SystemIdentifier, o.OtherSystems = c.System, nil
 	for _, s := range c.Others {

@@ -237,6 +237,16 @@ func TestDecide(t *testing.T) {
 				with(failing(scheduled2(hours(24*7+5), hours(24*7+5.1)), backup.ContentDiffers, "table a has 1 row instead of 2"))),
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False ContentDiffers: table a has 1 row instead of 2", Events: []string{"Warning ContentDiffers"}},
 		},
+		"Forged": {
+			reason: "Somebody else has put a backup into the store.",
+			state:  state(settle(t), at2(hours(24*7+6)), checked(t), isReady, isProven, known(one(hours(24*7+2))), known(proof(hours(24*7+3))), known(func(o *backupv1.BackupObservation) { o.NotAuthentic = []string{"x"} })),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False BackupNotAuthentic: Backup x in the store was not written with this Backup's key, and is neither counted nor restored: somebody else may write to the store. Change its credentials, and delete that backup there", Events: []string{"Warning BackupNotAuthentic"}},
+		},
+		"ForgedBefore": {
+			reason: "It is gone from there.",
+			state:  state(settle(t), at2(hours(24*7+6)), checked(t), isReady, says(disproven("BackupNotAuthentic", "x", born)), known(one(hours(24*7+2))), known(proof(hours(24*7+3)))),
+			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Events: []string{"Normal Verified"}},
+		},
 		"VerifyInterrupted": {
 			reason: "A store that is away for a moment says nothing about a backup.",
 			state: state(settle(t), at2(hours(24*7+6)), checked(t), isReady, isProven, known(one(hours(24*7+2))), known(proof(hours(6))),

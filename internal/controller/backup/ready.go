@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -163,13 +164,17 @@ func (v *view) active(a backup.Action) *workload.Run {
 
 // verified condition of the Backup, whose status said was until now.
 func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xpv2.Condition {
+	if ids := v.obs.NotAuthentic; len(ids) > 0 {
+		message := fmt.Sprintf("Backup %s in the store was not written with this Backup's key, and is neither counted nor restored: somebody else may write to the store. Change its credentials, and delete that backup there", ids[0])
+		return disproven(xpv2.ConditionReason(backup.BackupNotAuthentic), message, v.Now)
+	}
 	good := v.obs.LastVerifiedTime
 	failure := v.lastVerifyFailure(good)
 	if failure != nil && !inconclusive(failure.Reason) {
 		return disproven(xpv2.ConditionReason(failure.Reason), failure.Message, v.Now)
 	}
 	// The Job of a failed verification may be gone.
-	stands := was.Reason != ReasonVerifyLater && !inconclusive(backup.Reason(was.Reason))
+	stands := was.Reason != ReasonVerifyLater && was.Reason != xpv2.ConditionReason(backup.BackupNotAuthentic) && !inconclusive(backup.Reason(was.Reason))
 	if was.Status == corev1.ConditionFalse && stands && (good == nil || known.LastVerifiedTime.Equal(good)) {
 		return was
 	}
