@@ -127,7 +127,7 @@ type Destination struct {
 	// (volume). It must exist.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._-]*$')",message="destination.bucket may only have letters, digits, dots, hyphens and underscores"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9][A-Za-z0-9._-]*)?$')",message="destination.bucket may only have letters, digits, dots, hyphens and underscores"
 	Bucket string `json:"bucket"`
 
 	// Prefix of all names in the bucket. The backups of one Backup lie under
