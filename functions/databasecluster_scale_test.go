@@ -353,6 +353,36 @@ func TestDatabaseClusterWakesWithFewer(t *testing.T) {
 	}
 }
 
+// TestDatabaseClusterLost: where servers that ran have lost all volumes, the claim says
+// so; what a server of a deleted cluster has written is not what this one's say.
+func TestDatabaseClusterLost(t *testing.T) {
+	c := newCluster(t, databaseCluster(oneServer))
+	c.settle()
+	if c.phase() != "Running" {
+		t.Fatalf("want it Running, got %s: %s", c.phase(), c.message())
+	}
+	c.reportCluster(func(r *instance.Cluster) { r.Set = "of-another-one" })
+	c.reconcile()
+	if got := get(c.claim, "status", "primary").GetStringValue(); got != "" {
+		t.Errorf("want no primary by what another cluster's server says, got %s", got)
+	}
+	c.reportCluster(func(r *instance.Cluster) {
+		r.Set = get(c.observed["postgresql"], "metadata", "uid").GetStringValue()
+	})
+	c.reconcile()
+	if got := get(c.claim, "status", "primary").GetStringValue(); got != "orders-postgresql-0" {
+		t.Errorf("want its own primary, got %q", got)
+	}
+
+	const lost = "no volume has this cluster's data any more"
+	c.status("postgresql", `{"observedGeneration": 1, "replicas": 1, "readyReplicas": 0}`)
+	c.reportMember(0, func(m *instance.Member) { m.Held = &instance.Held{Message: lost, Undecided: true} })
+	c.reconcile()
+	if c.phase() != "Failed" || !strings.Contains(c.message(), lost) || c.verdict("ReplicationHealthy") != "False LeaderUndecided "+lost {
+		t.Errorf("want Failed and %q, got %s, %q and %q", lost, c.phase(), c.message(), c.verdict("ReplicationHealthy"))
+	}
+}
+
 // TestDatabaseClusterReclaimed: volumes that an earlier cluster of the name left
 // are compared before one leads, whatever size is asked for.
 func TestDatabaseClusterReclaimed(t *testing.T) {

@@ -28,7 +28,7 @@ func (d *cluster) judgeInstances(*structpb.Struct) health.Status {
 			return health.Status{State: health.Failed, Message: message}
 		}
 		return progressing(cmp.Or(l.trouble, message))
-	case l.cluster.Primary == "" && d.held().Undecided:
+	case l.primary() == "" && d.held().Undecided:
 		return health.Status{State: health.Failed, Message: d.held().Message}
 	case l.cluster.Primary == "":
 		return progressing(cmp.Or(d.held().Message, l.trouble, "No primary has been elected yet"))

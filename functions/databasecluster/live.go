@@ -134,6 +134,9 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 			}
 		}
 	}
+	if !l.cluster.Of(metadata(c.Observed(t.Name), "uid")) {
+		l.cluster = instance.Cluster{}
+	}
 	if a := l.cluster.Archive; a != nil && a.Full {
 		if l.scheduled, err = scheduledAtWork(c); err != nil {
 			return nil, err

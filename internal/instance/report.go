@@ -32,6 +32,10 @@ type Cluster struct {
 	// of an older version do not report it.
 	Began string `json:"began,omitempty"`
 
+	// Set is the UID of the StatefulSet that the primary's pod is of. Managers of an
+	// older version do not report it.
+	Set string `json:"statefulSet,omitempty"`
+
 	// Timeline of the primary: it grows with each failover.
 	Timeline int64 `json:"timeline,omitempty"`
 
@@ -68,6 +72,11 @@ type Cluster struct {
 	// Problems, sorted by subject and name.
 	Problems []Problem `json:"problems,omitempty"`
 }
+
+// Of says whether this is told of the servers of a StatefulSet, by its UID. A server
+// goes on for seconds after its DatabaseCluster was deleted, and may write into the
+// ConfigMap of the next one of that name.
+func (c *Cluster) Of(set string) bool { return c.Set == "" || set == "" || c.Set == set }
 
 // StanzaName is the Stanza, also as managers of an older version report it.
 func (c *Cluster) StanzaName() string { return cmp.Or(c.Stanza, c.System) }

@@ -156,6 +156,7 @@ func TestAdmission(t *testing.T) {
 		{"Property", testProperty},
 		{"Updates", testUpdates},
 		{"Nonsense", testNonsense},
+		{"Orphans", testOrphans},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, g) })
 	}

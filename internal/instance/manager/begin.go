@@ -3,10 +3,12 @@ package manager
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
@@ -24,14 +26,14 @@ const beginAfter = 3 * memberPeriod
 // that is slow to answer may carry out what the winner has given up by then, so
 // that it does not know that it has won; or the winner's pod is killed. All would
 // wait for a leader for ever. Without the annotation they race again.
+//
+// The annotation may also be of a cluster that was made. A server of a deleted
+// DatabaseCluster writes it while it ends, if the next one of that name is there
+// already: no server of this StatefulSet has led, and no volume has data. If one has
+// led, the data is gone, and a person decides.
 func (b *member) begin(ctx context.Context, status *patroni.Status, now time.Time) {
-	if status == nil || !status.Empty() {
-		b.empty = time.Time{}
-		return
-	}
-	cluster, err := b.patroni.Cluster(ctx)
-	if err != nil || !cluster.Asleep() {
-		b.empty = time.Time{}
+	if !b.deserted(ctx, status) {
+		b.empty, b.lost = time.Time{}, instance.Held{}
 		return
 	}
 	if b.empty.IsZero() {
@@ -41,9 +43,71 @@ func (b *member) begin(ctx context.Context, status *patroni.Status, now time.Tim
 		return
 	}
 	b.empty = now
-	// A cluster that was made once has an identifier there, and keeps it.
-	err = b.kube.ReleaseLock(ctx, b.configName(), initializeAnnotation, "", time.Time{})
-	if b.note("let servers make the cluster anew", ignore(err, kube.ErrHeld)) && !errors.Is(err, kube.ErrHeld) {
-		b.event(ctx, corev1.EventTypeWarning, reasonBeginning, "Beginning anew: the cluster was said to be under way, and nobody made it")
+	made, err := b.system(ctx)
+	if !b.note("read whether the cluster was made", err) {
+		return
 	}
+	if made != "" && !b.neverLed(ctx) {
+		return
+	}
+	err = b.kube.ReleaseLock(ctx, b.configName(), initializeAnnotation, made, time.Time{})
+	if !b.note("let servers make the cluster anew", ignore(err, kube.ErrHeld)) || errors.Is(err, kube.ErrHeld) {
+		return
+	}
+	if made == "" {
+		b.event(ctx, corev1.EventTypeWarning, reasonBeginning, "Beginning anew: the cluster was said to be under way, and nobody made it")
+		return
+	}
+	b.event(ctx, corev1.EventTypeWarning, reasonBeginning, "Beginning anew: Patroni's state is of a deleted DatabaseCluster of this name, and no volume has data")
+}
+
+// deserted says whether this server has no data, and no other one does anything.
+func (b *member) deserted(ctx context.Context, status *patroni.Status) bool {
+	if status == nil || !status.Empty() {
+		return false
+	}
+	cluster, err := b.patroni.Cluster(ctx)
+	return err == nil && cluster.Asleep()
+}
+
+// neverLed says whether no server of this StatefulSet has led and no volume has data.
+// Where one has led and no volume has data, b.lost says so.
+func (b *member) neverLed(ctx context.Context) bool {
+	last, known := b.lastCluster()
+	bare, err := b.bare(ctx)
+	if !b.note("look for data on all volumes", err) || !known || !bare {
+		return false
+	}
+	if last.Primary == "" {
+		return true
+	}
+	b.lost = instance.Held{Undecided: true, Message: fmt.Sprintf(
+		"no volume has this cluster's data any more, which %s led: restore a backup under another name (spec.restoreFrom), or delete ConfigMap %s to make the cluster anew without that data", last.Primary, b.configName())}
+	return false
+}
+
+// bare says whether the server of each volume that exists has no data. One that
+// does not answer may have some.
+func (b *member) bare(ctx context.Context) (bool, error) {
+	claims, err := b.claims(ctx)
+	if err != nil {
+		return false, err
+	}
+	for name := range claims {
+		if name == b.Pod {
+			continue
+		}
+		pod, err := b.kube.Pod(ctx, name)
+		if kube.Missing(err) || err == nil && pod.Status.PodIP == "" {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		status, err := b.remote(pod.Status.PodIP).Status(ctx)
+		if err != nil || !status.Empty() {
+			return false, nil //nolint:nilerr // see above
+		}
+	}
+	return true, nil
 }

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
@@ -15,6 +17,7 @@ import (
 func TestBegin(t *testing.T) {
 	const taken, identifier, gone = "", "7512345678901234567", "gone"
 	empty := &patroni.Status{State: patroni.StateStopped, Role: "uninitialized"}
+	stopped := &patroni.Status{State: patroni.StateStopped, Role: patroni.RoleReplica}
 	asleep := []patroni.Member{{Name: setName + "-0", Role: patroni.RoleReplica, State: patroni.StateStopped}, {Name: setName + "-1", Role: patroni.RoleReplica, State: patroni.StateStopped}}
 	with := func(state, role string) []patroni.Member {
 		return []patroni.Member{{Name: setName + "-0", Role: role, State: state}, asleep[1]}
@@ -25,7 +28,12 @@ func TestBegin(t *testing.T) {
 		seen    []*patroni.Status // one a period
 		members []patroni.Member
 		was     string
-		want    string
+		// reported is what the primary has reported last, and others what the other
+		// servers say of themselves.
+		reported instance.Cluster
+		others   *patroni.Status
+		want     string
+		held     string
 	}{
 		"Abandoned":  {reason: "Nobody makes what somebody began.", seen: always(empty), members: asleep, was: taken, want: gone},
 		"Alone":      {reason: "A server that knows of no other begins too.", seen: always(empty), was: taken, want: gone},
@@ -33,7 +41,13 @@ func TestBegin(t *testing.T) {
 		"Makes":      {reason: "Another one makes it.", seen: always(empty), members: with("initializing new cluster", patroni.RoleReplica), was: taken, want: taken},
 		"Restores":   {reason: "Another one restores it, which takes long.", seen: always(empty), members: with("running custom bootstrap script", patroni.RoleReplica), was: taken, want: taken},
 		"Leads":      {reason: "There is a leader, who may be copied.", seen: always(empty), members: with(patroni.StateStopped, "leader"), was: taken, want: taken},
-		"Made":       {reason: "A cluster that was made has data somewhere, and is not made again.", seen: always(empty), members: asleep, was: identifier, want: identifier},
+		"Made":       {reason: "A cluster that was made has data somewhere, and is not made again.", seen: always(empty), members: asleep, was: identifier, others: stopped, want: identifier},
+		"Away":       {reason: "Nor where a server that may have it does not answer.", seen: always(empty), was: identifier, want: identifier},
+		"Left":       {reason: "A server of a deleted cluster has written that it was made, and goes on for a moment.", seen: always(empty), members: asleep, was: identifier, others: empty, want: gone},
+		"LeftAll":    {reason: "It has written what it knew, too.", seen: always(empty), members: asleep, was: identifier, others: empty, reported: instance.Cluster{Primary: setName + "-0", Set: "earlier"}, want: gone},
+		"LeftData":   {reason: "A volume that it has left has data.", seen: always(empty), members: asleep, was: identifier, others: stopped, reported: instance.Cluster{Primary: setName + "-0", Set: "earlier"}, want: identifier},
+		"Lost":       {reason: "Where a server has led nobody makes a new cluster in place of a lost one.", seen: always(empty), members: asleep, was: identifier, others: empty, reported: instance.Cluster{Primary: setName + "-0", Set: "this"}, want: identifier, held: "no volume has this cluster's data any more, which " + setName + "-0 led: restore a backup under another name (spec.restoreFrom), or delete ConfigMap " + setName + "-config to make the cluster anew without that data"},
+		"LostBefore": {reason: "A manager of an older version does not say of which servers it told.", seen: always(empty), members: asleep, was: identifier, others: empty, reported: instance.Cluster{Primary: setName + "-0"}, want: identifier, held: "no volume has this cluster's data any more, which " + setName + "-0 led: restore a backup under another name (spec.restoreFrom), or delete ConfigMap " + setName + "-config to make the cluster anew without that data"},
 		"HasData":    {reason: "A server with data is none of those that wait.", seen: always(&patroni.Status{State: patroni.StateStopped, Role: patroni.RoleReplica}), members: asleep, was: taken, want: taken},
 		"Works":      {reason: "Nor is one that makes the cluster.", seen: always(&patroni.Status{State: "initializing new cluster", Role: "uninitialized"}), members: asleep, was: taken, want: taken},
 		"NotForLong": {reason: "The time begins anew when somebody does something.", seen: []*patroni.Status{empty, empty, {State: "initializing new cluster", Role: "uninitialized"}, empty, empty, empty}, members: asleep, was: taken, want: taken},
@@ -51,6 +65,18 @@ func TestBegin(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, tc.reported)}})
+			m.controller.Store(new(types.UID("this")))
+			m.remote = func(string) *patroni.Client {
+				if tc.others == nil {
+					return patroni.At("http://127.0.0.1:1", m.password())
+				}
+				return patroni.At(at.URL, m.password())
+			}
+			if tc.others != nil {
+				fake.set(func(s *servers) { s.status = *tc.others })
+			}
+			watching(t, m)
 			b, now := &member{Manager: m}, time.Now()
 			for _, s := range tc.seen {
 				b.begin(t.Context(), s, now)
@@ -67,9 +93,19 @@ func TestBegin(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("%s\nbegin(): the cluster is %q, want %q", tc.reason, got, tc.want)
 			}
+			if b.lost.Message != tc.held {
+				t.Errorf("%s\nbegin(): it says %q, want %q", tc.reason, b.lost.Message, tc.held)
+			}
 			if annotations["config"] != "{}" {
 				t.Errorf("begin(): it changed what is not its own: %v", annotations)
 			}
 		})
 	}
+}
+
+// watching what the primary reports.
+func watching(t *testing.T, m *Manager) {
+	t.Helper()
+	go m.status.Run(t.Context())
+	eventually(t, "reports are known", func() bool { return m.status.One() != nil })
 }

@@ -50,6 +50,7 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 	if g.set, err = b.kube.StatefulSet(ctx, b.Scope); err != nil {
 		return nil, err
 	}
+	b.controller.Store(&g.set.UID)
 	if owner := metav1.GetControllerOf(g.set); owner != nil {
 		b.owner.Store(owner)
 		g.uid = string(owner.UID)
@@ -68,6 +69,9 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 	if raw, ok := g.reports.Data[instance.ClusterKey]; ok {
 		// What cannot be read was never written.
 		_ = json.Unmarshal([]byte(raw), &last)
+	}
+	if !last.Of(string(g.set.UID)) {
+		last = instance.Cluster{}
 	}
 	undecided := state(g.uid, last.Began)
 	g.cluster = lead.Cluster{Pod: b.Pod, Claim: b.volumeName(), Annotation: annotation(undecided), Named: leadWith(g.desired.LeadWith, undecided)}

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -74,6 +75,10 @@ type Manager struct {
 
 	// owner is the DatabaseCluster, once it is known.
 	owner atomic.Pointer[metav1.OwnerReference]
+
+	// controller is the UID of the StatefulSet that the pod is of, or nil before it is
+	// known.
+	controller atomic.Pointer[types.UID]
 
 	// restarts of servers outlast the loop that counts them: the primary's own
 	// ends it.
@@ -171,6 +176,25 @@ func (m *Manager) reported(key string, into any) bool {
 		_ = json.Unmarshal([]byte(raw), into)
 	}
 	return true
+}
+
+// lastCluster is what the primary has reported last of this StatefulSet's servers, or
+// nothing. It says whether reports are known at all.
+func (m *Manager) lastCluster() (instance.Cluster, bool) {
+	last := instance.Cluster{}
+	known := m.reported(instance.ClusterKey, &last)
+	if !last.Of(m.controllerUID()) {
+		return instance.Cluster{}, known
+	}
+	return last, known
+}
+
+// controllerUID of the pod, or "" before it is known.
+func (m *Manager) controllerUID() string {
+	if uid := m.controller.Load(); uid != nil {
+		return string(*uid)
+	}
+	return ""
 }
 
 // publish a report, and remove the obsolete ones, if that changes anything.

@@ -144,13 +144,17 @@ func cluster(t *testing.T, a *api) instance.Cluster {
 
 func TestPrimary(t *testing.T) {
 	a, config := installed(t)
+	a.change("pods/"+setName+"-0", func(o map[string]any) {
+		meta, _ := o["metadata"].(map[string]any)
+		meta["ownerReferences"] = []any{map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": setName, "uid": "this", "controller": true}}
+	})
 	a.change("configmaps/"+setName+"-status", func(o map[string]any) { o["data"] = map[string]any{setName + "-4.json": "{}"} })
 	s, at := newServers(t)
 	m := manage(t, setName+"-0", s, at, config)
 
 	eventually(t, "the primary reports", func() bool { return cluster(t, a).Primary != "" })
 	want := instance.Cluster{
-		Primary: setName + "-0", Timeline: 3, Applied: instance.Digest(text(t, desired())), Credentials: "4",
+		Primary: setName + "-0", Set: "this", Timeline: 3, Applied: instance.Digest(text(t, desired())), Credentials: "4",
 		Standbys: []instance.Standby{{Name: setName + "-1", Streaming: true, Synchronous: true}, {Name: setName + "-2", Streaming: true, Synchronous: true}},
 	}
 	got := cluster(t, a)

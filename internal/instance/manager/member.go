@@ -61,8 +61,9 @@ type member struct {
 	unfinished time.Time
 
 	// empty is since when no server has data and none makes any; zero while one
-	// has or does.
+	// has or does. lost says so where the cluster had some.
 	empty time.Time
+	lost  instance.Held
 }
 
 func (m *Manager) runMember(ctx context.Context) {
@@ -95,6 +96,9 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	b.forgetRestore()
 	next.Restore = archive.Config{Volume: b.Volume}.RestoreState()
 	b.own(ctx, &next)
+	if b.lost.Message != "" {
+		next.Held = &b.lost
+	}
 	if b.kept && !b.ran() {
 		next.Data = b.data
 	}
@@ -128,8 +132,8 @@ func (b *member) forgetRestore() {
 
 // ran says whether the cluster has had a primary.
 func (b *member) ran() bool {
-	last := instance.Cluster{}
-	return b.reported(instance.ClusterKey, &last) && last.Primary != ""
+	last, known := b.lastCluster()
+	return known && last.Primary != ""
 }
 
 func troubleOf(status *patroni.Status) string {

@@ -82,8 +82,12 @@ func (m *Manager) runPrimary(ctx context.Context) error {
 // pass brings everything one step nearer to what is desired, and reports.
 func (p *primary) pass(ctx context.Context) time.Duration {
 	raw, desired, ok := p.target()
-	before := instance.Cluster{}
-	if !ok || !p.reported(instance.ClusterKey, &before) || !p.pods.Synced() || !p.set.Synced() {
+	if !ok || !p.pods.Synced() || !p.set.Synced() {
+		return rollingPeriod
+	}
+	p.controlled()
+	before, ok := p.lastCluster()
+	if !ok {
 		return rollingPeriod
 	}
 	p.tie(ctx)
@@ -111,6 +115,16 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 		return rollingPeriod
 	}
 	return primaryPeriod
+}
+
+// controlled by whom: another StatefulSet may have adopted the pod. A pod whose own was
+// deleted tells of that one as long as it goes on, not of the next one of its name.
+func (p *primary) controlled() {
+	for _, pod := range p.pods.List() {
+		if owner := metav1.GetControllerOf(pod); owner != nil && pod.Name == p.Pod {
+			p.controller.Store(&owner.UID)
+		}
+	}
 }
 
 // tie the leader lock, which Patroni makes, to the StatefulSet, so that it is
@@ -160,7 +174,7 @@ func stamp(at time.Time) string {
 // ones are.
 func (p *primary) report(v *view, step roll.Step, before instance.Cluster, named bool) instance.Cluster {
 	next := instance.Cluster{
-		Primary: p.Pod, Began: stamp(p.since), Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
+		Primary: p.Pod, Began: stamp(p.since), Set: p.controllerUID(), Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
 		Standbys: report.Joined(p.Pod, v.standbys, &before, named), Rolling: step.Words, System: before.System, Stanza: before.Stanza, Archive: before.Archive, Repository: before.Repository,
 	}
 	if p.repository.known {

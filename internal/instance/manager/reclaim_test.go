@@ -388,9 +388,15 @@ func TestReclaimed(t *testing.T) {
 		}},
 		"EmptyOnes": {reason: "Nothing is on the volumes that were there.", kept: []int{0, 1}, ready: func(r *reclaimed) { r.server(0, nil) }},
 		"Primary":   {reason: "The last primary waits for no one.", kept: []int{0, 1, 2}, cluster: report(setName + "-1")},
-		"Standby":   {reason: "Nor does a standby that it had.", kept: []int{0, 1, 2}, cluster: report(setName+"-0", setName+"-1")},
-		"Outsider":  {reason: "One that was not there may have less than it.", kept: []int{0, 1}, cluster: report(setName + "-0"), held: setName + "-1 was not there when the cluster ran last"},
-		"Added":     {reason: "Nor was one that never followed it.", kept: []int{0, 1}, cluster: text(t, instance.Cluster{Primary: setName + "-0", Standbys: []instance.Standby{{Name: setName + "-1", New: true}}}), held: setName + "-1 was not there when the cluster ran last"},
+		"Left": {reason: "A server of a deleted cluster that had not ended yet has told of itself.", kept: []int{0, 1, 2}, cluster: text(t, instance.Cluster{Primary: setName + "-1", Set: "earlier"}), ready: func(r *reclaimed) {
+			r.api.change("statefulsets/"+setName, func(o map[string]any) {
+				meta, _ := o["metadata"].(map[string]any)
+				meta["uid"] = "this"
+			})
+		}, held: "Waiting to know what is on volume claim"},
+		"Standby":  {reason: "Nor does a standby that it had.", kept: []int{0, 1, 2}, cluster: report(setName+"-0", setName+"-1")},
+		"Outsider": {reason: "One that was not there may have less than it.", kept: []int{0, 1}, cluster: report(setName + "-0"), held: setName + "-1 was not there when the cluster ran last"},
+		"Added":    {reason: "Nor was one that never followed it.", kept: []int{0, 1}, cluster: text(t, instance.Cluster{Primary: setName + "-0", Standbys: []instance.Standby{{Name: setName + "-1", New: true}}}), held: setName + "-1 was not there when the cluster ran last"},
 		"Outlived": {reason: "A lock whose holder does not lead is none.", kept: []int{0, 1}, cluster: report(setName + "-0"), ready: func(r *reclaimed) {
 			r.fakes.set(func(s *servers) { s.status.Role = patroni.RoleReplica })
 			r.leads(0)

@@ -63,8 +63,8 @@ func (a *archiving) remember() bool {
 	if a.known {
 		return true
 	}
-	before := instance.Cluster{}
-	if a.known = a.reported(instance.ClusterKey, &before); a.known && before.Archive != nil {
+	before, known := a.lastCluster()
+	if a.known = known; known && before.Archive != nil {
 		a.gaps, a.backedUp = before.Archive.Gaps, before.Archive.BackedUp
 		if !before.Archive.Lost() {
 			a.recoverable = before.Archive.Recoverable

@@ -120,7 +120,7 @@ func (d *timed) isAdopted(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	if err := cluster.Orphan(ctx, "DatabaseCluster", d.namespace, copyName); err != nil {
+	if err := cluster.Orphan(ctx, d.world, "DatabaseCluster", d.namespace, copyName); err != nil {
 		return err
 	}
 	if err := d.world.AwaitGone(ctx, done, "DatabaseCluster", copyName); err != nil {

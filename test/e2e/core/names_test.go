@@ -236,7 +236,7 @@ func findsOrphans(ctx context.Context, n notes) error {
 		return err
 	}
 	before, secrets, was := uids(dev), secretsOf(dev.world), dev.world.Get("EcommercePlatform", claimName)
-	if err := cluster.Orphan(ctx, "EcommercePlatform", dev.namespace, claimName); err != nil {
+	if err := cluster.Orphan(ctx, dev.world, "EcommercePlatform", dev.namespace, claimName); err != nil {
 		return err
 	}
 	if err := dev.world.AwaitGone(ctx, settled, "EcommercePlatform", claimName); err != nil {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,13 +108,36 @@ func (c *Cluster) Delete(ctx context.Context, kind, namespace, name string) erro
 	return nil
 }
 
-// Orphan deletes an object and leaves behind what it owns.
-func (c *Cluster) Orphan(ctx context.Context, kind, namespace, name string) error {
-	err := c.Dynamic.Resource(kinds[kind]).Namespace(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})
+// Orphan deletes a claim and leaves behind what it composed, as docs/operations.md
+// says: Crossplane has to leave it alone first, and is refused to be passed over.
+func (c *Cluster) Orphan(ctx context.Context, w *World, kind, namespace, name string) error {
+	claims := c.Dynamic.Resource(kinds[kind]).Namespace(namespace)
+	alone := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}
+	if err := claims.Delete(ctx, name, alone); err == nil || !strings.Contains(err.Error(), "pause the claim first") {
+		return fmt.Errorf("want the API server to refuse to delete %s %s/%s alone while Crossplane is at work on it, got: %v", kind, namespace, name, err)
+	}
+	pause := func(value string) error {
+		_, err := claims.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"crossplane.io/paused":`+value+`}}}`), metav1.PatchOptions{})
+		if err != nil && !errors.IsNotFound(err) {
+			return fmt.Errorf("cannot pause %s %s/%s: %w", kind, namespace, name, err)
+		}
+		return nil
+	}
+	if err := pause(`"true"`); err != nil {
+		return err
+	}
+	// Where its circuit breaker is open Crossplane notices with its next look.
+	err := w.Await(ctx, 2*time.Minute, "Crossplane to leave "+kind+" "+name+" alone", func() (bool, string) {
+		claim := w.Claim(kind, name)
+		return claim.Condition("Synced").Reason == "ReconcilePaused", claim.String()
+	})
 	if err != nil {
+		return err
+	}
+	if err := claims.Delete(ctx, name, alone); err != nil {
 		return fmt.Errorf("cannot delete %s %s/%s alone: %w", kind, namespace, name, err)
 	}
-	return nil
+	return pause("null")
 }
 
 // List objects of a kind by labels.
