@@ -88,11 +88,13 @@ var defaultParameters = map[string]string{
 // 20 and loop_wait 5 notice a dead primary in at most 20 s; failsafe_mode keeps
 // the primary when it is the API server that is away; primary_start_timeout
 // gives a primary that crashed alone half a minute to recover before another one
-// takes over. Synchronous is a quorum: any one standby in step acknowledges a
+// takes over; check_timeline lets no server lead that never saw the last primary's
+// timeline: what that one acknowledged is missing there, and the number of the timeline
+// that it would begin may be in the archive already. Synchronous is a quorum: any one standby in step acknowledges a
 // write, so the loss of one holds nothing up.
 func (d cluster) dynamicConfig() string {
 	var b strings.Builder
-	b.WriteString(`{"ttl":20,"loop_wait":5,"retry_timeout":5,"primary_start_timeout":30,"failsafe_mode":true,`)
+	b.WriteString(`{"ttl":20,"loop_wait":5,"retry_timeout":5,"primary_start_timeout":30,"failsafe_mode":true,"check_timeline":true,`)
 	fmt.Fprintf(&b, `"maximum_lag_on_failover":%d,`, d.lagBound())
 	if d.Synchronous {
 		fmt.Fprintf(&b, `"synchronous_mode":"quorum","synchronous_mode_strict":%t,`, d.Strict)

@@ -45,7 +45,6 @@ func (c Config) selector() string        { return scopeLabel + "=" + c.Scope }
 func (c Config) statusName() string      { return c.Scope + "-status" }
 func (c Config) leaderName() string      { return c.Scope + "-leader" }
 func (c Config) failoverName() string    { return c.Scope + "-failover" }
-func (c Config) syncName() string        { return c.Scope + "-sync" }
 func (c Config) configName() string      { return c.Scope + "-config" }
 func (c Config) volumeName() string      { return "data-" + c.Pod }
 func (c Config) apiPort() string         { return c.Address[strings.LastIndexByte(c.Address, ':')+1:] }

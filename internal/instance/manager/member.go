@@ -64,6 +64,10 @@ type member struct {
 	// has or does. lost says so where the cluster had some.
 	empty time.Time
 	lost  instance.Held
+
+	// leaderless is since when nobody leads and this server may not; zero while one
+	// does, or it may.
+	leaderless time.Time
 }
 
 func (m *Manager) runMember(ctx context.Context) {
@@ -98,6 +102,9 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	b.own(ctx, &next)
 	if b.lost.Message != "" {
 		next.Held = &b.lost
+	}
+	if held := b.behind(ctx, status, time.Now()); held != nil {
+		next.Held = held
 	}
 	if b.kept && !b.ran() {
 		next.Data = b.data

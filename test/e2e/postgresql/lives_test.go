@@ -21,6 +21,8 @@ func development() types.Feature {
 	d := brief("17")
 	return newFeature("a database in development", d.namespace).
 		full("deleted in development it leaves nothing, and its name is free", d.livesTwice).
+		full("deleted and claimed again at once it starts, many times", d.livesAtOnce).
+		full("a server that never saw the last timeline does not lead", d.missesTimeline).
 		Feature()
 }
 
@@ -65,6 +67,38 @@ func (d *database) lives(ctx context.Context, n notes, major string) error {
 	}
 	took, err := d.end(ctx)
 	n.Addf("gone after %.1fs", took.Seconds())
+	return err
+}
+
+// livesAtOnce: while the servers of a life end they write into the next one's state that
+// the database was made, if that is there already.
+func (d *database) livesAtOnce(ctx context.Context, n notes) error {
+	const lives = 8
+	if err := d.begins(ctx, "17"); err != nil {
+		return err
+	}
+	longest := time.Duration(0)
+	for range lives {
+		if _, err := d.ask(ctx, "app", "CREATE TABLE once (life int)"); err != nil {
+			return fmt.Errorf("a life has what one before it left: %w", err)
+		}
+		if err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, claimName); err != nil {
+			return err
+		}
+		if err := d.world.AwaitGone(ctx, settled, "DatabaseCluster", claimName); err != nil {
+			return err
+		}
+		start := time.Now()
+		if err := d.file(ctx, map[string]string{"VERSION": "17"}); err != nil {
+			return err
+		}
+		if err := d.whole(ctx, 1); err != nil {
+			return err
+		}
+		longest = max(longest, time.Since(start))
+	}
+	n.Addf("%d lives, Ready again after %.1fs at most", lives, longest.Seconds())
+	_, err := d.end(ctx)
 	return err
 }
 

@@ -1,0 +1,64 @@
+package manager
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+)
+
+// TestBehind: a server that never saw the last primary's timeline says why it does not
+// lead, once nobody has for a while.
+func TestBehind(t *testing.T) {
+	const says = "Waiting for " + setName + "-0 to lead again: it led on timeline 3, which " + setName + "-1, on timeline 2, never saw, so that writes would be lost. " +
+		"To lead without them, annotate the DatabaseCluster with storeplane.example.com/lead-with=<volume claim>@dbc-20260102T030405Z, and delete that volume's pod"
+	at := func(timeline int64) *patroni.Status {
+		return &patroni.Status{State: patroni.StateRunning, Role: patroni.RoleReplica, Timeline: timeline}
+	}
+	led := patroni.Member{Name: setName + "-0", Role: "leader", State: patroni.StateRunning}
+	self := patroni.Member{Name: setName + "-1", Role: patroni.RoleReplica, State: patroni.StateRunning}
+	cases := map[string]struct {
+		reason  string
+		seen    []*patroni.Status // one a period
+		members []patroni.Member
+		want    string
+	}{
+		"Behind":  {reason: "It may not lead.", seen: []*patroni.Status{at(2), at(2), at(2), at(2)}, members: []patroni.Member{self}, want: says},
+		"Moment":  {reason: "The last primary may be about to come back.", seen: []*patroni.Status{at(2), at(2), at(2)}, members: []patroni.Member{self}},
+		"Led":     {reason: "There is a leader, which it follows.", seen: []*patroni.Status{at(2), at(2), at(2), at(2)}, members: []patroni.Member{led, self}},
+		"Same":    {reason: "It saw that timeline.", seen: []*patroni.Status{at(3), at(3), at(3), at(3)}, members: []patroni.Member{self}},
+		"Unknown": {reason: "It does not know its own.", seen: []*patroni.Status{at(0), at(0), at(0), at(0)}, members: []patroni.Member{self}},
+		"Again":   {reason: "The time begins anew.", seen: []*patroni.Status{at(2), at(2), at(3), at(2), at(2)}, members: []patroni.Member{self}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a, config := installed(t)
+			a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, instance.Cluster{Primary: setName + "-0", Timeline: 3, Began: "20260102T030405Z"})}})
+			fake, at := newServers(t)
+			fake.set(func(s *servers) { s.cluster = patroni.Cluster{Members: tc.members} })
+			m, err := New(configOf(t, setName+"-1", at.URL), config, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.owner.Store(&metav1.OwnerReference{Kind: "DatabaseCluster", Name: "db", UID: "dbc"})
+			watching(t, m)
+			b, now := &member{Manager: m}, time.Now()
+			var got *instance.Held
+			for _, s := range tc.seen {
+				got = b.behind(t.Context(), s, now)
+				now = now.Add(memberPeriod)
+			}
+			if got == nil {
+				got = &instance.Held{}
+			}
+			if got.Message != tc.want {
+				t.Errorf("%s\nbehind(): it says %q, want %q", tc.reason, got.Message, tc.want)
+			}
+		})
+	}
+}

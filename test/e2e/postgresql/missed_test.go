@@ -1,0 +1,112 @@
+//go:build e2e
+
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// missesTimeline: of two servers without synchronous replication one was away while the
+// other went on along a timeline of its own. It does not lead when that one is away in
+// its turn, says why, and nothing that was acknowledged is lost.
+func (d *database) missesTimeline(ctx context.Context, n notes) error {
+	if err := d.begins(ctx, "17"); err != nil {
+		return err
+	}
+	if err := d.change(ctx, harness.Patch{"size": 2}); err != nil {
+		return err
+	}
+	if err := d.streams(ctx); err != nil {
+		return err
+	}
+	primary, replica := d.primary(), d.replica()
+	if _, err := d.ask(ctx, "app", "CREATE TABLE missed (row int)"); err != nil {
+		return err
+	}
+
+	// Whatever comes: a frozen process would stay behind.
+	defer func() { _ = thaw(replica) }()
+	if _, err := harness.Signal(replica, syscall.SIGSTOP); err != nil {
+		return unlessNode(err)
+	}
+	if err := d.deletePod(ctx, primary, new(int64(0))); err != nil {
+		return err
+	}
+	if err := d.replaced(ctx, "Pod", primary); err != nil {
+		return err
+	}
+	if err := d.succeeded(ctx, primary); err != nil {
+		return err
+	}
+	led, err := d.segment(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := d.ask(ctx, "app", "INSERT INTO missed SELECT generate_series(1, 1000)"); err != nil {
+		return err
+	}
+
+	again := d.primary()
+	if again.GetName() != primary.GetName() {
+		return fmt.Errorf("%s leads, which was frozen", again.GetName())
+	}
+	defer func() { _ = thaw(again) }()
+	if _, err := harness.Signal(again, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	if err := thaw(replica); err != nil {
+		return err
+	}
+	frozen := time.Now()
+	err = d.world.Await(ctx, 3*time.Minute, "the claim to say that the server that is left never saw the last timeline", func() (bool, string) {
+		c := d.status()
+		if p := d.world.Get("Pod", replica.GetName()); p.GetLabels()[roleLabel] == "primary" {
+			return true, ""
+		}
+		return strings.Contains(c.Status.Message, "never saw"), c.String()
+	})
+	if err != nil {
+		return err
+	}
+	if p := d.world.Get("Pod", replica.GetName()); p.GetLabels()[roleLabel] == "primary" {
+		return errors.New("the server that never saw the last timeline leads, and 1000 acknowledged rows are not there")
+	}
+	n.Addf("said after %.1fs: %s", time.Since(frozen).Seconds(), d.status().Status.Message)
+
+	if err := thaw(again); err != nil {
+		return err
+	}
+	if err := d.streams(ctx); err != nil {
+		return err
+	}
+	rows, err := d.ask(ctx, "app", "SELECT count(*) FROM missed")
+	if err != nil || rows != "1000" {
+		return errors.Join(err, fmt.Errorf("1000 rows were acknowledged, and %s are there", rows))
+	}
+	now, err := d.segment(ctx)
+	if err != nil {
+		return err
+	}
+	n.Addf("timeline %d, then %d", led.Timeline, now.Timeline)
+	_, err = d.end(ctx)
+	return err
+}
+
+// streams waits until a standby follows the primary and the claim is Ready.
+func (d *database) streams(ctx context.Context) error {
+	return d.world.Await(ctx, settled, "a standby to follow the primary", func() (bool, string) {
+		following, err := d.ask(ctx, "postgres", "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")
+		if err != nil {
+			return false, err.Error()
+		}
+		c := d.status()
+		return following == "1" && c.Is("Ready"), following + " follow; " + c.String()
+	})
+}
