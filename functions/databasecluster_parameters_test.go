@@ -19,7 +19,7 @@ func TestDatabaseClusterDynamic(t *testing.T) {
 		}
 		maps.Copy(all, params)
 		out := map[string]any{
-			"ttl": 20.0, "loop_wait": 5.0, "retry_timeout": 5.0, "primary_start_timeout": 30.0, "failsafe_mode": true,
+			"ttl": 20.0, "loop_wait": 5.0, "retry_timeout": 5.0, "primary_start_timeout": 30.0, "failsafe_mode": true, "check_timeline": true,
 			"postgresql": map[string]any{"use_pg_rewind": true, "use_slots": true, "parameters": all},
 		}
 		maps.Copy(out, synchronous)
