@@ -47,6 +47,20 @@ func (d *timed) heals(ctx context.Context, n notes) (err error) {
 	if err := count(2); err != nil {
 		return err
 	}
+	// The newest one that was verified never expires: that is the first one as long as the
+	// second is not, and would be it for a week.
+	verified := func(which string, ok func(id string) bool) error {
+		return d.awaitBackup(ctx, givenUp, own, "to have its "+which+" backup verified", func(b backupv1.Backup) bool { return ok(b.Status.AtProvider.LastVerified) })
+	}
+	if err := verified("first", func(id string) bool { return id == first }); err != nil {
+		return err
+	}
+	if err := d.start(ctx, own+"-verify", "room-verify"); err != nil {
+		return err
+	}
+	if err := verified("second", func(id string) bool { return id != "" && id != first }); err != nil {
+		return err
+	}
 	if err := d.overflows(ctx); err != nil {
 		return err
 	}
