@@ -310,8 +310,8 @@ func (v *view) wantJobs(d *Decision) error {
 		case v.active(backup.Verify) == nil:
 			add(name, backup.Verify, value, 1)
 		}
-	case v.verify != nil && v.firstToVerify() != "":
-		add(firstName(b.Name, v.firstToVerify()), backup.Verify, "", 1)
+	case v.verify != nil && v.toVerify() != "":
+		add(firstName(b.Name, v.toVerify()), backup.Verify, "", 1)
 	}
 	return errors.Join(errs...)
 }
@@ -350,13 +350,18 @@ func backoff(attempt int) time.Duration {
 	return time.Minute << min(max(attempt, 1)-1, most)
 }
 
-// firstToVerify is the id of the newest backup while none was ever verified, and
-// none was tried since it was made.
-func (v *view) firstToVerify() string {
-	if v.obs.LastVerifiedTime != nil || len(v.obs.Backups) == 0 || v.active(backup.Verify) != nil || v.active(backup.Backup) != nil {
+// toVerify out of turn is the id of the newest backup, unless that was tried since it was
+// made: while none was ever verified, and where the store is full, since an older one that
+// was verified does not expire before the newest is too.
+func (v *view) toVerify() string {
+	if len(v.obs.Backups) == 0 || v.active(backup.Verify) != nil || v.active(backup.Backup) != nil {
 		return ""
 	}
 	newest := v.obs.Backups[0]
+	f := v.obs.LastFailure
+	if v.obs.LastVerifiedTime != nil && (f == nil || f.Reason != string(backup.StoreFull) || v.obs.LastVerified == newest.ID) {
+		return ""
+	}
 	for _, r := range v.Runs {
 		if r.Action == backup.Verify && r.Created.After(newest.Time.Time) {
 			return ""

@@ -295,6 +295,27 @@ func TestDecide(t *testing.T) {
 				with(failing(scheduled(hours(26), hours(26.1)), backup.SourceUnreachable, "refused"))),
 			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: refused", Verified: restored, Events: []string{"Warning BackupFailed"}},
 		},
+		"NoRoom": {
+			reason: "What was verified keeps its place until the newest one is.",
+			state: state(settle(t), at2(hours(51)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(3))),
+				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
+				with(failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"},
+				Do: []string{"create " + firstName("orders", "a")}},
+		},
+		"NoRoomTried": {
+			reason: "Once is enough.",
+			state: state(settle(t), at2(hours(51)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(3))),
+				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
+				with(failing(run("orders-verify-x", backup.Verify, hours(50.2), hours(50.3)), backup.StoreUnreachable, "503"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"}},
+		},
+		"NoRoomVerified": {
+			reason: "The newest one was verified.",
+			state: state(settle(t), at2(hours(51)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(27))),
+				with(failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"}},
+		},
 		"TwoFailures": {
 			reason: "Two periods without a backup are.",
 			state: state(settle(t), at2(hours(51)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(3))),
