@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ import (
 
 // need is an hour of need: data of the DatabaseCluster orders in the namespace shop
 // is lost, and what docs/backup.md says to do is done, as it is written there. Only
-// its store's address and the time to go back to are the test's.
+// its store's address, the time to go back to and the namespace's name are the test's.
 type need struct {
 	*ground
 
@@ -49,7 +50,7 @@ const (
 
 // Names that the runbook has.
 const (
-	shop           = "shop"
+	shop           = "e2e-backup-shop"
 	orders         = "orders"
 	ordersBackup   = orders + "-backup"
 	ordersRestored = orders + "-restored"
@@ -120,7 +121,8 @@ func (r *runbook) read() error {
 		{&r.location, "## Restoring", "yaml", 1},
 	} {
 		text, err := block("\n"+string(raw), b.section, b.language, b.n)
-		*b.into = text
+		// A shop may run in that namespace.
+		*b.into = regexp.MustCompile(`\bshop\b`).ReplaceAllString(text, shop)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -147,10 +149,6 @@ func endpoint() string { return field.destination(backupv1.S3, engines[0]).Endpo
 // opened is the namespace with what opens the store.
 func (h *need) opened(ctx context.Context) error {
 	if _, err := h.do(ctx, h.commands.anew); err != nil {
-		return err
-	}
-	// So that it is swept away at the end.
-	if _, err := harness.Kubectl(ctx, "label", "namespace", shop, harness.Label+"=e2e-backup"); err != nil {
 		return err
 	}
 	// The store's certificate is signed by no public authority.
