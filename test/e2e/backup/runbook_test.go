@@ -151,6 +151,10 @@ func (h *need) opened(ctx context.Context) error {
 	if _, err := h.do(ctx, h.commands.anew); err != nil {
 		return err
 	}
+	// So that it is swept away at the end.
+	if _, err := harness.Kubectl(ctx, "label", "namespace", shop, harness.Label+"=e2e-backup"); err != nil {
+		return err
+	}
 	// The store's certificate is signed by no public authority.
 	ca := harness.Field(field.world.Get("Secret", "s3"), "data", "ca.crt")
 	if _, err := cluster.Patch(ctx, "Secret", shop, "backup-store", harness.Patch{"data": harness.Patch{"ca.crt": ca}}); err != nil {
