@@ -430,16 +430,20 @@ func TestDatabaseClusterRepositoryRecovers(t *testing.T) {
 }
 
 // TestDatabaseClusterBackupSettings: the installation's store, with a copy of
-// its credentials.
+// its credentials, which is bound to the installation's place.
 func TestDatabaseClusterBackupSettings(t *testing.T) {
 	c := newCluster(t, databaseCluster(production))
-	c.settings = parse(t, "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: gcs, bucket: b, secretRef: {name: store, namespace: platform}}}}")
-	s := secretObject(t, "store", map[string]string{"credentials.json": "{}"})
+	c.settings = parse(t, "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: gcs, bucket: b, prefix: p, secretRef: {name: store, namespace: platform, perNamespace: true}, grants: [{of: lost, to: [team]}]}}}")
+	s := secretObject(t, "store-team", map[string]string{"credentials.json": "{}"})
 	fields(s, "metadata")["namespace"] = structpb.NewStringValue("platform")
 	c.others = append(c.others, s)
 	c.settle()
 	if got := c.value("backup-store", "credentials.json"); got != "{}" {
 		t.Errorf("want a copy of the credentials, got %q", got)
+	}
+	const bounds = `{"of":"EnvironmentConfig storeplane","bucket":"b","prefix":"p","reads":["team","lost"]}`
+	if got := get(c.observed["backup-store"], "metadata", "annotations", backup.BoundsAnnotation).GetStringValue(); got != bounds {
+		t.Errorf("want the copy bound by %s, got %s", bounds, got)
 	}
 	mounts := map[string]bool{}
 	for _, v := range servers(t, c).Spec.Template.Spec.Volumes {
@@ -452,6 +456,57 @@ func TestDatabaseClusterBackupSettings(t *testing.T) {
 	}
 	if c.observed["repository"] != nil {
 		t.Errorf("there is a store, and a volume too")
+	}
+}
+
+// TestDatabaseClusterBounds: the platform's credentials open the platform's place, and of
+// that what a namespace has backed up itself or was granted.
+func TestDatabaseClusterBounds(t *testing.T) {
+	const install = "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: s3, bucket: b, prefix: p, endpoint: 'https://all', secretRef: {name: store, namespace: platform, shared: true}, grants: [{of: lost, to: [team]}]}}}"
+	platform := secretObject(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
+	fields(platform, "metadata")["namespace"] = structpb.NewStringValue("platform")
+	copied := secretObject(t, "other-backup-store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
+	fields(copied, "metadata")["annotations"] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+		backup.BoundsAnnotation: structpb.NewStringValue(`{"of":"EnvironmentConfig storeplane","bucket":"b","prefix":"p","endpoint":"https://all","reads":["team","lost"]}`),
+	}})
+	const ways = ", or name credentials of this namespace in destination.secretRef"
+	const ask = " may not be restored here with the credentials of EnvironmentConfig storeplane: ask the platform team for a grant" + ways
+	cases := map[string]struct{ reason, spec, want string }{
+		"Own":      {reason: "What it has backed up itself.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, name: sales}}"},
+		"Granted":  {reason: "What it was granted.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, namespace: lost, name: sales}}"},
+		"Others":   {reason: "Nobody else's.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, namespace: bank, name: sales}}", want: "restoreFrom: backups of namespace bank" + ask},
+		"Copy":     {reason: "Nor by a copy of the credentials.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b, secretRef: {name: other-backup-store}}, namespace: bank, name: sales}}", want: "restoreFrom: backups of namespace bank" + ask},
+		"Bucket":   {reason: "Nor elsewhere.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: c}, name: sales}}", want: "restoreFrom: destination.bucket is c, and the credentials of EnvironmentConfig storeplane are for b alone: name that one" + ways},
+		"Endpoint": {reason: "No endpoint of its own learns them.", spec: "{size: 1, version: '17', backup: {enabled: true, destination: {type: s3, bucket: b, endpoint: 'https://mine', secretRef: {name: other-backup-store}}}}", want: "backup: destination.endpoint is https://mine, and the credentials of EnvironmentConfig storeplane are for https://all alone: leave it out" + ways},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(tc.spec))
+			c.settings = parse(t, install)
+			c.others = append(c.others, platform, copied)
+			c.reconcile()
+			c.reconcile()
+			got := ""
+			if c.phase() == "Failed" {
+				got = c.message()
+			}
+			if got != tc.want {
+				t.Fatalf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+			if tc.want != "" {
+				return
+			}
+			r := instance.Restore{}
+			if err := json.Unmarshal([]byte(c.value("source", instance.RestoreFile)), &r); err != nil {
+				t.Fatal(err)
+			}
+			if r.Destination.Prefix != "p" || r.Destination.Endpoint != "https://all" || c.value("source", "AWS_ACCESS_KEY_ID") != "k" {
+				t.Errorf("%s\nwant the platform's place and credentials, got %+v", tc.reason, r.Destination)
+			}
+			if get(c.observed["source"], "metadata", "annotations", backup.BoundsAnnotation).GetStringValue() == "" {
+				t.Errorf("%s\nwant the copy bound as the platform's credentials are", tc.reason)
+			}
+		})
 	}
 }
 

@@ -16,7 +16,7 @@ func TestDatabaseClusterRefusedCopies(t *testing.T) {
 		return s
 	}
 	store := func(bucket string) string {
-		return "backup: {type: gcs, bucket: " + bucket + ", secretRef: {name: store, namespace: platform}}"
+		return "backup: {type: gcs, bucket: " + bucket + ", secretRef: {name: store, namespace: platform, shared: true}}"
 	}
 	restore := "{size: 1, version: '17', storageSize: 10Gi, restoreFrom: {destination: {type: s3, bucket: old, secretRef: {name: store}}, name: sales}}"
 	cases := map[string]struct {

@@ -3,6 +3,7 @@ package databasecluster
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
@@ -63,8 +65,10 @@ type backing struct {
 	// asked for one.
 	own, fallback bool
 
-	// store holds the credentials of the installation's store, copied.
-	store map[string]string
+	// store holds the credentials of the installation's store, copied, and bounds what
+	// they are for.
+	store  map[string]string
+	bounds *backup.Bounds
 
 	encryption *appsv1.SecretKeyReference
 
@@ -147,7 +151,8 @@ func destinationOf(d *appsv1.BackupDestination) backupv1.Destination {
 func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1.DatabaseBackup) error {
 	name, namespace := b.secret(), d.Namespace
 	if spec.Destination == nil && d.settings.Backup != nil && d.settings.Backup.SecretRef != nil {
-		namespace = cmp.Or(d.settings.Backup.SecretRef.Namespace, d.Namespace)
+		name, namespace = d.settings.Backup.SecretRef.Secret(d.Namespace)
+		b.bounds = d.settings.Backup.Bounds(d.Namespace)
 	}
 	var store, key *structpb.Struct
 	var pending, err error
@@ -167,6 +172,13 @@ func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1
 	if name != "" && store == nil && !c.IsReview() {
 		return compose.Invalidf("backups need Secret %s of namespace %s, which holds the store's credentials and does not exist: make it", name, namespace)
 	}
+	if spec.Destination != nil {
+		bounds, err := readBounds(store, b.destination, d.Namespace)
+		if err != nil {
+			return compose.Invalidf("backup: %v", err)
+		}
+		b.destination = bounds.Place(b.destination)
+	}
 	if e := b.encryption; e != nil && !c.IsReview() {
 		if _, ok := compose.SecretValue(key, e.Key); !ok {
 			return compose.Invalidf("backup.encryption.secretRef: Secret %s does not exist or has no key %s: make it", e.Name, e.Key)
@@ -180,6 +192,20 @@ func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1
 	}
 	b.destination.SecretRef = &backupv1.LocalReference{Name: d.Name(backupStore)}
 	return nil
+}
+
+// readBounds of a store's credentials, which may be a copy of the platform's, and check
+// where and whose the backups are against them.
+func readBounds(store *structpb.Struct, where backupv1.Destination, namespace string) (*backup.Bounds, error) {
+	annotations := map[string]string{}
+	if raw := annotation(store, backup.BoundsAnnotation); raw != "" {
+		annotations[backup.BoundsAnnotation] = raw
+	}
+	bounds, err := backup.ReadBounds(annotations)
+	if err != nil {
+		return nil, err
+	}
+	return bounds, errors.Join(bounds.Check(where), bounds.CheckRead(namespace))
 }
 
 // Names under which Secrets are asked for.
@@ -275,7 +301,9 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 	}
 	b := &d.backup
 	if b.store != nil {
-		add(compose.Component{Name: backupStore, Part: backups, Object: build.Secret(d.Meta(backupStore, d.server), b.store)})
+		meta := d.Meta(backupStore, d.server)
+		meta.Annotations = b.bounds.Annotations()
+		add(compose.Component{Name: backupStore, Part: backups, Object: build.Secret(meta, b.store)})
 	}
 	if b.isVolume() {
 		add(compose.Component{Name: repository, Part: backups, Object: d.repositoryServer(), HoldsData: b.own, Health: alwaysHealthy})

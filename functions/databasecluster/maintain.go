@@ -1,7 +1,6 @@
 package databasecluster
 
 import (
-	"cmp"
 	"errors"
 	"strings"
 
@@ -98,7 +97,8 @@ func (d *inputs) refreshStore(c *compose.Claim, u due) error {
 	if used != now {
 		return nil
 	}
-	store, err := requireSecretOf(c, storeInUse, s.SecretRef.Name, cmp.Or(s.SecretRef.Namespace, d.Namespace))
+	name, namespace := s.SecretRef.Secret(d.Namespace)
+	store, err := requireSecretOf(c, storeInUse, name, namespace)
 	if err == nil {
 		u.secret(backupStore, secretValues(store))
 	}

@@ -3,6 +3,7 @@ package databasecluster
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/instance"
@@ -52,6 +54,9 @@ type origin struct {
 	// credentials.
 	values map[string]string
 
+	// bounds of those credentials.
+	bounds *backup.Bounds
+
 	// config of pgBackRest's server that serves the volume that they lie on.
 	config string
 
@@ -68,7 +73,7 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	if from.Time != nil && !c.IsReview() && from.Time.After(c.Now()) {
 		return nil, compose.Invalidf("restoreFrom.time has not come yet: %s", from.Time.UTC().Format("2006-01-02T15:04:05Z"))
 	}
-	where, secretRef, key, err := d.originOf(c)
+	where, credentials, key, err := d.originOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +89,8 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	}
 	var store, encryption *structpb.Struct
 	var pending error
-	if secretRef != "" {
-		if store, err = requireSecret(c, sourceStoreRequirement, secretRef); err != nil {
+	if credentials.secret != "" {
+		if store, err = requireSecretOf(c, sourceStoreRequirement, credentials.secret, credentials.namespace); err != nil {
 			pending = err
 		}
 	}
@@ -98,9 +103,15 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 		return nil, pending
 	}
 	if !c.IsReview() {
-		if secretRef != "" && store == nil {
-			return nil, compose.Invalidf("restoreFrom: Secret %s, which holds the store's credentials, does not exist: make it", secretRef)
+		if credentials.secret != "" && store == nil {
+			return nil, compose.Invalidf("restoreFrom: Secret %s of namespace %s, which holds the store's credentials, does not exist: make it", credentials.secret, credentials.namespace)
 		}
+		if o.bounds = credentials.bounds; o.bounds == nil {
+			if o.bounds, err = readBounds(store, where.Destination, where.Namespace); err != nil {
+				return nil, compose.Invalidf("restoreFrom: %v", err)
+			}
+		}
+		o.restore.Destination = o.bounds.Place(o.restore.Destination)
 		o.values = secretValues(store)
 		if key != nil {
 			v, ok := compose.SecretValue(encryption, key.Key)
@@ -125,8 +136,14 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	return o, nil
 }
 
+// credentialsOf a source: a Secret, and what it is for where it is the platform's own.
+type credentialsOf struct {
+	secret, namespace string
+	bounds            *backup.Bounds
+}
+
 // originOf the claim's data: a Backup, or a place.
-func (d *inputs) originOf(c *compose.Claim) (instance.Restore, string, *appsv1.SecretKeyReference, error) {
+func (d *inputs) originOf(c *compose.Claim) (instance.Restore, credentialsOf, *appsv1.SecretKeyReference, error) {
 	from := d.spec.RestoreFrom
 	if from.BackupRef == nil {
 		r := instance.Restore{Destination: destinationOf(from.Destination), Namespace: cmp.Or(from.Namespace, d.Namespace), Name: from.Name}
@@ -134,33 +151,30 @@ func (d *inputs) originOf(c *compose.Claim) (instance.Restore, string, *appsv1.S
 		if from.Encryption != nil {
 			key, r.Encrypted = &from.Encryption.SecretRef, true
 		}
-		secret := ""
-		if from.Destination.SecretRef != nil {
-			secret = from.Destination.SecretRef.Name
-		}
-		return r, secret, key, nil
+		secret, err := d.sourceCredentials(&r)
+		return r, secret, key, err
 	}
 	name := from.BackupRef.Name
 	if c.IsReview() {
-		return instance.Restore{Namespace: d.Namespace, Name: strings.TrimSuffix(name, "-"+backups)}, "", nil, nil
+		return instance.Restore{Namespace: d.Namespace, Name: strings.TrimSuffix(name, "-"+backups)}, credentialsOf{}, nil, nil
 	}
 	if !c.HasKind(backupSchema, backups) {
-		return instance.Restore{}, "", nil, compose.Invalidf("restoreFrom.backupRef: there are no Backups in this cluster: install provider-storeplane, or use restoreFrom.destination")
+		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: there are no Backups in this cluster: install provider-storeplane, or use restoreFrom.destination")
 	}
 	found, fetched := c.Require(sourceRequirement, &fnv1.ResourceSelector{
 		ApiVersion: backupv1.GroupVersion.String(), Kind: backupv1.BackupKind, Namespace: &d.Namespace,
 		Match: &fnv1.ResourceSelector_MatchName{MatchName: name},
 	})
 	if !fetched {
-		return instance.Restore{}, "", nil, compose.ErrPending
+		return instance.Restore{}, credentialsOf{}, nil, compose.ErrPending
 	}
 	if len(found) == 0 {
-		return instance.Restore{}, "", nil, compose.Invalidf("restoreFrom.backupRef: Backup %s does not exist: use restoreFrom.destination if its data still does", name)
+		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: Backup %s does not exist: use restoreFrom.destination if its data still does", name)
 	}
 	return d.originOfBackup(name, found[0])
 }
 
-func (d *inputs) originOfBackup(name string, found *structpb.Struct) (instance.Restore, string, *appsv1.SecretKeyReference, error) {
+func (d *inputs) originOfBackup(name string, found *structpb.Struct) (instance.Restore, credentialsOf, *appsv1.SecretKeyReference, error) {
 	b := struct {
 		ForProvider struct {
 			Method string `json:"method"`
@@ -176,22 +190,41 @@ func (d *inputs) originOfBackup(name string, found *structpb.Struct) (instance.R
 		} `json:"forProvider"`
 	}{}
 	if err := structs.Decode(found.GetFields()["spec"].GetStructValue(), &b); err != nil {
-		return instance.Restore{}, "", nil, fmt.Errorf("cannot read Backup %s: %w", name, err)
+		return instance.Restore{}, credentialsOf{}, nil, fmt.Errorf("cannot read Backup %s: %w", name, err)
 	}
 	p := b.ForProvider
 	if p.Method != string(backupv1.Physical) {
-		return instance.Restore{}, "", nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has method %s: restore it into this cluster with a Restore", name, cmp.Or(p.Method, string(backupv1.Logical)))
+		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has method %s: restore it into this cluster with a Restore", name, cmp.Or(p.Method, string(backupv1.Logical)))
 	}
 	r := instance.Restore{Destination: p.Destination, Namespace: d.Namespace, Name: p.Source.Connection.DatabaseClusterRef.Name}
 	var key *appsv1.SecretKeyReference
 	if p.Encryption != nil {
 		key, r.Encrypted = &appsv1.SecretKeyReference{Name: p.Encryption.SecretRef.Name, Key: p.Encryption.SecretRef.Key}, true
 	}
-	secret := ""
+	secret := credentialsOf{namespace: d.Namespace}
 	if p.Destination.SecretRef != nil {
-		secret = p.Destination.SecretRef.Name
+		secret.secret = p.Destination.SecretRef.Name
 	}
 	return r, secret, key, nil
+}
+
+// sourceCredentials of a place: what the claim names, or the installation's where it names
+// none. Those are for the installation's place, and for what this namespace may read.
+func (d *inputs) sourceCredentials(r *instance.Restore) (credentialsOf, error) {
+	if ref := d.spec.RestoreFrom.Destination.SecretRef; ref != nil {
+		return credentialsOf{secret: ref.Name, namespace: d.Namespace}, nil
+	}
+	s := d.settings.Backup
+	if s == nil || s.SecretRef == nil || s.SecretRef.Namespace == "" || r.Destination.Type == backupv1.Volume {
+		return credentialsOf{}, nil
+	}
+	out := credentialsOf{bounds: s.Bounds(d.Namespace)}
+	out.secret, out.namespace = s.SecretRef.Secret(d.Namespace)
+	if err := errors.Join(out.bounds.Check(r.Destination), out.bounds.CheckRead(r.Namespace)); err != nil {
+		return credentialsOf{}, compose.Invalidf("restoreFrom: %v", err)
+	}
+	r.Destination = out.bounds.Place(r.Destination)
+	return out, nil
 }
 
 // addSource declares what the servers read from while they are filled.
@@ -200,7 +233,10 @@ func (d *cluster) addSource(add func(compose.Component)) {
 	if o == nil {
 		return
 	}
-	add(compose.Component{Name: source, Part: credentials, Object: build.Secret(d.Meta(source, d.server), o.values)})
+	meta := d.Meta(source, d.server)
+	// Another copy of the platform's credentials is bound as the first one is.
+	meta.Annotations = o.bounds.Annotations()
+	add(compose.Component{Name: source, Part: credentials, Object: build.Secret(meta, o.values)})
 	if o.restore.Destination.Type != backupv1.Volume {
 		return
 	}

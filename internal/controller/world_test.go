@@ -338,7 +338,7 @@ func shop() []client.Object {
 		secret("shop", "db", map[string]string{"uri": "postgresql://u:p@h/d"}),
 		secret("crossplane-system", "store", map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key", "note": "ours"}),
 		&storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{
-			Endpoint: "https://s3.example.com", Region: "eu",
+			Endpoint: "https://s3.example.com", Region: "eu", Bucket: "b",
 			Credentials: storeplanev1.Credentials{Source: storeplanev1.CredentialsSecret, SecretRef: &xpv2.SecretReference{Namespace: "crossplane-system", Name: "store"}},
 		}},
 	}

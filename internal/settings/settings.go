@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
@@ -52,12 +53,55 @@ type Backup struct {
 	Endpoint  string     `json:"endpoint,omitempty"`
 	Region    string     `json:"region,omitempty"`
 	SecretRef *SecretRef `json:"secretRef,omitempty"`
+
+	// Grants let claims of one namespace restore what another one has backed up with the
+	// Secret: a namespace that is lost, for example.
+	Grants []Grant `json:"grants,omitempty"`
 }
 
 // SecretRef names a Secret. Without a namespace it is one of each claim's own.
 type SecretRef struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"`
+
+	// PerNamespace says that there is one for each namespace of claims, whose name
+	// follows after a hyphen: store-shop.
+	PerNamespace bool `json:"perNamespace,omitempty"`
+
+	// Shared says that one for all is meant: whoever may read Secrets in a namespace of
+	// a claim can then read and delete the backups of all.
+	Shared bool `json:"shared,omitempty"`
+}
+
+// Grant to restore in namespaces what another one has backed up.
+type Grant struct {
+	Of string   `json:"of"`
+	To []string `json:"to"`
+}
+
+// Secret for claims of a namespace, and the namespace that it is in.
+func (r *SecretRef) Secret(namespace string) (name, in string) {
+	switch {
+	case r.Namespace == "":
+		return r.Name, namespace
+	case r.PerNamespace:
+		return r.Name + "-" + namespace, r.Namespace
+	}
+	return r.Name, r.Namespace
+}
+
+// Bounds of the Secret's credentials in a namespace, nil where they are its own.
+func (b *Backup) Bounds(namespace string) *backup.Bounds {
+	if b.SecretRef == nil || b.SecretRef.Namespace == "" {
+		return nil
+	}
+	out := &backup.Bounds{Of: "EnvironmentConfig storeplane", Bucket: b.Bucket, Prefix: b.Prefix, Endpoint: b.Endpoint, Region: b.Region, Reads: []string{namespace}}
+	for _, g := range b.Grants {
+		if slices.Contains(g.To, namespace) {
+			out.Reads = append(out.Reads, g.Of)
+		}
+	}
+	return out
 }
 
 // Destination of a claim that names none.
@@ -175,6 +219,12 @@ func (b *Backup) check() error {
 		fault = "secretRef.name must be the name of a Secret, is " + strconv.Quote(b.SecretRef.Name)
 	case b.SecretRef != nil && b.SecretRef.Namespace != "" && !dnsName.MatchString(b.SecretRef.Namespace):
 		fault = "secretRef.namespace must be the name of a namespace, is " + strconv.Quote(b.SecretRef.Namespace)
+	case b.SecretRef != nil && b.SecretRef.Namespace == "" && (b.SecretRef.PerNamespace || b.SecretRef.Shared):
+		fault = "secretRef.perNamespace and shared need secretRef.namespace: without it each namespace has a Secret of its own"
+	case b.SecretRef != nil && b.SecretRef.Namespace != "" && b.SecretRef.PerNamespace == b.SecretRef.Shared:
+		fault = "secretRef needs either perNamespace: true, for a Secret " + b.SecretRef.Name + "-<namespace> for the claims of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all"
+	case slices.ContainsFunc(b.Grants, func(g Grant) bool { return !dnsName.MatchString(g.Of) || len(g.To) == 0 }):
+		fault = "grants need of, the namespace whose backups may be restored, and to, the namespaces that may"
 	}
 	if fault != "" {
 		return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.backup.%s", fault)

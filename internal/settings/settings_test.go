@@ -42,7 +42,7 @@ func TestRead(t *testing.T) {
 			data: map[string]any{
 				"imageRegistry": "10.0.0.1:5000/store_plane/v1", "storageClassName": "fast.ssd",
 				"ingress":    map[string]any{"className": "nginx", "namespace": "ingress-nginx"},
-				"backup":     map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "namespace": "platform"}},
+				"backup":     map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "namespace": "platform", "perNamespace": true}, "grants": []any{map[string]any{"of": "lost", "to": []any{"shop"}}}},
 				"monitoring": map[string]any{"namespace": "observability"},
 				"policy":     map[string]any{"approvedRegistries": []any{"registry.example.com", "docker.io/library", "10.0.0.1:5000", "localhost/team_a"}},
 			},
@@ -50,7 +50,7 @@ func TestRead(t *testing.T) {
 				ImageRegistry: "10.0.0.1:5000/store_plane/v1", StorageClassName: "fast.ssd",
 				Ingress:    Ingress{ClassName: "nginx", Namespace: "ingress-nginx"},
 				Monitoring: Monitoring{Namespace: "observability"},
-				Backup:     &Backup{Type: "s3", Bucket: "b", SecretRef: &SecretRef{Name: "s", Namespace: "platform"}},
+				Backup:     &Backup{Type: "s3", Bucket: "b", SecretRef: &SecretRef{Name: "s", Namespace: "platform", PerNamespace: true}, Grants: []Grant{{Of: "lost", To: []string{"shop"}}}},
 				Policy:     Policy{ApprovedRegistries: []string{"registry.example.com", "docker.io/library", "10.0.0.1:5000", "localhost/team_a"}},
 			},
 		},
@@ -65,6 +65,19 @@ func TestRead(t *testing.T) {
 		"BackupVolume":   {reason: "No volume is in all namespaces.", data: map[string]any{"backup": map[string]any{"type": "volume", "bucket": "b"}}, err: refused + "backup.bucket must be left out for type volume: each claim gets a volume of its own"},
 		"BackupPlain":    {reason: "pgBackRest speaks by TLS alone.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "endpoint": "http://store"}}, err: refused + `backup.endpoint must be a URL like https://store.example.com, is "http://store"`},
 		"BackupPrefix":   {reason: "Nobody leaves the bucket.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "prefix": "../x"}}, err: refused + `backup.prefix must be a relative path like team/backups, is "../x"`},
+		"BackupOneForAll": {
+			reason: "Who shares one Secret with all namespaces says so.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "namespace": "platform"}}},
+			err: refused + "backup.secretRef needs either perNamespace: true, for a Secret s-<namespace> for the claims of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all",
+		},
+		"BackupBoth": {
+			reason: "It is one or the other.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "namespace": "platform", "shared": true, "perNamespace": true}}},
+			err: refused + "backup.secretRef needs either perNamespace: true, for a Secret s-<namespace> for the claims of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all",
+		},
+		"BackupSharedNowhere": {
+			reason: "A namespace's own Secret is not shared.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "shared": true}}},
+			err: refused + "backup.secretRef.perNamespace and shared need secretRef.namespace: without it each namespace has a Secret of its own",
+		},
+		"BackupGrant":    {reason: "A grant to nobody is none.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "grants": []any{map[string]any{"of": "lost"}}}}, err: refused + "backup.grants need of, the namespace whose backups may be restored, and to, the namespaces that may"},
 		"ClassList":      {reason: "And one deeper down.", data: map[string]any{"ingress": map[string]any{"className": []any{"a"}}}, err: "cannot read EnvironmentConfig storeplane: data.ingress.className: must be a string, is a list"},
 		"BackupBoolean":  {reason: "Also where nothing is used of it yet.", data: map[string]any{"backup": true}, err: "cannot read EnvironmentConfig storeplane: data.backup: must be an object, is a boolean"},
 		"RegistryURL":    {reason: "A URL is no image registry.", data: map[string]any{"imageRegistry": "https://registry.example.com/x y"}, err: refused + `imageRegistry must be a registry and path like registry.example.com/storeplane, is "https://registry.example.com/x y"`},

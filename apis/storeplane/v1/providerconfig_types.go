@@ -42,10 +42,49 @@ type ProviderConfigSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]*$')",message="region may only have letters, digits and hyphens"
 	Region string `json:"region,omitempty"`
 
+	// Bucket that the credentials are for. Those of a ClusterProviderConfig (source
+	// Secret or Environment) are used for this bucket alone, at this endpoint and below
+	// this prefix, and for none where it is not set.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9][A-Za-z0-9._-]*)?$')",message="bucket may only have letters, digits, dots, hyphens and underscores"
+	Bucket string `json:"bucket,omitempty"`
+
+	// Prefix of all names in that bucket.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.contains('..') && !self.contains('//')",message="prefix must be a relative path like team/backups"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9!_.=@+-]+/?)*$')",message="prefix may only have letters, digits, slashes and !_.=@+-"
+	Prefix string `json:"prefix,omitempty"`
+
+	// Grants let Restores of one namespace read backups of another with the
+	// credentials of this ClusterProviderConfig: those of a namespace that is lost, for
+	// example. Without one a Restore reads only what its own namespace has backed up.
+	// +optional
+	// +listType=map
+	// +listMapKey=of
+	// +kubebuilder:validation:MaxItems=256
+	Grants []RestoreGrant `json:"grants,omitempty"`
+
 	// Credentials of the store.
 	// +optional
 	// +kubebuilder:default={source: None}
 	Credentials Credentials `json:"credentials,omitempty"`
+}
+
+// RestoreGrant lets other namespaces restore what a namespace has backed up.
+type RestoreGrant struct {
+	// Of is the namespace whose backups may be read. It need not exist.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Of string `json:"of"`
+
+	// To are the namespaces whose Restores may read them.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	To []string `json:"to"`
 }
 
 // Credentials of an object store. They are copied into a Secret in the namespace
@@ -55,8 +94,9 @@ type ProviderConfigSpec struct {
 // +kubebuilder:validation:XValidation:rule="(self.source == 'Secret') == has(self.secretRef)",message="credentials.secretRef goes with source Secret"
 // +kubebuilder:validation:XValidation:rule="(self.source == 'InjectedIdentity') == has(self.serviceAccountName)",message="credentials.serviceAccountName goes with source InjectedIdentity"
 type Credentials struct {
-	// Source of the credentials: None, Secret, Environment (the provider's own)
-	// or InjectedIdentity (the cloud's, by a ServiceAccount).
+	// Source of the credentials: None, Secret, Environment (the provider's own, for a
+	// ClusterProviderConfig alone) or InjectedIdentity (the cloud's, by a
+	// ServiceAccount).
 	// +kubebuilder:default=None
 	Source CredentialsSource `json:"source"`
 

@@ -45,7 +45,7 @@ func (s *State) storeSecret() *corev1.Secret {
 	}
 	return &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: meta(s.Backup, s.Store.Secret, nil),
+		ObjectMeta: meta(s.Backup, s.Store.Secret, s.Store.Bounds.Annotations()),
 		Type:       corev1.SecretTypeOpaque,
 		Data:       s.Store.Copy,
 	}

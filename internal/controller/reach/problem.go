@@ -20,6 +20,7 @@ const (
 	VersionUnknown          = "VersionUnknown"
 	CredentialsMissing      = "CredentialsMissing"
 	MethodNotSupported      = "MethodNotSupported"
+	NotGranted              = "NotGranted"
 )
 
 // Problem that somebody must mend before anything can be reached. It says what

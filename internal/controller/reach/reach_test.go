@@ -15,6 +15,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/backup"
 )
 
 func resolver(t *testing.T, objects ...client.Object) *Resolver {
@@ -36,6 +37,13 @@ func secretOf(namespace, name string, keys ...string) *corev1.Secret {
 	for _, k := range keys {
 		s.Data[k] = []byte("value of " + k)
 	}
+	return s
+}
+
+// boundCopy of the platform's credentials.
+func boundCopy(bounds string) *corev1.Secret {
+	s := secretOf("shop", "mine", "AWS_ACCESS_KEY_ID")
+	s.Annotations = map[string]string{backup.BoundsAnnotation: bounds}
 	return s
 }
 
@@ -98,7 +106,7 @@ func TestStore(t *testing.T) {
 		return &xpv2.ProviderConfigReference{Kind: kind, Name: name}
 	}
 	global := func(c storeplanev1.Credentials) client.Object {
-		return &storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{Endpoint: "https://all", Region: "eu", Credentials: c}}
+		return &storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{Endpoint: "https://all", Region: "eu", Bucket: "b", Prefix: "p", Credentials: c}}
 	}
 	local := func(c storeplanev1.Credentials) client.Object {
 		return &storeplanev1.ProviderConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}, Spec: storeplanev1.ProviderConfigSpec{Endpoint: "https://own", Credentials: c}}
@@ -126,8 +134,22 @@ func TestStore(t *testing.T) {
 		"Nothing":       {reason: "The default configuration need not exist.", ref: ref("ClusterProviderConfig", "default"), d: s3},
 		"NoReference":   {reason: "Nor be named.", d: s3},
 		"OwnSecret":     {reason: "A Backup's own Secret and endpoint come first.", objects: []client.Object{global(named("system")), secretOf("shop", "mine", "x")}, d: own, want: want{Endpoint: "https://mine", Region: "eu", Secret: "mine", Configured: true}},
+		"NamedCopy":     {reason: "A copy of the platform's credentials is bound as they are.", objects: []client.Object{boundCopy("{}")}, d: own, want: want{Err: "DestinationInvalid: destination.bucket is b, and the credentials of  are for no bucket of another's choice: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"NamedCopyOf":   {reason: "To another endpoint they do not go.", objects: []client.Object{boundCopy(`{"of":"EnvironmentConfig storeplane","bucket":"b","endpoint":"https://all","reads":["shop"]}`)}, d: own, want: want{Err: "DestinationInvalid: destination.endpoint is https://mine, and the credentials of EnvironmentConfig storeplane are for https://all alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"NamedBroken":   {reason: "Bounds that cannot be read are none that are kept.", objects: []client.Object{boundCopy("{")}, d: own, want: want{Err: "CredentialsMissing: cannot use Secret mine, which destination.secretRef names: cannot read annotation storeplane.example.com/credentials-for: unexpected end of JSON input"}},
 		"OwnMissing":    {reason: "If it is there.", d: own, want: want{Err: "SecretMissing: destination.secretRef names Secret mine, which does not exist in namespace shop"}},
 		"Copied":        {reason: "Of a configuration's Secret only what is known is copied.", objects: []client.Object{global(named("system")), secretOf("system", "keys", "AWS_ACCESS_KEY_ID", "ca.crt", "note")}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Secret: "copy", Copy: copied, Configured: true}},
+		"Named":         {reason: "Who names what the credentials are for gets the same.", objects: []client.Object{global(named("system")), secretOf("system", "keys", "AWS_ACCESS_KEY_ID", "ca.crt")}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Prefix: "p/", Endpoint: "https://all/", Region: "eu"}, want: want{Endpoint: "https://all", Region: "eu", Secret: "copy", Copy: copied, Configured: true}},
+		"OtherEndpoint": {reason: "Another endpoint would learn the platform's credentials.", objects: []client.Object{global(named("system"))}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Endpoint: "https://mine"}, want: want{Err: "DestinationInvalid: destination.endpoint is https://mine, and the credentials of ClusterProviderConfig default are for https://all alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"OtherBucket":   {reason: "Another bucket is another team's.", objects: []client.Object{global(named("system"))}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "c"}, want: want{Err: "DestinationInvalid: destination.bucket is c, and the credentials of ClusterProviderConfig default are for b alone: name that one, or name credentials of this namespace in destination.secretRef"}},
+		"OtherPrefix":   {reason: "So is another prefix.", objects: []client.Object{global(named("system"))}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Prefix: "p/other"}, want: want{Err: "DestinationInvalid: destination.prefix is p/other, and the credentials of ClusterProviderConfig default are for p alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"OtherRegion":   {reason: "The region is part of the endpoint.", objects: []client.Object{global(storeplanev1.Credentials{Source: storeplanev1.CredentialsEnvironment})}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Region: "us"}, want: want{Err: "DestinationInvalid: destination.region is us, and the credentials of ClusterProviderConfig default are for eu alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"NoEndpoint": {reason: "Where the platform names none it is the cloud provider's.", objects: []client.Object{&storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{Bucket: "b", Credentials: named("system")}}}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Endpoint: "https://mine"},
+			want: want{Err: "DestinationInvalid: destination.endpoint is https://mine, and the credentials of ClusterProviderConfig default are for no endpoint of another's choice: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"NoBucket": {reason: "Credentials for everything are for nobody.", objects: []client.Object{&storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{Credentials: named("system")}}}, d: s3,
+			want: want{Err: "ProviderConfigInvalid: ClusterProviderConfig default does not say which bucket its credentials are for: set its bucket, or name credentials of this namespace in destination.secretRef"}},
+		"LocalEnvironment": {reason: "The provider's own credentials are the platform's.", objects: []client.Object{local(storeplanev1.Credentials{Source: storeplanev1.CredentialsEnvironment})}, ref: ref("ProviderConfig", "own"), d: s3,
+			want: want{Err: "ProviderConfigInvalid: ProviderConfig own asks for the provider's own credentials, which are the platform's: only a ClusterProviderConfig may"}},
 		"Empty":         {reason: "And there must be something.", objects: []client.Object{global(named("system")), secretOf("system", "keys", "note")}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Configured: true, Err: "CredentialsMissing: credentials.secretRef names Secret keys, which has none of the keys that a store's credentials have"}},
 		"Local":         {reason: "A namespace's own configuration.", objects: []client.Object{local(named("shop")), secretOf("shop", "keys", "AWS_ACCESS_KEY_ID", "ca.crt")}, ref: ref("ProviderConfig", "own"), d: s3, want: want{Endpoint: "https://own", Secret: "copy", Copy: copied, Configured: true}},
 		"LocalForeign":  {reason: "Which may not reach out of it.", objects: []client.Object{local(named("system"))}, ref: ref("ProviderConfig", "own"), d: s3, want: want{Err: "ProviderConfigInvalid: ProviderConfig own names a Secret of namespace system: it may only name one of its own"}},
@@ -178,5 +200,21 @@ func TestKey(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestGranted: with the platform's credentials a namespace reads what it has backed up
+// itself, and what the platform has granted.
+func TestGranted(t *testing.T) {
+	config := &storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{
+		Bucket: "b", Credentials: storeplanev1.Credentials{Source: storeplanev1.CredentialsEnvironment},
+		Grants: []storeplanev1.RestoreGrant{{Of: "lost", To: []string{"other", "shop"}}, {Of: "bank", To: []string{"other"}}},
+	}}
+	s, err := resolver(t, config).Store(t.Context(), "shop", nil, backupv1.Destination{Type: backupv1.S3, Bucket: "b"}, "copy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"shop", "lost"}, s.Bounds.Reads); diff != "" {
+		t.Errorf("Reads: -want, +got:\n%s", diff)
 	}
 }

@@ -1,8 +1,10 @@
 package reach
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +30,9 @@ type Store struct {
 
 	// Configured tells whether a configuration was used.
 	Configured bool
+
+	// Bounds of the credentials, nil for those of the namespace.
+	Bounds *backup.Bounds
 }
 
 // credentials are the keys that are copied.
@@ -56,26 +61,59 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 		return Store{}, err
 	}
 	out := Store{Configured: found}
-	out.Destination = d
+	var secret *corev1.Secret
+	switch {
+	case d.SecretRef != nil:
+		if secret, err = r.secret(ctx, namespace, d.SecretRef.Name, "destination.secretRef"); err != nil {
+			return Store{}, err
+		}
+		if out.Bounds, err = backup.ReadBounds(secret.Annotations); err != nil {
+			return Store{}, problem(CredentialsMissing, "cannot use Secret %s, which destination.secretRef names: %v", secret.Name, err)
+		}
+	case isPlatforms(ref, config):
+		if out.Bounds, err = boundsOf(ref, config, namespace); err != nil {
+			return Store{}, err
+		}
+	}
+	if err := out.Bounds.Check(d); err != nil {
+		return Store{}, problem(DestinationInvalid, "%v", err)
+	}
+	d.Endpoint, d.Region = cmp.Or(d.Endpoint, config.Endpoint), cmp.Or(d.Region, config.Region)
+	out.Destination = out.Bounds.Place(d)
 	out.Destination.SecretRef = nil
-	if d.Endpoint == "" {
-		out.Destination.Endpoint = config.Endpoint
-	}
-	if d.Region == "" {
-		out.Destination.Region = config.Region
-	}
 	if err := backup.CheckDestination(out.Destination); err != nil {
 		return Store{}, problem(ProviderConfigInvalid, "cannot use what the ProviderConfig says of the store: %v", err)
 	}
-	if d.SecretRef != nil {
-		s, err := r.secret(ctx, namespace, d.SecretRef.Name, "destination.secretRef")
-		if err != nil {
-			return Store{}, err
-		}
-		out.Secret, out.Print = s.Name, printOf(s)
+	if secret != nil {
+		out.Secret, out.Print = secret.Name, printOf(secret)
 		return out, nil
 	}
 	return out, r.credentials(ctx, namespace, config.Credentials, copyName, &out)
+}
+
+// isPlatforms tells whether the credentials of a configuration are the platform's. What a
+// ServiceAccount of the namespace may do is the namespace's.
+func isPlatforms(ref *xpv2.ProviderConfigReference, c storeplanev1.ProviderConfigSpec) bool {
+	return (ref == nil || ref.Kind == storeplanev1.ClusterProviderConfigKind) &&
+		(c.Credentials.Source == storeplanev1.CredentialsSecret || c.Credentials.Source == storeplanev1.CredentialsEnvironment)
+}
+
+// boundsOf the platform's credentials in a namespace.
+func boundsOf(ref *xpv2.ProviderConfigReference, c storeplanev1.ProviderConfigSpec, namespace string) (*backup.Bounds, error) {
+	of := storeplanev1.ClusterProviderConfigKind + " " + defaultConfig
+	if ref != nil {
+		of = storeplanev1.ClusterProviderConfigKind + " " + ref.Name
+	}
+	if c.Bucket == "" {
+		return nil, problem(ProviderConfigInvalid, "%s does not say which bucket its credentials are for: set its bucket, or name credentials of this namespace in destination.secretRef", of)
+	}
+	b := &backup.Bounds{Of: of, Bucket: c.Bucket, Prefix: c.Prefix, Endpoint: c.Endpoint, Region: c.Region, Reads: []string{namespace}}
+	for _, g := range c.Grants {
+		if slices.Contains(g.To, namespace) {
+			b.Reads = append(b.Reads, g.Of)
+		}
+	}
+	return b, nil
 }
 
 func (r *Resolver) volume(ctx context.Context, namespace string, d backupv1.Destination) (Store, error) {
@@ -106,6 +144,9 @@ func (r *Resolver) config(ctx context.Context, namespace string, ref *xpv2.Provi
 		spec = c.Spec
 		if s := spec.Credentials.SecretRef; s != nil && s.Namespace != namespace {
 			return spec, false, problem(ProviderConfigInvalid, "ProviderConfig %s names a Secret of namespace %s: it may only name one of its own", ref.Name, s.Namespace)
+		}
+		if spec.Credentials.Source == storeplanev1.CredentialsEnvironment {
+			return spec, false, problem(ProviderConfigInvalid, "ProviderConfig %s asks for the provider's own credentials, which are the platform's: only a ClusterProviderConfig may", ref.Name)
 		}
 	case storeplanev1.ClusterProviderConfigKind:
 		c := &storeplanev1.ClusterProviderConfig{}

@@ -61,6 +61,9 @@ func (e *external) resolve(ctx context.Context, s *State) (err error) {
 	if s.Store, err = e.reach.Store(ctx, r.Namespace, config, s.From.Destination, storeSecretName(r.Name)); err != nil {
 		return err
 	}
+	if err := s.Store.Bounds.CheckRead(s.From.Namespace); err != nil {
+		return (&reach.Problem{Reason: reach.NotGranted, Message: fmt.Sprintf("source.location: %v", err)}).Error()
+	}
 	if _, err = e.reach.Key(ctx, r.Namespace, s.From.Encryption); err != nil {
 		return err
 	}

@@ -62,9 +62,11 @@ func (s *State) objects() []client.Object {
 		},
 	}
 	if len(s.Store.Copy) > 0 {
+		m := s.meta(s.Store.Secret)
+		m.Annotations = s.Store.Bounds.Annotations()
 		out = append(out, &corev1.Secret{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-			ObjectMeta: s.meta(s.Store.Secret),
+			ObjectMeta: m,
 			Type:       corev1.SecretTypeOpaque,
 			Data:       s.Store.Copy,
 		})
