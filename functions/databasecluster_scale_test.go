@@ -361,7 +361,7 @@ func TestDatabaseClusterLost(t *testing.T) {
 	if c.phase() != "Running" {
 		t.Fatalf("want it Running, got %s: %s", c.phase(), c.message())
 	}
-	c.reportCluster(func(r *instance.Cluster) { r.Set = "of-another-one" })
+	c.reportCluster(func(r *instance.Cluster) { r.Set, r.Owner = "of-another-one", "of-another-one" })
 	c.reconcile()
 	if got := get(c.claim, "status", "primary").GetStringValue(); got != "" {
 		t.Errorf("want no primary by what another cluster's server says, got %s", got)

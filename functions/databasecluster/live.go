@@ -134,7 +134,7 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 			}
 		}
 	}
-	if !l.cluster.Of(metadata(c.Observed(t.Name), "uid")) {
+	if !l.cluster.Of(metadata(c.Observed(t.Name), "uid"), c.UID()) {
 		l.cluster = instance.Cluster{}
 	}
 	if a := l.cluster.Archive; a != nil && a.Full {

@@ -73,6 +73,9 @@ func NewClaim(req *fnv1.RunFunctionRequest, source Source) *Claim {
 // Name of the claim.
 func (c *Claim) Name() string { return c.meta("name").GetStringValue() }
 
+// UID of the claim.
+func (c *Claim) UID() string { return c.meta("uid").GetStringValue() }
+
 // Namespace of the claim.
 func (c *Claim) Namespace() string { return c.meta("namespace").GetStringValue() }
 

@@ -32,9 +32,10 @@ type Cluster struct {
 	// of an older version do not report it.
 	Began string `json:"began,omitempty"`
 
-	// Set is the UID of the StatefulSet that the primary's pod is of. Managers of an
-	// older version do not report it.
-	Set string `json:"statefulSet,omitempty"`
+	// Set is the UID of the StatefulSet that the primary's pod is of, and Owner that of
+	// the DatabaseCluster. Managers of an older version do not report them.
+	Set   string `json:"statefulSet,omitempty"`
+	Owner string `json:"databaseCluster,omitempty"`
 
 	// Timeline of the primary: it grows with each failover.
 	Timeline int64 `json:"timeline,omitempty"`
@@ -73,10 +74,15 @@ type Cluster struct {
 	Problems []Problem `json:"problems,omitempty"`
 }
 
-// Of says whether this is told of the servers of a StatefulSet, by its UID. A server
-// goes on for seconds after its DatabaseCluster was deleted, and may write into the
-// ConfigMap of the next one of that name.
-func (c *Cluster) Of(set string) bool { return c.Set == "" || set == "" || c.Set == set }
+// Of says whether this is told of the servers of a StatefulSet of a DatabaseCluster, by
+// their UIDs. A server goes on for seconds after its DatabaseCluster was deleted, and may
+// write into the ConfigMap of the next one of that name: both are others then. Another
+// StatefulSet alone was made in place of one that was deleted, and another DatabaseCluster
+// alone has adopted it.
+func (c *Cluster) Of(set, owner string) bool {
+	same := func(told, is string) bool { return told == "" || is == "" || told == is }
+	return same(c.Set, set) || same(c.Owner, owner)
+}
 
 // StanzaName is the Stanza, also as managers of an older version report it.
 func (c *Cluster) StanzaName() string { return cmp.Or(c.Stanza, c.System) }

@@ -25,7 +25,7 @@ const timelineAgain = 10 * time.Second
 
 // AskTimeline has Prepare call NewTimeline before the server starts.
 func (c Config) AskTimeline() error {
-	if c.TimelineState() != nil {
+	if s := c.TimelineState(); s != nil && !s.Withdrawn {
 		return nil
 	}
 	return c.noteTimeline(instance.TimelineState{})
@@ -66,7 +66,7 @@ func (c Config) noteTimeline(s instance.TimelineState) error {
 
 // WithdrawTimeline keeps the server from starting: it was to lead, and is not any more.
 func (c Config) WithdrawTimeline() error {
-	return c.noteTimeline(instance.TimelineState{Withdrawn: true})
+	return c.noteTimeline(instance.TimelineState{Withdrawn: true, Message: "The server was to lead and is not any more: its pod is replaced"})
 }
 
 // Prepare the data for a server that starts: where that was asked for NewTimeline is

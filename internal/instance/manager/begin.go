@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,11 +73,15 @@ func (b *member) deserted(ctx context.Context, status *patroni.Status) bool {
 }
 
 // neverLed says whether no server of this StatefulSet has led and no volume has data.
-// Where one has led and no volume has data, b.lost says so.
+// Otherwise b.lost says what is waited for, or that the data is gone.
 func (b *member) neverLed(ctx context.Context) bool {
 	last, known := b.lastCluster()
-	bare, err := b.bare(ctx)
-	if !b.note("look for data on all volumes", err) || !known || !bare {
+	waits, err := b.mayHaveData(ctx)
+	if !b.note("look for data on all volumes", err) || !known {
+		return false
+	}
+	b.lost = instance.Held{Message: waits}
+	if waits != "" {
 		return false
 	}
 	if last.Primary == "" {
@@ -86,28 +92,31 @@ func (b *member) neverLed(ctx context.Context) bool {
 	return false
 }
 
-// bare says whether the server of each volume that exists has no data. One that
-// does not answer may have some.
-func (b *member) bare(ctx context.Context) (bool, error) {
+// mayHaveData says for which volume the cluster waits, or "" where the server of each one
+// that exists has no data.
+func (b *member) mayHaveData(ctx context.Context) (string, error) {
 	claims, err := b.claims(ctx)
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	for name := range claims {
+	for _, name := range slices.Sorted(maps.Keys(claims)) {
 		if name == b.Pod {
 			continue
 		}
 		pod, err := b.kube.Pod(ctx, name)
-		if kube.Missing(err) || err == nil && pod.Status.PodIP == "" {
-			return false, nil
+		switch {
+		case kube.Missing(err):
+			return fmt.Sprintf("Waiting for volume claim data-%s, which may have this cluster's data, since %s has none: raise size so that its server starts, or delete the volume claim if what is on it is not needed", name, b.Pod), nil
+		case err != nil:
+			return "", err
 		}
-		if err != nil {
-			return false, err
+		if pod.Status.PodIP != "" {
+			status, err := b.remote(pod.Status.PodIP).Status(ctx)
+			if err == nil && status.Empty() {
+				continue
+			}
 		}
-		status, err := b.remote(pod.Status.PodIP).Status(ctx)
-		if err != nil || !status.Empty() {
-			return false, nil //nolint:nilerr // see above
-		}
+		return fmt.Sprintf("Waiting for %s, which may have this cluster's data, since %s has none", name, b.Pod), nil
 	}
-	return true, nil
+	return "", nil
 }

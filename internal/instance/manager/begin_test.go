@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/storeplane/storeplane/internal/instance"
@@ -32,8 +33,10 @@ func TestBegin(t *testing.T) {
 		// servers say of themselves.
 		reported instance.Cluster
 		others   *patroni.Status
-		want     string
-		held     string
+		// gone says that there is no pod of the first server.
+		gone bool
+		want string
+		held string
 	}{
 		"Abandoned":  {reason: "Nobody makes what somebody began.", seen: always(empty), members: asleep, was: taken, want: gone},
 		"Alone":      {reason: "A server that knows of no other begins too.", seen: always(empty), was: taken, want: gone},
@@ -41,12 +44,14 @@ func TestBegin(t *testing.T) {
 		"Makes":      {reason: "Another one makes it.", seen: always(empty), members: with("initializing new cluster", patroni.RoleReplica), was: taken, want: taken},
 		"Restores":   {reason: "Another one restores it, which takes long.", seen: always(empty), members: with("running custom bootstrap script", patroni.RoleReplica), was: taken, want: taken},
 		"Leads":      {reason: "There is a leader, who may be copied.", seen: always(empty), members: with(patroni.StateStopped, "leader"), was: taken, want: taken},
-		"Made":       {reason: "A cluster that was made has data somewhere, and is not made again.", seen: always(empty), members: asleep, was: identifier, others: stopped, want: identifier},
-		"Away":       {reason: "Nor where a server that may have it does not answer.", seen: always(empty), was: identifier, want: identifier},
+		"Made":       {reason: "A cluster that was made has data somewhere, and is not made again.", seen: always(empty), members: asleep, was: identifier, others: stopped, want: identifier, held: "Waiting for " + setName + "-0, which may have this cluster's data, since " + setName + "-1 has none"},
+		"Away":       {reason: "Nor where a server that may have it does not answer.", seen: always(empty), was: identifier, want: identifier, held: "Waiting for " + setName + "-0, which may have this cluster's data, since " + setName + "-1 has none"},
+		"NoPod":      {reason: "Nor where no server has the volume.", seen: always(empty), members: asleep, was: identifier, others: empty, gone: true, want: identifier, held: "Waiting for volume claim data-" + setName + "-0, which may have this cluster's data, since " + setName + "-1 has none: raise size so that its server starts, or delete the volume claim if what is on it is not needed"},
 		"Left":       {reason: "A server of a deleted cluster has written that it was made, and goes on for a moment.", seen: always(empty), members: asleep, was: identifier, others: empty, want: gone},
-		"LeftAll":    {reason: "It has written what it knew, too.", seen: always(empty), members: asleep, was: identifier, others: empty, reported: instance.Cluster{Primary: setName + "-0", Set: "earlier"}, want: gone},
-		"LeftData":   {reason: "A volume that it has left has data.", seen: always(empty), members: asleep, was: identifier, others: stopped, reported: instance.Cluster{Primary: setName + "-0", Set: "earlier"}, want: identifier},
+		"LeftAll":    {reason: "It has written what it knew, too.", seen: always(empty), members: asleep, was: identifier, others: empty, reported: instance.Cluster{Primary: setName + "-0", Set: "earlier", Owner: "earlier"}, want: gone},
+		"LeftData":   {reason: "A volume that it has left has data.", seen: always(empty), members: asleep, was: identifier, others: stopped, reported: instance.Cluster{Primary: setName + "-0", Set: "earlier", Owner: "earlier"}, want: identifier, held: "Waiting for " + setName + "-0, which may have this cluster's data, since " + setName + "-1 has none"},
 		"Lost":       {reason: "Where a server has led nobody makes a new cluster in place of a lost one.", seen: always(empty), members: asleep, was: identifier, others: empty, reported: instance.Cluster{Primary: setName + "-0", Set: "this"}, want: identifier, held: "no volume has this cluster's data any more, which " + setName + "-0 led: restore a backup under another name (spec.restoreFrom), or delete ConfigMap " + setName + "-config to make the cluster anew without that data"},
+		"LostSet":    {reason: "Nor where somebody deleted the StatefulSet, and the volumes with it.", seen: always(empty), members: asleep, was: identifier, others: empty, reported: instance.Cluster{Primary: setName + "-0", Set: "earlier", Owner: "dbc"}, want: identifier, held: "no volume has this cluster's data any more, which " + setName + "-0 led: restore a backup under another name (spec.restoreFrom), or delete ConfigMap " + setName + "-config to make the cluster anew without that data"},
 		"LostBefore": {reason: "A manager of an older version does not say of which servers it told.", seen: always(empty), members: asleep, was: identifier, others: empty, reported: instance.Cluster{Primary: setName + "-0"}, want: identifier, held: "no volume has this cluster's data any more, which " + setName + "-0 led: restore a backup under another name (spec.restoreFrom), or delete ConfigMap " + setName + "-config to make the cluster anew without that data"},
 		"HasData":    {reason: "A server with data is none of those that wait.", seen: always(&patroni.Status{State: patroni.StateStopped, Role: patroni.RoleReplica}), members: asleep, was: taken, want: taken},
 		"Works":      {reason: "Nor is one that makes the cluster.", seen: always(&patroni.Status{State: "initializing new cluster", Role: "uninitialized"}), members: asleep, was: taken, want: taken},
@@ -67,6 +72,10 @@ func TestBegin(t *testing.T) {
 			}
 			a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, tc.reported)}})
 			m.controller.Store(new(types.UID("this")))
+			m.owner.Store(&metav1.OwnerReference{Kind: "DatabaseCluster", Name: "db", UID: "dbc"})
+			if tc.gone {
+				a.remove("pods/" + setName + "-0")
+			}
 			m.remote = func(string) *patroni.Client {
 				if tc.others == nil {
 					return patroni.At("http://127.0.0.1:1", m.password())

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -14,17 +15,22 @@ import (
 const behindAfter = 3 * memberPeriod
 
 // behind says why this server does not lead while nobody does: the last primary went on
-// along a timeline that this server never saw, so what that one acknowledged may be
+// along a timeline that this server has not replayed, so what that one acknowledged may be
 // missing here, and the timeline that this one would begin may be in the archive as that
 // of the other. Patroni lets no such server lead (check_timeline).
 func (b *member) behind(ctx context.Context, status *patroni.Status, now time.Time) *instance.Held {
 	last, known := b.lastCluster()
-	if !known || status == nil || status.Leads() || status.Timeline == 0 || status.Timeline >= last.Timeline {
+	if !known || status == nil || status.Leads() || status.State != patroni.StateRunning {
 		b.leaderless = time.Time{}
 		return nil
 	}
+	// Without a report Patroni may know of a timeline: it remembers it at once.
+	led := last.Timeline
+	if h, err := b.patroni.History(ctx); err == nil && len(h.Ancestors) > 0 {
+		led = max(led, h.Ancestors[len(h.Ancestors)-1].Timeline+1)
+	}
 	cluster, err := b.patroni.Cluster(ctx)
-	if err != nil || cluster.Leader() != "" {
+	if err != nil || cluster.Leader() != "" || status.Timeline >= led {
 		b.leaderless = time.Time{}
 		return nil
 	}
@@ -34,7 +40,11 @@ func (b *member) behind(ctx context.Context, status *patroni.Status, now time.Ti
 	if now.Sub(b.leaderless) < behindAfter {
 		return nil
 	}
-	message := fmt.Sprintf("Waiting for %s to lead again: it led on timeline %d, which %s, on timeline %d, never saw, so that writes would be lost", last.Primary, last.Timeline, b.Pod, status.Timeline)
+	is := fmt.Sprintf("%s, on timeline %d,", b.Pod, status.Timeline)
+	if status.Timeline == 0 {
+		is = b.Pod
+	}
+	message := fmt.Sprintf("Waiting for %s to lead again: the cluster was on timeline %d, which %s has not replayed, so that writes would be lost", cmp.Or(last.Primary, "another server"), led, is)
 	if owner := b.owner.Load(); owner != nil {
 		message += fmt.Sprintf(". To lead without them, annotate the DatabaseCluster with %s, and delete that volume's pod", annotation(state(string(owner.UID), last.Began)))
 	}

@@ -15,8 +15,9 @@ import (
 // TestBehind: a server that never saw the last primary's timeline says why it does not
 // lead, once nobody has for a while.
 func TestBehind(t *testing.T) {
-	const says = "Waiting for " + setName + "-0 to lead again: it led on timeline 3, which " + setName + "-1, on timeline 2, never saw, so that writes would be lost. " +
+	const ways = " has not replayed, so that writes would be lost. " +
 		"To lead without them, annotate the DatabaseCluster with storeplane.example.com/lead-with=<volume claim>@dbc-20260102T030405Z, and delete that volume's pod"
+	const says = "Waiting for " + setName + "-0 to lead again: the cluster was on timeline 3, which " + setName + "-1, on timeline 2," + ways
 	at := func(timeline int64) *patroni.Status {
 		return &patroni.Status{State: patroni.StateRunning, Role: patroni.RoleReplica, Timeline: timeline}
 	}
@@ -26,21 +27,24 @@ func TestBehind(t *testing.T) {
 		reason  string
 		seen    []*patroni.Status // one a period
 		members []patroni.Member
+		history [][]any
 		want    string
 	}{
-		"Behind":  {reason: "It may not lead.", seen: []*patroni.Status{at(2), at(2), at(2), at(2)}, members: []patroni.Member{self}, want: says},
-		"Moment":  {reason: "The last primary may be about to come back.", seen: []*patroni.Status{at(2), at(2), at(2)}, members: []patroni.Member{self}},
-		"Led":     {reason: "There is a leader, which it follows.", seen: []*patroni.Status{at(2), at(2), at(2), at(2)}, members: []patroni.Member{led, self}},
-		"Same":    {reason: "It saw that timeline.", seen: []*patroni.Status{at(3), at(3), at(3), at(3)}, members: []patroni.Member{self}},
-		"Unknown": {reason: "It does not know its own.", seen: []*patroni.Status{at(0), at(0), at(0), at(0)}, members: []patroni.Member{self}},
-		"Again":   {reason: "The time begins anew.", seen: []*patroni.Status{at(2), at(2), at(3), at(2), at(2)}, members: []patroni.Member{self}},
+		"Behind":     {reason: "It may not lead.", seen: []*patroni.Status{at(2), at(2), at(2), at(2)}, members: []patroni.Member{self}, want: says},
+		"Moment":     {reason: "The last primary may be about to come back.", seen: []*patroni.Status{at(2), at(2), at(2)}, members: []patroni.Member{self}},
+		"Led":        {reason: "There is a leader, which it follows.", seen: []*patroni.Status{at(2), at(2), at(2), at(2)}, members: []patroni.Member{led, self}},
+		"Same":       {reason: "It saw that timeline.", seen: []*patroni.Status{at(3), at(3), at(3), at(3)}, members: []patroni.Member{self}},
+		"Unknown":    {reason: "It does not know its own.", seen: []*patroni.Status{at(0), at(0), at(0), at(0)}, members: []patroni.Member{self}, want: "Waiting for " + setName + "-0 to lead again: the cluster was on timeline 3, which " + setName + "-1" + ways},
+		"Starts":     {reason: "It is not up yet.", seen: []*patroni.Status{{State: "starting", Role: patroni.RoleReplica}, {State: "starting", Role: patroni.RoleReplica}, {State: "starting", Role: patroni.RoleReplica}, {State: "starting", Role: patroni.RoleReplica}}, members: []patroni.Member{self}},
+		"Unreported": {reason: "The last primary was gone before its manager could report, and Patroni remembers.", seen: []*patroni.Status{at(3), at(3), at(3), at(3)}, members: []patroni.Member{self}, history: [][]any{{1, 5, "x"}, {2, 6, "x"}, {3, 7, "x"}}, want: "Waiting for " + setName + "-0 to lead again: the cluster was on timeline 4, which " + setName + "-1, on timeline 3," + ways},
+		"Again":      {reason: "The time begins anew.", seen: []*patroni.Status{at(2), at(2), at(3), at(2), at(2)}, members: []patroni.Member{self}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			a, config := installed(t)
 			a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, instance.Cluster{Primary: setName + "-0", Timeline: 3, Began: "20260102T030405Z"})}})
 			fake, at := newServers(t)
-			fake.set(func(s *servers) { s.cluster = patroni.Cluster{Members: tc.members} })
+			fake.set(func(s *servers) { s.cluster, s.history = patroni.Cluster{Members: tc.members}, tc.history })
 			m, err := New(configOf(t, setName+"-1", at.URL), config, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)

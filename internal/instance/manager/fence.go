@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -174,5 +175,5 @@ func (m *Manager) leadsBy(ctx context.Context, conninfo string) bool {
 		return false
 	}
 	leader := members.Member(members.Leader())
-	return leader != nil && leader.Host != "" && strings.Contains(conninfo, leader.Host)
+	return leader != nil && leader.Host != "" && slices.Contains(strings.Fields(conninfo), "host="+leader.Host)
 }

@@ -70,7 +70,7 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 		// What cannot be read was never written.
 		_ = json.Unmarshal([]byte(raw), &last)
 	}
-	if !last.Of(string(g.set.UID)) {
+	if !last.Of(string(g.set.UID), g.uid) {
 		last = instance.Cluster{}
 	}
 	undecided := state(g.uid, last.Began)

@@ -183,10 +183,18 @@ func (m *Manager) reported(key string, into any) bool {
 func (m *Manager) lastCluster() (instance.Cluster, bool) {
 	last := instance.Cluster{}
 	known := m.reported(instance.ClusterKey, &last)
-	if !last.Of(m.controllerUID()) {
+	if !last.Of(m.controllerUID(), m.ownerUID()) {
 		return instance.Cluster{}, known
 	}
 	return last, known
+}
+
+// ownerUID is that of the DatabaseCluster, or "" before it is known.
+func (m *Manager) ownerUID() string {
+	if owner := m.owner.Load(); owner != nil {
+		return string(owner.UID)
+	}
+	return ""
 }
 
 // controllerUID of the pod, or "" before it is known.

@@ -154,7 +154,7 @@ func TestPrimary(t *testing.T) {
 
 	eventually(t, "the primary reports", func() bool { return cluster(t, a).Primary != "" })
 	want := instance.Cluster{
-		Primary: setName + "-0", Set: "this", Timeline: 3, Applied: instance.Digest(text(t, desired())), Credentials: "4",
+		Primary: setName + "-0", Set: "this", Owner: "dbc", Timeline: 3, Applied: instance.Digest(text(t, desired())), Credentials: "4",
 		Standbys: []instance.Standby{{Name: setName + "-1", Streaming: true, Synchronous: true}, {Name: setName + "-2", Streaming: true, Synchronous: true}},
 	}
 	got := cluster(t, a)

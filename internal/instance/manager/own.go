@@ -68,7 +68,7 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 		v.Held.Message = b.makeRoom(ctx, g)
 		v.Start = v.Held.Message == ""
 	}
-	if v.First && len(g.cluster.Members) > 0 {
+	if v.First {
 		v.Held.Message = b.stand(ctx, g)
 		v.Start = v.Held.Message == ""
 	}
@@ -103,7 +103,8 @@ func (b *member) timeline(own bool) error {
 // another volume may have been named meanwhile, or backups been turned off.
 func (b *member) reconsider(ctx context.Context) error {
 	c := archive.Config{Volume: b.Volume}
-	if s := c.TimelineState(); s == nil || s.Withdrawn || b.seen.Load() != nil {
+	s := c.TimelineState()
+	if s == nil || b.seen.Load() != nil {
 		return nil
 	}
 	g, err := b.ground(ctx)
@@ -113,8 +114,12 @@ func (b *member) reconsider(ctx context.Context) error {
 	if g.desired.Backup == nil {
 		return c.ForgetTimeline()
 	}
-	if err := b.compare(ctx, g); err != nil || lead.Decide(g.cluster).First {
+	if err := b.compare(ctx, g); err != nil {
 		return err
+	}
+	if lead.Decide(g.cluster).First {
+		// It may have been named anew since it was withdrawn.
+		return c.AskTimeline()
 	}
 	pod, err := b.kube.Self(ctx, b.Pod)
 	if err != nil {

@@ -174,7 +174,7 @@ func stamp(at time.Time) string {
 // ones are.
 func (p *primary) report(v *view, step roll.Step, before instance.Cluster, named bool) instance.Cluster {
 	next := instance.Cluster{
-		Primary: p.Pod, Began: stamp(p.since), Set: p.controllerUID(), Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
+		Primary: p.Pod, Began: stamp(p.since), Set: p.controllerUID(), Owner: p.ownerUID(), Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
 		Standbys: report.Joined(p.Pod, v.standbys, &before, named), Rolling: step.Words, System: before.System, Stanza: before.Stanza, Archive: before.Archive, Repository: before.Repository,
 	}
 	if p.repository.known {

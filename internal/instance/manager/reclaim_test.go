@@ -62,6 +62,7 @@ func reclaim(t *testing.T, size int32, kept ...int) *reclaimed {
 		})
 	}
 	a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-config")})
+	a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-failover")})
 	r := &reclaimed{t: t, api: a, config: config}
 	r.fakes, r.at = newServers(t)
 	r.desire(func(d *instance.Desired) { d.Size = size })
@@ -152,6 +153,9 @@ func TestReclaimLarger(t *testing.T) {
 	r.held(2, third, "Waiting to know")
 	first := r.server(0, data)
 	r.starts(first, "its volume has the data")
+	if got := r.api.annotations("configmaps/" + setName + "-failover")["member"]; got != setName+"-0" {
+		t.Errorf("got candidate %v, want the server that leads: what Patroni remembers of an earlier StatefulSet may want others' votes", got)
+	}
 	r.held(1, second, "Waiting for "+setName+"-0 to lead")
 	eventually(t, "it is said which volume leads", func() bool {
 		return slices.ContainsFunc(r.api.events(), func(e string) bool {
@@ -329,7 +333,28 @@ func TestReclaimReconsidered(t *testing.T) {
 				t.Fatal("it does not wait for the archive")
 			}
 			if withdrawn {
+				// The pod may have changed since it was read.
+				r.api.mu.Lock()
+				r.api.refuse["DELETE pods/"+setName+"-1"] = "it has changed"
+				r.api.mu.Unlock()
 				named("0", &instance.Backup{})
+				eventually(t, "it waits no more to lead", func() bool {
+					s, ok := state()
+					return ok && s.Withdrawn
+				})
+				named("1", &instance.Backup{})
+				eventually(t, "it waits again", func() bool {
+					s, ok := state()
+					return ok && !s.Withdrawn
+				})
+				named("0", &instance.Backup{})
+				eventually(t, "it waits no more to lead", func() bool {
+					s, ok := state()
+					return ok && s.Withdrawn
+				})
+				r.api.mu.Lock()
+				delete(r.api.refuse, "DELETE pods/"+setName+"-1")
+				r.api.mu.Unlock()
 			} else {
 				named("1", nil)
 			}
@@ -385,7 +410,7 @@ func TestReclaimed(t *testing.T) {
 		}},
 		"EmptyOnes": {reason: "Nothing is on the volumes that were there.", kept: []int{0, 1}, ready: func(r *reclaimed) { r.server(0, nil) }},
 		"Primary":   {reason: "The last primary waits for no one.", kept: []int{0, 1, 2}, cluster: report(setName + "-1")},
-		"Left": {reason: "A server of a deleted cluster that had not ended yet has told of itself.", kept: []int{0, 1, 2}, cluster: text(t, instance.Cluster{Primary: setName + "-1", Set: "earlier"}), ready: func(r *reclaimed) {
+		"Left": {reason: "A server of a deleted cluster that had not ended yet has told of itself.", kept: []int{0, 1, 2}, cluster: text(t, instance.Cluster{Primary: setName + "-1", Set: "earlier", Owner: "earlier"}), ready: func(r *reclaimed) {
 			r.api.change("statefulsets/"+setName, func(o map[string]any) {
 				meta, _ := o["metadata"].(map[string]any)
 				meta["uid"] = "this"

@@ -70,7 +70,7 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 		if p := d.world.Get("Pod", replica.GetName()); p.GetLabels()[roleLabel] == "primary" {
 			return true, ""
 		}
-		return strings.Contains(c.Status.Message, "never saw"), c.String()
+		return strings.Contains(c.Status.Message, "has not replayed"), c.String()
 	})
 	if err != nil {
 		return err
