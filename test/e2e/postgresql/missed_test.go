@@ -107,6 +107,6 @@ func (d *database) streams(ctx context.Context) error {
 			return false, err.Error()
 		}
 		c := d.status()
-		return following == "1" && c.Is("Ready"), following + " follow; " + c.String()
+		return following == "1" && c.Is("Ready") && d.primary() != nil && d.replica() != nil, following + " follow; " + c.String()
 	})
 }
