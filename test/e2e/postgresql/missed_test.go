@@ -45,6 +45,14 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 	if err := d.succeeded(ctx, primary); err != nil {
 		return err
 	}
+	// Its label is there before it takes writes.
+	err := d.world.Await(ctx, soon, "the next primary to take writes", func() (bool, string) {
+		recovers, err := d.ask(ctx, "postgres", "SELECT pg_is_in_recovery()")
+		return err == nil && recovers == "f", fmt.Sprint(recovers, err)
+	})
+	if err != nil {
+		return err
+	}
 	led, err := d.segment(ctx)
 	if err != nil {
 		return err
