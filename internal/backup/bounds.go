@@ -26,6 +26,9 @@ type Bounds struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	Region   string `json:"region,omitempty"`
 
+	// Insecure endpoints have no TLS.
+	Insecure bool `json:"insecure,omitempty"`
+
 	// Reads are the namespaces whose backups may be read with them.
 	Reads []string `json:"reads"`
 }
@@ -79,7 +82,7 @@ func (b *Bounds) Check(d backupv1.Destination) error {
 // Place is a destination with what it leaves out.
 func (b *Bounds) Place(d backupv1.Destination) backupv1.Destination {
 	if b != nil {
-		d.Prefix, d.Endpoint, d.Region = b.Prefix, b.Endpoint, b.Region
+		d.Prefix, d.Endpoint, d.Region, d.Insecure = b.Prefix, b.Endpoint, b.Region, b.Insecure
 	}
 	return d
 }

@@ -30,7 +30,7 @@ func CheckDestination(d backupv1.Destination) error {
 		check("bucket", d.Bucket, bucketName, "letters, digits, dots, hyphens and underscores"),
 		check("region", d.Region, regionName, "letters, digits and hyphens"),
 		check("prefix", d.Prefix, prefixName, "a relative path of letters, digits and !_.=@+-"),
-		checkEndpoint(d.Endpoint),
+		checkEndpoint(d.Endpoint, d.Insecure),
 	)
 	if err != nil {
 		return err
@@ -57,13 +57,16 @@ func check(what, value string, rule *regexp.Regexp, allowed string) error {
 }
 
 // checkEndpoint of a store: a URL of a host, and a port if need be.
-func checkEndpoint(endpoint string) error {
+func checkEndpoint(endpoint string, insecure bool) error {
 	if endpoint == "" {
 		return nil
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || !hostName.MatchString(u.Host) || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return fmt.Errorf("endpoint %q is no URL like https://store.example.com", endpoint)
+	}
+	if u.Scheme == "http" && !insecure {
+		return fmt.Errorf("endpoint %q has no TLS, so that credentials and data go in plain text: use https, or set insecure", endpoint)
 	}
 	return nil
 }

@@ -172,6 +172,8 @@ func TestDefinitionsRefuse(t *testing.T) {
 		"TwoLineBucket":    {reason: "A bucket is one name.", manifest: backupYAML, edits: []edit{{p + "destination.bucket", "a\nrepo1-path=/b"}}, want: "destination.bucket may only have"},
 		"TwoLineRegion":    {reason: "So is a region.", manifest: backupYAML, edits: []edit{{p + "destination.region", "a\nb"}}, want: "destination.region may only have"},
 		"BadEndpoint":      {reason: "An endpoint is a URL.", manifest: backupYAML, edits: []edit{{p + "destination.endpoint", `s3.example.com`}}, want: "spec.forProvider.destination.endpoint"},
+		"PlainEndpoint":    {reason: "Credentials do not go in plain text by mistake.", manifest: backupYAML, edits: []edit{{p + "destination.endpoint", `http://s3.example.com`}}, want: "destination.endpoint has no TLS, so that credentials and data go in plain text: use https, or set destination.insecure"},
+		"InsecureEndpoint": {reason: "They do where that is meant.", manifest: backupYAML, edits: []edit{{p + "destination.endpoint", `http://s3.example.com`}, {p + "destination.insecure", `true`}}},
 		"BothConnections":  {reason: "One way to connect.", manifest: backupYAML, edits: []edit{{p + "source.connection.databaseClusterRef", `{name: a}`}}, want: "connection needs either a databaseClusterRef or a secretRef"},
 		"NoConnection":     {reason: "And at least one.", manifest: backupYAML, edits: []edit{{p + "source.connection", `{}`}}, want: "connection needs either a databaseClusterRef or a secretRef"},
 		"MySQLCluster":     {reason: "Clusters are PostgreSQL's.", manifest: backupYAML, edits: []edit{{p + "source", `{type: mysql, connection: {databaseClusterRef: {name: a}}}`}}, want: "connection.databaseClusterRef needs type postgresql"},

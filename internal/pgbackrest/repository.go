@@ -168,13 +168,10 @@ func file(name string) string { return path.Join(backup.RepositoryDir, name) }
 // Check says in words what of the repository pgBackRest cannot reach, or what cannot be a
 // line of its configuration: a value with a line's end in it would be two settings.
 func (r Repository) Check() error {
-	if err := backup.CheckPlace(r.Destination, r.Namespace, r.Name); err != nil {
-		return err
+	if e := r.Destination.Endpoint; strings.HasPrefix(e, "http://") {
+		return fmt.Errorf("endpoint %q must begin with https://: pgBackRest speaks to object stores by TLS alone", e)
 	}
-	if e := r.Destination.Endpoint; e != "" && !strings.HasPrefix(e, "https://") {
-		return fmt.Errorf("endpoint %s must begin with https://: pgBackRest speaks to object stores by TLS alone", e)
-	}
-	return nil
+	return backup.CheckPlace(r.Destination, r.Namespace, r.Name)
 }
 
 func host(endpoint string) string {

@@ -119,6 +119,7 @@ const (
 // an endpoint whose certificate no public one has signed.
 //
 // +kubebuilder:validation:XValidation:rule="self.type != 'volume' || !has(self.endpoint) && !has(self.region) && !has(self.secretRef)",message="destination.endpoint, region and secretRef are for object stores, not for type volume"
+// +kubebuilder:validation:XValidation:rule="!has(self.endpoint) || !self.endpoint.startsWith('http://') || has(self.insecure) && self.insecure",message="destination.endpoint has no TLS, so that credentials and data go in plain text: use https, or set destination.insecure"
 type Destination struct {
 	// Type of the store.
 	Type StoreType `json:"type"`
@@ -144,6 +145,11 @@ type Destination struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.:_\[\]-]+/?$`
 	Endpoint string `json:"endpoint,omitempty"`
+
+	// Insecure allows an endpoint without TLS (http): credentials and data can be read
+	// by whoever is on the way. Method physical allows none.
+	// +optional
+	Insecure bool `json:"insecure,omitempty"`
 
 	// Region of the bucket. Defaults to the ProviderConfig's.
 	// +optional

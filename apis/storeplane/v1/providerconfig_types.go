@@ -29,12 +29,19 @@ const (
 )
 
 // ProviderConfigSpec says how an object store is reached.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.endpoint) || !self.endpoint.startsWith('http://') || has(self.insecure) && self.insecure",message="endpoint has no TLS, so that credentials and data go in plain text: use https, or set insecure"
 type ProviderConfigSpec struct {
 	// Endpoint URL of a store that is not the cloud provider's own.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.:_\[\]-]+/?$`
 	Endpoint string `json:"endpoint,omitempty"`
+
+	// Insecure allows an endpoint without TLS (http): credentials and data can be read
+	// by whoever is on the way.
+	// +optional
+	Insecure bool `json:"insecure,omitempty"`
 
 	// Region of the buckets.
 	// +optional

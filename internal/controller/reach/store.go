@@ -78,7 +78,10 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 	if err := out.Bounds.Check(d); err != nil {
 		return Store{}, problem(DestinationInvalid, "%v", err)
 	}
-	d.Endpoint, d.Region = cmp.Or(d.Endpoint, config.Endpoint), cmp.Or(d.Region, config.Region)
+	if d.Endpoint == "" {
+		d.Endpoint, d.Insecure = config.Endpoint, config.Insecure
+	}
+	d.Region = cmp.Or(d.Region, config.Region)
 	out.Destination = out.Bounds.Place(d)
 	out.Destination.SecretRef = nil
 	if err := backup.CheckDestination(out.Destination); err != nil {
@@ -107,7 +110,7 @@ func boundsOf(ref *xpv2.ProviderConfigReference, c storeplanev1.ProviderConfigSp
 	if c.Bucket == "" {
 		return nil, problem(ProviderConfigInvalid, "%s does not say which bucket its credentials are for: set its bucket, or name credentials of this namespace in destination.secretRef", of)
 	}
-	b := &backup.Bounds{Of: of, Bucket: c.Bucket, Prefix: c.Prefix, Endpoint: c.Endpoint, Region: c.Region, Reads: []string{namespace}}
+	b := &backup.Bounds{Of: of, Bucket: c.Bucket, Prefix: c.Prefix, Endpoint: c.Endpoint, Region: c.Region, Insecure: c.Insecure, Reads: []string{namespace}}
 	for _, g := range c.Grants {
 		if slices.Contains(g.To, namespace) {
 			b.Reads = append(b.Reads, g.Of)

@@ -41,6 +41,7 @@ var nonsense = map[string]struct {
 	"BucketOfTwoLines":    {"Backup", "destination.bucket", "b\nrepo1-path=/other", "destination.bucket may only have letters"},
 	"EndpointOfVolume":    {"Backup", "destination", map[string]any{"type": "volume", "bucket": "it", "endpoint": "http://there"}, "destination.endpoint, region and secretRef are for object stores"},
 	"EndpointWithoutHTTP": {"Backup", "destination.endpoint", "there:9000", "spec.forProvider.destination.endpoint"},
+	"EndpointWithoutTLS":  {"Backup", "destination.endpoint", "http://there:9000", "destination.endpoint has no TLS"},
 	"PhysicalSchedule":    {"Backup", "method", "physical", "the schedule of physical backups is the DatabaseCluster's"},
 	"UnknownCompression":  {"Backup", "compression", "gzip", "Unsupported value: \"gzip\""},
 	"UnknownField":        {"Backup", "packing", "zstd", "unknown field \"spec.forProvider.packing\""},
