@@ -10,6 +10,9 @@ import (
 	"syscall"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
@@ -65,14 +68,21 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 	if again.GetName() != primary.GetName() {
 		return fmt.Errorf("%s leads, which was frozen", again.GetName())
 	}
-	defer func() { _ = thaw(again) }()
-	if _, err := harness.Signal(again, syscall.SIGSTOP); err != nil {
+	// It stays away: the kubelet would start a frozen one anew.
+	defer func() { _ = cordon(context.WithoutCancel(ctx), false) }()
+	if err := cordon(ctx, true); err != nil {
+		return err
+	}
+	if err := d.deletePod(ctx, again, new(int64(0))); err != nil {
+		return err
+	}
+	if err := d.replaced(ctx, "Pod", again); err != nil {
 		return err
 	}
 	if err := thaw(replica); err != nil {
 		return err
 	}
-	frozen := time.Now()
+	alone := time.Now()
 	err = d.world.Await(ctx, 3*time.Minute, "the claim to say that the server that is left never saw the last timeline", func() (bool, string) {
 		c := d.status()
 		if p := d.world.Get("Pod", replica.GetName()); p.GetLabels()[roleLabel] == "primary" {
@@ -86,9 +96,9 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 	if p := d.world.Get("Pod", replica.GetName()); p.GetLabels()[roleLabel] == "primary" {
 		return errors.New("the server that never saw the last timeline leads, and 1000 acknowledged rows are not there")
 	}
-	n.Addf("said after %.1fs: %s", time.Since(frozen).Seconds(), d.status().Status.Message)
+	n.Addf("said after %.1fs: %s", time.Since(alone).Seconds(), d.status().Status.Message)
 
-	if err := thaw(again); err != nil {
+	if err := cordon(ctx, false); err != nil {
 		return err
 	}
 	if err := d.streams(ctx); err != nil {
@@ -105,6 +115,21 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 	n.Addf("timeline %d, then %d", led.Timeline, now.Timeline)
 	_, err = d.end(ctx)
 	return err
+}
+
+// cordon all nodes, or let pods be scheduled again.
+func cordon(ctx context.Context, on bool) error {
+	nodes, err := cluster.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("cannot list nodes: %w", err)
+	}
+	for _, node := range nodes.Items {
+		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, on)
+		if _, err := cluster.Kube.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("cannot cordon node %s: %w", node.Name, err)
+		}
+	}
+	return nil
 }
 
 // streams waits until a standby follows the primary and the claim is Ready.
