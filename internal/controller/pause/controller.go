@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -74,11 +75,27 @@ func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, f Famil
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(co).
-		WatchesRawSource(source.Kind[client.Object](from.GetCache(), metadataOf(f.Child), &handler.EnqueueRequestForObject{}, predicate.AnnotationChangedPredicate{}))
+		WatchesRawSource(source.Kind[client.Object](from.GetCache(), metadataOf(f.Child), &handler.EnqueueRequestForObject{}, predicate.Or[client.Object](predicate.AnnotationChangedPredicate{}, ownerChanged())))
 	for _, p := range f.Parents {
 		b = b.WatchesRawSource(source.Kind[client.Object](from.GetCache(), metadataOf(p), handler.EnqueueRequestsFromMapFunc(r.children), pauseChanged()))
 	}
 	return b.Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter))
+}
+
+// ownerChanged passes on that an object is another claim's, or nobody's any more: what a
+// claim leaves behind that is deleted alone, while it is paused, is nobody's before the
+// claim is gone.
+func ownerChanged() predicate.Predicate {
+	owner := func(o client.Object) types.UID {
+		if c := metav1.GetControllerOf(o); c != nil {
+			return c.UID
+		}
+		return ""
+	}
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return owner(e.ObjectOld) != owner(e.ObjectNew) },
+	}
 }
 
 // pauseChanged passes on that a claim was paused, goes on or went. That one came

@@ -160,6 +160,13 @@ func TestPauseReachesAll(t *testing.T) {
 	is("it is paused again", map[string][2]string{
 		"database": {"true", ofShop}, "backend": {"true", ofShop}, "frontend": {"false", ""}, "config": {"true", ofShop}, "backup": {"true", ofDB}, "other": none,
 	})
+	// Kubernetes takes the owner off what a claim leaves behind before the claim is gone.
+	if err := w.Patch(t.Context(), config.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"ownerReferences":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	is("what is nobody's goes on", map[string][2]string{
+		"database": {"true", ofShop}, "backend": {"true", ofShop}, "frontend": {"false", ""}, "config": none, "backup": {"true", ofDB}, "other": none,
+	})
 	if err := w.Delete(t.Context(), shop); err != nil {
 		t.Fatal(err)
 	}
