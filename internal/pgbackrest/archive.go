@@ -202,6 +202,9 @@ type Branch struct {
 
 	first, end uint64
 	there      map[wal.Segment]bool
+
+	// from is the timeline of the set's end.
+	from uint32
 }
 
 // Branch that goes on from a set.
@@ -218,7 +221,7 @@ func (t Tool) Branch(ctx context.Context, set Set) (*Branch, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Branch{first: first.Number, end: first.Number}
+	b := &Branch{first: first.Number, end: first.Number, from: from.Timeline}
 	if b.Lineage, err = a.Newest(ctx, from); err != nil {
 		return nil, err
 	}
@@ -232,6 +235,9 @@ func (t Tool) Branch(ctx context.Context, set Set) (*Branch, error) {
 	}
 	return b, nil
 }
+
+// From is the timeline that the set is on.
+func (b *Branch) From() uint32 { return b.from }
 
 // Last segment of WAL on the branch.
 func (b *Branch) Last() wal.Segment { return b.At(b.end) }

@@ -49,7 +49,10 @@ func (r Recovery) Run(ctx context.Context, then func(ctx context.Context, connec
 	if err != nil {
 		return err
 	}
-	if err := r.restore(ctx, branch.Timeline()); err != nil {
+	// PostgreSQL asks for the history of a timeline that it is told to follow, also of the
+	// one that it is on. An archive that began after a failover has none.
+	stays := r.Immediate || branch.From() == branch.Timeline()
+	if err := r.restore(ctx, branch.Timeline(), stays); err != nil {
 		return err
 	}
 	r.last = branch.Last().String()
@@ -63,8 +66,12 @@ func (r Recovery) Run(ctx context.Context, then func(ctx context.Context, connec
 	}
 	parameters := []string{"restore_command=" + command, "archive_mode=on"}
 	if r.Immediate {
-		// It is looked at, and thrown away. PgBackRest has no word for its timeline.
-		parameters = []string{"restore_command=" + command, "archive_mode=off", "recovery_target_timeline=current"}
+		// It is looked at, and thrown away.
+		parameters = []string{"restore_command=" + command, "archive_mode=off"}
+	}
+	if stays {
+		// PgBackRest has no word for it.
+		parameters = append(parameters, "recovery_target_timeline=current")
 	}
 	s, err := start(r.DataDir, r.WorkDir, r.Log, r.Tool.Env, parameters...)
 	if err != nil {
@@ -90,23 +97,26 @@ func (r Recovery) Run(ctx context.Context, then func(ctx context.Context, connec
 // toEnd tells whether all that there is in the archive is asked for.
 func (r Recovery) toEnd() bool { return !r.Immediate && r.Target.IsZero() }
 
-// restore the files of the set, to follow a timeline. PostgreSQL's own choice, the latest
-// one, may have come from another branch than the set did.
-func (r Recovery) restore(ctx context.Context, timeline uint32) error {
+// restore the files of the set, to follow a timeline unless it stays on its own.
+// PostgreSQL's own choice, the latest one, may have come from another branch than the set
+// did.
+func (r Recovery) restore(ctx context.Context, timeline uint32, stays bool) error {
 	if err := Empty(r.DataDir); err != nil {
 		return err
 	}
 	options := []string{
 		"--pg1-path=" + r.DataDir, "--set=" + r.Set.Label, "--process-max=" + strconv.Itoa(max(r.Processes, 1)),
 	}
-	follow := "--target-timeline=" + strconv.FormatUint(uint64(timeline), 10)
 	switch {
 	case r.Immediate:
 		options = append(options, "--type=immediate", "--target-action=promote")
 	case !r.Target.IsZero():
-		options = append(options, "--type=time", "--target="+r.Target.UTC().Format("2006-01-02 15:04:05.999999")+"+00", "--target-action=promote", follow)
+		options = append(options, "--type=time", "--target="+r.Target.UTC().Format("2006-01-02 15:04:05.999999")+"+00", "--target-action=promote")
 	default:
-		options = append(options, "--type=default", follow)
+		options = append(options, "--type=default")
+	}
+	if !stays {
+		options = append(options, "--target-timeline="+strconv.FormatUint(uint64(timeline), 10))
 	}
 	_, err := r.Tool.Run(ctx, r.Set.Stanza, "restore", options...)
 	return err
