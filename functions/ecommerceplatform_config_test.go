@@ -44,6 +44,11 @@ func TestEcommercePlatformConfig(t *testing.T) {
 	if from := as[appsv1.WebApp](t, c.observed["frontend"]).Spec.EnvFrom; len(from) != 2 || from[1].SecretRef.Name != "s" {
 		t.Errorf("What a tier names itself comes after the config and wins: got %v", from)
 	}
+	for _, n := range []string{"backend", "frontend"} {
+		if got := as[appsv1.WebApp](t, c.observed[n]).Annotations[configv1.AllowAnnotation]; got != "store-config" {
+			t.Errorf("want the %s to allow the claim's own AppConfig, got %q", n, got)
+		}
+	}
 	if diff := cmp.Diff(map[string]any{"bundle": b, "state": "Running"}, get(c.claim, "status", "config").GetStructValue().AsMap()); diff != "" {
 		t.Errorf("status.config: -want, +got:\n%s", diff)
 	}

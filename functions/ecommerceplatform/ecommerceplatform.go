@@ -65,6 +65,10 @@ type shop struct {
 	// config is nil where the claim has none.
 	config *build.Config
 
+	// allowance is the annotation of the tiers that names the AppConfigs that may
+	// change their workloads, or none.
+	allowance map[string]string
+
 	// bundles of the config that the tiers run and shall run.
 	bundles bundles
 
@@ -114,6 +118,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if s.config, err = build.ReadConfig(c, s.Scope, s.spec.Config); err != nil {
 			return nil, err
 		}
+		s.allowance = build.ConfigAllowance(c, s.config)
 		if err := s.readBundles(c); err != nil {
 			return nil, err
 		}

@@ -59,6 +59,7 @@ func (s *shop) webApp(component string, w *appsv1.Workload, replicas *int32, env
 			Replicas:    replicas,
 		},
 	}
+	wa.Annotations = s.allowance
 	if m := s.spec.Monitoring; m != nil && m.Enabled != nil && !*m.Enabled {
 		wa.Spec.Metrics = nil
 	}

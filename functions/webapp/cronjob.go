@@ -20,10 +20,12 @@ func (a *app) cronJob(j *appsv1.CronJob) *batchv1.CronJob {
 		c.Resources = *j.Resources
 	}
 	pod := a.jobPod(c)
+	meta := a.Meta(component, a.name())
+	meta.Annotations = a.allowance
 
 	cj := &batchv1.CronJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "CronJob"},
-		ObjectMeta: a.Meta(component, a.name()),
+		ObjectMeta: meta,
 		Spec: batchv1.CronJobSpec{
 			Schedule:                   string(j.Schedule),
 			ConcurrencyPolicy:          cmp.Or(j.ConcurrencyPolicy, batchv1.ForbidConcurrent),

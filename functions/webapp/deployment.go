@@ -40,7 +40,7 @@ func (a *app) rolling(component string, pod corev1.PodSpec, replicas *int32) *k8
 		pod.Affinity = build.AntiAffinity(a.Scope, component)
 	}
 	meta := a.Meta(component, a.name())
-	meta.Labels = a.podLabels(component)
+	meta.Labels, meta.Annotations = a.podLabels(component), a.allowance
 	return &k8sappsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: meta,

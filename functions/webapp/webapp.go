@@ -46,6 +46,10 @@ type app struct {
 	// config is nil where the claim has none.
 	config *build.Config
 
+	// allowance is the annotation of workloads that names the AppConfigs that may
+	// change them, or none.
+	allowance map[string]string
+
 	// scraped is true where the claim has metrics and the cluster PodMonitors.
 	scraped bool
 }
@@ -78,6 +82,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if a.config, err = build.ReadConfig(c, a.Scope, a.spec.Config); err != nil {
 			return nil, err
 		}
+		a.allowance = build.ConfigAllowance(c, a.config)
 		return a.plan(), nil
 	}
 }

@@ -1,7 +1,9 @@
 package appconfig
 
 import (
+	"slices"
 	"strings"
+	"unicode"
 
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
@@ -27,6 +29,24 @@ func IsBundle(application, name string) bool {
 
 // Annotation of the pod templates that run a bundle of an AppConfig.
 func Annotation(appConfig string) string { return configv1.BundleAnnotationPrefix + appConfig }
+
+// Allows tells whether a workload's annotations name an AppConfig among those that
+// may change it.
+func Allows(annotations map[string]string, appConfig string) bool {
+	return slices.Contains(allowed(annotations), appConfig)
+}
+
+// Allow returns the value of the annotation that names an AppConfig beside those
+// that are named already, or "" where there is none.
+func Allow(annotations map[string]string, appConfigs ...string) string {
+	names := append(allowed(annotations), appConfigs...)
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ",")
+}
+
+func allowed(annotations map[string]string) []string {
+	return strings.FieldsFunc(annotations[configv1.AllowAnnotation], func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+}
 
 // FieldManager of an AppConfig: two AppConfigs on one workload do not drop each
 // other's fields.

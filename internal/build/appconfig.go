@@ -108,6 +108,21 @@ func (c *Config) AppConfig(app string, env appsv1.Environment, deployments ...st
 	return a
 }
 
+// ConfigAllowance is the annotation of a claim's workloads that lets AppConfigs
+// change them: those that the claim's own annotation names, and its own one.
+// Without any there is none.
+func ConfigAllowance(c *compose.Claim, own *Config) map[string]string {
+	var names []string
+	if own != nil {
+		names = append(names, own.scope.Name(ConfigPart))
+	}
+	value := appconfig.Allow(map[string]string{configv1.AllowAnnotation: c.Annotation(configv1.AllowAnnotation)}, names...)
+	if value == "" {
+		return nil
+	}
+	return map[string]string{configv1.AllowAnnotation: value}
+}
+
 // configEnvironments by a claim's, the most frugal one without.
 var configEnvironments = map[appsv1.Environment]configv1.Environment{
 	"":                 configv1.Dev,

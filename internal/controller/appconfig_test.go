@@ -21,7 +21,7 @@ var named = map[string]string{"app.kubernetes.io/name": "shop"}
 // targets of an application: one workload of each kind.
 func targets() []client.Object {
 	meta := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "uid", Generation: 1, Labels: named}
+		return metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "uid", Generation: 1, Labels: named, Annotations: map[string]string{configv1.AllowAnnotation: "shop"}}
 	}
 	selector := &metav1.LabelSelector{MatchLabels: named}
 	pod := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: named}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "a"}}}}

@@ -18,6 +18,10 @@ const (
 	// HoldsAnnotation of the objects of the stable name says which bundle's
 	// content they hold.
 	HoldsAnnotation = "config.example.com/bundle"
+
+	// AllowAnnotation of a workload, or of a claim that makes workloads, names the
+	// AppConfigs that may change it and tell of its pods, separated by commas.
+	AllowAnnotation = "config.example.com/appconfigs"
 )
 
 // Environment that an application runs in.
@@ -104,7 +108,8 @@ type AppConfigParameters struct {
 
 	// Targets are the workloads that the configuration is for. Defaults to the
 	// Deployments, StatefulSets, DaemonSets and CronJobs of this namespace with
-	// the label app.kubernetes.io/name=<application>.
+	// the label app.kubernetes.io/name=<application>. Each allows it by its
+	// annotation config.example.com/appconfigs: <name of the AppConfig>.
 	// +optional
 	// +listType=map
 	// +listMapKey=kind
@@ -294,7 +299,8 @@ const (
 	TargetWaiting TargetState = "Waiting"
 	// TargetPaused is a Deployment that is paused: it is not touched.
 	TargetPaused TargetState = "Paused"
-	// TargetForbidden may not be changed by the provider.
+	// TargetForbidden may not be changed: its annotation does not name this
+	// AppConfig, or the API server forbids it.
 	TargetForbidden TargetState = "Forbidden"
 	// TargetConflict has fields that somebody else owns.
 	TargetConflict TargetState = "Conflict"

@@ -167,6 +167,9 @@ func (c *cluster) create(t *testing.T, o client.Object) {
 	}
 }
 
+// open to the AppConfig of the tests.
+var open = map[string]string{configv1.AllowAnnotation: "shop"}
+
 func labels(app string) map[string]string {
 	return map[string]string{"app": app, "app.kubernetes.io/name": "shop"}
 }
@@ -179,14 +182,14 @@ func template(app string, container corev1.Container) corev1.PodTemplateSpec {
 
 func deployment(name string, container corev1.Container) *appsv1.Deployment {
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name), Annotations: open},
 		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels(name)}, Template: template(name, container)},
 	}
 }
 
 func statefulSet(name string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name), Annotations: open},
 		Spec:       appsv1.StatefulSetSpec{Replicas: new(int32(2)), ServiceName: name, Selector: &metav1.LabelSelector{MatchLabels: labels(name)}, Template: template(name, corev1.Container{})},
 	}
 }
@@ -195,7 +198,7 @@ func cronJob(name string) *batchv1.CronJob {
 	pod := template(name, corev1.Container{})
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	return &batchv1.CronJob{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name), Annotations: open},
 		Spec:       batchv1.CronJobSpec{Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pod}}},
 	}
 }

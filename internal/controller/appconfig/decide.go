@@ -90,7 +90,7 @@ func (v *view) adopt() {
 	count, best := map[string]int{}, ""
 	for i := range v.Targets {
 		t := &v.Targets[i]
-		if t.Missing || t.Bundle == "" || !v.Whole[t.Bundle] || !t.gated() || !t.Health.IsHealthy() {
+		if t.Missing || t.Closed != "" || t.Bundle == "" || !v.Whole[t.Bundle] || !t.gated() || !t.Health.IsHealthy() {
 			continue
 		}
 		count[t.Bundle]++

@@ -31,6 +31,7 @@ const (
 var (
 	web    = Key{Kind: configv1.Deployment, Name: "web"}
 	worker = Key{Kind: configv1.Deployment, Name: "worker"}
+	db     = Key{Kind: configv1.StatefulSet, Name: "db"}
 	report = Key{Kind: configv1.CronJob, Name: "report"}
 )
 
@@ -166,6 +167,16 @@ func TestDecide(t *testing.T) {
 			reason: "The stable name of somebody else is not touched, and not read by us.",
 			state:  given(targets(runs(web, "", func(t *Target) { t.Reader = true })), func(s *State) { s.Taken = "ConfigMap shop-config" }),
 			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: It refers to ConfigMap shop-config, which is not this AppConfig's", Targets: []string{"web Conflict"}, Events: []string{"Normal RollingOut", "Warning NameTaken"}},
+		},
+		"Closed": {
+			reason: "A workload that does not name the AppConfig is not changed, nor are its pods, and the others are.",
+			state:  given(pending(5), targets(runs(db, second, func(t *Target) { t.Closed, t.Pods.Blocking = "shop", []Pod{{Name: "db-0"}} }), runs(worker, first))),
+			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment worker is Progressing", Targets: []string{"db Forbidden", "worker Progressing"}, Do: []string{"publish " + second, "patch worker"}},
+		},
+		"ClosedAlone": {
+			reason: "Where nobody allows it, the condition says what would.",
+			state:  given(targets(runs(web, first, func(t *Target) { t.Closed = "other,shop" }))),
+			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: It does not allow this AppConfig to change it: set its annotation config.example.com/appconfigs: other,shop", Targets: []string{"web Forbidden"}, Do: []string{"publish " + second}, Events: []string{"Normal RollingOut"}},
 		},
 		"Invalid": {
 			reason: "What can not be made replaces nothing.",

@@ -87,7 +87,8 @@ func (e *external) targets(ctx context.Context, s *State) error {
 	for _, w := range list {
 		e.loads[w.Key] = w
 		t := w.target(a)
-		if !t.Missing {
+		// What is closed is not looked into either: its pods' words are its own.
+		if !t.Missing && t.Closed == "" {
 			if err := e.examine(ctx, s, w, &t); err != nil {
 				return err
 			}

@@ -43,7 +43,7 @@ func TestIntegration(t *testing.T) {
 func testLife(t *testing.T, c *cluster) {
 	const ns = "life"
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "db"}, StringData: map[string]string{"password": "one"}}
-	daemon := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", Labels: labels("agent")}, Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels("agent")}, Template: template("agent", corev1.Container{})}}
+	daemon := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", Labels: labels("agent"), Annotations: open}, Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels("agent")}, Template: template("agent", corev1.Container{})}}
 	a := appConfig("one")
 	a.Spec.ForProvider.SecretRefs = []configv1.SecretReference{{Name: "db", Keys: []configv1.SecretKey{{Key: "password", As: "PASSWORD"}}}}
 	c.namespace(t, ns, secret, deployment("web", corev1.Container{}), statefulSet("db"), daemon, cronJob("report"), a)
@@ -275,7 +275,7 @@ func testFights(t *testing.T, c *cluster) {
 	c.namespace(t, ns)
 	object := func(image string) map[string]any {
 		return map[string]any{
-			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": ns, "name": "web", "labels": map[string]any{"app.kubernetes.io/name": "shop"}},
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": ns, "name": "web", "labels": map[string]any{"app.kubernetes.io/name": "shop"}, "annotations": map[string]any{configv1.AllowAnnotation: "shop"}},
 			"spec": map[string]any{
 				"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
 				"template": map[string]any{

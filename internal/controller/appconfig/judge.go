@@ -43,6 +43,9 @@ func (v *view) stand(t *Target) standing {
 	switch {
 	case t.Missing:
 		s.state, s.bundle = configv1.TargetMissing, ""
+	case t.Closed != "":
+		s.state, s.bundle = configv1.TargetForbidden, ""
+		s.message = "It does not allow this AppConfig to change it: set its annotation " + configv1.AllowAnnotation + ": " + t.Closed
 	case t.Paused:
 		s.state, s.message = configv1.TargetPaused, "It is paused, and not touched until it is resumed"
 	case t.Reader && v.Taken != "" && !v.byOwner():

@@ -73,7 +73,7 @@ func (v *view) plan() {
 
 // isBehind tells whether a target could be changed.
 func (v *view) isBehind(t *Target, s standing) bool {
-	if v.byOwner() || v.Frozen || v.obs.Bundle == "" || t.Refused != nil {
+	if v.byOwner() || v.Frozen || v.obs.Bundle == "" || t.Closed != "" || t.Refused != nil {
 		if t.Refused != nil {
 			v.again(retry)
 		}
@@ -203,7 +203,7 @@ func (v *view) unblock() {
 		return
 	}
 	for i := range v.Targets {
-		if t := &v.Targets[i]; v.isBlocked(t) {
+		if t := &v.Targets[i]; v.isBlocked(t) && t.Closed == "" {
 			v.d.Evict = append(v.d.Evict, t.Pods.Blocking...)
 		}
 	}

@@ -55,6 +55,10 @@ type Target struct {
 	// Missing says that it is not there, or on its way out.
 	Missing bool
 
+	// Closed is "" where it allows the AppConfig to change it, else the value that
+	// its annotation would have to have.
+	Closed string
+
 	// Paused Deployments are not touched.
 	Paused bool
 

@@ -83,7 +83,7 @@ func kindOf(o client.Object) configv1.TargetKind {
 func (e *external) workloads(ctx context.Context, a *configv1.AppConfig) ([]*workload, error) {
 	p := &a.Spec.ForProvider
 	if len(p.Targets) == 0 {
-		return e.selected(ctx, a.Namespace, appconfig.Labels(p))
+		return e.selected(ctx, a, appconfig.Labels(p))
 	}
 	out := make([]*workload, 0, len(p.Targets))
 	for _, t := range p.Targets {
@@ -102,19 +102,21 @@ func (e *external) workloads(ctx context.Context, a *configv1.AppConfig) ([]*wor
 	return out, nil
 }
 
-// selected workloads have labels.
-func (e *external) selected(ctx context.Context, namespace string, labels map[string]string) ([]*workload, error) {
+// selected workloads have labels. Those of Storeplane's claims have labels that
+// nobody chose for an AppConfig, redis for one: they are none unless they say so.
+func (e *external) selected(ctx context.Context, a *configv1.AppConfig, labels map[string]string) ([]*workload, error) {
 	var out []*workload
 	add := func(o client.Object) {
+		byChance := o.GetLabels()["app.kubernetes.io/managed-by"] == "storeplane" && !appconfig.Allows(o.GetAnnotations(), a.Name)
 		// One that is on its way out is no target any more.
-		if o.GetDeletionTimestamp() == nil {
+		if o.GetDeletionTimestamp() == nil && !byChance {
 			out = append(out, read(Key{Kind: kindOf(o), Name: o.GetName()}, o))
 		}
 	}
 	deployments, sets, daemons, crons := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}, &batchv1.CronJobList{}
 	for _, l := range []client.ObjectList{deployments, sets, daemons, crons} {
-		if err := e.kube.Client.List(ctx, l, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil {
-			return nil, fmt.Errorf("cannot list %T of namespace %s: %w", l, namespace, err)
+		if err := e.kube.Client.List(ctx, l, client.InNamespace(a.Namespace), client.MatchingLabels(labels)); err != nil {
+			return nil, fmt.Errorf("cannot list %T of namespace %s: %w", l, a.Namespace, err)
 		}
 	}
 	for i := range deployments.Items {
@@ -198,6 +200,9 @@ func (w *workload) target(a *configv1.AppConfig) Target {
 	t := Target{Key: w.Key, Missing: w.object == nil}
 	if t.Missing {
 		return t
+	}
+	if annotations := w.object.GetAnnotations(); !appconfig.Allows(annotations, a.Name) {
+		t.Closed = appconfig.Allow(annotations, a.Name)
 	}
 	r := appconfig.RunOf(a.Name, a.Spec.ForProvider.Application, w.template.Annotations, &w.template.Spec)
 	t.Bundle, t.Annotated, t.Reader = r.Bundle, r.Annotated, r.Reader

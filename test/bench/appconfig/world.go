@@ -187,7 +187,7 @@ func (b *bench) control(ctx context.Context) {
 func deployment(namespace, name, application string) *appsv1.Deployment {
 	labels := map[string]string{"app": name, "app.kubernetes.io/name": application}
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels, Annotations: map[string]string{configv1.AllowAnnotation: application}},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{

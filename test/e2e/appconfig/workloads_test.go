@@ -107,6 +107,19 @@ func (g *ground) shares(ctx context.Context, n notes) error {
 	if err := g.configure(ctx, two, parameters(two, map[string]string{"POLL": "p1"}, deployment(name))); err != nil {
 		return err
 	}
+	// Whoever may make an AppConfig may not therefore change what others run.
+	err := g.await(ctx, soon, two, "to be told that it is not allowed", func(a configv1.AppConfig) bool {
+		return target(a, name).State == configv1.TargetForbidden && strings.HasSuffix(a.GetCondition("Ready").Message, configv1.AllowAnnotation+": one,two")
+	})
+	if err != nil {
+		return err
+	}
+	if have := bundles(g.world.Get("Deployment", name), two); len(have) > 0 {
+		return fmt.Errorf("%s runs %v of an AppConfig that it does not name", name, have)
+	}
+	if err := g.change(ctx, "Deployment", name, harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{configv1.AllowAnnotation: one + "," + two}}}); err != nil {
+		return err
+	}
 	if _, err := g.awaitGood(ctx, rolled, two); err != nil {
 		return err
 	}
