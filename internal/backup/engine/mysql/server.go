@@ -143,7 +143,8 @@ func (s *Server) optionFile() string {
 	}
 	set("user", s.conn.User)
 	set("password", s.conn.Password)
-	b.WriteString("default-character-set=utf8mb4\n")
+	// Neither a dump nor a server may ask for files of the pod: credentials are some.
+	b.WriteString("default-character-set=utf8mb4\nloose-local-infile=0\n")
 	if s.socket != "" {
 		set("socket", s.socket)
 		return b.String()
