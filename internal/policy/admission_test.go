@@ -29,23 +29,34 @@ import (
 // crossplane is who applies what Crossplane composes.
 const crossplane = "system:serviceaccount:crossplane-system:crossplane"
 
-// gate is an API server with our kinds and package/install/admission.yaml.
+// provider of Storeplane, as Crossplane runs it.
+const provider = "system:serviceaccount:crossplane-system:storeplane-provider"
+
+// gate is an API server with our kinds and the policies of package/install.
 type gate struct {
 	client.Client
 
 	// composing is Crossplane's own client.
 	composing client.Client
+
+	// providing is the provider's, with all rights.
+	providing client.Client
 }
 
 func newGate(t *testing.T) *gate {
 	t.Helper()
 	p := planetest.Start(t, false)
-	composing := p.Config(plane.Admin)
-	composing.Impersonate = rest.ImpersonationConfig{UserName: crossplane, Groups: []string{"system:masters"}}
-	g := &gate{Client: planetest.Client(t, p.Config(plane.Admin)), composing: planetest.Client(t, composing)}
+	as := func(user string) client.Client {
+		config := p.Config(plane.Admin)
+		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+		return planetest.Client(t, config)
+	}
+	g := &gate{Client: planetest.Client(t, p.Config(plane.Admin)), composing: as(crossplane), providing: as(provider)}
 	planetest.Define(t, g, environmentConfigs(t)...)
-	if err := plane.Apply(t.Context(), g, "../../package/install/admission.yaml"); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"admission.yaml", "provider-admission.yaml"} {
+		if err := plane.Apply(t.Context(), g, "../../package/install/"+file); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return g
 }
@@ -157,6 +168,7 @@ func TestAdmission(t *testing.T) {
 		{"Updates", testUpdates},
 		{"Nonsense", testNonsense},
 		{"Orphans", testOrphans},
+		{"Provider", testProvider},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, g) })
 	}

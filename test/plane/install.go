@@ -20,9 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Install the provider's definitions and its rights, of the repository at root,
-// for the user Provider: what package/install gives it, and what Crossplane gives
-// to each provider.
+// account of the provider where Crossplane runs it.
+const account = "system:serviceaccount:crossplane-system:storeplane-provider"
+
+// Install the provider's definitions, its rights and their limits, of the repository
+// at root, for the user Provider: what package/install says, and what Crossplane
+// gives to each provider.
 func Install(ctx context.Context, c client.Client, root string) error {
 	files, err := filepath.Glob(filepath.Join(root, "package/provider/crds/*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -32,6 +35,9 @@ func Install(ctx context.Context, c client.Client, root string) error {
 		if err := Apply(ctx, c, f); err != nil {
 			return err
 		}
+	}
+	if err := limit(ctx, c, filepath.Join(root, "package/install/provider-admission.yaml")); err != nil {
+		return err
 	}
 	definitions := &extv1.CustomResourceDefinitionList{}
 	if err := c.List(ctx, definitions); err != nil {
@@ -63,6 +69,15 @@ func Install(ctx context.Context, c client.Client, root string) error {
 		}
 	}
 	return nil
+}
+
+// limit the provider by its admission policies, of a file.
+func limit(ctx context.Context, c client.Client, file string) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", file, err)
+	}
+	return apply(ctx, c, file, bytes.ReplaceAll(b, []byte(account), []byte(Provider)))
 }
 
 // Create what is not there yet. The roles that the API server makes for itself
@@ -100,7 +115,12 @@ func Apply(ctx context.Context, c client.Client, file string) error {
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", file, err)
 	}
-	for d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(b), 4096); ; {
+	return apply(ctx, c, file, b)
+}
+
+// apply the content of a file.
+func apply(ctx context.Context, c client.Client, file string, content []byte) error {
+	for d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096); ; {
 		u := &unstructured.Unstructured{}
 		switch err := d.Decode(u); {
 		case errors.Is(err, io.EOF):

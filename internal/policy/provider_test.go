@@ -1,0 +1,161 @@
+package policy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/storeplane/storeplane/test/plane/planetest"
+)
+
+// attacked are the objects that somebody with the provider's token reaches for.
+const attacked = `
+- {apiVersion: v1, kind: Namespace, metadata: {name: crossplane-system}}
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: open, namespace: default, annotations: {config.example.com/appconfigs: shop}}
+  spec: &spec
+    selector: {matchLabels: {app: web}}
+    template:
+      metadata: {labels: {app: web}}
+      spec:
+        volumes: [{name: own, emptyDir: {}}]
+        containers: [{name: app, image: app:v1, env: [{name: OWN, value: x}]}]
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: closed, namespace: default}
+  spec: *spec
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: dns, namespace: kube-system, annotations: {config.example.com/appconfigs: shop}}
+  spec: *spec
+- apiVersion: batch/v1
+  kind: CronJob
+  metadata: {name: open, namespace: default, annotations: {config.example.com/appconfigs: shop}}
+  spec: &cron
+    schedule: "@daily"
+    jobTemplate: {spec: {template: {metadata: {labels: {app: web}}, spec: {restartPolicy: Never, containers: [{name: app, image: app:v1}]}}}}
+- apiVersion: batch/v1
+  kind: CronJob
+  metadata: {name: backup, namespace: default, ownerReferences: [{apiVersion: backup.example.com/v1, kind: Backup, name: orders, uid: a}]}
+  spec: *cron
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: web-x, namespace: default}
+  spec: {containers: [{name: app, image: app:v1}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: db-0, namespace: default, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: b}]}
+  spec: {containers: [{name: app, image: app:v1}]}
+- {apiVersion: apps.example.com/v1, kind: WebApp, metadata: {name: shop, namespace: default}, spec: {image: "app:v1"}}
+`
+
+// testProvider: with the provider's token, and whatever rights, one changes what an
+// AppConfig changes, where one may, and nothing else.
+func testProvider(t *testing.T, g *gate) {
+	g.settings(t, nil)
+	var objects []map[string]any
+	if err := yaml.Unmarshal([]byte(attacked), &objects); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		u := &unstructured.Unstructured{Object: o}
+		g.create(t, u)
+		if u.GetKind() != "Namespace" {
+			t.Cleanup(func() { _ = g.Delete(context.WithoutCancel(t.Context()), u) })
+		}
+	}
+	const (
+		fields    = "the provider of Storeplane changes environment variables, volumes of ConfigMaps and Secrets, and annotations of pods, and nothing else of a workload"
+		unallowed = "the workload names no AppConfig that may change it: set its annotation config.example.com/appconfigs"
+		system    = " is of the system, and the provider of Storeplane changes nothing there: use another one for Backups, Restores and AppConfigs"
+	)
+	apply := func(object string) func(client.Client) error {
+		return func(c client.Client) error {
+			u := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(object), &u.Object); err != nil {
+				return err
+			}
+			return c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("storeplane-config-shop"), client.ForceOwnership, client.DryRunAll)
+		}
+	}
+	deployment := func(name, spec string) func(client.Client) error {
+		return apply("{apiVersion: apps/v1, kind: Deployment, metadata: {name: " + name + ", namespace: default}, spec: " + spec + "}")
+	}
+	inPod := func(pod string) string { return "{template: {spec: " + pod + "}}" }
+	cronJob := func(name, spec string) func(client.Client) error {
+		return apply("{apiVersion: batch/v1, kind: CronJob, metadata: {name: " + name + ", namespace: default}, spec: " + spec + "}")
+	}
+	remove := func(name string) func(client.Client) error {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}}
+		u.SetName(name)
+		u.SetNamespace("default")
+		return func(c client.Client) error { return c.Delete(t.Context(), u, client.DryRunAll) }
+	}
+	merge := func(patch string) func(client.Client) error {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.example.com/v1", "kind": "WebApp"}}
+		u.SetName("shop")
+		u.SetNamespace("default")
+		return func(c client.Client) error {
+			return c.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+		}
+	}
+	const injected = `{containers: [{name: app, env: [{name: TITLE, valueFrom: {configMapKeyRef: {name: shop-config-1, key: TITLE}}}], volumeMounts: [{name: shop-config, mountPath: /etc/shop}]}],
+		volumes: [{name: shop-config, projected: {sources: [{configMap: {name: shop-config-1}}, {secret: {name: shop-config-1}}]}}]}`
+	cases := map[string]struct {
+		reason string
+		do     func(client.Client) error
+		want   string
+	}{
+		"Injects":      {reason: "It is what an AppConfig is for.", do: deployment("open", "{template: {metadata: {annotations: {bundle.config.example.com/shop: shop-config-1}}, spec: "+injected+"}}")},
+		"InjectsCron":  {reason: "CronJobs too.", do: cronJob("open", "{jobTemplate: {spec: {template: {metadata: {annotations: {a: b}}, spec: {containers: [{name: app, env: [{name: TITLE, valueFrom: {configMapKeyRef: {name: c, key: TITLE}}}]}]}}}}}")},
+		"OwnCron":      {reason: "A Backup's CronJob is the provider's own.", do: cronJob("backup", "{schedule: '@hourly'}")},
+		"Closed":       {reason: "It says of no AppConfig that it may change it.", do: deployment("closed", inPod(injected)), want: unallowed},
+		"System":       {reason: "Whatever it says: it is the cluster's.", do: apply("{apiVersion: apps/v1, kind: Deployment, metadata: {name: dns, namespace: kube-system}, spec: " + inPod(injected) + "}"), want: "namespace kube-system" + system},
+		"SystemMake":   {reason: "Nothing is made there either.", do: apply("{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: crossplane-system}}"), want: "namespace crossplane-system" + system},
+		"Lease":        {reason: "Two providers agree there on who leads.", do: apply("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: a, namespace: crossplane-system}, spec: {holderIdentity: a}}")},
+		"Image":        {reason: "Another image is another program.", do: deployment("open", inPod("{containers: [{name: app, image: evil:v1}]}")), want: fields},
+		"Command":      {reason: "So is another command.", do: deployment("open", inPod("{containers: [{name: app, command: [sh]}]}")), want: fields},
+		"Sidecar":      {reason: "So is one more container.", do: deployment("open", inPod("{containers: [{name: more, image: evil:v1}]}")), want: fields},
+		"Init":         {reason: "Or one before.", do: deployment("open", inPod("{initContainers: [{name: more, image: evil:v1}]}")), want: fields},
+		"Account":      {reason: "Another account has other rights.", do: deployment("open", inPod("{serviceAccountName: admin}")), want: fields},
+		"HostNetwork":  {reason: "The node is not the tenant's.", do: deployment("open", inPod("{hostNetwork: true}")), want: fields},
+		"HostPath":     {reason: "Nor are its files.", do: deployment("open", inPod("{volumes: [{name: a, hostPath: {path: /}}]}")), want: fields},
+		"Token":        {reason: "A token is no configuration.", do: deployment("open", inPod("{volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: t}}]}}]}")), want: fields},
+		"Replicas":     {reason: "How many run is not its business.", do: deployment("open", "{replicas: 0}"), want: fields},
+		"Schedule":     {reason: "Nor when.", do: cronJob("open", "{schedule: '@hourly'}"), want: fields},
+		"OpensItself":  {reason: "What is allowed is said by others.", do: apply("{apiVersion: apps/v1, kind: Deployment, metadata: {name: open, namespace: default, annotations: {config.example.com/appconfigs: other}}}"), want: fields},
+		"Pod":          {reason: "A pod that no StatefulSet has is not in its way.", do: remove("web-x"), want: "the provider of Storeplane deletes pods of StatefulSets, and no others"},
+		"StatefulPod":  {reason: "One of a StatefulSet may be.", do: remove("db-0")},
+		"Pause":        {reason: "A claim within a paused one is paused.", do: merge(`{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`)},
+		"ChangesClaim": {reason: "What a claim asks for is its author's.", do: merge(`{"spec":{"image":"evil:v1"}}`), want: "the provider of Storeplane changes annotations of a claim, and nothing else"},
+	}
+	// The API server knows its policies a moment after they were applied.
+	planetest.Eventually(t, soon, "the policies are known", func() error {
+		for _, name := range []string{"Image", "SystemMake", "Pod"} {
+			if cases[name].do(g.providing) == nil {
+				return errors.New(name + " is let through")
+			}
+		}
+		return nil
+	})
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := refusal(tc.do(g.providing)); got != tc.want {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+			// Nobody else is bound by it.
+			if err := tc.do(g.Client); kerrors.IsForbidden(err) && strings.Contains(fmt.Sprint(err), "storeplane-provider") {
+				t.Errorf("%s\nsomebody else is refused: %v", tc.reason, err)
+			}
+		})
+	}
+}
