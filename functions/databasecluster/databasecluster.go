@@ -177,7 +177,7 @@ func resolve(c *compose.Claim, in *inputs) (*cluster, error) {
 	if err := validate(&in.spec, in.live); err != nil {
 		return nil, err
 	}
-	if err := guardrails.Enforce(guardrails.DatabaseCluster(&in.spec), in.settings.Policy); err != nil {
+	if err := guardrails.Enforce(guardrails.DatabaseCluster(c.Namespace(), &in.spec), in.settings.Policy); err != nil {
 		return nil, err
 	}
 	d := &cluster{inputs: in, release: in.engine.Release(in.spec.Version)}

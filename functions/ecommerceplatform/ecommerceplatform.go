@@ -95,7 +95,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if err := databasecluster.Check(&s.database().Spec); err != nil {
 			return nil, compose.Invalidf("database.%v", err)
 		}
-		if err := guardrails.Enforce(guardrails.EcommercePlatform(&s.spec), s.settings.Policy); err != nil {
+		if err := guardrails.Enforce(guardrails.EcommercePlatform(c.Namespace(), &s.spec), s.settings.Policy); err != nil {
 			return nil, err
 		}
 		if err := build.CheckIngress(c, s.spec.Ingress); err != nil {

@@ -69,7 +69,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if err := validate(&a.spec, a.profile); err != nil {
 			return nil, err
 		}
-		if err := guardrails.Enforce(guardrails.WebApp(&a.spec), a.settings.Policy); err != nil {
+		if err := guardrails.Enforce(guardrails.WebApp(c.Namespace(), &a.spec), a.settings.Policy); err != nil {
 			return nil, err
 		}
 		if err := build.CheckIngress(c, a.spec.Ingress); err != nil {

@@ -169,6 +169,7 @@ func TestAdmission(t *testing.T) {
 		{"Nonsense", testNonsense},
 		{"Orphans", testOrphans},
 		{"Provider", testProvider},
+		{"Environment", testEnvironment},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, g) })
 	}
@@ -202,14 +203,14 @@ func testBare(t *testing.T, g *gate) {
 	}
 }
 
-// approve the registries of the table.
+// approve what the installation of the table does.
 func (g *gate) approve(t *testing.T) {
 	t.Helper()
-	list := make([]any, 0, len(approved))
-	for _, r := range approved {
-		list = append(list, r)
+	p, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&installation)
+	if err != nil {
+		t.Fatal(err)
 	}
-	g.settings(t, map[string]any{"policy": map[string]any{"approvedRegistries": list}})
+	g.settings(t, map[string]any{"policy": p})
 	g.judge(t, "image is unknown.example.com/app:v1"+fromWhere)
 }
 
@@ -242,7 +243,7 @@ func testProperty(t *testing.T, g *gate) {
 		kind := rapid.SampledFrom([]string{"WebApp", "EcommercePlatform", "DatabaseCluster"}).Draw(rt, "kind")
 		u := claim(t, kind, "{}")
 		u.Object["spec"] = drawSpec(rt, kind)
-		failures := failuresOf(check(t, u, approved))
+		failures := failuresOf(check(t, u, installation))
 		got := g.try(t.Context(), u)
 		if want := words(failures); len(want) == 0 && got != "" || len(want) > 0 && !slices.Contains(want, got) {
 			rt.Fatalf("want one of %q, got %q", want, got)
@@ -252,6 +253,9 @@ func testProperty(t *testing.T, g *gate) {
 
 func drawSpec(t *rapid.T, kind string) map[string]any {
 	spec := map[string]any{"environment": rapid.SampledFrom([]string{"production", "production", "staging"}).Draw(t, "environment")}
+	if kind != "DatabaseCluster" {
+		drawIngress(t, spec)
+	}
 	switch kind {
 	case "WebApp":
 		drawTier(t, spec)
@@ -271,8 +275,46 @@ func drawSpec(t *rapid.T, kind string) map[string]any {
 	return spec
 }
 
+// drawIngress of parts that are near to what is allowed.
+func drawIngress(t *rapid.T, into map[string]any) {
+	if rapid.IntRange(0, 2).Draw(t, "ingress") > 0 {
+		return
+	}
+	annotations := map[string]any{}
+	for _, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"example.com/rate", "example.com/rates", "cert-manager.io/a", "cert-manager.io", "a", "z"}), 0, 3).Draw(t, "annotations") {
+		annotations[key] = "x"
+	}
+	host := rapid.SampledFrom([]string{"shop.example.com", "apps.example.com", "a.apps.example.com", "xapps.example.com", "default.example.org", "other.example.org"}).Draw(t, "host")
+	into["ingress"] = map[string]any{"host": host, "annotations": annotations}
+}
+
+func drawScheduling(t *rapid.T, into map[string]any) {
+	labels, keys := map[string]any{}, []string{"disk", "disks", "zone", "a"}
+	for _, key := range rapid.SliceOfN(rapid.SampledFrom(keys), 0, 2).Draw(t, "labels") {
+		labels[key] = rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "value")
+	}
+	var tolerations []any
+	for _, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"", "example.com/gpu", "example.com/gpus", "a"}), 0, 3).Draw(t, "taints") {
+		o := map[string]any{"operator": "Exists"}
+		if key != "" {
+			o["key"] = key
+		}
+		tolerations = append(tolerations, o)
+	}
+	if len(labels) > 0 {
+		into["nodeSelector"] = labels
+	}
+	if tolerations != nil {
+		into["tolerations"] = tolerations
+	}
+	if p := rapid.SampledFrom([]string{"", "", "high", "higher"}).Draw(t, "priority"); p != "" {
+		into["priorityClassName"] = p
+	}
+}
+
 func drawTier(t *rapid.T, into map[string]any) {
 	into["image"] = drawImage(t)
+	drawScheduling(t, into)
 	drawResources(t, into)
 	for _, list := range []string{"initContainers", "sidecars"} {
 		var containers []any
@@ -381,5 +423,42 @@ func testNonsense(t *testing.T, g *gate) {
 		g.judge(t, want)
 		g.settings(t, nil)
 		g.judge(t, "")
+	}
+	for _, policy := range []any{map[string]any{"allowedTolerations": "gpu"}, map[string]any{"allowedIngressHosts": []any{int64(5)}}} {
+		g.settings(t, map[string]any{"policy": policy})
+		g.judge(t, "cannot use EnvironmentConfig storeplane: what data.policy allows must be lists of texts")
+		g.settings(t, nil)
+		g.judge(t, "")
+	}
+}
+
+// testEnvironment: in a namespace of an environment each claim is of that one.
+func testEnvironment(t *testing.T, g *gate) {
+	g.settings(t, nil)
+	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	ns.SetName("prod")
+	ns.SetLabels(map[string]string{"storeplane.example.com/environment": "production"})
+	g.create(t, ns)
+	const wants = ", and namespace prod is for production: set environment: production, or use another namespace"
+	for name, tc := range map[string]struct {
+		reason, kind, spec, namespace, want string
+	}{
+		"Development": {"Production's rules are not left by another word.", "WebApp", "{environment: development, image: 'a:1'}", "prod", "environment is development" + wants},
+		"None":        {"Nor by none.", "WebApp", "{image: 'a:1'}", "prod", "environment is not set" + wants},
+		"Database":    {"Databases too.", "DatabaseCluster", "{environment: staging, size: 1, version: '17'}", "prod", "environment is staging" + wants},
+		"Shop":        {"And shops.", "EcommercePlatform", "{environment: staging, frontend: {image: 'f:1'}, backend: {image: 'b:1'}}", "prod", "environment is staging" + wants},
+		"Production":  {"What it is for is let in.", "WebApp", "{environment: production, image: 'a:1'}", "prod", ""},
+		"Elsewhere":   {"Other namespaces say nothing.", "WebApp", "{environment: development, image: 'a:1'}", "default", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := claim(t, tc.kind, tc.spec)
+			u.SetNamespace(tc.namespace)
+			planetest.Eventually(t, soon, "the API server judges it", func() error {
+				if got := g.try(t.Context(), u); got != tc.want {
+					return fmt.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+				}
+				return nil
+			})
+		})
 	}
 }

@@ -22,10 +22,10 @@ func Of(c *compose.Claim) (Subject, error) {
 	}
 }
 
-func read[T any](c *compose.Claim, of func(*T) Subject) (Subject, error) {
+func read[T any](c *compose.Claim, of func(string, *T) Subject) (Subject, error) {
 	spec := new(T)
 	if err := c.Spec(spec); err != nil {
 		return Subject{}, err
 	}
-	return of(spec), nil
+	return of(c.Namespace(), spec), nil
 }

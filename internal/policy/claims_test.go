@@ -20,6 +20,25 @@ import (
 // is a repository.
 var approved = []string{"registry.company.com", "ghcr.io/acme", "docker.io/library", "localhost:5000", "10.0.0.1:5000/team/shop"}
 
+// installation of the tests.
+var installation = settings.Policy{
+	ApprovedRegistries:        approved,
+	AllowedIngressHosts:       []string{"shop.example.com", "*.apps.example.com", "{namespace}.example.org"},
+	AllowedIngressAnnotations: []string{"example.com/rate", "cert-manager.io/*"},
+	AllowedTolerations:        []string{"example.com/gpu"},
+	AllowedNodeSelectors:      []string{"disk", "zone=a"},
+	AllowedPriorityClasses:    []string{"high", "low"},
+}
+
+// Ends of the sentences about what is not allowed.
+const (
+	otherHost       = ", which the installation does not allow: use shop.example.com or *.apps.example.com or default.example.org"
+	otherAnnotation = ", which the installation does not allow: use example.com/rate or cert-manager.io/*"
+	otherTaint      = ", which the installation does not allow: use example.com/gpu"
+	otherNode       = ", which the installation does not allow: use disk or zone=a"
+	otherPriority   = ", which the installation does not allow: use high or low"
+)
+
 // fromWhere ends the sentence about an image from elsewhere.
 const fromWhere = ", which is from no approved registry: use an image from registry.company.com or ghcr.io/acme or docker.io/library or localhost:5000 or 10.0.0.1:5000/team/shop"
 
@@ -79,6 +98,25 @@ var claims = map[string]struct {
 	"LimitsDatabase":     {reason: "And a database.", kind: "DatabaseCluster", spec: "{environment: production, size: 3, version: '17', resources: {requests: {memory: 1Gi}}}", failures: limits("resources")},
 	"LimitsDatabaseTwin": {reason: "With a limit it is accepted.", kind: "DatabaseCluster", spec: "{environment: production, size: 3, version: '17', resources: {limits: {memory: 1Gi}}}"},
 	"LimitsDatabaseNone": {reason: "Without resources it has production's.", kind: "DatabaseCluster", spec: "{environment: production, size: 3, version: '17'}"},
+	"Host":               {reason: "A host that is somebody else's is refused.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: bank.example.com}}", failures: failing(policy.AllowedIngressHosts, otherHost, []string{"ingress.host is bank.example.com"})},
+	"HostTwin":           {reason: "One that is listed is not.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com}}"},
+	"HostBelow":          {reason: "A star is all below a domain,", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: a.b.apps.example.com}}"},
+	"HostDomain":         {reason: "not the domain,", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: apps.example.com}}", failures: failing(policy.AllowedIngressHosts, otherHost, []string{"ingress.host is apps.example.com"})},
+	"HostLike":           {reason: "and not one whose name ends like it.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: evilapps.example.com}}", failures: failing(policy.AllowedIngressHosts, otherHost, []string{"ingress.host is evilapps.example.com"})},
+	"HostNamespace":      {reason: "Each namespace may have its own.", kind: "EcommercePlatform", spec: "{frontend: {image: 'f:1'}, backend: {image: 'b:1'}, ingress: {host: default.example.org}}"},
+	"HostOtherNamespace": {reason: "And not another's.", kind: "EcommercePlatform", spec: "{frontend: {image: 'f:1'}, backend: {image: 'b:1'}, ingress: {host: other.example.org}}", failures: failing(policy.AllowedIngressHosts, otherHost, []string{"ingress.host is other.example.org"})},
+	"Annotation":         {reason: "Annotations may be programs of the controller.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, annotations: {nginx.ingress.kubernetes.io/server-snippet: x, example.com/rate: '1', a: b}}}", failures: failing(policy.AllowedIngressAnnotations, otherAnnotation, []string{"ingress.annotations sets a and 1 more"})},
+	"AnnotationTwin":     {reason: "Those that are listed are not refused, nor is a prefix.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, annotations: {example.com/rate: '1', cert-manager.io/issuer: x}}}"},
+	"AnnotationLike":     {reason: "A longer key is another.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, annotations: {example.com/rate-burst: '1'}}}", failures: failing(policy.AllowedIngressAnnotations, otherAnnotation, []string{"ingress.annotations sets example.com/rate-burst"})},
+	"Toleration":         {reason: "Who tolerates the control plane's taint runs there.", kind: "WebApp", spec: "{image: 'nginx:1', tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]}", failures: failing(policy.AllowedTolerations, otherTaint, []string{"tolerations tolerates node-role.kubernetes.io/control-plane"})},
+	"TolerationTwin":     {reason: "A listed taint may be tolerated.", kind: "WebApp", spec: "{image: 'nginx:1', tolerations: [{key: example.com/gpu, operator: Exists}]}"},
+	"TolerationAll":      {reason: "Without a key it is every taint.", kind: "WebApp", spec: "{image: 'nginx:1', tolerations: [{key: example.com/gpu}, {operator: Exists}, {key: a}]}", failures: failing(policy.AllowedTolerations, otherTaint, []string{"tolerations tolerates every taint and 1 more"})},
+	"NodeSelector":       {reason: "Nodes of others are theirs.", kind: "WebApp", spec: "{image: 'nginx:1', nodeSelector: {zone: b, disk: fast}}", failures: failing(policy.AllowedNodeSelectors, otherNode, []string{"nodeSelector asks for zone=b"})},
+	"NodeSelectorTwin":   {reason: "A key is each of its values.", kind: "WebApp", spec: "{image: 'nginx:1', nodeSelector: {zone: a, disk: fast}}"},
+	"NodeSelectorLike":   {reason: "A longer key is another.", kind: "WebApp", spec: "{image: 'nginx:1', nodeSelector: {disk-type: fast}}", failures: failing(policy.AllowedNodeSelectors, otherNode, []string{"nodeSelector asks for disk-type=fast"})},
+	"PriorityClass":      {reason: "Who comes first is not the team's to say.", kind: "WebApp", spec: "{image: 'nginx:1', priorityClassName: system-cluster-critical}", failures: failing(policy.AllowedPriorityClasses, otherPriority, []string{"priorityClassName is system-cluster-critical"})},
+	"PriorityClassTwin":  {reason: "Unless it is listed.", kind: "WebApp", spec: "{image: 'nginx:1', priorityClassName: high}"},
+	"SchedulingOfTiers":  {reason: "Both tiers of a shop are judged.", kind: "EcommercePlatform", spec: "{frontend: {image: 'f:1', nodeSelector: {a: b}}, backend: {image: 'b:1', nodeSelector: {c: d}}}", failures: failing(policy.AllowedNodeSelectors, otherNode, []string{"frontend.nodeSelector asks for a=b", "backend.nodeSelector asks for c=d"})},
 	"All": {
 		reason: "What breaks several rules is told of each.", kind: "WebApp", spec: "{environment: production, image: quay.io/app, resources: {limits: {cpu: 1}}}",
 		failures: map[string][]string{
@@ -132,9 +170,9 @@ func claim(t testing.TB, kind, spec string) *unstructured.Unstructured {
 }
 
 // check a claim as the functions see it.
-func check(t testing.TB, u *unstructured.Unstructured, registries []string) []policy.Verdict {
+func check(t testing.TB, u *unstructured.Unstructured, p settings.Policy) []policy.Verdict {
 	t.Helper()
-	return policy.Check(subject(t, u), settings.Policy{ApprovedRegistries: registries})
+	return policy.Check(subject(t, u), p)
 }
 
 func subject(t testing.TB, u *unstructured.Unstructured) policy.Subject {

@@ -20,7 +20,7 @@ func TestCheckFailures(t *testing.T) {
 			if err := schemas.Validate(u); err != nil {
 				t.Fatalf("%s\nIts definition refuses it already: %v", tc.reason, err)
 			}
-			if diff := cmp.Diff(tc.failures, failuresOf(check(t, u, approved)), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.failures, failuresOf(check(t, u, installation)), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nCheck(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -95,7 +95,7 @@ func TestCheck(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, check(t, claim(t, tc.kind, tc.spec), tc.registries)); diff != "" {
+			if diff := cmp.Diff(tc.want, check(t, claim(t, tc.kind, tc.spec), settings.Policy{ApprovedRegistries: tc.registries})); diff != "" {
 				t.Errorf("%s\nCheck(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

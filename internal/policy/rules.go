@@ -17,6 +17,12 @@ const (
 	NoLatestInProduction = "no-latest-in-production"
 	LimitsInProduction   = "limits-in-production"
 	ReplicaCap           = "replica-cap"
+
+	AllowedIngressHosts       = "allowed-ingress-hosts"
+	AllowedIngressAnnotations = "allowed-ingress-annotations"
+	AllowedTolerations        = "allowed-tolerations"
+	AllowedNodeSelectors      = "allowed-node-selectors"
+	AllowedPriorityClasses    = "allowed-priority-classes"
 )
 
 // rules in the order in which they are told. Each judges the fields that it
@@ -29,6 +35,21 @@ var rules = []struct {
 	{NoLatestInProduction, noLatest},
 	{LimitsInProduction, limits},
 	{ReplicaCap, replicaCap},
+	{AllowedIngressHosts, allowance{
+		func(s *Subject) []asked { return s.hosts }, func(p settings.Policy) []string { return p.AllowedIngressHosts }, below,
+	}.judge},
+	{AllowedIngressAnnotations, allowance{
+		func(s *Subject) []asked { return s.annotations }, func(p settings.Policy) []string { return p.AllowedIngressAnnotations }, prefixed,
+	}.judge},
+	{AllowedTolerations, allowance{
+		func(s *Subject) []asked { return s.tolerations }, func(p settings.Policy) []string { return p.AllowedTolerations }, same,
+	}.judge},
+	{AllowedNodeSelectors, allowance{
+		func(s *Subject) []asked { return s.selectors }, func(p settings.Policy) []string { return p.AllowedNodeSelectors }, labelled,
+	}.judge},
+	{AllowedPriorityClasses, allowance{
+		func(s *Subject) []asked { return s.priorities }, func(p settings.Policy) []string { return p.AllowedPriorityClasses }, same,
+	}.judge},
 }
 
 // Check a claim against all rules. The order is the same each time: by rule, then

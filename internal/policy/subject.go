@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
@@ -17,6 +20,12 @@ type Subject struct {
 	images    []field[string]
 	resources []field[*corev1.ResourceRequirements]
 	replicas  []field[*int32]
+
+	// namespace of the claim.
+	namespace string
+
+	// What an installation may allow a list of alone.
+	hosts, annotations, tolerations, selectors, priorities []asked
 }
 
 // field is a value of a claim and its path below spec.
@@ -25,9 +34,10 @@ type field[T any] struct {
 	value T
 }
 
-// WebApp is judged by itself.
-func WebApp(s *appsv1.WebAppSpec) Subject {
-	out := Subject{environment: s.Environment}
+// WebApp of a namespace is judged by itself.
+func WebApp(namespace string, s *appsv1.WebAppSpec) Subject {
+	out := Subject{environment: s.Environment, namespace: namespace}
+	out.ingress(s.Ingress)
 	switch s.Environment {
 	case appsv1.Production:
 		out.capped = "in production"
@@ -40,9 +50,10 @@ func WebApp(s *appsv1.WebAppSpec) Subject {
 	return out
 }
 
-// EcommercePlatform is judged by its tiers and its database.
-func EcommercePlatform(s *platformv1.EcommercePlatformSpec) Subject {
-	out := Subject{environment: s.Environment}
+// EcommercePlatform of a namespace is judged by its tiers and its database.
+func EcommercePlatform(namespace string, s *platformv1.EcommercePlatformSpec) Subject {
+	out := Subject{environment: s.Environment, namespace: namespace}
+	out.ingress(s.Ingress)
 	if s.Environment == appsv1.Production {
 		out.capped = "in production"
 	}
@@ -56,8 +67,8 @@ func EcommercePlatform(s *platformv1.EcommercePlatformSpec) Subject {
 }
 
 // DatabaseCluster brings no image, and its size has a cap of its own.
-func DatabaseCluster(s *appsv1.DatabaseClusterSpec) Subject {
-	return Subject{environment: s.Environment, resources: []field[*corev1.ResourceRequirements]{{"resources", s.Resources}}}
+func DatabaseCluster(namespace string, s *appsv1.DatabaseClusterSpec) Subject {
+	return Subject{environment: s.Environment, namespace: namespace, resources: []field[*corev1.ResourceRequirements]{{"resources", s.Resources}}}
 }
 
 // tier is a workload of a claim, and what runs its image beside it.
@@ -74,6 +85,7 @@ func (s *Subject) add(t tier) {
 	s.image(t.path+"image", w.Image)
 	s.resources = append(s.resources, field[*corev1.ResourceRequirements]{t.path + "resources", w.Resources})
 	s.pods(t.path, t.replicas, w.Autoscaling)
+	s.scheduling(t.path, w)
 	for i := range w.InitContainers {
 		s.container(t.path+"initContainers", &w.InitContainers[i])
 	}
@@ -87,6 +99,39 @@ func (s *Subject) add(t tier) {
 		k := &t.workers[i]
 		s.limited(t.path+"workers", k.Name, k.Resources)
 		s.pods(item(t.path+"workers", k.Name)+".", k.Replicas, k.Autoscaling)
+	}
+}
+
+// ingress of a claim, or nil.
+func (s *Subject) ingress(i *appsv1.Ingress) {
+	if i == nil {
+		return
+	}
+	s.hosts = append(s.hosts, asked{"ingress.host", "is", []string{i.Host}})
+	if keys := slices.Sorted(maps.Keys(i.Annotations)); len(keys) > 0 {
+		s.annotations = append(s.annotations, asked{"ingress.annotations", "sets", keys})
+	}
+}
+
+// scheduling of a workload's pods.
+func (s *Subject) scheduling(path string, w *appsv1.Workload) {
+	var taints, labels []string
+	for i := range w.Tolerations {
+		taints = append(taints, w.Tolerations[i].Key)
+	}
+	for k, v := range w.NodeSelector {
+		labels = append(labels, k+"="+v)
+	}
+	slices.Sort(taints)
+	slices.Sort(labels)
+	if len(taints) > 0 {
+		s.tolerations = append(s.tolerations, asked{path + "tolerations", "tolerates", taints})
+	}
+	if len(labels) > 0 {
+		s.selectors = append(s.selectors, asked{path + "nodeSelector", "asks for", labels})
+	}
+	if w.PriorityClassName != "" {
+		s.priorities = append(s.priorities, asked{path + "priorityClassName", "is", []string{w.PriorityClassName}})
 	}
 }
 

@@ -42,6 +42,28 @@ type Policy struct {
 	// ApprovedRegistries are where images of claims may come from: hosts, with
 	// or without a path below. Without any they may come from everywhere.
 	ApprovedRegistries []string `json:"approvedRegistries,omitempty"`
+
+	// AllowedIngressHosts are the hosts that claims may have: names, or *.example.com
+	// for all below a domain. {namespace} in one stands for the claim's namespace.
+	// Without any they may have all.
+	AllowedIngressHosts []string `json:"allowedIngressHosts,omitempty"`
+
+	// AllowedIngressAnnotations are those that claims may set on an Ingress or
+	// HTTPRoute: keys, or example.com/* for all of a prefix. Without any they may set
+	// all.
+	AllowedIngressAnnotations []string `json:"allowedIngressAnnotations,omitempty"`
+
+	// AllowedTolerations are the keys of taints that pods of claims may tolerate.
+	// Without any they may tolerate all.
+	AllowedTolerations []string `json:"allowedTolerations,omitempty"`
+
+	// AllowedNodeSelectors are the labels of nodes that claims may name: keys, or
+	// key=value. Without any they may name all.
+	AllowedNodeSelectors []string `json:"allowedNodeSelectors,omitempty"`
+
+	// AllowedPriorityClasses are those that claims may name. Without any they may name
+	// all.
+	AllowedPriorityClasses []string `json:"allowedPriorityClasses,omitempty"`
 }
 
 // Backup settings: a destination as in a claim. Only the Secret is named with its
@@ -135,7 +157,13 @@ var (
 	// An image's registry always has a host: a dot, a port, or localhost.
 	approved = regexp.MustCompile(`^(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?|[a-z0-9-]+:[0-9]+)(/[a-z0-9._-]+)*$`)
 	endpoint = regexp.MustCompile(`^https://[^\s/]+/?$`)
-	dnsName  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+
+	hostPattern  = regexp.MustCompile(`^(\*\.)?([a-z0-9-]|\{namespace\})+(\.([a-z0-9-]|\{namespace\})+)*$`)
+	labelKey     = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	keyPattern   = regexp.MustCompile(`^(([a-z0-9][a-z0-9.-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*|[a-z0-9][a-z0-9.-]*/\*)$`)
+	labelPattern = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*(=[A-Za-z0-9._-]*)?$`)
+
+	dnsName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 )
 
 // Read returns the installation's settings over the given defaults. What it
@@ -195,6 +223,24 @@ func (p *Policy) check() error {
 	for i, r := range p.ApprovedRegistries {
 		if !approved.MatchString(r) {
 			return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.policy.approvedRegistries[%d] must be the host of a registry with or without a path, like registry.example.com/team, is %q", i, r)
+		}
+	}
+	for _, l := range []struct {
+		field  string
+		values []string
+		valid  *regexp.Regexp
+		want   string
+	}{
+		{"allowedIngressHosts", p.AllowedIngressHosts, hostPattern, "a host like shop.example.com, *.example.com or {namespace}.example.com"},
+		{"allowedIngressAnnotations", p.AllowedIngressAnnotations, keyPattern, "the key of an annotation like example.com/rate, or example.com/*"},
+		{"allowedTolerations", p.AllowedTolerations, labelKey, "the key of a taint like example.com/gpu"},
+		{"allowedNodeSelectors", p.AllowedNodeSelectors, labelPattern, "a label like example.com/disk or example.com/disk=fast"},
+		{"allowedPriorityClasses", p.AllowedPriorityClasses, dnsName, "the name of a PriorityClass"},
+	} {
+		for i, v := range l.values {
+			if !l.valid.MatchString(v) {
+				return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.policy.%s[%d] must be %s, is %q", l.field, i, l.want, v)
+			}
 		}
 	}
 	return nil
