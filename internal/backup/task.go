@@ -34,6 +34,10 @@ const (
 	// ScratchDir is where a throw-away database lies.
 	ScratchDir = "/var/lib/storeplane/scratch"
 
+	// SocketDir is where the socket of a throw-away database is, which runs in a
+	// container of its own.
+	SocketDir = "/run/storeplane/throw-away"
+
 	// TerminationLog is where the Report is written.
 	TerminationLog = "/dev/termination-log"
 )
@@ -52,6 +56,9 @@ const (
 
 	// Verify restores the newest backup into a throw-away database.
 	Verify Action = "verify"
+
+	// Serve a throw-away database to the container beside, which verifies.
+	Serve Action = "serve"
 
 	// Restore writes a backup into a database.
 	Restore Action = "restore"

@@ -24,6 +24,9 @@ type Daemon struct {
 	// User that it runs as, or nil for our own: servers refuse to be root.
 	User *syscall.Credential
 
+	// shared says that Socket is not the Daemon's to remove.
+	shared bool
+
 	cmd   *exec.Cmd
 	words *tail
 	done  chan struct{}
@@ -39,9 +42,10 @@ const dieWithin = 3 * time.Second
 // startWithin is ample for a server on a busy node.
 const startWithin = 2 * time.Minute
 
-// NewDaemon makes folders for a server in the scratch folder.
-func NewDaemon(scratch string) (*Daemon, error) {
-	d := &Daemon{words: &tail{}}
+// NewDaemon makes a folder for a server in the scratch folder, and one for its socket
+// unless there is one.
+func NewDaemon(scratch, socket string) (*Daemon, error) {
+	d := &Daemon{words: &tail{}, Socket: socket, shared: socket != ""}
 	if os.Geteuid() == 0 {
 		d.User = &syscall.Credential{Uid: nobody, Gid: nobody}
 	}
@@ -49,9 +53,11 @@ func NewDaemon(scratch string) (*Daemon, error) {
 	if d.Dir, err = os.MkdirTemp(scratch, "server-"); err != nil {
 		return nil, scratchError(err)
 	}
-	if d.Socket, err = os.MkdirTemp("", "socket-"); err != nil {
-		d.Stop()
-		return nil, scratchError(err)
+	if !d.shared {
+		if d.Socket, err = os.MkdirTemp("", "socket-"); err != nil {
+			d.Stop()
+			return nil, scratchError(err)
+		}
 	}
 	if d.User != nil {
 		for _, dir := range []string{d.Dir, d.Socket} {
@@ -99,7 +105,7 @@ func (d *Daemon) Start(ctx context.Context, log io.Writer, ready func(context.Co
 		}
 		select {
 		case <-d.done:
-			return d.Failed(fmt.Errorf("%s ended: %w", filepath.Base(name), d.err))
+			return d.Failed(endedError(filepath.Base(name), d.err))
 		case <-ctx.Done():
 			return d.Failed(fmt.Errorf("%s does not answer: %w", filepath.Base(name), err))
 		case <-tick.C:
@@ -108,34 +114,33 @@ func (d *Daemon) Start(ctx context.Context, log io.Writer, ready func(context.Co
 }
 
 // Failed explains err by the server's own words, if it has died or is out of room.
-// What is the store's or the backup's fault stays so.
 func (d *Daemon) Failed(err error) error {
-	switch backup.ReasonOf(err) {
-	case "", backup.ToolFailed, backup.SourceUnreachable, backup.SourceDenied, backup.InvalidTask:
-	default:
-		return err
-	}
-	// One that dies of what it was asked to do takes a moment.
-	timer := time.NewTimer(dieWithin)
+	return explain(err, death{dir: d.Dir, words: d.words.String, within: d.endedWithin})
+}
+
+func (d *Daemon) endedWithin(t time.Duration) bool {
+	timer := time.NewTimer(t)
 	defer timer.Stop()
-	if backup.ReasonOf(err) == backup.SourceUnreachable {
-		select {
-		case <-d.done:
-		case <-timer.C:
-		}
-	}
-	words := err.Error() + "\n" + d.words.String()
-	if reason := ScratchReason(words, ""); reason != "" {
-		return backup.Errorf(reason, "the throw-away database is out of room: %s", lastLines(linesWithoutRoom(words)))
-	}
-	if full(d.Dir) {
-		return backup.Errorf(backup.NoSpace, "the throw-away database has no room left on its disk: %w", err)
+	select {
+	case <-d.done:
+		return true
+	default:
 	}
 	select {
 	case <-d.done:
-		return backup.Errorf(backup.ToolFailed, "the throw-away database ended: %s", lastLines(words))
-	default:
-		return &backup.Error{Reason: backup.ToolFailed, Err: err}
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// Wait until the server has ended, or ctx has, and say why the server did.
+func (d *Daemon) Wait(ctx context.Context) error {
+	select {
+	case <-d.done:
+		return endedError(filepath.Base(d.cmd.Path), d.err)
+	case <-ctx.Done():
+		return nil
 	}
 }
 
@@ -170,9 +175,8 @@ func (d *Daemon) Kill() {
 // Stop the server at once, and remove its data: nobody will read it again.
 func (d *Daemon) Stop() {
 	d.Kill()
-	for _, dir := range []string{d.Dir, d.Socket} {
-		if dir != "" {
-			_ = os.RemoveAll(dir)
-		}
+	_ = os.RemoveAll(d.Dir)
+	if !d.shared {
+		_ = os.RemoveAll(d.Socket)
 	}
 }

@@ -62,8 +62,8 @@ type Server interface {
 // ErrNoDatabase says that there is no database of the name.
 var ErrNoDatabase = errors.New("there is no such database")
 
-// A ThrowAway server is there to see whether a backup restores. Its Close removes
-// it with its data.
+// A ThrowAway server is there to see whether a backup restores. It is removed with the
+// container that serves it.
 type ThrowAway interface {
 	Server
 

@@ -297,6 +297,14 @@ func TestVerify(t *testing.T) {
 		t.Errorf("verify with a query whose first column is 0 in one row: got %+v", r.Failure)
 	}
 
+	// The query is the team's, and the repository's credentials are the platform's.
+	for _, q := range []string{"SELECT pg_read_file('PG_VERSION')", "SELECT set_config('session_authorization', 'postgres', false)", "SELECT lo_import('/etc/hostname')"} {
+		task.Query = q
+		if r := c.do(task); r.Failure == nil || r.Failure.Reason != backup.ContentDiffers || !strings.Contains(r.Failure.Message, "permission denied") {
+			t.Errorf("verify with %s: want it denied, got %+v", q, r.Failure)
+		}
+	}
+
 	c.corrupt("backup", 4096)
 	r = c.do(c.task(backup.Verify))
 	if r.Failure == nil || r.Failure.Reason != backup.BackupCorrupt {

@@ -2,6 +2,7 @@ package physical
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -214,7 +215,7 @@ func (j *job) query(ctx context.Context, connect recovery.Connect) error {
 			database = j.report.Databases[0]
 		}
 	}
-	conn, err := connect(ctx, database)
+	conn, err := reader(ctx, connect, database)
 	if err != nil {
 		return fail(backup.ContentDiffers, fmt.Errorf("cannot run the query in database %s: %w", database, err))
 	}
@@ -241,6 +242,26 @@ func (j *job) query(ctx context.Context, connect recovery.Connect) error {
 		return fail(backup.ContentDiffers, errors.New("the query returns no row"))
 	}
 	return nil
+}
+
+// reader of all data connects to a database. The query is the team's: as a superuser it
+// could run programs here, beside the repository's credentials.
+func reader(ctx context.Context, connect recovery.Connect, database string) (*pgx.Conn, error) {
+	conn, err := connect(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	config := conn.Config().Copy()
+	// Nobody can have made one of that name.
+	config.User = "storeplane-" + rand.Text()
+	role := pgx.Identifier{config.User}.Sanitize()
+	for _, sql := range []string{"CREATE ROLE " + role + " LOGIN", "GRANT pg_read_all_data TO " + role} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return nil, err
+		}
+	}
+	return pgx.ConnectConfig(ctx, config)
 }
 
 // no tells whether a value means that: false, 0 or null.

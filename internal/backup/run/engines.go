@@ -25,15 +25,28 @@ func open(e backupv1.Engine, c engine.Connection, log io.Writer) (engine.Server,
 	return nil, unknown(e)
 }
 
-// throwAway starts a server of the engine.
-func throwAway(ctx context.Context, e backupv1.Engine, scratch string, roles []string, log io.Writer) (engine.ThrowAway, error) {
+// serve a throw-away server of the engine.
+func serve(ctx context.Context, e backupv1.Engine, d *engine.Daemon, log io.Writer) error {
 	switch e {
 	case backupv1.PostgreSQL:
-		return postgresql.ThrowAway(ctx, scratch, roles, log)
+		return postgresql.Serve(ctx, d, log)
 	case backupv1.MySQL:
-		return mysql.ThrowAway(ctx, scratch, log)
+		return mysql.Serve(ctx, d, log)
 	case backupv1.MongoDB:
-		return mongodb.ThrowAway(ctx, scratch, log)
+		return mongodb.Serve(ctx, d, log)
+	}
+	return unknown(e)
+}
+
+// attach to a throw-away server that the container beside serves.
+func attach(ctx context.Context, e backupv1.Engine, r engine.Remote, roles []string, log io.Writer) (engine.ThrowAway, error) {
+	switch e {
+	case backupv1.PostgreSQL:
+		return postgresql.Attach(ctx, r, roles, log)
+	case backupv1.MySQL:
+		return mysql.Attach(r, log)
+	case backupv1.MongoDB:
+		return mongodb.Attach(r, log)
 	}
 	return nil, unknown(e)
 }

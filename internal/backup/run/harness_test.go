@@ -209,6 +209,11 @@ func newFixture(t *testing.T, s *source, database string, d *destination) *fixtu
 		must(t, os.Mkdir(dir, 0o755))
 	}
 	openUp(t, p.Scratch)
+	// A socket's path is short.
+	var err error
+	p.Socket, err = os.MkdirTemp("", "shared-")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(p.Socket) })
 	f := &fixture{Program: p, t: t, log: log, task: backup.Task{
 		Method: backupv1.Logical, Namespace: "shop", Name: "nightly", Destination: d.Destination,
 		Database: backup.Database{Engine: s.engine},
@@ -233,6 +238,9 @@ func (f *fixture) do(ctx context.Context, a backup.Action, with ...func(*backup.
 	}
 	content, err := json.Marshal(task)
 	must(f.t, err)
+	if a == backup.Verify {
+		defer f.beServed(task)()
+	}
 	code := f.Main(ctx, string(content))
 	raw, err := os.ReadFile(f.Report)
 	must(f.t, err)
@@ -248,6 +256,28 @@ func (f *fixture) do(ctx context.Context, a backup.Action, with ...func(*backup.
 		}
 	}
 	return r, code
+}
+
+// beServed a throw-away database, as by the container beside, until that is ended.
+func (f *fixture) beServed(task backup.Task) (end func()) {
+	f.t.Helper()
+	must(f.t, os.RemoveAll(f.Socket))
+	must(f.t, os.Mkdir(f.Socket, 0o755))
+	beside := *f.Program
+	beside.Source, beside.Store, beside.Key, beside.Volume = "", "", "", ""
+	beside.Report, beside.Log = filepath.Join(f.t.TempDir(), "report"), discard
+	content, err := json.Marshal(backup.Task{Action: backup.Serve, Database: backup.Database{Engine: task.Database.Engine}})
+	must(f.t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(f.t.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		beside.Main(ctx, string(content))
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // succeed in an action.

@@ -33,7 +33,7 @@ const cleanUpWithin = 40 * time.Second
 
 // A Program with the places it finds things in.
 type Program struct {
-	Source, Store, Key, Volume, Scratch, Report string
+	Source, Store, Key, Volume, Scratch, Socket, Report string
 
 	// Log takes the words of tools, and what goes on.
 	Log io.Writer
@@ -50,7 +50,7 @@ type Program struct {
 func New(log io.Writer) *Program {
 	return &Program{
 		Source: backup.SourceDir, Store: backup.StoreDir, Key: backup.KeyFile, Volume: backup.VolumeDir,
-		Scratch: backup.ScratchDir, Report: backup.TerminationLog, Log: log, Now: time.Now,
+		Scratch: backup.ScratchDir, Socket: backup.SocketDir, Report: backup.TerminationLog, Log: log, Now: time.Now,
 	}
 }
 
@@ -94,6 +94,9 @@ func (p *Program) Do(ctx context.Context, task string) backup.Report {
 		return backup.Report{Started: started, Finished: p.Now(), Failure: &backup.Failure{
 			Reason: backup.InvalidTask, Message: fmt.Sprintf("cannot read the task in %s: %v", backup.TaskVariable, err),
 		}}
+	}
+	if t.Action == backup.Serve {
+		return p.serve(ctx, t)
 	}
 	hide := secrets{}
 	hide.addFolder(p.Store)

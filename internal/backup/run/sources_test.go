@@ -24,7 +24,7 @@ var sources = map[backupv1.Engine]func(*testing.T) *source{
 // daemon for a server of tests.
 func daemon(t *testing.T) *engine.Daemon {
 	t.Helper()
-	d, err := engine.NewDaemon("")
+	d, err := engine.NewDaemon("", "")
 	must(t, err)
 	t.Cleanup(d.Stop)
 	return d

@@ -71,7 +71,11 @@ func (j *job) choose(ctx context.Context) (store.Item, error) {
 
 // tryOut a backup, and return how many rows it has.
 func (j *job) tryOut(ctx context.Context, m *backup.Manifest) (int64, error) {
-	server, err := throwAway(ctx, m.Engine, j.Scratch, m.Roles, j.log)
+	remote := engine.Remote{Dir: j.Socket, Scratch: j.Scratch}
+	if err := remote.Await(ctx); err != nil {
+		return 0, err
+	}
+	server, err := attach(ctx, m.Engine, remote, m.Roles, j.log)
 	if err != nil {
 		return 0, err
 	}

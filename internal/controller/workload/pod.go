@@ -13,8 +13,14 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// Container is the name of the container that does the work.
-const Container = "backup"
+const (
+	// Container is the name of the container that does the work.
+	Container = "backup"
+
+	// ThrowAway is the name of the one beside it in which a backup is tried out. What
+	// a backup holds may be programs, so that no Secret is mounted there.
+	ThrowAway = "throw-away"
+)
 
 // uriFile is the name under which a pod finds a connection's URI.
 const uriFile = "uri"
@@ -68,11 +74,11 @@ type Scratch struct {
 
 // Template of the pod.
 func (p Pod) Template() (corev1.PodTemplateSpec, error) {
-	task, err := encode(p.Task)
+	volumes, mounts := p.volumes()
+	work, err := p.container(Container, p.Task, mounts)
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
-	volumes, mounts := p.volumes()
 	out := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: Labelled(p.Labels, p.Task.Action)},
 		Spec: corev1.PodSpec{
@@ -89,24 +95,58 @@ func (p Pod) Template() (corev1.PodTemplateSpec, error) {
 				FSGroupChangePolicy: new(corev1.FSGroupChangeOnRootMismatch),
 				SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
-			Containers: []corev1.Container{{
-				Name:                     Container,
-				Image:                    p.Image,
-				Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: task}},
-				TerminationMessagePath:   backup.TerminationLog,
-				TerminationMessagePolicy: corev1.TerminationMessageReadFile,
-				SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: new(false),
-					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-					ReadOnlyRootFilesystem:   new(true),
-				},
-				VolumeMounts: mounts,
-			}},
+			Containers: []corev1.Container{work},
 			Volumes: volumes,
 		},
 	}
-	bound(&out.Spec.Containers[0], p.Task.Action, p.Resources)
+	if p.Task.Action != backup.Verify {
+		bound(&out.Spec.Containers[0], p.Task.Action, p.Resources)
+		return out, nil
+	}
+	if err := p.tryOut(&out.Spec); err != nil {
+		return corev1.PodTemplateSpec{}, err
+	}
 	return out, nil
+}
+
+// container of the image backup, for a task.
+func (p Pod) container(name string, t backup.Task, mounts []corev1.VolumeMount) (corev1.Container, error) {
+	task, err := encode(t)
+	return corev1.Container{
+		Name:                     name,
+		Image:                    p.Image,
+		Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: task}},
+		TerminationMessagePath:   backup.TerminationLog,
+		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			ReadOnlyRootFilesystem:   new(true),
+		},
+		VolumeMounts: mounts,
+	}, err
+}
+
+// tryOut adds the container of the throw-away database, which has the resources that
+// are asked for: the other one only feeds it. It goes on for as long as that one.
+func (p Pod) tryOut(pod *corev1.PodSpec) error {
+	const private, socket = "tmp-" + ThrowAway, "socket"
+	task := backup.Task{Action: backup.Serve, Method: p.Task.Method, Namespace: p.Task.Namespace, Name: p.Task.Name, Database: p.Task.Database}
+	c, err := p.container(ThrowAway, task, []corev1.VolumeMount{
+		{Name: private, MountPath: "/tmp"}, {Name: scratch, MountPath: backup.ScratchDir}, {Name: socket, MountPath: backup.SocketDir},
+	})
+	if err != nil {
+		return err
+	}
+	c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	bound(&c, backup.Verify, p.Resources)
+	pod.InitContainers = []corev1.Container{c}
+	pod.Volumes = append(pod.Volumes, emptyDir(private), emptyDir(socket))
+
+	work := &pod.Containers[0]
+	work.VolumeMounts = append(work.VolumeMounts, corev1.VolumeMount{Name: socket, MountPath: backup.SocketDir, ReadOnly: true})
+	bound(work, backup.Restore, nil)
+	return nil
 }
 
 // gracePeriod is the time in which a pod that is stopped removes what it left in
@@ -141,10 +181,11 @@ func (p Pod) volumes() ([]corev1.Volume, []corev1.VolumeMount) {
 	}
 	switch p.Task.Action {
 	case backup.Verify:
-		add(p.scratch(), backup.ScratchDir, false)
+		// How full it is is all that there is to see here.
+		add(p.scratch(), backup.ScratchDir, true)
 	case backup.Check, backup.Backup, backup.Restore:
 		add(p.Source.volume(), backup.SourceDir, true)
-	case backup.Delete:
+	case backup.Delete, backup.Serve:
 	}
 	if p.Store.Secret != "" {
 		add(secret("store", p.Store.Secret), backup.StoreDir, true)

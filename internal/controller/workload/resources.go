@@ -19,7 +19,7 @@ func memoryOf(a backup.Action) memory {
 		return memory{request: "256Mi", limit: "1Gi"}
 	case backup.Restore:
 		return memory{request: "128Mi", limit: "256Mi"}
-	case backup.Check, backup.Backup, backup.Delete:
+	case backup.Check, backup.Backup, backup.Delete, backup.Serve:
 	}
 	return memory{request: "128Mi", limit: "128Mi"}
 }

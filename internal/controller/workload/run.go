@@ -216,11 +216,23 @@ func interim(a backup.Action, pods []*corev1.Pod) *backup.Failure {
 // said by a pod that failed, or by what is left of it. One that was evicted only
 // knows that it was asked to stop, and the kubelet knows why.
 func said(a backup.Action, p *corev1.Pod) *backup.Failure {
+	if ranOut(p) {
+		return &backup.Failure{Reason: OutOfMemory, Message: "the throw-away database ran out of memory: raise resources.limits.memory"}
+	}
 	r := reported(a, p)
 	if r == nil || r.Failure == nil || isEvicted(p) && r.Failure.Reason == backup.Interrupted {
 		return wordless(p)
 	}
 	return r.Failure
+}
+
+// ranOut tells whether the throw-away database was killed for want of memory: the
+// container beside it only sees that it is gone.
+func ranOut(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.InitContainerStatuses, func(s corev1.ContainerStatus) bool {
+		t := cmp.Or(s.LastTerminationState.Terminated, s.State.Terminated)
+		return s.Name == ThrowAway && t != nil && t.Reason == "OOMKilled"
+	})
 }
 
 func isEvicted(p *corev1.Pod) bool { return p.Status.Reason == "Evicted" }

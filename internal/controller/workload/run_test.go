@@ -48,6 +48,15 @@ func pod(n int, phase corev1.PodPhase, state *corev1.ContainerStateTerminated) c
 	return p
 }
 
+// tryOut in a pod whose throw-away database was killed, and started again.
+func tryOut(p corev1.Pod) corev1.Pod {
+	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+		Name: ThrowAway, State: corev1.ContainerState{Terminated: exit(0, "Completed", "")},
+		LastTerminationState: corev1.ContainerState{Terminated: exit(137, "OOMKilled", "")},
+	}}
+	return p
+}
+
 func exit(code int32, reason, message string) *corev1.ContainerStateTerminated {
 	return &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}
 }
@@ -91,6 +100,10 @@ func TestRuns(t *testing.T) {
 		"LastKilled":  {reason: "A last pod without words has failed in its own way.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(1, "Error", lost)), pod(1, corev1.PodFailed, exit(137, "OOMKilled", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: OutOfMemory, Message: "the pod ran out of memory: raise resources.limits.memory"}, Finished: noon.Add(20 * time.Minute)}},
 		"Interim":     {reason: "An attempt that failed is told while the Job goes on.", job: job(), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(1, "Error", lost)), pod(1, corev1.PodRunning, nil)}, want: want{Failure: &backup.Failure{Reason: backup.StoreUnreachable, Message: "no route"}}},
 		"Ending":      {reason: "A pod that succeeded has overcome the attempt before, though its Job does not say so yet.", job: job(), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(1, "Error", lost)), pod(1, corev1.PodSucceeded, exit(0, "Completed", good))}},
+		"ThrowAway": {
+			reason: "Who feeds a throw-away database that is killed only sees that it is gone.", job: job(failed), pods: []corev1.Pod{tryOut(pod(0, corev1.PodFailed, exit(1, "Error", lost)))},
+			want: want{Ended: true, Failure: &backup.Failure{Reason: OutOfMemory, Message: "the throw-away database ran out of memory: raise resources.limits.memory"}, Finished: noon.Add(20 * time.Minute)},
+		},
 		"OutOfMemory": {reason: "The kernel's word.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(137, "OOMKilled", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: OutOfMemory, Message: "the pod ran out of memory: raise resources.limits.memory"}, Finished: ended}},
 		"Evicted":     {reason: "The kubelet's word.", job: job(failed), pods: []corev1.Pod{evicted}, want: want{Ended: true, Failure: &backup.Failure{Reason: Evicted, Message: "the pod was evicted: The node was low on resource: memory"}, Finished: ended}},
 		"EvictedTold": {reason: "A pod that was asked to stop does not know why.", job: job(failed), pods: []corev1.Pod{evictedTold}, want: want{Ended: true, Failure: &backup.Failure{Reason: Evicted, Message: "the pod was evicted: The node was low on resource: memory"}, Finished: noon.Add(20 * time.Minute)}},

@@ -31,6 +31,7 @@ func logical() types.Feature {
 	f = f.quick("the API server refuses what makes no sense, in words", g.refusesNonsense).
 		full("what only the provider can know is refused in a condition", g.refusesInWords).
 		full("encrypted backups: nothing of the data is in the store, and only the key restores", g.encrypts).
+		quick("a program that a database holds finds no credentials while it is verified", g.findsNothing).
 		full("a database that holds something is left alone, unless overwrite says otherwise", g.overwrites).
 		full("of two Restores into one database one wins, and the other one is refused", g.oneWins).
 		full("a Restore whose pod is killed goes on in another one", g.goesOn).

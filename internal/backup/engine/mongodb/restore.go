@@ -100,7 +100,7 @@ func (s *Server) createIndex(ctx context.Context, database, collection string, i
 		return nil
 	}
 	err = failed(ctx, "cannot create an index of collection "+collection, err)
-	if s.daemon != nil && backup.ReasonOf(err) == backup.ToolFailed {
+	if s.remote != nil && backup.ReasonOf(err) == backup.ToolFailed {
 		if s.log != nil {
 			_, _ = fmt.Fprintf(s.log, "%v\n", err)
 		}

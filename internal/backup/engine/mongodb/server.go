@@ -35,7 +35,7 @@ type Server struct {
 	config  string
 	client  *mongo.Client
 	log     io.Writer
-	daemon  *engine.Daemon
+	remote  *engine.Remote
 }
 
 var _ engine.ThrowAway = &Server{}
@@ -93,18 +93,15 @@ func withPassword(c engine.Connection) string {
 // Close the Server.
 func (s *Server) Close() {
 	_ = s.client.Disconnect(context.Background())
-	if s.daemon != nil {
-		s.daemon.Stop()
-	}
 	s.private.Close()
 }
 
 // Failed explains an error of a throw-away server by the server's own words.
 func (s *Server) Failed(err error) error {
-	if s.daemon == nil || err == nil {
+	if s.remote == nil || err == nil {
 		return err
 	}
-	return s.daemon.Failed(err)
+	return s.remote.Failed(err)
 }
 
 // Version of the server.

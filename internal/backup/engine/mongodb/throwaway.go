@@ -12,41 +12,27 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// ThrowAway starts a FerretDB with SQLite in the scratch folder. Its Close removes
-// it.
-func ThrowAway(ctx context.Context, scratch string, log io.Writer) (*Server, error) {
-	d, err := engine.NewDaemon(scratch)
-	if err != nil {
-		return nil, err
-	}
-	s, err := throwAway(ctx, d, log)
-	if err != nil {
-		d.Stop()
-		return nil, err
-	}
-	s.daemon = d
-	return s, nil
-}
-
-func throwAway(ctx context.Context, d *engine.Daemon, log io.Writer) (*Server, error) {
+// Serve a throw-away server of a Daemon, until that is stopped: a FerretDB with SQLite.
+func Serve(ctx context.Context, d *engine.Daemon, log io.Writer) error {
 	ferretdb, err := engine.Look("ferretdb")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	data := filepath.Join(d.Dir, "data")
 	if err := os.Mkdir(data, 0o700); err != nil {
-		return nil, backup.Errorf(engine.ScratchReason(err.Error(), backup.ToolFailed), "cannot make a throw-away database: %w", err)
+		return backup.Errorf(engine.ScratchReason(err.Error(), backup.ToolFailed), "cannot make a throw-away database: %w", err)
 	}
 	if d.User != nil {
 		if err := os.Chown(data, int(d.User.Uid), int(d.User.Gid)); err != nil {
-			return nil, backup.Errorf(backup.ToolFailed, "cannot make a throw-away database: %w", err)
+			return backup.Errorf(backup.ToolFailed, "cannot make a throw-away database: %w", err)
 		}
 	}
-	socket := filepath.Join(d.Socket, "mongodb.sock")
-	s, err := Open(engine.Connection{Hosts: strings.ReplaceAll(url.PathEscape(socket), "/", "%2F"), Params: url.Values{"directConnection": {"true"}}}, log)
+	socket := socketIn(d.Socket)
+	s, err := at(d.Socket, log)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer s.Close()
 	ready := func(ctx context.Context) error {
 		if _, err := os.Stat(socket); err != nil {
 			return err
@@ -54,12 +40,25 @@ func throwAway(ctx context.Context, d *engine.Daemon, log io.Writer) (*Server, e
 		_, err := s.Version(ctx)
 		return err
 	}
-	err = d.Start(ctx, log, ready, ferretdb,
+	return d.Start(ctx, log, ready, ferretdb,
 		"--handler=sqlite", "--sqlite-url=file:"+data+"/", "--state-dir="+d.Dir,
 		"--listen-addr=", "--listen-unix="+socket, "--debug-addr=-", "--telemetry=disable", "--log-level=error")
+}
+
+func socketIn(folder string) string { return filepath.Join(folder, "mongodb.sock") }
+
+// at the folder with the socket of a throw-away server.
+func at(folder string, log io.Writer) (*Server, error) {
+	socket := strings.ReplaceAll(url.PathEscape(socketIn(folder)), "/", "%2F")
+	return Open(engine.Connection{Hosts: socket, Params: url.Values{"directConnection": {"true"}}}, log)
+}
+
+// Attach to a throw-away server that is served.
+func Attach(remote engine.Remote, log io.Writer) (*Server, error) {
+	s, err := at(remote.Dir, log)
 	if err != nil {
-		s.Close()
 		return nil, err
 	}
+	s.remote = &remote
 	return s, nil
 }

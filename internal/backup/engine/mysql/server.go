@@ -32,7 +32,7 @@ type Server struct {
 	options string
 	db      *sql.DB
 	log     io.Writer
-	daemon  *engine.Daemon
+	remote  *engine.Remote
 }
 
 var _ engine.ThrowAway = &Server{}
@@ -68,18 +68,15 @@ func open(c engine.Connection, socket string, log io.Writer) (*Server, error) {
 // Close the Server.
 func (s *Server) Close() {
 	_ = s.db.Close()
-	if s.daemon != nil {
-		s.daemon.Stop()
-	}
 	s.private.Close()
 }
 
 // Failed explains an error of a throw-away server by the server's own words.
 func (s *Server) Failed(err error) error {
-	if s.daemon == nil || err == nil {
+	if s.remote == nil || err == nil {
 		return err
 	}
-	return s.daemon.Failed(err)
+	return s.remote.Failed(err)
 }
 
 const dialWithin = 10 * time.Second

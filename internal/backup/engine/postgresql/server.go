@@ -32,7 +32,7 @@ type Server struct {
 	private  engine.Private
 	passfile string
 	log      io.Writer
-	daemon   *engine.Daemon
+	remote   *engine.Remote
 }
 
 var _ engine.ThrowAway = &Server{}
@@ -74,9 +74,6 @@ var escape = strings.NewReplacer(`\`, `\\`, `:`, `\:`)
 
 // Close the Server.
 func (s *Server) Close() {
-	if s.daemon != nil {
-		s.daemon.Stop()
-	}
 	s.private.Close()
 }
 

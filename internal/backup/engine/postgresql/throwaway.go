@@ -28,30 +28,15 @@ var settings = []string{
 	"restart_after_crash=off",
 }
 
-// ThrowAway starts a server in the scratch folder, with the roles that a dump may
-// name. Its Close removes it.
-func ThrowAway(ctx context.Context, scratch string, roles []string, log io.Writer) (*Server, error) {
-	d, err := engine.NewDaemon(scratch)
-	if err != nil {
-		return nil, err
-	}
-	s, err := throwAway(ctx, d, roles, log)
-	if err != nil {
-		d.Stop()
-		return nil, err
-	}
-	s.daemon = d
-	return s, nil
-}
-
-func throwAway(ctx context.Context, d *engine.Daemon, roles []string, log io.Writer) (*Server, error) {
+// Serve a throw-away server of a Daemon, until that is stopped.
+func Serve(ctx context.Context, d *engine.Daemon, log io.Writer) error {
 	initdb, err := engine.Look("initdb")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	postgres, err := engine.Look("postgres")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	data := filepath.Join(d.Dir, "data")
 	t := engine.Tool{
@@ -59,12 +44,13 @@ func throwAway(ctx context.Context, d *engine.Daemon, roles []string, log io.Wri
 		Dir: d.Dir, User: d.User, Log: log, Reason: func(words string) backup.Reason { return engine.ScratchReason(words, "") },
 	}
 	if err := t.Run(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	s, err := Open(engine.Connection{User: superuser, Params: url.Values{"host": {d.Socket}, "sslmode": {"disable"}}}, log)
+	s, err := at(d.Socket, log)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer s.Close()
 	args := []string{"-D", data, "-c", "unix_socket_directories=" + d.Socket}
 	for _, setting := range settings {
 		args = append(args, "-c", setting)
@@ -73,13 +59,24 @@ func throwAway(ctx context.Context, d *engine.Daemon, roles []string, log io.Wri
 		_, err := s.Version(ctx)
 		return err
 	}
-	if err := d.Start(ctx, log, ready, postgres, args...); err != nil {
-		s.Close()
+	return d.Start(ctx, log, ready, postgres, args...)
+}
+
+// at a socket of a throw-away server.
+func at(socket string, log io.Writer) (*Server, error) {
+	return Open(engine.Connection{User: superuser, Params: url.Values{"host": {socket}, "sslmode": {"disable"}}}, log)
+}
+
+// Attach to a throw-away server that is served, and make the roles that a dump may name.
+func Attach(ctx context.Context, remote engine.Remote, roles []string, log io.Writer) (*Server, error) {
+	s, err := at(remote.Dir, log)
+	if err != nil {
 		return nil, err
 	}
+	s.remote = &remote
 	if err := s.createRoles(ctx, roles); err != nil {
 		s.Close()
-		return nil, err
+		return nil, remote.Failed(err)
 	}
 	return s, nil
 }
@@ -100,8 +97,8 @@ func (s *Server) createRoles(ctx context.Context, roles []string) error {
 
 // Failed explains an error of a throw-away server by the server's own words.
 func (s *Server) Failed(err error) error {
-	if s.daemon == nil || err == nil {
+	if s.remote == nil || err == nil {
 		return err
 	}
-	return s.daemon.Failed(err)
+	return s.remote.Failed(err)
 }

@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// Files of the folder that a throw-away server's container shares with the one that
+// uses it, beside the server's socket.
+const (
+	readyFile = "ready"
+	endedFile = "ended"
+	wordsFile = "words"
+)
+
+// A Stage is what a container with a throw-away server tells the one beside it. A
+// backup may hold programs, which run in the server: so its container has neither the
+// credentials of the store nor any other Secret.
+type Stage struct {
+	dir   string
+	words tail
+}
+
+// ErrUsed says that a server was here before: its container was killed and started
+// again, and what it held is gone.
+var ErrUsed = errors.New("the throw-away database was killed, and is gone with what it held")
+
+// NewStage in a folder that nobody has used.
+func NewStage(dir string) (*Stage, error) {
+	f, err := os.OpenFile(filepath.Join(dir, wordsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the folder is ours
+	if errors.Is(err, os.ErrExist) {
+		return &Stage{dir: dir}, ErrUsed
+	}
+	if err != nil {
+		return nil, scratchError(err)
+	}
+	return &Stage{dir: dir}, f.Close()
+}
+
+// Write the server's words.
+func (s *Stage) Write(p []byte) (int, error) {
+	n, _ := s.words.Write(p)
+	return n, s.tell(wordsFile, s.words.String())
+}
+
+// Ready to be connected to.
+func (s *Stage) Ready() error { return s.tell(readyFile, "") }
+
+// Ended for a reason: nobody need wait for the server any more.
+func (s *Stage) Ended(err error) error {
+	text, encodeErr := json.Marshal(backup.Failure{Reason: backup.ReasonOf(err), Message: lastLines(err.Error())})
+	return errors.Join(encodeErr, s.tell(endedFile, string(text)))
+}
+
+func (s *Stage) tell(name, text string) error {
+	// At once or not at all: it may be read at any moment.
+	next := filepath.Join(s.dir, "."+name)
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		return scratchError(err)
+	}
+	if err := os.Rename(next, filepath.Join(s.dir, name)); err != nil {
+		return scratchError(err)
+	}
+	return nil
+}
+
+// A Remote is a throw-away server in the container beside this one.
+type Remote struct {
+	// Dir is shared with that container, and Scratch has the server's data.
+	Dir, Scratch string
+}
+
+// Await the server.
+func (r Remote) Await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !r.has(readyFile) {
+		if r.has(endedFile) {
+			return r.Failed(backup.Errorf(backup.ToolFailed, "cannot make a throw-away database: %s", r.cause().Message))
+		}
+		select {
+		case <-ctx.Done():
+			return r.Failed(backup.Errorf(backup.ToolFailed, "cannot make a throw-away database: the container beside does not answer: %w", context.Cause(ctx)))
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// Failed explains err by the server's own words, if it has died or is out of room.
+func (r Remote) Failed(err error) error {
+	words := func() string { return r.read(wordsFile) + "\n" + r.cause().Message }
+	err = explain(err, death{dir: r.Scratch, words: words, within: r.endedWithin})
+	// Its data is gone with it: how full the disk was only the other container has seen.
+	if f := r.cause(); backup.ReasonOf(err) == backup.ToolFailed && f.Reason == backup.NoSpace {
+		return backup.Errorf(f.Reason, "%s", f.Message)
+	}
+	return err
+}
+
+// cause of the server's end, or nothing.
+func (r Remote) cause() backup.Failure {
+	var f backup.Failure
+	_ = json.Unmarshal([]byte(r.read(endedFile)), &f)
+	f.Message = lastLines(f.Message)
+	return f
+}
+
+func (r Remote) endedWithin(d time.Duration) bool {
+	for deadline := time.Now().Add(d); ; time.Sleep(50 * time.Millisecond) {
+		if r.has(endedFile) {
+			return true
+		}
+		if !time.Now().Before(deadline) {
+			return false
+		}
+	}
+}
+
+func (r Remote) has(name string) bool {
+	_, err := os.Lstat(filepath.Join(r.Dir, name))
+	return err == nil
+}
+
+// read a file that whoever runs in the other container may have written: a link would
+// lead to a Secret of this one.
+func (r Remote) read(name string) string {
+	f, err := os.OpenFile(filepath.Join(r.Dir, name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	b, err := io.ReadAll(io.LimitReader(f, tailSize))
+	if err != nil {
+		return ""
+	}
+	return strings.ToValidUTF8(string(b), "")
+}
+
+// death of a server, as far as it can be seen.
+type death struct {
+	// dir of its data, and its words.
+	dir   string
+	words func() string
+
+	// within a time: whether it has ended then.
+	within func(time.Duration) bool
+}
+
+// explain an error by the server's own words, if it has died or is out of room. What is
+// the store's or the backup's fault stays so.
+func explain(err error, d death) error {
+	switch backup.ReasonOf(err) {
+	case "", backup.ToolFailed, backup.SourceUnreachable, backup.SourceDenied, backup.InvalidTask:
+	default:
+		return err
+	}
+	// One that dies of what it was asked to do takes a moment.
+	if backup.ReasonOf(err) == backup.SourceUnreachable {
+		d.within(dieWithin)
+	}
+	words := err.Error() + "\n" + d.words()
+	if reason := ScratchReason(words, ""); reason != "" {
+		return backup.Errorf(reason, "the throw-away database is out of room: %s", lastLines(linesWithoutRoom(words)))
+	}
+	if full(d.dir) {
+		return backup.Errorf(backup.NoSpace, "the throw-away database has no room left on its disk: %w", err)
+	}
+	if d.within(0) {
+		return backup.Errorf(backup.ToolFailed, "the throw-away database ended: %s", lastLines(words))
+	}
+	return &backup.Error{Reason: backup.ToolFailed, Err: err}
+}
+
+// endedError says why a server ended.
+func endedError(name string, err error) error {
+	if err == nil {
+		return fmt.Errorf("%s ended", name)
+	}
+	return fmt.Errorf("%s ended: %w", name, err)
+}

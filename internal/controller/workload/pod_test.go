@@ -1,0 +1,64 @@
+package workload
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// TestThrowAway: nothing that is mounted where a backup is tried out is a Secret or a
+// token, and who reads the store does not write where that runs.
+func TestThrowAway(t *testing.T) {
+	p := Pod{
+		Task:  backup.Task{Action: backup.Verify, Method: backupv1.Logical, Namespace: "shop", Name: "orders", Database: backup.Database{Engine: backupv1.PostgreSQL}, Encrypted: true},
+		Store: Store{Secret: "store", Destination: backupv1.Destination{Type: backupv1.S3, Bucket: "b"}},
+		Key:   &backupv1.SecretKey{Name: "key", Key: "identity"}, Source: Source{Secret: "source"}, Account: "orders",
+	}
+	pod, err := p.Template()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pod.Spec.InitContainers) != 1 || pod.Spec.InitContainers[0].Name != ThrowAway {
+		t.Fatalf("want one container for the throw-away database, got %v", pod.Spec.InitContainers)
+	}
+	mounted := func(c *corev1.Container) (out []string) {
+		for _, m := range c.VolumeMounts {
+			v := pod.Spec.Volumes[slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })]
+			kind := "other"
+			switch {
+			case v.Secret != nil:
+				kind = "secret"
+			case v.EmptyDir != nil:
+				kind = "empty"
+			}
+			if m.ReadOnly {
+				kind += " read-only"
+			}
+			out = append(out, m.MountPath+" "+kind)
+		}
+		return out
+	}
+	want := []string{"/tmp empty", backup.ScratchDir + " empty", backup.SocketDir + " empty"}
+	if diff := cmp.Diff(want, mounted(&pod.Spec.InitContainers[0])); diff != "" {
+		t.Errorf("the throw-away database: -want, +got:\n%s", diff)
+	}
+	want = []string{"/tmp empty", backup.ScratchDir + " empty read-only", backup.StoreDir + " secret read-only", encryptionDir + " secret read-only", backup.SocketDir + " empty read-only"}
+	if diff := cmp.Diff(want, mounted(&pod.Spec.Containers[0])); diff != "" {
+		t.Errorf("who reads the store: -want, +got:\n%s", diff)
+	}
+	if shared := pod.Spec.ShareProcessNamespace; shared != nil && *shared || pod.Spec.AutomountServiceAccountToken == nil || *pod.Spec.AutomountServiceAccountToken {
+		t.Error("want no token, and no processes of the other container to be seen")
+	}
+	if a, b := tmpOf(&pod.Spec.Containers[0]), tmpOf(&pod.Spec.InitContainers[0]); a == b {
+		t.Errorf("want a /tmp each: both have %s", a)
+	}
+}
+
+func tmpOf(c *corev1.Container) string {
+	return c.VolumeMounts[slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/tmp" })].Name
+}
