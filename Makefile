@@ -134,10 +134,10 @@ test-full: ## Run what make test leaves out because it takes long, of SUITE=back
 
 .PHONY: e2e
 e2e: ## Run what is quick of the suites on the cluster of KUBECONFIG, else on the embedded one.
-	hack/with-cluster.sh hack/e2e.sh core postgresql backup appconfig platform
+	hack/with-cluster.sh hack/e2e.sh core postgresql backup appconfig platform borders
 
 .PHONY: e2e-full
-e2e-full: ## Run a suite in full: SUITE=core|postgresql|backup|appconfig|platform.
+e2e-full: ## Run a suite in full: SUITE=core|postgresql|backup|appconfig|platform|borders.
 	$(if $(LONG_$(SUITE)),$(MAKE) test-full)
 	hack/with-cluster.sh hack/e2e.sh --full "$(or $(SUITE),core)"
 

@@ -70,7 +70,7 @@ func (c *Cluster) Sweep(ctx context.Context, name string) error {
 // sweepCluster removes what a suite has made that is in no namespace.
 func (c *Cluster) sweepCluster(ctx context.Context, suite string) error {
 	list := metav1.ListOptions{LabelSelector: Label + "=" + suite}
-	for _, kind := range []string{"MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "IngressClass", "ClusterRoleBinding", "ClusterRole"} {
+	for _, kind := range []string{"MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "IngressClass", "ClusterRoleBinding", "ClusterRole", "ClusterProviderConfig"} {
 		err := c.Dynamic.Resource(kinds[kind]).DeleteCollection(ctx, metav1.DeleteOptions{}, list)
 		if err != nil && !errors.IsNotFound(err) {
 			return fmt.Errorf("cannot remove every %s of suite %s: %w", kind, suite, err)

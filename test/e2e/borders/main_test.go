@@ -1,0 +1,163 @@
+//go:build e2e
+
+// Package borders tests what keeps tenants apart. Each check is an attack by somebody
+// who has no more rights than they should: it is refused with words that say why, and
+// the honest use beside it goes on.
+package borders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/e2e-framework/klient/wait"
+	"sigs.k8s.io/e2e-framework/pkg/features"
+	"sigs.k8s.io/e2e-framework/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+	"github.com/storeplane/storeplane/test/e2e/manifests"
+	"github.com/storeplane/storeplane/test/e2e/suite"
+)
+
+const suiteName = "e2e-borders"
+
+var (
+	tests   = suite.New(suiteName)
+	cluster = tests.Cluster
+)
+
+type notes = suite.Notes
+
+// Bounds of waiting.
+const (
+	// soon is for what takes a reconcile or two.
+	soon = 45 * time.Second
+	// started is for a database to come up while the machine is busy.
+	started = 4 * time.Minute
+)
+
+// Namespaces of the tests.
+const (
+	// tenantNamespace is the attacker's, and others work in it, too.
+	tenantNamespace = suiteName + "-tenant"
+	// victimNamespace is another tenant's.
+	victimNamespace = suiteName + "-victim"
+	// platformNamespace has the platform's credentials.
+	platformNamespace = suiteName + "-platform"
+)
+
+func TestMain(m *testing.M) { tests.Main(m) }
+
+// TestBorders lists the attacks in their order.
+func TestBorders(t *testing.T) { tests.Test(t, attacks()) }
+
+func attacks() types.Feature {
+	f := features.New("borders")
+	all := []struct {
+		name  string
+		check suite.Check
+	}{
+		{"a tenant does not leave production by another word, nor take the word off", leavesProduction},
+		{"a tenant does not change a workload by an AppConfig that it does not name", changesWorkload},
+		{"a tenant does not read another namespace's backups with the platform's credentials", readsBackups},
+		{"a tenant does not send the platform's credentials elsewhere, nor borrow them", borrowsCredentials},
+		{"a tenant does not write settings of pgBackRest into a field", injectsSettings},
+		{"a database's token reads and changes nothing of its neighbours", usesDatabaseToken},
+		{"the provider's token changes nothing but what AppConfigs change, and nothing of the system's", usesProviderToken},
+	}
+	for _, a := range all {
+		f.Assess(a.name, tests.Assess(a.check, tenantNamespace, victimNamespace, platformNamespace))
+	}
+	return f.Feature()
+}
+
+// ground that all attacks are made on.
+var ground struct {
+	ready bool
+	world *harness.World
+
+	// tenant has storeplane-edit in a namespace, and nothing else.
+	tenant *harness.Cluster
+}
+
+func ready(ctx context.Context) error {
+	if ground.ready {
+		return nil
+	}
+	for _, ns := range []string{tenantNamespace, victimNamespace, platformNamespace} {
+		if err := cluster.CreateNamespaceOf(ctx, suiteName, ns); err != nil {
+			return err
+		}
+	}
+	var err error
+	if ground.world, err = cluster.Watch(ctx, tenantNamespace); err != nil {
+		return err
+	}
+	if err := join(ctx); err != nil {
+		return err
+	}
+	if ground.tenant, err = cluster.As(tenant); err != nil {
+		return err
+	}
+	for file, ns := range map[string]string{"borders/tenant.yaml": tenantNamespace, "borders/store.yaml": platformNamespace} {
+		all, err := manifests.ReadAll(file, map[string]string{"NAMESPACE": ns, "REGISTRY": cluster.Registry})
+		if err != nil {
+			return err
+		}
+		for _, u := range all {
+			if _, err := cluster.Create(ctx, u); err != nil {
+				return err
+			}
+		}
+	}
+	ground.ready = true
+	return nil
+}
+
+// object of its text.
+func object(text string) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(strings.NewReplacer("${NAMESPACE}", tenantNamespace, "${REGISTRY}", cluster.Registry).Replace(text)), &u.Object); err != nil {
+		return nil, fmt.Errorf("cannot parse %s: %w", text, err)
+	}
+	return u, nil
+}
+
+// create an object as somebody.
+func create(ctx context.Context, as *harness.Cluster, text string, dryRun ...string) error {
+	u, err := object(text)
+	if err != nil {
+		return err
+	}
+	_, err = as.Create(ctx, u, dryRun...)
+	return err
+}
+
+// refused asks for an error with these words.
+func refused(what string, err error, words string) error {
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s: it was let through, want: %s", what, words)
+	case !strings.Contains(err.Error(), words):
+		return fmt.Errorf("%s: want: %s\n  got: %w", what, words, err)
+	}
+	return nil
+}
+
+// eventually refused: the API server takes up policies and rights a moment later.
+func eventually(ctx context.Context, what, words string, try func(context.Context) error) error {
+	var last error
+	err := wait.For(func(ctx context.Context) (bool, error) {
+		last = refused(what, try(ctx), words)
+		return last == nil, nil
+	}, wait.WithContext(ctx), wait.WithTimeout(soon), wait.WithInterval(200*time.Millisecond), wait.WithImmediate())
+	if err != nil {
+		return errors.Join(last, err)
+	}
+	return nil
+}
