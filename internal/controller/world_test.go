@@ -249,11 +249,11 @@ func (w *world) reconcile(t testing.TB, mg resource.Managed) (managed.ExternalOb
 	var c managed.ExternalConnector
 	switch mg.(type) {
 	case *backupv1.Backup:
-		c = backup.NewConnector(k, "registry.example.com/storeplane", getenv, event.NewNopRecorder(), telemetry.New(prometheus.NewRegistry()).Backups)
+		c = backup.NewConnector(k, "registry.example.com/storeplane", getenv, nil, event.NewNopRecorder(), telemetry.New(prometheus.NewRegistry()).Backups)
 	case *configv1.AppConfig:
 		c = w.appconfigs
 	default:
-		c = restore.NewConnector(k, "registry.example.com/storeplane", getenv, event.NewNopRecorder())
+		c = restore.NewConnector(k, "registry.example.com/storeplane", getenv, nil, event.NewNopRecorder())
 	}
 	e, err := c.Connect(ctx, mg)
 	if err != nil {

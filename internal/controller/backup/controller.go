@@ -22,13 +22,15 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/controller/kube"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
+	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
 // Setup adds the controller of Backups to a manager.
 func Setup(mgr ctrl.Manager, o controller.Options, registry string, getenv func(string) string, t *telemetry.Telemetry) error {
 	name := managed.ControllerName(backupv1.BackupGroupVersionKind.GroupKind().String())
 	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other.
-	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, registry, getenv, recorder, t.Backups)
+	witness := workload.NewWitness(time.Now)
+	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, registry, getenv, witness, recorder, t.Backups)
 	r := managed.NewReconciler(mgr, resource.ManagedKind(backupv1.BackupGroupVersionKind),
 		managed.WithExternalConnector(t.Count(backupv1.BackupKind, c)),
 		managed.WithLogger(o.Logger.WithValues("controller", name)),
@@ -44,15 +46,16 @@ func Setup(mgr ctrl.Manager, o controller.Options, registry string, getenv func(
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
 		For(&backupv1.Backup{}, builder.WithPredicates(resource.DesiredStateChanged())).
-		Watches(&batchv1.Job{}, toBackup()).
-		Watches(&batchv1.CronJob{}, toBackup()).
-		Watches(&corev1.Pod{}, toBackup()).
+		Watches(&batchv1.Job{}, toBackup(witness)).
+		Watches(&batchv1.CronJob{}, toBackup(witness)).
+		Watches(&corev1.Pod{}, toBackup(witness)).
 		Complete(ratelimiter.NewReconciler(name, forget(mgr.GetClient(), t, r), o.GlobalRateLimiter))
 }
 
-// toBackup asks for the Backup of a label.
-func toBackup() handler.EventHandler {
+// toBackup asks for the Backup of a label, and has what ends remembered.
+func toBackup(w *workload.Witness) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		w.See(o)
 		name := o.GetLabels()[backupv1.BackupLabel]
 		if name == "" {
 			return nil

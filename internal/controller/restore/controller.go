@@ -20,13 +20,15 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/controller/kube"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
+	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
 // Setup adds the controller of Restores to a manager.
 func Setup(mgr ctrl.Manager, o controller.Options, registry string, getenv func(string) string, t *telemetry.Telemetry) error {
 	name := managed.ControllerName(backupv1.RestoreGroupVersionKind.GroupKind().String())
 	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other.
-	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, registry, getenv, recorder)
+	witness := workload.NewWitness(time.Now)
+	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, registry, getenv, witness, recorder)
 	r := managed.NewReconciler(mgr, resource.ManagedKind(backupv1.RestoreGroupVersionKind),
 		managed.WithExternalConnector(t.Count(backupv1.RestoreKind, c)),
 		managed.WithLogger(o.Logger.WithValues("controller", name)),
@@ -42,14 +44,15 @@ func Setup(mgr ctrl.Manager, o controller.Options, registry string, getenv func(
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
 		For(&backupv1.Restore{}, builder.WithPredicates(resource.DesiredStateChanged())).
-		Watches(&batchv1.Job{}, toRestore()).
-		Watches(&corev1.Pod{}, toRestore()).
+		Watches(&batchv1.Job{}, toRestore(witness)).
+		Watches(&corev1.Pod{}, toRestore(witness)).
 		Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter))
 }
 
-// toRestore asks for the Restore of a label.
-func toRestore() handler.EventHandler {
+// toRestore asks for the Restore of a label, and has what ends remembered.
+func toRestore(w *workload.Witness) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		w.See(o)
 		name := o.GetLabels()[backupv1.RestoreLabel]
 		if name == "" {
 			return nil

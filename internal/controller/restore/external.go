@@ -16,6 +16,7 @@ import (
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/controller/kube"
 	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
 // connector makes a client for one reconciliation of one Restore.
@@ -24,17 +25,19 @@ type connector struct {
 	reach    *reach.Resolver
 	usage    resource.ModernTracker
 	registry string
+	witness  *workload.Witness
 	now      func() time.Time
 	record   event.Recorder
 }
 
 // NewConnector of Restores.
-func NewConnector(k kube.Kube, registry string, getenv func(string) string, record event.Recorder) managed.ExternalConnector {
+func NewConnector(k kube.Kube, registry string, getenv func(string) string, witness *workload.Witness, record event.Recorder) managed.ExternalConnector {
 	return &connector{
 		kube:     k,
 		reach:    &reach.Resolver{Reader: k.Reader, Getenv: getenv},
 		usage:    resource.NewProviderConfigUsageTracker(k.Client, &storeplanev1.ProviderConfigUsage{}),
 		registry: registry,
+		witness:  witness,
 		now:      time.Now,
 		record:   record,
 	}

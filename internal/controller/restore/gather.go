@@ -25,7 +25,7 @@ func (e *external) gather(ctx context.Context, r *backupv1.Restore) (*State, err
 	if err != nil {
 		return nil, err
 	}
-	s.Runs = workload.Runs(jobs.Items, pods.Items)
+	s.Runs = workload.Runs(jobs.Items, e.witness.With(jobs.Items, pods.Items), s.Now)
 	if r.Status.AtProvider.StartTime != nil || s.run() != nil || xpmeta.WasDeleted(r) {
 		return s, nil
 	}

@@ -96,7 +96,7 @@ func (p Pod) Template() (corev1.PodTemplateSpec, error) {
 				SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{work},
-			Volumes: volumes,
+			Volumes:    volumes,
 		},
 	}
 	if p.Task.Action != backup.Verify {

@@ -68,8 +68,11 @@ func (r *Run) Failed() bool { return r.Ended && r.Failure != nil }
 // Permanent tells whether trying again is of no use.
 func (r *Run) Permanent() bool { return r.Failed() && r.Failure.Reason.Permanent() }
 
-// Runs of Jobs, oldest first by their end; those that go on are last.
-func Runs(jobs []batchv1.Job, pods []corev1.Pod) []Run {
+// settled is how long after its Job a pod may be seen to end: they are watched apart.
+const settled = 5 * time.Second
+
+// Runs of Jobs as they are now, oldest first by their end; those that go on are last.
+func Runs(jobs []batchv1.Job, pods []corev1.Pod, now time.Time) []Run {
 	byJob := map[types.UID][]*corev1.Pod{}
 	for i := range pods {
 		if c := metav1.GetControllerOf(&pods[i]); c != nil {
@@ -79,7 +82,7 @@ func Runs(jobs []batchv1.Job, pods []corev1.Pod) []Run {
 	out := make([]Run, 0, len(jobs))
 	for i := range jobs {
 		if jobs[i].DeletionTimestamp == nil {
-			out = append(out, runOf(&jobs[i], byJob[jobs[i].UID]))
+			out = append(out, runOf(&jobs[i], byJob[jobs[i].UID], now))
 		}
 	}
 	slices.SortFunc(out, func(a, b Run) int {
@@ -94,7 +97,7 @@ func Runs(jobs []batchv1.Job, pods []corev1.Pod) []Run {
 	return out
 }
 
-func runOf(j *batchv1.Job, pods []*corev1.Pod) Run {
+func runOf(j *batchv1.Job, pods []*corev1.Pod, now time.Time) Run {
 	r := Run{
 		Job:     j.Name,
 		UID:     j.UID,
@@ -121,6 +124,8 @@ func runOf(j *batchv1.Job, pods []*corev1.Pod) Run {
 	case end == nil:
 		r.Trouble = troubleOf(pods)
 		r.Failure = interim(r.Action, pods)
+	case end.Type == batchv1.JobComplete && r.Report == nil && now.Sub(end.LastTransitionTime.Time) < settled:
+		// What its pod said is on the way.
 	case end.Type == batchv1.JobComplete:
 		r.end(end)
 		if r.Report == nil {

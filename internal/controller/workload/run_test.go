@@ -67,6 +67,26 @@ const (
 	lost   = `{"action":"backup","finished":"2026-03-01T12:20:00Z","failure":{"reason":"StoreUnreachable","message":"no route"}}`
 )
 
+// late is long after all Jobs have ended.
+var late = noon.AddDate(1, 0, 0)
+
+// TestUnsettled: Jobs and pods are watched apart, so that a Job may be seen to be complete
+// before its pod is.
+func TestUnsettled(t *testing.T) {
+	jobs := []batchv1.Job{job(is(batchv1.JobComplete, ""))}
+	running, ended := []corev1.Pod{pod(0, corev1.PodRunning, nil)}, []corev1.Pod{pod(0, corev1.PodSucceeded, exit(0, "Completed", good))}
+	soon := noon.Add(time.Hour + time.Second)
+	if r := Runs(jobs, running, soon)[0]; r.Ended || r.Failure != nil {
+		t.Errorf("want the pod to be waited for, got %+v", r)
+	}
+	if r := Runs(jobs, ended, soon)[0]; !r.Succeeded() {
+		t.Errorf("want no wait for a pod that is seen to have ended, got %+v", r)
+	}
+	if r := Runs(jobs, running, late)[0]; !r.Failed() || r.Failure.Reason != Silent {
+		t.Errorf("want it waited for no longer, got %+v", r)
+	}
+}
+
 func TestRuns(t *testing.T) {
 	complete, failed := is(batchv1.JobComplete, "CompletionsReached"), is(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)
 	pulling := pod(0, corev1.PodPending, nil)
@@ -91,15 +111,15 @@ func TestRuns(t *testing.T) {
 		pods   []corev1.Pod
 		want   want
 	}{
-		"New":         {reason: "A Job whose pod is not there yet goes on.", job: job()},
-		"Running":     {reason: "A pod that runs has said nothing.", job: job(), pods: []corev1.Pod{pod(0, corev1.PodRunning, nil)}},
-		"Good":        {reason: "A report without a failure is a success, at its own time.", job: job(complete), pods: []corev1.Pod{pod(0, corev1.PodSucceeded, exit(0, "Completed", good))}, want: want{Ended: true, Succeeded: true, Finished: reported}},
-		"SecondTry":   {reason: "What failed before is forgotten.", job: job(complete), pods: []corev1.Pod{pod(1, corev1.PodSucceeded, exit(0, "Completed", good)), pod(0, corev1.PodFailed, exit(1, "Error", lost))}, want: want{Ended: true, Succeeded: true, Finished: reported}},
-		"Permanent":   {reason: "The program's words tell that trying again is of no use.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(42, "Error", denied))}, want: want{Ended: true, Permanent: true, Failure: &backup.Failure{Reason: backup.StoreDenied, Message: "403"}, Finished: reported}},
-		"LastWords":   {reason: "The last pod's words are the Job's.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(1, "Error", lost)), pod(1, corev1.PodFailed, exit(42, "Error", denied))}, want: want{Ended: true, Permanent: true, Failure: &backup.Failure{Reason: backup.StoreDenied, Message: "403"}, Finished: reported}},
-		"LastKilled":  {reason: "A last pod without words has failed in its own way.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(1, "Error", lost)), pod(1, corev1.PodFailed, exit(137, "OOMKilled", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: OutOfMemory, Message: "the pod ran out of memory: raise resources.limits.memory"}, Finished: noon.Add(20 * time.Minute)}},
-		"Interim":     {reason: "An attempt that failed is told while the Job goes on.", job: job(), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(1, "Error", lost)), pod(1, corev1.PodRunning, nil)}, want: want{Failure: &backup.Failure{Reason: backup.StoreUnreachable, Message: "no route"}}},
-		"Ending":      {reason: "A pod that succeeded has overcome the attempt before, though its Job does not say so yet.", job: job(), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(1, "Error", lost)), pod(1, corev1.PodSucceeded, exit(0, "Completed", good))}},
+		"New":        {reason: "A Job whose pod is not there yet goes on.", job: job()},
+		"Running":    {reason: "A pod that runs has said nothing.", job: job(), pods: []corev1.Pod{pod(0, corev1.PodRunning, nil)}},
+		"Good":       {reason: "A report without a failure is a success, at its own time.", job: job(complete), pods: []corev1.Pod{pod(0, corev1.PodSucceeded, exit(0, "Completed", good))}, want: want{Ended: true, Succeeded: true, Finished: reported}},
+		"SecondTry":  {reason: "What failed before is forgotten.", job: job(complete), pods: []corev1.Pod{pod(1, corev1.PodSucceeded, exit(0, "Completed", good)), pod(0, corev1.PodFailed, exit(1, "Error", lost))}, want: want{Ended: true, Succeeded: true, Finished: reported}},
+		"Permanent":  {reason: "The program's words tell that trying again is of no use.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(42, "Error", denied))}, want: want{Ended: true, Permanent: true, Failure: &backup.Failure{Reason: backup.StoreDenied, Message: "403"}, Finished: reported}},
+		"LastWords":  {reason: "The last pod's words are the Job's.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(1, "Error", lost)), pod(1, corev1.PodFailed, exit(42, "Error", denied))}, want: want{Ended: true, Permanent: true, Failure: &backup.Failure{Reason: backup.StoreDenied, Message: "403"}, Finished: reported}},
+		"LastKilled": {reason: "A last pod without words has failed in its own way.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(1, "Error", lost)), pod(1, corev1.PodFailed, exit(137, "OOMKilled", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: OutOfMemory, Message: "the pod ran out of memory: raise resources.limits.memory"}, Finished: noon.Add(20 * time.Minute)}},
+		"Interim":    {reason: "An attempt that failed is told while the Job goes on.", job: job(), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(1, "Error", lost)), pod(1, corev1.PodRunning, nil)}, want: want{Failure: &backup.Failure{Reason: backup.StoreUnreachable, Message: "no route"}}},
+		"Ending":     {reason: "A pod that succeeded has overcome the attempt before, though its Job does not say so yet.", job: job(), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(1, "Error", lost)), pod(1, corev1.PodSucceeded, exit(0, "Completed", good))}},
 		"ThrowAway": {
 			reason: "Who feeds a throw-away database that is killed only sees that it is gone.", job: job(failed), pods: []corev1.Pod{tryOut(pod(0, corev1.PodFailed, exit(1, "Error", lost)))},
 			want: want{Ended: true, Failure: &backup.Failure{Reason: OutOfMemory, Message: "the throw-away database ran out of memory: raise resources.limits.memory"}, Finished: noon.Add(20 * time.Minute)},
@@ -121,7 +141,7 @@ func TestRuns(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			runs := Runs([]batchv1.Job{tc.job}, tc.pods)
+			runs := Runs([]batchv1.Job{tc.job}, tc.pods, late)
 			if len(runs) != 1 {
 				t.Fatalf("%s\nwant one run, got %d", tc.reason, len(runs))
 			}
@@ -144,7 +164,7 @@ func TestRunsOrder(t *testing.T) {
 	jobs[1].Annotations = map[string]string{DigestAnnotation: "d", ValueAnnotation: "v", AttemptAnnotation: "3", batchv1.CronJobScheduledTimestampAnnotation: "2026-03-01T12:00:00Z"}
 	jobs[1].OwnerReferences = []metav1.OwnerReference{{UID: "owner", Controller: new(true)}}
 
-	runs := Runs(jobs, nil)
+	runs := Runs(jobs, nil, late)
 	var got []string
 	for _, r := range runs {
 		got = append(got, r.Job)

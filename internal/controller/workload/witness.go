@@ -1,0 +1,73 @@
+package workload
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A Witness remembers pods that have ended. One that is deleted while it ends is gone
+// with its report as soon as its Job has counted it, which may be before anybody reads
+// it: what was done would then count as a failure.
+type Witness struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	seen map[types.UID]sighting
+}
+
+type sighting struct {
+	pod corev1.Pod
+	at  time.Time
+}
+
+// remembered is for how long: a Job that ends is read within seconds.
+const remembered = time.Hour
+
+// NewWitness with a clock.
+func NewWitness(now func() time.Time) *Witness {
+	return &Witness{now: now, seen: map[types.UID]sighting{}}
+}
+
+// See an object, and remember it if it is a Job's pod that has ended.
+func (w *Witness) See(o client.Object) {
+	p, ok := o.(*corev1.Pod)
+	if !ok || metav1.GetControllerOf(p) == nil || terminated(p) == nil {
+		return
+	}
+	slim := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, CreationTimestamp: p.CreationTimestamp, OwnerReferences: p.OwnerReferences},
+		Status:     *p.Status.DeepCopy(),
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	maps.DeleteFunc(w.seen, func(_ types.UID, s sighting) bool { return now.Sub(s.at) > remembered })
+	w.seen[p.UID] = sighting{pod: slim, at: now}
+}
+
+// With returns pods, and those of the Jobs that were seen to end and are gone.
+func (w *Witness) With(jobs []batchv1.Job, pods []corev1.Pod) []corev1.Pod {
+	if w == nil {
+		return pods
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := slices.Clone(pods)
+	for uid, s := range w.seen {
+		owner := metav1.GetControllerOf(&s.pod).UID
+		isOf := slices.ContainsFunc(jobs, func(j batchv1.Job) bool { return j.UID == owner })
+		isThere := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == uid })
+		if isOf && !isThere {
+			out = append(out, s.pod)
+		}
+	}
+	return out
+}
