@@ -31,8 +31,10 @@ type servers struct {
 	problems  []instance.Problem
 	receiving bool
 
-	// follows is whom a standby follows, up to where it has received.
+	// follows is whom a standby follows, up to where it has received, and told whom
+	// Patroni has it follow once it is not fenced.
 	follows  string
+	told     string
 	received int64
 	fenceErr error
 	archiver postgres.Archiver
@@ -195,6 +197,22 @@ func (s *servers) Follows(context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.follows, nil
+}
+
+// Told implements database.
+func (s *servers) Told(context.Context) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told, nil
+}
+
+// Unfence implements database.
+func (s *servers) Unfence(context.Context) error {
+	s.set(func(s *servers) {
+		s.callf("unfence")
+		s.follows = s.told
+	})
+	return nil
 }
 
 // Replayed implements database.

@@ -146,34 +146,64 @@ func (m *Manager) serveFence(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "cannot stop receiving", http.StatusBadGateway)
 		return
 	}
-	go m.guard(context.WithoutCancel(r.Context()), fenced.Followed)
+	go m.guard(context.WithoutCancel(r.Context()), asked.By)
 	_ = json.NewEncoder(w).Encode(patroni.Fenced{Received: fenced.Received})
 }
 
-// guard that this standby does not follow whom it followed before, unless that one has
-// the lock again.
-func (m *Manager) guard(ctx context.Context, before string) {
+// guard that this standby follows nobody but the server that is to lead, or one that has
+// taken the lock instead. Patroni removes the fence at its next turn: it may not have heard
+// by then of who is to lead, and have the standby follow the old primary again; or it has
+// had its turn before the fence, and the next one is seconds away. A standby that is told
+// to follow who is to lead is let go at once.
+func (m *Manager) guard(ctx context.Context, by string) {
 	ctx, cancel := context.WithTimeout(ctx, guardFor)
 	defer cancel()
-	for before != "" && wait(ctx, guardPoll) {
+	for wait(ctx, guardPoll) {
 		now, err := m.server.Follows(ctx)
-		if err != nil || now == "" {
+		if err != nil {
 			continue
 		}
-		if now != before || m.leadsBy(ctx, before) {
+		if now != "" {
+			if m.mayFollow(ctx, now, by) {
+				return
+			}
+			_, err = m.server.Fence(ctx)
+			m.note("receive nothing more again", ignore(err, postgres.ErrNotStandby))
+			continue
+		}
+		if told, err := m.server.Told(ctx); err == nil && m.isOf(ctx, told, by) {
+			m.note("follow "+by, m.server.Unfence(ctx))
 			return
 		}
-		_, err = m.server.Fence(ctx)
-		m.note("receive nothing more again", ignore(err, postgres.ErrNotStandby))
 	}
 }
 
-// leadsBy says whether the server of a connection has the leader lock, as Patroni knows.
-func (m *Manager) leadsBy(ctx context.Context, conninfo string) bool {
+// mayFollow says whether a connection is to the server that is to lead, or to one that
+// has the lock all the same. What Patroni knows of the lock may be old: the API server is
+// asked.
+func (m *Manager) mayFollow(ctx context.Context, conninfo, by string) bool {
+	if m.isOf(ctx, conninfo, by) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	lock, err := m.kube.ConfigMap(ctx, m.leaderName())
+	if err != nil {
+		return false
+	}
+	holder := lock.Annotations[leaderAnnotation]
+	return holder != by && m.isOf(ctx, conninfo, holder)
+}
+
+// isOf says whether a connection is to a pod's server.
+func (m *Manager) isOf(ctx context.Context, conninfo, pod string) bool {
+	if conninfo == "" || pod == "" {
+		return false
+	}
 	members, err := m.patroni.Cluster(ctx)
 	if err != nil {
 		return false
 	}
-	leader := members.Member(members.Leader())
-	return leader != nil && leader.Host != "" && slices.Contains(strings.Fields(conninfo), "host="+leader.Host)
+	member := members.Member(pod)
+	return member != nil && member.Host != "" && slices.Contains(strings.Fields(conninfo), "host="+member.Host)
 }

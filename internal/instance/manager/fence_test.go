@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
@@ -101,39 +104,74 @@ func TestFence(t *testing.T) {
 }
 
 // TestGuard: Patroni may see to it that the standby follows the old primary, before it has
-// heard of the new one.
+// heard of the new one; or it has heard of it before the fence, and looks again only
+// seconds later.
 func TestGuard(t *testing.T) {
-	const second = setName + "-1"
-	const old, next = "host=192.0.2.9 port=5432", "host=192.0.2.3 port=5432"
-	s, at := newServers(t)
-	_, good := installed(t)
-	m, err := New(configOf(t, second, at.URL), good, slog.New(slog.DiscardHandler))
+	const (
+		second    = setName + "-1"
+		old, next = "host=192.0.2.9 port=5432", "host=192.0.2.3 port=5432"
+	)
+	cases := map[string]struct {
+		reason string
+
+		// lock is who holds it, told whom Patroni has the standby follow, and back whom
+		// that follows after the fence.
+		lock, told, back string
+		want             []string
+	}{
+		"OldPrimary": {reason: "Patroni still takes the old primary for the leader.", lock: setName + "-2", back: old, want: []string{"fence", "fence"}},
+		"Told":       {reason: "Patroni has had its turn: nobody need wait for the next one.", lock: setName + "-2", told: next, want: []string{"fence", "unfence"}},
+		"ToldOld":    {reason: "What it was told before is no way out.", lock: setName + "-2", told: old, want: []string{"fence"}},
+		"Follows":    {reason: "A standby that follows who is to lead is left alone.", lock: setName + "-2", back: next, want: []string{"fence"}},
+		"LeadsAgain": {reason: "The old primary has the lock again after all.", lock: setName + "-0", back: old, want: []string{"fence"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, at := newServers(t)
+			world, config := installed(t)
+			m, err := New(configOf(t, second, at.URL), config, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			world.put("configmaps", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: m.leaderName(), Annotations: map[string]string{leaderAnnotation: tc.lock}}})
+			m.server = s
+			s.set(func(s *servers) {
+				// It has not heard of the new leader.
+				s.cluster.Members[0].Host, s.follows, s.told = "192.0.2.9", old, tc.told
+			})
+			w := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, patroni.FencePath, strings.NewReader(`{"by":"`+setName+`-2"}`))
+			r.SetBasicAuth("patroni", "rest")
+			if m.handler().ServeHTTP(w, r); w.Code != http.StatusOK {
+				t.Fatalf("POST: got %d %s", w.Code, w.Body)
+			}
+			if tc.back != "" {
+				s.set(func(s *servers) { s.follows = tc.back })
+			}
+			calls := func() (out []string) {
+				for _, c := range s.called() {
+					if strings.HasSuffix(c, "fence") {
+						out = append(out, c)
+					}
+				}
+				return out
+			}
+			eventually(t, tc.reason, func() bool { return slices.Equal(calls(), tc.want) })
+			time.Sleep(6 * guardPoll) // it stays so
+			if got := calls(); !slices.Equal(got, tc.want) {
+				t.Errorf("%s\nwant %v, got %v", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestServeFence refuses who does not say who is to lead.
+func TestServeFence(t *testing.T) {
+	_, at := newServers(t)
+	_, config := installed(t)
+	m, err := New(configOf(t, setName+"-1", at.URL), config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
-	}
-	m.server = s
-	s.set(func(s *servers) { s.follows = old })
-	w := httptest.NewRecorder()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, patroni.FencePath, strings.NewReader(`{"by":"`+setName+`-2"}`))
-	r.SetBasicAuth("patroni", "rest")
-	m.handler().ServeHTTP(w, r)
-	if w.Code != http.StatusOK {
-		t.Fatalf("POST: got %d %s", w.Code, w.Body)
-	}
-	fences := func() (n int) {
-		for _, c := range s.called() {
-			if c == "fence" {
-				n++
-			}
-		}
-		return n
-	}
-	s.set(func(s *servers) { s.follows = old })
-	eventually(t, "it receives nothing from the old primary again", func() bool { return fences() == 2 })
-	s.set(func(s *servers) { s.follows = next })
-	time.Sleep(4 * guardPoll) // it is left alone
-	if n := fences(); n != 2 {
-		t.Errorf("a standby that follows another one was fenced: %d times in all", n)
 	}
 	for body, want := range map[string]int{"": http.StatusBadRequest, `{"by":"other-0"}`: http.StatusBadRequest} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, patroni.FencePath, strings.NewReader(body))

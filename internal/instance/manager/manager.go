@@ -34,6 +34,8 @@ type database interface {
 	Release(ctx context.Context, slot, position string) error
 	Fence(ctx context.Context) (postgres.Fenced, error)
 	Follows(ctx context.Context) (conninfo string, err error)
+	Told(ctx context.Context) (conninfo string, err error)
+	Unfence(ctx context.Context) error
 	Replayed(ctx context.Context) (number uint64, err error)
 	Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error)
 }

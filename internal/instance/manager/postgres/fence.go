@@ -96,3 +96,24 @@ func (s Server) Follows(ctx context.Context) (conninfo string, err error) {
 	})
 	return conninfo, err
 }
+
+// Told is by what connection Patroni has this standby follow another server, or "":
+// what it follows once it is not fenced any more.
+func (s Server) Told(ctx context.Context) (conninfo string, err error) {
+	err = s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, `SELECT coalesce((SELECT setting FROM pg_file_settings
+			WHERE name = 'primary_conninfo' AND sourcefile NOT LIKE '%/postgresql.auto.conf' AND error IS NULL ORDER BY seqno DESC LIMIT 1), '')`).Scan(&conninfo)
+	})
+	return conninfo, err
+}
+
+// Unfence has this standby follow whom Patroni has told it to.
+func (s Server) Unfence(ctx context.Context) error {
+	return s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "ALTER SYSTEM RESET primary_conninfo"); err != nil {
+			return err
+		}
+		_, err := conn.Exec(ctx, "SELECT pg_reload_conf()")
+		return err
+	})
+}

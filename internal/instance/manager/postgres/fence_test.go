@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,9 +61,13 @@ func TestFence(t *testing.T) {
 	if again, err := s.Fence(t.Context()); err != nil || again != (Fenced{Received: received}) {
 		t.Errorf("Fence() again: got %+v, %v, want %d", again, err, received)
 	}
-	// As Patroni does.
-	other.Ask("ALTER SYSTEM RESET primary_conninfo")
-	other.Ask("SELECT pg_reload_conf()")
+	// What its own file says is what it follows once it is let go.
+	if told, err := s.Told(t.Context()); err != nil || !strings.Contains(told, "host="+primary.Dir+" ") {
+		t.Errorf("Told(): got %q, %v, want the primary's socket", told, err)
+	}
+	if err := s.Unfence(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		if now, err := s.Received(t.Context()); err == nil && now > received {
 			break
