@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -146,64 +147,57 @@ func (m *Manager) serveFence(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "cannot stop receiving", http.StatusBadGateway)
 		return
 	}
-	go m.guard(context.WithoutCancel(r.Context()), asked.By)
+	// Pods reach each other by their own addresses.
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	go m.guard(context.WithoutCancel(r.Context()), asked.By, host)
 	_ = json.NewEncoder(w).Encode(patroni.Fenced{Received: fenced.Received})
 }
 
-// guard that this standby follows nobody but the server that is to lead, or one that has
-// taken the lock instead. Patroni removes the fence at its next turn: it may not have heard
-// by then of who is to lead, and have the standby follow the old primary again; or it has
-// had its turn before the fence, and the next one is seconds away. A standby that is told
-// to follow who is to lead is let go at once.
-func (m *Manager) guard(ctx context.Context, by string) {
+// guard that this standby follows nobody but the server that is to lead, at its host, or
+// one that has taken the lock instead. Patroni removes the fence at its next turn: it may
+// not have heard by then of who is to lead, and have the standby follow the old primary
+// again; or it has had its turn before the fence, and the next one is seconds away. A
+// standby that is told to follow who is to lead is let go at once.
+func (m *Manager) guard(ctx context.Context, by, host string) {
 	ctx, cancel := context.WithTimeout(ctx, guardFor)
 	defer cancel()
 	for wait(ctx, guardPoll) {
 		now, err := m.server.Follows(ctx)
-		if err != nil {
-			continue
-		}
-		if now != "" {
-			if m.mayFollow(ctx, now, by) {
+		switch {
+		case err != nil:
+		case now == "":
+			if told, err := m.server.Told(ctx); err == nil && isTo(told, host) {
+				m.note("follow "+by, m.server.Unfence(ctx))
 				return
 			}
+		case isTo(now, host), m.leadsInstead(ctx, now, by):
+			return
+		default:
 			_, err = m.server.Fence(ctx)
 			m.note("receive nothing more again", ignore(err, postgres.ErrNotStandby))
-			continue
-		}
-		if told, err := m.server.Told(ctx); err == nil && m.isOf(ctx, told, by) {
-			m.note("follow "+by, m.server.Unfence(ctx))
-			return
 		}
 	}
 }
 
-// mayFollow says whether a connection is to the server that is to lead, or to one that
-// has the lock all the same. What Patroni knows of the lock may be old: the API server is
-// asked.
-func (m *Manager) mayFollow(ctx context.Context, conninfo, by string) bool {
-	if m.isOf(ctx, conninfo, by) {
-		return true
-	}
+// isTo says whether a connection is to a host.
+func isTo(conninfo, host string) bool {
+	return host != "" && slices.Contains(strings.Fields(conninfo), "host="+host)
+}
+
+// leadsInstead says whether a connection is to a server that has the lock after all, and
+// not the one that was to lead. What Patroni knows of the lock may be old: the API server
+// is asked.
+func (m *Manager) leadsInstead(ctx context.Context, conninfo, by string) bool {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	lock, err := m.kube.ConfigMap(ctx, m.leaderName())
-	if err != nil {
-		return false
-	}
-	holder := lock.Annotations[leaderAnnotation]
-	return holder != by && m.isOf(ctx, conninfo, holder)
-}
-
-// isOf says whether a connection is to a pod's server.
-func (m *Manager) isOf(ctx context.Context, conninfo, pod string) bool {
-	if conninfo == "" || pod == "" {
+	if err != nil || lock.Annotations[leaderAnnotation] == by {
 		return false
 	}
 	members, err := m.patroni.Cluster(ctx)
 	if err != nil {
 		return false
 	}
-	member := members.Member(pod)
-	return member != nil && member.Host != "" && slices.Contains(strings.Fields(conninfo), "host="+member.Host)
+	leader := members.Member(lock.Annotations[leaderAnnotation])
+	return leader != nil && isTo(conninfo, leader.Host)
 }

@@ -117,12 +117,16 @@ func TestGuard(t *testing.T) {
 		// lock is who holds it, told whom Patroni has the standby follow, and back whom
 		// that follows after the fence.
 		lock, told, back string
-		want             []string
+
+		// down says that neither Patroni nor the API server answer.
+		down bool
+		want []string
 	}{
 		"OldPrimary": {reason: "Patroni still takes the old primary for the leader.", lock: setName + "-2", back: old, want: []string{"fence", "fence"}},
 		"Told":       {reason: "Patroni has had its turn: nobody need wait for the next one.", lock: setName + "-2", told: next, want: []string{"fence", "unfence"}},
 		"ToldOld":    {reason: "What it was told before is no way out.", lock: setName + "-2", told: old, want: []string{"fence"}},
 		"Follows":    {reason: "A standby that follows who is to lead is left alone.", lock: setName + "-2", back: next, want: []string{"fence"}},
+		"Alone":      {reason: "Nobody need be asked about a standby that follows who is to lead.", back: next, down: true, want: []string{"fence"}},
 		"LeadsAgain": {reason: "The old primary has the lock again after all.", lock: setName + "-0", back: old, want: []string{"fence"}},
 	}
 	for name, tc := range cases {
@@ -133,6 +137,10 @@ func TestGuard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if tc.down {
+				at.Close()
+				m.kube = nil
+			}
 			world.put("configmaps", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: m.leaderName(), Annotations: map[string]string{leaderAnnotation: tc.lock}}})
 			m.server = s
 			s.set(func(s *servers) {
@@ -142,6 +150,7 @@ func TestGuard(t *testing.T) {
 			w := httptest.NewRecorder()
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, patroni.FencePath, strings.NewReader(`{"by":"`+setName+`-2"}`))
 			r.SetBasicAuth("patroni", "rest")
+			r.RemoteAddr = "192.0.2.3:40000"
 			if m.handler().ServeHTTP(w, r); w.Code != http.StatusOK {
 				t.Fatalf("POST: got %d %s", w.Code, w.Body)
 			}
