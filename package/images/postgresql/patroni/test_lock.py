@@ -1,4 +1,4 @@
-"""Tests what lock.patch and failsafe.patch change, on Patroni as it is installed: its own client of
+"""Tests what lock.patch, failsafe.patch and wakeup.patch change, on Patroni as it is installed: its own client of
 Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server
 does.
 
@@ -125,7 +125,7 @@ class Node(unittest.TestCase):
                 self.dcs = get_dcs({"ttl": 20, "loop_wait": 5, "retry_timeout": 1, "name": OWN, "scope": "db",
                                     "kubernetes": {"namespace": "test", "labels": {"app": "db"}, "context": "test"}})
         self.dcs.get_cluster()
-        self.assertEqual(holder, self.dcs._leader_observed_record["leader"])
+        self.assertEqual(holder, self.dcs._leader_observed_record.get("leader"))
 
 
 class LockTest(Node):
@@ -193,6 +193,26 @@ class LockTest(Node):
         self.server.write(leader=OTHER)
         self.server.refuse_reads = 403
         self.assertFalse(self.dcs.attempt_to_acquire_leader(), "a lock whose newest holder is not known is lost")
+
+
+class WakeupTest(Node):
+    """A standby asks for a lock that another one has taken just before."""
+
+    def setUp(self):
+        self.start(None)
+
+    def test_taken_by_another(self):
+        self.dcs.event.clear()
+        self.server.write(leader=OTHER)
+        self.assertFalse(self.dcs.attempt_to_acquire_leader())
+        self.assertTrue(self.dcs.event.wait(5), "it takes its turn once it has read who leads, and does not wait for the next one")
+        self.assertEqual(OTHER, self.dcs.get_cluster().leader.name)
+
+    def test_nothing_new(self):
+        self.dcs.event.clear()
+        self.server.write(leader=None)
+        self.dcs._kinds.kill_stream()
+        self.assertFalse(self.dcs.event.wait(0.5), "a lock that is read again as it was wakes nobody up")
 
 
 class OutdatedTest(Node):
