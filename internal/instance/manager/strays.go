@@ -6,12 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
+	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
 // strayFor is how long a standby that is up may not follow before the primary
@@ -24,6 +25,20 @@ const againAfter = 10 * time.Minute
 // strays are standbys that are up and do not follow.
 type strays struct {
 	since, copied map[string]time.Time
+
+	// reached is up to where each had replayed the log when it was last looked at.
+	reached map[string]int64
+}
+
+// moves says whether a standby has replayed more since it was last looked at: it has log
+// of its own, and asks for what it misses when that ends.
+func (s *strays) moves(pod string, reached int64) bool {
+	before, known := s.reached[pod]
+	if s.reached == nil {
+		s.reached = map[string]int64{}
+	}
+	s.reached[pod] = reached
+	return !known || before != reached
 }
 
 // due are those that have strayed long enough.
@@ -63,11 +78,14 @@ func (p *primary) gather(ctx context.Context, v *view) {
 			// It starts, recovers or copies: there is nothing to be done.
 			continue
 		}
-		wal, err := walFiles(p.Volume)
+		if p.strays.moves(pod.Name, position.Xlog.Replayed) {
+			continue
+		}
+		wal, err := readLog(p.Volume, v.timeline)
 		if !p.note("look at the WAL", err) {
 			return
 		}
-		missing := lost(wal, position.Timeline, v.timeline, position.Xlog.Replayed)
+		missing := wal.lost(position.Timeline, position.Xlog.Replayed)
 		if missing == "" {
 			continue
 		}
@@ -78,18 +96,35 @@ func (p *primary) gather(ctx context.Context, v *view) {
 	}
 }
 
-// walFiles of the server with this volume.
-func walFiles(volume string) (map[string]bool, error) {
-	entries, err := os.ReadDir(filepath.Join(volume, "pgdata", "pg_wal"))
+// serverLog is what a primary has of the log.
+type serverLog struct {
+	timeline int64
+
+	// ancestors of the timeline, oldest first.
+	ancestors []instance.Ancestor
+
+	// files by their names.
+	files map[string]bool
+}
+
+// readLog of the primary with this volume.
+func readLog(volume string, timeline int64) (*serverLog, error) {
+	dir := filepath.Join(volume, "pgdata", "pg_wal")
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the WAL: %w", err)
 	}
-	files := make(map[string]bool, len(entries))
+	l := &serverLog{timeline: timeline, files: make(map[string]bool, len(entries))}
 	for _, e := range entries {
-		files[e.Name()] = true
+		l.files[e.Name()] = true
 	}
-	return files, nil
+	if timeline > 1 && l.files[historyOf(timeline)] {
+		l.ancestors, err = pgdata.History(dir, timeline)
+	}
+	return l, err
 }
+
+func historyOf(timeline int64) string { return fmt.Sprintf("%08X.history", timeline) }
 
 // segmentSize is what initdb gives WAL's files.
 const segmentSize = 16 << 20
@@ -98,20 +133,44 @@ const segmentSize = 16 << 20
 // standby fetches the history of each timeline from its own to the primary's
 // (https://www.postgresql.org/docs/current/protocol-replication.html), and the
 // WAL from the file on that it has reached.
-func lost(files map[string]bool, standby, primary, reached int64) string {
-	if standby <= 0 || primary <= 0 || reached <= 0 {
+func (l *serverLog) lost(timeline, reached int64) string {
+	if timeline <= 0 || l.timeline <= 0 || reached <= 0 {
 		return ""
 	}
-	for t := standby + 1; t <= primary; t++ {
-		if name := fmt.Sprintf("%08X.history", t); !files[name] {
+	for t := timeline + 1; t <= l.timeline; t++ {
+		if !l.files[historyOf(t)] {
 			return "the history of timeline " + strconv.FormatInt(t, 10)
 		}
 	}
-	segment := fmt.Sprintf("%08X%08X", reached>>32, reached&(1<<32-1)/segmentSize)
-	for name := range files {
-		if len(name) == 24 && strings.HasSuffix(name, segment) {
-			return ""
-		}
+	if l.files[l.sends(reached)] {
+		return ""
 	}
 	return "the WAL from " + fmt.Sprintf("%X/%08X", reached>>32, reached&(1<<32-1))
+}
+
+// sends is the name of the file that the primary sends from a position on: of the timeline
+// that the position is on, and where that one ends in the same file, of the next one
+// (WalSndSegmentOpen in
+// https://github.com/postgres/postgres/blob/REL_17_STABLE/src/backend/replication/walsender.c).
+// Where that one ends in the same file as well, the file was renamed to .partial: the
+// primary has what the standby needs in the file of a later timeline, and does not look
+// there.
+func (l *serverLog) sends(position int64) string {
+	timeline, segment := l.timeline, position/segmentSize
+	for i, a := range l.ancestors {
+		end := int64(a.End) //nolint:gosec // positions fit
+		if position >= end {
+			continue
+		}
+		timeline = a.Timeline
+		if end/segmentSize == segment {
+			timeline = l.timeline
+			if i+1 < len(l.ancestors) {
+				timeline = l.ancestors[i+1].Timeline
+			}
+		}
+		break
+	}
+	const perID = 1 << 32 / segmentSize
+	return fmt.Sprintf("%08X%08X%08X", timeline, segment/perID, segment%perID)
 }

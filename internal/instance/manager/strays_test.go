@@ -1,6 +1,8 @@
 package manager
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -8,36 +10,97 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/roll"
 )
 
 func TestLost(t *testing.T) {
-	files := map[string]bool{
-		"00000007.history": true, "00000008.history": true,
-		"000000070000000000000016.partial": true, "000000070000000000000017": true, "000000080000000100000000": true,
+	// Timeline 6 was left in file 16, 7 in file 17, 8 and 9 in file 20 of the log.
+	wal := &serverLog{
+		timeline:  10,
+		ancestors: []instance.Ancestor{{Timeline: 6, End: 0x16000200}, {Timeline: 7, End: 0x17000300}, {Timeline: 8, End: 0x20000400}, {Timeline: 9, End: 0x20000500}},
+		files: map[string]bool{
+			"00000007.history": true, "00000008.history": true, "00000009.history": true, "0000000A.history": true,
+			"000000070000000000000016": true, "000000070000000000000017.partial": true, "000000080000000000000017": true,
+			"000000080000000000000018": true, "000000080000000000000020.partial": true, "000000090000000000000020.partial": true,
+			"0000000A0000000000000020": true, "0000000A0000000100000000": true,
+			"000000050000000000000015": true,
+		},
 	}
-	type args struct{ standby, primary, reached int64 }
+	type args struct{ timeline, reached int64 }
 	cases := map[string]struct {
 		reason string
 		args   args
 		want   string
 	}{
-		"All":           {reason: "A standby that has all it needs will follow.", args: args{standby: 6, primary: 8, reached: 0x17000060}},
-		"Same":          {reason: "On one timeline no history is needed.", args: args{standby: 8, primary: 8, reached: 0x100000060}},
-		"History":       {reason: "A server that was copied later lacks the history of earlier timelines.", args: args{standby: 4, primary: 8, reached: 0x17000060}, want: "the history of timeline 5"},
-		"Segment":       {reason: "WAL of long ago was removed.", args: args{standby: 6, primary: 8, reached: 0x15000060}, want: "the WAL from 0/15000060"},
-		"Partial":       {reason: "The end of a timeline that went on is no file to follow from.", args: args{standby: 6, primary: 8, reached: 0x16000060}, want: "the WAL from 0/16000060"},
-		"Unknown":       {reason: "Of what is not known nothing is said.", args: args{standby: 0, primary: 8, reached: 0x17000060}},
-		"UnknownPlace":  {reason: "Of what is not known nothing is said.", args: args{standby: 6, primary: 8}},
-		"UnknownLeader": {reason: "Of what is not known nothing is said.", args: args{standby: 6, reached: 0x17000060}},
+		"Next":         {reason: "Where a timeline ends in a file, the next one's is sent.", args: args{timeline: 6, reached: 0x16000060}},
+		"End":          {reason: "Where a timeline has ended, the next one begins.", args: args{timeline: 7, reached: 0x17000300}},
+		"Own":          {reason: "A timeline that does not end in a file has that file itself.", args: args{timeline: 8, reached: 0x18000060}},
+		"Same":         {reason: "On one timeline no history is needed.", args: args{timeline: 10, reached: 0x100000060}},
+		"History":      {reason: "A server that was copied later lacks the history of earlier timelines.", args: args{timeline: 4, reached: 0x17000060}, want: "the history of timeline 5"},
+		"Segment":      {reason: "WAL of long ago was removed.", args: args{timeline: 6, reached: 0x14000060}, want: "the WAL from 0/14000060"},
+		"Other":        {reason: "A file of another timeline with the same number is not what is sent.", args: args{timeline: 6, reached: 0x15000060}, want: "the WAL from 0/15000060"},
+		"TwoEnds":      {reason: "Two timelines ended in one file: PostgreSQL looks for the second one's, which is no more.", args: args{timeline: 8, reached: 0x20000060}, want: "the WAL from 0/20000060"},
+		"LastOfTwo":    {reason: "Of the second of them the next one's file is sent.", args: args{timeline: 9, reached: 0x20000400}},
+		"Unknown":      {reason: "Of what is not known nothing is said.", args: args{timeline: 0, reached: 0x17000060}},
+		"UnknownPlace": {reason: "Of what is not known nothing is said.", args: args{timeline: 6}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := lost(files, tc.args.standby, tc.args.primary, tc.args.reached)
+			got := wal.lost(tc.args.timeline, tc.args.reached)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nlost(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+	if got := (&serverLog{}).lost(6, 0x17000060); got != "" {
+		t.Errorf("of a primary whose timeline is not known lost(...) says %q", got)
+	}
+}
+
+func TestReadLog(t *testing.T) {
+	volume := t.TempDir()
+	dir := filepath.Join(volume, "pgdata", "pg_wal")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{"00000002.history": "1\t0/3000148\tno recovery target specified\n", "000000020000000000000003": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for timeline, want := range map[int64][]instance.Ancestor{1: nil, 2: {{Timeline: 1, End: 0x3000148}}, 3: nil} {
+		got, err := readLog(volume, timeline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.ancestors); diff != "" {
+			t.Errorf("readLog(..., %d): -want, +got:\n%s", timeline, diff)
+		}
+		if !got.files["000000020000000000000003"] {
+			t.Error("readLog(...) does not say which files there are")
+		}
+	}
+	if _, err := readLog(t.TempDir(), 1); err == nil {
+		t.Error("a volume without a log is no error")
+	}
+}
+
+func TestStraysMoves(t *testing.T) {
+	s := strays{}
+	for _, step := range []struct {
+		reason  string
+		reached int64
+		want    bool
+	}{
+		{reason: "Nothing is known of one that is seen first.", reached: 5, want: true},
+		{reason: "It has replayed nothing since.", reached: 5},
+		{reason: "It replays what it has.", reached: 9, want: true},
+		{reason: "It has come to its end.", reached: 9},
+	} {
+		if got := s.moves("a", step.reached); got != step.want {
+			t.Errorf("%s\nmoves(...): want %t, got %t", step.reason, step.want, got)
+		}
 	}
 }
 

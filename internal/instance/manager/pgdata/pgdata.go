@@ -54,7 +54,7 @@ func read(ctx context.Context, dir string) (*instance.Data, error) {
 	if err := c.follow(ctx, wal, d); err != nil {
 		return nil, err
 	}
-	d.History, err = readHistory(wal, d.Timeline)
+	d.History, err = History(wal, d.Timeline)
 	if errors.Is(err, fs.ErrNotExist) {
 		// Nothing is known of where it came from.
 		err = nil
@@ -131,7 +131,7 @@ func (c *control) follow(ctx context.Context, wal string, d *instance.Data) erro
 		return err
 	}
 	for _, t := range later {
-		history, err := readHistory(wal, t)
+		history, err := History(wal, t)
 		if err != nil {
 			return err
 		}
@@ -211,8 +211,9 @@ func lastRecord(ctx context.Context, wal string, timeline int64, from instance.L
 	return last, found, nil
 }
 
-// readHistory of a timeline. The first one has none.
-func readHistory(wal string, timeline int64) ([]instance.Ancestor, error) {
+// History of a timeline in a folder of WAL: its ancestors, oldest first. The first one
+// has none.
+func History(wal string, timeline int64) ([]instance.Ancestor, error) {
 	if timeline == 1 {
 		return nil, nil
 	}
