@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
+	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
 // slowAfter is how long a segment may take before that is noted. PgBackRest tries
@@ -48,6 +50,13 @@ func push(ctx context.Context, c Config, segment string, log io.Writer, options 
 	if !pgbackrest.Taken(err) {
 		return err
 	}
+	left, unknown := c.left(ctx, segment)
+	if unknown != nil {
+		return errors.Join(err, unknown)
+	}
+	if left {
+		return nil
+	}
 	same, unknown := alike(ctx, tool, stanza, c.DataDir(), segment)
 	switch {
 	case unknown != nil:
@@ -56,6 +65,26 @@ func push(ctx context.Context, c Config, segment string, log io.Writer, options 
 		return fmt.Errorf("another cluster with this one's system identifier archives to the same place: give one of them another prefix in backup.destination: %w", err)
 	}
 	return nil
+}
+
+// left says whether the server's past left a timeline in a segment. A standby that was cut
+// off as it followed the next one keeps such a file, as far as it was filled, and archives
+// it once it leads: what another server has archived under that name may go further, and
+// no restore along this server's timelines reads either.
+func (c Config) left(ctx context.Context, segment string) (bool, error) {
+	s, ok := wal.Parse(filepath.Base(segment))
+	if !ok {
+		return false, nil
+	}
+	timeline, err := pgdata.Timeline(ctx, c.DataDir())
+	if err != nil {
+		return false, err
+	}
+	lineage, err := c.lineage(uint32(timeline)) //nolint:gosec // timelines have 32 bits
+	if err != nil {
+		return false, err
+	}
+	return lineage.LeftIn(s), nil
 }
 
 func (c Config) failureFile() string { return filepath.Join(c.Socket, instance.ArchiveFailureFile) }

@@ -5,6 +5,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -136,6 +137,12 @@ func (l Lineage) At(number uint64) Segment {
 		}
 	}
 	return Segment{Timeline: l.timeline, Number: number}
+}
+
+// LeftIn says whether a timeline of the lineage ended in a segment of its own: the next
+// timeline has a segment that begins with the same records, and a restore reads that.
+func (l Lineage) LeftIn(s Segment) bool {
+	return slices.Contains(l.ends, end{timeline: s.Timeline, number: s.Number})
 }
 
 // Range of segments, both ends included.

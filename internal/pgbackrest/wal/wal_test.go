@@ -163,3 +163,21 @@ func TestFolders(t *testing.T) {
 		t.Errorf("Folders(): -want, +got:\n%s", diff)
 	}
 }
+
+func TestLeftIn(t *testing.T) {
+	l, err := NewLineage(3, history)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s, want := range map[Segment]bool{
+		{Timeline: 1, Number: 5}: true,
+		{Timeline: 1, Number: 4}: false,
+		{Timeline: 2, Number: 5}: false,
+		{Timeline: 2, Number: 9}: true,
+		{Timeline: 3, Number: 9}: false,
+	} {
+		if got := l.LeftIn(s); got != want {
+			t.Errorf("LeftIn(%s): want %t, got %t", s, want, got)
+		}
+	}
+}

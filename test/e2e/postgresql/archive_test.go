@@ -117,7 +117,7 @@ func (d *database) segment(ctx context.Context) (wal.Segment, error) {
 
 // histories of timelines that the archive has, by file.
 func (d *database) histories(ctx context.Context) (map[string]string, error) {
-	files, err := cluster.Exec(ctx, d.namespace, repositoryName+"-0", "repository", nil, "sh", "-c", "find "+backup.VolumeDir+" -name '*.history' -exec md5sum {} +")
+	files, err := cluster.Exec(ctx, d.namespace, repositoryName+"-0", "repository", nil, "sh", "-c", "find "+backup.VolumeDir+" -type f -name '*.history' -exec md5sum {} +")
 	if err != nil {
 		return nil, err
 	}

@@ -90,6 +90,16 @@ func exists(file string) bool {
 	return err == nil
 }
 
+// Timeline of a server's last checkpoint: after a promotion the old one, until the
+// checkpoint that follows has ended.
+func Timeline(ctx context.Context, dir string) (int64, error) {
+	c, err := readControl(ctx, dir)
+	if err != nil {
+		return 0, err
+	}
+	return c.timeline, nil
+}
+
 // control is what pg_control says.
 type control struct {
 	system, written string

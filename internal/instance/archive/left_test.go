@@ -1,0 +1,45 @@
+package archive
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
+)
+
+// TestLeft: a server that leads archives what it has of a segment in which the timeline
+// before ended, though the archive has another one of that name; and goes on refusing any
+// other segment that differs.
+func TestLeft(t *testing.T) {
+	p := newPlace(t)
+	old := p.primary("old")
+	next := old.link().standby("next")
+	next.keep()
+	whole := old.write()
+	old.archived()
+	next.follow(old)
+	// The standby leads from the middle of a segment on, and the old primary fills that up.
+	next.promote()
+	left := old.write()
+	old.archived()
+	next.exec("CHECKPOINT")
+
+	cut := func(name string) string {
+		content := old.segment(name)
+		// No more than the header of its first page has come.
+		clear(content[40:])
+		file := filepath.Join(next.DataDir(), "pg_wal", name)
+		p.must(os.WriteFile(file, content, 0o600))
+		return file
+	}
+	if s, ok := wal.Parse(left); !ok || s.Timeline != 1 {
+		t.Fatalf("the old primary wrote %q", left)
+	}
+	if err := push(t.Context(), next.Config, cut(left), testLog{t}, "--no-archive-async"); err != nil {
+		t.Errorf("a segment that no restore reads stops archiving: %v", err)
+	}
+	if err := push(t.Context(), next.Config, cut(whole), testLog{t}, "--no-archive-async"); err == nil {
+		t.Error("a segment that restores read differs from the archive's, and nobody is told")
+	}
+}
