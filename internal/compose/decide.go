@@ -31,8 +31,8 @@ type Decision struct {
 	// order: an object of that name must not be someone else's.
 	First []string
 
-	// Stopped is true where a component is left as it is in this pass, since the
-	// API server refused it in the last one.
+	// Stopped is true where nothing is changed in this pass, since the API server
+	// refused a component in the last one.
 	Stopped bool
 
 	claim   *Claim
@@ -182,23 +182,35 @@ func (d *Decision) holdChange(c *Component, obs *structpb.Struct) {
 	d.Health[c.Name] = health.Status{State: health.Progressing, Message: "Its change waits for " + strings.Join(w, ", ")}
 }
 
-// passStopped leaves the component at which Crossplane stopped as it is for this
-// pass, where the claim has not been ready as it is: a change that is refused would
-// keep the status from being written, and the claim would be called ready for what
-// it was before. The next pass tries again.
+// passStopped changes nothing in this pass where Crossplane stopped at a component in
+// the last one: any change that is refused keeps the status from being written, and the
+// claim would be called ready for what it was before. The component that is named need
+// not be the only one that is refused. The next pass tries again. Where a claim that has
+// been ready as it is has the component as it is to be, it may be the API server that is
+// unwell, and nothing is held back.
 func (d *Decision) passStopped(observed map[string]*fnv1.Resource) {
-	name := d.refused.stopped
-	if d.Apply[name] == nil || d.claim.wasReady() {
+	stopped := d.refused.stopped
+	if d.Apply[stopped] == nil || d.claim.wasReady() && d.isInPlace(stopped, observed) {
 		return
 	}
 	d.Stopped = true
-	d.Health[name] = d.refused.stoppedStatus()
-	if obs := observed[name].GetResource(); obs != nil && !d.claim.adopted[name] {
-		d.Apply[name] = d.claim.keep(obs)
-		return
+	d.Health[stopped] = d.refused.stoppedStatus()
+	for name := range d.Apply {
+		switch obs := observed[name].GetResource(); {
+		case d.isInPlace(name, observed):
+		case obs != nil && !d.claim.adopted[name]:
+			d.Apply[name] = d.claim.keep(obs)
+		default:
+			delete(d.Apply, name)
+		}
 	}
-	delete(d.Apply, name)
-	d.First = slices.DeleteFunc(d.First, func(n string) bool { return n == name })
+	d.First = slices.DeleteFunc(d.First, func(n string) bool { return d.Apply[n] == nil })
+}
+
+// isInPlace tells whether a component is as it is to be.
+func (d *Decision) isInPlace(name string, observed map[string]*fnv1.Resource) bool {
+	obs := observed[name].GetResource()
+	return obs != nil && !d.claim.adopted[name] && isApplied(d.Apply[name], obs)
 }
 
 // make a component's object, unless it is made.

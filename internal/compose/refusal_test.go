@@ -13,6 +13,7 @@ import (
 func TestRespondRefusedByAPIServer(t *testing.T) {
 	conf := Component{Name: "conf", Object: configMap("conf", "new")}
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
+	task := Component{Name: "task", Object: configMap("task", "x"), Aside: true, After: []string{"conf"}}
 	synced := func(status, message string, generation int) map[string]any {
 		return map[string]any{"type": "Synced", "status": status, "message": message, "observedGeneration": generation}
 	}
@@ -21,6 +22,7 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 		phase, message string
 		ready          fnv1.Ready
 		left           bool // what is declared of conf is not applied
+		skipped        string
 	}
 	old := observe(t, Component{Object: configMap("conf", "old")})
 	cases := map[string]struct {
@@ -80,6 +82,26 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 			conf:   observe(t, conf), synced: synced("False", `cannot compose resources: cannot apply composed resource "conf": timeout`, 2), readyUntil: 2,
 			want: want{phase: "Running"},
 		},
+		"StoppedAtOneThatIsGone": {
+			reason: "What the claim was ready with is not there any more, and cannot be created.",
+			synced: synced("False", `cannot compose resources: cannot apply composed resource "conf": exceeded quota`, 2), readyUntil: 2,
+			want: want{phase: "Failed", message: "Waiting for conf (The API server refuses it: exceeded quota)", ready: fnv1.Ready_READY_FALSE, left: true},
+		},
+		"StoppedAtAChangeWhileReady": {
+			reason: "A change of ours that is refused keeps the status from being written, too.",
+			conf:   old, synced: synced("False", `cannot compose resources: cannot apply composed resource "conf": denied`, 2), readyUntil: 2,
+			want: want{phase: "Failed", message: "Waiting for conf (The API server refuses it: denied)", ready: fnv1.Ready_READY_FALSE, left: true},
+		},
+		"StoppedAtAnother": {
+			reason: "What is refused beside it would be the next to stop Crossplane: nothing is changed in a pass that writes the status.",
+			conf:   old, synced: synced("False", `cannot compose resources: cannot apply composed resource "web": denied`, 2), readyUntil: 1,
+			want: want{phase: "Failed", message: "Waiting for web (The API server refuses it: denied)", ready: fnv1.Ready_READY_FALSE, left: true},
+		},
+		"StoppedAside": {
+			reason: "A task that the claim is ready without holds up neither the others nor what they report.",
+			conf:   observe(t, conf), synced: synced("False", `cannot compose resources: cannot apply composed resource "task": exceeded quota`, 2), readyUntil: 2,
+			want: want{phase: "Running", skipped: "task"},
+		},
 		"NotSynced": {
 			reason: "Another failure is no refusal: it is over with the next pass, or Crossplane writes no status at all.",
 			conf:   observe(t, conf), synced: synced("False", "cannot compose resources: timeout", 2), readyUntil: 2,
@@ -107,12 +129,15 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 				status["readyGeneration"] = tc.readyUntil
 			}
 			req := request(t, 2, status, observed)
-			req.RequiredResources = map[string]*fnv1.Resources{"existing/conf": nil}
-			rsp := Respond(req, planned(&Plan{Components: []Component{conf, web}}), SystemSource{})
+			req.RequiredResources = map[string]*fnv1.Resources{"existing/conf": nil, "existing/task": nil}
+			rsp := Respond(req, planned(&Plan{Components: []Component{conf, web, task}}), SystemSource{})
 			s := rsp.GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields()
 			got := want{phase: s["phase"].GetStringValue(), message: s["message"].GetStringValue(), ready: rsp.GetDesired().GetComposite().GetReady()}
 			value := rsp.GetDesired().GetResources()["conf"].GetResource().GetFields()["data"].GetStructValue().GetFields()["value"].GetStringValue()
 			got.left = value != "new"
+			if tc.want.skipped != "" && rsp.GetDesired().GetResources()[tc.want.skipped] == nil {
+				got.skipped = tc.want.skipped
+			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s\nRespond(): -want, +got:\n%s", tc.reason, diff)
 			}
