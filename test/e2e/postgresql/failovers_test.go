@@ -153,8 +153,12 @@ func (d *database) breakdown(ctx context.Context, old *unstructured.Unstructured
 	), nil
 }
 
-// leaderName of the ConfigMap that is the leader lock.
-const leaderName = setName + "-leader"
+// Patroni's ConfigMaps: leaderName of the leader lock, configName of the configuration and
+// of the history of timelines.
+const (
+	leaderName = setName + "-leader"
+	configName = setName + "-config"
+)
 
 // lockOf a holder: when it was released and when another one took it. Only the latter is
 // on the servers' own clock.

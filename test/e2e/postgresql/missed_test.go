@@ -4,6 +4,7 @@ package postgresql
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -63,6 +64,11 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 	if _, err := d.ask(ctx, "app", "INSERT INTO missed SELECT generate_series(1, 1000)"); err != nil {
 		return err
 	}
+	inserted := time.Now()
+	if err := d.published(ctx, led.Timeline); err != nil {
+		return err
+	}
+	n.Addf("timeline published %.2fs after the rows were acknowledged, at most", time.Since(inserted).Seconds())
 
 	again := d.primary()
 	if again.GetName() != primary.GetName() {
@@ -96,7 +102,7 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 	if p := d.world.Get("Pod", replica.GetName()); p.GetLabels()[roleLabel] == "primary" {
 		return errors.New("the server that never saw the last timeline leads, and 1000 acknowledged rows are not there")
 	}
-	n.Addf("said after %.1fs: %s", time.Since(alone).Seconds(), d.status().Status.Message)
+	n.Addf("reported after %.1fs: %s", time.Since(alone).Seconds(), d.status().Status.Message)
 
 	if err := cordon(ctx, false); err != nil {
 		return err
@@ -115,6 +121,26 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 	n.Addf("timeline %d, then %d", led.Timeline, now.Timeline)
 	_, err = d.end(ctx)
 	return err
+}
+
+// published waits until Patroni has written that a timeline began: from then on no server
+// leads that never saw it.
+func (d *database) published(ctx context.Context, timeline uint32) error {
+	return d.world.Await(ctx, soon, fmt.Sprintf("the history of timeline %d to be published", timeline), func() (bool, string) {
+		config := d.world.Get("ConfigMap", configName)
+		if config == nil {
+			return false, "there is no ConfigMap " + configName
+		}
+		history := config.GetAnnotations()["history"]
+		var lines [][]any
+		// What cannot be read has no last line.
+		_ = json.Unmarshal([]byte(history), &lines)
+		if n := len(lines); n > 0 && len(lines[n-1]) > 0 {
+			last, ok := lines[n-1][0].(float64)
+			return ok && uint32(last)+1 == timeline, history
+		}
+		return false, history
+	})
 }
 
 // cordon all nodes, or let pods be scheduled again.

@@ -1,6 +1,5 @@
-"""Tests what lock.patch, failsafe.patch and wakeup.patch change, on Patroni as it is installed: its own client of
-Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server
-does.
+"""Tests what lock.patch, failsafe.patch, wakeup.patch and promotion.patch change, on Patroni as it is installed: its own
+client of Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server does.
 
     python3 -m unittest test_lock.py
 """
@@ -13,7 +12,8 @@ import time
 import unittest
 from unittest import mock
 
-import patroni.postgresql  # noqa: F401 Before patroni.ha, which it imports in turn.
+# Before patroni.ha, which it imports in turn.
+from patroni.postgresql import Postgresql  # isort: skip
 from patroni.dcs import get_dcs
 from patroni.exceptions import DCSError
 from patroni.ha import Failsafe, Ha
@@ -286,6 +286,19 @@ class FailsafeTest(unittest.TestCase):
                 ("One that is being promoted does not", True, "running", "promoted", refused)):
             with self.subTest(reason):
                 self.assertEqual(want, self.ask(leads, state, role))
+
+
+class PromotionTest(unittest.TestCase):
+    """A standby is promoted, and the HA loop publishes its timeline once that is known to have ended."""
+
+    def test_noticed_at_once(self):
+        states = iter(["in archive recovery", "in archive recovery", "in production"])
+        server = mock.Mock(controldata=lambda: {"Database cluster state": next(states)})
+        slept = []
+        with mock.patch("patroni.utils.time.sleep", slept.append):
+            self.assertTrue(Postgresql._wait_promote(server, 5))
+        server.set_role.assert_called_with("primary")
+        self.assertLessEqual(sum(slept), 0.5, "the timeline is published long after writes are taken")
 
 
 if __name__ == "__main__":
