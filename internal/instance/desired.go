@@ -156,6 +156,11 @@ type TimelineState struct {
 	// Withdrawn says that the server is not to lead after all: its pod is about to be
 	// replaced.
 	Withdrawn bool `json:"withdrawn,omitempty"`
+
+	// After is the last timeline that the cluster is known to have had, or 0. Alone says
+	// that the archive is not asked for later ones.
+	After int64 `json:"after,omitempty"`
+	Alone bool  `json:"alone,omitempty"`
 }
 
 // Database to exist. One that is no longer desired stays: it holds data.

@@ -23,12 +23,13 @@ import (
 // timelineAgain is when the archive is asked again after a failure.
 const timelineAgain = 10 * time.Second
 
-// AskTimeline has Prepare call NewTimeline before the server starts.
-func (c Config) AskTimeline() error {
-	if s := c.TimelineState(); s != nil && !s.Withdrawn {
+// AskTimeline has Prepare call NewTimeline before the server starts, after is the last
+// timeline that the cluster is known to have had, and alone to not ask the archive.
+func (c Config) AskTimeline(after int64, alone bool) error {
+	if s := c.TimelineState(); s != nil && !s.Withdrawn && s.After == after && s.Alone == alone {
 		return nil
 	}
-	return c.noteTimeline(instance.TimelineState{})
+	return c.noteTimeline(instance.TimelineState{After: after, Alone: alone})
 }
 
 // ForgetTimeline takes AskTimeline back.
@@ -78,18 +79,15 @@ func Prepare(ctx context.Context, c Config, address string, log io.Writer) error
 	}
 	defer alive(ctx, address, log)()
 	for s := c.TimelineState(); s != nil; s = c.TimelineState() {
-		err := error(nil)
 		if !s.Withdrawn {
-			err = c.NewTimeline(ctx, log)
-		}
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err == nil && !s.Withdrawn:
-			return c.ForgetTimeline()
-		case err != nil && !errors.Is(err, errWithdrawn):
-			_, _ = fmt.Fprintln(log, err)
-			if err := c.noteTimeline(instance.TimelineState{Message: err.Error()}); err != nil {
+			err := c.NewTimeline(ctx, log)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err != nil {
+				_, _ = fmt.Fprintln(log, err)
+			}
+			if done, err := c.settle(*s, err); done || err != nil {
 				return err
 			}
 		}
@@ -98,6 +96,20 @@ func Prepare(ctx context.Context, c Config, address string, log io.Writer) error
 		}
 	}
 	return nil
+}
+
+// settle what came of an attempt. Whether the server leads may have been decided anew
+// meanwhile: then it says nothing.
+func (c Config) settle(asked instance.TimelineState, err error) (done bool, _ error) {
+	now := c.TimelineState()
+	switch {
+	case now == nil || *now != asked:
+		return now == nil, nil
+	case err == nil:
+		return true, c.ForgetTimeline()
+	}
+	asked.Message = err.Error()
+	return false, c.noteTimeline(asked)
 }
 
 // alive answers the kubelet's probes until it is told to stop.
@@ -117,40 +129,33 @@ func alive(ctx context.Context, address string, log io.Writer) (stop func()) {
 // errWithdrawn is of a server that is not to lead any more.
 var errWithdrawn = errors.New("the server is not to lead any more")
 
-// NewTimeline makes sure that a stopped server can be promoted without spoiling the
-// archive. Its data may be older than what the archive has: it was kept from before
-// another server went on with a timeline that this server knows nothing of. PostgreSQL
-// would take that number again, and the history and the WAL of two branches would be
-// mixed up in the archive. To do it twice is fine.
+// NewTimeline makes sure that a stopped server can be promoted without taking the number of
+// a timeline that another server went on with. Its data may be older than that: it was kept
+// from before. PostgreSQL would take the number again, and the history and the WAL of two
+// branches would be mixed up in the archive; nor would pg_rewind, which goes by the number,
+// bring the other server back. To do it twice is fine.
 func (c Config) NewTimeline(ctx context.Context, log io.Writer) error {
-	tool, err := c.Tool(log)
-	if errors.Is(err, ErrNone) {
+	asked := instance.TimelineState{}
+	if s := c.TimelineState(); s != nil {
+		asked = *s
+	}
+	taken := uint32(asked.After) //nolint:gosec // PostgreSQL's own are 32 bits
+	if !asked.Alone {
+		archived, err := c.archived(ctx, log)
+		if err != nil {
+			return err
+		}
+		taken = max(taken, archived)
+	}
+	if taken == 0 {
 		return nil
-	}
-	if err != nil {
-		return err
-	}
-	stanza, err := c.Stanza()
-	if err != nil {
-		return err
-	}
-	archive, err := tool.Archive(ctx, stanza)
-	if errors.Is(err, pgbackrest.ErrNoArchive) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("cannot ask the archive for its timelines: %w", err)
-	}
-	timelines, err := archive.Timelines(ctx)
-	if err != nil {
-		return fmt.Errorf("cannot ask the archive for its timelines: %w", err)
 	}
 	data := pgdata.Read(ctx, c.DataDir())
 	if data.State != instance.DataWhole {
 		return fmt.Errorf("cannot begin a timeline with data that is %s: %s", data.State, data.Problem)
 	}
 	from := uint32(data.Timeline) //nolint:gosec // PostgreSQL's own are 32 bits
-	if len(timelines) == 0 || slices.Max(timelines) <= from {
+	if taken <= from {
 		return nil
 	}
 	if s := c.TimelineState(); s == nil || s.Withdrawn {
@@ -159,15 +164,42 @@ func (c Config) NewTimeline(ctx context.Context, log io.Writer) error {
 	if err := c.forgetProcess(); err != nil {
 		return err
 	}
-	t := recovery.Timeline{DataDir: c.DataDir(), WorkDir: filepath.Join(os.TempDir(), "timeline"), From: from, Taken: slices.Max(timelines), Log: log}
+	t := recovery.Timeline{DataDir: c.DataDir(), WorkDir: filepath.Join(os.TempDir(), "timeline"), From: from, Taken: taken, Log: log}
 	if err := t.Begin(ctx); err != nil {
 		return err
 	}
 	after := pgdata.Read(ctx, c.DataDir())
 	if n := len(after.History); after.Timeline != int64(t.Taken)+1 || n == 0 || after.History[n-1].Timeline != data.Timeline {
-		return fmt.Errorf("cannot begin a timeline: the data was on timeline %d and the archive knows %d, and it is on timeline %d now", from, t.Taken, after.Timeline)
+		return fmt.Errorf("cannot begin a timeline: the data was on timeline %d and %d is taken, and it is on timeline %d now", from, t.Taken, after.Timeline)
 	}
 	return nil
+}
+
+// archived is the last timeline that the archive knows, or 0.
+func (c Config) archived(ctx context.Context, log io.Writer) (uint32, error) {
+	tool, err := c.Tool(log)
+	if errors.Is(err, ErrNone) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	stanza, err := c.Stanza()
+	if err != nil {
+		return 0, err
+	}
+	archive, err := tool.Archive(ctx, stanza)
+	if errors.Is(err, pgbackrest.ErrNoArchive) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cannot ask the archive for its timelines: %w", err)
+	}
+	timelines, err := archive.Timelines(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("cannot ask the archive for its timelines: %w", err)
+	}
+	return slices.Max(append(timelines, 0)), nil
 }
 
 // forgetProcess of a server that was killed: its number may be that of another program by

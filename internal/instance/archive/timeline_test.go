@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -10,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
@@ -62,7 +66,7 @@ func TestNewTimeline(t *testing.T) {
 			next.stop()
 
 			for range 2 { // the second time there is nothing to do
-				p.must(stale.AskTimeline())
+				p.must(stale.AskTimeline(0, false))
 				p.must(Prepare(t.Context(), stale.Config, "127.0.0.1:0", testLog{t}))
 				if s := stale.TimelineState(); s != nil {
 					t.Errorf("%s\nit is prepared, and yet has state %+v", tc.reason, s)
@@ -156,7 +160,7 @@ func TestNewTimelineLater(t *testing.T) {
 	taken := last.history(3)
 	last.stop()
 
-	p.must(stale.AskTimeline())
+	p.must(stale.AskTimeline(0, false))
 	p.must(Prepare(t.Context(), stale.Config, "127.0.0.1:0", testLog{t}))
 	p.must(os.WriteFile(filepath.Join(stale.DataDir(), "standby.signal"), nil, 0o600))
 	stale.start("primary_conninfo=")
@@ -180,6 +184,65 @@ func TestNewTimelineLater(t *testing.T) {
 	}
 }
 
+// TestNewTimelineAlone: without an archive, too, a server that leads goes on after the last
+// timeline that the cluster is known to have had.
+func TestNewTimelineAlone(t *testing.T) {
+	p := newPlace(t)
+	old := p.primary("old")
+	old.exec("CREATE TABLE t (who text)")
+	old.stop()
+	p.away(true)
+	for range 2 { // the second time there is nothing to do
+		p.must(old.AskTimeline(3, true))
+		p.must(Prepare(t.Context(), old.Config, "127.0.0.1:0", testLog{t}))
+	}
+	p.must(os.WriteFile(filepath.Join(old.DataDir(), "standby.signal"), nil, 0o600))
+	old.start("primary_conninfo=")
+	old.promote()
+	if at := old.current()[:8]; at != "00000005" {
+		t.Errorf("it leads on timeline %s, want one after that it took", at)
+	}
+}
+
+// TestSettle: what came of an attempt to begin a timeline counts only where nothing else was
+// decided meanwhile.
+func TestSettle(t *testing.T) {
+	asked := instance.TimelineState{After: 3}
+	failed := errors.New("the store does not answer")
+	withdrawn := instance.TimelineState{Withdrawn: true, Message: "withdrawn"}
+	cases := map[string]struct {
+		reason string
+		now    *instance.TimelineState
+		err    error
+		want   *instance.TimelineState
+		done   bool
+	}{
+		"Done":           {reason: "The server may start.", now: &asked, done: true},
+		"Failed":         {reason: "Why is noted, and what was asked for stays.", now: &asked, err: failed, want: &instance.TimelineState{After: 3, Message: failed.Error()}},
+		"Withdrawn":      {reason: "A server that was withdrawn does not start.", now: &withdrawn, want: &withdrawn},
+		"WithdrawnFails": {reason: "That an attempt failed does not hide that it was withdrawn.", now: &withdrawn, err: failed, want: &withdrawn},
+		"Asked":          {reason: "Another timeline is to be begun.", now: &instance.TimelineState{After: 4}, want: &instance.TimelineState{After: 4}},
+		"Forgotten":      {reason: "It starts as it is.", err: failed, done: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := Config{Volume: t.TempDir()}
+			if tc.now != nil {
+				if err := c.noteTimeline(*tc.now); err != nil {
+					t.Fatal(err)
+				}
+			}
+			done, err := c.settle(asked, tc.err)
+			if err != nil || done != tc.done {
+				t.Errorf("%s\nsettle(): want done %t, got %t, %v", tc.reason, tc.done, done, err)
+			}
+			if diff := cmp.Diff(tc.want, c.TimelineState()); diff != "" {
+				t.Errorf("%s\nthe state afterwards: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestNewTimelineAway: without the archive it is not known which timelines there are.
 func TestNewTimelineAway(t *testing.T) {
 	p := newPlace(t)
@@ -191,7 +254,7 @@ func TestNewTimelineAway(t *testing.T) {
 	if err := s.NewTimeline(t.Context(), testLog{t}); err == nil || !strings.Contains(err.Error(), "cannot ask the archive for its timelines") {
 		t.Errorf("NewTimeline() without the store: got %v", err)
 	}
-	p.must(s.AskTimeline())
+	p.must(s.AskTimeline(0, false))
 	ctx, cancel := context.WithCancel(t.Context())
 	prepared := make(chan error, 1)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -219,9 +282,9 @@ func TestNewTimelineAway(t *testing.T) {
 	if err := s.NewTimeline(t.Context(), testLog{t}); err != nil {
 		t.Errorf("NewTimeline() where there is nothing to do: %v", err)
 	}
-	p.must(s.AskTimeline())
+	p.must(s.AskTimeline(0, false))
 	p.must(s.ForgetTimeline())
-	p.must(s.AskTimeline())
+	p.must(s.AskTimeline(0, false))
 	p.must(Prepare(t.Context(), s.Config, "127.0.0.1:0", testLog{t}))
 	s.start()
 	if at := s.current()[:8]; at != "00000001" {

@@ -112,18 +112,21 @@ func (f *fencer) fence(ctx context.Context) error {
 func (f *fencer) catchUp(ctx context.Context, pod string, received int64) error {
 	ctx, cancel := context.WithTimeout(ctx, catchUpWithin)
 	defer cancel()
+	behind := error(nil)
 	for {
 		own, err := f.server.Received(ctx)
 		switch {
 		case err == nil && own >= received:
 			return nil
-		case err == nil && wait(ctx, stopPoll):
-			continue
 		case err == nil:
-			return fmt.Errorf("cannot lead: %w: %s has it up to %d, and %s up to %d", errBehind, pod, received, f.pod, own)
+			behind = fmt.Errorf("cannot lead: %w: %s has it up to %d, and %s up to %d", errBehind, pod, received, f.pod, own)
+		case behind == nil:
+			f.log.Info("Cannot compare the log with that of another standby", "pod", pod, "error", err.Error())
+			return nil
 		}
-		f.log.Info("Cannot compare the log with that of another standby", "pod", pod, "error", err.Error())
-		return nil
+		if !wait(ctx, stopPoll) {
+			return behind
+		}
 	}
 }
 

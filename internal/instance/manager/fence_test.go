@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,9 +24,17 @@ type receives struct {
 	from, later int64
 	since       time.Time
 	err         error
+
+	// hangs says that it answers no more, once it has answered.
+	hangs    bool
+	answered atomic.Bool
 }
 
-func (r *receives) Received(context.Context) (int64, error) {
+func (r *receives) Received(ctx context.Context) (int64, error) {
+	if r.hangs && time.Since(r.since) > 100*time.Millisecond && r.answered.Swap(true) {
+		<-ctx.Done()
+		return 0, context.Cause(ctx)
+	}
 	if time.Since(r.since) > 100*time.Millisecond {
 		return r.later, r.err
 	}
@@ -38,18 +47,19 @@ func TestFence(t *testing.T) {
 	const first, second = setName + "-0", setName + "-1"
 	cases := map[string]struct {
 		reason  string
-		own     receives
+		own     *receives
 		prepare func(*servers)
 		other   string
 		behind  bool
 		fenced  bool
 		atMost  time.Duration
 	}{
-		"Same":      {reason: "Both have the same.", own: receives{from: 100, later: 100}, fenced: true},
-		"Ahead":     {reason: "It has more.", own: receives{from: 200, later: 200}, fenced: true},
-		"Behind":    {reason: "The other one has more: it is to lead.", own: receives{from: 99, later: 99}, behind: true, fenced: true},
-		"CatchesUp": {reason: "What the other one has is on its way.", own: receives{from: 99, later: 100}, fenced: true},
-		"Unknown":   {reason: "Where it cannot say what it has, nothing holds it up.", own: receives{err: errors.New("x")}, fenced: true},
+		"Same":      {reason: "Both have the same.", own: &receives{from: 100, later: 100}, fenced: true},
+		"Ahead":     {reason: "It has more.", own: &receives{from: 200, later: 200}, fenced: true},
+		"Behind":    {reason: "The other one has more: it is to lead.", own: &receives{from: 99, later: 99}, behind: true, fenced: true},
+		"Slow":      {reason: "It has answered once that it has less: what ends the wait does not matter.", own: &receives{from: 99, later: 99, hangs: true}, behind: true, fenced: true},
+		"CatchesUp": {reason: "What the other one has is on its way.", own: &receives{from: 99, later: 100}, fenced: true},
+		"Unknown":   {reason: "Where it cannot say what it has, nothing holds it up.", own: &receives{err: errors.New("x")}, fenced: true},
 		"Alone":     {reason: "There is no other.", prepare: func(s *servers) { s.cluster.Members = s.cluster.Members[:1] }},
 		"Old":       {reason: "The old primary is no standby, and may be frozen.", prepare: func(s *servers) { s.cluster.Members[1].State = "running" }},
 		"Refuses":   {reason: "One that cannot stop receiving holds it up as little.", prepare: func(s *servers) { s.fenceErr = errors.New("x") }, fenced: true},
@@ -83,9 +93,12 @@ func TestFence(t *testing.T) {
 			case "down":
 				at.Close()
 			}
+			if tc.own == nil {
+				tc.own = &receives{}
+			}
 			tc.own.since = time.Now()
 			f := &fencer{
-				pod: first, log: slog.New(slog.DiscardHandler), patroni: patroni.At(c.Patroni, c.password()), server: &tc.own,
+				pod: first, log: slog.New(slog.DiscardHandler), patroni: patroni.At(c.Patroni, c.password()), server: tc.own,
 				sibling: func(string) *patroni.Client { return patroni.At(url, password) },
 			}
 			start := time.Now()

@@ -17,6 +17,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/lead"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
@@ -30,9 +31,11 @@ type ground struct {
 	// uid of the DatabaseCluster, or "" while no one owns the StatefulSet.
 	uid string
 
-	// cluster as lead knows it, and the system identifier that Patroni knows.
+	// cluster as lead knows it, the system identifier that Patroni knows, and the last
+	// timeline that a server is known to have led on.
 	cluster lead.Cluster
 	system  string
+	led     int64
 
 	// address of the primary, and its timeline.
 	address  string
@@ -73,6 +76,7 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 	if !last.Of(string(g.set.UID), g.uid) {
 		last = instance.Cluster{}
 	}
+	g.led = last.Timeline
 	undecided := state(g.uid, last.Began)
 	g.cluster = lead.Cluster{Pod: b.Pod, Claim: b.volumeName(), Annotation: annotation(undecided), Named: leadWith(g.desired.LeadWith, undecided)}
 	if last.Primary != "" {
@@ -157,8 +161,13 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 		b.data = &data
 	}
 	if primary || len(g.cluster.Members) > 0 {
-		g.system, err = b.system(ctx)
-		return err
+		config, err := b.kube.ConfigMap(ctx, b.configName())
+		if err != nil {
+			return err
+		}
+		g.system = config.Annotations[initializeAnnotation]
+		g.led = max(g.led, patroni.Published(config.Annotations[patroni.HistoryAnnotation]))
+		return nil
 	}
 	if len(g.cluster.Members) == 0 && !g.desired.Restored {
 		b.keep(g, claims)

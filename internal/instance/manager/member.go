@@ -52,6 +52,9 @@ type member struct {
 	kept bool
 	held instance.Held
 
+	// withdrawn says that the server was to lead and is not any more: its pod is deleted.
+	withdrawn bool
+
 	// idle is since when the server is a standby that does not follow, or since
 	// it was last nudged; zero while it does.
 	idle time.Time

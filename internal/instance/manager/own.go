@@ -72,6 +72,9 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 		v.Held.Message = b.stand(ctx, g)
 		v.Start = v.Held.Message == ""
 	}
+	if !v.First && !b.note("take back that the server is to lead", b.resign(ctx)) {
+		return false
+	}
 	if !v.Start {
 		next.Held = &v.Held
 		if v.Held.Undecided && b.held != v.Held && g.speaks(b.Pod) {
@@ -80,7 +83,7 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 		b.held = v.Held
 		return false
 	}
-	if !b.note("have the server begin a timeline of its own", b.timeline(v.First && g.desired.Backup != nil)) {
+	if !b.note("have the server begin a timeline of its own", b.timeline(v.First, g)) {
 		return false
 	}
 	if v.First {
@@ -90,11 +93,11 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 }
 
 // timeline of its own, or not, for a server that leads with what its volume holds: the
-// archive may know of a later one.
-func (b *member) timeline(own bool) error {
+// cluster may have had a later one, which the archive may know of.
+func (b *member) timeline(first bool, g *ground) error {
 	c := archive.Config{Volume: b.Volume}
-	if own {
-		return c.AskTimeline()
+	if alone := g.desired.Backup == nil; first && (g.led > 0 || !alone) {
+		return c.AskTimeline(g.led, alone)
 	}
 	return c.ForgetTimeline()
 }
@@ -103,28 +106,30 @@ func (b *member) timeline(own bool) error {
 // another volume may have been named meanwhile, or backups been turned off.
 func (b *member) reconsider(ctx context.Context) error {
 	c := archive.Config{Volume: b.Volume}
-	s := c.TimelineState()
-	if s == nil || b.seen.Load() != nil {
+	if c.TimelineState() == nil && !b.withdrawn || b.seen.Load() != nil {
 		return nil
 	}
 	g, err := b.ground(ctx)
 	if err != nil {
 		return err
 	}
-	if g.desired.Backup == nil {
-		return c.ForgetTimeline()
-	}
 	if err := b.compare(ctx, g); err != nil {
 		return err
 	}
 	if lead.Decide(g.cluster).First {
 		// It may have been named anew since it was withdrawn.
-		return c.AskTimeline()
+		b.withdrawn = false
+		return b.timeline(true, g)
+	}
+	if err := b.resign(ctx); err != nil {
+		return err
 	}
 	pod, err := b.kube.Self(ctx, b.Pod)
 	if err != nil {
 		return err
 	}
+	// The pod is deleted also where the server has ended to wait in this moment.
+	b.withdrawn = true
 	if err := c.WithdrawTimeline(); err != nil {
 		return err
 	}
@@ -173,7 +178,11 @@ func (b *member) clearBranch(ctx context.Context, g *ground) string {
 		return ""
 	}
 	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "branch")
-	if !b.note("set a diverged branch aside", err) {
+	if !b.note("set a diverged branch aside", err) && b.data.Timeline == g.timeline {
+		// Pg_rewind compares numbers alone, and would do nothing.
+		return fmt.Sprintf("volume claim %s went on without the primary on a timeline of the same number, %d, and has no room to set that aside for a copy of the primary: enlarge it, or delete volume claim and pod %s if what it has beyond the primary is not needed", b.volumeName(), g.timeline, b.Pod)
+	}
+	if err != nil {
 		b.event(ctx, corev1.EventTypeWarning, reasonSetAside, fmt.Sprintf("%s is rewound to the primary: what volume claim %s has from timeline %d, position %s, is not set aside: %v", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position, err))
 		return ""
 	}

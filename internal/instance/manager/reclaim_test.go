@@ -2,6 +2,7 @@ package manager
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -248,8 +249,12 @@ func TestReclaimNamed(t *testing.T) {
 	stale, newest := twoVolumes(t)
 	r := reclaim(t, 2, 0, 1)
 	const began = "20260102T030405Z"
-	r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, instance.Cluster{Primary: setName + "-0", Began: began})}})
+	r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, instance.Cluster{Primary: setName + "-0", Began: began, Timeline: 3})}})
 	r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-failover")})
+	// Patroni knows of a later timeline than was reported.
+	published := &corev1.ConfigMap{ObjectMeta: named(setName + "-config")}
+	published.Annotations = map[string]string{patroni.HistoryAnnotation: `[[2,50331976,"x"],[3,67109192,"x","2026-01-02T03:04:05+00:00","db-0"]]`}
+	r.api.put("configmaps", published)
 
 	second := r.server(1, stale)
 	r.held(1, second, "annotate the DatabaseCluster with storeplane.example.com/lead-with=<volume claim>@dbc-"+began)
@@ -264,10 +269,10 @@ func TestReclaimNamed(t *testing.T) {
 	r.desire(func(d *instance.Desired) { d.Size, d.LeadWith, d.Backup = 2, decided, &instance.Backup{} })
 	r.starts(second, "it was named")
 	timeline := filepath.Join(stale.Dir, instance.TimelineFile)
-	if _, err := os.Stat(timeline); err != nil {
-		t.Errorf("the archive may know of later timelines than the named volume: %v", err)
+	if got, err := os.ReadFile(timeline); err != nil || string(got) != `{"after":4}` { //nolint:gosec // the test's own
+		t.Errorf("later timelines than the named volume's: the archive may know of some, and one began after timeline 3; got %s, %v", got, err)
 	}
-	if err := os.WriteFile(timeline, []byte(`{"message":"cannot ask the archive"}`), 0o600); err != nil {
+	if err := os.WriteFile(timeline, []byte(`{"message":"cannot ask the archive","after":4}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "it is said why the server does not start", func() bool { return r.member(1).Message == "cannot ask the archive" })
@@ -310,10 +315,39 @@ func TestReclaimNamed(t *testing.T) {
 	}
 }
 
+// TestReclaimSameNumber: a server went on with a timeline of the primary's number, and has no
+// room to set that aside. Pg_rewind goes by the number, and would leave it as it is.
+func TestReclaimSameNumber(t *testing.T) {
+	v := pgdatatest.New(t).Begin()
+	if err := os.WriteFile(filepath.Join(v.Data, "standby.signal"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v.Start().Promote().Stop("fast")
+	ancestor := pgdata.Read(t.Context(), v.Data).History[0]
+	large, err := os.Create(filepath.Join(v.Data, "large"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It takes no room itself.
+	if err := errors.Join(large.Truncate(1<<42), large.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r := reclaim(t, 2)
+	r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, instance.Cluster{Primary: setName + "-0", Timeline: 2})}})
+	config := &corev1.ConfigMap{ObjectMeta: named(setName + "-config")}
+	config.Annotations = map[string]string{initializeAnnotation: pgdata.Read(t.Context(), v.Data).System}
+	r.api.put("configmaps", config)
+	r.fakes.set(func(s *servers) {
+		s.status.Timeline, s.history = 2, [][]any{{1, uint64(ancestor.End) - 64, "no recovery target specified"}}
+	})
+	r.leads(0)
+	r.held(1, r.server(1, v), "went on without the primary on a timeline of the same number, 2, and has no room to set that aside")
+}
+
 // TestReclaimReconsidered: a server waits for the archive to lead, and another volume is
 // named meanwhile, or backups are turned off.
 func TestReclaimReconsidered(t *testing.T) {
-	for name, withdrawn := range map[string]bool{"Named": true, "NoBackup": false} {
+	for name, tc := range map[string]struct{ other, withdrawn bool }{"Named": {other: true, withdrawn: true}, "Unnamed": {withdrawn: true}, "NoBackup": {}} {
 		t.Run(name, func(t *testing.T) {
 			one, other := pgdatatest.New(t).Begin(), pgdatatest.New(t).Begin()
 			r := reclaim(t, 2, 0, 1)
@@ -332,12 +366,23 @@ func TestReclaimReconsidered(t *testing.T) {
 			if _, ok := state(); !ok {
 				t.Fatal("it does not wait for the archive")
 			}
-			if withdrawn {
+			candidate := func() any { return r.api.annotations("configmaps/" + setName + "-failover")[candidateAnnotation] }
+			if candidate() != setName+"-1" {
+				t.Fatalf("Patroni is to have %v lead", candidate())
+			}
+			unname := func() {
+				if tc.other {
+					named("0", &instance.Backup{})
+					return
+				}
+				r.desire(func(d *instance.Desired) { d.Size, d.Backup = 2, &instance.Backup{} })
+			}
+			if tc.withdrawn {
 				// The pod may have changed since it was read.
 				r.api.mu.Lock()
 				r.api.refuse["DELETE pods/"+setName+"-1"] = "it has changed"
 				r.api.mu.Unlock()
-				named("0", &instance.Backup{})
+				unname()
 				eventually(t, "it waits no more to lead", func() bool {
 					s, ok := state()
 					return ok && s.Withdrawn
@@ -347,7 +392,7 @@ func TestReclaimReconsidered(t *testing.T) {
 					s, ok := state()
 					return ok && !s.Withdrawn
 				})
-				named("0", &instance.Backup{})
+				unname()
 				eventually(t, "it waits no more to lead", func() bool {
 					s, ok := state()
 					return ok && s.Withdrawn
@@ -358,11 +403,14 @@ func TestReclaimReconsidered(t *testing.T) {
 			} else {
 				named("1", nil)
 			}
-			eventually(t, "it waits no more to lead", func() bool {
+			eventually(t, "it waits no more for the archive", func() bool {
 				s, ok := state()
-				return withdrawn && s.Withdrawn || !withdrawn && !ok
+				return tc.withdrawn && s.Withdrawn || !tc.withdrawn && !ok
 			})
-			eventually(t, "its pod is replaced if it is not to lead", func() bool { return r.api.has("pods/"+setName+"-1") != withdrawn })
+			eventually(t, "its pod is replaced if it is not to lead", func() bool { return r.api.has("pods/"+setName+"-1") != tc.withdrawn })
+			if tc.withdrawn && candidate() != nil {
+				t.Errorf("Patroni is still to have %v lead", candidate())
+			}
 		})
 	}
 }

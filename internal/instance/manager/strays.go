@@ -27,18 +27,41 @@ type strays struct {
 	since, copied map[string]time.Time
 
 	// reached is up to where each had replayed the log when it was last looked at.
-	reached map[string]int64
+	reached map[string]reached
 }
 
-// moves says whether a standby has replayed more since it was last looked at: it has log
-// of its own, and asks for what it misses when that ends.
-func (s *strays) moves(pod string, reached int64) bool {
+// reached a position at a time.
+type reached struct {
+	position int64
+	at       time.Time
+}
+
+// stillFor is how long a standby replays nothing that has no log of its own any more. What
+// holds up a replay for longer, but a person, is ended by max_standby_streaming_delay.
+const stillFor = time.Minute
+
+// moves says whether a standby has replayed something of late: it has log of its own, and
+// asks for what it misses when that ends.
+func (s *strays) moves(pod string, position int64, now time.Time) bool {
 	before, known := s.reached[pod]
-	if s.reached == nil {
-		s.reached = map[string]int64{}
+	if known && before.position == position {
+		return now.Sub(before.at) < stillFor
 	}
-	s.reached[pod] = reached
-	return !known || before != reached
+	if s.reached == nil {
+		s.reached = map[string]reached{}
+	}
+	s.reached[pod] = reached{position: position, at: now}
+	return true
+}
+
+// misses is what a standby asks a primary for that has it no more, or "". One
+// whose replay is paused may have all that is left from before a mistake, and one that has
+// received more than it has replayed asks for nothing before that.
+func (s *strays) misses(pod string, at *patroni.Position, wal *serverLog, now time.Time) string {
+	if s.moves(pod, at.Xlog.Replayed, now) || at.Xlog.Paused {
+		return ""
+	}
+	return wal.lost(at.Timeline, max(at.Xlog.Received, at.Xlog.Replayed))
 }
 
 // due are those that have strayed long enough.
@@ -78,20 +101,17 @@ func (p *primary) gather(ctx context.Context, v *view) {
 			// It starts, recovers or copies: there is nothing to be done.
 			continue
 		}
-		if p.strays.moves(pod.Name, position.Xlog.Replayed) {
-			continue
-		}
 		wal, err := readLog(p.Volume, v.timeline)
 		if !p.note("look at the WAL", err) {
 			return
 		}
-		missing := wal.lost(position.Timeline, position.Xlog.Replayed)
+		missing := p.strays.misses(pod.Name, position, wal, time.Now())
 		if missing == "" {
 			continue
 		}
 		if p.note("have "+pod.Name+" copy the primary", client.Reinitialize(ctx)) {
 			p.strays.copied[pod.Name] = time.Now()
-			p.event(ctx, corev1.EventTypeWarning, reasonCopying, fmt.Sprintf("%s copies the primary anew: it can not follow, %s is no more", pod.Name, missing))
+			p.event(ctx, corev1.EventTypeWarning, reasonCopying, fmt.Sprintf("%s copies the primary anew: it cannot follow, %s is no more", pod.Name, missing))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/roll"
 )
 
@@ -87,20 +88,51 @@ func TestReadLog(t *testing.T) {
 }
 
 func TestStraysMoves(t *testing.T) {
-	s := strays{}
+	s, now := strays{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, step := range []struct {
 		reason  string
+		after   time.Duration
 		reached int64
 		want    bool
 	}{
 		{reason: "Nothing is known of one that is seen first.", reached: 5, want: true},
-		{reason: "It has replayed nothing since.", reached: 5},
-		{reason: "It replays what it has.", reached: 9, want: true},
-		{reason: "It has come to its end.", reached: 9},
+		{reason: "A query may hold the replay up.", after: stillFor - time.Second, reached: 5, want: true},
+		{reason: "It has replayed nothing for long.", after: time.Second, reached: 5},
+		{reason: "It replays what it has.", after: time.Second, reached: 9, want: true},
+		{reason: "It may still.", after: stillFor - time.Second, reached: 9, want: true},
+		{reason: "It has come to its end.", after: time.Second, reached: 9},
 	} {
-		if got := s.moves("a", step.reached); got != step.want {
+		now = now.Add(step.after)
+		if got := s.moves("a", step.reached, now); got != step.want {
 			t.Errorf("%s\nmoves(...): want %t, got %t", step.reason, step.want, got)
 		}
+	}
+}
+
+func TestStraysMisses(t *testing.T) {
+	wal := &serverLog{timeline: 1, files: map[string]bool{"000000010000000000000009": true}}
+	const gone, there = 0x07000060, 0x09000060
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	cases := map[string]struct {
+		reason             string
+		received, replayed int64
+		paused             bool
+		want               string
+	}{
+		"Gone":     {reason: "What it asks for was removed.", replayed: gone, want: "the WAL from 0/07000060"},
+		"There":    {reason: "The primary has it.", replayed: there},
+		"Paused":   {reason: "A person has paused the replay, to save what was there before a mistake.", replayed: gone, paused: true},
+		"Received": {reason: "It has received what the primary has removed, and replays it later.", received: there, replayed: gone},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			at := &patroni.Position{Status: patroni.Status{Timeline: 1}}
+			at.Xlog.Received, at.Xlog.Replayed, at.Xlog.Paused = tc.received, tc.replayed, tc.paused
+			s := strays{reached: map[string]reached{"a": {position: tc.replayed, at: now.Add(-stillFor)}}}
+			if got := s.misses("a", at, wal, now); got != tc.want {
+				t.Errorf("%s\nmisses(...): want %q, got %q", tc.reason, tc.want, got)
+			}
+		})
 	}
 }
 

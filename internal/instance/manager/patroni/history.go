@@ -28,6 +28,26 @@ func (c *Client) History(ctx context.Context) (*History, error) {
 	if err := c.read(ctx, "/history", &lines); err != nil {
 		return nil, err
 	}
+	return readHistory(lines)
+}
+
+// HistoryAnnotation of Patroni's configuration has what GET /history says.
+const HistoryAnnotation = "history"
+
+// Published is the timeline that a history leads up to, or 0 where it cannot be read.
+func Published(history string) int64 {
+	var lines [][]json.RawMessage
+	if json.Unmarshal([]byte(history), &lines) != nil {
+		return 0
+	}
+	h, err := readHistory(lines)
+	if err != nil || len(h.Ancestors) == 0 {
+		return 0
+	}
+	return h.Ancestors[len(h.Ancestors)-1].Timeline + 1
+}
+
+func readHistory(lines [][]json.RawMessage) (*History, error) {
 	h := &History{}
 	for _, line := range lines {
 		if len(line) < 2 {

@@ -33,7 +33,11 @@ type Position struct {
 	Status
 
 	Xlog struct {
+		// Received is 0 where nothing was since the server started, and Paused says that
+		// a person has stopped the replay.
+		Received int64 `json:"received_location"`
 		Replayed int64 `json:"replayed_location"`
+		Paused   bool  `json:"paused"`
 	} `json:"xlog"`
 }
 
