@@ -459,6 +459,41 @@ func TestDatabaseClusterBackupSettings(t *testing.T) {
 	}
 }
 
+// TestDatabaseClusterBackupSettingsHere: in the namespace that the installation's
+// Secrets are in nothing is copied, and the servers and the Backup use the Secret that was
+// looked for.
+func TestDatabaseClusterBackupSettingsHere(t *testing.T) {
+	cases := map[string]struct{ reason, ref, want string }{
+		"PerNamespace": {reason: "The one of this namespace, as in any other.", ref: "{name: store, namespace: team, perNamespace: true}", want: "store-team"},
+		"Shared":       {reason: "The one for all is right here.", ref: "{name: store, namespace: team, shared: true}", want: "store"},
+		"Own":          {reason: "Each namespace's own has one name.", ref: "{name: store}", want: "store"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, databaseCluster(production))
+			watched(c)
+			c.install("{backup: {type: gcs, bucket: b, secretRef: " + tc.ref + "}}")
+			c.others = append(c.others, secretObject(t, tc.want, map[string]string{"credentials.json": "{}"}))
+			c.settle()
+			mounted := []string{}
+			for _, v := range servers(t, c).Spec.Template.Spec.Volumes {
+				if v.Secret != nil && strings.HasPrefix(v.Secret.SecretName, "store") {
+					mounted = append(mounted, v.Secret.SecretName)
+				}
+			}
+			if diff := cmp.Diff([]string{tc.want}, mounted); diff != "" {
+				t.Errorf("%s\nmounted Secrets: -want, +got:\n%s", tc.reason, diff)
+			}
+			if got := get(c.observed["backup"], "spec", "forProvider", "destination", "secretRef", "name").GetStringValue(); got != tc.want {
+				t.Errorf("%s\nwant the Backup to name Secret %s, got %q", tc.reason, tc.want, got)
+			}
+			if c.observed["backup-store"] != nil {
+				t.Errorf("%s\nwant no copy of what is in this namespace", tc.reason)
+			}
+		})
+	}
+}
+
 // TestDatabaseClusterBounds: the platform's credentials open the platform's place, and of
 // that what a namespace has backed up itself or was granted.
 func TestDatabaseClusterBounds(t *testing.T) {

@@ -152,6 +152,9 @@ func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1
 	name, namespace := b.secret(), d.Namespace
 	if spec.Destination == nil && d.settings.Backup != nil && d.settings.Backup.SecretRef != nil {
 		name, namespace = d.settings.Backup.SecretRef.Secret(d.Namespace)
+		// What is looked for is what is mounted, also where it is in this namespace and
+		// nothing is copied.
+		b.destination.SecretRef = &backupv1.LocalReference{Name: name}
 		b.bounds = d.settings.Backup.Bounds(d.Namespace)
 	}
 	var store, key *structpb.Struct

@@ -18,6 +18,10 @@ import (
 // place would move every server to another registry. For another claim settings
 // that cannot be used are an error of the claim.
 //
+// What the claim goes on with was checked when it was accepted. The function must not
+// check it again, see Data.IsAccepted: with a new release that checks more, settings that
+// nobody has touched would hold up every claim.
+//
 // The function returns what of them it reads: only that is remembered, since the
 // claim's status is for more eyes than the settings are.
 func (c *Claim) Settings(read func(Data) (any, error)) error {
@@ -25,14 +29,14 @@ func (c *Claim) Settings(read func(Data) (any, error)) error {
 	var err error
 	switch {
 	case c.settings != nil:
-		err = c.accept(read, c.settings)
+		err = c.accept(read, Data{data: c.settings})
 	case len(last.GetFields()) > 0:
 		err = Invalidf("EnvironmentConfig storeplane, with whose settings this claim was composed, does not exist: create it again. Without data it means the defaults, and may be deleted")
 	}
 	if err == nil {
 		return nil
 	}
-	if last == nil || c.accept(read, last) != nil {
+	if last == nil || c.accept(read, Data{data: last, accepted: true}) != nil {
 		return err
 	}
 	c.settingsProblem = err
@@ -40,8 +44,8 @@ func (c *Claim) Settings(read func(Data) (any, error)) error {
 }
 
 // accept settings if they can be read.
-func (c *Claim) accept(read func(Data) (any, error), data *structpb.Struct) error {
-	used, err := read(Data{data})
+func (c *Claim) accept(read func(Data) (any, error), data Data) error {
+	used, err := read(data)
 	if err != nil {
 		return err
 	}
@@ -54,7 +58,14 @@ func (c *Claim) accept(read func(Data) (any, error), data *structpb.Struct) erro
 }
 
 // Data of the installation's EnvironmentConfig.
-type Data struct{ data *structpb.Struct }
+type Data struct {
+	data     *structpb.Struct
+	accepted bool
+}
+
+// IsAccepted tells whether the claim has been composed with the data before: it passed
+// the checks of that time, and only what cannot be decoded is an error now.
+func (d Data) IsAccepted() bool { return d.accepted }
 
 // Decode the data into a pointer to its type.
 func (d Data) Decode(into any) error {

@@ -183,7 +183,7 @@ func Read(c *compose.Claim, defaults Settings) (Settings, error) {
 	return s, err
 }
 
-// parse the data of the EnvironmentConfig.
+// parse the data of the EnvironmentConfig. What was accepted before is not checked again.
 func parse(data compose.Data, defaults Settings) (Settings, error) {
 	s := defaults
 	if err := data.Decode(&s); err != nil {
@@ -192,6 +192,18 @@ func parse(data compose.Data, defaults Settings) (Settings, error) {
 	if s.ImageRegistry == "" {
 		s.ImageRegistry = defaults.ImageRegistry
 	}
+	if data.IsAccepted() {
+		s.Backup = s.Backup.asAccepted()
+		return s, nil
+	}
+	if err := s.check(); err != nil {
+		return Settings{}, err
+	}
+	return s, nil
+}
+
+// check all settings.
+func (s *Settings) check() error {
 	checks := []struct {
 		field, value string
 		valid        *regexp.Regexp
@@ -205,16 +217,13 @@ func parse(data compose.Data, defaults Settings) (Settings, error) {
 	}
 	for _, k := range checks {
 		if k.value != "" && !k.valid.MatchString(k.value) {
-			return Settings{}, compose.Invalidf("cannot use EnvironmentConfig storeplane: data.%s must be %s, is %q", k.field, k.want, k.value)
+			return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.%s must be %s, is %q", k.field, k.want, k.value)
 		}
 	}
 	if err := s.Backup.check(); err != nil {
-		return Settings{}, err
+		return err
 	}
-	if err := s.Policy.check(); err != nil {
-		return Settings{}, err
-	}
-	return s, nil
+	return s.Policy.check()
 }
 
 // check that each registry can be one of an image: one that is not would approve
@@ -276,4 +285,16 @@ func (b *Backup) check() error {
 		return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.backup.%s", fault)
 	}
 	return nil
+}
+
+// asAccepted is what settings of an older release mean that were accepted then: a Secret
+// with a namespace was one for all, before either that or one for each had to be said.
+func (b *Backup) asAccepted() *Backup {
+	if b == nil || b.SecretRef == nil || b.SecretRef.Namespace == "" || b.SecretRef.PerNamespace {
+		return b
+	}
+	out, ref := *b, *b.SecretRef
+	ref.Shared = true
+	out.SecretRef = &ref
+	return &out
 }

@@ -14,7 +14,20 @@ import (
 
 func claimWith(t testing.TB, data any) *compose.Claim {
 	t.Helper()
+	return claimThatHad(t, data, "")
+}
+
+// claimThatHad been composed with settings, as its status remembers them.
+func claimThatHad(t testing.TB, data any, had string) *compose.Claim {
+	t.Helper()
 	req := &fnv1.RunFunctionRequest{}
+	if had != "" {
+		s, err := structpb.NewStruct(map[string]any{"status": map[string]any{"acceptedSettings": had}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Observed = &fnv1.State{Composite: &fnv1.Resource{Resource: s}}
+	}
 	if data != nil {
 		s, err := structpb.NewStruct(map[string]any{"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig", "data": data})
 		if err != nil {
@@ -123,6 +136,67 @@ func TestRead(t *testing.T) {
 			}
 			if err != nil && !compose.IsInvalid(err) {
 				t.Errorf("%s\nRead(): somebody can act on it", tc.reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nRead(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestReadRemembered: settings that a claim has been composed with were checked then. While
+// those of the installation cannot be used the claim goes on with them, whatever is
+// checked since.
+func TestReadRemembered(t *testing.T) {
+	const needs = "cannot use EnvironmentConfig storeplane: data.backup.secretRef needs either perNamespace: true, for a Secret s-<namespace> for the claims of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all"
+	defaults := Settings{ImageRegistry: "registry.example.com/storeplane"}
+	old := map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "namespace": "platform"}}}
+	backupOf := func(ref SecretRef) Settings {
+		return Settings{ImageRegistry: defaults.ImageRegistry, Backup: &Backup{Type: "s3", Bucket: "b", SecretRef: &ref}}
+	}
+	cases := map[string]struct {
+		reason string
+		now    map[string]any
+		had    string
+		want   Settings
+		err    string
+	}{
+		"OneForAll": {
+			reason: "A Secret with a namespace was one for all before either had to be said.",
+			now:    old, had: `{"backup":{"type":"s3","bucket":"b","secretRef":{"name":"s","namespace":"platform"}}}`,
+			want: backupOf(SecretRef{Name: "s", Namespace: "platform", Shared: true}),
+		},
+		"PerNamespace": {
+			reason: "What was said stays.",
+			now:    old, had: `{"backup":{"type":"s3","bucket":"b","secretRef":{"name":"s","namespace":"platform","perNamespace":true}}}`,
+			want: backupOf(SecretRef{Name: "s", Namespace: "platform", PerNamespace: true}),
+		},
+		"Own": {
+			reason: "A namespace's own Secret is not shared.",
+			now:    old, had: `{"backup":{"type":"s3","bucket":"b","secretRef":{"name":"s"}}}`,
+			want: backupOf(SecretRef{Name: "s"}),
+		},
+		"Younger": {
+			reason: "No check holds up what was taken before there was that check.",
+			now:    old, had: `{"storageClassName":"Fast","policy":{"approvedRegistries":["team/apps"]}}`,
+			want: Settings{ImageRegistry: defaults.ImageRegistry, StorageClassName: "Fast", Policy: Policy{ApprovedRegistries: []string{"team/apps"}}},
+		},
+		"Empty":      {reason: "Settings that meant the defaults still do.", now: old, had: `{}`, want: defaults},
+		"Undecoded":  {reason: "What cannot be read cannot be used.", now: old, had: `{"imageRegistry":5000}`, err: needs},
+		"NotText":    {reason: "Nor what is no JSON.", now: old, had: `{`, err: needs},
+		"NeverAny":   {reason: "A claim that was composed without any is refused.", now: old, err: needs},
+		"Repaired":   {reason: "Settings that can be used are used.", now: map[string]any{"storageClassName": "fast"}, had: `{"storageClassName":"Fast"}`, want: Settings{ImageRegistry: defaults.ImageRegistry, StorageClassName: "fast"}},
+		"StillWrong": {reason: "Those of the installation are always checked.", now: map[string]any{"storageClassName": "Fast;"}, err: `cannot use EnvironmentConfig storeplane: data.storageClassName must be the name of a StorageClass, is "Fast;"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Read(claimThatHad(t, tc.now, tc.had), defaults)
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if text != tc.err {
+				t.Errorf("%s\nRead(): want error %q, got %q", tc.reason, tc.err, text)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nRead(): -want, +got:\n%s", tc.reason, diff)

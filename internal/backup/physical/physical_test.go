@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,7 +114,7 @@ func (c *cluster) must(out []byte, err error) {
 }
 
 func (c *cluster) connect(ctx context.Context, database string) (*pgx.Conn, error) {
-	return pgx.Connect(ctx, "postgres:///"+database+"?user=postgres&host="+c.path("s"))
+	return pgx.Connect(ctx, "postgres:///"+url.PathEscape(database)+"?user=postgres&host="+c.path("s"))
 }
 
 func (c *cluster) exec(sql string) {
@@ -318,6 +319,56 @@ func TestVerify(t *testing.T) {
 	}
 	if r := c.do(c.task(backup.Delete)); r.Failure != nil || r.Catalog.Count != 0 {
 		t.Errorf("delete: got %+v, %+v", r.Failure, r.Catalog)
+	}
+}
+
+// TestVerifyQuery: the query reads all of a database that is closed to all but its owner,
+// as those are that the platform creates, and it does nothing else.
+func TestVerifyQuery(t *testing.T) {
+	t.Parallel()
+	const database = `Shop "1"`
+	c := newCluster(t)
+	c.exec("CREATE ROLE owner")
+	c.exec(`CREATE DATABASE "Shop ""1""" OWNER owner`)
+	c.exec(`REVOKE ALL ON DATABASE "Shop ""1""" FROM PUBLIC`)
+	conn, err := c.connect(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = conn.Exec(t.Context(), `SET ROLE owner; CREATE SCHEMA closed; CREATE TABLE closed.t (id bigint); INSERT INTO closed.t VALUES (1), (2);
+		CREATE TABLE closed.secured (id bigint); INSERT INTO closed.secured VALUES (1), (2);
+		ALTER TABLE closed.secured ENABLE ROW LEVEL SECURITY; ALTER TABLE closed.secured FORCE ROW LEVEL SECURITY`)
+	if err := errors.Join(err, conn.Close(context.Background())); err != nil {
+		t.Fatal(err)
+	}
+	c.backUp("full")
+	c.archive()
+
+	task := c.task(backup.Verify)
+	task.QueryDatabase, task.Query = database, "SELECT count(*) = 4 FROM (TABLE closed.t UNION ALL TABLE closed.secured) all_of_it"
+	if r := c.do(task); r.Failure != nil || !cmp.Equal([]string{database}, r.Databases) {
+		t.Errorf("verify of a good backup: got %+v, %+v", r.Failure, r)
+	}
+
+	// What the role may do does not depend on which server it is on.
+	cases := map[string]struct{ reason, query, want string }{
+		"Closed":      {reason: "The role may connect where PUBLIC may not.", query: "SELECT count(*) = 2 FROM closed.t"},
+		"RowSecurity": {reason: "No policy hides rows: the table would look empty.", query: "SELECT count(*) = 2 FROM closed.secured"},
+		"Write":       {reason: "It only reads.", query: "INSERT INTO closed.t VALUES (3) RETURNING true", want: "permission denied for table t"},
+		"Program":     {reason: "It is no superuser.", query: "SELECT pg_read_file('PG_VERSION')", want: "permission denied for function pg_read_file"},
+		"Role":        {reason: "Nor can it become one.", query: "SELECT set_config('role', 'postgres', false)", want: "permission denied to set role"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			task.Query = tc.query
+			err := c.job(task).query(t.Context(), c.connect)
+			if tc.want == "" && err != nil {
+				t.Errorf("%s\n%s: got %v", tc.reason, tc.query, err)
+			}
+			if tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("%s\n%s: want an error with %q, got %v", tc.reason, tc.query, tc.want, err)
+			}
+		})
 	}
 }
 

@@ -245,7 +245,9 @@ func (j *job) query(ctx context.Context, connect recovery.Connect) error {
 }
 
 // reader of all data connects to a database. The query is the team's: as a superuser it
-// could run programs here, beside the repository's credentials.
+// could run programs here, beside the repository's credentials. Reading all data takes two
+// rights more: PUBLIC may not connect to the databases that the platform creates, and a
+// table whose rows are secured looks empty to a role that no policy names.
 func reader(ctx context.Context, connect recovery.Connect, database string) (*pgx.Conn, error) {
 	conn, err := connect(ctx, database)
 	if err != nil {
@@ -256,7 +258,11 @@ func reader(ctx context.Context, connect recovery.Connect, database string) (*pg
 	// Nobody can have made one of that name.
 	config.User = "storeplane-" + rand.Text()
 	role := pgx.Identifier{config.User}.Sanitize()
-	for _, sql := range []string{"CREATE ROLE " + role + " LOGIN", "GRANT pg_read_all_data TO " + role} {
+	for _, sql := range []string{
+		"CREATE ROLE " + role + " LOGIN BYPASSRLS",
+		"GRANT pg_read_all_data TO " + role,
+		"GRANT CONNECT ON DATABASE " + pgx.Identifier{database}.Sanitize() + " TO " + role,
+	} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return nil, err
 		}
