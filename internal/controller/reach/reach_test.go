@@ -41,8 +41,10 @@ func secretOf(namespace, name string, keys ...string) *corev1.Secret {
 }
 
 // boundCopy of the platform's credentials.
-func boundCopy(bounds string) *corev1.Secret {
-	s := secretOf("shop", "mine", "AWS_ACCESS_KEY_ID")
+func boundCopy(bounds string) *corev1.Secret { return copyOf("mine", bounds) }
+
+func copyOf(name, bounds string) *corev1.Secret {
+	s := secretOf("shop", name, "AWS_ACCESS_KEY_ID")
 	s.Annotations = map[string]string{backup.BoundsAnnotation: bounds}
 	return s
 }
@@ -122,6 +124,7 @@ func TestStore(t *testing.T) {
 		Endpoint, Region, Secret, Account string
 		Copy                              map[string][]byte
 		Configured                        bool
+		Of                                string // whose credentials they are, of copies
 		Err                               string
 	}
 	cases := map[string]struct {
@@ -150,8 +153,14 @@ func TestStore(t *testing.T) {
 			want: want{Err: "ProviderConfigInvalid: ClusterProviderConfig default does not say which bucket its credentials are for: set its bucket, or name credentials of this namespace in destination.secretRef"}},
 		"LocalEnvironment": {reason: "The provider's own credentials are the platform's.", objects: []client.Object{local(storeplanev1.Credentials{Source: storeplanev1.CredentialsEnvironment})}, ref: ref("ProviderConfig", "own"), d: s3,
 			want: want{Err: "ProviderConfigInvalid: ProviderConfig own asks for the provider's own credentials, which are the platform's: only a ClusterProviderConfig may"}},
-		"Empty":         {reason: "And there must be something.", objects: []client.Object{global(named("system")), secretOf("system", "keys", "note")}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Configured: true, Err: "CredentialsMissing: credentials.secretRef names Secret keys, which has none of the keys that a store's credentials have"}},
-		"Local":         {reason: "A namespace's own configuration.", objects: []client.Object{local(named("shop")), secretOf("shop", "keys", "AWS_ACCESS_KEY_ID", "ca.crt")}, ref: ref("ProviderConfig", "own"), d: s3, want: want{Endpoint: "https://own", Secret: "copy", Copy: copied, Configured: true}},
+		"Empty": {reason: "And there must be something.", objects: []client.Object{global(named("system")), secretOf("system", "keys", "note")}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Configured: true, Err: "CredentialsMissing: credentials.secretRef names Secret keys, which has none of the keys that a store's credentials have"}},
+		"Local": {reason: "A namespace's own configuration.", objects: []client.Object{local(named("shop")), secretOf("shop", "keys", "AWS_ACCESS_KEY_ID", "ca.crt")}, ref: ref("ProviderConfig", "own"), d: s3, want: want{Endpoint: "https://own", Secret: "copy", Copy: copied, Configured: true}},
+		"LocalCopy": {reason: "Nor bring a copy of the platform's credentials elsewhere.", objects: []client.Object{local(named("shop")), copyOf("keys", `{"of":"EnvironmentConfig storeplane","bucket":"platform","reads":["shop"]}`)}, ref: ref("ProviderConfig", "own"), d: s3,
+			want: want{Err: "DestinationInvalid: destination.bucket is b, and the credentials of EnvironmentConfig storeplane are for platform alone: name that one, or name credentials of this namespace in destination.secretRef"}},
+		"LocalCopyOf": {reason: "Where they are for they may go, and stay bound.", objects: []client.Object{local(named("shop")), copyOf("keys", `{"of":"EnvironmentConfig storeplane","bucket":"b","endpoint":"https://all","reads":["shop"]}`)}, ref: ref("ProviderConfig", "own"), d: s3,
+			want: want{Endpoint: "https://all", Secret: "copy", Copy: map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("value of AWS_ACCESS_KEY_ID")}, Configured: true, Of: "EnvironmentConfig storeplane"}},
+		"LocalBroken": {reason: "Bounds that cannot be read are none that are kept.", objects: []client.Object{local(named("shop")), copyOf("keys", "{")}, ref: ref("ProviderConfig", "own"), d: s3,
+			want: want{Err: "CredentialsMissing: cannot use Secret keys, which credentials.secretRef names: cannot read annotation storeplane.example.com/credentials-for: unexpected end of JSON input"}},
 		"LocalForeign":  {reason: "Which may not reach out of it.", objects: []client.Object{local(named("system"))}, ref: ref("ProviderConfig", "own"), d: s3, want: want{Err: "ProviderConfigInvalid: ProviderConfig own names a Secret of namespace system: it may only name one of its own"}},
 		"Environment":   {reason: "The provider's own credentials.", objects: []client.Object{global(storeplanev1.Credentials{Source: storeplanev1.CredentialsEnvironment})}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Secret: "copy", Configured: true, Copy: map[string][]byte{"AZURE_STORAGE_ACCOUNT": []byte("a"), "AZURE_STORAGE_KEY": []byte("k")}}},
 		"Identity":      {reason: "An identity that the cloud knows.", objects: []client.Object{global(storeplanev1.Credentials{Source: storeplanev1.CredentialsInjectedIdentity, ServiceAccountName: "cloud"}), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cloud"}}}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Account: "cloud", Configured: true}},
@@ -171,6 +180,9 @@ func TestStore(t *testing.T) {
 			got := want{Endpoint: s.Destination.Endpoint, Region: s.Destination.Region, Secret: s.Secret, Account: s.ServiceAccount, Copy: s.Copy, Configured: s.Configured, Err: words(err)}
 			if err != nil && AsProblem(err) != nil {
 				got.Copy = tc.want.Copy
+			}
+			if tc.want.Of != "" && s.Bounds != nil {
+				got.Of = s.Bounds.Of
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

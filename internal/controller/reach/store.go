@@ -67,11 +67,20 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 		if secret, err = r.secret(ctx, namespace, d.SecretRef.Name, "destination.secretRef"); err != nil {
 			return Store{}, err
 		}
-		if out.Bounds, err = backup.ReadBounds(secret.Annotations); err != nil {
-			return Store{}, problem(CredentialsMissing, "cannot use Secret %s, which destination.secretRef names: %v", secret.Name, err)
+		if out.Bounds, err = readBounds(secret, "destination.secretRef"); err != nil {
+			return Store{}, err
 		}
 	case isPlatforms(ref, config):
 		if out.Bounds, err = boundsOf(ref, config, namespace); err != nil {
+			return Store{}, err
+		}
+	case config.Credentials.Source == storeplanev1.CredentialsSecret:
+		// A namespace's own configuration may name a copy of the platform's credentials.
+		named, err := r.secret(ctx, namespace, config.Credentials.SecretRef.Name, "credentials.secretRef")
+		if err != nil {
+			return Store{}, err
+		}
+		if out.Bounds, err = readBounds(named, "credentials.secretRef"); err != nil {
 			return Store{}, err
 		}
 	}
@@ -92,6 +101,15 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 		return out, nil
 	}
 	return out, r.credentials(ctx, namespace, config.Credentials, copyName, &out)
+}
+
+// readBounds of the credentials in a Secret that a field names.
+func readBounds(s *corev1.Secret, field string) (*backup.Bounds, error) {
+	b, err := backup.ReadBounds(s.Annotations)
+	if err != nil {
+		return nil, problem(CredentialsMissing, "cannot use Secret %s, which %s names: %v", s.Name, field, err)
+	}
+	return b, nil
 }
 
 // isPlatforms tells whether the credentials of a configuration are the platform's. What a
