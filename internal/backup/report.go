@@ -113,6 +113,10 @@ type Catalog struct {
 	// most ten. They are neither counted nor restored.
 	NotAuthentic []string `json:"notAuthentic,omitempty"`
 
+	// Unsealed is how many plain backups are from before encryption was turned on.
+	// They are neither counted nor restored while it is on.
+	Unsealed int `json:"unsealed,omitempty"`
+
 	// Verified is the newest backup that was verified.
 	Verified *Entry `json:"verified,omitempty"`
 

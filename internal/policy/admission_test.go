@@ -52,7 +52,7 @@ func newGate(t *testing.T) *gate {
 		return planetest.Client(t, config)
 	}
 	g := &gate{Client: planetest.Client(t, p.Config(plane.Admin)), composing: as(crossplane), providing: as(provider)}
-	planetest.Define(t, g, environmentConfigs(t)...)
+	planetest.Define(t, g, append(environmentConfigs(t), ownKinds(t)...)...)
 	for _, file := range []string{"admission.yaml", "provider-admission.yaml"} {
 		if err := plane.Apply(t.Context(), g, "../../package/install/"+file); err != nil {
 			t.Fatal(err)
@@ -73,7 +73,27 @@ func environmentConfigs(t *testing.T) []*extv1.CustomResourceDefinition {
 		// are modules of their own: make test has it from hack/crossplane.sh, where it builds them.
 		t.Skipf("Crossplane's module is not there: make up fetches it: %v", err)
 	}
-	all, err := render.Load(filepath.Join(strings.TrimSpace(string(dir)), "cluster/crds/apiextensions.crossplane.io_environmentconfigs.yaml"))
+	return definitions(t, filepath.Join(strings.TrimSpace(string(dir)), "cluster/crds/apiextensions.crossplane.io_environmentconfigs.yaml"))
+}
+
+// ownKinds are the definitions of what the provider reconciles.
+func ownKinds(t *testing.T) []*extv1.CustomResourceDefinition {
+	t.Helper()
+	files, err := filepath.Glob("../../package/provider/crds/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("cannot find the provider's definitions: %v", err)
+	}
+	var out []*extv1.CustomResourceDefinition
+	for _, f := range files {
+		out = append(out, definitions(t, f)...)
+	}
+	return out
+}
+
+// definitions of a file.
+func definitions(t *testing.T, file string) []*extv1.CustomResourceDefinition {
+	t.Helper()
+	all, err := render.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}

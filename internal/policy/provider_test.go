@@ -58,13 +58,64 @@ const attacked = `
 - {apiVersion: apps.example.com/v1, kind: WebApp, metadata: {name: shop, namespace: default}, spec: {image: "app:v1"}}
 `
 
+// left are objects of the system's namespaces from before the policies: the provider's own,
+// and others beside them.
+const left = `
+- apiVersion: backup.example.com/v1
+  kind: Backup
+  metadata: {name: orders, namespace: crossplane-system, finalizers: [finalizer.managedresource.crossplane.io]}
+  spec: {forProvider: {source: {type: postgresql, connection: {secretRef: {name: orders}}}, destination: {type: s3, bucket: backups}}}
+- apiVersion: backup.example.com/v1
+  kind: Restore
+  metadata: {name: orders, namespace: crossplane-system, finalizers: [finalizer.managedresource.crossplane.io]}
+  spec: {forProvider: {source: {backupRef: {name: orders}}, target: {type: postgresql, connection: {secretRef: {name: orders}}}}}
+- apiVersion: config.example.com/v1
+  kind: AppConfig
+  metadata: {name: shop, namespace: kube-system, finalizers: [finalizer.managedresource.crossplane.io]}
+  spec: {forProvider: {application: shop, config: {TITLE: Shop}}}
+- apiVersion: storeplane.example.com/v1
+  kind: ProviderConfig
+  metadata: {name: store, namespace: crossplane-system, finalizers: [in-use.crossplane.io]}
+  spec: {bucket: backups}
+- apiVersion: batch/v1
+  kind: Job
+  metadata:
+    name: orders-check
+    namespace: crossplane-system
+    ownerReferences: [{apiVersion: backup.example.com/v1, kind: Backup, name: orders, uid: a, controller: true}]
+  spec: &job {template: {spec: {restartPolicy: Never, containers: [{name: app, image: app:v1}]}}}
+- apiVersion: batch/v1
+  kind: Job
+  metadata:
+    name: orders-beside
+    namespace: crossplane-system
+    ownerReferences: [{apiVersion: backup.example.com/v1, kind: Backup, name: orders, uid: a}]
+  spec: *job
+- apiVersion: batch/v1
+  kind: Job
+  metadata: {name: install, namespace: crossplane-system}
+  spec: *job
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {name: shop-config-1, namespace: kube-system, labels: {config.example.com/appconfig: shop, app.kubernetes.io/managed-by: storeplane}}
+- apiVersion: v1
+  kind: Secret
+  metadata: {name: shop-config-1, namespace: kube-system, labels: {config.example.com/appconfig: shop, app.kubernetes.io/managed-by: storeplane}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: dns, namespace: kube-system}}
+- {apiVersion: v1, kind: Secret, metadata: {name: dns, namespace: kube-system}}
+`
+
 // testProvider: with the provider's token, and whatever rights, one changes what an
 // AppConfig changes, where one may, and nothing else.
 func testProvider(t *testing.T, g *gate) {
 	g.settings(t, nil)
 	var objects []map[string]any
-	if err := yaml.Unmarshal([]byte(attacked), &objects); err != nil {
-		t.Fatal(err)
+	for _, text := range []string{attacked, left} {
+		var more []map[string]any
+		if err := yaml.Unmarshal([]byte(text), &more); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, more...)
 	}
 	for _, o := range objects {
 		u := &unstructured.Unstructured{Object: o}
@@ -94,20 +145,41 @@ func testProvider(t *testing.T, g *gate) {
 	cronJob := func(name, spec string) func(client.Client) error {
 		return apply("{apiVersion: batch/v1, kind: CronJob, metadata: {name: " + name + ", namespace: default}, spec: " + spec + "}")
 	}
-	remove := func(name string) func(client.Client) error {
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}}
+	object := func(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
 		u.SetName(name)
-		u.SetNamespace("default")
-		return func(c client.Client) error { return c.Delete(t.Context(), u, client.DryRunAll) }
+		u.SetNamespace(namespace)
+		return u
 	}
-	merge := func(patch string) func(client.Client) error {
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.example.com/v1", "kind": "WebApp"}}
-		u.SetName("shop")
-		u.SetNamespace("default")
+	remove := func(u *unstructured.Unstructured) func(client.Client) error {
+		return func(c client.Client) error { return c.Delete(t.Context(), u.DeepCopy(), client.DryRunAll) }
+	}
+	merge := func(u *unstructured.Unstructured, patch string) func(client.Client) error {
 		return func(c client.Client) error {
-			return c.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+			return c.Patch(t.Context(), u.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
 		}
 	}
+	status := func(u *unstructured.Unstructured, patch string) func(client.Client) error {
+		return func(c client.Client) error {
+			return c.Status().Patch(t.Context(), u.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+		}
+	}
+	pod := func(name string) *unstructured.Unstructured { return object("v1", "Pod", "default", name) }
+	shop := object("apps.example.com/v1", "WebApp", "default", "shop")
+	backup := object("backup.example.com/v1", "Backup", "crossplane-system", "orders")
+	restore := object("backup.example.com/v1", "Restore", "crossplane-system", "orders")
+	config := object("config.example.com/v1", "AppConfig", "kube-system", "shop")
+	store := object("storeplane.example.com/v1", "ProviderConfig", "crossplane-system", "store")
+	job := func(name string) *unstructured.Unstructured {
+		return object("batch/v1", "Job", "crossplane-system", name)
+	}
+	kubeSystem := func(kind, name string) *unstructured.Unstructured { return object("v1", kind, "kube-system", name) }
+	const (
+		released = `{"metadata":{"finalizers":null}}`
+		observed = `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Deleting","lastTransitionTime":"2026-03-01T00:00:00Z"}]}}`
+		ours     = `{"metadata":{"labels":{"config.example.com/appconfig":"shop","app.kubernetes.io/managed-by":"storeplane"}}}`
+		owned    = `{"metadata":{"ownerReferences":[{"apiVersion":"backup.example.com/v1","kind":"Backup","name":"orders","uid":"a","controller":true}]}}`
+	)
 	const injected = `{containers: [{name: app, env: [{name: TITLE, valueFrom: {configMapKeyRef: {name: shop-config-1, key: TITLE}}}], volumeMounts: [{name: shop-config, mountPath: /etc/shop}]}],
 		volumes: [{name: shop-config, projected: {sources: [{configMap: {name: shop-config-1}}, {secret: {name: shop-config-1}}]}}]}`
 	cases := map[string]struct {
@@ -133,10 +205,36 @@ func testProvider(t *testing.T, g *gate) {
 		"Replicas":     {reason: "How many run is not its business.", do: deployment("open", "{replicas: 0}"), want: fields},
 		"Schedule":     {reason: "Nor when.", do: cronJob("open", "{schedule: '@hourly'}"), want: fields},
 		"OpensItself":  {reason: "What is allowed is said by others.", do: apply("{apiVersion: apps/v1, kind: Deployment, metadata: {name: open, namespace: default, annotations: {config.example.com/appconfigs: other}}}"), want: fields},
-		"Pod":          {reason: "A pod that no StatefulSet has is not in its way.", do: remove("web-x"), want: "the provider of Storeplane deletes pods of StatefulSets, and no others"},
-		"StatefulPod":  {reason: "One of a StatefulSet may be.", do: remove("db-0")},
-		"Pause":        {reason: "A claim within a paused one is paused.", do: merge(`{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`)},
-		"ChangesClaim": {reason: "What a claim asks for is its author's.", do: merge(`{"spec":{"image":"evil:v1"}}`), want: "the provider of Storeplane changes annotations of a claim, and nothing else"},
+		"Pod":          {reason: "A pod that no StatefulSet has is not in its way.", do: remove(pod("web-x")), want: "the provider of Storeplane deletes pods of StatefulSets, and no others"},
+		"StatefulPod":  {reason: "One of a StatefulSet may be.", do: remove(pod("db-0"))},
+		"Pause":        {reason: "A claim within a paused one is paused.", do: merge(shop, `{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`)},
+		"ChangesClaim": {reason: "What a claim asks for is its author's.", do: merge(shop, `{"spec":{"image":"evil:v1"}}`), want: "the provider of Storeplane changes annotations of a claim, and nothing else"},
+
+		"BackupReleased":    {reason: "What was there before the policy can be deleted.", do: merge(backup, released)},
+		"BackupObserved":    {reason: "Its status says what becomes of it.", do: status(backup, observed)},
+		"RestoreReleased":   {reason: "So can a Restore.", do: merge(restore, released)},
+		"RestoreObserved":   {reason: "It has a status too.", do: status(restore, observed)},
+		"AppConfigReleased": {reason: "So can an AppConfig.", do: merge(config, released)},
+		"AppConfigObserved": {reason: "It has a status too.", do: status(config, observed)},
+		"StoreReleased":     {reason: "So can what they name.", do: merge(store, released)},
+		"StoreObserved":     {reason: "It has a status too.", do: status(store, `{"status":{"users":0}}`)},
+		"BackupChanged":     {reason: "What is asked for is not the provider's.", do: merge(backup, `{"spec":{"forProvider":{"destination":{"bucket":"other"}}}}`), want: "namespace crossplane-system" + system},
+		"BackupChangedToo":  {reason: "Nor beside what is.", do: merge(backup, `{"metadata":{"finalizers":null},"spec":{"forProvider":{"destination":{"bucket":"other"}}}}`), want: "namespace crossplane-system" + system},
+		"BackupMade":        {reason: "No new one is made.", do: apply("{apiVersion: backup.example.com/v1, kind: Backup, metadata: {name: more, namespace: crossplane-system}, spec: {forProvider: {source: {type: postgresql, connection: {secretRef: {name: a}}}, destination: {type: s3, bucket: b}}}}"), want: "namespace crossplane-system" + system},
+		"BackupDeleted":     {reason: "To delete one is for others.", do: remove(backup), want: "namespace crossplane-system" + system},
+		"JobMade":           {reason: "A Job runs whatever it likes.", do: apply("{apiVersion: batch/v1, kind: Job, metadata: {name: more, namespace: crossplane-system, ownerReferences: [{apiVersion: backup.example.com/v1, kind: Backup, name: orders, uid: a, controller: true}]}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: app:v1}]}}}}"), want: "namespace crossplane-system" + system},
+		"PodMade":           {reason: "So does a pod.", do: apply("{apiVersion: v1, kind: Pod, metadata: {name: more, namespace: kube-system}, spec: {containers: [{name: app, image: app:v1}]}}"), want: "namespace kube-system" + system},
+		"JobChanged":        {reason: "A Job of a Backup is not changed.", do: merge(job("orders-check"), `{"spec":{"parallelism":2}}`), want: "namespace crossplane-system" + system},
+		"JobDeleted":        {reason: "But deleted, which ends it.", do: remove(job("orders-check"))},
+		"OtherJobDeleted":   {reason: "Another's Job is not.", do: remove(job("install")), want: "namespace crossplane-system" + system},
+		"JobBesideDeleted":  {reason: "Nor one that a Backup does not control.", do: remove(job("orders-beside")), want: "namespace crossplane-system" + system},
+		"JobTaken":          {reason: "Nor is it made a Backup's.", do: merge(job("install"), owned), want: "namespace crossplane-system" + system},
+		"BundleDeleted":     {reason: "An AppConfig's bundle is deleted with it.", do: remove(kubeSystem("ConfigMap", "shop-config-1"))},
+		"BundlesSecret":     {reason: "And its Secret.", do: remove(kubeSystem("Secret", "shop-config-1"))},
+		"BundleChanged":     {reason: "What pods read is not changed.", do: merge(kubeSystem("ConfigMap", "shop-config-1"), `{"data":{"TITLE":"x"}}`), want: "namespace kube-system" + system},
+		"ConfigMapDeleted":  {reason: "Another's ConfigMap is not deleted.", do: remove(kubeSystem("ConfigMap", "dns")), want: "namespace kube-system" + system},
+		"SecretDeleted":     {reason: "Nor is its Secret.", do: remove(kubeSystem("Secret", "dns")), want: "namespace kube-system" + system},
+		"ConfigMapTaken":    {reason: "Nor is it made an AppConfig's.", do: merge(kubeSystem("ConfigMap", "dns"), ours), want: "namespace kube-system" + system},
 	}
 	// The API server knows its policies a moment after they were applied.
 	planetest.Eventually(t, soon, "the policies are known", func() error {

@@ -27,8 +27,13 @@ func catalog(l *store.Listing) *backup.Catalog {
 			c.Verified = &e
 		}
 	}
+	first := firstSealed(l)
 	for _, item := range slices.Backward(l.Items) {
-		if backup.ReasonOf(item.Err) == backup.BackupNotAuthentic && len(c.NotAuthentic) < shown {
+		switch {
+		case backup.ReasonOf(item.Err) != backup.BackupNotAuthentic:
+		case isUnsealed(item, first):
+			c.Unsealed++
+		case len(c.NotAuthentic) < shown:
 			c.NotAuthentic = append(c.NotAuthentic, item.ID)
 		}
 	}
@@ -37,6 +42,40 @@ func catalog(l *store.Listing) *backup.Catalog {
 		c.Oldest = new(good[len(good)-1].Entry().Time)
 	}
 	return c
+}
+
+// firstSealed is the oldest backup that is sealed with the key, damaged or not, or nil.
+func firstSealed(l *store.Listing) *store.Item {
+	i := slices.IndexFunc(l.Items, func(i store.Item) bool {
+		return i.Manifest != nil && i.Manifest.Recipient != "" && !foreign(i.Err)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &l.Items[i]
+}
+
+// isUnsealed tells whether a backup that is not authentic is a plain one from before
+// encryption was turned on: it is older than the first that is sealed.
+//
+// Anybody could have written what it says of its own age, so that counts against it only.
+// For it counts when the store took its manifest, which is not for the writer to choose. It
+// is held against the time within the first seal, which was written with the key: a sealed
+// manifest that is written once more as it is grows no younger by it. One whose time is not
+// known is not older. Where nothing is sealed there is nothing to be older than, nor anything
+// that a plain backup could stand in for, and then the condition Verified is False for it.
+//
+// Only what is said depends on it: neither kind is counted, verified or restored. Who can
+// delete the first sealed ones moves that border, and gains no more than the milder word.
+func isUnsealed(item store.Item, first *store.Item) bool {
+	switch {
+	case item.Manifest == nil || item.Manifest.Recipient != "":
+		return false
+	case first == nil:
+		return true
+	}
+	began := first.Manifest.Started
+	return item.ID < first.ID && item.Entry().Time.Before(began) && !item.Written.IsZero() && item.Written.Before(began)
 }
 
 // choose the backup that a Task asks for: by its id, the newest up to a time, or

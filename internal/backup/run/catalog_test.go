@@ -4,9 +4,56 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/store"
 )
+
+// TestCatalogUnsealed: a plain backup is from before encryption was turned on where it says
+// so, the store says so, and no sealed one is older.
+func TestCatalogUnsealed(t *testing.T) {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	hour := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Hour) }
+	item := func(at, written time.Time, recipient string, err error) store.Item {
+		return store.Item{ID: at.Format(backup.IDFormat) + "-abcdef", Manifest: &backup.Manifest{Started: at, Recipient: recipient}, Written: written, Err: err}
+	}
+	sealed := func(n int) store.Item { return item(hour(n), hour(n), "age1", nil) }
+	foreign := backup.Errorf(backup.BackupNotAuthentic, "it was not written with the key")
+	plain := func(n, written int) store.Item { return item(hour(n), hour(written), "", foreign) }
+	damaged := item(hour(2), hour(2), "age1", backup.Errorf(backup.BackupCorrupt, "an object is missing"))
+	type said struct {
+		Unsealed     int
+		NotAuthentic []string
+	}
+	one := func(i store.Item) said { return said{NotAuthentic: []string{i.ID}} }
+	cases := map[string]struct {
+		reason string
+		items  []store.Item
+		want   said
+	}{
+		"Older":     {reason: "It was there before.", items: []store.Item{plain(0, 1), sealed(2), sealed(3)}, want: said{Unsealed: 1}},
+		"Newer":     {reason: "It is to stand in for a sealed one.", items: []store.Item{sealed(2), plain(3, 3)}, want: one(plain(3, 3))},
+		"Between":   {reason: "One that is sealed is older.", items: []store.Item{sealed(2), plain(3, 3), sealed(4)}, want: one(plain(3, 3))},
+		"Backdated": {reason: "It says to be older, and was written later.", items: []store.Item{plain(0, 3), sealed(2), sealed(4)}, want: one(plain(0, 3))},
+		"Postdated": {reason: "It says to be newer, so it would be taken for the newest.", items: []store.Item{sealed(2), plain(5, 0)}, want: one(plain(5, 0))},
+		"Rewritten": {reason: "A sealed one that is written once more is as old as its seal.", items: []store.Item{plain(0, 3), item(hour(2), hour(5), "age1", nil)}, want: one(plain(0, 3))},
+		"Timeless":  {reason: "When it was written is not known.", items: []store.Item{item(hour(0), time.Time{}, "", foreign), sealed(2)}, want: one(plain(0, 0))},
+		"Stripped":  {reason: "It is encrypted, and its seal is none.", items: []store.Item{item(hour(0), hour(0), "age1", foreign), sealed(2)}, want: one(plain(0, 0))},
+		"Damaged":   {reason: "One that is damaged has its seal, and its time.", items: []store.Item{damaged, plain(3, 3)}, want: one(plain(3, 3))},
+		"Foreign":   {reason: "One with another's seal has neither.", items: []store.Item{item(hour(0), hour(0), "age1", foreign), plain(1, 1), sealed(2)}, want: said{Unsealed: 1, NotAuthentic: []string{plain(0, 0).ID}}},
+		"None":      {reason: "None is sealed yet.", items: []store.Item{plain(0, 1)}, want: said{Unsealed: 1}},
+		"Plain":     {reason: "There is no key, and all are good.", items: []store.Item{item(hour(0), hour(0), "", nil)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := catalog(&store.Listing{Items: tc.items})
+			if diff := cmp.Diff(tc.want, said{Unsealed: c.Unsealed, NotAuthentic: c.NotAuthentic}); diff != "" {
+				t.Errorf("%s\ncatalog(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
 
 func TestChoose(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -81,6 +81,44 @@ func testForged(t *testing.T, s *source) {
 		})
 	}
 
+	// before is a plain backup of the same place from before encryption was turned on.
+	before := func(t *testing.T) (*fixture, string) {
+		t.Helper()
+		f := newFixture(t, s, "shop", newVolume(t))
+		plain := f.succeed(backup.Backup).Backup.ID
+		f.task.Encrypted = true
+		write(t, "", map[string]string{f.Key: identity()})
+		return f, plain
+	}
+	t.Run("Before", func(t *testing.T) {
+		f, plain := before(t)
+		if r := f.succeed(backup.Check); len(r.Catalog.NotAuthentic) != 0 || r.Catalog.Count != 0 || r.Catalog.Unsealed != 1 {
+			t.Errorf("Before the first sealed one the plain one is none of anybody else: got %+v", r.Catalog)
+		}
+		made := f.succeed(backup.Backup)
+		if c := made.Catalog; len(c.NotAuthentic) != 0 || c.Count != 1 || c.Unsealed != 1 {
+			t.Errorf("It is older than all that are sealed: got %+v", c)
+		}
+		if r := f.succeed(backup.Verify); r.Backup.ID != made.Backup.ID {
+			t.Errorf("%s was verified, and the sealed one is %s", r.Backup.ID, made.Backup.ID)
+		}
+		f.fail(backup.Restore, backup.BackupNotAuthentic, func(t *backup.Task) { t.ID, t.Overwrite = plain, true })
+	})
+	t.Run("Backdated", func(t *testing.T) {
+		f, plain := before(t)
+		f.succeed(backup.Backup)
+		folder := filepath.Join(f.Volume, backup.Logical(f.folder()))
+		old := time.Now().Add(-time.Hour).UTC()
+		id := backup.NewID(old)
+		must(t, os.CopyFS(filepath.Join(folder, id), os.DirFS(filepath.Join(folder, plain))))
+		manifest := filepath.Join(folder, id, backup.ManifestObject)
+		edit(t, manifest, func(m map[string]any) { m["id"], m["started"], m["finished"] = id, old, old })
+		must(t, os.Chtimes(manifest, old, old))
+		if c := f.succeed(backup.Check).Catalog; c.Unsealed != 1 || len(c.NotAuthentic) != 1 || c.NotAuthentic[0] != id {
+			t.Errorf("It was written after the sealed one, whatever it says of itself: got %+v", c)
+		}
+	})
+
 	t.Run("Verified", func(t *testing.T) {
 		f := newFixture(t, s, "shop", newVolume(t))
 		f.task.Encrypted = true

@@ -22,6 +22,10 @@ type Item struct {
 	// Manifest of the backup, or nil if it is gone or can not be read.
 	Manifest *backup.Manifest
 
+	// Written is when the manifest was last written, as the store knows it and not the
+	// manifest, or zero.
+	Written time.Time
+
 	// Verified is when the backup was last restored and found good.
 	Verified *time.Time
 
@@ -120,7 +124,7 @@ func (s *Store) item(ctx context.Context, id string, objects map[string]object) 
 		for name, o := range objects {
 			sizes[name] = o.size
 		}
-		item.Manifest = m
+		item.Manifest, item.Written = m, s.writtenAt(id, objects[backup.ManifestObject])
 		if item.Err = s.seal.CheckManifest(m); item.Err == nil {
 			item.Err = Compare(m, sizes)
 		}
@@ -130,6 +134,14 @@ func (s *Store) item(ctx context.Context, id string, objects map[string]object) 
 		return Item{}, err
 	}
 	return item, nil
+}
+
+// writtenAt is when a manifest was last written.
+func (s *Store) writtenAt(id string, o object) time.Time {
+	if s.written == nil {
+		return o.modified
+	}
+	return s.written(s.key(id + "/" + backup.ManifestObject))
 }
 
 // Manifest of a backup.

@@ -37,6 +37,10 @@ type Store struct {
 	// tidy removes what deleting all objects of a folder leaves, or is nil.
 	tidy func(folder string)
 
+	// written is when an object of that name was last written, by a clock that is not the
+	// writer's to set, or zero if none tells. It is nil for stores that note it themselves.
+	written func(key string) time.Time
+
 	beat time.Duration
 	seal backup.Seal
 }

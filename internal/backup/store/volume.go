@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"gocloud.dev/blob/fileblob"
+	"golang.org/x/sys/unix"
 
 	"github.com/storeplane/storeplane/internal/backup"
 )
@@ -32,5 +34,14 @@ func (s *Store) openVolume(dir string) error {
 		Metadata:  fileblob.MetadataDontWrite,
 	})
 	s.tidy = func(folder string) { _ = os.Remove(filepath.Join(dir, folder)) }
+	// A file's modification time is for any writer to set, and that of its last change for
+	// none.
+	s.written = func(key string) time.Time {
+		var st unix.Stat_t
+		if err := unix.Lstat(filepath.Join(dir, key), &st); err != nil {
+			return time.Time{}
+		}
+		return time.Unix(st.Ctim.Unix())
+	}
 	return err
 }

@@ -2,6 +2,7 @@ package appconfig
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,10 +81,15 @@ func pending(seconds int) func(*State) {
 }
 
 // recorded state of a target, for some seconds.
-func recorded(k Key, bundle string, state configv1.TargetState, seconds int) func(*State) {
+func recorded(k Key, bundle string, state configv1.TargetState, seconds int, message ...string) func(*State) {
 	return known(func(o *configv1.AppConfigObservation) {
-		o.Targets = append(o.Targets, configv1.TargetStatus{Kind: k.Kind, Name: k.Name, Bundle: bundle, State: state, Since: ago(seconds)})
+		o.Targets = append(o.Targets, configv1.TargetStatus{Kind: k.Kind, Name: k.Name, Bundle: bundle, State: state, Since: ago(seconds), Message: strings.Join(message, "")})
 	})
+}
+
+// closed is what is recorded of a target that does not allow the AppConfig.
+func closed(allow string) string {
+	return "It does not allow this AppConfig to change it: set its annotation config.example.com/appconfigs: " + allow
 }
 
 func failedSecond(o *configv1.AppConfigObservation) {
@@ -334,8 +340,46 @@ func TestDecide(t *testing.T) {
 		},
 		"Forbidden": {
 			reason: "One that may not be changed is told, and tried again.",
-			state:  given(known(func(o *configv1.AppConfigObservation) { o.Bundle, o.LastGood = second, second }), recorded(web, first, configv1.TargetForbidden, 60), func(s *State) { s.Holds = second }),
-			want:   told{Bundle: second, LastGood: second, Ready: "False TargetsNotReached: Deployment web is Forbidden", Targets: []string{"web Forbidden"}, Do: []string{"patch web"}, Events: []string{"Warning TargetsNotReached"}},
+			state:  given(known(func(o *configv1.AppConfigObservation) { o.Bundle, o.LastGood = second, second }), recorded(web, first, configv1.TargetForbidden, 60, "The API server forbids the change: no"), func(s *State) { s.Holds = second }),
+			want:   told{Bundle: second, LastGood: second, Ready: "False TargetsNotReached: Deployment web: The API server forbids the change: no", Targets: []string{"web Forbidden"}, Do: []string{"patch web"}, Events: []string{"Warning TargetsNotReached"}},
+		},
+		"ForbiddenStill": {
+			reason: "What the API server forbids is not waited for: a bundle does not hang on it.",
+			state: given(pending(10), recorded(web, first, configv1.TargetForbidden, 60, "The API server forbids the change: no"), recorded(worker, second, configv1.TargetProgressing, 10),
+				targets(runs(web, first), runs(worker, second)), func(s *State) { s.Holds = second }),
+			want: told{Bundle: second, LastGood: second, Ready: "False TargetsNotReached: Deployment web: The API server forbids the change: no", Targets: []string{"web Forbidden", "worker Updated"}, Do: []string{"patch web"}, Events: []string{"Normal RolledOut", "Warning TargetsNotReached"}},
+		},
+		"Opened": {
+			reason: "One that did not allow the AppConfig, and does by now, has not proven the bundle: it gets it within the gate.",
+			state: given(pending(10), recorded(web, "", configv1.TargetForbidden, 60, closed("shop")), recorded(worker, second, configv1.TargetProgressing, 10),
+				targets(runs(web, first), runs(worker, second)), func(s *State) { s.Holds = second }),
+			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing", "worker Updated"}, Do: []string{"patch web"}},
+			again: glance,
+		},
+		"OpenedLater": {
+			reason: "Until it is its turn it waits, and the bundle is not good before.",
+			state: given(pending(10), recorded(web, "", configv1.TargetForbidden, 60, closed("shop")), recorded(worker, second, configv1.TargetProgressing, 10),
+				targets(runs(web, first), runs(worker, second)), func(s *State) {
+					s.Holds = second
+					s.Others = []Other{{Name: "other", Since: noon.Add(-time.Minute), Waiting: []Key{web}}}
+				}),
+			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: Waiting for AppConfig other", Targets: []string{"web Waiting", "worker Updated"}},
+			again: glance,
+		},
+		"OpenedAndSick": {
+			reason: "If it fails there, all are rolled back.",
+			state: given(pending(90), recorded(web, second, configv1.TargetProgressing, 60), recorded(worker, second, configv1.TargetUpdated, 80),
+				targets(runs(web, second, sick), runs(worker, second)), func(s *State) { s.Holds = second }),
+			want: told{Bundle: first, LastGood: first, Failed: second, Ready: "False RolledBack: Bundle " + second + " failed, and " + first + " was put back: Deployment web made no progress in time: Not all pods are ready", Targets: []string{"web Progressing", "worker Progressing"},
+				Do: []string{"publish " + first, "patch web", "patch worker"}, Events: []string{"Warning RolledBack"}},
+			again: glance,
+		},
+		"NameFreed": {
+			reason: "Nor has one that refers to the stable name, since that is this AppConfig's.",
+			state: given(pending(10), recorded(web, first, configv1.TargetConflict, 60, "It refers to ConfigMap shop-config, which is not this AppConfig's"), recorded(worker, second, configv1.TargetProgressing, 10),
+				targets(runs(web, "", func(t *Target) { t.Reader = true }), runs(worker, second)), func(s *State) { s.Holds = second }),
+			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing", "worker Updated"}, Do: []string{"patch web"}},
+			again: glance,
 		},
 		"Drift": {
 			reason: "What was taken away is put back.",

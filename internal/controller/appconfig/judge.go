@@ -1,6 +1,7 @@
 package appconfig
 
 import (
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,14 +50,14 @@ func (v *view) stand(t *Target) standing {
 	case t.Paused:
 		s.state, s.message = configv1.TargetPaused, "It is paused, and not touched until it is resumed"
 	case t.Reader && v.Taken != "" && !v.byOwner():
-		s.state, s.message = configv1.TargetConflict, "It refers to "+v.Taken+", which is not this AppConfig's"
+		s.state, s.message = configv1.TargetConflict, refersTo+v.Taken+", which is not this AppConfig's"
 	case v.obs.Bundle == "":
 		s.state = configv1.TargetWaiting
 	case s.bundle != v.obs.Bundle || !t.Current && !v.byOwner():
 		s.state = configv1.TargetWaiting
 		if t.Refused != nil {
 			s.state, s.message = t.Refused.State, t.Refused.Message
-		} else if was != nil && (was.State == configv1.TargetForbidden || was.State == configv1.TargetConflict) {
+		} else if wasRefused(was) {
 			// It is tried again, and says the same until that goes well.
 			s.state, s.message = was.State, was.Message
 		}
@@ -70,6 +71,30 @@ func (v *view) stand(t *Target) standing {
 		s.state, s.message = configv1.TargetProgressing, v.words(t)
 	}
 	return s
+}
+
+// Beginnings of messages, which show where a recorded state comes from.
+const (
+	forbids  = "The API server forbids the change: "
+	refersTo = "It refers to "
+)
+
+// wasRefused tells whether a change of a target was tried and refused. A state that came
+// from how the target or the stable name was ends with its cause: repeated, it would keep
+// the target out of the gate, and a bundle that it has not proven would count as good. A
+// Forbidden of other words is none of a refusal, since to wait for a target is the safe side.
+func wasRefused(was *configv1.TargetStatus) bool {
+	if was == nil {
+		return false
+	}
+	switch was.State {
+	case configv1.TargetForbidden:
+		return strings.HasPrefix(was.Message, forbids)
+	case configv1.TargetConflict:
+		return !strings.HasPrefix(was.Message, refersTo)
+	case configv1.TargetUpdated, configv1.TargetProgressing, configv1.TargetWaiting, configv1.TargetPaused, configv1.TargetMissing, configv1.TargetFailed:
+	}
+	return false
 }
 
 // runs is the bundle that a target runs. One that reads the stable name and was

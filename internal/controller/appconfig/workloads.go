@@ -237,7 +237,7 @@ func (w *workload) body(template map[string]any) map[string]any {
 func refusalOf(err error) *Refusal {
 	switch {
 	case kerrors.IsForbidden(err):
-		return &Refusal{State: configv1.TargetForbidden, Message: "The API server forbids the change: " + short(err)}
+		return &Refusal{State: configv1.TargetForbidden, Message: forbids + short(err)}
 	case kerrors.IsConflict(err):
 		return &Refusal{State: configv1.TargetConflict, Message: "Its fields belong to somebody else: " + owners(err)}
 	case kerrors.IsInvalid(err), kerrors.IsBadRequest(err):

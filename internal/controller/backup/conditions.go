@@ -28,6 +28,7 @@ const (
 	ReasonNotYet      xpv2.ConditionReason = "NotYet"
 	ReasonTurnedOff   xpv2.ConditionReason = "TurnedOff"
 	ReasonVerifyLater xpv2.ConditionReason = "VerificationTooOld"
+	ReasonUnsealed    xpv2.ConditionReason = "Unsealed"
 )
 
 // condition at a time; the one that is there keeps its own if nothing changed.
@@ -43,8 +44,13 @@ func unready(reason xpv2.ConditionReason, message string, now time.Time) xpv2.Co
 	return condition(xpv2.TypeReady, corev1.ConditionFalse, reason, message, now)
 }
 
-func proven(now time.Time) xpv2.Condition {
-	return condition(TypeVerified, corev1.ConditionTrue, ReasonRestored, "A backup was restored and found good", now)
+// proven though plain backups may be beside those that are sealed.
+func proven(unsealed bool, now time.Time) xpv2.Condition {
+	const message = "A backup was restored and found good"
+	if unsealed {
+		return condition(TypeVerified, corev1.ConditionTrue, ReasonUnsealed, message+". Plain ones of before encryption was turned on are in the store: they are not restored while it is on, and are deleted by retention", now)
+	}
+	return condition(TypeVerified, corev1.ConditionTrue, ReasonRestored, message, now)
 }
 
 func unproven(reason xpv2.ConditionReason, message string, now time.Time) xpv2.Condition {

@@ -310,8 +310,10 @@ func (v *view) wantJobs(d *Decision) error {
 		case v.active(backup.Verify) == nil:
 			add(name, backup.Verify, value, 1)
 		}
-	case v.verify != nil && v.toVerify() != "":
-		add(firstName(b.Name, v.toVerify()), backup.Verify, "", 1)
+	case v.verify != nil:
+		if id, attempt := v.toVerify(); attempt > 0 {
+			add(firstName(b.Name, id, attempt), backup.Verify, "", attempt)
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -350,24 +352,31 @@ func backoff(attempt int) time.Duration {
 	return time.Minute << min(max(attempt, 1)-1, most)
 }
 
-// toVerify out of turn is the id of the newest backup, unless that was tried since it was
-// made: while none was ever verified, and where the store is full, since an older one that
-// was verified does not expire before the newest is too.
-func (v *view) toVerify() string {
+// toVerify out of turn is the id of the newest backup, and the number of the next attempt,
+// or 0 for none now: while none was ever verified, and where the store is full, since an
+// older one that was verified does not expire before the newest is too.
+func (v *view) toVerify() (string, int) {
 	if len(v.obs.Backups) == 0 || v.active(backup.Verify) != nil || v.active(backup.Backup) != nil {
-		return ""
+		return "", 0
 	}
 	newest := v.obs.Backups[0]
 	f := v.obs.LastFailure
 	if v.obs.LastVerifiedTime != nil && (f == nil || f.Reason != string(backup.StoreFull) || v.obs.LastVerified == newest.ID) {
-		return ""
+		return "", 0
 	}
+	last := 0
 	for _, r := range v.Runs {
-		if r.Action == backup.Verify && r.Created.After(newest.Time.Time) {
-			return ""
+		if r.Action != backup.Verify || !r.Created.After(newest.Time.Time) {
+			continue
 		}
+		// What was found out about the backup stands. What says nothing about it is tried
+		// again, as a check is: the next verification of the schedule may be a week away.
+		if !r.Failed() || !inconclusive(r.Failure.Reason) || v.Now.Before(r.Finished.Add(backoff(r.Attempt))) {
+			return "", 0
+		}
+		last = max(last, r.Attempt, 1)
 	}
-	return newest.ID
+	return newest.ID, last + 1
 }
 
 // job that runs once.

@@ -67,7 +67,10 @@ const (
 	notYet   = "Unknown NotYet: No backup has been restored yet"
 	noBackup = "Unknown NoBackup: There is no backup yet"
 	restored = "True Restored: A backup was restored and found good"
-	waiting  = "False Checking: Waiting for the first contact with the database and the store"
+
+	stillPlain = "True Unsealed: A backup was restored and found good. Plain ones of before encryption was turned on are in the store: they are not restored while it is on, and are deleted by retention"
+	onlyPlain  = "The store has no good encrypted backup, and plain ones of before are not restored while encryption is on: set annotation backup.example.com/run-now to start a backup"
+	waiting    = "False Checking: Waiting for the first contact with the database and the store"
 )
 
 func TestDecide(t *testing.T) {
@@ -80,7 +83,7 @@ func TestDecide(t *testing.T) {
 	proof := func(when time.Time) func(*backupv1.BackupObservation) {
 		return func(o *backupv1.BackupObservation) { o.LastVerifiedTime, o.LastVerified = at(when), "a" }
 	}
-	isReady, isProven := says(ready("", born)), says(proven(born))
+	isReady, isProven := says(ready("", born)), says(proven(false, born))
 	base := state()
 	check := checkName("orders", digestOf(t, base), 1)
 	checkRun := func(created, finished time.Time) workload.Run {
@@ -217,7 +220,7 @@ func TestDecide(t *testing.T) {
 			state: state(settle(t), at2(hours(3)), checked(t), isReady, known(func(o *backupv1.BackupObservation) { o.CatalogTime = at(hours(0)) }),
 				with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2))))),
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: notYet, Events: []string{"Normal BackupSucceeded"},
-				Do: []string{"create " + firstName("orders", "20260301T020000Z")}},
+				Do: []string{"create " + firstName("orders", "20260301T020000Z", 1)}},
 		},
 		"FirstVerifies": {
 			reason: "While that goes on it is not begun again.",
@@ -230,6 +233,12 @@ func TestDecide(t *testing.T) {
 			state: state(settle(t), at2(hours(3)), checked(t), isReady, known(one(hours(2))),
 				with(failing(run("orders-verify-x", backup.Verify, hours(2.5), hours(2.6)), backup.BackupCorrupt, "object 1 is cut off"))),
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False BackupCorrupt: object 1 is cut off", Events: []string{"Warning BackupCorrupt"}},
+		},
+		"FirstVerifyInterrupted": {
+			reason: "But where that says nothing about the backup it is tried again.",
+			state: state(settle(t), at2(hours(3)), checked(t), isReady, known(one(hours(2))),
+				with(failing(run("orders-verify-x", backup.Verify, hours(2.5), hours(2.6)), backup.StoreUnreachable, "503"))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: notYet, Do: []string{"create " + firstName("orders", "a", 2)}},
 		},
 		"VerifyFailsLater": {
 			reason: "An older proof does not stand against a newer failure.",
@@ -246,6 +255,73 @@ func TestDecide(t *testing.T) {
 			reason: "It is gone from there.",
 			state:  state(settle(t), at2(hours(24*7+6)), checked(t), isReady, says(disproven("BackupNotAuthentic", "x", born)), known(one(hours(24*7+2))), known(proof(hours(24*7+3)))),
 			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Events: []string{"Normal Verified"}},
+		},
+		"ForgedAndCorrupt": {
+			reason: "Another's backup does not hide that one of its own is damaged.",
+			state: state(settle(t), at2(hours(24*7+6)), checked(t), isReady, says(disproven("BackupNotAuthentic", "x", born)), known(one(hours(24*7+2))), known(proof(hours(3))), known(func(o *backupv1.BackupObservation) { o.NotAuthentic = []string{"x"} }),
+				with(failing(scheduled2(hours(24*7+5), hours(24*7+5.1)), backup.BackupCorrupt, "object 1 is cut off"))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False BackupCorrupt: object 1 is cut off", Events: []string{"Warning BackupCorrupt"}},
+		},
+		"ForgedAndCorruptBefore": {
+			reason: "Nor once the Job that found it is gone.",
+			state:  state(settle(t), at2(hours(24*7+6)), checked(t), isReady, says(disproven("BackupCorrupt", "object 1 is cut off", born)), known(one(hours(24*7+2))), known(proof(hours(3))), known(func(o *backupv1.BackupObservation) { o.NotAuthentic = []string{"x"} })),
+			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False BackupCorrupt: object 1 is cut off"},
+		},
+		"Unsealed": {
+			reason: "Plain backups of before encryption was turned on are no attack, and do not undo a proof.",
+			state: state(encrypted, settle(t), at2(hours(27)), checked(t), isReady, isProven, known(func(o *backupv1.BackupObservation) { o.CatalogTime = at(hours(2)) }),
+				with(unsealed(listing(scheduled(hours(26), hours(26.1)), verified(entry(hours(26)), hours(26.5)))))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: stillPlain, Events: []string{"Normal BackupSucceeded", "Normal Verified"}},
+		},
+		"UnsealedForged": {
+			reason: "One that is newer is.",
+			state: state(encrypted, settle(t), at2(hours(27)), checked(t), isReady, isProven, known(func(o *backupv1.BackupObservation) { o.CatalogTime = at(hours(2)) }),
+				with(func() workload.Run {
+					r := unsealed(listing(scheduled(hours(26), hours(26.1)), verified(entry(hours(26)), hours(26.5))))
+					r.Report.Catalog.NotAuthentic = []string{"x"}
+					return r
+				}())),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False BackupNotAuthentic: Backup x in the store was not written with this Backup's key, and is neither counted nor restored: somebody else may write to the store. Change its credentials, and delete that backup there", Events: []string{"Normal BackupSucceeded", "Warning BackupNotAuthentic"}},
+		},
+		"UnsealedSaid": {
+			reason: "It is known though the Job that listed them is gone.",
+			state:  state(encrypted, settle(t), at2(hours(28)), checked(t), isReady, says(proven(true, born)), known(one(hours(26))), known(proof(hours(26.5)))),
+			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: stillPlain},
+		},
+		"UnsealedExpired": {
+			reason: "Until they are deleted.",
+			state: state(encrypted, settle(t), at2(hours(51)), checked(t), isReady, says(proven(true, born)), known(one(hours(26))), known(proof(hours(26.5))),
+				with(listing(scheduled(hours(50), hours(50.1)), entry(hours(50)), verified(entry(hours(26)), hours(26.5))))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Events: []string{"Normal BackupSucceeded", "Normal Verified"}},
+		},
+		"UnsealedOff": {
+			reason: "Without encryption they are as good as any.",
+			state:  state(settle(t), at2(hours(28)), checked(t), isReady, says(proven(true, born)), known(one(hours(26))), known(proof(hours(26.5)))),
+			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Events: []string{"Normal Verified"}},
+		},
+		"UnsealedNotYet": {
+			reason: "A sealed one that was not verified yet is that.",
+			state: state(encrypted, settle(t), at2(hours(27)), checked(t), isReady, says(disproven("Unsealed", onlyPlain, born)), known(func(o *backupv1.BackupObservation) { o.CatalogTime = at(hours(2)) }),
+				with(unsealed(listing(scheduled(hours(26), hours(26.1)), entry(hours(26)))), run("orders-verify-x", backup.Verify, hours(26.2), time.Time{}))),
+			want: outcome{Phase: backupv1.BackupVerifying, Ready: "True Available", Verified: notYet, Events: []string{"Normal BackupSucceeded"}},
+		},
+		"UnsealedAlone": {
+			reason: "Where nothing is sealed nothing can be restored with the key.",
+			state: state(encrypted, settle(t), at2(hours(1)), checked(t), isReady, isProven, known(one(hours(-22))), known(proof(hours(-21))),
+				with(unsealed(listing(run("orders-check-x", backup.Check, hours(0.5), hours(0.6)))))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False Unsealed: " + onlyPlain, Events: []string{"Warning Unsealed"}},
+		},
+		"UnsealedAloneVerified": {
+			reason: "A verification that found none of its own says the same in harsher words.",
+			state: state(encrypted, settle(t), at2(hours(1)), checked(t), isReady, says(disproven("Unsealed", onlyPlain, born)), known(func(o *backupv1.BackupObservation) { o.CatalogTime = at(hours(0.6)) }),
+				with(failing(unsealed(listing(scheduled2(hours(0.7), hours(0.8)))), backup.BackupNotAuthentic, "backup a was not written with this Backup's key"))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False Unsealed: " + onlyPlain},
+		},
+		"ObjectForged": {
+			reason: "One that found its own with another's content says what no list does.",
+			state: state(encrypted, settle(t), at2(hours(28)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(26.5))),
+				with(failing(scheduled2(hours(27), hours(27.1)), backup.BackupNotAuthentic, "the backup is not encrypted, and there is a key"))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False BackupNotAuthentic: the backup is not encrypted, and there is a key", Events: []string{"Warning BackupNotAuthentic"}},
 		},
 		"VerifyInterrupted": {
 			reason: "A store that is away for a moment says nothing about a backup.",
@@ -301,14 +377,52 @@ func TestDecide(t *testing.T) {
 				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
 				with(failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
 			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"},
-				Do: []string{"create " + firstName("orders", "a")}},
+				Do: []string{"create " + firstName("orders", "a", 1)}},
 		},
 		"NoRoomTried": {
-			reason: "Once is enough.",
-			state: state(settle(t), at2(hours(51)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(3))),
+			reason: "A store that was away says nothing about the backup: it is tried again, but not at once.",
+			state: state(settle(t), at2(hours(50.31)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(3))),
 				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
 				with(failing(run("orders-verify-x", backup.Verify, hours(50.2), hours(50.3)), backup.StoreUnreachable, "503"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
 			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"}},
+		},
+		"NoRoomTriedAgain": {
+			reason: "After a while it is, as a Job of another name: that of the first attempt is there.",
+			state: state(settle(t), at2(hours(50.32)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(3))),
+				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
+				with(failing(run("orders-verify-x", backup.Verify, hours(50.2), hours(50.3)), backup.StoreUnreachable, "503"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"},
+				Do: []string{"create " + firstName("orders", "a", 2)}},
+		},
+		"NoRoomTriedTwice": {
+			reason: "Each attempt waits longer than the one before.",
+			state: state(settle(t), at2(hours(50.63)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(3))),
+				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
+				with(failing(attempted2(2, run("orders-verify-x-2", backup.Verify, hours(50.5), hours(50.6))), backup.Interrupted, "the pod was stopped"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"}},
+		},
+		"NoRoomTriedThrice": {
+			reason: "But is made.",
+			state: state(settle(t), at2(hours(50.64)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(3))),
+				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
+				with(failing(attempted2(2, run("orders-verify-x-2", backup.Verify, hours(50.5), hours(50.6))), backup.Interrupted, "the pod was stopped"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"},
+				Do: []string{"create " + firstName("orders", "a", 3)}},
+		},
+		"NoRoomCorrupt": {
+			reason: "A backup that is damaged does not become good by trying it again.",
+			state: state(settle(t), at2(hours(51)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(3))),
+				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
+				with(failing(run("orders-verify-x", backup.Verify, hours(50.2), hours(50.3)), backup.BackupCorrupt, "object 1 is cut off"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: "False BackupCorrupt: object 1 is cut off", Events: []string{"Warning BackupFailed", "Warning BackupCorrupt"}},
+		},
+		"NoRoomCorruptBefore": {
+			reason: "Nor does it by a later attempt that did not reach it.",
+			state: state(settle(t), at2(hours(52)), checked(t), isReady, says(disproven("BackupCorrupt", "object 1 is cut off", born)), known(one(hours(26))), known(proof(hours(3))),
+				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
+				with(failing(scheduled2(hours(50.2), hours(50.3)), backup.BackupCorrupt, "object 1 is cut off"),
+					failing(run("orders-verify-x", backup.Verify, hours(50.4), hours(50.5)), backup.StoreUnreachable, "503"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: "False BackupCorrupt: object 1 is cut off", Events: []string{"Warning BackupFailed"}},
 		},
 		"NoRoomVerified": {
 			reason: "The newest one was verified.",
@@ -426,6 +540,23 @@ func TestDecide(t *testing.T) {
 func scheduled2(created, finished time.Time) workload.Run {
 	r := run("orders-verify-1", backup.Verify, created, finished)
 	r.Owner = "cronjob"
+	return r
+}
+
+// encrypted are the backups from now on.
+func encrypted(s *State) {
+	s.params().Encryption = &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "key", Key: "key"}}
+}
+
+// unsealed is a list of a store that has plain backups of before.
+func unsealed(r workload.Run) workload.Run {
+	r.Report.Catalog.Unsealed = 3
+	return r
+}
+
+// attempted2 is a run that others of its purpose went before.
+func attempted2(n int, r workload.Run) workload.Run {
+	r.Attempt = n
 	return r
 }
 

@@ -23,8 +23,10 @@ func runName(backup, value string) string  { return backup + "-run-" + digest(va
 
 func verifyNowName(backup, value string) string { return backup + "-verify-" + digest("now", value) }
 
-// firstName is of the verification of a backup before which none was verified.
-func firstName(backup, id string) string { return backup + "-verify-" + digest("first", id) }
+// firstName is of the verification of a backup out of turn.
+func firstName(backup, id string, attempt int) string {
+	return attempted(backup+"-verify-"+digest("first", id), attempt)
+}
 
 func checkName(backup, digest string, attempt int) string {
 	return attempted(backup+"-check-"+digest, attempt)

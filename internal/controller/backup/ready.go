@@ -162,23 +162,28 @@ func (v *view) active(a backup.Action) *workload.Run {
 	return nil
 }
 
-// verified condition of the Backup, whose status said was until now.
+// verified condition of the Backup, whose status said was until now. What a verification
+// found out comes first: a backup of somebody else's in the store, which is not restored,
+// does not hide that one of the Backup's own is damaged.
 func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xpv2.Condition {
+	good := v.obs.LastVerifiedTime
+	failure := v.lastVerifyFailure(good)
+	if failure != nil && !inconclusive(failure.Reason) && !v.foundNone(failure) {
+		return disproven(xpv2.ConditionReason(failure.Reason), failure.Message, v.Now)
+	}
+	// The Job of a failed verification may be gone.
+	if was.Status == corev1.ConditionFalse && stands(was.Reason) && (good == nil || known.LastVerifiedTime.Equal(good)) {
+		return was
+	}
 	if ids := v.obs.NotAuthentic; len(ids) > 0 {
 		message := fmt.Sprintf("Backup %s in the store was not written with this Backup's key, and is neither counted nor restored: somebody else may write to the store. Change its credentials, and delete that backup there", ids[0])
 		return disproven(xpv2.ConditionReason(backup.BackupNotAuthentic), message, v.Now)
 	}
-	good := v.obs.LastVerifiedTime
-	failure := v.lastVerifyFailure(good)
-	if failure != nil && !inconclusive(failure.Reason) {
-		return disproven(xpv2.ConditionReason(failure.Reason), failure.Message, v.Now)
-	}
-	// The Job of a failed verification may be gone.
-	stands := was.Reason != ReasonVerifyLater && was.Reason != xpv2.ConditionReason(backup.BackupNotAuthentic) && !inconclusive(backup.Reason(was.Reason))
-	if was.Status == corev1.ConditionFalse && stands && (good == nil || known.LastVerifiedTime.Equal(good)) {
-		return was
-	}
+	unsealed := v.unsealed(was, known)
 	switch {
+	case unsealed && v.obs.LastSuccessfulTime == nil:
+		message := "The store has no good encrypted backup, and plain ones of before are not restored while encryption is on: set annotation " + backupv1.RunNowAnnotation + " to start a backup"
+		return disproven(ReasonUnsealed, message, v.Now)
 	case good == nil && !v.verifies():
 		return unproven(ReasonTurnedOff, "Verification is turned off", v.Now)
 	case good == nil && v.obs.LastSuccessfulTime == nil:
@@ -192,7 +197,32 @@ func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xp
 		}
 		return disproven(ReasonVerifyLater, message, v.Now)
 	}
-	return proven(v.Now)
+	return proven(unsealed, v.Now)
+}
+
+// stands tells whether a reason is of a verification that failed, and not of what is seen
+// anew each time.
+func stands(r xpv2.ConditionReason) bool {
+	seen := []xpv2.ConditionReason{ReasonVerifyLater, ReasonUnsealed, xpv2.ConditionReason(backup.BackupNotAuthentic)}
+	return !slices.Contains(seen, r) && !inconclusive(backup.Reason(r))
+}
+
+// foundNone tells whether a verification failed since no backup in the store is the
+// Backup's own: what lists the store says whose they are.
+func (v *view) foundNone(f *backup.Failure) bool {
+	return f.Reason == backup.BackupNotAuthentic && v.obs.LastSuccessfulTime == nil
+}
+
+// unsealed tells whether plain backups of before encryption was turned on are in the store.
+// No field of the status has that: until the store is listed again the condition knows.
+func (v *view) unsealed(was xpv2.Condition, known backupv1.BackupObservation) bool {
+	if v.params().Encryption == nil {
+		return false
+	}
+	if r := latestCatalog(v.Runs, known.CatalogTime); r != nil {
+		return r.Report.Catalog.Unsealed > 0
+	}
+	return was.Reason == ReasonUnsealed
 }
 
 // lastVerifyFailure is why the last verification failed, if it did so since one
