@@ -9,9 +9,10 @@ type Problem struct {
 
 // Reasons of problems.
 const (
-	ReasonInvalidTemplate = "InvalidTemplate"
-	ReasonInvalidKey      = "InvalidKey"
-	ReasonKeyConflict     = "KeyConflict"
-	ReasonSecretMissing   = "SecretMissing"
-	ReasonTooLarge        = "TooLarge"
+	ReasonInvalidTemplate  = "InvalidTemplate"
+	ReasonInvalidKey       = "InvalidKey"
+	ReasonKeyConflict      = "KeyConflict"
+	ReasonSecretMissing    = "SecretMissing"
+	ReasonSecretNotAllowed = "SecretNotAllowed"
+	ReasonTooLarge         = "TooLarge"
 )

@@ -11,6 +11,7 @@ import (
 
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/health"
 )
 
@@ -59,9 +60,15 @@ func (e *external) render(ctx context.Context, s *State, x existing) error {
 		if err != nil {
 			return err
 		}
-		if found {
-			secrets[r.Name] = secret.Data
+		if !found {
+			continue
 		}
+		if _, bound := secret.Annotations[backup.BoundsAnnotation]; bound {
+			// A bundle would hold them without their bounds.
+			s.Problem = &appconfig.Problem{Reason: appconfig.ReasonSecretNotAllowed, Message: "Secret " + r.Name + " holds the platform's credentials of an object store, which are for backups alone: remove it from secretRefs"}
+			return nil
+		}
+		secrets[r.Name] = secret.Data
 	}
 	c, problem := appconfig.Render(&a.Spec.ForProvider, a.Namespace, secrets)
 	if s.Problem = problem; problem != nil {

@@ -18,6 +18,7 @@ import (
 
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
@@ -32,6 +33,7 @@ func TestIntegration(t *testing.T) {
 		"Refused":  testRefused,
 		"Fights":   testFights,
 		"Owner":    testOwner,
+		"Bound":    testBound,
 		"Order":    testOrder,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c) })
@@ -101,6 +103,25 @@ func testLife(t *testing.T, c *cluster) {
 	}
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "shop-config"}, &corev1.ConfigMap{}); !kerrors.IsNotFound(err) {
 		t.Errorf("want what nothing refers to gone, got %v", err)
+	}
+}
+
+// testBound: the platform's credentials of a store are bound to a place by an annotation of
+// their Secret, which a bundle would not have.
+func testBound(t *testing.T, c *cluster) {
+	const ns = "bound"
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "orders-dump-store", Annotations: (&backup.Bounds{Of: "ClusterProviderConfig default"}).Annotations()}, StringData: map[string]string{"AWS_ACCESS_KEY_ID": "key"}}
+	a := appConfig("one")
+	a.Spec.ForProvider.SecretRefs = []configv1.SecretReference{{Name: secret.Name}}
+	c.namespace(t, ns, secret, a)
+	got := c.is(t, ns, "InvalidConfig")
+	const want = "Secret orders-dump-store holds the platform's credentials of an object store, which are for backups alone: remove it from secretRefs"
+	if r := got.GetCondition("Rendered"); string(r.Reason) != appconfig.ReasonSecretNotAllowed || r.Message != want {
+		t.Errorf("want %s: %q, got %+v", appconfig.ReasonSecretNotAllowed, want, r)
+	}
+	l := &corev1.SecretList{}
+	if err := c.List(t.Context(), l, client.InNamespace(ns)); err != nil || len(l.Items) != 1 {
+		t.Errorf("want no Secret but that one, got %d, %v", len(l.Items), err)
 	}
 }
 
