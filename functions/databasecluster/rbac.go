@@ -39,7 +39,8 @@ func (d *cluster) role() *rbacv1.Role {
 		Rules: []rbacv1.PolicyRule{
 			named("", "configmaps", states, "get", "patch", "update"),
 			named("", "configmaps", nil, "create", "list", "watch"),
-			// To label them by what they do, and to replace them one at a time.
+			// To label them by what they do, and to replace them one at a time. Which fields
+			// that lets through is in package/install/servers-admission.yaml.
 			named("", "pods", pods, "get", "patch", "delete"),
 			named("", "pods", nil, "list", "watch"),
 			named("apps", "statefulsets", []string{d.Name(d.server)}, "get", "list", "watch"),

@@ -39,8 +39,8 @@ type gate struct {
 	// composing is Crossplane's own client.
 	composing client.Client
 
-	// providing is the provider's, with all rights.
-	providing client.Client
+	// providing is the provider's, and serving a database's servers', with all rights.
+	providing, serving client.Client
 }
 
 func newGate(t *testing.T) *gate {
@@ -51,9 +51,9 @@ func newGate(t *testing.T) *gate {
 		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
 		return planetest.Client(t, config)
 	}
-	g := &gate{Client: planetest.Client(t, p.Config(plane.Admin)), composing: as(crossplane), providing: as(provider)}
+	g := &gate{Client: planetest.Client(t, p.Config(plane.Admin)), composing: as(crossplane), providing: as(provider), serving: as(server)}
 	planetest.Define(t, g, append(environmentConfigs(t), ownKinds(t)...)...)
-	for _, file := range []string{"admission.yaml", "provider-admission.yaml"} {
+	for _, file := range []string{"admission.yaml", "provider-admission.yaml", "servers-admission.yaml"} {
 		if err := plane.Apply(t.Context(), g, "../../package/install/"+file); err != nil {
 			t.Fatal(err)
 		}
@@ -189,6 +189,7 @@ func TestAdmission(t *testing.T) {
 		{"Nonsense", testNonsense},
 		{"Orphans", testOrphans},
 		{"Provider", testProvider},
+		{"Servers", testServers},
 		{"Environment", testEnvironment},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, g) })

@@ -55,9 +55,14 @@ func usesDatabaseToken(ctx context.Context, n notes) error {
 	for what, err := range attacks {
 		errs = append(errs, refused(what, err, "is forbidden"))
 	}
-	n.Addf("%d attacks", len(attacks))
+	n.Addf("%d attacks", len(attacks)+1)
+	// With other labels its pod would be a neighbour's primary.
+	const others = "a database's server changes the label storeplane.example.com/role and annotations of its pods, and nothing else"
+	_, err = as.Patch(ctx, "Pod", tenantNamespace, "own-postgresql-0", harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"app.kubernetes.io/instance": "neighbour"}}}, metav1.DryRunAll)
+	errs = append(errs, refused("relabel its pod", err, others))
 	// Its own work it may do.
-	return errors.Join(append(errs, patch("Pod", "own-postgresql-0"))...)
+	_, err = as.Patch(ctx, "Pod", tenantNamespace, "own-postgresql-0", harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"storeplane.example.com/role": "replica"}}}, metav1.DryRunAll)
+	return errors.Join(append(errs, err, patch("Pod", "own-postgresql-0"))...)
 }
 
 // usesProviderToken as whoever has taken it would.
