@@ -213,9 +213,13 @@ func unhurried(o, known backupv1.BackupObservation) backupv1.BackupObservation {
 	return o
 }
 
-// base objects do not depend on what can be reached.
+// base objects do not depend on what can be reached, but for a copy of credentials: none
+// is made for a Backup that cannot be.
 func (v *view) base(d *Decision) error {
 	wantAccount, wantPolicy, wantSecret := account(v.Backup), policy(v.Backup), v.storeSecret()
+	if v.problem != nil && v.Secret == nil {
+		wantSecret = nil
+	}
 	for _, o := range []struct {
 		want, have client.Object
 		taken      bool

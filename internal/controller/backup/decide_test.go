@@ -108,6 +108,15 @@ func TestDecide(t *testing.T) {
 			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretMissing: no Secret", Verified: noBackup,
 				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretMissing"}},
 		},
+		"NothingToBackUp": {
+			reason: "The platform's credentials are not copied for a Backup of nothing.",
+			state: state(func(s *State) {
+				s.Store.Copy, s.Store.Secret = map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("key")}, "orders-dump-store"
+				s.Problem = &reach.Problem{Reason: reach.SecretMissing, Message: "no Secret"}
+			}),
+			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretMissing: no Secret", Verified: noBackup,
+				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretMissing"}},
+		},
 		"SecretGone": {
 			reason: "A CronJob that is there is left alone.",
 			state: state(settle(t), checked(t), isReady, func(s *State) {
