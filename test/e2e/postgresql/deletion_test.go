@@ -41,10 +41,9 @@ func (d *database) comesBack(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	if err := d.ledger.Stop(ctx, d.world); err != nil {
+	if err := d.stopLedger(ctx); err != nil {
 		return err
 	}
-	d.ledger = nil
 	// What was sent and never acknowledged may still become a row.
 	before, err := d.ask(ctx, "app", countLedger)
 	if err != nil {

@@ -23,10 +23,9 @@ func (d *database) comesBackOtherwise(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	if err := d.ledger.Stop(ctx, d.world); err != nil {
+	if err := d.stopLedger(ctx); err != nil {
 		return err
 	}
-	d.ledger = nil
 	before, err := d.ask(ctx, "app", countLedger)
 	if err != nil {
 		return err
@@ -57,10 +56,9 @@ func (d *database) leadsOlder(ctx context.Context, n notes) error {
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
-	if err := d.ledger.Stop(ctx, d.world); err != nil {
+	if err := d.stopLedger(ctx); err != nil {
 		return err
 	}
-	d.ledger = nil
 	const count = "SELECT count(*) FROM older"
 	if _, err := d.ask(ctx, "app", "CREATE TABLE older AS SELECT generate_series(1, 1000)"); err != nil {
 		return err

@@ -154,11 +154,8 @@ func (d *database) changesVolumes(ctx context.Context, how string, servers ...st
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.world.Get("Pod", servers[0]).Object, like); err != nil {
 		return fmt.Errorf("cannot read pod %s: %w", servers[0], err)
 	}
-	if d.ledger != nil {
-		if err := d.ledger.Stop(ctx, d.world); err != nil {
-			return err
-		}
-		d.ledger = nil
+	if err := d.stopLedger(ctx); err != nil {
+		return err
 	}
 	if _, err := d.end(ctx, stays(d.volumes())...); err != nil {
 		return err

@@ -128,6 +128,18 @@ func (d *database) keepLedger(ctx context.Context) error {
 	return d.ledger.Flows(ctx, soon, now)
 }
 
+// stopLedger ends the ledger, if there is one: a check that runs alone finds none.
+func (d *database) stopLedger(ctx context.Context) error {
+	if d.ledger == nil {
+		return nil
+	}
+	if err := d.ledger.Stop(ctx, d.world); err != nil {
+		return err
+	}
+	d.ledger = nil
+	return nil
+}
+
 func gapOf(gap, target time.Duration) string {
 	if target == 0 {
 		return fmt.Sprintf("gap %.2fs", gap.Seconds())

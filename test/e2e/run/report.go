@@ -21,6 +21,10 @@ type report struct {
 	out, details            io.Writer
 	passed, failed, skipped int
 
+	// mute says that a check failed and printed nothing: go test prints a panic
+	// beside the test.
+	mute bool
+
 	// By the test's name: what it told, why it could not be made, what it
 	// printed.
 	notes, reasons, output map[string][]string
@@ -58,7 +62,9 @@ func (r *report) add(e event) {
 		}
 		r.failed++
 		r.line("FAIL", e)
-		r.explain(e.Test)
+		if !r.explain(e.Test) {
+			r.mute = true
+		}
 	}
 }
 
@@ -79,14 +85,17 @@ func (r *report) line(verdict string, e event) {
 	fmt.Fprintln(r.out, text)
 }
 
-// explain prints what a test printed, without go test's own marks.
-func (r *report) explain(test string) {
+// explain prints what a test printed, without go test's own marks, and says whether there
+// was something.
+func (r *report) explain(test string) (any bool) {
 	for _, o := range r.output[test] {
 		if t := strings.TrimSpace(o); strings.HasPrefix(t, "===") || strings.HasPrefix(t, "---") {
 			continue
 		}
 		fmt.Fprint(r.details, o)
+		any = true
 	}
+	return any
 }
 
 // finish prints the totals. An error of the whole run counts as a failure when
@@ -94,7 +103,10 @@ func (r *report) explain(test string) {
 func (r *report) finish(err error) {
 	if err != nil && r.failed == 0 {
 		r.failed++
+		r.mute = true
 		fmt.Fprintln(r.out, "FAIL   0.0s  the suite runs to its end")
+	}
+	if err != nil && r.mute {
 		for test := range r.output {
 			if strings.Count(test, "/") < 2 {
 				r.explain(test)

@@ -43,6 +43,15 @@ func TestReport(t *testing.T) {
 			err:  errors.New("exit status 1"),
 			want: want{Out: "FAIL 300.0s  an order is a row\n0 passed, 1 failed\n", Details: "    no such row\n"},
 		},
+		"Panics": {
+			reason: "Go test prints a panic beside the check",
+			events: []event{
+				{Action: "output", Test: "TestCore", Output: "panic: nil pointer\n"},
+				{Action: "fail", Test: orders, Elapsed: 1},
+			},
+			err:  errors.New("exit status 1"),
+			want: want{Out: "FAIL   1.0s  an order is a row\n0 passed, 1 failed\n", Details: "panic: nil pointer\nexit status 1\n"},
+		},
 		"Skipped": {
 			reason: "A check that can not be made here has not passed; what a filter leaves out is no line",
 			events: []event{
