@@ -20,7 +20,7 @@ import (
 //
 // What the claim goes on with was checked when it was accepted. The function must not
 // check it again, see Data.IsAccepted: with a new release that checks more, settings that
-// nobody has touched would hold up every claim.
+// have not changed would hold up every claim.
 //
 // The function returns what of them it reads: only that is remembered, since the
 // claim's status is for more eyes than the settings are.

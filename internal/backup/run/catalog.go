@@ -58,7 +58,7 @@ func firstSealed(l *store.Listing) *store.Item {
 // isUnsealed tells whether a backup that is not authentic is a plain one from before
 // encryption was turned on: it is older than the first that is sealed.
 //
-// Anybody could have written what it says of its own age, so that counts against it only.
+// Its own account of its age can be forged, so that counts against it only.
 // For it counts when the store took its manifest, which is not for the writer to choose. It
 // is held against the time within the first seal, which was written with the key: a sealed
 // manifest that is written once more as it is grows no younger by it. One whose time is not

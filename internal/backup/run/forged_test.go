@@ -93,7 +93,7 @@ func testForged(t *testing.T, s *source) {
 	t.Run("Before", func(t *testing.T) {
 		f, plain := before(t)
 		if r := f.succeed(backup.Check); len(r.Catalog.NotAuthentic) != 0 || r.Catalog.Count != 0 || r.Catalog.Unsealed != 1 {
-			t.Errorf("Before the first sealed one the plain one is none of anybody else: got %+v", r.Catalog)
+			t.Errorf("Before the first sealed one the plain one is not forged: got %+v", r.Catalog)
 		}
 		made := f.succeed(backup.Backup)
 		if c := made.Catalog; len(c.NotAuthentic) != 0 || c.Count != 1 || c.Unsealed != 1 {

@@ -72,7 +72,7 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 		v.Held.Message = b.stand(ctx, g)
 		v.Start = v.Held.Message == ""
 	}
-	if !v.First && !b.note("take back that the server is to lead", b.resign(ctx)) {
+	if !v.First && !b.note("withdraw the failover to this server", b.resign(ctx)) {
 		return false
 	}
 	if !v.Start {

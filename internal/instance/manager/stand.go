@@ -28,8 +28,8 @@ func (b *member) stand(ctx context.Context, g *ground) string {
 	return ""
 }
 
-// resign takes stand back: Patroni keeps to it until a server leads, though the annotation
-// is gone or names another volume meanwhile. Switchovers name who leads, or a time, and are
+// resign withdraws what stand asked for: Patroni keeps to it until a server leads, though the
+// annotation is gone or names another volume meanwhile. Switchovers name who leads, or a time, and are
 // not this program's.
 func (b *member) resign(ctx context.Context) error {
 	failover, err := b.kube.ConfigMap(ctx, b.failoverName())
