@@ -117,9 +117,7 @@ func (b *member) reconsider(ctx context.Context) error {
 		return err
 	}
 	if lead.Decide(g.cluster).First {
-		// It may have been named anew since it was withdrawn.
-		b.withdrawn = false
-		return b.timeline(true, g)
+		return b.again(ctx, g)
 	}
 	if err := b.resign(ctx); err != nil {
 		return err
@@ -134,6 +132,18 @@ func (b *member) reconsider(ctx context.Context) error {
 		return err
 	}
 	return b.kube.DeletePod(ctx, pod)
+}
+
+// again has a server wait to lead that may have been named anew since it was withdrawn: then
+// it is no candidate any more.
+func (b *member) again(ctx context.Context, g *ground) error {
+	if b.withdrawn {
+		if message := b.stand(ctx, g); message != "" {
+			return errors.New(message)
+		}
+	}
+	b.withdrawn = false
+	return b.timeline(true, g)
 }
 
 // makeRoom for a copy of the primary where the volume holds what cannot follow it.

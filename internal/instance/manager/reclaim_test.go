@@ -388,9 +388,9 @@ func TestReclaimReconsidered(t *testing.T) {
 					return ok && s.Withdrawn
 				})
 				named("1", &instance.Backup{})
-				eventually(t, "it waits again", func() bool {
+				eventually(t, "it waits again, and is the candidate again", func() bool {
 					s, ok := state()
-					return ok && !s.Withdrawn
+					return ok && !s.Withdrawn && candidate() == setName+"-1"
 				})
 				unname()
 				eventually(t, "it waits no more to lead", func() bool {
@@ -408,7 +408,7 @@ func TestReclaimReconsidered(t *testing.T) {
 				return tc.withdrawn && s.Withdrawn || !tc.withdrawn && !ok
 			})
 			eventually(t, "its pod is replaced if it is not to lead", func() bool { return r.api.has("pods/"+setName+"-1") != tc.withdrawn })
-			if tc.withdrawn && candidate() != nil {
+			if tc.withdrawn && candidate() == setName+"-1" {
 				t.Errorf("Patroni is still to have %v lead", candidate())
 			}
 		})
