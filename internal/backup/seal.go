@@ -67,7 +67,7 @@ func (s Seal) CheckManifest(m *Manifest) error {
 	plain := *m
 	plain.Seal = ""
 	if m.Recipient == "" || !s.made(plain, m.ID, m.Seal) {
-		return Errorf(BackupNotAuthentic, "backup %s was not written with this Backup's key: somebody else may write to the store", m.ID)
+		return Errorf(BackupNotAuthentic, "backup %s was not written with this Backup's key: another program may write to the store", m.ID)
 	}
 	return nil
 }

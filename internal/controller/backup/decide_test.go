@@ -258,7 +258,7 @@ func TestDecide(t *testing.T) {
 		"Forged": {
 			reason: "Somebody else has put a backup into the store.",
 			state:  state(settle(t), at2(hours(24*7+6)), checked(t), isReady, isProven, known(one(hours(24*7+2))), known(proof(hours(24*7+3))), known(func(o *backupv1.BackupObservation) { o.NotAuthentic = []string{"x"} })),
-			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False BackupNotAuthentic: Backup x in the store was not written with this Backup's key, and is neither counted nor restored: somebody else may write to the store. Change its credentials, and delete that backup there", Events: []string{"Warning BackupNotAuthentic"}},
+			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False BackupNotAuthentic: Backup x in the store was not written with this Backup's key, and is neither counted nor restored: another program may write to the store. Change its credentials, and delete that backup there", Events: []string{"Warning BackupNotAuthentic"}},
 		},
 		"ForgedBefore": {
 			reason: "It is gone from there.",
@@ -290,7 +290,7 @@ func TestDecide(t *testing.T) {
 					r.Report.Catalog.NotAuthentic = []string{"x"}
 					return r
 				}())),
-			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False BackupNotAuthentic: Backup x in the store was not written with this Backup's key, and is neither counted nor restored: somebody else may write to the store. Change its credentials, and delete that backup there", Events: []string{"Normal BackupSucceeded", "Warning BackupNotAuthentic"}},
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False BackupNotAuthentic: Backup x in the store was not written with this Backup's key, and is neither counted nor restored: another program may write to the store. Change its credentials, and delete that backup there", Events: []string{"Normal BackupSucceeded", "Warning BackupNotAuthentic"}},
 		},
 		"UnsealedSaid": {
 			reason: "It is known though the Job that listed them is gone.",

@@ -163,7 +163,7 @@ func (v *view) active(a backup.Action) *workload.Run {
 }
 
 // verified condition of the Backup, whose status said was until now. What a verification
-// found out comes first: a backup of somebody else's in the store, which is not restored,
+// found out comes first: a foreign backup in the store, which is not restored,
 // does not hide that one of the Backup's own is damaged.
 func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xpv2.Condition {
 	good := v.obs.LastVerifiedTime
@@ -176,7 +176,7 @@ func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xp
 		return was
 	}
 	if ids := v.obs.NotAuthentic; len(ids) > 0 {
-		message := fmt.Sprintf("Backup %s in the store was not written with this Backup's key, and is neither counted nor restored: somebody else may write to the store. Change its credentials, and delete that backup there", ids[0])
+		message := fmt.Sprintf("Backup %s in the store was not written with this Backup's key, and is neither counted nor restored: another program may write to the store. Change its credentials, and delete that backup there", ids[0])
 		return disproven(xpv2.ConditionReason(backup.BackupNotAuthentic), message, v.Now)
 	}
 	unsealed := v.unsealed(was, known)
