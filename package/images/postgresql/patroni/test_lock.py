@@ -1,5 +1,5 @@
-"""Tests what lock.patch, failsafe.patch, wakeup.patch and promotion.patch change, on Patroni as it is installed: its own
-client of Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server does.
+"""Tests what lock.patch, failsafe.patch, wakeup.patch, promotion.patch and decided.patch change, on Patroni as it is
+installed: its own client of Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server does.
 
     python3 -m unittest test_lock.py
 """
@@ -193,6 +193,46 @@ class LockTest(Node):
         self.server.write(leader=OTHER)
         self.server.refuse_reads = 403
         self.assertFalse(self.dcs.attempt_to_acquire_leader(), "a lock whose newest holder is not known is lost")
+
+
+class DecidedTest(Node):
+    """A standby has found the lock free, and asks for it once it has asked the other nodes how far they are. Meanwhile
+    another one may have taken it, and a request to the REST API, which has a thread of its own, may have read that."""
+
+    def setUp(self):
+        self.start(None)
+
+    def elsewhere(self):
+        """Read the cluster as GET /cluster does, with what has changed."""
+        self.dcs.event.clear()
+        self.dcs._kinds.kill_stream()
+        self.assertTrue(self.dcs.event.wait(5))
+        names = []
+        reader = threading.Thread(target=lambda: names.append(self.dcs.get_cluster().leader.name))
+        reader.start()
+        reader.join()
+        self.assertEqual([OTHER], names)
+
+    def test_free(self):
+        self.assertTrue(self.dcs.attempt_to_acquire_leader())
+        self.assertEqual(OWN, self.server.annotations["leader"])
+
+    def test_taken_and_read_by_another_thread(self):
+        self.server.write(leader=OTHER, renewTime="now", acquireTime="now", transitions="4")
+        self.elsewhere()
+        self.assertFalse(self.dcs.attempt_to_acquire_leader(), "a lock that another node has taken is not free because the REST API has read it")
+        self.assertEqual(OTHER, self.server.annotations["leader"])
+
+    def test_next_turn(self):
+        self.server.write(leader=OTHER, renewTime="now", acquireTime="now", transitions="4")
+        self.elsewhere()
+        self.dcs.event.clear()
+        self.server.write(leader=None)
+        self.dcs._kinds.kill_stream()
+        self.assertTrue(self.dcs.event.wait(5))
+        self.dcs.get_cluster()
+        self.assertTrue(self.dcs.attempt_to_acquire_leader(), "a lock that is free at the next turn is taken")
+        self.assertEqual("5", self.server.annotations["transitions"])
 
 
 class WakeupTest(Node):
