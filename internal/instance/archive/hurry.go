@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -42,6 +43,30 @@ func (c Config) Hurry() error {
 		return fmt.Errorf("cannot have the server stop without archiving: %w", err)
 	}
 	return nil
+}
+
+// hurriedPoll is how often an archive command that runs looks whether there is time for it.
+const hurriedPoll = 20 * time.Millisecond
+
+// unhurried is a context that ends, because of ErrHurried, once there is no time to
+// archive: where a pod was deleted by force its network may end before it does, and a store
+// that cannot be reached any more would be waited for.
+func (c Config) unhurried(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		for poll := time.NewTicker(hurriedPoll); ; {
+			select {
+			case <-ctx.Done():
+				poll.Stop()
+				return
+			case <-poll.C:
+				if c.hurried() {
+					cancel(ErrHurried)
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 func (c Config) hurriedFile() string { return filepath.Join(c.Socket, instance.HurriedFile) }

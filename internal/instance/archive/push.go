@@ -27,8 +27,13 @@ func Push(ctx context.Context, c Config, segment string, log io.Writer) error {
 		return ErrHurried
 	}
 	slow := time.AfterFunc(slowAfter, func() { c.noteSlow(segment) })
-	err := push(ctx, c, segment, log)
+	unhurried, end := c.unhurried(ctx)
+	defer end()
+	err := push(unhurried, c, segment, log)
 	slow.Stop()
+	if err != nil && errors.Is(context.Cause(unhurried), ErrHurried) {
+		return ErrHurried
+	}
 	c.noteFailure(err)
 	return err
 }
