@@ -51,6 +51,10 @@ type Data struct {
 	// History of the timeline: those that it came from, oldest first.
 	History []Ancestor `json:"history,omitempty"`
 
+	// Begun says that the timeline was begun for the server to lead on, which it never did:
+	// that its number is the highest says nothing about the data.
+	Begun bool `json:"begun,omitempty"`
+
 	// Written is when the last checkpoint was, as PostgreSQL says it. It decides
 	// nothing: clocks differ.
 	Written string `json:"written,omitempty"`

@@ -115,6 +115,14 @@ const (
 	// TimelineState as JSON, on the volume.
 	TimelineFile = "timeline-state.json"
 
+	// BegunFile has the number of a timeline that was begun for this server to lead on,
+	// until it leads, or follows another one.
+	BegunFile = "timeline-begun"
+
+	// CandidateFile is there while Patroni is to have this server lead, since the
+	// DatabaseCluster's annotation names its volume.
+	CandidateFile = "candidate"
+
 	// RewindStateFile is where a pg_rewind that failed is reported, on the volume,
 	// until an event tells of it: a RewindState as JSON.
 	RewindStateFile = "rewind-state.json"

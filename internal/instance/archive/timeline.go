@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
@@ -64,6 +65,27 @@ func (c Config) noteTimeline(s instance.TimelineState) error {
 	}
 	return nil
 }
+
+// Begun is the timeline that NewTimeline has begun and that the server has not led on yet,
+// or 0.
+func (c Config) Begun() int64 {
+	data, err := os.ReadFile(c.begunFile())
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(string(data), 10, 64)
+	return n
+}
+
+// ForgetBegun once the server leads, or follows another one.
+func (c Config) ForgetBegun() error {
+	if err := os.Remove(c.begunFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot forget which timeline was begun: %w", err)
+	}
+	return nil
+}
+
+func (c Config) begunFile() string { return filepath.Join(c.Volume, instance.BegunFile) }
 
 // WithdrawTimeline keeps the server from starting: it was to lead, and is not any more.
 func (c Config) WithdrawTimeline() error {
@@ -163,6 +185,11 @@ func (c Config) NewTimeline(ctx context.Context, log io.Writer) error {
 	}
 	if err := c.forgetProcess(); err != nil {
 		return err
+	}
+	// Until it leads nobody knows of that timeline, and another server may begin one of that
+	// number.
+	if err := os.WriteFile(c.begunFile(), []byte(strconv.FormatUint(uint64(taken)+1, 10)), 0o600); err != nil {
+		return fmt.Errorf("cannot note which timeline begins: %w", err)
 	}
 	t := recovery.Timeline{DataDir: c.DataDir(), WorkDir: filepath.Join(os.TempDir(), "timeline"), From: from, Taken: taken, Log: log}
 	if err := t.Begin(ctx); err != nil {

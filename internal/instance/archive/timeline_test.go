@@ -195,6 +195,9 @@ func TestNewTimelineAlone(t *testing.T) {
 	for range 2 { // the second time there is nothing to do
 		p.must(old.AskTimeline(3, true))
 		p.must(Prepare(t.Context(), old.Config, "127.0.0.1:0", testLog{t}))
+		if got := old.Begun(); got != 4 {
+			t.Errorf("timeline %d was begun, and nobody led on it yet: got %d", 4, got)
+		}
 	}
 	p.must(os.WriteFile(filepath.Join(old.DataDir(), "standby.signal"), nil, 0o600))
 	old.start("primary_conninfo=")

@@ -102,24 +102,35 @@ func (f *fencer) fence(ctx context.Context) error {
 			most = a
 		}
 	}
-	if most.received == 0 || <-own >= most.received {
+	if most.received == 0 {
 		return nil
 	}
-	return f.catchUp(context.WithoutCancel(ctx), most.pod, most.received)
+	has := <-own
+	if has >= most.received {
+		return nil
+	}
+	return f.catchUp(context.WithoutCancel(ctx), has, most.pod, most.received)
 }
 
-// catchUp with what another standby has received: the old primary may still send it.
-func (f *fencer) catchUp(ctx context.Context, pod string, received int64) error {
+// catchUp with what another standby has received: the old primary may still send it. The
+// server has said before how much it has itself, or 0.
+func (f *fencer) catchUp(ctx context.Context, has int64, pod string, received int64) error {
 	ctx, cancel := context.WithTimeout(ctx, catchUpWithin)
 	defer cancel()
+	lacks := func(own int64) error {
+		return fmt.Errorf("cannot lead: %w: %s has it up to %d, and %s up to %d", errBehind, pod, received, f.pod, own)
+	}
 	behind := error(nil)
+	if has > 0 {
+		behind = lacks(has)
+	}
 	for {
 		own, err := f.server.Received(ctx)
 		switch {
 		case err == nil && own >= received:
 			return nil
 		case err == nil:
-			behind = fmt.Errorf("cannot lead: %w: %s has it up to %d, and %s up to %d", errBehind, pod, received, f.pod, own)
+			behind = lacks(own)
 		case behind == nil:
 			f.log.Info("Cannot compare the log with that of another standby", "pod", pod, "error", err.Error())
 			return nil

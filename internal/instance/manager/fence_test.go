@@ -25,13 +25,13 @@ type receives struct {
 	since       time.Time
 	err         error
 
-	// hangs says that it answers no more, once it has answered.
-	hangs    bool
-	answered atomic.Bool
+	// answers is how often it answers before it hangs, or 0 for always.
+	answers int64
+	asked   atomic.Int64
 }
 
 func (r *receives) Received(ctx context.Context) (int64, error) {
-	if r.hangs && time.Since(r.since) > 100*time.Millisecond && r.answered.Swap(true) {
+	if asked := r.asked.Add(1); r.answers > 0 && asked > r.answers {
 		<-ctx.Done()
 		return 0, context.Cause(ctx)
 	}
@@ -57,7 +57,8 @@ func TestFence(t *testing.T) {
 		"Same":      {reason: "Both have the same.", own: &receives{from: 100, later: 100}, fenced: true},
 		"Ahead":     {reason: "It has more.", own: &receives{from: 200, later: 200}, fenced: true},
 		"Behind":    {reason: "The other one has more: it is to lead.", own: &receives{from: 99, later: 99}, behind: true, fenced: true},
-		"Slow":      {reason: "It has answered once that it has less: what ends the wait does not matter.", own: &receives{from: 99, later: 99, hangs: true}, behind: true, fenced: true},
+		"Slow":      {reason: "It has answered once that it has less: what ends the wait does not matter.", own: &receives{from: 99, later: 99, answers: 2}, behind: true, fenced: true},
+		"SlowSoon":  {reason: "What it has said while the others were asked counts.", own: &receives{from: 99, later: 99, answers: 1}, behind: true, fenced: true},
 		"CatchesUp": {reason: "What the other one has is on its way.", own: &receives{from: 99, later: 100}, fenced: true},
 		"Unknown":   {reason: "Where it cannot say what it has, nothing holds it up.", own: &receives{err: errors.New("x")}, fenced: true},
 		"Alone":     {reason: "There is no other.", prepare: func(s *servers) { s.cluster.Members = s.cluster.Members[:1] }},

@@ -35,6 +35,9 @@ func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
 	case kube.Unknown(err):
 		http.Error(w, "the API server does not know this pod either", http.StatusGone)
 		return
+	case errors.Is(err, context.DeadlineExceeded) || err != nil && ctx.Err() != nil:
+		http.Error(w, "the API server does not answer in time", http.StatusGatewayTimeout)
+		return
 	case err != nil && !answer.Gone:
 		http.Error(w, "cannot ask for the pod", http.StatusBadGateway)
 		return
@@ -77,7 +80,7 @@ func (s *stopper) gone(ctx context.Context) bool {
 		if a.err == nil {
 			return a.gone
 		}
-		slow = slow || errors.Is(a.err, context.DeadlineExceeded)
+		slow = slow || errors.Is(a.err, context.DeadlineExceeded) || errors.Is(a.err, patroni.ErrSlow)
 	}
 	return slow
 }

@@ -135,7 +135,8 @@ func state(uid, began string) string {
 
 // compare what only a server has to know that was no member of the cluster.
 func (b *member) compare(ctx context.Context, g *ground) error {
-	if slices.Contains(g.cluster.Members, b.Pod) && g.cluster.Named == "" {
+	begun := archive.Config{Volume: b.Volume}.Begun()
+	if slices.Contains(g.cluster.Members, b.Pod) && g.cluster.Named == "" && begun == 0 {
 		return nil
 	}
 	primary, err := b.leads(ctx, g)
@@ -160,6 +161,10 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 		data.Claim = string(own.UID)
 		b.data = &data
 	}
+	// One that leads as the newest volume began its timeline rightly.
+	named, stands := b.stands()
+	b.data.Begun = begun != 0 && b.data.Timeline == begun && (!stands || named != "")
+	g.cluster.Begun = b.data.Begun
 	if primary || len(g.cluster.Members) > 0 {
 		config, err := b.kube.ConfigMap(ctx, b.configName())
 		if err != nil {

@@ -47,6 +47,21 @@ func (m *Manager) lead(members *patroni.Cluster) {
 		}
 	}
 	m.led.Store(l)
+	m.keepInTouch(l.others)
+}
+
+// keepInTouch with the servers that are asked to release the lock: once a pod's object is
+// gone, no NetworkPolicy selects it any more, and the network admits no new connection from
+// its address. One that there is goes on.
+func (m *Manager) keepInTouch(hosts []string) {
+	for _, host := range hosts {
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), askWithin)
+			defer cancel()
+			// Who does not answer now is asked again with the next look.
+			_ = m.sibling(host).Knock(ctx)
+		}()
+	}
 }
 
 // led is when this server led last, beside whom.

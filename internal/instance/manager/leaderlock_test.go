@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -194,6 +195,54 @@ func TestReleaseRefusesNonsense(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("POST %s: got %d %s, want %d", body, w.Code, w.Body, want)
 		}
+	}
+}
+
+// TestLeaveCut: once a pod's object is gone the network may admit no new connection of it,
+// since no policy selects it any more. Those that there are go on.
+func TestLeaveCut(t *testing.T) {
+	const first, second = setName + "-0", setName + "-1"
+	a, good := installed(t)
+	a.change("configmaps/"+setName+"-leader", func(o map[string]any) {
+		o["metadata"].(map[string]any)["annotations"] = map[string]any{leaderAnnotation: first}
+	})
+	a.remove("pods/" + first)
+	_, at := newServers(t)
+	other, err := New(configOf(t, second, at.URL), good, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle := make(chan struct{}, 1)
+	beside := httptest.NewUnstartedServer(other.handler())
+	beside.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateIdle {
+			select {
+			case idle <- struct{}{}:
+			default:
+			}
+		}
+	}
+	beside.Start()
+	defer beside.Close()
+	m, err := New(configOf(t, first, at.URL), stranger(t), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.sibling = func(string) *patroni.Client { return patroni.At(beside.URL, m.password()) }
+	m.lead(&patroni.Cluster{Members: []patroni.Member{{Name: first}, {Name: second, Host: "192.0.2.2"}}})
+	select {
+	case <-idle:
+	case <-time.After(5 * time.Second):
+		t.Fatal("a primary keeps no connection to its standbys")
+	}
+	if err := beside.Listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// Its server calls a connection idle before its client does.
+	eventually(t, "The connection is kept.", func() bool { return m.sibling("192.0.2.2").Knock(t.Context()) == nil })
+	m.end()
+	if holder := a.annotations("configmaps/" + setName + "-leader")[leaderAnnotation]; holder != nil {
+		t.Errorf("end(): the lock is held by %v", holder)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/lead"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
@@ -102,11 +103,21 @@ func (b *member) timeline(first bool, g *ground) error {
 	return c.ForgetTimeline()
 }
 
-// reconsider whether the server leads while it waits for the archive, which may take long:
-// another volume may have been named meanwhile, or backups been turned off.
+// reconsider whether the server is to lead that waits for the archive, or for Patroni to
+// promote it, which may take long: the annotation may be gone meanwhile, or name another
+// volume, backups be turned off, or another server lead.
 func (b *member) reconsider(ctx context.Context) error {
 	c := archive.Config{Volume: b.Volume}
-	if c.TimelineState() == nil && !b.withdrawn || b.seen.Load() != nil {
+	status := b.seen.Load()
+	waits := c.TimelineState() != nil && status == nil
+	named, stands := b.stands()
+	switch {
+	case status != nil && status.Leads():
+		return errors.Join(b.forgetCandidate(), c.ForgetBegun())
+	case waits, b.withdrawn, stands:
+	case status != nil && status.ReplicationState == patroni.StateStreaming:
+		return c.ForgetBegun()
+	default:
 		return nil
 	}
 	g, err := b.ground(ctx)
@@ -116,11 +127,21 @@ func (b *member) reconsider(ctx context.Context) error {
 	if err := b.compare(ctx, g); err != nil {
 		return err
 	}
-	if lead.Decide(g.cluster).First {
-		return b.again(ctx, g)
+	v := lead.Decide(g.cluster)
+	switch chosen := len(g.cluster.Members) == 0 && !g.cluster.Primary && (named == "" || named == g.cluster.Named); {
+	case v.First:
+		return b.again(ctx, g, waits)
+	case chosen && !waits && !b.withdrawn:
+		// It was the newest volume: that another one is not known at the moment, as while
+		// its pod is replaced, changes nothing.
+		return nil
 	}
 	if err := b.resign(ctx); err != nil {
 		return err
+	}
+	if v.Start && !waits && !b.withdrawn && c.Begun() == 0 {
+		// It is a member as before.
+		return nil
 	}
 	pod, err := b.kube.Self(ctx, b.Pod)
 	if err != nil {
@@ -128,21 +149,26 @@ func (b *member) reconsider(ctx context.Context) error {
 	}
 	// The pod is deleted also where the server has ended to wait in this moment.
 	b.withdrawn = true
-	if err := c.WithdrawTimeline(); err != nil {
-		return err
+	if waits {
+		if err := c.WithdrawTimeline(); err != nil {
+			return err
+		}
 	}
 	return b.kube.DeletePod(ctx, pod)
 }
 
 // again has a server wait to lead that may have been named anew since it was withdrawn: then
 // it is no candidate any more.
-func (b *member) again(ctx context.Context, g *ground) error {
+func (b *member) again(ctx context.Context, g *ground, waits bool) error {
 	if b.withdrawn {
 		if message := b.stand(ctx, g); message != "" {
 			return errors.New(message)
 		}
 	}
 	b.withdrawn = false
+	if !waits {
+		return nil
+	}
 	return b.timeline(true, g)
 }
 

@@ -34,9 +34,10 @@ type reclaimed struct {
 	api    *api
 	config *rest.Config
 
-	// fakes answer for the server that leads.
-	fakes *servers
-	at    *httptest.Server
+	// fakes answer for the server that leads, and with answers for each one's own Patroni.
+	fakes   *servers
+	at      *httptest.Server
+	answers bool
 }
 
 func reclaim(t *testing.T, size int32, kept ...int) *reclaimed {
@@ -80,7 +81,11 @@ func (r *reclaimed) server(n int32, v *pgdatatest.Volume) *Manager {
 	r.t.Helper()
 	none := httptest.NewServer(http.NotFoundHandler())
 	none.Close()
-	c := configOf(r.t, instance.Pod(setName, n), none.URL)
+	url := none.URL
+	if r.answers {
+		url = r.at.URL
+	}
+	c := configOf(r.t, instance.Pod(setName, n), url)
 	if v != nil {
 		if err := os.WriteFile(filepath.Join(v.Dir, keyREST), []byte("rest\n"), 0o600); err != nil {
 			r.t.Fatal(err)
@@ -412,6 +417,118 @@ func TestReclaimReconsidered(t *testing.T) {
 				t.Errorf("Patroni is still to have %v lead", candidate())
 			}
 		})
+	}
+}
+
+// TestReclaimWithdrawn: the annotation goes once Patroni has the server that it named, and
+// has not promoted it yet.
+func TestReclaimWithdrawn(t *testing.T) {
+	const began = "20260102T030405Z"
+	for name, tc := range map[string]struct {
+		reason string
+
+		// member says that the server had followed the last primary, and begun that it has
+		// begun a timeline to lead on.
+		member, begun bool
+
+		// role that Patroni says the server has, and leader who leads instead.
+		role   string
+		leader bool
+
+		replaced, candidate bool
+	}{
+		"Stale":   {reason: "It was not there when the cluster ran last: it waits for a primary again.", role: patroni.RoleReplica, replaced: true},
+		"Member":  {reason: "It goes on as the member that it was.", member: true, role: patroni.RoleReplica},
+		"Begun":   {reason: "By its timeline it would be taken for the newest.", member: true, begun: true, role: patroni.RoleReplica, replaced: true},
+		"Leads":   {reason: "It is too late.", role: "primary", candidate: true},
+		"Instead": {reason: "Patroni would hand over to it.", member: true, role: patroni.RoleReplica, leader: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stale := pgdatatest.New(t).Begin()
+			r := reclaim(t, 2, 0, 1)
+			last := instance.Cluster{Primary: setName + "-0", Began: began}
+			if tc.member {
+				last.Standbys = []instance.Standby{{Name: setName + "-1"}}
+			}
+			r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, last)}})
+			r.desire(func(d *instance.Desired) { d.Size, d.LeadWith = 2, "data-"+setName+"-1@dbc-"+began })
+			second := r.server(1, stale)
+			r.starts(second, "it was named")
+			candidate := func() bool {
+				return r.api.annotations("configmaps/" + setName + "-failover")[candidateAnnotation] == setName+"-1"
+			}
+			if !candidate() {
+				t.Fatal("Patroni is not to have it lead")
+			}
+			if tc.begun {
+				if err := os.WriteFile(filepath.Join(stale.Dir, instance.BegunFile), []byte("2"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			second.seen.Store(&patroni.Status{State: "starting", Role: tc.role})
+			b := &member{Manager: second, data: &instance.Data{State: instance.DataWhole, Timeline: 1}}
+			if tc.leader {
+				r.leads(0)
+			} else {
+				r.desire(func(d *instance.Desired) { d.Size = 2 })
+			}
+			if err := b.reconsider(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := !r.api.has("pods/" + setName + "-1"); got != tc.replaced {
+				t.Errorf("%s\nits pod is replaced: %t", tc.reason, got)
+			}
+			if got := candidate(); got != tc.candidate {
+				t.Errorf("%s\nPatroni is still to have it lead: %t", tc.reason, got)
+			}
+			if _, err := os.Stat(filepath.Join(stale.Dir, instance.CandidateFile)); err == nil {
+				t.Errorf("%s\nit still stands", tc.reason)
+			}
+		})
+	}
+}
+
+// TestReclaimBegun: a server that was to lead and did not is on a timeline that nobody else
+// knows of. It waits for a primary.
+func TestReclaimBegun(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, begun string
+		held          bool
+	}{
+		"Begun":    {reason: "Patroni would let it lead by its timeline.", begun: "1", held: true},
+		"Replaced": {reason: "Its data was replaced since.", begun: "4"},
+		"None":     {reason: "It was there when the cluster ran last."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stale := pgdatatest.New(t).Begin()
+			if tc.begun != "" {
+				if err := os.WriteFile(filepath.Join(stale.Dir, instance.BegunFile), []byte(tc.begun), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := reclaim(t, 2)
+			r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, instance.Cluster{Primary: setName + "-0", Standbys: []instance.Standby{{Name: setName + "-1"}}})}})
+			second := r.server(1, stale)
+			if tc.held {
+				r.held(1, second, "Waiting for a primary: "+setName+"-1 was to lead by an annotation that has been removed")
+				return
+			}
+			r.starts(second, tc.reason)
+		})
+	}
+}
+
+// TestReclaimAsked: a person has asked Patroni for a failover, as the runbook says, and the
+// server that is to lead starts anew.
+func TestReclaimAsked(t *testing.T) {
+	r := reclaim(t, 2)
+	r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, instance.Cluster{Primary: setName + "-0", Standbys: []instance.Standby{{Name: setName + "-1"}}})}})
+	asked := &corev1.ConfigMap{ObjectMeta: named(setName + "-failover")}
+	asked.Annotations = map[string]string{candidateAnnotation: setName + "-1"}
+	r.api.put("configmaps", asked)
+	r.starts(r.server(1, nil), "it is a member")
+	if got := r.api.annotations("configmaps/" + setName + "-failover")[candidateAnnotation]; got != setName+"-1" {
+		t.Errorf("got candidate %v, want what was asked for", got)
 	}
 }
 

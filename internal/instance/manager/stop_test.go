@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -46,6 +47,8 @@ func TestStop(t *testing.T) {
 		stranger, known bool
 		// slow is how long the API server takes to answer the others.
 		slow time.Duration
+		// patience of the others with it, where it is less than they have.
+		patience time.Duration
 		// hurried servers stop without archiving.
 		hurried bool
 	}{
@@ -151,6 +154,12 @@ func TestStop(t *testing.T) {
 			atMost:  candidateWithin / 2,
 			hurried: true,
 		},
+		"LoadedSays": {
+			reason: "So it is where another server says that it was too slow, before this one has waited as long", stranger: true, known: true, slow: 2 * time.Second,
+			patience: knownWithin / 4,
+			atMost:   candidateWithin / 2,
+			hurried:  true,
+		},
 		"Claim": {
 			reason: "Where none is known any more the claim goes away, and its pods have their time: the last WAL is archived", stranger: true,
 			atMost: candidateWithin / 2,
@@ -205,7 +214,11 @@ func TestStop(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			beside := httptest.NewServer(other.handler())
+			answers := other.handler()
+			if tc.patience > 0 {
+				answers = impatient(answers, tc.patience)
+			}
+			beside := httptest.NewServer(answers)
 			defer beside.Close()
 			if tc.stranger {
 				config = stranger(t)
@@ -245,4 +258,13 @@ func TestStop(t *testing.T) {
 			}
 		})
 	}
+}
+
+// impatient is a server whose requests end early.
+func impatient(h http.Handler, within time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), within)
+		defer cancel()
+		h.ServeHTTP(w, r.WithContext(ctx))
+	})
 }

@@ -30,6 +30,10 @@ type Cluster struct {
 	// primary.
 	Members []string
 
+	// Begun says that the volume's data is on a timeline that was begun for its server to
+	// lead on, which it never did.
+	Begun bool
+
 	// Kept volumes are all that are older than a cluster without Members.
 	Kept []Volume
 
@@ -63,6 +67,9 @@ func Decide(c Cluster) Verdict {
 	case len(c.Members) > 0 && c.Named != "":
 		// A member, too, may go on only as its standby.
 		return hold("Waiting for volume claim " + c.Named + ", which the annotation names, to lead")
+	case slices.Contains(c.Members, c.Pod) && c.Begun:
+		// By its timeline Patroni would take it for the newest.
+		return hold("Waiting for a primary: " + c.Pod + " was to lead by an annotation that has been removed" + c.hint())
 	case slices.Contains(c.Members, c.Pod):
 		// It was there to the last: which member may lead Patroni knows.
 		return Verdict{Start: true}
@@ -133,6 +140,9 @@ func choose(volumes []Volume) (*Volume, *instance.Held) {
 			return nil, undecided("%s began to be copied from a volume that is not there. Delete what is not needed to begin with an empty database", claims(copies))
 		}
 		return nil, nil
+	}
+	if begun := of(volumes, func(v *Volume) bool { return v.leads() && v.Data.Begun }); len(begun) > 0 && len(whole) > 1 {
+		return nil, undecided("%s was to lead by an annotation that has been removed, and began a timeline, so that its number does not show whether it is the newest", claims(begun))
 	}
 	newest := whole[0]
 	for _, v := range whole[1:] {

@@ -32,6 +32,12 @@ func volumes(data ...*instance.Data) []Volume {
 	return out
 }
 
+func begun(timeline int64, position instance.LSN, history ...instance.Ancestor) *instance.Data {
+	d := whole(timeline, position, history...)
+	d.Begun = true
+	return d
+}
+
 func TestDecide(t *testing.T) {
 	const start, first = "start", "first"
 	const choose = ". To lead with a volume of your choice, annotate the DatabaseCluster with lead-with"
@@ -57,6 +63,9 @@ func TestDecide(t *testing.T) {
 		"Foreign":      {reason: "Two databases cannot be compared.", cluster: Cluster{Kept: volumes(of1("1"), of1("2"))}, want: []string{undecided + "volume claims data-db-0, data-db-1 hold different databases, with system identifiers 1 and 2" + choose, undecided + "volume claims data-db-0, data-db-1 hold different databases, with system identifiers 1 and 2" + choose}},
 		"ForeignNamed": {reason: "The annotation decides.", cluster: Cluster{Kept: volumes(of1("1"), of1("2")), Named: "data-db-1"}, want: []string{"Waiting for db-1 to lead with volume claim data-db-1", first}},
 		"NamedEmpty":   {reason: "It can name only one with data.", cluster: Cluster{Kept: volumes(of1("1"), of1("2"), empty), Named: "data-db-2"}, want: []string{undecided + "volume claims data-db-0, data-db-1 hold different databases, with system identifiers 1 and 2. Volume claim data-db-2, which the annotation names, is not known to hold a database" + choose}},
+		"Begun":        {reason: "The number of a timeline that no server led on says nothing.", cluster: Cluster{Kept: volumes(begun(5, 100, second...), whole(2, 200, second...))}, want: []string{undecided + "volume claim data-db-0 was to lead by an annotation that has been removed, and began a timeline, so that its number does not show whether it is the newest" + choose}},
+		"BegunAlone":   {reason: "There is nothing else.", cluster: Cluster{Kept: volumes(begun(5, 100, second...), empty)}, want: []string{first, "Waiting for db-0 to lead with volume claim data-db-0"}},
+		"BegunNamed":   {reason: "Named again it leads.", cluster: Cluster{Kept: volumes(begun(5, 100, second...), whole(2, 200, second...)), Named: "data-db-0"}, want: []string{first, "Waiting for db-0 to lead with volume claim data-db-0"}},
 		"Unreadable":   {reason: "What cannot be read may be the newest.", cluster: Cluster{Kept: volumes(whole(1, 100), only(instance.DataUnreadable))}, want: []string{undecided + "volume claim data-db-1 cannot be read: why" + choose}},
 		"HalfCopied":   {reason: "A copy that was never finished has nothing of its own.", cluster: Cluster{Kept: volumes(only(instance.DataCopy), whole(1, 100))}, want: []string{"Waiting for db-1 to lead with volume claim data-db-1", first}},
 		"CopyAlone":    {reason: "What it was copied from may come back.", cluster: Cluster{Kept: volumes(only(instance.DataCopy), empty)}, want: []string{undecided + "volume claim data-db-0 began to be copied from a volume that is not there. Delete what is not needed to begin with an empty database"}},

@@ -34,6 +34,9 @@ const maxAnswer = 1 << 20
 // ErrRefused is what an answer of Patroni's that says no is.
 var ErrRefused = errors.New("Patroni refuses") //nolint:staticcheck // Patroni is a name
 
+// ErrSlow is what an answer is that another one did not have in time: 504.
+var ErrSlow = errors.New("another one did not answer in time")
+
 // Client of the Patroni of one server.
 type Client struct {
 	base     string
@@ -82,6 +85,21 @@ func (c *Client) Reinitialize(ctx context.Context) error {
 	return c.move(ctx, "/reinitialize", map[string]any{"force": false})
 }
 
+// Knock at a manager, which opens a connection to it unless there is one, and keeps it open
+// for what is asked next.
+func (c *Client) Knock(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/healthz", nil)
+	if err != nil {
+		return fmt.Errorf("cannot knock at a manager: %w", err)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("cannot knock at a manager: %w", err)
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer))
+	return errors.Join(err, res.Body.Close())
+}
+
 // Release is what a server that has ended asks another one's manager for.
 type Release struct {
 	// Pod that holds the leader lock.
@@ -116,7 +134,8 @@ type Answer struct {
 }
 
 // Gone asks a manager, not Patroni, whether another pod is gone: it is ErrRefused where
-// the API server does not know that manager's pod either. The password is Patroni's.
+// the API server does not know that manager's pod either, and ErrSlow where the API server
+// did not answer it in time. The password is Patroni's.
 func (c *Client) Gone(ctx context.Context, pod Asked) (bool, error) {
 	answer, err := c.ask(ctx, GonePath, pod)
 	if err != nil {
@@ -222,6 +241,9 @@ func (c *Client) ask(ctx context.Context, path string, body any) (string, error)
 			return "", fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
 		case code == http.StatusUnauthorized:
 			continue
+		case code == http.StatusGatewayTimeout:
+			c.password.accepted(p)
+			return "", fmt.Errorf("%w: %s: %s", ErrSlow, path, answer)
 		case code >= http.StatusMultipleChoices:
 			c.password.accepted(p)
 			return "", fmt.Errorf("%w %s: %s", ErrRefused, path, answer)
