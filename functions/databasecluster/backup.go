@@ -3,7 +3,6 @@ package databasecluster
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -36,6 +35,7 @@ const (
 	backupGap       = "backup-gap"
 	backupRoom      = "backup-room"
 	backupSchema    = "backup"
+	grantSchema     = "restoregrant"
 	repository      = "repository"
 	repositoryHost  = "repository-service"
 	repositoryGuard = "repository-networkpolicy"
@@ -176,7 +176,7 @@ func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1
 		return compose.Invalidf("backups need Secret %s of namespace %s, which holds the store's credentials and does not exist: make it", name, namespace)
 	}
 	if spec.Destination != nil {
-		bounds, err := readBounds(store, b.destination, d.Namespace)
+		bounds, err := readBounds(store, b.destination)
 		if err != nil {
 			return compose.Invalidf("backup: %v", err)
 		}
@@ -198,8 +198,8 @@ func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1
 }
 
 // readBounds of a store's credentials, which may be a copy of the platform's, and check
-// where and whose the backups are against them.
-func readBounds(store *structpb.Struct, where backupv1.Destination, namespace string) (*backup.Bounds, error) {
+// where the backups are against them.
+func readBounds(store *structpb.Struct, where backupv1.Destination) (*backup.Bounds, error) {
 	annotations := map[string]string{}
 	if raw := annotation(store, backup.BoundsAnnotation); raw != "" {
 		annotations[backup.BoundsAnnotation] = raw
@@ -208,7 +208,7 @@ func readBounds(store *structpb.Struct, where backupv1.Destination, namespace st
 	if err != nil {
 		return nil, err
 	}
-	return bounds, errors.Join(bounds.Check(where), bounds.CheckRead(namespace))
+	return bounds, bounds.Check(where)
 }
 
 // Names under which Secrets are asked for.

@@ -120,7 +120,7 @@ func (d *cluster) backupPod(full bool, every int) corev1.PodSpec {
 		SecurityContext:               build.PodSecurity(d.traits.User, d.traits.User),
 		Containers: []corev1.Container{{
 			Name:                     backups,
-			Image:                    d.settings.ImageRegistry + "/backup:" + d.server + "-" + d.release.Series,
+			Image:                    d.settings.Image("backup:" + d.server + "-" + d.release.Series),
 			Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: d.backupTask(full, every)}},
 			TerminationMessagePath:   backup.TerminationLog,
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,

@@ -26,6 +26,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
@@ -227,7 +228,7 @@ func (d *cluster) factsOf() *engine.Cluster {
 	return &engine.Cluster{
 		Scope: d.Scope, Spec: &d.spec, Image: d.image(),
 		Synchronous: d.synchronous(), Strict: d.strict(),
-		TLSRequired: d.tlsRequired(), Authority: d.tls.authority.Certificate,
+		TLSRequired: d.tlsRequired(), Authority: d.tls.authority.Certificate, OwnAuthority: d.ownAuthority(),
 		BackedUp: d.backup.enabled, Archive: d.live.cluster.Stanza,
 		Passwords: d.secrets.own, Users: d.secrets.users,
 	}
@@ -235,7 +236,7 @@ func (d *cluster) factsOf() *engine.Cluster {
 
 // image of the servers.
 func (d *cluster) image() string {
-	return d.settings.ImageRegistry + "/" + d.server + ":" + d.release.Tag
+	return d.settings.Image(d.server + ":" + d.release.Tag)
 }
 
 // findsLeft asks for what an earlier claim of this name may have left behind and
@@ -317,6 +318,14 @@ func (d *inputs) protected() bool {
 // Endpoint of the primary of a DatabaseCluster.
 func Endpoint(spec *appsv1.DatabaseClusterSpec, name, namespace string) string {
 	return hostPort(engineOf(spec).Traits().Port, name, primary, namespace)
+}
+
+// Authority is what an application mounts that connects by verified-uri of a
+// DatabaseCluster's connection Secret.
+func Authority(name string) appsv1.Volume {
+	return appsv1.Volume{Name: "database-authority", MountPath: engine.AuthorityDir(name), Secret: &corev1.SecretVolumeSource{
+		SecretName: ConnectionSecret(name), Items: []corev1.KeyToPath{{Key: keyAuthority, Path: keyAuthority}},
+	}}
 }
 
 // ConnectionSecret of a DatabaseCluster.

@@ -18,10 +18,7 @@ func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
 		ways = append(ways, build.Admit{From: []networkingv1.NetworkPolicyPeer{d.backupPods()}, Ports: []int32{repositoryPort}})
 	}
 	if d.monitored() {
-		ways = append(ways, build.Admit{
-			From:  []networkingv1.NetworkPolicyPeer{build.Namespace(d.settings.Monitoring.Namespace)},
-			Ports: []int32{d.traits.MetricsPort, d.traits.Supervisor.Number, instancePort},
-		})
+		ways = append(ways, build.Scrapers(d.settings.Monitoring.Namespace, d.traits.MetricsPort, d.traits.Supervisor.Number, instancePort)...)
 	}
 	return build.NetworkPolicy(d.Scope, d.server, d.server, ways...)
 }

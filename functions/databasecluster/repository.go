@@ -143,13 +143,14 @@ func (d *cluster) repositoryService(component string) *corev1.Service {
 	}
 }
 
-// repositoryPolicy admits the servers, and whoever scrapes to the metrics.
+// repositoryPolicy admits the servers, and whoever scrapes to the metrics. pgBackRest's
+// server connects to nothing.
 func (d *cluster) repositoryPolicy(component string) *networkingv1.NetworkPolicy {
 	ways := []build.Admit{{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(d.server))}, Ports: []int32{repositoryPort}}}
 	if component == repository && d.monitored() {
-		ways = append(ways, build.Admit{From: []networkingv1.NetworkPolicyPeer{build.Namespace(d.settings.Monitoring.Namespace)}, Ports: []int32{instancePort}})
+		ways = append(ways, build.Scrapers(d.settings.Monitoring.Namespace, instancePort)...)
 	}
-	return build.NetworkPolicy(d.Scope, component, d.server, ways...)
+	return build.Closed(build.NetworkPolicy(d.Scope, component, d.server, ways...))
 }
 
 // backupPods are those that make backups.

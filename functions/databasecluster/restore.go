@@ -3,7 +3,6 @@ package databasecluster
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -37,6 +36,7 @@ const (
 	sourceRequirement           = "restore-backup"
 	sourceStoreRequirement      = "restore-store"
 	sourceEncryptionRequirement = "restore-encryption"
+	sourceGrantsRequirement     = "restore-grants"
 )
 
 // restores tells whether the cluster is being filled from a backup. It is no more
@@ -107,8 +107,11 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 			return nil, compose.Invalidf("restoreFrom: Secret %s of namespace %s, which holds the store's credentials, does not exist: make it", credentials.secret, credentials.namespace)
 		}
 		if o.bounds = credentials.bounds; o.bounds == nil {
-			if o.bounds, err = readBounds(store, where.Destination, where.Namespace); err != nil {
+			if o.bounds, err = readBounds(store, where.Destination); err != nil {
 				return nil, compose.Invalidf("restoreFrom: %v", err)
+			}
+			if err := d.checkRead(c, o.bounds, where.Namespace); err != nil {
+				return nil, err
 			}
 		}
 		o.restore.Destination = o.bounds.Place(o.restore.Destination)
@@ -151,7 +154,7 @@ func (d *inputs) originOf(c *compose.Claim) (instance.Restore, credentialsOf, *a
 		if from.Encryption != nil {
 			key, r.Encrypted = &from.Encryption.SecretRef, true
 		}
-		secret, err := d.sourceCredentials(&r)
+		secret, err := d.sourceCredentials(c, &r)
 		return r, secret, key, err
 	}
 	name := from.BackupRef.Name
@@ -210,7 +213,7 @@ func (d *inputs) originOfBackup(name string, found *structpb.Struct) (instance.R
 
 // sourceCredentials of a place: what the claim names, or the installation's where it names
 // none. Those are for the installation's place, and for what this namespace may read.
-func (d *inputs) sourceCredentials(r *instance.Restore) (credentialsOf, error) {
+func (d *inputs) sourceCredentials(c *compose.Claim, r *instance.Restore) (credentialsOf, error) {
 	if ref := d.spec.RestoreFrom.Destination.SecretRef; ref != nil {
 		return credentialsOf{secret: ref.Name, namespace: d.Namespace}, nil
 	}
@@ -220,11 +223,42 @@ func (d *inputs) sourceCredentials(r *instance.Restore) (credentialsOf, error) {
 	}
 	out := credentialsOf{bounds: s.Bounds(d.Namespace)}
 	out.secret, out.namespace = s.SecretRef.Secret(d.Namespace)
-	if err := errors.Join(out.bounds.Check(r.Destination), out.bounds.CheckRead(r.Namespace)); err != nil {
+	if err := out.bounds.Check(r.Destination); err != nil {
 		return credentialsOf{}, compose.Invalidf("restoreFrom: %v", err)
+	}
+	if err := d.checkRead(c, out.bounds, r.Namespace); err != nil {
+		return credentialsOf{}, err
 	}
 	r.Destination = out.bounds.Place(r.Destination)
 	return out, nil
+}
+
+// checkRead refuses to restore the backups of another namespace without a grant. An offline
+// review does not know the grants of that namespace: it shows what the claim becomes with one.
+func (d *inputs) checkRead(c *compose.Claim, b *backup.Bounds, of string) error {
+	if b.MayRead(of) || c.IsReview() {
+		return nil
+	}
+	var grants []backupv1.RestoreGrant
+	if c.HasKind(grantSchema, "") {
+		found, fetched := c.Require(sourceGrantsRequirement, &fnv1.ResourceSelector{
+			ApiVersion: backupv1.GroupVersion.String(), Kind: backupv1.RestoreGrantKind, Namespace: &of,
+			Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{}},
+		})
+		if !fetched {
+			return compose.ErrPending
+		}
+		grants = make([]backupv1.RestoreGrant, len(found))
+		for i, g := range found {
+			if err := structs.Decode(g, &grants[i]); err != nil {
+				return fmt.Errorf("cannot read a RestoreGrant of namespace %s: %w", of, err)
+			}
+		}
+	}
+	if err := b.CheckRead(of, d.Namespace, grants); err != nil {
+		return compose.Invalidf("restoreFrom: %v", err)
+	}
+	return nil
 }
 
 // addSource declares what the servers read from while they are filled.

@@ -87,11 +87,17 @@ func (b *Bounds) Place(d backupv1.Destination) backupv1.Destination {
 	return d
 }
 
-// CheckRead says why backups of a namespace may not be read, if they may not. Credentials
-// without bounds are a namespace's own: what they may read the store knows.
-func (b *Bounds) CheckRead(of string) error {
-	if b == nil || slices.Contains(b.Reads, of) {
+// MayRead tells whether backups of a namespace may be read. Credentials without bounds are
+// a namespace's own: what they may read the store knows.
+func (b *Bounds) MayRead(of string) bool { return b == nil || slices.Contains(b.Reads, of) }
+
+// CheckRead says why backups of a namespace may not be read, if they may not: neither the
+// platform has granted it nor one of the RestoreGrants of that namespace. Such a grant does
+// not become part of the bounds: those are written on copies of the credentials, which may
+// outlive it.
+func (b *Bounds) CheckRead(of, to string, grants []backupv1.RestoreGrant) error {
+	if b.MayRead(of) || slices.ContainsFunc(grants, func(g backupv1.RestoreGrant) bool { return g.Namespace == of && g.Allows(to) }) {
 		return nil
 	}
-	return fmt.Errorf("backups of namespace %s may not be restored here with the credentials of %s: ask the platform team for a grant, or name credentials of this namespace in destination.secretRef", of, b.Of)
+	return fmt.Errorf("backups of namespace %[1]s may not be restored here with the credentials of %[2]s: ask for a RestoreGrant to %[3]s in namespace %[1]s, or the platform team for a grant where that one is lost, or name credentials of this namespace in destination.secretRef", of, b.Of, to)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
@@ -51,18 +52,49 @@ func TestBounds(t *testing.T) {
 			}
 		})
 	}
-	if err := all.CheckRead("shop"); err != nil {
-		t.Errorf("CheckRead(): %v", err)
-	}
-	var own *Bounds
-	if err := own.CheckRead("bank"); err != nil {
-		t.Errorf("CheckRead(): %v", err)
-	}
-	const refused = "backups of namespace bank may not be restored here with the credentials of ClusterProviderConfig default: ask the platform team for a grant, or name credentials of this namespace in destination.secretRef"
-	if err := all.CheckRead("bank"); err == nil || err.Error() != refused {
-		t.Errorf("CheckRead(): got %v, want %s", err, refused)
-	}
 	if _, err := ReadBounds(map[string]string{BoundsAnnotation: "{"}); err == nil {
 		t.Error("ReadBounds(): want an error for what cannot be read")
+	}
+}
+
+// TestCheckRead: what is another namespace's is read by a grant of that namespace's.
+func TestCheckRead(t *testing.T) {
+	const refused = "backups of namespace bank may not be restored here with the credentials of ClusterProviderConfig default: ask for a RestoreGrant to shop in namespace bank, or the platform team for a grant where that one is lost, or name credentials of this namespace in destination.secretRef"
+	grant := func(of string, to ...string) backupv1.RestoreGrant {
+		return backupv1.RestoreGrant{ObjectMeta: metav1.ObjectMeta{Namespace: of, Name: "g"}, Spec: backupv1.RestoreGrantSpec{To: to}}
+	}
+	going := grant("bank", "shop")
+	going.DeletionTimestamp = &metav1.Time{}
+	cases := map[string]struct {
+		reason string
+		bounds *Bounds
+		grants []backupv1.RestoreGrant
+		want   string
+		reads  []string
+	}{
+		"Own":      {reason: "A namespace's own credentials know no bounds."},
+		"Platform": {reason: "The platform has granted it.", bounds: &Bounds{Reads: []string{"shop", "bank"}}, reads: []string{"shop", "bank"}},
+		"None":     {reason: "There is no grant.", bounds: &Bounds{Of: "ClusterProviderConfig default", Reads: []string{"shop"}}, want: refused, reads: []string{"shop"}},
+		"Granted":  {reason: "The namespace has.", bounds: &Bounds{Reads: []string{"shop"}}, grants: []backupv1.RestoreGrant{grant("bank", "lab"), grant("bank", "lab", "shop")}, reads: []string{"shop"}},
+		"Others":   {reason: "It has granted it to another.", bounds: &Bounds{Of: "ClusterProviderConfig default", Reads: []string{"shop"}}, grants: []backupv1.RestoreGrant{grant("bank", "lab")}, want: refused, reads: []string{"shop"}},
+		"Strange":  {reason: "A namespace cannot grant what another one owns.", bounds: &Bounds{Of: "ClusterProviderConfig default", Reads: []string{"shop"}}, grants: []backupv1.RestoreGrant{grant("shop", "shop")}, want: refused, reads: []string{"shop"}},
+		"Going":    {reason: "A grant that is being deleted is none.", bounds: &Bounds{Of: "ClusterProviderConfig default", Reads: []string{"shop"}}, grants: []backupv1.RestoreGrant{going}, want: refused, reads: []string{"shop"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := tc.bounds.CheckRead("bank", "shop", tc.grants); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nCheckRead(): -want, +got:\n%s", tc.reason, diff)
+			}
+			if tc.bounds == nil {
+				return
+			}
+			if diff := cmp.Diff(tc.reads, tc.bounds.Reads); diff != "" {
+				t.Errorf("%s\nReads: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

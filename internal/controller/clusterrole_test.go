@@ -12,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -141,9 +142,25 @@ func lifeOfRestore(t *testing.T) *world {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	w.finish(t, "back-restore", batchv1.JobComplete, `{"action":"restore","finished":"2026-03-01T12:00:00Z","rows":3}`)
+	credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "back-restore-store"}}
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(credentials), credentials); err != nil {
+		t.Errorf("want the store's credentials while the Job runs: %v", err)
+	}
 	reconcile()
 	if got := r.Status.AtProvider.Phase; got != backupv1.RestoreCompleted {
 		t.Errorf("want Completed, got %s", got)
+	}
+	// What was granted for this Restore does not outlive it.
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(credentials), credentials); !kerrors.IsNotFound(err) {
+		t.Errorf("want the store's credentials gone with the Job's end, got %v", err)
+	}
+	others := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "back-restore-store"}}
+	if err := w.Create(t.Context(), others); err != nil {
+		t.Fatal(err)
+	}
+	reconcile()
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(others), others); err != nil {
+		t.Errorf("want a Secret of somebody else left alone: %v", err)
 	}
 	// Whatever becomes of its Job, it never runs again.
 	if err := w.Delete(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "back-restore"}}); err != nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/restore"
 	"github.com/storeplane/storeplane/internal/controller/served"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 // Kinds that are always served once the package is installed, and those that an
@@ -47,8 +48,8 @@ var (
 
 // Controllers of the provider.
 type Controllers struct {
-	// Registry of our own images.
-	Registry string
+	// Images of our own.
+	Images images.Set
 
 	// RolloutBudget is how many workloads of a namespace AppConfigs roll out at
 	// a time.
@@ -87,13 +88,13 @@ func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.
 			if err := count(mgr, o, &backupv1.BackupList{}); err != nil {
 				return err
 			}
-			return backup.Setup(mgr, o, c.Registry, c.Getenv, c.Telemetry)
+			return backup.Setup(mgr, o, c.Images, c.Getenv, c.Telemetry)
 		}},
 		{backupv1.RestoreGroupVersionKind, func() error {
 			if err := count(mgr, o, &backupv1.RestoreList{}); err != nil {
 				return err
 			}
-			return restore.Setup(mgr, o, c.Registry, c.Getenv, c.Telemetry)
+			return restore.Setup(mgr, o, c.Images, c.Getenv, c.Telemetry)
 		}},
 		{configv1.AppConfigGroupVersionKind, func() error {
 			if err := count(mgr, o, &configv1.AppConfigList{}); err != nil {

@@ -47,6 +47,12 @@ kind: ProviderConfig
 metadata: {name: a, namespace: shop}
 spec: {endpoint: "https://s3.example.com"}
 `
+	globalYAML = `
+apiVersion: storeplane.example.com/v1
+kind: ClusterProviderConfig
+metadata: {name: a}
+spec: {endpoint: "https://s3.example.com"}
+`
 	appConfigYAML = `
 apiVersion: config.example.com/v1
 kind: AppConfig
@@ -195,23 +201,32 @@ func TestDefinitionsRefuse(t *testing.T) {
 			{p + "secretRefs", `[{name: db, keys: [{key: password, as: PASSWORD}]}, {name: cache}]`}, {p + "inject", `{env: false, mountPath: /etc/vote}`},
 			{p + "targets", `[{kind: Deployment, name: web, containers: [app]}, {kind: CronJob, name: web}]`}, {p + "rollout", `{progressDeadline: 90s, autoRollback: false, pause: true, order: Sequential, by: Owner}`},
 		}},
-		"NoApplication":     {reason: "Of something.", manifest: appConfigYAML, edits: []edit{{p + "application", ""}}, want: "spec.forProvider.application: Required value"},
-		"BadApplication":    {reason: "It begins names.", manifest: appConfigYAML, edits: []edit{{p + "application", `Vote`}}, want: "spec.forProvider.application"},
-		"LongApplication":   {reason: "Which must fit.", manifest: appConfigYAML, edits: []edit{{p + "application", strings.Repeat("a", 41)}}, want: "spec.forProvider.application"},
-		"LongAppConfig":     {reason: "The name is a label's value.", manifest: appConfigYAML, edits: []edit{{"metadata.name", strings.Repeat("a", 64)}}, want: "metadata.name may have at most 63 characters"},
-		"BadEnvironment":    {reason: "There are three.", manifest: appConfigYAML, edits: []edit{{p + "environment", `test`}}, want: `supported values: "dev", "staging", "prod"`},
-		"BadOverlay":        {reason: "Of overlays too.", manifest: appConfigYAML, edits: []edit{{p + "overlays", `{production: {}}`}}, want: "overlays are for the environments dev, staging and prod"},
-		"TwoWays":           {reason: "Targets are listed or chosen.", manifest: appConfigYAML, edits: []edit{{p + "targets", `[{kind: Deployment, name: web}]`}, {p + "selector", `{matchLabels: {a: b}}`}}, want: "give either targets or a selector, not both"},
-		"TwiceTarget":       {reason: "Each once.", manifest: appConfigYAML, edits: []edit{{p + "targets", `[{kind: Deployment, name: web}, {kind: Deployment, name: web}]`}}, want: "Duplicate value"},
-		"BadTarget":         {reason: "Of kinds that have pods.", manifest: appConfigYAML, edits: []edit{{p + "targets", `[{kind: Job, name: web}]`}}, want: `supported values: "Deployment", "StatefulSet", "DaemonSet", "CronJob"`},
-		"ShortDeadline":     {reason: "Too little to start in.", manifest: appConfigYAML, edits: []edit{{p + "rollout", `{progressDeadline: 5s}`}}, want: "rollout.progressDeadline must be from 10s to 1h"},
-		"LongDeadline":      {reason: "Too long to wait for.", manifest: appConfigYAML, edits: []edit{{p + "rollout", `{progressDeadline: 61m}`}}, want: "rollout.progressDeadline must be from 10s to 1h"},
-		"BadDeadline":       {reason: "No duration.", manifest: appConfigYAML, edits: []edit{{p + "rollout", `{progressDeadline: soon}`}}, want: "rollout.progressDeadline"},
-		"RelativePath":      {reason: "A path of a container.", manifest: appConfigYAML, edits: []edit{{p + "inject", `{mountPath: etc}`}}, want: "spec.forProvider.inject.mountPath"},
-		"Config":            {reason: "No credentials are credentials.", manifest: configYAML},
-		"ConfigNoSecret":    {reason: "A Secret that is not named.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Secret}`}}, want: "credentials.secretRef goes with source Secret"},
-		"ConfigExtraSecret": {reason: "Or not used.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Environment, secretRef: {name: a, namespace: b}}`}}, want: "credentials.secretRef goes with source Secret"},
-		"ConfigNoAccount":   {reason: "An identity that is not named.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: InjectedIdentity}`}}, want: "credentials.serviceAccountName goes with source InjectedIdentity"},
+		"NoApplication":           {reason: "Of something.", manifest: appConfigYAML, edits: []edit{{p + "application", ""}}, want: "spec.forProvider.application: Required value"},
+		"BadApplication":          {reason: "It begins names.", manifest: appConfigYAML, edits: []edit{{p + "application", `Vote`}}, want: "spec.forProvider.application"},
+		"LongApplication":         {reason: "Which must fit.", manifest: appConfigYAML, edits: []edit{{p + "application", strings.Repeat("a", 41)}}, want: "spec.forProvider.application"},
+		"LongAppConfig":           {reason: "The name is a label's value.", manifest: appConfigYAML, edits: []edit{{"metadata.name", strings.Repeat("a", 64)}}, want: "metadata.name may have at most 63 characters"},
+		"BadEnvironment":          {reason: "There are three.", manifest: appConfigYAML, edits: []edit{{p + "environment", `test`}}, want: `supported values: "dev", "staging", "prod"`},
+		"BadOverlay":              {reason: "Of overlays too.", manifest: appConfigYAML, edits: []edit{{p + "overlays", `{production: {}}`}}, want: "overlays are for the environments dev, staging and prod"},
+		"TwoWays":                 {reason: "Targets are listed or chosen.", manifest: appConfigYAML, edits: []edit{{p + "targets", `[{kind: Deployment, name: web}]`}, {p + "selector", `{matchLabels: {a: b}}`}}, want: "give either targets or a selector, not both"},
+		"TwiceTarget":             {reason: "Each once.", manifest: appConfigYAML, edits: []edit{{p + "targets", `[{kind: Deployment, name: web}, {kind: Deployment, name: web}]`}}, want: "Duplicate value"},
+		"BadTarget":               {reason: "Of kinds that have pods.", manifest: appConfigYAML, edits: []edit{{p + "targets", `[{kind: Job, name: web}]`}}, want: `supported values: "Deployment", "StatefulSet", "DaemonSet", "CronJob"`},
+		"ShortDeadline":           {reason: "Too little to start in.", manifest: appConfigYAML, edits: []edit{{p + "rollout", `{progressDeadline: 5s}`}}, want: "rollout.progressDeadline must be from 10s to 1h"},
+		"LongDeadline":            {reason: "Too long to wait for.", manifest: appConfigYAML, edits: []edit{{p + "rollout", `{progressDeadline: 61m}`}}, want: "rollout.progressDeadline must be from 10s to 1h"},
+		"BadDeadline":             {reason: "No duration.", manifest: appConfigYAML, edits: []edit{{p + "rollout", `{progressDeadline: soon}`}}, want: "rollout.progressDeadline"},
+		"RelativePath":            {reason: "A path of a container.", manifest: appConfigYAML, edits: []edit{{p + "inject", `{mountPath: etc}`}}, want: "spec.forProvider.inject.mountPath"},
+		"Config":                  {reason: "No credentials are credentials.", manifest: configYAML},
+		"ConfigNoSecret":          {reason: "A Secret that is not named.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Secret}`}}, want: "credentials.secretRef goes with source Secret"},
+		"ConfigExtraSecret":       {reason: "Or not used.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Environment, secretRef: {name: a, namespace: b}}`}}, want: "credentials.secretRef goes with source Secret"},
+		"ConfigShared":            {reason: "Of one namespace there is nobody to share with.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Secret, secretRef: {name: a, namespace: shop}, shared: true}`}}, want: "credentials.perNamespace and shared are of a ClusterProviderConfig"},
+		"GlobalNone":              {reason: "No credentials are nobody's.", manifest: globalYAML},
+		"GlobalUnsaid":            {reason: "Whose credentials they are must be said,", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: Secret, secretRef: {name: a, namespace: b}}`}}, want: "credentials of source Secret need either perNamespace: true, for a Secret <name>-<namespace> for the Backups of each namespace, or shared: true"},
+		"GlobalBoth":              {reason: "once.", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: Secret, secretRef: {name: a, namespace: b}, shared: true, perNamespace: true}`}}, want: "credentials of source Secret need either perNamespace"},
+		"GlobalShared":            {reason: "They may be for all,", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: Secret, secretRef: {name: a, namespace: b}, shared: true}`}}},
+		"GlobalEach":              {reason: "or for each namespace.", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: Secret, secretRef: {name: a, namespace: b}, perNamespace: true}`}}},
+		"GlobalEnvironment":       {reason: "The provider's own are always for all.", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: Environment}`}}, want: "say shared: true"},
+		"GlobalEnvironmentShared": {reason: "Which may be meant.", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: Environment, shared: true}`}}},
+		"GlobalIdentities":        {reason: "An identity is each namespace's own anyway.", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: InjectedIdentity, serviceAccountName: a, perNamespace: true}`}}, want: "credentials.perNamespace goes with source Secret"},
+		"ConfigNoAccount":         {reason: "An identity that is not named.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: InjectedIdentity}`}}, want: "credentials.serviceAccountName goes with source InjectedIdentity"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +273,46 @@ func TestDefinitionsImmutable(t *testing.T) {
 // TestRestoreImmutable: a Restore can be changed until it has started. Its rule
 // looks at the status, which is not part of what internal/xrd compares.
 func TestRestoreImmutable(t *testing.T) {
-	props := definitions(t)["Restore"].Spec.Versions[0].Schema.OpenAPIV3Schema
+	started := edit{"status.atProvider", `{phase: Running, startTime: "2026-01-01T00:00:00Z"}`}
+	changed := edit{"spec.forProvider.overwrite", `true`}
+	testUpdates(t, "Restore", restoreYAML, map[string]update{
+		"Before":    {reason: "Nothing has been written yet.", new: []edit{changed}},
+		"Waiting":   {reason: "A status alone is no start.", old: []edit{{"status.atProvider", `{phase: Pending}`}}, new: []edit{changed}},
+		"After":     {reason: "What runs cannot be changed.", old: []edit{started}, new: []edit{started, changed}, want: "a Restore that has started can not be changed: make another one"},
+		"Unchanged": {reason: "Its annotations can.", old: []edit{started}, new: []edit{started, {"metadata.annotations", `{a: b}`}}},
+	})
+}
+
+// TestClusterProviderConfigOfBefore: one that was there before its credentials had to be
+// called shared can be written: its users are counted, and its finalizer goes.
+func TestClusterProviderConfigOfBefore(t *testing.T) {
+	const needs = "credentials of source Secret need either perNamespace: true, for a Secret <name>-<namespace> for the Backups of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all"
+	credentials := func(more string) edit {
+		return edit{"spec.credentials", "{source: Secret, secretRef: {name: a, namespace: b}" + more + "}"}
+	}
+	unsaid, environment := credentials(""), edit{"spec.credentials", "{source: Environment}"}
+	users := edit{"status.users", "1"}
+	testUpdates(t, "ClusterProviderConfig", globalYAML, map[string]update{
+		"Secret":      {reason: "It goes on as shared.", old: []edit{unsaid}, new: []edit{unsaid, users, {"metadata.finalizers", "[]"}}},
+		"Bucket":      {reason: "All else of it can change.", old: []edit{unsaid}, new: []edit{unsaid, {"spec.bucket", "c"}}},
+		"Environment": {reason: "So does the provider's own environment.", old: []edit{environment}, new: []edit{environment, users}},
+		"Both":        {reason: "What is said must make sense.", old: []edit{unsaid}, new: []edit{credentials(", shared: true, perNamespace: true")}, want: needs},
+		"TakenBack":   {reason: "What was said is not taken back.", old: []edit{credentials(", perNamespace: true")}, new: []edit{unsaid}, want: needs},
+		"Begun":       {reason: "One that had none says whose they are.", new: []edit{unsaid}, want: needs},
+	})
+}
+
+// update of an object.
+type update struct {
+	reason   string
+	old, new []edit
+	want     string
+}
+
+// testUpdates by the rules of a definition as a whole.
+func testUpdates(t *testing.T, kind, manifest string, cases map[string]update) {
+	t.Helper()
+	props := definitions(t)[kind].Spec.Versions[0].Schema.OpenAPIV3Schema
 	in := &apiextensions.JSONSchemaProps{}
 	if err := extv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, in, nil); err != nil {
 		t.Fatal(err)
@@ -268,21 +322,9 @@ func TestRestoreImmutable(t *testing.T) {
 		t.Fatal(err)
 	}
 	rules := cel.NewValidator(structural, true, celconfig.PerCallLimit)
-	started := edit{"status.atProvider", `{phase: Running, startTime: "2026-01-01T00:00:00Z"}`}
-	changed := edit{"spec.forProvider.overwrite", `true`}
-	cases := map[string]struct {
-		reason   string
-		old, new []edit
-		want     string
-	}{
-		"Before":    {reason: "Nothing has been written yet.", new: []edit{changed}},
-		"Waiting":   {reason: "A status alone is no start.", old: []edit{{"status.atProvider", `{phase: Pending}`}}, new: []edit{changed}},
-		"After":     {reason: "What runs can not be changed.", old: []edit{started}, new: []edit{started, changed}, want: "a Restore that has started can not be changed: make another one"},
-		"Unchanged": {reason: "Its annotations can.", old: []edit{started}, new: []edit{started, {"metadata.annotations", `{a: b}`}}},
-	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			was, is := edited(t, restoreYAML, tc.old...), edited(t, restoreYAML, tc.new...)
+			was, is := edited(t, manifest, tc.old...), edited(t, manifest, tc.new...)
 			errs, _ := rules.Validate(context.Background(), nil, structural, is.Object, was.Object, celconfig.RuntimeCELCostBudget)
 			words := make([]error, 0, len(errs))
 			for _, e := range errs {

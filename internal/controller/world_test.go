@@ -40,6 +40,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/kube"
 	"github.com/storeplane/storeplane/internal/controller/restore"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 // world is an API server that remembers what it was asked.
@@ -249,11 +250,11 @@ func (w *world) reconcile(t testing.TB, mg resource.Managed) (managed.ExternalOb
 	var c managed.ExternalConnector
 	switch mg.(type) {
 	case *backupv1.Backup:
-		c = backup.NewConnector(k, "registry.example.com/storeplane", getenv, nil, event.NewNopRecorder(), telemetry.New(prometheus.NewRegistry()).Backups)
+		c = backup.NewConnector(k, images.Set{Registry: images.DefaultRegistry}, getenv, nil, event.NewNopRecorder(), telemetry.New(prometheus.NewRegistry()).Backups)
 	case *configv1.AppConfig:
 		c = w.appconfigs
 	default:
-		c = restore.NewConnector(k, "registry.example.com/storeplane", getenv, nil, event.NewNopRecorder())
+		c = restore.NewConnector(k, images.Set{Registry: images.DefaultRegistry}, getenv, nil, event.NewNopRecorder())
 	}
 	e, err := c.Connect(ctx, mg)
 	if err != nil {

@@ -365,7 +365,9 @@ type RestoreFrom struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="restoreFrom.name may only have small letters, digits, dots and hyphens"
 	Name string `json:"name,omitempty"`
 
-	// Namespace of that DatabaseCluster. Defaults to this claim's.
+	// Namespace of that DatabaseCluster. Defaults to this claim's. Another one has to
+	// grant it by a RestoreGrant, or the platform team by the settings, where the
+	// credentials are the platform's.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	// +kubebuilder:validation:MaxLength=63
@@ -425,8 +427,8 @@ type DatabaseClusterStatus struct {
 	ReadOnlyEndpoint string `json:"readOnlyEndpoint,omitempty"`
 
 	// ConnectionSecret names the Secret with username, password, host, port,
-	// dbname, uri, multi-host-uri, jdbc-uri, ca.crt and, with a size above 1,
-	// ro-host.
+	// dbname, uri, verified-uri, multi-host-uri, jdbc-uri, ca.crt and, with a size
+	// above 1, ro-host.
 	// +optional
 	ConnectionSecret string `json:"connectionSecret,omitempty"`
 

@@ -9,12 +9,13 @@ import (
 var GroupVersion = schema.GroupVersion{Group: "backup.example.com", Version: "v1"}
 
 // SchemeBuilder adds the kinds of this package to a scheme.
-var SchemeBuilder = (&scheme.Builder{GroupVersion: GroupVersion}).Register(&Backup{}, &BackupList{}, &Restore{}, &RestoreList{})
+var SchemeBuilder = (&scheme.Builder{GroupVersion: GroupVersion}).Register(&Backup{}, &BackupList{}, &Restore{}, &RestoreList{}, &RestoreGrant{}, &RestoreGrantList{})
 
 // Kinds of this package.
 const (
-	BackupKind  = "Backup"
-	RestoreKind = "Restore"
+	BackupKind       = "Backup"
+	RestoreKind      = "Restore"
+	RestoreGrantKind = "RestoreGrant"
 )
 
 // GroupVersionKinds of this package.

@@ -61,7 +61,9 @@ type Location struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="source.location.name may only have small letters, digits, dots and hyphens"
 	Name string `json:"name"`
 
-	// Namespace of the Backup. Defaults to this one's.
+	// Namespace of the Backup. Defaults to this one's. Another one has to grant it by a
+	// RestoreGrant, or the platform team by the ClusterProviderConfig, where the
+	// credentials are the platform's.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="source.location.namespace may only have small letters, digits and hyphens"

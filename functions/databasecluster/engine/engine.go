@@ -174,8 +174,10 @@ type Cluster struct {
 	// TLSRequired of clients that come over the network.
 	TLSRequired bool
 
-	// Authority that has signed the servers' certificate.
-	Authority string
+	// Authority that has signed the servers' certificate, and whether it is the
+	// cluster's own: then the certificate bears the names of Address.
+	Authority    string
+	OwnAuthority bool
 
 	// BackedUp tells that what is written is archived, Archive the place in the
 	// repository that the servers report, or "".
@@ -186,6 +188,10 @@ type Cluster struct {
 	// claim's users, by name.
 	Passwords, Users map[string]string
 }
+
+// AuthorityDir is where applications that verify their connection to a DatabaseCluster
+// mount the authority of its servers, as ca.crt.
+func AuthorityDir(cluster string) string { return "/etc/storeplane/" + cluster }
 
 // Address of a database, for one user.
 type Address struct {

@@ -15,27 +15,32 @@ func (Engine) Connection(c *engine.Cluster, to engine.Address) map[string]string
 	d := cluster{c}
 	host, password, database := to.Host, d.Users[to.User], to.Database
 	return map[string]string{
-		"username": to.User,
-		"password": password,
-		"host":     host,
-		"port":     strconv.Itoa(port),
-		"dbname":   database,
-		"uri":      d.uri(to.User, []string{host}, database),
-		"jdbc-uri": fmt.Sprintf("jdbc:postgresql://%s:%d/%s?user=%s&password=%s&sslmode=%s&targetServerType=primary", host, port, database, to.User, url.QueryEscape(password), d.sslMode()),
-		"ca.crt":   d.Authority,
+		"username":   to.User,
+		"password":   password,
+		"host":       host,
+		"port":       strconv.Itoa(port),
+		"dbname":     database,
+		"uri":        d.uri(to.User, []string{host}, database, d.sslMode()),
+		"jdbc-uri":   fmt.Sprintf("jdbc:postgresql://%s:%d/%s?user=%s&password=%s&sslmode=%s&targetServerType=primary", host, port, database, to.User, url.QueryEscape(password), d.sslMode()),
+		keyAuthority: d.Authority,
 		// Not every driver understands this one.
-		"multi-host-uri": d.uri(to.User, to.Hosts, database),
+		"multi-host-uri": d.uri(to.User, to.Hosts, database, d.sslMode()),
+		// This one asks for a file.
+		"verified-uri": d.uri(to.User, []string{host}, database, d.verifyMode()+"&sslrootcert="+engine.AuthorityDir(d.Claim)+"/"+keyAuthority),
 	}
 }
 
+// keyAuthority is the key, and the file, of the servers' authority.
+const keyAuthority = "ca.crt"
+
 // uri of a database, on the first of some hosts that takes writes.
-func (d cluster) uri(user string, hosts []string, database string) string {
+func (d cluster) uri(user string, hosts []string, database, sslMode string) string {
 	addresses := make([]string, 0, len(hosts))
 	for _, h := range hosts {
 		addresses = append(addresses, net.JoinHostPort(h, strconv.Itoa(port)))
 	}
 	return "postgresql://" + url.UserPassword(user, d.Users[user]).String() + "@" + strings.Join(addresses, ",") +
-		"/" + database + "?sslmode=" + d.sslMode() + "&target_session_attrs=read-write"
+		"/" + database + "?sslmode=" + sslMode + "&target_session_attrs=read-write"
 }
 
 // sslMode that a connection string can ask for by itself: to verify a server a
@@ -47,6 +52,15 @@ func (d cluster) sslMode() string {
 	return "prefer"
 }
 
+// verifyMode of a client that has the file: which names a certificate bears that the claim
+// brings is not known.
+func (d cluster) verifyMode() string {
+	if d.OwnAuthority {
+		return "verify-full"
+	}
+	return "verify-ca"
+}
+
 // WithPassword is what of a Connection changes with the password.
 func (Engine) WithPassword(values map[string]string, user, was, password string) map[string]string {
 	replace := strings.NewReplacer(
@@ -54,8 +68,10 @@ func (Engine) WithPassword(values map[string]string, user, was, password string)
 		"&password="+url.QueryEscape(was)+"&", "&password="+url.QueryEscape(password)+"&",
 	)
 	out := map[string]string{"password": password}
-	for _, key := range []string{"uri", "jdbc-uri", "multi-host-uri"} {
-		out[key] = replace.Replace(values[key])
+	for _, key := range []string{"uri", "jdbc-uri", "multi-host-uri", "verified-uri"} {
+		if value, ok := values[key]; ok {
+			out[key] = replace.Replace(value)
+		}
 	}
 	return out
 }

@@ -17,7 +17,7 @@ func (j *job) check(ctx context.Context) error {
 	if err := j.store.Probe(ctx); err != nil {
 		return err
 	}
-	if err := j.connect(); err != nil {
+	if err := j.connect(ctx); err != nil {
 		return err
 	}
 	if _, err := j.server.Version(ctx); err != nil {
@@ -56,7 +56,7 @@ func (j *job) backup(ctx context.Context) error {
 	if err != nil {
 		return backup.WithReason(backup.InvalidTask, err)
 	}
-	if err := j.connect(); err != nil {
+	if err := j.connect(ctx); err != nil {
 		return err
 	}
 	id := backup.NewID(j.Now())

@@ -3,8 +3,10 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -41,6 +43,10 @@ type Program struct {
 	// Now is the clock.
 	Now func() time.Time
 
+	// Patience with a database that no connection reaches: the network may not know a
+	// pod that has just started, and policies that admit it admit it no sooner.
+	Patience time.Duration
+
 	// ObjectSize, Beat and LockBeat are their packages', unless given.
 	ObjectSize     int64
 	Beat, LockBeat time.Duration
@@ -51,6 +57,7 @@ func New(log io.Writer) *Program {
 	return &Program{
 		Source: backup.SourceDir, Store: backup.StoreDir, Key: backup.KeyFile, Volume: backup.VolumeDir,
 		Scratch: backup.ScratchDir, Socket: backup.SocketDir, Report: backup.TerminationLog, Log: log, Now: time.Now,
+		Patience: 20 * time.Second,
 	}
 }
 
@@ -222,13 +229,46 @@ func (j *job) catalog(ctx context.Context) {
 }
 
 // connect to the database of the Task.
-func (j *job) connect() error {
+func (j *job) connect(ctx context.Context) error {
 	var err error
 	if j.conn, err = engine.ReadConnection(j.Source); err != nil {
 		return err
 	}
 	j.hide.add(j.conn.Secrets()...)
 	j.hide.addFile(j.Source + "/uri")
-	j.server, err = open(j.task.Database.Engine, j.conn, j.log)
-	return err
+	if j.server, err = open(j.task.Database.Engine, j.conn, j.log); err != nil {
+		return err
+	}
+	j.reach(ctx)
+	return nil
 }
+
+// reach waits until a connection to the database is made, or refused by the database
+// itself, or its host's name is not known, but no longer than the Program's patience: what is
+// done next says what is wrong.
+func (j *job) reach(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, j.Patience)
+	defer cancel()
+	for ctx.Err() == nil {
+		_, err := j.server.Version(ctx)
+		if !ofNetwork(err) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(reachPoll):
+		}
+	}
+}
+
+// ofNetwork says whether an error is one of the way to a server, which may be over a moment
+// later: not that its name is unknown.
+func ofNetwork(err error) bool {
+	if name := (*net.DNSError)(nil); errors.As(err, &name) {
+		return !name.IsNotFound
+	}
+	return errors.As(err, new(*net.OpError))
+}
+
+// reachPoll is how often a database is tried.
+const reachPoll = 200 * time.Millisecond

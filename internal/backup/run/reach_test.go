@@ -2,6 +2,8 @@ package run
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -94,5 +96,85 @@ func TestSources(t *testing.T) {
 			must(t, os.RemoveAll(f.Source))
 			f.fail(backup.Check, backup.InvalidTask)
 		})
+	}
+}
+
+// TestSourceLate: a pod that has just started may reach its database a moment later, once
+// the network knows it. That is no failure.
+func TestSourceLate(t *testing.T) {
+	for engine, start := range sources {
+		t.Run(string(engine), func(t *testing.T) {
+			s := start(t)
+			createDatabase(t, s, "shop")
+			f := newFixture(t, s, "shop", newVolume(t))
+			u, err := url.Parse(s.uri("shop"))
+			must(t, err)
+			server := u.Host
+			u.Host = closedAddress(t)
+			write(t, f.Source, map[string]string{"uri": u.String()})
+
+			f.Patience = time.Minute
+			time.AfterFunc(time.Second, func() { forward(t, u.Host, server) })
+			f.succeed(backup.Check)
+		})
+	}
+}
+
+// TestSourceNoSuchHost: a name that does not exist is not waited for.
+func TestSourceNoSuchHost(t *testing.T) {
+	for engine, start := range sources {
+		t.Run(string(engine), func(t *testing.T) {
+			s := start(t)
+			createDatabase(t, s, "shop")
+			f := newFixture(t, s, "shop", newVolume(t))
+			u, err := url.Parse(s.uri("shop"))
+			must(t, err)
+			// No resolver need be asked to know that no host has this name.
+			u.Host = "shop..example:" + u.Port()
+			write(t, f.Source, map[string]string{"uri": u.String()})
+
+			f.Patience = time.Minute
+			began := time.Now()
+			f.fail(backup.Check, backup.SourceUnreachable)
+			if took := time.Since(began); took >= f.Patience {
+				t.Errorf("it took %s to say so", took)
+			}
+		})
+	}
+}
+
+// closedAddress is one that nothing listens at.
+func closedAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// forward connections to an address from now on.
+func forward(t *testing.T, from, to string) {
+	l, err := net.Listen("tcp", from)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	for {
+		in, err := l.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", to)
+		if err != nil {
+			_ = in.Close()
+			continue
+		}
+		for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
+			go func() {
+				_, _ = io.Copy(pair[0], pair[1])
+				_ = pair[0].Close()
+			}()
+		}
 	}
 }

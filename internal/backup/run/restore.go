@@ -20,7 +20,7 @@ func (j *job) restore(ctx context.Context) error {
 		return err
 	}
 	m := item.Manifest
-	if err := j.connect(); err != nil {
+	if err := j.connect(ctx); err != nil {
 		return err
 	}
 	wanted := j.task.Database.Databases

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
@@ -74,12 +75,12 @@ func (e *external) make(ctx context.Context, a *configv1.AppConfig, name string,
 		return err
 	}
 	if existed = existed || there; existed {
-		have, found, err := e.read(ctx, a.Namespace, name)
+		taken, found, err := e.taken(ctx, a.Namespace, name, c)
 		if err != nil {
 			return err
 		}
-		if !found || !have.Equal(c) {
-			return fmt.Errorf("cannot make bundle %s/%s: there is one of that name with another content: delete it if nothing refers to it", a.Namespace, name)
+		if !found || taken != "" {
+			return fmt.Errorf("cannot make bundle %s/%s: an object of that name exists that is not this bundle: delete it if nothing refers to it", a.Namespace, name)
 		}
 	}
 	e.note.made[name] = true
@@ -110,6 +111,50 @@ func (e *external) read(ctx context.Context, namespace, name string) (appconfig.
 	}
 	found, err = e.kube.Find(ctx, namespace, name, secret)
 	return appconfig.ContentOf(config, secret), found, err
+}
+
+// prove that a bundle that is there holds what is wanted, and always will. Other
+// clients can create a ConfigMap of its name, and the name of a content without secrets can
+// be foretold.
+func (e *external) prove(ctx context.Context, a *configv1.AppConfig, x existing, name string, want appconfig.Content) (*appconfig.Problem, error) {
+	seen := x.version(name)
+	if e.note.proven == seen && seen.config != "" {
+		return nil, nil
+	}
+	taken, found, err := e.taken(ctx, a.Namespace, name, want)
+	switch {
+	case err != nil || !found:
+		// What is not there is made.
+		return nil, err
+	case taken != "":
+		return &appconfig.Problem{Reason: appconfig.ReasonBundleTaken, Message: "ConfigMap " + name + " is in the way: it has the name of this configuration, and " + taken + ". Check where it came from, and delete it"}, nil
+	}
+	e.note.proven = seen
+	return nil, nil
+}
+
+// taken says why what is found under a bundle's name is not that bundle, or is "". It is
+// looked for past the cache, whatever its labels are.
+func (e *external) taken(ctx context.Context, namespace, name string, want appconfig.Content) (why string, found bool, _ error) {
+	config, secret := &corev1.ConfigMap{}, (*corev1.Secret)(nil)
+	if found, err := e.kube.Find(ctx, namespace, name, config); err != nil || !found {
+		return "", false, err
+	}
+	fixed := ptr.Deref(config.Immutable, false)
+	if config.Annotations[secretAnnotation] != "" {
+		secret = &corev1.Secret{}
+		if found, err := e.kube.Find(ctx, namespace, name, secret); err != nil || !found {
+			return "", false, err
+		}
+		fixed = fixed && ptr.Deref(secret.Immutable, false)
+	}
+	switch {
+	case !appconfig.ContentOf(config, secret).Equal(want):
+		return "another content", true, nil
+	case !fixed:
+		return "can be changed", true, nil
+	}
+	return "", true, nil
 }
 
 // content of a bundle: what is asked for is known, the rest is read once.
@@ -145,6 +190,18 @@ func (e *external) existing(ctx context.Context, a *configv1.AppConfig) (existin
 		}
 	}
 	return out, nil
+}
+
+// version of a bundle, as far as it exists.
+func (x existing) version(name string) version {
+	v := version{name: name}
+	if c := x.configs[name]; c != nil {
+		v.config = c.ResourceVersion
+	}
+	if s := x.secrets[name]; s != nil {
+		v.secret = s.ResourceVersion
+	}
+	return v
 }
 
 // bundles among what exists, sorted, whole or not.

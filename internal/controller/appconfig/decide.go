@@ -1,6 +1,7 @@
 package appconfig
 
 import (
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
@@ -60,6 +61,10 @@ type view struct {
 
 	d   Decision
 	obs *configv1.AppConfigObservation
+
+	// started says that a rollout starts in this moment: what was refused was of another
+	// bundle.
+	started bool
 }
 
 // Decide what to do about an AppConfig that is not being deleted. It is a
@@ -106,6 +111,10 @@ func (v *view) choose() {
 	switch {
 	case v.Problem != nil:
 		v.obs.Held = nil
+		if v.Problem.Reason == appconfig.ReasonBundleTaken {
+			// Without its label nothing tells that it is gone.
+			v.again(glance)
+		}
 	case v.Wanted == v.obs.Bundle:
 		v.obs.Held = nil
 		if f := v.obs.Failed; f != nil && f.Bundle != v.Wanted {
@@ -162,6 +171,12 @@ func (v *view) start() {
 	v.obs.PendingSince, v.obs.LastStarted = &now, &now
 	v.obs.Held, v.obs.Failed = nil, nil
 	v.d.Make = !v.Whole[v.Wanted]
+	v.started = true
+	v.State = new(*v.State)
+	v.Targets = slices.Clone(v.Targets)
+	for i := range v.Targets {
+		v.Targets[i].Refused = nil
+	}
 }
 
 // publish what shall run under the stable name.

@@ -374,6 +374,16 @@ func TestDecide(t *testing.T) {
 				Do: []string{"publish " + first, "patch web", "patch worker"}, Events: []string{"Warning RolledBack"}},
 			again: glance,
 		},
+		"RefusedBefore": {
+			reason: "That another bundle was refused there says nothing of the next one, which is not good before it was tried.",
+			state: given(params(func(p *configv1.AppConfigParameters) { p.Rollout.Order = configv1.Sequential }),
+				recorded(web, first, configv1.TargetUpdated, 60), recorded(worker, "", configv1.TargetConflict, 60, "Its fields belong to kubectl"),
+				targets(runs(web, first), runs(worker, "", func(t *Target) {
+					t.Refused = &Refusal{State: configv1.TargetConflict, Message: "Its fields belong to kubectl"}
+				}))),
+			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing", "worker Waiting"}, Do: []string{"publish " + second, "patch web"}, Events: []string{"Normal RollingOut"}},
+			again: glance,
+		},
 		"NameFreed": {
 			reason: "Nor has one that refers to the stable name, since that is this AppConfig's.",
 			state: given(pending(10), recorded(web, first, configv1.TargetConflict, 60, "It refers to ConfigMap shop-config, which is not this AppConfig's"), recorded(worker, second, configv1.TargetProgressing, 10),

@@ -78,6 +78,9 @@ func (e *external) render(ctx context.Context, s *State, x existing) error {
 	if err != nil {
 		return err
 	}
+	if s.Problem, err = e.prove(ctx, a, x, name, c); s.Problem != nil || err != nil {
+		return err
+	}
 	s.Wanted = name
 	e.contents[name] = c
 	return nil
@@ -111,7 +114,7 @@ func (e *external) examine(ctx context.Context, s *State, w *workload, t *Target
 	a := s.AppConfig
 	e.catchUp(w, t)
 	if r, ok := e.note.refused[t.Key]; ok {
-		if r.uid == w.object.GetUID() && s.Now.Before(r.until) {
+		if r.uid == w.object.GetUID() && r.bundle == a.Status.AtProvider.Bundle && s.Now.Before(r.until) {
 			t.Refused = &r.Refusal
 		} else {
 			delete(e.note.refused, t.Key)

@@ -34,6 +34,7 @@ func TestIntegration(t *testing.T) {
 		"Fights":   testFights,
 		"Owner":    testOwner,
 		"Bound":    testBound,
+		"Planted":  testPlanted,
 		"Order":    testOrder,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c) })
@@ -122,6 +123,68 @@ func testBound(t *testing.T, c *cluster) {
 	l := &corev1.SecretList{}
 	if err := c.List(t.Context(), l, client.InNamespace(ns)); err != nil || len(l.Items) != 1 {
 		t.Errorf("want no Secret but that one, got %d, %v", len(l.Items), err)
+	}
+}
+
+// testPlanted: who may make a ConfigMap can foretell the name of a bundle. What it holds then
+// does not reach pods.
+func testPlanted(t *testing.T, c *cluster) {
+	const ns = "planted"
+	a := appConfig("one")
+	c.namespace(t, ns, deployment("web", corev1.Container{}), a)
+	first := c.is(t, ns, "Available").Status.AtProvider.Bundle
+
+	plant := func(title string, immutable, labelled bool) *corev1.ConfigMap {
+		t.Helper()
+		cm := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: appconfig.Name("shop", map[string]string{"TITLE": title}), Labels: map[string]string{configv1.AppConfigLabel: "shop"}},
+			Data:       map[string]string{"TITLE": "evil"}, Immutable: &immutable,
+		}
+		if !immutable {
+			cm.Data["TITLE"] = title
+		}
+		if !labelled {
+			cm.Labels = nil
+		}
+		if err := c.Create(t.Context(), cm); err != nil {
+			t.Fatal(err)
+		}
+		return cm
+	}
+	for _, tc := range []struct {
+		title               string
+		immutable, labelled bool
+		why                 string
+	}{
+		{"two", true, true, " is in the way: it has the name of this configuration, and another content. Check where it came from, and delete it"},
+		{"three", false, true, " is in the way: it has the name of this configuration, and can be changed. Check where it came from, and delete it"},
+		{"four", true, false, " is in the way: it has the name of this configuration, and another content. Check where it came from, and delete it"},
+		{"five", false, false, " is in the way: it has the name of this configuration, and can be changed. Check where it came from, and delete it"},
+	} {
+		planted := plant(tc.title, tc.immutable, tc.labelled)
+		c.edit(t, ns, retitle(tc.title))
+		got := c.is(t, ns, "InvalidConfig")
+		if r := got.GetCondition("Rendered"); string(r.Reason) != appconfig.ReasonBundleTaken || r.Message != "ConfigMap "+planted.Name+tc.why {
+			t.Errorf("%s: want %s, got %+v", tc.title, appconfig.ReasonBundleTaken, r)
+		}
+		web := &appsv1.Deployment{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "web"}, web); err != nil {
+			t.Fatal(err)
+		}
+		if ref := web.Spec.Template.Spec.Containers[0].Env[0].ValueFrom.ConfigMapKeyRef; ref.Name != first {
+			t.Errorf("%s: want pods to run %s still, got %s", tc.title, first, ref.Name)
+		}
+		if err := c.Delete(t.Context(), planted); err != nil {
+			t.Fatal(err)
+		}
+		planetest.Eventually(t, soon, "the right one is made and runs", func() error {
+			o := c.is(t, ns, "Available").Status.AtProvider
+			if o.LastGood != planted.Name {
+				return fmt.Errorf("%s runs", o.LastGood)
+			}
+			first = o.LastGood
+			return nil
+		})
 	}
 }
 

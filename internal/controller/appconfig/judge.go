@@ -57,7 +57,7 @@ func (v *view) stand(t *Target) standing {
 		s.state = configv1.TargetWaiting
 		if t.Refused != nil {
 			s.state, s.message = t.Refused.State, t.Refused.Message
-		} else if wasRefused(was) {
+		} else if wasRefused(was) && !v.started {
 			// It is tried again, and says the same until that goes well.
 			s.state, s.message = was.State, was.Message
 		}

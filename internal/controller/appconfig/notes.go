@@ -34,6 +34,9 @@ type note struct {
 	// made bundles.
 	made map[string]bool
 
+	// proven is the bundle that was last seen to hold what its name promises.
+	proven version
+
 	// stable is what the stable name was last seen to hold.
 	stable stableSeen
 
@@ -41,6 +44,11 @@ type note struct {
 	// to wait before the next time.
 	collected time.Time
 	patience  time.Duration
+}
+
+// version of a bundle: its name, and what its objects were.
+type version struct {
+	name, config, secret string
 }
 
 type patched struct {

@@ -23,14 +23,15 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/kube"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 // Setup adds the controller of Backups to a manager.
-func Setup(mgr ctrl.Manager, o controller.Options, registry string, getenv func(string) string, t *telemetry.Telemetry) error {
+func Setup(mgr ctrl.Manager, o controller.Options, own images.Set, getenv func(string) string, t *telemetry.Telemetry) error {
 	name := managed.ControllerName(backupv1.BackupGroupVersionKind.GroupKind().String())
 	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other.
 	witness := workload.NewWitness(time.Now)
-	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, registry, getenv, witness, recorder, t.Backups)
+	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, own, getenv, witness, recorder, t.Backups)
 	r := managed.NewReconciler(mgr, resource.ManagedKind(backupv1.BackupGroupVersionKind),
 		managed.WithExternalConnector(t.Count(backupv1.BackupKind, c)),
 		managed.WithLogger(o.Logger.WithValues("controller", name)),

@@ -217,10 +217,7 @@ func unhurried(o, known backupv1.BackupObservation) backupv1.BackupObservation {
 // is made for a Backup that cannot be.
 func (v *view) base(d *Decision) error {
 	wantAccount, wantPolicy, wantSecret := account(v.Backup), policy(v.Backup), v.storeSecret()
-	if v.problem != nil && v.Secret == nil {
-		wantSecret = nil
-	}
-	for _, o := range []struct {
+	objects := []struct {
 		want, have client.Object
 		taken      bool
 		same       func() bool
@@ -234,11 +231,17 @@ func (v *view) base(d *Decision) error {
 		{want: wantSecret, have: v.Secret, taken: wantSecret != nil && v.Secret != nil && !v.ours(v.Secret), same: func() bool {
 			return wantSecret == nil || v.Secret != nil && !differs(wantSecret, v.Secret, wantSecret.Type, v.Secret.Type) && equality.Semantic.DeepEqual(wantSecret.Data, v.Secret.Data)
 		}},
-	} {
-		switch {
-		case o.taken:
+	}
+	for _, o := range objects {
+		if o.taken {
 			v.problem = &refusal{reason: ReasonNameTaken, message: o.want.GetObjectKind().GroupVersionKind().Kind + " " + o.want.GetName() + " exists already and is not this Backup's: delete it, or give the Backup another name"}
-		case !o.same():
+		}
+	}
+	for _, o := range objects {
+		isCopy := o.want == client.Object(wantSecret)
+		switch {
+		case o.taken, o.same(), isCopy && v.problem != nil && v.Secret == nil:
+		default:
 			d.Apply = append(d.Apply, o.want)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
@@ -116,6 +118,16 @@ func TestDecide(t *testing.T) {
 			}),
 			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretMissing: no Secret", Verified: noBackup,
 				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretMissing"}},
+		},
+		"NothingOfItsName": {
+			reason: "Nor for one whose ServiceAccount is somebody else's.",
+			state: state(func(s *State) {
+				s.Store.Copy, s.Store.Secret = map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("key")}, "orders-dump-store"
+				s.Policy = &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "orders-dump"}}
+			}),
+			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning NameTaken"},
+				Ready: "False NameTaken: NetworkPolicy orders-dump exists already and is not this Backup's: delete it, or give the Backup another name",
+				Do:    []string{"apply ServiceAccount orders-dump"}},
 		},
 		"SecretGone": {
 			reason: "A CronJob that is there is left alone.",
@@ -247,7 +259,7 @@ func TestDecide(t *testing.T) {
 			reason: "But where that says nothing about the backup it is tried again.",
 			state: state(settle(t), at2(hours(3)), checked(t), isReady, known(one(hours(2))),
 				with(failing(run("orders-verify-x", backup.Verify, hours(2.5), hours(2.6)), backup.StoreUnreachable, "503"))),
-			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: notYet, Do: []string{"create " + firstName("orders", "a", 2)}},
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: notYet + ": 503", Do: []string{"create " + firstName("orders", "a", 2)}},
 		},
 		"VerifyFailsLater": {
 			reason: "An older proof does not stand against a newer failure.",
@@ -417,6 +429,22 @@ func TestDecide(t *testing.T) {
 				with(failing(attempted2(2, run("orders-verify-x-2", backup.Verify, hours(50.5), hours(50.6))), backup.Interrupted, "the pod was stopped"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
 			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"},
 				Do: []string{"create " + firstName("orders", "a", 3)}},
+		},
+		"NoRoomNotStarted": {
+			reason: "A pod that never ran has found out nothing.",
+			state: state(settle(t), at2(hours(50.32)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(3))),
+				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
+				with(failing(run("orders-verify-x", backup.Verify, hours(50.2), hours(50.3)), workload.NotStarted, "the pod cannot pull image x"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"},
+				Do: []string{"create " + firstName("orders", "a", 2)}},
+		},
+		"NoRoomKilled": {
+			reason: "Nor has one that was gone with its node.",
+			state: state(settle(t), at2(hours(50.32)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(3))),
+				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
+				with(failing(run("orders-verify-x", backup.Verify, hours(50.2), hours(50.3)), workload.Vanished, "the pod is gone and left no report"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"},
+				Do: []string{"create " + firstName("orders", "a", 2)}},
 		},
 		"NoRoomCorrupt": {
 			reason: "A backup that is damaged does not become good by trying it again.",

@@ -18,31 +18,32 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/reach"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 // connector makes a client for one reconciliation of one Backup.
 type connector struct {
-	kube     kube.Kube
-	reach    *reach.Resolver
-	usage    resource.ModernTracker
-	registry string
-	witness  *workload.Witness
-	now      func() time.Time
-	record   event.Recorder
-	metrics  *telemetry.Backups
+	kube    kube.Kube
+	reach   *reach.Resolver
+	usage   resource.ModernTracker
+	images  images.Set
+	witness *workload.Witness
+	now     func() time.Time
+	record  event.Recorder
+	metrics *telemetry.Backups
 }
 
 // NewConnector of Backups.
-func NewConnector(k kube.Kube, registry string, getenv func(string) string, witness *workload.Witness, record event.Recorder, metrics *telemetry.Backups) managed.ExternalConnector {
+func NewConnector(k kube.Kube, own images.Set, getenv func(string) string, witness *workload.Witness, record event.Recorder, metrics *telemetry.Backups) managed.ExternalConnector {
 	return &connector{
-		kube:     k,
-		reach:    &reach.Resolver{Reader: k.Reader, Getenv: getenv},
-		usage:    resource.NewProviderConfigUsageTracker(k.Client, &storeplanev1.ProviderConfigUsage{}),
-		registry: registry,
-		witness:  witness,
-		now:      time.Now,
-		record:   record,
-		metrics:  metrics,
+		kube:    k,
+		reach:   &reach.Resolver{Reader: k.Reader, Getenv: getenv},
+		usage:   resource.NewProviderConfigUsageTracker(k.Client, &storeplanev1.ProviderConfigUsage{}),
+		images:  own,
+		witness: witness,
+		now:     time.Now,
+		record:  record,
+		metrics: metrics,
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/controller/reach"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 // born is when the Backup of the tests was made: a Sunday.
@@ -39,7 +40,7 @@ func state(changes ...func(*State)) *State {
 			Verification: &backupv1.Verification{Enabled: new(true), Schedule: "0 5 * * 0"},
 		}},
 	}
-	s := &State{Backup: b, Now: hours(0), Registry: "registry.example.com/storeplane"}
+	s := &State{Backup: b, Now: hours(0), Images: images.Set{Registry: images.DefaultRegistry}}
 	s.Source.Secret, s.Source.Key, s.Source.Print = "orders-db", "uri", "source/1"
 	s.Store.Destination = b.Spec.ForProvider.Destination
 	s.Store.Destination.SecretRef = nil

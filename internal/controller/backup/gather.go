@@ -17,7 +17,7 @@ import (
 
 // gather the State of a Backup.
 func (e *external) gather(ctx context.Context, b *backupv1.Backup) (*State, error) {
-	s := &State{Backup: b, Now: e.now(), Registry: e.registry}
+	s := &State{Backup: b, Now: e.now(), Images: e.images}
 	jobs, crons, pods, err := e.kube.Work(ctx, b.Namespace, backupv1.BackupLabel, b.Name)
 	if err != nil {
 		return nil, err

@@ -189,7 +189,11 @@ func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xp
 	case good == nil && v.obs.LastSuccessfulTime == nil:
 		return unproven(ReasonNoBackup, "There is no backup yet", v.Now)
 	case good == nil:
-		return unproven(ReasonNotYet, "No backup has been restored yet", v.Now)
+		message := "No backup has been restored yet"
+		if failure != nil {
+			message += ": " + failure.Message
+		}
+		return unproven(ReasonNotYet, message, v.Now)
 	case !v.suspended() && v.verify != nil && v.verify.tooOld(good.Time, v.Now):
 		message := "The last verification is older than two periods of its schedule"
 		if failure != nil {
@@ -241,9 +245,13 @@ func (v *view) lastVerifyFailure(good *metav1.Time) *backup.Failure {
 }
 
 // inconclusive tells whether a verification failed for a reason that says nothing
-// about the backup.
+// about the backup. One for which somebody must do something, as give it more memory, is
+// told though.
 func inconclusive(r backup.Reason) bool {
-	return r == backup.StoreUnreachable || r == backup.Interrupted
+	return slices.Contains([]backup.Reason{
+		backup.StoreUnreachable, backup.Interrupted,
+		workload.NotStarted, workload.Vanished, workload.Evicted, workload.Silent,
+	}, r)
 }
 
 // phase in one word.

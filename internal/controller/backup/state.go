@@ -11,6 +11,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/controller/reach"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
@@ -19,8 +20,8 @@ type State struct {
 	Backup *backupv1.Backup
 	Now    time.Time
 
-	// Registry of our own images.
-	Registry string
+	// Images of our own.
+	Images images.Set
 
 	// Problem is why the source or the store can not be reached, or nil.
 	Problem *reach.Problem

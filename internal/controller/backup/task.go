@@ -27,7 +27,7 @@ func (s *State) template(a backup.Action) (corev1.PodTemplateSpec, error) {
 	pod := workload.Pod{
 		Labels:    labels(s.Backup),
 		Task:      s.task(a),
-		Image:     flavour.Image(s.Registry),
+		Image:     flavour.Image(s.Images),
 		ID:        flavour.ID,
 		Source:    s.Source.Source,
 		Store:     s.Store.Store,

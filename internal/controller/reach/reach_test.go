@@ -1,17 +1,20 @@
 package reach
 
 import (
+	"context"
 	"testing"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
@@ -21,7 +24,7 @@ import (
 func resolver(t *testing.T, objects ...client.Object) *Resolver {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, storeplanev1.SchemeBuilder.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, backupv1.SchemeBuilder.AddToScheme, storeplanev1.SchemeBuilder.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -116,6 +119,10 @@ func TestStore(t *testing.T) {
 	named := func(namespace string) storeplanev1.Credentials {
 		return storeplanev1.Credentials{Source: storeplanev1.CredentialsSecret, SecretRef: &xpv2.SecretReference{Namespace: namespace, Name: "keys"}}
 	}
+	each := func(c storeplanev1.Credentials) storeplanev1.Credentials {
+		c.PerNamespace = true
+		return c
+	}
 	s3 := backupv1.Destination{Type: backupv1.S3, Bucket: "b"}
 	own := backupv1.Destination{Type: backupv1.S3, Bucket: "b", Endpoint: "https://mine", SecretRef: &backupv1.LocalReference{Name: "mine"}}
 	copied := map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("value of AWS_ACCESS_KEY_ID"), "ca.crt": []byte("value of ca.crt")}
@@ -134,19 +141,21 @@ func TestStore(t *testing.T) {
 		d       backupv1.Destination
 		want    want
 	}{
-		"Nothing":       {reason: "The default configuration need not exist.", ref: ref("ClusterProviderConfig", "default"), d: s3},
-		"NoReference":   {reason: "Nor be named.", d: s3},
-		"OwnSecret":     {reason: "A Backup's own Secret and endpoint come first.", objects: []client.Object{global(named("system")), secretOf("shop", "mine", "x")}, d: own, want: want{Endpoint: "https://mine", Region: "eu", Secret: "mine", Configured: true}},
-		"NamedCopy":     {reason: "A copy of the platform's credentials is bound as they are.", objects: []client.Object{boundCopy("{}")}, d: own, want: want{Err: "DestinationInvalid: destination.bucket is b, and the credentials of  are for no bucket of another's choice: leave it out, or name credentials of this namespace in destination.secretRef"}},
-		"NamedCopyOf":   {reason: "To another endpoint they do not go.", objects: []client.Object{boundCopy(`{"of":"EnvironmentConfig storeplane","bucket":"b","endpoint":"https://all","reads":["shop"]}`)}, d: own, want: want{Err: "DestinationInvalid: destination.endpoint is https://mine, and the credentials of EnvironmentConfig storeplane are for https://all alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
-		"NamedBroken":   {reason: "Bounds that cannot be read are none that are kept.", objects: []client.Object{boundCopy("{")}, d: own, want: want{Err: "CredentialsMissing: cannot use Secret mine, which destination.secretRef names: cannot read annotation storeplane.example.com/credentials-for: unexpected end of JSON input"}},
-		"OwnMissing":    {reason: "If it is there.", d: own, want: want{Err: "SecretMissing: destination.secretRef names Secret mine, which does not exist in namespace shop"}},
-		"Copied":        {reason: "Of a configuration's Secret only what is known is copied.", objects: []client.Object{global(named("system")), secretOf("system", "keys", "AWS_ACCESS_KEY_ID", "ca.crt", "note")}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Secret: "copy", Copy: copied, Configured: true}},
-		"Named":         {reason: "Who names what the credentials are for gets the same.", objects: []client.Object{global(named("system")), secretOf("system", "keys", "AWS_ACCESS_KEY_ID", "ca.crt")}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Prefix: "p/", Endpoint: "https://all/", Region: "eu"}, want: want{Endpoint: "https://all", Region: "eu", Secret: "copy", Copy: copied, Configured: true}},
-		"OtherEndpoint": {reason: "Another endpoint would learn the platform's credentials.", objects: []client.Object{global(named("system"))}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Endpoint: "https://mine"}, want: want{Err: "DestinationInvalid: destination.endpoint is https://mine, and the credentials of ClusterProviderConfig default are for https://all alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
-		"OtherBucket":   {reason: "Another bucket is another team's.", objects: []client.Object{global(named("system"))}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "c"}, want: want{Err: "DestinationInvalid: destination.bucket is c, and the credentials of ClusterProviderConfig default are for b alone: name that one, or name credentials of this namespace in destination.secretRef"}},
-		"OtherPrefix":   {reason: "So is another prefix.", objects: []client.Object{global(named("system"))}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Prefix: "p/other"}, want: want{Err: "DestinationInvalid: destination.prefix is p/other, and the credentials of ClusterProviderConfig default are for p alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
-		"OtherRegion":   {reason: "The region is part of the endpoint.", objects: []client.Object{global(storeplanev1.Credentials{Source: storeplanev1.CredentialsEnvironment})}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Region: "us"}, want: want{Err: "DestinationInvalid: destination.region is us, and the credentials of ClusterProviderConfig default are for eu alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"Nothing":             {reason: "The default configuration need not exist.", ref: ref("ClusterProviderConfig", "default"), d: s3},
+		"NoReference":         {reason: "Nor be named.", d: s3},
+		"OwnSecret":           {reason: "A Backup's own Secret and endpoint come first.", objects: []client.Object{global(named("system")), secretOf("shop", "mine", "x")}, d: own, want: want{Endpoint: "https://mine", Region: "eu", Secret: "mine", Configured: true}},
+		"NamedCopy":           {reason: "A copy of the platform's credentials is bound as they are.", objects: []client.Object{boundCopy("{}")}, d: own, want: want{Err: "DestinationInvalid: destination.bucket is b, and the credentials of  are for no bucket of another's choice: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"NamedCopyOf":         {reason: "To another endpoint they do not go.", objects: []client.Object{boundCopy(`{"of":"EnvironmentConfig storeplane","bucket":"b","endpoint":"https://all","reads":["shop"]}`)}, d: own, want: want{Err: "DestinationInvalid: destination.endpoint is https://mine, and the credentials of EnvironmentConfig storeplane are for https://all alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"NamedBroken":         {reason: "Bounds that cannot be read are none that are kept.", objects: []client.Object{boundCopy("{")}, d: own, want: want{Err: "CredentialsMissing: cannot use Secret mine, which destination.secretRef names: cannot read annotation storeplane.example.com/credentials-for: unexpected end of JSON input"}},
+		"OwnMissing":          {reason: "If it is there.", d: own, want: want{Err: "SecretMissing: destination.secretRef names Secret mine, which does not exist in namespace shop"}},
+		"Copied":              {reason: "Of a configuration's Secret only what is known is copied.", objects: []client.Object{global(named("system")), secretOf("system", "keys", "AWS_ACCESS_KEY_ID", "ca.crt", "note")}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Secret: "copy", Copy: copied, Configured: true}},
+		"PerNamespace":        {reason: "Each namespace may have a Secret of its own there.", objects: []client.Object{global(each(named("system"))), secretOf("system", "keys-shop", "AWS_ACCESS_KEY_ID", "ca.crt"), secretOf("system", "keys", "note")}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Secret: "copy", Copy: copied, Configured: true, Of: "ClusterProviderConfig default"}},
+		"PerNamespaceMissing": {reason: "And never takes another's.", objects: []client.Object{global(each(named("system"))), secretOf("system", "keys", "AWS_ACCESS_KEY_ID")}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Configured: true, Of: "ClusterProviderConfig default", Err: "SecretMissing: credentials.secretRef names Secret keys-shop, which does not exist in namespace system"}},
+		"Named":               {reason: "Who names what the credentials are for gets the same.", objects: []client.Object{global(named("system")), secretOf("system", "keys", "AWS_ACCESS_KEY_ID", "ca.crt")}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Prefix: "p/", Endpoint: "https://all/", Region: "eu"}, want: want{Endpoint: "https://all", Region: "eu", Secret: "copy", Copy: copied, Configured: true}},
+		"OtherEndpoint":       {reason: "Another endpoint would learn the platform's credentials.", objects: []client.Object{global(named("system"))}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Endpoint: "https://mine"}, want: want{Err: "DestinationInvalid: destination.endpoint is https://mine, and the credentials of ClusterProviderConfig default are for https://all alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"OtherBucket":         {reason: "Another bucket is another team's.", objects: []client.Object{global(named("system"))}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "c"}, want: want{Err: "DestinationInvalid: destination.bucket is c, and the credentials of ClusterProviderConfig default are for b alone: name that one, or name credentials of this namespace in destination.secretRef"}},
+		"OtherPrefix":         {reason: "So is another prefix.", objects: []client.Object{global(named("system"))}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Prefix: "p/other"}, want: want{Err: "DestinationInvalid: destination.prefix is p/other, and the credentials of ClusterProviderConfig default are for p alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"OtherRegion":         {reason: "The region is part of the endpoint.", objects: []client.Object{global(storeplanev1.Credentials{Source: storeplanev1.CredentialsEnvironment})}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Region: "us"}, want: want{Err: "DestinationInvalid: destination.region is us, and the credentials of ClusterProviderConfig default are for eu alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
 		"NoEndpoint": {reason: "Where the platform names none it is the cloud provider's.", objects: []client.Object{&storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{Bucket: "b", Credentials: named("system")}}}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Endpoint: "https://mine"},
 			want: want{Err: "DestinationInvalid: destination.endpoint is https://mine, and the credentials of ClusterProviderConfig default are for no endpoint of another's choice: leave it out, or name credentials of this namespace in destination.secretRef"}},
 		"NoBucket": {reason: "Credentials for everything are for nobody.", objects: []client.Object{&storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{Credentials: named("system")}}}, d: s3,
@@ -230,5 +239,42 @@ func TestGranted(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"shop", "lost"}, s.Bounds.Reads); diff != "" {
 		t.Errorf("Reads: -want, +got:\n%s", diff)
+	}
+}
+
+// TestCheckRead: a namespace may grant by itself what it has backed up with the platform's
+// credentials.
+func TestCheckRead(t *testing.T) {
+	grant := func(of, to string) *backupv1.RestoreGrant {
+		return &backupv1.RestoreGrant{ObjectMeta: metav1.ObjectMeta{Namespace: of, Name: "g"}, Spec: backupv1.RestoreGrantSpec{To: []string{to}}}
+	}
+	const refused = "NotGranted: source.location: backups of namespace bank may not be restored here with the credentials of ClusterProviderConfig default: ask for a RestoreGrant to shop in namespace bank, or the platform team for a grant where that one is lost, or name credentials of this namespace in destination.secretRef"
+	cases := map[string]struct {
+		reason string
+		grant  *backupv1.RestoreGrant
+		want   string
+	}{
+		"Granted": {reason: "The namespace has granted it.", grant: grant("bank", "shop")},
+		"Other":   {reason: "To another namespace.", grant: grant("bank", "lab"), want: refused},
+		"Strange": {reason: "A grant of another namespace says nothing of it.", grant: grant("shop", "shop"), want: refused},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &backup.Bounds{Of: "ClusterProviderConfig default", Reads: []string{"shop"}}
+			err := resolver(t, tc.grant).CheckRead(t.Context(), b, "bank", "shop")
+			if diff := cmp.Diff(tc.want, words(err)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	r := resolver(t)
+	r.Reader = interceptor.NewClient(r.Reader.(client.WithWatch), interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return &meta.NoKindMatchError{GroupKind: backupv1.GroupVersion.WithKind(backupv1.RestoreGrantKind).GroupKind()}
+		},
+	})
+	err := r.CheckRead(t.Context(), &backup.Bounds{Of: "ClusterProviderConfig default", Reads: []string{"shop"}}, "bank", "shop")
+	if diff := cmp.Diff(refused, words(err)); diff != "" {
+		t.Errorf("where the kind is not activated: -want, +got:\n%s", diff)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
@@ -137,6 +138,22 @@ func boundsOf(ref *xpv2.ProviderConfigReference, c storeplanev1.ProviderConfigSp
 	return b, nil
 }
 
+// CheckRead says why a namespace may not restore the backups of another, if it may not.
+func (r *Resolver) CheckRead(ctx context.Context, b *backup.Bounds, of, to string) error {
+	if b.MayRead(of) {
+		return nil
+	}
+	grants := &backupv1.RestoreGrantList{}
+	// Where the kind is not activated there are no grants.
+	if err := r.Reader.List(ctx, grants, client.InNamespace(of)); err != nil && !meta.IsNoMatchError(err) && !kerrors.IsNotFound(err) {
+		return fmt.Errorf("cannot list RestoreGrants of namespace %s: %w", of, err)
+	}
+	if err := b.CheckRead(of, to, grants.Items); err != nil {
+		return problem(NotGranted, "source.location: %v", err)
+	}
+	return nil
+}
+
 func (r *Resolver) volume(ctx context.Context, namespace string, d backupv1.Destination) (Store, error) {
 	pvc := &corev1.PersistentVolumeClaim{}
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: d.Bucket}, pvc)
@@ -172,7 +189,10 @@ func (r *Resolver) config(ctx context.Context, namespace string, ref *xpv2.Provi
 	case storeplanev1.ClusterProviderConfigKind:
 		c := &storeplanev1.ClusterProviderConfig{}
 		err = r.Reader.Get(ctx, client.ObjectKey{Name: ref.Name}, c)
-		spec = c.Spec
+		spec = *c.Spec.DeepCopy()
+		if s := spec.Credentials.SecretRef; s != nil && spec.Credentials.PerNamespace {
+			s.Name += "-" + namespace
+		}
 	default:
 		return spec, false, problem(ProviderConfigMissing, "providerConfigRef.kind must be %s or %s, is %q", storeplanev1.ProviderConfigKind, storeplanev1.ClusterProviderConfigKind, ref.Kind)
 	}

@@ -21,14 +21,15 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/kube"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 // Setup adds the controller of Restores to a manager.
-func Setup(mgr ctrl.Manager, o controller.Options, registry string, getenv func(string) string, t *telemetry.Telemetry) error {
+func Setup(mgr ctrl.Manager, o controller.Options, own images.Set, getenv func(string) string, t *telemetry.Telemetry) error {
 	name := managed.ControllerName(backupv1.RestoreGroupVersionKind.GroupKind().String())
 	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other.
 	witness := workload.NewWitness(time.Now)
-	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, registry, getenv, witness, recorder)
+	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, own, getenv, witness, recorder)
 	r := managed.NewReconciler(mgr, resource.ManagedKind(backupv1.RestoreGroupVersionKind),
 		managed.WithExternalConnector(t.Count(backupv1.RestoreKind, c)),
 		managed.WithLogger(o.Logger.WithValues("controller", name)),
@@ -65,10 +66,17 @@ func toRestore(w *workload.Witness) handler.EventHandler {
 // lacks may be a Secret, which is not watched.
 const impatient = 15 * time.Second
 
-// poll interval with jitter. One that is over has nothing to wait for.
+// ended is how soon a Restore that is over is looked at again: it has nothing to wait for.
+const ended = time.Hour
+
+// poll interval with jitter.
 func poll(mg resource.Managed, interval time.Duration) time.Duration {
-	if r, ok := mg.(*backupv1.Restore); ok && r.Status.AtProvider.CompletionTime == nil {
-		interval = min(interval, impatient)
+	if r, ok := mg.(*backupv1.Restore); ok {
+		if r.Status.AtProvider.CompletionTime == nil {
+			interval = min(interval, impatient)
+		} else {
+			interval = max(interval, ended)
+		}
 	}
 	return telemetry.Jitter(interval)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/controller/reach"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 // State is all that a decision depends on.
@@ -23,8 +24,8 @@ type State struct {
 	Restore *backupv1.Restore
 	Now     time.Time
 
-	// Registry of our own images.
-	Registry string
+	// Images of our own.
+	Images images.Set
 
 	// Problem is why the restore can not begin, or nil.
 	Problem *reach.Problem
@@ -35,6 +36,9 @@ type State struct {
 
 	// Runs of the Jobs that carry the Restore's label.
 	Runs []workload.Run
+
+	// Left is the copy of the store's credentials, once the Restore has ended, or nil.
+	Left *corev1.Secret
 
 	// Taken names an object that is in the way, or is "".
 	Taken string
@@ -59,6 +63,9 @@ type Decision struct {
 	// Apply objects, then Create the Job.
 	Apply  []client.Object
 	Create *batchv1.Job
+
+	// Remove what must not outlive the Job, or nothing where it is nil.
+	Remove *corev1.Secret
 }
 
 // Reasons of the condition Ready that are not those of a Failure or a Problem.
@@ -105,8 +112,10 @@ func (s *State) run() *workload.Run {
 	return nil
 }
 
-// over: nothing changes any more.
+// over: nothing changes any more. The credentials open what was granted for this Restore,
+// and the grant may be withdrawn.
 func (d *Decision) over(s *State) {
+	d.Remove = s.Left
 	if f := d.Observation.Failure; f != nil {
 		d.Condition = condition(corev1.ConditionFalse, xpv2.ConditionReason(f.Reason), f.Message, s.Now)
 		return

@@ -13,6 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/controller/reach"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -26,9 +27,9 @@ func state(changes ...func(*State)) *State {
 				Target: backupv1.Database{Type: backupv1.PostgreSQL, Databases: []string{"app"}, Connection: backupv1.Connection{SecretRef: &backupv1.ConnectionSecret{Name: "target", Key: "uri"}}},
 			}},
 		},
-		Now:      noon,
-		Registry: "registry.example.com/storeplane",
-		From:     From{Namespace: "shop", Name: "orders", Version: "15"},
+		Now:    noon,
+		Images: images.Set{Registry: images.DefaultRegistry},
+		From:   From{Namespace: "shop", Name: "orders", Version: "15"},
 	}
 	s.Target.Secret = "target"
 	s.Store.Destination, s.Store.Secret = backupv1.Destination{Type: backupv1.S3, Bucket: "backups"}, "store"

@@ -17,29 +17,30 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/kube"
 	"github.com/storeplane/storeplane/internal/controller/reach"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 // connector makes a client for one reconciliation of one Restore.
 type connector struct {
-	kube     kube.Kube
-	reach    *reach.Resolver
-	usage    resource.ModernTracker
-	registry string
-	witness  *workload.Witness
-	now      func() time.Time
-	record   event.Recorder
+	kube    kube.Kube
+	reach   *reach.Resolver
+	usage   resource.ModernTracker
+	images  images.Set
+	witness *workload.Witness
+	now     func() time.Time
+	record  event.Recorder
 }
 
 // NewConnector of Restores.
-func NewConnector(k kube.Kube, registry string, getenv func(string) string, witness *workload.Witness, record event.Recorder) managed.ExternalConnector {
+func NewConnector(k kube.Kube, own images.Set, getenv func(string) string, witness *workload.Witness, record event.Recorder) managed.ExternalConnector {
 	return &connector{
-		kube:     k,
-		reach:    &reach.Resolver{Reader: k.Reader, Getenv: getenv},
-		usage:    resource.NewProviderConfigUsageTracker(k.Client, &storeplanev1.ProviderConfigUsage{}),
-		registry: registry,
-		witness:  witness,
-		now:      time.Now,
-		record:   record,
+		kube:    k,
+		reach:   &reach.Resolver{Reader: k.Reader, Getenv: getenv},
+		usage:   resource.NewProviderConfigUsageTracker(k.Client, &storeplanev1.ProviderConfigUsage{}),
+		images:  own,
+		witness: witness,
+		now:     time.Now,
+		record:  record,
 	}
 }
 
@@ -58,7 +59,8 @@ type external struct {
 var errNotRestore = errors.New("cannot reconcile: the managed resource is no Restore")
 
 // Observe looks at everything, decides, and writes the Restore's status. A
-// Restore exists outside of Kubernetes from its start on, and is never updated.
+// Restore exists outside of Kubernetes from its start on, and is up to date once
+// nothing of it is left that opens the store.
 func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.ExternalObservation, error) {
 	r, ok := mg.(*backupv1.Restore)
 	if !ok {
@@ -83,7 +85,7 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 	}
 	r.Status.AtProvider = d.Observation
 	r.SetConditions(d.Condition.WithObservedGeneration(r.Generation))
-	return managed.ExternalObservation{ResourceExists: d.Create == nil, ResourceUpToDate: true}, nil
+	return managed.ExternalObservation{ResourceExists: d.Create == nil, ResourceUpToDate: d.Remove == nil}, nil
 }
 
 // Create the Job.
@@ -96,9 +98,12 @@ func (e *external) Create(ctx context.Context, _ resource.Managed) (managed.Exte
 	return managed.ExternalCreation{}, e.kube.Create(ctx, e.decision.Create)
 }
 
-// Update nothing: a Restore runs once.
-func (e *external) Update(context.Context, resource.Managed) (managed.ExternalUpdate, error) {
-	return managed.ExternalUpdate{}, nil
+// Update removes what must not outlive the Job: a Restore runs once.
+func (e *external) Update(ctx context.Context, _ resource.Managed) (managed.ExternalUpdate, error) {
+	if e.decision.Remove == nil {
+		return managed.ExternalUpdate{}, nil
+	}
+	return managed.ExternalUpdate{}, e.kube.Remove(ctx, e.decision.Remove)
 }
 
 // Delete nothing: what was restored is the database's now.

@@ -18,16 +18,19 @@ import (
 )
 
 // gather the State of a Restore. What it refers to is looked at until it has
-// started, and never after.
+// started, and never after; what it has left, once it has ended.
 func (e *external) gather(ctx context.Context, r *backupv1.Restore) (*State, error) {
-	s := &State{Restore: r, Now: e.now(), Registry: e.registry}
+	s := &State{Restore: r, Now: e.now(), Images: e.images}
 	jobs, _, pods, err := e.kube.Work(ctx, r.Namespace, backupv1.RestoreLabel, r.Name)
 	if err != nil {
 		return nil, err
 	}
 	s.Runs = workload.Runs(jobs.Items, e.witness.With(jobs.Items, pods.Items), s.Now)
-	if r.Status.AtProvider.StartTime != nil || s.run() != nil || xpmeta.WasDeleted(r) {
+	switch run := s.run(); {
+	case xpmeta.WasDeleted(r), run != nil && !run.Ended:
 		return s, nil
+	case r.Status.AtProvider.StartTime != nil, run != nil:
+		return s, e.left(ctx, s)
 	}
 	err = e.resolve(ctx, s)
 	if p := reach.AsProblem(err); p != nil {
@@ -61,8 +64,8 @@ func (e *external) resolve(ctx context.Context, s *State) (err error) {
 	if s.Store, err = e.reach.Store(ctx, r.Namespace, config, s.From.Destination, storeSecretName(r.Name)); err != nil {
 		return err
 	}
-	if err := s.Store.Bounds.CheckRead(s.From.Namespace); err != nil {
-		return (&reach.Problem{Reason: reach.NotGranted, Message: fmt.Sprintf("source.location: %v", err)}).Error()
+	if err := e.reach.CheckRead(ctx, s.Store.Bounds, s.From.Namespace, r.Namespace); err != nil {
+		return err
 	}
 	if _, err = e.reach.Key(ctx, r.Namespace, s.From.Encryption); err != nil {
 		return err
@@ -106,6 +109,19 @@ func (e *external) backup(ctx context.Context, s *State) (*backupv1.Backup, erro
 		s.From.Version = c.Version
 	}
 	return b, nil
+}
+
+// left finds the copy of the store's credentials of a Restore that has ended.
+func (e *external) left(ctx context.Context, s *State) error {
+	copied := &corev1.Secret{}
+	found, err := e.kube.Find(ctx, s.Restore.Namespace, storeSecretName(s.Restore.Name), copied)
+	if err != nil {
+		return err
+	}
+	if found && metav1.IsControlledBy(copied, s.Restore) {
+		s.Left = copied
+	}
+	return nil
 }
 
 // taken finds objects of other owners under the names of ours.

@@ -96,7 +96,7 @@ func (s *State) job() (*batchv1.Job, error) {
 			Restore:     s.Restore.Namespace + "/" + s.Restore.Name,
 			UID:         string(s.Restore.UID),
 		},
-		Image:     flavour.Image(s.Registry),
+		Image:     flavour.Image(s.Images),
 		ID:        flavour.ID,
 		Source:    s.Target.Source,
 		Store:     s.Store.Store,

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 // majors of PostgreSQL that there is an image with tools for. pg_dump reads
@@ -56,5 +57,14 @@ func FlavourOf(engine backupv1.Engine, versions ...string) (Flavour, error) {
 	return Flavour{}, fmt.Errorf("cannot back up PostgreSQL %d: the newest version there are tools for is %d", newest, majors[len(majors)-1])
 }
 
-// Image of a flavour in a registry.
-func (f Flavour) Image(registry string) string { return registry + "/backup:" + f.Tag }
+// Images of all flavours, without a registry.
+func Images() []string {
+	all := []string{"backup:" + string(backupv1.MySQL), "backup:" + string(backupv1.MongoDB)}
+	for _, m := range majors {
+		all = append(all, fmt.Sprintf("backup:postgresql-%d", m))
+	}
+	return all
+}
+
+// Image of a flavour.
+func (f Flavour) Image(of images.Set) string { return of.Image("backup:" + f.Tag) }

@@ -22,9 +22,16 @@ const (
 	OutOfMemory backup.Reason = "OutOfMemory"
 	Evicted     backup.Reason = "Evicted"
 	Vanished    backup.Reason = "Vanished"
+	Crashed     backup.Reason = "Crashed"
 	TooSlow     backup.Reason = "DeadlineExceeded"
 	NotStarted  backup.Reason = "PodNotStarted"
 	Silent      backup.Reason = "NoReport"
+)
+
+// Exit codes of containers that a signal has ended.
+const (
+	sigkill = 137
+	sigterm = 143
 )
 
 // Run of a Job.
@@ -269,6 +276,10 @@ func wordless(p *corev1.Pod) *backup.Failure {
 		return &backup.Failure{Reason: OutOfMemory, Message: "the pod ran out of memory: raise resources.limits.memory"}
 	case t.ExitCode == 0:
 		return &backup.Failure{Reason: Silent, Message: "the pod ended without a report"}
+	}
+	// A process that the node kills, or tells to end, says so by the signal.
+	if t.ExitCode != sigkill && t.ExitCode != sigterm {
+		return &backup.Failure{Reason: Crashed, Message: "the pod crashed and left no report: exit code " + strconv.Itoa(int(t.ExitCode))}
 	}
 	return &backup.Failure{Reason: Vanished, Message: "the pod was killed and left no report: exit code " + strconv.Itoa(int(t.ExitCode))}
 }
