@@ -505,20 +505,25 @@ func TestDatabaseClusterBounds(t *testing.T) {
 		backup.BoundsAnnotation: structpb.NewStringValue(`{"of":"EnvironmentConfig storeplane","bucket":"b","prefix":"p","endpoint":"https://all","reads":["team","lost"]}`),
 	}})
 	const ways = ", or name credentials of this namespace in destination.secretRef"
-	const ask = " may not be restored here with the credentials of EnvironmentConfig storeplane: ask the platform team for a grant" + ways
+	const ask = " may not be restored here with the credentials of EnvironmentConfig storeplane: ask for a RestoreGrant to team in namespace bank, or the platform team for a grant where that one is lost" + ways
 	cases := map[string]struct{ reason, spec, want string }{
-		"Own":      {reason: "What it has backed up itself.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, name: sales}}"},
-		"Granted":  {reason: "What it was granted.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, namespace: lost, name: sales}}"},
-		"Others":   {reason: "Nobody else's.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, namespace: bank, name: sales}}", want: "restoreFrom: backups of namespace bank" + ask},
-		"Copy":     {reason: "Nor by a copy of the credentials.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b, secretRef: {name: other-backup-store}}, namespace: bank, name: sales}}", want: "restoreFrom: backups of namespace bank" + ask},
-		"Bucket":   {reason: "Nor elsewhere.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: c}, name: sales}}", want: "restoreFrom: destination.bucket is c, and the credentials of EnvironmentConfig storeplane are for b alone: name that one" + ways},
-		"Endpoint": {reason: "No endpoint of its own learns them.", spec: "{size: 1, version: '17', backup: {enabled: true, destination: {type: s3, bucket: b, endpoint: 'https://mine', secretRef: {name: other-backup-store}}}}", want: "backup: destination.endpoint is https://mine, and the credentials of EnvironmentConfig storeplane are for https://all alone: leave it out" + ways},
+		"Own":         {reason: "What it has backed up itself.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, name: sales}}"},
+		"Granted":     {reason: "What it was granted.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, namespace: lost, name: sales}}"},
+		"Given":       {reason: "What its owner has granted.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, namespace: lab, name: sales}}"},
+		"GivenToCopy": {reason: "Also by a copy of the credentials.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b, secretRef: {name: other-backup-store}}, namespace: lab, name: sales}}"},
+		"Others":      {reason: "No other namespace's.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, namespace: bank, name: sales}}", want: "restoreFrom: backups of namespace bank" + ask},
+		"Copy":        {reason: "Nor by a copy of the credentials.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b, secretRef: {name: other-backup-store}}, namespace: bank, name: sales}}", want: "restoreFrom: backups of namespace bank" + ask},
+		"Bucket":      {reason: "Nor elsewhere.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: c}, name: sales}}", want: "restoreFrom: destination.bucket is c, and the credentials of EnvironmentConfig storeplane are for b alone: name that one" + ways},
+		"Endpoint":    {reason: "No endpoint of its own learns them.", spec: "{size: 1, version: '17', backup: {enabled: true, destination: {type: s3, bucket: b, endpoint: 'https://mine', secretRef: {name: other-backup-store}}}}", want: "backup: destination.endpoint is https://mine, and the credentials of EnvironmentConfig storeplane are for https://all alone: leave it out" + ways},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, databaseCluster(tc.spec))
 			c.settings = parse(t, install)
 			c.others = append(c.others, platform, copied)
+			c.schemas = map[string]*fnv1.Schema{"restoregrant": {OpenapiV3: &structpb.Struct{Fields: map[string]*structpb.Value{"type": structpb.NewStringValue("object")}}}}
+			c.add("{apiVersion: backup.example.com/v1, kind: RestoreGrant, metadata: {name: labs, namespace: lab}, spec: {to: [team]}}")
+			c.add("{apiVersion: backup.example.com/v1, kind: RestoreGrant, metadata: {name: banks, namespace: bank}, spec: {to: [vault]}}")
 			c.reconcile()
 			c.reconcile()
 			got := ""

@@ -104,7 +104,7 @@ func TestDatabaseClusterRefusedCopies(t *testing.T) {
 			},
 			copied: func(c *cluster) bool {
 				return c.value("user-reader", "password") == "new&one" && c.value("credentials", "user-reader") == "new&one" &&
-					strings.Contains(c.value("user-reader", "uri"), "//reader:new&one@") && strings.Contains(c.value("user-reader", "multi-host-uri"), "//reader:new&one@") &&
+					strings.Contains(c.value("user-reader", "uri"), "//reader:new&one@") && strings.Contains(c.value("user-reader", "multi-host-uri"), "//reader:new&one@") && strings.Contains(c.value("user-reader", "verified-uri"), "//reader:new&one@") &&
 					strings.Contains(c.value("user-reader", "jdbc-uri"), "&password=new%26one&")
 			},
 		},

@@ -34,12 +34,12 @@ func TestDatabaseClusterMonitoring(t *testing.T) {
 		cluster  func(*cluster)
 		want     want
 	}{
-		"Default":      {reason: "Metrics are exported for whoever reads them.", spec: oneServer, want: want{containers, nil, "all"}},
-		"HasKind":      {reason: "Prometheus is told where the cluster has its operator.", spec: oneServer, cluster: podMonitors, want: want{containers, ports, "all"}},
-		"HasNot":       {reason: "Crossplane found no such kind.", spec: oneServer, cluster: noSchema, want: want{containers, nil, "all"}},
-		"OtherKind":    {reason: "Another kind is another.", spec: oneServer, cluster: otherSchema, want: want{containers, nil, "all"}},
-		"Said":         {reason: "To want what is the default is no change.", spec: "{size: 1, version: '17', monitoring: {enabled: true}}", cluster: podMonitors, want: want{containers, ports, "all"}},
-		"SaidNothing":  {reason: "An empty field says nothing.", spec: "{size: 1, version: '17', monitoring: {}}", cluster: podMonitors, want: want{containers, ports, "all"}},
+		"Default":      {reason: "Metrics are exported, and nobody is let in who was not named.", spec: oneServer, want: want{containers, nil, ""}},
+		"HasKind":      {reason: "Prometheus is told where the cluster has its operator.", spec: oneServer, cluster: podMonitors, want: want{containers, ports, ""}},
+		"HasNot":       {reason: "Crossplane found no such kind.", spec: oneServer, cluster: noSchema, want: want{containers, nil, ""}},
+		"OtherKind":    {reason: "Another kind is another.", spec: oneServer, cluster: otherSchema, want: want{containers, nil, ""}},
+		"Said":         {reason: "To want what is the default is no change.", spec: "{size: 1, version: '17', monitoring: {enabled: true}}", cluster: podMonitors, want: want{containers, ports, ""}},
+		"SaidNothing":  {reason: "An empty field says nothing.", spec: "{size: 1, version: '17', monitoring: {}}", cluster: podMonitors, want: want{containers, ports, ""}},
 		"Off":          {reason: "Without there is no exporter and no way in.", spec: "{size: 1, version: '17', monitoring: {enabled: false}}", cluster: podMonitors, want: want{containers[:2], nil, ""}},
 		"Namespace":    {reason: "An installation may say where Prometheus is.", spec: oneServer, settings: "{monitoring: {namespace: observability}}", want: want{containers, nil, "observability"}},
 		"NamespaceOff": {reason: "Which matters only where it comes.", spec: "{size: 1, version: '17', monitoring: {enabled: false}}", settings: "{monitoring: {namespace: observability}}", want: want{containers[:2], nil, ""}},

@@ -27,6 +27,7 @@ func TestDatabaseClusterConnection(t *testing.T) {
 			"username": user, "password": "PASSWORD", "dbname": dbname, "port": "5432", "host": "orders-primary.team.svc", "ca.crt": "CA",
 			"uri":            "postgresql://" + user + ":PASSWORD@" + hosts[0] + tail,
 			"multi-host-uri": "postgresql://" + user + ":PASSWORD@" + strings.Join(hosts, ",") + tail,
+			"verified-uri":   "postgresql://" + user + ":PASSWORD@" + hosts[0] + "/" + dbname + "?sslmode=verify-full&sslrootcert=/etc/storeplane/orders/ca.crt&target_session_attrs=read-write",
 			"jdbc-uri":       "jdbc:postgresql://" + hosts[0] + "/" + dbname + "?user=" + user + "&password=PASSWORD&sslmode=require&targetServerType=primary",
 		}
 		if size > 1 {

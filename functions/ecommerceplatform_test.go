@@ -2,6 +2,7 @@ package functions_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -175,7 +176,7 @@ func TestEcommercePlatformWiring(t *testing.T) {
 	}
 	got := env("backend")
 	delete(got, "REDIS_URL_VERSION")
-	if diff := cmp.Diff(map[string]string{"DATABASE_URL": "store-database-connection/uri", "REDIS_URL": "store-cache/uri", "LOG": "debug"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"DATABASE_URL": "store-database-connection/verified-uri", "REDIS_URL": "store-cache/uri", "LOG": "debug"}, got); diff != "" {
 		t.Errorf("backend: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{"BACKEND_URL": "http://store-backend-web.team.svc:9000"}, env("frontend")); diff != "" {
@@ -188,6 +189,17 @@ func TestEcommercePlatformWiring(t *testing.T) {
 	}
 	if front.Spec.Probe.Path != "/healthz" || *front.Spec.Autoscaling.MinReplicas != 3 || len(front.Spec.Config) != 0 || len(front.Spec.Clients) != 0 {
 		t.Errorf("frontend: got %+v", front.Spec)
+	}
+	authority := []appsv1.Volume{{Name: "database-authority", MountPath: "/etc/storeplane/store-database", Secret: &corev1.SecretVolumeSource{
+		SecretName: "store-database-connection", Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
+	}}}
+	if diff := cmp.Diff(authority, back.Spec.Volumes[len(back.Spec.Volumes)-1:]); diff != "" {
+		t.Errorf("the backend verifies its database: -want, +got:\n%s", diff)
+	}
+	for _, v := range front.Spec.Volumes {
+		if v.Name == authority[0].Name {
+			t.Error("the frontend knows nothing of a database")
+		}
 	}
 	db := as[appsv1.DatabaseCluster](t, c.observed["database"])
 	if db.Spec.Size != 2 || db.Spec.Version != "17.2" || db.Spec.StorageSize != "20Gi" || db.Spec.Environment != "production" || db.Spec.Engine != "postgresql" || db.Spec.DeletionProtection == nil || !*db.Spec.DeletionProtection {
@@ -246,6 +258,46 @@ func TestEcommercePlatformOwnEnvironment(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"DATABASE_URL=", "A=x", "REDIS_URL=mine", "BACKEND_URL=mine"}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestEcommercePlatformVerifies: the backend verifies its database unless the claim leaves
+// no way to: what was accepted without that is accepted still.
+func TestEcommercePlatformVerifies(t *testing.T) {
+	cases := map[string]struct {
+		reason, backend, database string
+		want                      string
+	}{
+		"Verifies":    {reason: "By itself it does.", want: "verified-uri"},
+		"Own":         {reason: "Whoever connects in another way mounts what that needs.", backend: "env: [{name: DATABASE_URL, value: mine}]"},
+		"Brought":     {reason: "Of a certificate that is brought neither names nor authority are known.", database: "tls: {secretName: mine}", want: "uri"},
+		"Many":        {reason: "There is no room for one more volume.", backend: "volumes: [" + strings.Join(volumes(20), ", ") + "]", want: "uri"},
+		"VolumeName":  {reason: "Its name is taken.", backend: "volumes: [{name: database-authority, mountPath: /a, emptyDir: {}}]", want: "uri"},
+		"VolumeMount": {reason: "So is its place.", backend: "volumes: [{name: a, mountPath: /etc/storeplane/store-database, emptyDir: {}}]", want: "uri"},
+		"Parent":      {reason: "Nothing can be mounted in a volume that is read-only.", backend: "volumes: [{name: a, mountPath: /etc/storeplane, secret: {secretName: s}}]", want: "uri"},
+		"Beside":      {reason: "A place beside it is free.", backend: "volumes: [{name: a, mountPath: /etc/storeplane/store-database-2, emptyDir: {}}]", want: "verified-uri"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, ecommercePlatform("{frontend: {image: f}, backend: {image: b, "+tc.backend+"}, database: {"+tc.database+"}}"))
+			c.settle()
+			back := as[appsv1.WebApp](t, c.observed["backend"]).Spec
+			got := ""
+			for _, e := range back.Env {
+				if e.Name == "DATABASE_URL" && e.ValueFrom != nil {
+					got = e.ValueFrom.SecretKeyRef.Key
+				}
+			}
+			if got != tc.want {
+				t.Errorf("%s\nDATABASE_URL: want key %q, got %q", tc.reason, tc.want, got)
+			}
+			mounted := slices.ContainsFunc(back.Volumes, func(v appsv1.Volume) bool {
+				return v.Name == "database-authority" && v.Secret != nil
+			})
+			if mounted != (tc.want == "verified-uri") {
+				t.Errorf("%s\nthe authority is mounted: %t", tc.reason, mounted)
+			}
+		})
 	}
 }
 
@@ -483,6 +535,15 @@ func TestEcommercePlatformRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// volumes in their text.
+func volumes(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("{name: v%d, mountPath: /v%d, emptyDir: {}}", i, i)
+	}
+	return out
 }
 
 // TestEcommercePlatformEnforcesCaps: what the XRD caps the function caps again.

@@ -17,27 +17,30 @@ import (
 	"github.com/storeplane/storeplane/functions/webapp"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/settings"
 )
-
-// DefaultImageRegistry stands where neither the image of the function nor the
-// installation names one. Nothing can be pulled from it.
-const DefaultImageRegistry = "registry.example.com/storeplane"
 
 // idleWorkers is how many goroutines are kept for the next calls: more than
 // Crossplane makes at once on most days.
 const idleWorkers = 32
 
+// maxCalls is how many calls are composed at once; more wait. Crossplane makes up to its
+// --max-reconcile-rate, 100, for each kind. A call that its caller has given up counts until it has
+// ended, so that calls which take too long do not fill the memory.
+const maxCalls = 300
+
 // Function is the gRPC service that Crossplane calls.
 type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
-	intents  map[schema.GroupKind]compose.Intent
-	source   compose.Source
-	workers  *workers
-	registry string
-	log      logging.Logger
-	observe  func(kind, result string, took time.Duration)
+	intents map[schema.GroupKind]compose.Intent
+	source  compose.Source
+	workers *workers
+	running chan struct{}
+	images  images.Set
+	log     logging.Logger
+	observe func(kind, result string, took time.Duration)
 }
 
 // Option of a Function.
@@ -51,9 +54,9 @@ func WithReview() Option { return func(f *Function) { f.source = compose.ReviewS
 // system.
 func WithSource(s compose.Source) Option { return func(f *Function) { f.source = s } }
 
-// WithImageRegistry names where Storeplane's own images are pulled from, unless
-// the installation's settings do.
-func WithImageRegistry(r string) Option { return func(f *Function) { f.registry = r } }
+// WithImages names Storeplane's own images. An installation's settings may say that
+// they are pulled from another registry.
+func WithImages(s images.Set) Option { return func(f *Function) { f.images = s } }
 
 // WithLogger logs each call.
 func WithLogger(l logging.Logger) Option { return func(f *Function) { f.log = l } }
@@ -64,19 +67,27 @@ func WithObserver(o func(kind, result string, took time.Duration)) Option {
 	return func(f *Function) { f.observe = o }
 }
 
+// MaxCalls is how many calls are composed at once.
+func MaxCalls() int { return maxCalls }
+
+// Running is how many calls are being composed now, those counted that their callers have
+// given up.
+func (f *Function) Running() int { return len(f.running) }
+
 // New returns a Function that serves every intent.
 func New(opts ...Option) *Function {
 	f := &Function{
-		source:   compose.SystemSource{},
-		workers:  newWorkers(idleWorkers),
-		registry: DefaultImageRegistry,
-		log:      logging.NewNopLogger(),
-		observe:  func(string, string, time.Duration) {},
+		source:  compose.SystemSource{},
+		workers: newWorkers(idleWorkers),
+		running: make(chan struct{}, maxCalls),
+		images:  images.Set{Registry: images.DefaultRegistry},
+		log:     logging.NewNopLogger(),
+		observe: func(string, string, time.Duration) {},
 	}
 	for _, o := range opts {
 		o(f)
 	}
-	defaults := settings.Settings{ImageRegistry: f.registry}
+	defaults := settings.Settings{ImageRegistry: f.images.Registry, Digests: f.images.Digests}
 	f.intents = map[schema.GroupKind]compose.Intent{
 		{Group: platformv1.GroupVersion.Group, Kind: platformv1.EcommercePlatformKind}: ecommerceplatform.Intent(defaults),
 		{Group: appsv1.GroupVersion.Group, Kind: appsv1.DatabaseClusterKind}:           databasecluster.Intent(defaults),
@@ -92,16 +103,7 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 	claim := compose.NewClaim(req, f.source)
 	log := f.log.WithValues("kind", claim.Kind(), "namespace", claim.Namespace(), "name", claim.Name())
 
-	done := make(chan *fnv1.RunFunctionResponse, 1)
-	f.workers.start(func() { done <- f.run(req, log) })
-
-	var rsp *fnv1.RunFunctionResponse
-	select {
-	case rsp = <-done:
-	case <-ctx.Done():
-		rsp = compose.Refuse(req, fmt.Errorf("cannot compose in time: %w", ctx.Err()))
-	}
-
+	rsp := f.compose(ctx, req, log)
 	took, result := time.Since(start), ending(rsp)
 	f.observe(claim.Kind(), result, took)
 	if result != "ok" {
@@ -112,9 +114,33 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 	return rsp, nil
 }
 
+// compose runs a call once there is room for one more, and as long as its caller waits.
+func (f *Function) compose(ctx context.Context, req *fnv1.RunFunctionRequest, log logging.Logger) *fnv1.RunFunctionResponse {
+	select {
+	case f.running <- struct{}{}:
+	default:
+		select {
+		case f.running <- struct{}{}:
+		case <-ctx.Done():
+			return compose.Refuse(req, fmt.Errorf("cannot compose in time: %d calls are running already: %w", cap(f.running), ctx.Err()))
+		}
+	}
+	done := make(chan *fnv1.RunFunctionResponse, 1)
+	f.workers.start(func() {
+		defer func() { <-f.running }()
+		done <- f.run(ctx, req, log)
+	})
+	select {
+	case rsp := <-done:
+		return rsp
+	case <-ctx.Done():
+		return compose.Refuse(req, fmt.Errorf("cannot compose in time: %w", ctx.Err()))
+	}
+}
+
 // run finds and runs the intent. A panic is an error of that one claim, not the
 // end of the server that all claims share.
-func (f *Function) run(req *fnv1.RunFunctionRequest, log logging.Logger) (rsp *fnv1.RunFunctionResponse) {
+func (f *Function) run(ctx context.Context, req *fnv1.RunFunctionRequest, log logging.Logger) (rsp *fnv1.RunFunctionResponse) {
 	gk := health.GroupKind(req.GetObserved().GetComposite().GetResource())
 	defer func() {
 		if p := recover(); p != nil {
@@ -127,7 +153,18 @@ func (f *Function) run(req *fnv1.RunFunctionRequest, log logging.Logger) (rsp *f
 	if !ok {
 		return compose.Refuse(req, fmt.Errorf("cannot compose %s: this function serves no such kind", gk))
 	}
-	return compose.Respond(req, intent, f.source)
+	return compose.Respond(req, whileAwaited(ctx, intent), f.source)
+}
+
+// whileAwaited ends a call that nothing waits for before what it declares is decided on.
+func whileAwaited(ctx context.Context, intent compose.Intent) compose.Intent {
+	return func(c *compose.Claim) (*compose.Plan, error) {
+		plan, err := intent(c)
+		if err == nil {
+			err = ctx.Err()
+		}
+		return plan, err
+	}
 }
 
 func ending(rsp *fnv1.RunFunctionResponse) string {

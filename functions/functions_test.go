@@ -3,6 +3,7 @@ package functions
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -212,5 +213,48 @@ func TestRunFunctionDeadline(t *testing.T) {
 				t.Errorf("%s\nThe call is observed once: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestRunFunctionBound: calls that are stuck do not add up. One more is refused once its
+// caller gives up, and is composed when one of them has ended.
+func TestRunFunctionBound(t *testing.T) {
+	release, begun := make(chan struct{}), make(chan struct{}, maxCalls)
+	f, _ := serving(func(*compose.Claim) (*compose.Plan, error) {
+		begun <- struct{}{}
+		<-release
+		return &compose.Plan{Status: func(compose.Outcome) any { return &struct{}{} }}, nil
+	})
+	req := requestFor(t, "test.example.com/v1", "Widget")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	call := func(ctx context.Context) string {
+		rsp, err := f.RunFunction(ctx, proto.CloneOf(req))
+		if err != nil {
+			t.Error(err)
+		}
+		if r := rsp.GetResults(); len(r) > 0 {
+			return r[0].GetMessage()
+		}
+		return ""
+	}
+	f.observe = func(string, string, time.Duration) {}
+	for range maxCalls {
+		if got := call(over); got != "cannot compose in time: context canceled" {
+			t.Fatalf("want a call that its caller has given up refused, got %q", got)
+		}
+		<-begun
+	}
+	if got, want := call(over), fmt.Sprintf("cannot compose in time: %d calls are running already: context canceled", maxCalls); got != want {
+		t.Errorf("one more: want %q, got %q", want, got)
+	}
+	if got := f.Running(); got != maxCalls {
+		t.Errorf("Running(): want abandoned calls counted, %d, got %d", maxCalls, got)
+	}
+	waiting := make(chan string)
+	go func() { waiting <- call(t.Context()) }()
+	close(release)
+	if got := <-waiting; got != "" {
+		t.Errorf("once the others have ended: want it composed, got %q", got)
 	}
 }

@@ -121,12 +121,12 @@ func (s *shop) cacheService() *corev1.Service {
 	}
 }
 
-// cachePolicy admits the backend's pods alone.
+// cachePolicy admits the backend's pods alone. Redis connects to nothing.
 func (s *shop) cachePolicy() *networkingv1.NetworkPolicy {
-	return build.NetworkPolicy(s.Scope, cache, cacheApp, build.Admit{
+	return build.Closed(build.NetworkPolicy(s.Scope, cache, cacheApp, build.Admit{
 		From:  []networkingv1.NetworkPolicyPeer{build.Pods(map[string]string{build.LabelInstance: s.Name(backend)})},
 		Ports: []int32{cachePort},
-	})
+	}))
 }
 
 // awayFor is for how many seconds a node may be away before the cache is started
@@ -176,7 +176,7 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 					Tolerations:                   cacheTolerations(),
 					Containers: []corev1.Container{{
 						Name:  cacheApp,
-						Image: s.settings.ImageRegistry + "/redis:" + redisTag,
+						Image: s.settings.Image("redis:" + redisTag),
 						Args:  s.cacheArgs(),
 						Ports: []corev1.ContainerPort{{Name: "redis", ContainerPort: cachePort}},
 						Resources: corev1.ResourceRequirements{

@@ -29,11 +29,18 @@ const (
 // it.
 func (s *shop) backend() *appsv1.WebApp {
 	b := &s.spec.Backend
-	env := []corev1.EnvVar{build.FromSecret(envDatabaseURL, databasecluster.ConnectionSecret(s.Name(database)), "uri")}
+	uri := "uri"
+	if s.verifies() {
+		uri = "verified-uri"
+	}
+	env := []corev1.EnvVar{build.FromSecret(envDatabaseURL, databasecluster.ConnectionSecret(s.Name(database)), uri)}
 	if s.hasCache() && !slices.ContainsFunc(b.Env, func(e corev1.EnvVar) bool { return e.Name == envRedisURL }) {
 		env = append(env, build.FromSecret(envRedisURL, s.Name(cache), "uri"), corev1.EnvVar{Name: envRedisVersion, Value: s.cacheVersion})
 	}
 	wa := s.webApp(backend, &b.Workload, b.Replicas, env)
+	if s.verifies() {
+		wa.Spec.Volumes = append(slices.Clone(b.Volumes), databasecluster.Authority(s.Name(database)))
+	}
 	wa.Spec.Migration = b.Migration
 	wa.Spec.CronJobs = b.CronJobs
 	wa.Spec.Workers = b.Workers

@@ -15,10 +15,7 @@ func (a *app) networkPolicy() *networkingv1.NetworkPolicy {
 	}
 	ways := []build.Admit{{From: from, Ports: []int32{*a.port()}}}
 	if a.spec.Metrics != nil {
-		ways = append(ways, build.Admit{
-			From:  []networkingv1.NetworkPolicyPeer{build.Namespace(a.settings.Monitoring.Namespace)},
-			Ports: []int32{a.metricsPort()},
-		})
+		ways = append(ways, build.Scrapers(a.settings.Monitoring.Namespace, a.metricsPort())...)
 	}
 	return build.NetworkPolicy(a.Scope, web, a.name(), ways...)
 }

@@ -1,5 +1,8 @@
 package v1
 
+// AnnotationClusterIssuer is what names a cert-manager ClusterIssuer on an Ingress.
+const AnnotationClusterIssuer = "cert-manager.io/cluster-issuer"
+
 // Ingress exposes the application outside the cluster by a host name: with an
 // Ingress, or with an HTTPRoute of a Gateway.
 //

@@ -25,7 +25,9 @@ type CommonStatus struct {
 	Components []ComponentStatus `json:"components,omitempty"`
 
 	// ReadyGeneration is the newest generation of the claim at which all
-	// components were healthy.
+	// components were healthy. Where it is less than metadata.generation the
+	// claim's last change is not done, whatever condition Ready says of it for a
+	// moment.
 	// +optional
 	ReadyGeneration int64 `json:"readyGeneration,omitempty"`
 

@@ -66,7 +66,8 @@ type ProviderConfigSpec struct {
 
 	// Grants let Restores of one namespace read backups of another with the
 	// credentials of this ClusterProviderConfig: those of a namespace that is lost, for
-	// example. Without one a Restore reads only what its own namespace has backed up.
+	// example. Without one a Restore reads only what its own namespace has backed up,
+	// and what RestoreGrants of others let it.
 	// +optional
 	// +listType=map
 	// +listMapKey=of
@@ -112,6 +113,17 @@ type Credentials struct {
 	// +optional
 	SecretRef *xpv2.SecretReference `json:"secretRef,omitempty"`
 
+	// PerNamespace says, of a ClusterProviderConfig's secretRef, that there is a Secret
+	// for each namespace of Backups, whose name follows after a hyphen: store-shop.
+	// +optional
+	PerNamespace bool `json:"perNamespace,omitempty"`
+
+	// Shared says, of a ClusterProviderConfig's source Secret or Environment, that the
+	// same credentials are meant for all namespaces: whoever may read Secrets in one that
+	// has a Backup can then read and delete the backups of all.
+	// +optional
+	Shared bool `json:"shared,omitempty"`
+
 	// ServiceAccountName of the Backup's namespace that the pods run under.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -126,6 +138,7 @@ type ProviderConfigStatus struct {
 
 // ProviderConfig says how the Backups of its namespace reach an object store.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || !has(self.spec.credentials.perNamespace) && !has(self.spec.credentials.shared)",message="credentials.perNamespace and shared are of a ClusterProviderConfig: a ProviderConfig is of one namespace"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,providerconfig,storeplane}
@@ -158,6 +171,9 @@ type ProviderConfigList struct {
 // ClusterProviderConfig says how the Backups of all namespaces reach an object
 // store. The one named default is used where none is named.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source != 'Secret' || (has(self.spec.credentials.perNamespace) && self.spec.credentials.perNamespace) != (has(self.spec.credentials.shared) && self.spec.credentials.shared) || oldSelf.hasValue() && oldSelf.value().spec.?credentials.?source.orValue('None') == 'Secret' && !oldSelf.value().spec.?credentials.?perNamespace.orValue(false) && !oldSelf.value().spec.?credentials.?shared.orValue(false) && !self.spec.?credentials.?perNamespace.orValue(false) && !self.spec.?credentials.?shared.orValue(false)",message="credentials of source Secret need either perNamespace: true, for a Secret <name>-<namespace> for the Backups of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source != 'Environment' || has(self.spec.credentials.shared) && self.spec.credentials.shared || oldSelf.hasValue() && oldSelf.value().spec.?credentials.?source.orValue('None') == 'Environment' && !oldSelf.value().spec.?credentials.?shared.orValue(false)",message="credentials of source Environment are for all namespaces, so that whoever may read Secrets in one that has a Backup can read and delete the backups of all: say shared: true",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source == 'Secret' || !has(self.spec.credentials.perNamespace) || !self.spec.credentials.perNamespace",message="credentials.perNamespace goes with source Secret"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories={crossplane,providerconfig,storeplane}
