@@ -16,8 +16,10 @@ OUT := _out
 CLUSTER := go run ./test/cluster
 # What images of PostgreSQL are made for here; 14 and 16 are in no release of Debian.
 POSTGRESQL_MAJORS := 15 17 18
-# Where the majors come from that the images' base, trixie, does not have.
-POSTGRESQL_SUITES := bookworm sid
+# Where the majors come from that the images' base, trixie, does not have: in what is built
+# to be tried, Debian's other suites, of which sid is none for production; in a release,
+# which has none here, the PostgreSQL project's own repository.
+POSTGRESQL_SUITES := $(if $(filter dev,$(VERSION)),bookworm sid)
 # Where the embedded cluster's node finds what published manifests call
 # registry.company.com: the registry itself, without a path.
 COMPANY ?= $(firstword $(subst /, ,$(REGISTRY)))
@@ -48,17 +50,17 @@ status: ## Say what of the cluster of `make up` runs.
 	$(CLUSTER) status
 
 .PHONY: render
-render: ## Print what a claim becomes, offline: CLAIM=FILE [OBSERVED=DIR] [SETTINGS=FILE] [CONVERGE=1 for all it will ever make] [POLICY=1 for what its guardrails say].
+render: ## Print what a claim becomes, offline: CLAIM=FILE [OBSERVED=DIR] [SETTINGS=FILE] [IMAGES_FILE=images.json of a release] [CONVERGE=1 for all it will ever make] [POLICY=1 for what its guardrails say].
 	@test -n "$(CLAIM)" || { echo "render: say which claim: make render CLAIM=examples/shop/store.yaml" >&2; exit 1; }
 	$(if $(CONVERGE)$(POLICY),,tools=$$(hack/crossplane.sh); eval "$$tools")
-	go run ./cmd/render $(if $(OBSERVED),--observed "$(OBSERVED)") $(if $(SETTINGS),--settings "$(SETTINGS)") $(if $(CONVERGE),--converge) $(if $(POLICY),--policy) "$(CLAIM)"
+	go run ./cmd/render $(if $(OBSERVED),--observed "$(OBSERVED)") $(if $(SETTINGS),--settings "$(SETTINGS)") $(if $(IMAGES_FILE),--images "$(IMAGES_FILE)") $(if $(CONVERGE),--converge) $(if $(POLICY),--policy) "$(CLAIM)"
 
 ##@ Install
 
 .PHONY: packages
-packages: ## Build the Crossplane packages and install manifests into _out/packages: [REGISTRY=…] [VERSION=v1.2.3].
+packages: ## Build the Crossplane packages and install manifests into _out/packages: [REGISTRY=…] [VERSION=v1.2.3] [IMAGES=REGISTRY that has the images, if not REGISTRY].
 	tools=$$(hack/crossplane.sh); eval "$$tools"
-	go run ./hack/packages --registry "$(REGISTRY)" --version "$(VERSION)" --crossplane "$$CROSSPLANE_CLI" --out $(OUT)/packages
+	go run ./hack/packages --registry "$(REGISTRY)" $(if $(IMAGES),--images "$(IMAGES)") --version "$(VERSION)" --crossplane "$$CROSSPLANE_CLI" --out $(OUT)/packages
 
 .PHONY: images
 images: ## Build the images that claims run, and the examples', and push them to REGISTRY.
@@ -103,7 +105,7 @@ e2e-images: ## Build the images that only the end-to-end tests and benchmarks ne
 install: ## Build, push and install the packages on the cluster of KUBECONFIG, from REGISTRY.
 	@kubectl get --raw /readyz >/dev/null || { echo "install: no cluster answers: set KUBECONFIG, or run make up" >&2; exit 1; }
 	tools=$$(hack/crossplane.sh); eval "$$tools"
-	go run ./hack/packages --registry "$(REGISTRY)" --version "$(VERSION)" --crossplane "$$CROSSPLANE_CLI" --out $(OUT)/packages --push
+	go run ./hack/packages --registry "$(REGISTRY)" $(if $(IMAGES),--images "$(IMAGES)") --version "$(VERSION)" --crossplane "$$CROSSPLANE_CLI" --out $(OUT)/packages --push
 	hack/install.sh $(OUT)/packages
 
 ##@ Develop

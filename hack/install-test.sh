@@ -44,7 +44,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-go run ./hack/packages --registry "$registry" --crossplane "$CROSSPLANE_CLI" --out "$out" --push
+go run ./hack/packages --registry "$registry" --images "$1" --crossplane "$CROSSPLANE_CLI" --out "$out" --push
 kubectl apply --server-side -f "$out/prerequisites.yaml" >&2
 "$CROSSPLANE_CLI" xpkg install configuration "$registry/storeplane:$(cat "$out/version")" --wait=3m >&2
 kubectl wait --for=condition=Established xrd/webapps.apps.example.com --timeout=1m >&2
@@ -63,12 +63,15 @@ sed "s#namespace: default#namespace: install-test#; s#10.88.0.1:5000/storeplane/
 kubectl wait --for=condition=Ready webapp/hello -n install-test --timeout=5m >&2
 step "a claim is ready"
 
-# Our own images are looked for where the function came from.
+# Our own images are looked for where the function came from, which has copies of
+# them: by their digests, so that one that is not there would not run.
 sed "s#namespace: default#namespace: install-test#" examples/databasecluster/minimal.yaml | kubectl apply -f - >&2
 kubectl wait --for=create statefulset/orders-postgresql -n install-test --timeout=1m >&2
 image=$(kubectl get statefulset orders-postgresql -n install-test -o jsonpath='{.spec.template.spec.containers[0].image}')
-if [ "$image" != "$registry/postgresql:17" ]; then
-	echo "install-test: the function of $registry composes the image $image" >&2
+digest=$(awk -F '"' '$2 == "postgresql:17" {print $4}' "$out/images.json")
+if [ -z "$digest" ] || [ "$image" != "$registry/postgresql:17@$digest" ]; then
+	echo "install-test: the function of $registry composes the image $image, and the release has $digest" >&2
 	exit 1
 fi
+kubectl wait --for=condition=Ready databasecluster/orders -n install-test --timeout=5m >&2
 step "our own images come from $registry"

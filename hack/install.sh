@@ -20,4 +20,4 @@ for kind in function provider configuration; do
 	kubectl wait --for=delete pods -n crossplane-system -l "pkg.crossplane.io/$kind=$name,pkg.crossplane.io/revision!=$revision" --timeout=2m >&2 || fail "pods of an older $kind do not go"
 done
 kubectl wait --for=condition=Established xrd/ecommerceplatforms.platform.example.com xrd/databaseclusters.apps.example.com xrd/webapps.apps.example.com --timeout=2m >&2 || fail "the definitions were not established"
-kubectl wait --for=condition=Established crd/backups.backup.example.com crd/restores.backup.example.com --timeout=2m >&2 || fail "the managed resources were not established: is there a ManagedResourceActivationPolicy for them?"
+kubectl wait --for=condition=Established crd/backups.backup.example.com crd/restores.backup.example.com crd/restoregrants.backup.example.com --timeout=2m >&2 || fail "the managed resources were not established: is there a ManagedResourceActivationPolicy for them?"

@@ -15,6 +15,7 @@ import (
 	"github.com/crossplane/function-sdk-go"
 
 	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/metrics"
 )
 
@@ -30,8 +31,9 @@ type cli struct {
 	MaxConnectionAge   time.Duration `default:"2m"                                   help:"How long a connection is kept, so that clients look for new replicas."`
 	DrainDelay         time.Duration `default:"10s"                                  help:"How long to go on serving after SIGTERM, until clients and DNS have let go of this replica."`
 	MetricsAddress     string        `default:":8080"                                help:"Address at which to serve Prometheus metrics. Empty for none."`
-	ImageRegistry      string        `default:"${registry}"                          env:"STOREPLANE_IMAGE_REGISTRY" help:"Registry and path of Storeplane's own images."`
 	Review             bool          `help:"Print placeholders instead of drawing random values, for offline review. Not for use in a cluster."`
+
+	images.Flags
 }
 
 // gcPercent trades some MiB of memory for fewer collections: what a call
@@ -51,18 +53,21 @@ func (c *cli) Run() error {
 		return err
 	}
 	calls := metrics.NewCalls()
-	if c.ImageRegistry == "" {
-		c.ImageRegistry = functions.DefaultImageRegistry
+	own, err := c.Set()
+	if err != nil {
+		return err
 	}
 	opts := []functions.Option{
 		functions.WithLogger(log),
-		functions.WithImageRegistry(c.ImageRegistry),
+		functions.WithImages(own),
 		functions.WithObserver(calls.Observe),
 	}
 	if c.Review {
 		opts = append(opts, functions.WithReview())
 	}
-	srv, err := newServer(c, functions.New(opts...))
+	f := functions.New(opts...)
+	calls.Running(functions.MaxCalls(), f.Running)
+	srv, err := newServer(c, f)
 	if err != nil {
 		return err
 	}
@@ -79,6 +84,6 @@ func (c *cli) Run() error {
 }
 
 func main() {
-	ctx := kong.Parse(&cli{}, kong.Description("Storeplane's composition functions."), kong.Vars{"registry": functions.DefaultImageRegistry})
+	ctx := kong.Parse(&cli{}, kong.Description("Storeplane's composition functions."))
 	ctx.FatalIfErrorf(ctx.Run())
 }

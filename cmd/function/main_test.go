@@ -196,8 +196,11 @@ func TestServesMutualTLS(t *testing.T) {
 		}
 	}
 
-	if got := get(t, "http://"+metrics+"/metrics"); !strings.Contains(got, `storeplane_function_call_duration_seconds_count{kind="WebApp",result="ok"} 1`) {
-		t.Errorf("the call must be counted, got:\n%s", got)
+	got := get(t, "http://"+metrics+"/metrics")
+	for _, want := range []string{`storeplane_function_call_duration_seconds_count{kind="WebApp",result="ok"} 1`, "storeplane_function_calls_running 0", "storeplane_function_calls_limit 300"} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("metrics: want %q, got:\n%s", want, got)
+		}
 	}
 	if !strings.Contains(out.String(), `"kind": "WebApp", "namespace": "team", "name": "hello"`) {
 		t.Errorf("the log must name the claim, got:\n%s", out)

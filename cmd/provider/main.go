@@ -11,6 +11,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 // cli is the command's flags.
@@ -24,20 +26,14 @@ type cli struct {
 	RolloutBudget  int           `default:"20"                                                                                     help:"How many workloads of a namespace AppConfigs roll out at a time."`
 	MetricsAddress string        `default:":8080"                                                                                  help:"Address at which to serve Prometheus metrics. 0 for none."`
 	HealthAddress  string        `default:":8081"                                                                                  help:"Address at which to serve /healthz and /readyz."`
-	ImageRegistry  string        `default:"${registry}"                                            env:"STOREPLANE_IMAGE_REGISTRY" help:"Registry and path of Storeplane's own images."`
-}
 
-// defaultRegistry stands where neither the image of the provider nor a flag says
-// where our own images are.
-const defaultRegistry = "registry.example.com/storeplane"
+	images.Flags
+}
 
 // Run reconciles until it is stopped.
 func (c *cli) Run() error {
 	log := zap.New(zap.UseDevMode(c.Debug))
 	ctrl.SetLogger(log)
-	if c.ImageRegistry == "" {
-		c.ImageRegistry = defaultRegistry
-	}
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("cannot find an API server: %w", err)
@@ -54,7 +50,7 @@ func (c *cli) Run() error {
 }
 
 func main() {
-	ctx := kong.Parse(&cli{}, kong.Description("Storeplane's provider: Backups, Restores and AppConfigs."), kong.Vars{"registry": defaultRegistry})
+	ctx := kong.Parse(&cli{}, kong.Description("Storeplane's provider: Backups, Restores and AppConfigs."))
 	if err := ctx.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "provider:", err)
 		ctx.Exit(1)

@@ -148,8 +148,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, c *cli, log logging.Logger, fa
 	reconciled, states := managed.NewMRMetricRecorder(), statemetrics.NewMRStateMetrics()
 	metrics.Registry.MustRegister(reconciled, states)
 
+	own, err := c.Set()
+	if err != nil {
+		return err
+	}
 	all := &controllers.Controllers{
-		Registry:      c.ImageRegistry,
+		Images:        own,
 		RolloutBudget: c.RolloutBudget,
 		Getenv:        os.Getenv,
 		Telemetry:     telemetry.New(metrics.Registry),

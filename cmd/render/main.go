@@ -14,6 +14,7 @@ import (
 	"github.com/storeplane/storeplane/apis"
 	"github.com/storeplane/storeplane/compositions"
 	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/render"
 	"github.com/storeplane/storeplane/internal/xrd"
 )
@@ -29,7 +30,7 @@ type cli struct {
 	Observed string `help:"YAML file or folder of files with what the claim composed so far, as the cluster has it."        short:"o"`
 	Settings string `help:"YAML file with the installation's EnvironmentConfig storeplane."                                  short:"s"`
 
-	ImageRegistry string `default:"${registry}" env:"STOREPLANE_IMAGE_REGISTRY" help:"Registry and path of Storeplane's own images, where the settings name none."`
+	images.Flags
 
 	CrossplaneCLI  string `env:"CROSSPLANE_CLI"      help:"The crossplane command line tool."                                name:"crossplane-cli"`
 	CrossplaneCore string `env:"CROSSPLANE_CORE"     help:"Crossplane's own binary."                                         name:"crossplane-core"`
@@ -38,8 +39,7 @@ type cli struct {
 
 func main() {
 	c := &cli{}
-	k := kong.Parse(c, kong.Name("render"), kong.Description("Prints what a claim becomes, without a cluster."),
-		kong.Vars{"registry": functions.DefaultImageRegistry})
+	k := kong.Parse(c, kong.Name("render"), kong.Description("Prints what a claim becomes, without a cluster."))
 	k.FatalIfErrorf(c.run(context.Background()))
 }
 
@@ -52,10 +52,14 @@ func (c *cli) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	own, err := c.Set()
+	if err != nil {
+		return err
+	}
 	r := &render.Renderer{
 		Schemas:      schemas,
 		Compositions: compositions.Files,
-		Function:     functions.New(functions.WithReview(), functions.WithImageRegistry(c.ImageRegistry)),
+		Function:     functions.New(functions.WithReview(), functions.WithImages(own)),
 	}
 
 	out, err := c.render(ctx, r, in)
@@ -100,7 +104,7 @@ func (c *cli) render(ctx context.Context, r *render.Renderer, in render.Input) (
 		CLI:          c.CrossplaneCLI,
 		Core:         c.CrossplaneCore,
 		Function:     c.Function,
-		FunctionArgs: []string{"--image-registry=" + c.ImageRegistry},
+		FunctionArgs: []string{"--image-registry=" + c.ImageRegistry, "--images=" + c.Images},
 	}
 	if err := tools.Check(); err != nil {
 		return nil, err

@@ -5,10 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 // builder writes one release.
@@ -16,6 +20,10 @@ type builder struct {
 	release    release
 	crossplane string
 	out        string
+
+	// images is the registry that has the images which claims run.
+	images  string
+	digests images.Digests
 }
 
 // Files of the folder that is written.
@@ -40,6 +48,9 @@ var runtimes = []struct{ name, pkg string }{
 }
 
 func (b *builder) build(ctx context.Context) error {
+	if err := b.pin(ctx); err != nil {
+		return err
+	}
 	for _, r := range runtimes {
 		if err := b.binary(ctx, r.name); err != nil {
 			return err
@@ -49,6 +60,9 @@ func (b *builder) build(ctx context.Context) error {
 		if err := b.nameVersion(); err != nil {
 			return err
 		}
+	}
+	if err := b.list(); err != nil {
+		return err
 	}
 	if err := b.stage(); err != nil {
 		return err
@@ -114,6 +128,9 @@ func (b *builder) nameVersion() error {
 		}
 		_, _ = fmt.Fprintf(h, "%s %d %s\n", f, len(data), b.release.registry)
 		_, _ = h.Write(data)
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.digests)) {
+		_, _ = fmt.Fprintf(h, "%s %s\n", name, b.digests[name])
 	}
 	b.release.version = "v0.1.0-dev.g" + hex.EncodeToString(h.Sum(nil))[:12]
 	return nil
@@ -212,6 +229,9 @@ func (b *builder) manifests() error {
 }
 
 func (b *builder) push(ctx context.Context) error {
+	if err := b.pushImages(ctx); err != nil {
+		return err
+	}
 	for file, repo := range map[string]string{functionPackage: "function-storeplane", providerPackage: "provider-storeplane", configurationPackage: "storeplane"} {
 		ref := fmt.Sprintf("%s/%s:%s", b.release.registry, repo, b.release.version)
 		if err := run(ctx, b.crossplane, "xpkg", "push", "-f", b.path(file), ref); err != nil {

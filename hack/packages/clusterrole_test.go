@@ -62,6 +62,8 @@ func derive(t *testing.T) map[string][]string {
 		// Composed only where a cluster has the kind: no golden file shows it.
 		"monitoring.coreos.com/podmonitors": composeVerbs,
 		"backup.example.com/backups":        composeVerbs,
+		// Required to know who may restore what.
+		"backup.example.com/restoregrants": {"get", "list", "watch"},
 		// Required to say in words why none of a database's pods comes up.
 		"/pods": {"get", "list", "watch"},
 	}

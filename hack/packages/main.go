@@ -1,7 +1,8 @@
 // Command packages builds Storeplane's Crossplane packages and the manifests to
 // install them: the Function and Provider packages with their runtime images, the
 // Configuration package with the definitions and compositions, and beside them
-// what no package may carry.
+// what no package may carry. The images that claims run were pushed before: a release
+// names them by their digests.
 //
 // It is told the registry from which they will be installed, since Crossplane
 // names a dependency after the path of its repository, and Compositions call a
@@ -9,10 +10,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -20,10 +23,11 @@ import (
 
 type cli struct {
 	Registry   string `help:"Registry and path to install from, for example registry.example.com/storeplane." required:""`
+	Images     string `help:"Registry and path that have the images which claims run. Default: that of --registry."`
 	Version    string `help:"Version of the packages, or dev for one made of their content."                     default:"dev"`
 	Crossplane string `help:"The crossplane command line tool."                                                  required:"" type:"existingfile"`
 	Out        string `help:"Folder to write to."                                                                 default:"_out/packages"`
-	Push       bool   `help:"Push the packages to the registry."`
+	Push       bool   `help:"Push the packages to the registry, and the images if they are elsewhere."`
 }
 
 // Run builds.
@@ -32,7 +36,7 @@ func (c *cli) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := builder{release: r, crossplane: c.Crossplane, out: c.Out}
+	b := builder{release: r, crossplane: c.Crossplane, out: c.Out, images: cmp.Or(strings.TrimSuffix(c.Images, "/"), r.registry)}
 	if err := b.build(ctx); err != nil {
 		return err
 	}

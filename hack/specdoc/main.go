@@ -60,6 +60,7 @@ func run(apis, crds, docs string) error {
 var resources = []struct{ file, page, prefix string }{
 	{"backup.example.com_backups.yaml", "backup.md", "Backup "},
 	{"backup.example.com_restores.yaml", "backup.md", "Restore "},
+	{"backup.example.com_restoregrants.yaml", "backup.md", "RestoreGrant "},
 	{"config.example.com_appconfigs.yaml", "appconfig.md", ""},
 	{"storeplane.example.com_providerconfigs.yaml", "backup.md", "ProviderConfig "},
 }
@@ -71,6 +72,9 @@ func write(page, prefix string, schema *extv1.JSONSchemaProps) error {
 		return err
 	}
 	for _, section := range []string{"spec", "status"} {
+		if _, ok := schema.Properties[section]; !ok && section == "status" {
+			continue
+		}
 		if b, err = replace(b, prefix+section, table(schema.Properties[section])); err != nil {
 			return fmt.Errorf("cannot write %s: %w", page, err)
 		}

@@ -15,4 +15,5 @@ const (
 	ReasonSecretMissing    = "SecretMissing"
 	ReasonSecretNotAllowed = "SecretNotAllowed"
 	ReasonTooLarge         = "TooLarge"
+	ReasonBundleTaken      = "BundleTaken"
 )

@@ -46,7 +46,7 @@ func Ingress(s Scope, meta metav1.ObjectMeta, in appsv1.Ingress, defaultClass, s
 		}
 		ing.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{in.Host}, SecretName: secret}}
 		if in.TLS.Issuer != "" {
-			ing.Annotations = With(ing.Annotations, map[string]string{"cert-manager.io/cluster-issuer": in.TLS.Issuer})
+			ing.Annotations = With(ing.Annotations, map[string]string{appsv1.AnnotationClusterIssuer: in.TLS.Issuer})
 		}
 	}
 	return ing

@@ -14,6 +14,15 @@ type Admit struct {
 	Ports []int32
 }
 
+// Scrapers is the way in to metrics: from the namespace that the settings name, or none
+// where they name none, since metrics tell what a component is and does.
+func Scrapers(namespace string, ports ...int32) []Admit {
+	if namespace == "" {
+		return nil
+	}
+	return []Admit{{From: []networkingv1.NetworkPolicyPeer{Namespace(namespace)}, Ports: ports}}
+}
+
 // NetworkPolicy closes a component's pods to all but the given ways in.
 func NetworkPolicy(s Scope, component, app string, ways ...Admit) *networkingv1.NetworkPolicy {
 	np := &networkingv1.NetworkPolicy{
@@ -31,6 +40,13 @@ func NetworkPolicy(s Scope, component, app string, ways ...Admit) *networkingv1.
 		}
 		np.Spec.Ingress = append(np.Spec.Ingress, rule)
 	}
+	return np
+}
+
+// Closed lets the pods of a policy begin no connection at all: those of a server that
+// only answers.
+func Closed(np *networkingv1.NetworkPolicy) *networkingv1.NetworkPolicy {
+	np.Spec.PolicyTypes = append(np.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
 	return np
 }
 

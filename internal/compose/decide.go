@@ -185,7 +185,8 @@ func (d *Decision) holdChange(c *Component, obs *structpb.Struct) {
 // passStopped changes nothing in this pass where Crossplane stopped at a component in
 // the last one: any change that is refused keeps the status from being written, and the
 // claim would be called ready for what it was before. The component that is named need
-// not be the only one that is refused. The next pass tries again. Where a claim that has
+// not be the only one that is refused, and one that bears the mark of what is declared may
+// have been edited by hand. The next pass tries again. Where a claim that has
 // been ready as it is has the component as it is to be, it may be the API server that is
 // unwell, and nothing is held back.
 func (d *Decision) passStopped(observed map[string]*fnv1.Resource) {
@@ -197,7 +198,6 @@ func (d *Decision) passStopped(observed map[string]*fnv1.Resource) {
 	d.Health[stopped] = d.refused.stoppedStatus()
 	for name := range d.Apply {
 		switch obs := observed[name].GetResource(); {
-		case d.isInPlace(name, observed):
 		case obs != nil && !d.claim.adopted[name]:
 			d.Apply[name] = d.claim.keep(obs)
 		default:

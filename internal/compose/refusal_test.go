@@ -25,6 +25,8 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 		skipped        string
 	}
 	old := observe(t, Component{Object: configMap("conf", "old")})
+	byHand := observe(t, conf)
+	byHand.GetFields()["data"].GetStructValue().GetFields()["value"] = structpb.NewStringValue("by hand")
 	cases := map[string]struct {
 		reason     string
 		conf       *structpb.Struct
@@ -71,6 +73,11 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 			reason: "At another refusal Crossplane stops before it writes the status: the component is left as it is for a pass, so that the claim can say so.",
 			conf:   old, synced: synced("False", `cannot compose resources: cannot apply composed resource "conf": exceeded quota`, 2), readyUntil: 1,
 			want: want{phase: "Failed", message: "Waiting for conf (The API server refuses it: exceeded quota)", ready: fnv1.Ready_READY_FALSE, left: true},
+		},
+		"StoppedAtAnEdit": {
+			reason: "What was edited by hand bears the mark of what was applied before: to apply that again would be refused again.",
+			conf:   byHand, synced: synced("False", `cannot compose resources: cannot apply composed resource "conf": denied`, 2), readyUntil: 1,
+			want: want{phase: "Failed", message: "Waiting for conf (The API server refuses it: denied)", ready: fnv1.Ready_READY_FALSE, left: true},
 		},
 		"StoppedAtFirst": {
 			reason: "So it is with one that was never created.",

@@ -21,6 +21,18 @@ func NewCalls() *Calls {
 	}, []string{"kind", "result"})}
 }
 
+// Running registers how many calls are being composed, and how many can be at once.
+func (c *Calls) Running(limit int, now func() int) {
+	promauto.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "storeplane_function_calls_running",
+		Help: "How many calls are being composed, those counted that their callers have given up.",
+	}, func() float64 { return float64(now()) })
+	promauto.NewGauge(prometheus.GaugeOpts{
+		Name: "storeplane_function_calls_limit",
+		Help: "How many calls are composed at once; more wait.",
+	}).Set(float64(limit))
+}
+
 // Observe a call.
 func (c *Calls) Observe(kind, result string, took time.Duration) {
 	c.seconds.WithLabelValues(kind, result).Observe(took.Seconds())

@@ -302,11 +302,18 @@ func drawIngress(t *rapid.T, into map[string]any) {
 		return
 	}
 	annotations := map[string]any{}
-	for _, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"example.com/rate", "example.com/rates", "cert-manager.io/a", "cert-manager.io", "a", "z"}), 0, 3).Draw(t, "annotations") {
+	for _, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"example.com/rate", "example.com/rates", "traefik.io/a", "traefik.io", "a", "z"}), 0, 3).Draw(t, "annotations") {
 		annotations[key] = "x"
 	}
 	host := rapid.SampledFrom([]string{"shop.example.com", "apps.example.com", "a.apps.example.com", "xapps.example.com", "default.example.org", "other.example.org"}).Draw(t, "host")
-	into["ingress"] = map[string]any{"host": host, "annotations": annotations}
+	ingress := map[string]any{"host": host, "annotations": annotations}
+	switch rapid.IntRange(0, 2).Draw(t, "tls") {
+	case 1:
+		ingress["tls"] = map[string]any{"issuer": "x"}
+	case 2:
+		ingress["tls"] = map[string]any{"secretName": "x"}
+	}
+	into["ingress"] = ingress
 }
 
 func drawScheduling(t *rapid.T, into map[string]any) {

@@ -24,7 +24,7 @@ var approved = []string{"registry.company.com", "ghcr.io/acme", "docker.io/libra
 var installation = settings.Policy{
 	ApprovedRegistries:        approved,
 	AllowedIngressHosts:       []string{"shop.example.com", "*.apps.example.com", "{namespace}.example.org"},
-	AllowedIngressAnnotations: []string{"example.com/rate", "cert-manager.io/*"},
+	AllowedIngressAnnotations: []string{"example.com/rate", "traefik.io/*"},
 	AllowedTolerations:        []string{"example.com/gpu"},
 	AllowedNodeSelectors:      []string{"disk", "zone=a"},
 	AllowedPriorityClasses:    []string{"high", "low"},
@@ -33,7 +33,7 @@ var installation = settings.Policy{
 // Ends of the sentences about what is not allowed.
 const (
 	otherHost       = ", which the installation does not allow: use shop.example.com or *.apps.example.com or default.example.org"
-	otherAnnotation = ", which the installation does not allow: use example.com/rate or cert-manager.io/*"
+	otherAnnotation = ", which the installation does not allow: use example.com/rate or traefik.io/*"
 	otherTaint      = ", which the installation does not allow: use example.com/gpu"
 	otherNode       = ", which the installation does not allow: use disk or zone=a"
 	otherPriority   = ", which the installation does not allow: use high or low"
@@ -106,8 +106,10 @@ var claims = map[string]struct {
 	"HostNamespace":      {reason: "Each namespace may have its own.", kind: "EcommercePlatform", spec: "{frontend: {image: 'f:1'}, backend: {image: 'b:1'}, ingress: {host: default.example.org}}"},
 	"HostOtherNamespace": {reason: "And not another's.", kind: "EcommercePlatform", spec: "{frontend: {image: 'f:1'}, backend: {image: 'b:1'}, ingress: {host: other.example.org}}", failures: failing(policy.AllowedIngressHosts, otherHost, []string{"ingress.host is other.example.org"})},
 	"Annotation":         {reason: "Annotations may be programs of the controller.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, annotations: {nginx.ingress.kubernetes.io/server-snippet: x, example.com/rate: '1', a: b}}}", failures: failing(policy.AllowedIngressAnnotations, otherAnnotation, []string{"ingress.annotations sets a and 1 more"})},
-	"AnnotationTwin":     {reason: "Those that are listed are not refused, nor is a prefix.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, annotations: {example.com/rate: '1', cert-manager.io/issuer: x}}}"},
+	"AnnotationTwin":     {reason: "Those that are listed are not refused, nor is a prefix.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, annotations: {example.com/rate: '1', traefik.io/router: x}}}"},
 	"AnnotationLike":     {reason: "A longer key is another.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, annotations: {example.com/rate-burst: '1'}}}", failures: failing(policy.AllowedIngressAnnotations, otherAnnotation, []string{"ingress.annotations sets example.com/rate-burst"})},
+	"AnnotationIssuer":   {reason: "An issuer is an annotation too.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, tls: {issuer: internal-ca}, annotations: {a: b}}}", failures: failing(policy.AllowedIngressAnnotations, otherAnnotation, []string{"ingress.annotations sets a", "ingress.tls.issuer sets cert-manager.io/cluster-issuer"})},
+	"AnnotationSecret":   {reason: "A Secret of the claim's own is none.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, tls: {secretName: shop-tls}}}"},
 	"Toleration":         {reason: "Who tolerates the control plane's taint runs there.", kind: "WebApp", spec: "{image: 'nginx:1', tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]}", failures: failing(policy.AllowedTolerations, otherTaint, []string{"tolerations tolerates node-role.kubernetes.io/control-plane"})},
 	"TolerationTwin":     {reason: "A listed taint may be tolerated.", kind: "WebApp", spec: "{image: 'nginx:1', tolerations: [{key: example.com/gpu, operator: Exists}]}"},
 	"TolerationAll":      {reason: "Without a key it is every taint.", kind: "WebApp", spec: "{image: 'nginx:1', tolerations: [{key: example.com/gpu}, {operator: Exists}, {key: a}]}", failures: failing(policy.AllowedTolerations, otherTaint, []string{"tolerations tolerates every taint and 1 more"})},

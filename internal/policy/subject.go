@@ -111,6 +111,10 @@ func (s *Subject) ingress(i *appsv1.Ingress) {
 	if keys := slices.Sorted(maps.Keys(i.Annotations)); len(keys) > 0 {
 		s.annotations = append(s.annotations, asked{"ingress.annotations", "sets", keys})
 	}
+	// Whoever may not name cert-manager by its annotation does not by this field.
+	if i.TLS != nil && i.TLS.Issuer != "" {
+		s.annotations = append(s.annotations, asked{"ingress.tls.issuer", "sets", []string{appsv1.AnnotationClusterIssuer}})
+	}
 }
 
 // scheduling of a workload's pods.

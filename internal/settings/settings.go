@@ -11,6 +11,7 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 // Settings of an installation: the data of the EnvironmentConfig storeplane.
@@ -19,6 +20,10 @@ type Settings struct {
 	// example registry.example.com/storeplane. It defaults to where the
 	// function's own image was built for.
 	ImageRegistry string `json:"imageRegistry,omitempty"`
+
+	// Digests of Storeplane's own images are the release's, which no installation
+	// sets: a registry of its own holds copies.
+	Digests images.Digests `json:"-"`
 
 	// Ingress of all claims.
 	Ingress Ingress `json:"ingress,omitzero"`
@@ -138,7 +143,7 @@ func (b *Backup) Destination() *appsv1.BackupDestination {
 // Monitoring settings.
 type Monitoring struct {
 	// Namespace in which Prometheus' pods run. Network policies admit it to
-	// metrics; without it they admit all namespaces.
+	// metrics; without it they admit no namespace.
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -165,6 +170,11 @@ var (
 
 	dnsName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 )
+
+// Image of Storeplane's own, by its name without a registry.
+func (s *Settings) Image(name string) string {
+	return images.Set{Registry: s.ImageRegistry, Digests: s.Digests}.Image(name)
+}
 
 // Read returns the installation's settings over the given defaults. What it
 // cannot use is an error of the claim, or the claim goes on with what it had:

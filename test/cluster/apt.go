@@ -26,6 +26,7 @@ func clusterPackages() []debianPackage {
 		{"containernetworking-plugins", func() bool { return cniPlugins() != "" }},
 		{"nftables", hasProgram("nft")},
 		{"iptables", hasProgram("iptables")},
+		{"ipset", hasProgram("ipset")},
 		{"iproute2", hasProgram("ip")},
 		{"buildah", hasProgram("buildah")},
 		{"debootstrap", hasProgram("debootstrap")},

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// removeRules removes the packet filter rules of kube-proxy, of the network
-// plugins and of allowForwarding, and the tables that they brought.
+// removeRules removes the packet filter rules of kube-proxy, of policies, of the
+// network plugins and of allowForwarding, and the tables that they brought.
 func (c *cluster) removeRules(ctx context.Context) error {
 	var errs []error
 	tables := nftTables(ctx)
@@ -19,6 +19,7 @@ func (c *cluster) removeRules(ctx context.Context) error {
 		}
 	}
 	if slices.Contains(tables, "ip filter") {
+		errs = append(errs, removePolicies(ctx))
 		for _, rule := range forwardingRules("-D") {
 			_, _ = sh(ctx, rule...) // it is there only if it was needed
 		}

@@ -53,6 +53,7 @@ func toolGroups() []toolGroup {
 		{name: "helm", dir: "tools/helm", pkg: "tool", programs: same("helm", "crane")},
 		{name: "coredns", dir: "tools/coredns", pkg: "tool", programs: same("coredns")},
 		{name: "etcd", dir: "tools/etcd", pkg: "tool", programs: map[string]string{"server": "etcd"}},
+		{name: "policy", dir: "tools/policy", pkg: "tool", programs: same("kube-router")},
 		{name: "provisioner", dir: "tools/provisioner", pkg: ".", programs: same("provisioner")},
 		{name: "registry", dir: "tools/registry", pkg: ".", programs: same("registry")},
 		{name: "pause", dir: "pause", pkg: ".", programs: same("pause")},

@@ -90,19 +90,22 @@ func (c *cluster) startNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return stage("node "+c.node.Name, func() (string, error) {
+	if err := stage("node "+c.node.Name, func() (string, error) {
 		if err := waitFor(ctx, 2*time.Minute, c.nodeReady); err != nil {
 			return "", fmt.Errorf("cannot start node %s, see %s: %w", c.node.Name, c.logPath("kubelet"), err)
 		}
 		return "ready", nil
-	})
+	}); err != nil {
+		return err
+	}
+	return c.ensureAll(ctx, c.policies())
 }
 
 // processes are all the processes of a cluster, in the order of their start.
 func (c *cluster) processes() []process {
 	return []process{
 		c.etcd(), c.registry(), c.containerd(), c.apiServer(), c.controllerManager(),
-		c.scheduler(), c.kubelet(), c.kubeProxy(), c.coreDNS(), c.provisioner(),
+		c.scheduler(), c.kubelet(), c.kubeProxy(), c.coreDNS(), c.provisioner(), c.policies(),
 	}
 }
 

@@ -159,7 +159,12 @@ func (d *timed) isAdopted(ctx context.Context, n notes) error {
 	if err := d.world.AwaitReady(ctx, done, "DatabaseCluster", copyName); err != nil {
 		return err
 	}
-	if err := d.put(ctx, firstBeside); err != nil {
+	// Its pod is called the primary's from before its promotion on.
+	err = d.world.Await(ctx, started, "the adopted cluster to take writes", func() (bool, string) {
+		err := d.put(ctx, firstBeside)
+		return err == nil, fmt.Sprint(err)
+	})
+	if err != nil {
 		return err
 	}
 	return d.archives(ctx, copyName)

@@ -31,18 +31,52 @@ func awaitRefusal(ctx context.Context, n notes, kind, name, reason string) error
 
 const platforms = "providerConfigRef: {kind: ClusterProviderConfig, name: e2e-borders}"
 
-// readsBackups of the victim, whose namespace is a free field of a Restore.
+// readsBackups of the victim, whose namespace is a free field of a Restore. The victim may
+// let it by a RestoreGrant, and the attacker cannot in its stead.
 func readsBackups(ctx context.Context, n notes) error {
 	if err := ready(ctx); err != nil {
 		return err
 	}
-	err := create(ctx, ground.tenant, `{apiVersion: backup.example.com/v1, kind: Restore, metadata: {name: theft, namespace: '${NAMESPACE}'}, spec: {`+platforms+`, forProvider: {
-		source: {location: {namespace: `+victimNamespace+`, name: orders, destination: {type: s3, bucket: platform}}},
-		target: {type: postgresql, connection: {secretRef: {name: own-connection}}}}}}`)
+	restore := func(name string) error {
+		return create(ctx, ground.tenant, `{apiVersion: backup.example.com/v1, kind: Restore, metadata: {name: `+name+`, namespace: '${NAMESPACE}'}, spec: {`+platforms+`, forProvider: {
+			source: {location: {namespace: `+victimNamespace+`, name: orders, destination: {type: s3, bucket: platform}}},
+			target: {type: postgresql, connection: {secretRef: {name: own-connection}}}}}}`)
+	}
+	grant := func(of string) string {
+		return "{apiVersion: backup.example.com/v1, kind: RestoreGrant, metadata: {name: e2e, namespace: " + of + "}, spec: {to: ['${NAMESPACE}']}}"
+	}
+	err := errors.Join(
+		refused("a grant in the victim's stead", create(ctx, ground.tenant, grant(victimNamespace)), "is forbidden"),
+		create(ctx, ground.tenant, grant(tenantNamespace)), // of what is its own
+		restore("theft"),
+	)
 	if err != nil {
 		return err
 	}
-	return awaitRefusal(ctx, n, "Restore", "theft", "NotGranted")
+	if err := awaitRefusal(ctx, n, "Restore", "theft", "NotGranted"); err != nil {
+		return err
+	}
+	if err := create(ctx, cluster, grant(victimNamespace)); err != nil {
+		return err
+	}
+	if err := restore("lent"); err != nil {
+		return err
+	}
+	// There is no store to read from: that it is tried is what the grant is for.
+	err = ground.world.Await(ctx, soon, "the Restore that the victim has granted to begin", func() (bool, string) {
+		return ground.world.Get("Job", "lent-restore") != nil, harness.ClaimOf(ground.world.Get("Restore", "lent")).Condition("Ready").Message
+	})
+	err = errors.Join(err,
+		cluster.Delete(ctx, "Restore", tenantNamespace, "lent"),
+		ground.world.AwaitGone(ctx, soon, "Job", "lent-restore"),
+		ground.world.AwaitGone(ctx, soon, "Secret", "lent-store"),
+		cluster.Delete(ctx, "RestoreGrant", victimNamespace, "e2e"),
+		restore("relapse"),
+	)
+	if err != nil {
+		return err
+	}
+	return awaitRefusal(ctx, n, "Restore", "relapse", "NotGranted")
 }
 
 // borrowsCredentials of the platform: for an endpoint of the tenant's, for another

@@ -19,6 +19,7 @@ func developmentShop() types.Feature {
 		Assess("kubectl get shows claims with their columns", assess(columns, ns)).
 		Assess("order over HTTP becomes a row in PostgreSQL", assess(orderIsRow, ns)).
 		Assess("all pods are restricted with a read-only root", assess(restricted, ns)).
+		Assess("the cache begins no connection", assess(cacheIsClosed, ns)).
 		Assess("no password shows outside of Secrets", assess(noPasswords, ns)).
 		Assess("kubectl describe names what a bad backend image holds up, and the shop goes on", assess(badImage, ns)).
 		Assess("a new image of backend and frontend rolls without a failed request", assess(rolls, ns)).

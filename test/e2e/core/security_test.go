@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,37 @@ func restricted(ctx context.Context, n notes) error {
 		}
 	}
 	n.Addf("%d pods", pods)
+	return errors.Join(errs...)
+}
+
+// cacheIsClosed: a server that only answers begins no connection, whatever runs in it.
+func cacheIsClosed(ctx context.Context, n notes) error {
+	if err := dev.ready(ctx, settled); err != nil {
+		return err
+	}
+	apiServer, err := cluster.APIServer(ctx)
+	if err != nil {
+		return err
+	}
+	cache := slices.IndexFunc(dev.pods(), func(p string) bool { return strings.HasPrefix(p, cacheName+"-") })
+	if cache < 0 {
+		return errors.New("the cache has no pod")
+	}
+	targets := map[string]int{apiServer: 443, harness.Field(dev.world.Get("Service", frontendWeb), "spec", "clusterIP"): port}
+	var errs []error
+	for host, port := range targets {
+		open, err := dev.client.Reaches(ctx, host, port)
+		errs = append(errs, err)
+		if err == nil && !open {
+			errs = append(errs, fmt.Errorf("a pod that may does not reach port %d of %s", port, host))
+		}
+		open, err = cluster.Reaches(ctx, dev.namespace, dev.pods()[cache], "redis", host, port)
+		errs = append(errs, err)
+		if open {
+			errs = append(errs, fmt.Errorf("the cache reaches port %d of %s: does this cluster's network enforce NetworkPolicies?", port, host))
+		}
+	}
+	n.Addf("%d addresses", len(targets))
 	return errors.Join(errs...)
 }
 

@@ -16,7 +16,12 @@ const clientPod = "e2e-client"
 type Client struct {
 	cluster   *Cluster
 	namespace string
+	started   time.Time
 }
+
+// knownWithin is how long a network may take to learn of a new pod, which policies that
+// admit it admit no sooner.
+const knownWithin = 10 * time.Second
 
 // StartClient starts the pod in which requests are made.
 func StartClient(ctx context.Context, c *Cluster, w *World) (*Client, error) {
@@ -31,7 +36,7 @@ func StartClient(ctx context.Context, c *Cluster, w *World) (*Client, error) {
 		phase := Field(w.Get("Pod", clientPod), "status", "phase")
 		return phase == "Running", "it is " + phase
 	})
-	return &Client{cluster: c, namespace: w.Namespace}, err
+	return &Client{cluster: c, namespace: w.Namespace, started: time.Now()}, err
 }
 
 // Stop removes the pod.
@@ -42,9 +47,15 @@ func (c *Client) Stop(ctx context.Context) error {
 // IsClient tells whether a pod is of the tests' own.
 func IsClient(pod string) bool { return pod == clientPod || pod == ledgerPod }
 
-// Do makes one request. An answer of any status is no error.
+// Do makes one request, again while the client is so new that its network may not know
+// it. An answer of any status is no error.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
-	return c.cluster.Do(ctx, c.namespace, clientPod, "client", r)
+	for {
+		a, err := c.cluster.Do(ctx, c.namespace, clientPod, "client", r)
+		if err == nil || time.Since(c.started) > knownWithin || ctx.Err() != nil {
+			return a, err
+		}
+	}
 }
 
 // Run a command, with what it reads from standard input, and return what it

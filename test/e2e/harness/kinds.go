@@ -20,6 +20,7 @@ var kinds = map[string]schema.GroupVersionResource{
 
 	"Backup":         v1of("backup.example.com", "backups"),
 	"Restore":        v1of("backup.example.com", "restores"),
+	"RestoreGrant":   v1of("backup.example.com", "restoregrants"),
 	"AppConfig":      v1of("config.example.com", "appconfigs"),
 	"ProviderConfig": v1of("storeplane.example.com", "providerconfigs"),
 

@@ -85,7 +85,7 @@ func allowed(ctx context.Context, as *harness.Cluster, a act) (bool, error) {
 // claimKinds by their resources and groups.
 var claimKinds = map[string]string{
 	"ecommerceplatforms": "platform.example.com", "databaseclusters": "apps.example.com", "webapps": "apps.example.com",
-	"backups": "backup.example.com", "restores": "backup.example.com", "appconfigs": "config.example.com", "providerconfigs": "storeplane.example.com",
+	"backups": "backup.example.com", "restores": "backup.example.com", "restoregrants": "backup.example.com", "appconfigs": "config.example.com", "providerconfigs": "storeplane.example.com",
 }
 
 // teams makes both namespaces, one of which is the team's.

@@ -1,0 +1,78 @@
+// Package images names Storeplane's own images: those that claims and Jobs run beside
+// their owners'. A release knows each by its digest, so that one name means the same
+// program on every node, a new release rolls out what has changed in it, and going back
+// to an older release brings its programs back.
+package images
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+)
+
+// Digests of the images of a release, by their names without a registry, for example
+// postgresql:17.
+type Digests map[string]string
+
+// Release is the file images.json of a release.
+type Release struct {
+	// Version of the release. Each image of it has a tag that ends with it, for
+	// example postgresql:17-v0.1.0: what has a tag no registry collects.
+	Version string `json:"version"`
+
+	Digests Digests `json:"digests"`
+}
+
+// Set of images: of one release, in one registry.
+type Set struct {
+	// Registry and path that the images are below, for example
+	// registry.example.com/storeplane.
+	Registry string
+
+	// Digests of the images. One that is not among them is taken by its tag.
+	Digests Digests
+}
+
+// Image by its name without a registry, as a pod pulls it.
+func (s Set) Image(name string) string {
+	image := s.Registry + "/" + name
+	if digest := s.Digests[name]; digest != "" {
+		return image + "@" + digest
+	}
+	return image
+}
+
+// Tagged is the name of an image of a release which no other release has.
+func (r Release) Tagged(name string) string { return name + "-" + r.Version }
+
+// The parts of a file of a release.
+var (
+	validName   = regexp.MustCompile(`^[a-z0-9]+([._/-][a-z0-9]+)*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+	validDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+)
+
+// Read the images of a release from its file images.json. No path means no release:
+// images are taken by their tags then. An image that could not be pulled is an error.
+func Read(path string) (Digests, error) {
+	if path == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(path) //nolint:gosec // The path is a flag's.
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the images of the release: %w", err)
+	}
+	r := Release{}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return nil, fmt.Errorf("cannot read the images of the release from %s: %w", path, err)
+	}
+	for name, digest := range r.Digests {
+		if !validName.MatchString(name) || !validDigest.MatchString(digest) {
+			return nil, fmt.Errorf("cannot use the images of the release: %s says that %q is %q, and not that a name with a tag is a digest like sha256:…", path, name, digest)
+		}
+	}
+	return r.Digests, nil
+}

@@ -1,0 +1,102 @@
+//go:build e2e
+
+package borders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/e2e-framework/klient/wait"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// reachesServers by their pods' addresses: another tenant reaches no port of a
+// database's, and pods of its own namespace reach PostgreSQL alone, not what the servers
+// tell one another, nor their metrics.
+func reachesServers(ctx context.Context, n notes) error {
+	if err := ready(ctx); err != nil {
+		return err
+	}
+	if err := ground.world.AwaitReady(ctx, started, "DatabaseCluster", "own"); err != nil {
+		return err
+	}
+	server := ground.world.Get("Pod", "own-postgresql-0")
+	address, ports := harness.Field(server, "status", "podIP"), ports(server)
+	if len(ports) < 3 {
+		return fmt.Errorf("there are too few ports to attack: %v", ports)
+	}
+	victim, err := cluster.Watch(ctx, victimNamespace)
+	if err != nil {
+		return err
+	}
+	own, err := harness.StartClient(ctx, cluster, ground.world)
+	if err != nil {
+		return err
+	}
+	other, err := harness.StartClient(ctx, cluster, victim)
+	if err != nil {
+		return err
+	}
+	apiServer, err := cluster.APIServer(ctx)
+	if err != nil {
+		return err
+	}
+	// Were a policy late, it would be so for the honest clients, too.
+	errs := []error{
+		reaches(ctx, "a pod of the database's own namespace", own, address, postgresql),
+		reaches(ctx, "a pod of another namespace", other, apiServer, 443),
+	}
+	for _, port := range ports {
+		errs = append(errs, reachesNot(ctx, "a pod of another namespace", other, address, port))
+		if port != postgresql {
+			errs = append(errs, reachesNot(ctx, "a pod that is no server", own, address, port))
+		}
+	}
+	n.Addf("ports %v", ports)
+	return errors.Join(append(errs, own.Stop(ctx), other.Stop(ctx))...)
+}
+
+// ports of a pod's containers.
+func ports(pod *unstructured.Unstructured) []int {
+	var out []int
+	for _, list := range []string{"initContainers", "containers"} {
+		containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", list)
+		for _, c := range containers {
+			c, _ := c.(map[string]any)
+			named, _ := c["ports"].([]any)
+			for _, p := range named {
+				p, _ := p.(map[string]any)
+				if n, ok := p["containerPort"].(int64); ok {
+					out = append(out, int(n))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// postgresql is the port that clients may use.
+const postgresql = 5432
+
+// reaches asks for a connection, which a network may allow a moment after a pod has started.
+func reaches(ctx context.Context, who string, from *harness.Client, host string, port int) error {
+	err := wait.For(func(ctx context.Context) (bool, error) { return from.Reaches(ctx, host, port) },
+		wait.WithContext(ctx), wait.WithTimeout(soon), wait.WithInterval(200*time.Millisecond), wait.WithImmediate())
+	if err != nil {
+		return fmt.Errorf("%s does not reach port %d of %s: %w", who, port, host, err)
+	}
+	return nil
+}
+
+// reachesNot asks for no connection.
+func reachesNot(ctx context.Context, who string, from *harness.Client, host string, port int) error {
+	ok, err := from.Reaches(ctx, host, port)
+	if ok {
+		return fmt.Errorf("%s reaches port %d: does this cluster's network enforce NetworkPolicies?", who, port)
+	}
+	return err
+}
