@@ -9,6 +9,7 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -296,6 +297,43 @@ func TestEcommercePlatformVerifies(t *testing.T) {
 			})
 			if mounted != (tc.want == "verified-uri") {
 				t.Errorf("%s\nthe authority is mounted: %t", tc.reason, mounted)
+			}
+		})
+	}
+}
+
+// TestEcommercePlatformVerifiesLater: a backend that runs already verifies its database once
+// the connection Secret has what that needs, which a database that is paused or refused does
+// not write.
+func TestEcommercePlatformVerifiesLater(t *testing.T) {
+	secret := func(keys string) string {
+		return "apiVersion: v1\nkind: Secret\nmetadata: {name: store-database-connection, namespace: team}\ndata: {" + keys + "}"
+	}
+	cases := map[string]struct{ secret, want string }{
+		"Missing": {want: "uri"},
+		"Old":     {secret: secret("uri: cG9zdGdyZXNxbDovLw=="), want: "uri"},
+		"New":     {secret: secret("uri: cG9zdGdyZXNxbDovLw==, verified-uri: cG9zdGdyZXNxbDovLw=="), want: "verified-uri"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, ecommercePlatform(smallShop))
+			c.settle()
+			key := func() *structpb.Value {
+				for _, e := range get(c.observed["backend"], "spec", "env").GetListValue().GetValues() {
+					if f := e.GetStructValue(); f.GetFields()["name"].GetStringValue() == "DATABASE_URL" {
+						return get(f, "valueFrom", "secretKeyRef", "key")
+					}
+				}
+				t.Fatal("the backend has no DATABASE_URL")
+				return nil
+			}
+			key().Kind = &structpb.Value_StringValue{StringValue: "uri"}
+			if tc.secret != "" {
+				c.add(tc.secret)
+			}
+			c.settle()
+			if got := key().GetStringValue(); got != tc.want {
+				t.Errorf("DATABASE_URL: want key %q, got %q", tc.want, got)
 			}
 		})
 	}

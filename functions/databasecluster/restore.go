@@ -235,6 +235,8 @@ func (d *inputs) sourceCredentials(c *compose.Claim, r *instance.Restore) (crede
 
 // checkRead refuses to restore the backups of another namespace without a grant. An offline
 // review does not know the grants of that namespace: it shows what the claim becomes with one.
+// A grant that is withdrawn while the cluster is filled refuses the claim until it has its
+// data: what is observed of the source proves no grant, whoever edits Secrets could write it.
 func (d *inputs) checkRead(c *compose.Claim, b *backup.Bounds, of string) error {
 	if b.MayRead(of) || c.IsReview() {
 		return nil

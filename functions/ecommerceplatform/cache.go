@@ -45,7 +45,7 @@ func (s *shop) cacheSecret() *corev1.Secret {
 		keySalt:     s.cacheSalt,
 		"host":      host,
 		"port":      strconv.Itoa(cachePort),
-		"uri":       "redis://" + url.UserPassword("", s.cachePassword).String() + "@" + net.JoinHostPort(host, strconv.Itoa(cachePort)) + "/0",
+		keyURI:      "redis://" + url.UserPassword("", s.cachePassword).String() + "@" + net.JoinHostPort(host, strconv.Itoa(cachePort)) + "/0",
 		keyConf:     s.redisConf(),
 	})
 }

@@ -55,6 +55,9 @@ type shop struct {
 	profile  *profile.Profile
 	settings settings.Settings
 
+	// connection is the key of the database's connection Secret that the backend reads.
+	connection string
+
 	// cachePassword is empty when there is no cache, and cacheSalt what makes
 	// its version a secret's that tells nothing.
 	cachePassword, cacheSalt string
@@ -99,6 +102,9 @@ func Intent(defaults settings.Settings) compose.Intent {
 			return nil, err
 		}
 		if err := build.CheckIngress(c, s.spec.Ingress); err != nil {
+			return nil, err
+		}
+		if s.connection, err = s.connectsBy(c); err != nil {
 			return nil, err
 		}
 		if s.hasCache() {

@@ -29,16 +29,12 @@ const (
 // it.
 func (s *shop) backend() *appsv1.WebApp {
 	b := &s.spec.Backend
-	uri := "uri"
-	if s.verifies() {
-		uri = "verified-uri"
-	}
-	env := []corev1.EnvVar{build.FromSecret(envDatabaseURL, databasecluster.ConnectionSecret(s.Name(database)), uri)}
+	env := []corev1.EnvVar{build.FromSecret(envDatabaseURL, databasecluster.ConnectionSecret(s.Name(database)), s.connection)}
 	if s.hasCache() && !slices.ContainsFunc(b.Env, func(e corev1.EnvVar) bool { return e.Name == envRedisURL }) {
-		env = append(env, build.FromSecret(envRedisURL, s.Name(cache), "uri"), corev1.EnvVar{Name: envRedisVersion, Value: s.cacheVersion})
+		env = append(env, build.FromSecret(envRedisURL, s.Name(cache), keyURI), corev1.EnvVar{Name: envRedisVersion, Value: s.cacheVersion})
 	}
 	wa := s.webApp(backend, &b.Workload, b.Replicas, env)
-	if s.verifies() {
+	if s.connection == keyVerifiedURI {
 		wa.Spec.Volumes = append(slices.Clone(b.Volumes), databasecluster.Authority(s.Name(database)))
 	}
 	wa.Spec.Migration = b.Migration

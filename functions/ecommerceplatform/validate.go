@@ -9,7 +9,6 @@ import (
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
-	"github.com/storeplane/storeplane/functions/databasecluster"
 	"github.com/storeplane/storeplane/functions/webapp"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -89,19 +88,6 @@ func wires(s *platformv1.EcommercePlatformSpec, tier string) []string {
 	default:
 		return []string{envDatabaseURL}
 	}
-}
-
-// verifies tells whether the backend connects by the URI that its database's authority is
-// mounted for: unless the claim says how to connect, brings a certificate whose authority
-// and names are its own, or has volumes that leave no room for it.
-func (s *shop) verifies() bool {
-	d, volumes, own := s.spec.Database, s.spec.Backend.Volumes, databasecluster.Authority(s.Name(database))
-	if len(unset([]string{envDatabaseURL}, s.spec.Backend.Env)) == 0 || d != nil && d.TLS != nil && d.TLS.SecretName != "" {
-		return false
-	}
-	return len(volumes) < mostVolumes && !slices.ContainsFunc(volumes, func(v appsv1.Volume) bool {
-		return v.Name == own.Name || strings.HasPrefix(own.MountPath+"/", v.MountPath+"/") || strings.HasPrefix(v.MountPath, own.MountPath+"/")
-	})
 }
 
 // unset are those of the names that a claim does not set itself.

@@ -1,0 +1,70 @@
+package ecommerceplatform
+
+import (
+	"slices"
+	"strings"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster"
+	"github.com/storeplane/storeplane/internal/compose"
+)
+
+// Keys of the database's connection Secret. The second one is for a client that has the
+// file of its authority.
+const (
+	keyURI         = "uri"
+	keyVerifiedURI = "verified-uri"
+)
+
+// connectionRequirement is the name under which that Secret is asked for.
+const connectionRequirement = "database-connection"
+
+// connectsBy is the key of the database's connection Secret that the backend reads. A
+// backend that runs already changes to a new key only once the Secret has it, or its next
+// pods could not start: the database's claim may be paused, or refused.
+func (s *shop) connectsBy(c *compose.Claim) (string, error) {
+	if !s.verifiable() {
+		return keyURI, nil
+	}
+	running := appsv1.WebApp{}
+	found, err := c.ReadObserved(backend, &running)
+	if err != nil {
+		return "", err
+	}
+	secret := databasecluster.ConnectionSecret(s.Name(database))
+	if !found || c.IsReview() || !slices.ContainsFunc(running.Spec.Env, func(e corev1.EnvVar) bool { return readsKey(&e, secret, keyURI) }) {
+		return keyVerifiedURI, nil
+	}
+	namespace := c.Namespace()
+	secrets, _ := c.Require(connectionRequirement, &fnv1.ResourceSelector{
+		ApiVersion: "v1", Kind: "Secret", Namespace: &namespace,
+		Match: &fnv1.ResourceSelector_MatchName{MatchName: secret},
+	})
+	for _, found := range secrets {
+		if _, ok := compose.SecretValue(found, keyVerifiedURI); ok {
+			return keyVerifiedURI, nil
+		}
+	}
+	return keyURI, nil
+}
+
+// readsKey tells whether a variable is read from that key of that Secret.
+func readsKey(e *corev1.EnvVar, secret, key string) bool {
+	return e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil && e.ValueFrom.SecretKeyRef.Name == secret && e.ValueFrom.SecretKeyRef.Key == key
+}
+
+// verifiable tells whether the backend can connect by the URI that its database's authority is
+// mounted for: unless the claim says how to connect, brings a certificate whose authority
+// and names are its own, or has volumes that leave no room for it.
+func (s *shop) verifiable() bool {
+	d, volumes, own := s.spec.Database, s.spec.Backend.Volumes, databasecluster.Authority(s.Name(database))
+	if len(unset([]string{envDatabaseURL}, s.spec.Backend.Env)) == 0 || d != nil && d.TLS != nil && d.TLS.SecretName != "" {
+		return false
+	}
+	return len(volumes) < mostVolumes && !slices.ContainsFunc(volumes, func(v appsv1.Volume) bool {
+		return v.Name == own.Name || strings.HasPrefix(own.MountPath+"/", v.MountPath+"/") || strings.HasPrefix(v.MountPath, own.MountPath+"/")
+	})
+}
