@@ -236,6 +236,38 @@ func TestRestrictedPods(t *testing.T) {
 	}
 }
 
+// TestDisk: no pod fills its node's disk for all others, and each asks for what it uses there.
+func TestDisk(t *testing.T) {
+	cases := map[string]struct{ claim, tmp string }{
+		"WebApp":          {claim: smallApp, tmp: "1Gi"},
+		"WebAppLimited":   {claim: smallApp + "  resources: {requests: {ephemeral-storage: 1Gi}, limits: {ephemeral-storage: 3Gi}}\n", tmp: "3Gi"},
+		"DatabaseCluster": {claim: databaseCluster(production), tmp: "1Gi"},
+		"Shop":            {claim: ecommercePlatform(smallShop)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, o := range expand(t, tc.claim, "") {
+				for _, p := range o.pods(t) {
+					for _, v := range p.spec.Volumes {
+						switch d := v.EmptyDir; {
+						case d == nil || d.Medium == corev1.StorageMediumMemory:
+						case d.SizeLimit == nil:
+							t.Errorf("%s: volume %s has no limit", o.name(), v.Name)
+						case v.Name == "tmp" && tc.tmp != "" && d.SizeLimit.String() != tc.tmp:
+							t.Errorf("%s: /tmp is limited to %s, want %s", o.name(), d.SizeLimit, tc.tmp)
+						}
+					}
+					for _, c := range slices.Concat(p.spec.InitContainers, p.spec.Containers) {
+						if c.Resources.Requests.StorageEphemeral().IsZero() {
+							t.Errorf("%s: container %s asks for no storage: %v", o.name(), c.Name, c.Resources)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestLabels: everything that a claim makes can be found by one label, and says
 // what it is.
 func TestLabels(t *testing.T) {

@@ -161,7 +161,7 @@ func TestWebAppVolumes(t *testing.T) {
   {name: certs, mountPath: /etc/certs, secret: {secretName: certs}},
   {name: fast, mountPath: /run/hello, emptyDir: {medium: Memory, sizeLimit: 16Mi}}]}`))["web"]
 	want := []corev1.Volume{
-		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Gi"))}}},
 		{Name: "conf", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: "hello"}, Items: []corev1.KeyToPath{{Key: "a", Path: "b/c"}},
 		}}},

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
-	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
@@ -124,7 +123,7 @@ func (d *cluster) backupPod(full bool, every int) corev1.PodSpec {
 			Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: d.backupTask(full, every)}},
 			TerminationMessagePath:   backup.TerminationLog,
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
-			Resources:                engine.Small("100m", "128Mi", "512Mi"),
+			Resources:                build.Resources("100m", "128Mi", "512Mi"),
 			SecurityContext:          build.ContainerSecurity(),
 			VolumeMounts: []corev1.VolumeMount{
 				{Name: "tmp", MountPath: "/tmp"},
@@ -132,7 +131,7 @@ func (d *cluster) backupPod(full bool, every int) corev1.PodSpec {
 			},
 		}},
 		Volumes: []corev1.Volume{
-			build.Scratch("tmp", corev1.StorageMediumDefault),
+			build.Scratch("tmp", tmpLimit),
 			secretVolume("repository", d.Name(backupTLS), pgbackrest.FileAuthority, pgbackrest.FileCertificate, pgbackrest.FileKey),
 		},
 	}

@@ -45,9 +45,9 @@ func (d *cluster) pod() corev1.PodSpec {
 			}}},
 			secretVolume("credentials", d.Name(credentials), d.traits.PasswordFiles...),
 			secretVolume(engine.TLSVolume, d.tlsSecret(), keyCertificate, keyPrivate, keyAuthority),
-			build.Scratch("tmp", corev1.StorageMediumDefault),
-			build.Scratch("run", corev1.StorageMediumDefault),
-			build.Scratch("shm", corev1.StorageMediumMemory),
+			build.Scratch("tmp", tmpLimit),
+			build.Scratch("run", tmpLimit),
+			build.Memory("shm"),
 		},
 	}
 	if d.monitored() {
@@ -62,6 +62,10 @@ func (d *cluster) pod() corev1.PodSpec {
 	}
 	return pod
 }
+
+// tmpLimit of a pod's folder /tmp, a quantity: the servers' own temporary files lie on their
+// volumes.
+const tmpLimit = "1Gi"
 
 // mountRepository mounts what archiving, backups and a restore need, and adds
 // pgBackRest's server.
@@ -100,7 +104,7 @@ func (d *cluster) backupServer(image string) corev1.Container {
 		Command:         []string{instance.Program, "serve"},
 		Ports:           []corev1.ContainerPort{{Name: backups, ContainerPort: repositoryPort}},
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
-		Resources:       engine.Small("10m", "32Mi", "256Mi"),
+		Resources:       build.Resources("10m", "32Mi", "256Mi"),
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "data", MountPath: d.traits.DataDir, ReadOnly: true},
@@ -155,7 +159,7 @@ func (d *cluster) manager(image string) corev1.Container {
 		Env:             engine.Identity(d.Name(d.server)),
 		Ports:           []corev1.ContainerPort{{Name: engine.ManagerContainer, ContainerPort: instancePort}},
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
-		Resources:       engine.Small("10m", "32Mi", "128Mi"),
+		Resources:       build.Resources("10m", "32Mi", "128Mi"),
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts:    append(slices.Clone(d.traits.Mounts), build.TokenMount()),
 		// It may wait for other servers, or for a decision, for as long as that

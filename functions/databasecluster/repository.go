@@ -71,7 +71,7 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 		Image:           d.image(),
 		Command:         []string{instance.Program, "serve"},
 		Ports:           []corev1.ContainerPort{{Name: repository, ContainerPort: repositoryPort}},
-		Resources:       engine.Small("10m", "32Mi", "256Mi"),
+		Resources:       build.Resources("10m", "32Mi", "256Mi"),
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "tmp", MountPath: "/tmp"},
@@ -100,7 +100,7 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 					SecurityContext:              build.PodSecurity(d.traits.User, d.traits.User),
 					Containers:                   []corev1.Container{c},
 					Volumes: []corev1.Volume{
-						build.Scratch("tmp", corev1.StorageMediumDefault),
+						build.Scratch("tmp", tmpLimit),
 						d.repositoryVolume(config, corev1.KeyToPath{Key: fileRepository, Path: pgbackrest.FileConfig}),
 						claimVolume(claim),
 					},

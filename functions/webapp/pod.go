@@ -78,7 +78,7 @@ func (a *app) pod(c corev1.Container) corev1.PodSpec {
 		EnableServiceLinks:           new(false),
 		SecurityContext:              a.podSecurity(),
 		Containers:                   []corev1.Container{c},
-		Volumes:                      a.volumes(),
+		Volumes:                      a.volumes(c.Resources.Limits),
 		ImagePullSecrets:             a.spec.ImagePullSecrets,
 		NodeSelector:                 a.spec.NodeSelector,
 		Tolerations:                  a.spec.Tolerations,

@@ -18,9 +18,17 @@ const (
 	volumesGroup = 65532
 )
 
-// volumes of a pod.
-func (a *app) volumes() []corev1.Volume {
-	out := []corev1.Volume{build.Scratch(tmp, corev1.StorageMediumDefault)}
+// tmpLimit of the folder /tmp, a quantity, where the claim does not limit how much of its
+// node's disk a pod uses.
+const tmpLimit = "1Gi"
+
+// volumes of a pod whose application has those limits.
+func (a *app) volumes(limits corev1.ResourceList) []corev1.Volume {
+	limit := tmpLimit
+	if own, ok := limits[corev1.ResourceEphemeralStorage]; ok {
+		limit = own.String()
+	}
+	out := []corev1.Volume{build.Scratch(tmp, limit)}
 	for _, v := range a.spec.Volumes {
 		out = append(out, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{
 			ConfigMap:             v.ConfigMap,

@@ -132,7 +132,7 @@ func TestRestricted(t *testing.T) {
 			spec := &corev1.PodSpec{
 				SecurityContext: sc,
 				Containers:      []corev1.Container{{Name: "app", SecurityContext: ContainerSecurity()}},
-				Volumes:         []corev1.Volume{Scratch("tmp", corev1.StorageMediumMemory)},
+				Volumes:         []corev1.Volume{Scratch("tmp", "1Gi"), Memory("shm")},
 			}
 			r := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &metav1.ObjectMeta{}, spec))
 			if !r.Allowed {

@@ -2,6 +2,7 @@ package build
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // PodSecurity is a pod's half of the restricted pod security standard
@@ -29,10 +30,16 @@ func ContainerSecurity() *corev1.SecurityContext {
 	}
 }
 
-// Scratch is a writable folder in a read-only root file system, gone with the
-// pod.
-func Scratch(name string, medium corev1.StorageMedium) corev1.Volume {
-	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}
+// Scratch is a writable folder in a read-only root file system, gone with the pod. The
+// kubelet evicts a pod that writes more there than the limit, a quantity, which would fill
+// its node's disk for all others.
+func Scratch(name, limit string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse(limit))}}}
+}
+
+// Memory is a folder in memory: what it holds counts to the limits of who writes there.
+func Memory(name string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}
 }
 
 // FromSecret is an environment variable whose value is a key of a Secret.

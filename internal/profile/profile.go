@@ -4,9 +4,9 @@ package profile
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/build"
 )
 
 // Profile is the defaults of one environment.
@@ -45,24 +45,24 @@ var (
 		Replicas: 1, MaxReplicas: 100,
 		DatabaseSize: 1, DatabaseStorage: "10Gi",
 		CacheMemory: "64Mi", CacheCPU: "20m",
-		Web:      resources("50m", "64Mi", "256Mi"),
-		Database: resources("100m", "256Mi", "512Mi"),
+		Web:      build.Resources("50m", "64Mi", "256Mi"),
+		Database: build.Resources("100m", "256Mi", "512Mi"),
 	}
 	staging = Profile{
 		Replicas: 2, MaxReplicas: 100,
 		DatabaseSize: 2, DatabaseStorage: "50Gi", Backups: true,
 		CacheMemory: "256Mi", CacheCPU: "50m",
 		HighlyAvailable: true,
-		Web:             resources("100m", "128Mi", "512Mi"),
-		Database:        resources("250m", "512Mi", "1Gi"),
+		Web:             build.Resources("100m", "128Mi", "512Mi"),
+		Database:        build.Resources("250m", "512Mi", "1Gi"),
 	}
 	production = Profile{
 		Replicas: 2, MaxReplicas: 10,
 		DatabaseSize: 3, DatabaseStorage: "100Gi", Synchronous: true, Backups: true, KeepVolumes: true, DeletionProtection: true,
 		CacheMemory: "512Mi", CacheCPU: "100m",
 		HighlyAvailable: true,
-		Web:             resources("100m", "128Mi", "512Mi"),
-		Database:        resources("250m", "1Gi", "2Gi"),
+		Web:             build.Resources("100m", "128Mi", "512Mi"),
+		Database:        build.Resources("250m", "1Gi", "2Gi"),
 	}
 )
 
@@ -77,19 +77,5 @@ func Of(env appsv1.Environment) *Profile {
 		return &development
 	default:
 		return &development
-	}
-}
-
-// resources limits memory, which can not be taken back from a pod, and leaves
-// CPU, which can, without a limit: a limit there only adds latency.
-func resources(cpu, memory, memoryLimit string) corev1.ResourceRequirements {
-	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{
-			corev1.ResourceCPU:    resource.MustParse(cpu),
-			corev1.ResourceMemory: resource.MustParse(memory),
-		},
-		Limits: corev1.ResourceList{
-			corev1.ResourceMemory: resource.MustParse(memoryLimit),
-		},
 	}
 }

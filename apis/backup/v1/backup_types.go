@@ -195,9 +195,10 @@ type Verification struct {
 	// +kubebuilder:validation:MaxLength=63
 	Database string `json:"database,omitempty"`
 
-	// Storage of the throw-away database, a quantity. Without it the pod's own
-	// ephemeral storage is used (logical), or a volume of the size of the
-	// DatabaseCluster's (physical).
+	// Storage of the throw-away database, a quantity. Without it a logical backup's
+	// lies on the node's disk and may have 10Gi there, or
+	// resources.limits.ephemeral-storage, and a physical one's on a volume of the
+	// size of the DatabaseCluster's.
 	// +optional
 	Storage *resource.Quantity `json:"storage,omitempty"`
 

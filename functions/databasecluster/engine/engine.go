@@ -10,7 +10,6 @@ package engine
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
@@ -208,13 +207,5 @@ func Identity(scope string) []corev1.EnvVar {
 		build.FromField("POD_NAMESPACE", "metadata.namespace"),
 		build.FromField("POD_IP", "status.podIP"),
 		{Name: instance.ScopeVariable, Value: scope},
-	}
-}
-
-// Small resources of a container that does little.
-func Small(cpu, memory, limit string) corev1.ResourceRequirements {
-	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)},
 	}
 }

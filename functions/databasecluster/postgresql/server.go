@@ -86,7 +86,7 @@ func exporter(image string, version number) corev1.Container {
 			{Name: "DATA_SOURCE_NAME", Value: "host=/var/run/postgresql user=" + monitoringUser + " dbname=postgres sslmode=disable"},
 		},
 		Ports:           []corev1.ContainerPort{{Name: engine.ExporterContainer, ContainerPort: metricsPort}},
-		Resources:       engine.Small("10m", "32Mi", "128Mi"),
+		Resources:       build.Resources("10m", "32Mi", "128Mi"),
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts:    []corev1.VolumeMount{{Name: "run", MountPath: runDir}},
 	}

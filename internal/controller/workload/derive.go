@@ -68,7 +68,7 @@ func (d Derived) mountScratch(pod *corev1.PodSpec, c *corev1.Container, labels m
 		pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == name })
 		c.VolumeMounts = slices.Delete(c.VolumeMounts, at, at+1)
 	}
-	v := emptyDir(scratch)
+	v := emptyDir(scratch, scratchLimit(d.Resources))
 	if d.Scratch != nil {
 		v = d.Scratch.volume(labels)
 	}

@@ -141,7 +141,7 @@ func (p Pod) tryOut(pod *corev1.PodSpec) error {
 	c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	bound(&c, backup.Verify, p.Resources)
 	pod.InitContainers = []corev1.Container{c}
-	pod.Volumes = append(pod.Volumes, emptyDir(private), emptyDir(socket))
+	pod.Volumes = append(pod.Volumes, emptyDir(private, tmpLimit), emptyDir(socket, tmpLimit))
 
 	work := &pod.Containers[0]
 	work.VolumeMounts = append(work.VolumeMounts, corev1.VolumeMount{Name: socket, MountPath: backup.SocketDir, ReadOnly: true})
@@ -173,7 +173,7 @@ func encode(t backup.Task) (string, error) {
 
 // volumes of the pod. Deleting needs no database, and no key.
 func (p Pod) volumes() ([]corev1.Volume, []corev1.VolumeMount) {
-	volumes := []corev1.Volume{emptyDir("tmp")}
+	volumes := []corev1.Volume{emptyDir("tmp", tmpLimit)}
 	mounts := []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}}
 	add := func(v corev1.Volume, path string, readOnly bool) {
 		volumes = append(volumes, v)
@@ -221,7 +221,7 @@ func (s Source) volume() corev1.Volume {
 
 func (p Pod) scratch() corev1.Volume {
 	if p.Scratch == nil {
-		return emptyDir(scratch)
+		return emptyDir(scratch, scratchLimit(p.Resources))
 	}
 	return p.Scratch.volume(Labelled(p.Labels, p.Task.Action))
 }
@@ -257,8 +257,10 @@ func claim(name, of string) corev1.Volume {
 	return v
 }
 
-func emptyDir(name string) corev1.Volume {
+// emptyDir of at most that size: the kubelet evicts a pod that writes more there, which would
+// fill its node's disk for all others.
+func emptyDir(name string, limit resource.Quantity) corev1.Volume {
 	v := corev1.Volume{Name: name}
-	v.EmptyDir = &corev1.EmptyDirVolumeSource{}
+	v.EmptyDir = &corev1.EmptyDirVolumeSource{SizeLimit: &limit}
 	return v
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
@@ -56,6 +57,39 @@ func TestThrowAway(t *testing.T) {
 	}
 	if a, b := tmpOf(&pod.Spec.Containers[0]), tmpOf(&pod.Spec.InitContainers[0]); a == b {
 		t.Errorf("want a /tmp each: both have %s", a)
+	}
+}
+
+// TestDisk: no pod fills its node's disk for all others, and a throw-away database may have
+// what its pod is let use.
+func TestDisk(t *testing.T) {
+	own := &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("64Gi")}}
+	for name, tc := range map[string]struct {
+		resources *corev1.ResourceRequirements
+		want      string
+	}{"Default": {want: "10Gi"}, "Own": {resources: own, want: "64Gi"}} {
+		t.Run(name, func(t *testing.T) {
+			p := Pod{Task: backup.Task{Action: backup.Verify, Method: backupv1.Logical, Name: "orders"}, Store: Store{Secret: "store"}, Resources: tc.resources}
+			pod, err := p.Template()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range pod.Spec.Volumes {
+				if v.EmptyDir == nil {
+					continue
+				}
+				want := "1Gi"
+				if v.Name == scratch {
+					want = tc.want
+				}
+				if got := v.EmptyDir.SizeLimit; got == nil || got.String() != want {
+					t.Errorf("volume %s: limit %v, want %s", v.Name, got, want)
+				}
+			}
+			if pod.Spec.Containers[0].Resources.Requests.StorageEphemeral().IsZero() {
+				t.Error("the pod asks for no storage")
+			}
+		})
 	}
 }
 

@@ -9,6 +9,23 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
+// leastDisk is what a pod asks for of its node's disk, for its log and what it writes to /tmp.
+const leastDisk = "64Mi"
+
+// tmpLimit of a folder /tmp.
+var tmpLimit = resource.MustParse("1Gi")
+
+// scratchLimit of a throw-away database on its node's disk: what the pod may use of that, if
+// that is limited. Larger ones need a volume.
+func scratchLimit(asked *corev1.ResourceRequirements) resource.Quantity {
+	if asked != nil {
+		if own, ok := asked.Limits[corev1.ResourceEphemeralStorage]; ok {
+			return own
+		}
+	}
+	return resource.MustParse("10Gi")
+}
+
 // memory of a pod: what it asks for and what it may use. A throw-away database
 // wants more than a dump, which is streamed.
 type memory struct{ request, limit string }
@@ -28,7 +45,7 @@ func memoryOf(a backup.Action) memory {
 func bound(c *corev1.Container, a backup.Action, asked *corev1.ResourceRequirements) {
 	m := memoryOf(a)
 	c.Resources = corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse(m.request)},
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse(m.request), corev1.ResourceEphemeralStorage: resource.MustParse(leastDisk)},
 		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(m.limit)},
 	}
 	if asked != nil {
