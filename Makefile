@@ -12,6 +12,8 @@ export REGISTRY ?= 10.88.0.1:5000/storeplane
 # dev makes a version of the packages' content.
 VERSION ?= dev
 OUT := _out
+# Version of the scanner.
+GOVULNCHECK := v1.9.0
 
 CLUSTER := go run ./test/cluster
 # What images of PostgreSQL are made for here; 14 and 16 are in no release of Debian.
@@ -108,6 +110,10 @@ install: ## Build, push and install the packages on the cluster of KUBECONFIG, f
 	go run ./hack/packages --registry "$(REGISTRY)" $(if $(IMAGES),--images "$(IMAGES)") --version "$(VERSION)" --crossplane "$$CROSSPLANE_CLI" --out $(OUT)/packages --push
 	hack/install.sh $(OUT)/packages
 
+.PHONY: sboms
+sboms: ## Write what each image of the release in _out/packages is made of (CycloneDX), from REGISTRY: [ATTACH=1 to attach it to the image there].
+	go run ./hack/sbom --registry "$(REGISTRY)" --packages $(OUT)/packages --out $(OUT)/packages/sboms $(if $(ATTACH),--attach)
+
 ##@ Develop
 
 .PHONY: generate
@@ -166,6 +172,10 @@ bench-archive: ## Measure how fast PostgreSQL's WAL gets into a repository on a 
 .PHONY: bench-appconfig
 bench-appconfig: ## Measure rollouts of 200 workloads, and of 1,000 AppConfigs with 5,000, on an API server of its own.
 	go run ./test/bench/appconfig
+
+.PHONY: scan
+scan: ## Look for known vulnerabilities that the code reaches. Needs the Go vulnerability database.
+	go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) ./...
 
 .PHONY: lint
 lint: ## Run golangci-lint, built from its module.

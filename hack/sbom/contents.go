@@ -1,0 +1,128 @@
+package main
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"io"
+	"net/textproto"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+)
+
+// contents of an image's file system.
+type contents struct {
+	// distribution that it is of, for example debian-13, or "" where it is of none.
+	distribution string
+
+	packages []debianPackage
+
+	// modules of Go programs, by path and version.
+	modules map[module]bool
+}
+
+type debianPackage struct{ name, version, architecture, source string }
+
+type module struct{ path, version string }
+
+// Files in which a Debian system says what it is made of.
+const (
+	dpkgStatus = "var/lib/dpkg/status"
+	osRelease  = "usr/lib/os-release"
+)
+
+// contentsOf an image as it is unpacked: what a later layer removes is not there.
+func contentsOf(img v1.Image) (*contents, error) {
+	files := mutate.Extract(img)
+	defer func() { _ = files.Close() }()
+	c := &contents{modules: map[module]bool{}}
+	for r := tar.NewReader(files); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return c, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		if err := c.add(strings.TrimPrefix(strings.TrimPrefix(h.Name, "."), "/"), h.FileInfo().Mode().Perm()&0o111 != 0, r); err != nil {
+			return nil, fmt.Errorf("%s: %w", h.Name, err)
+		}
+	}
+}
+
+func (c *contents) add(path string, executable bool, file io.Reader) error {
+	var err error
+	switch {
+	case path == dpkgStatus:
+		c.packages, err = packagesOf(file)
+	case path == osRelease:
+		c.distribution, err = distributionOf(file)
+	case executable:
+		err = c.addProgram(file)
+	}
+	return err
+}
+
+// packagesOf a dpkg status file that are installed.
+func packagesOf(file io.Reader) ([]debianPackage, error) {
+	var out []debianPackage
+	for r := textproto.NewReader(bufio.NewReader(file)); ; {
+		p, err := r.ReadMIMEHeader()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if strings.HasSuffix(p.Get("Status"), " installed") {
+			source, _, _ := strings.Cut(p.Get("Source"), " ")
+			out = append(out, debianPackage{name: p.Get("Package"), version: p.Get("Version"), architecture: p.Get("Architecture"), source: source})
+		}
+		if err != nil {
+			return out, nil
+		}
+	}
+}
+
+// distributionOf an os-release file: its ID and its version.
+func distributionOf(file io.Reader) (string, error) {
+	values := map[string]string{}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		key, value, _ := strings.Cut(lines.Text(), "=")
+		values[key] = strings.Trim(value, `"'`)
+	}
+	return strings.TrimSuffix(values["ID"]+"-"+values["VERSION_ID"], "-"), lines.Err()
+}
+
+// addProgram adds the modules of a program that Go has built, if it is one.
+func (c *contents) addProgram(file io.Reader) error {
+	head := bufio.NewReader(file)
+	if magic, err := head.Peek(4); err != nil || !bytes.Equal(magic, []byte("\x7fELF")) {
+		return nil
+	}
+	program, err := io.ReadAll(head)
+	if err != nil {
+		return err
+	}
+	info, err := buildinfo.Read(bytes.NewReader(program))
+	if err != nil {
+		// Another compiler has built it.
+		return nil
+	}
+	c.modules[module{path: "stdlib", version: strings.TrimPrefix(info.GoVersion, "go")}] = true
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		if m.Path != "" {
+			c.modules[module{path: m.Path, version: m.Version}] = true
+		}
+	}
+	return nil
+}

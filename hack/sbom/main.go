@@ -1,0 +1,123 @@
+// Command sbom writes what a release is made of: for each of its images a CycloneDX file
+// (https://cyclonedx.org/specification/overview/) that lists the Debian packages and the Go
+// modules in it. It reads the images from their registry, so that what is listed is what is
+// pulled.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/storeplane/storeplane/internal/images"
+)
+
+type cli struct {
+	Registry string `help:"Registry and path that the release was pushed to, for example registry.example.com/storeplane." required:""`
+	Packages string `help:"Folder of the packages that were pushed, with images.json."                                      default:"_out/packages" type:"existingdir"`
+	Out      string `help:"Folder to write to."                                                                             default:"_out/packages/sboms"`
+	Attach   bool   `help:"Attach each file to its image, as a referrer that scanners find there."`
+}
+
+// packages that have a program's image in them.
+var packages = []string{"function-storeplane", "provider-storeplane"}
+
+// Run over all images of the release.
+func (c *cli) Run(ctx context.Context) error {
+	refs, err := c.images()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Out, 0o755); err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		if err := c.describe(ctx, ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// images of the release, as they are pulled.
+func (c *cli) images() ([]string, error) {
+	path := filepath.Join(c.Packages, "images.json")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the images of the release: run make packages first: %w", err)
+	}
+	r := images.Release{}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, fmt.Errorf("cannot read the images of the release from %s: %w", path, err)
+	}
+	registry := strings.TrimSuffix(c.Registry, "/")
+	set := images.Set{Registry: registry, Digests: r.Digests}
+	var out []string
+	for _, n := range slices.Sorted(maps.Keys(r.Digests)) {
+		out = append(out, set.Image(n))
+	}
+	for _, p := range packages {
+		out = append(out, registry+"/"+p+":"+r.Version)
+	}
+	return out, nil
+}
+
+// describe an image in a file named after it.
+func (c *cli) describe(ctx context.Context, image string) error {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return fmt.Errorf("cannot use image %s: %w", image, err)
+	}
+	img, err := remote.Image(ref, remote.WithContext(ctx))
+	if err != nil {
+		return fmt.Errorf("cannot read image %s: push the release with make install first, or name its registry with --registry: %w", image, err)
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		return fmt.Errorf("cannot read image %s: %w", image, err)
+	}
+	found, err := contentsOf(img)
+	if err != nil {
+		return fmt.Errorf("cannot read what is in image %s: %w", image, err)
+	}
+	short := strings.TrimPrefix(strings.SplitN(image, "@", 2)[0], strings.TrimSuffix(c.Registry, "/")+"/")
+	bom, err := found.bom(ref.Context().Name(), short, digest.String())
+	if err != nil {
+		return fmt.Errorf("cannot describe image %s: %w", image, err)
+	}
+	path := filepath.Join(c.Out, strings.NewReplacer("/", "-", ":", "-").Replace(short)+".cdx.json")
+	if err := os.WriteFile(path, bom, 0o644); err != nil { //nolint:gosec // It is published.
+		return err
+	}
+	if !c.Attach {
+		return nil
+	}
+	if err := attach(ctx, ref, img, bom); err != nil {
+		return fmt.Errorf("cannot attach %s to image %s: %w", path, image, err)
+	}
+	return nil
+}
+
+func main() {
+	args := &cli{}
+	k := kong.Parse(args, kong.Description("Writes the software bill of materials of each image of a release. Run it at the root of the repository."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := args.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "sbom:", err)
+		stop()
+		k.Exit(1)
+	}
+}
