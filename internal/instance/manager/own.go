@@ -73,7 +73,8 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 		v.Held.Message = b.stand(ctx, g)
 		v.Start = v.Held.Message == ""
 	}
-	if !v.First && !b.note("withdraw the failover to this server", b.resign(ctx)) {
+	// One that was chosen, and waits to know what is on another volume again, stays chosen.
+	if !v.First && !v.Unknown && !b.note("withdraw the failover to this server", b.resign(ctx)) {
 		return false
 	}
 	if !v.Start {
@@ -134,6 +135,10 @@ func (b *member) reconsider(ctx context.Context) error {
 	case chosen && !waits && !b.withdrawn:
 		// It was the newest volume: that another one is not known at the moment, as while
 		// its pod is replaced, changes nothing.
+		return nil
+	}
+	// What was seen of it is a second old.
+	if now, err := b.patroni.Status(ctx); err == nil && now.Leads() {
 		return nil
 	}
 	if err := b.resign(ctx); err != nil {

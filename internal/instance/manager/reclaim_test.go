@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -34,10 +35,9 @@ type reclaimed struct {
 	api    *api
 	config *rest.Config
 
-	// fakes answer for the server that leads, and with answers for each one's own Patroni.
-	fakes   *servers
-	at      *httptest.Server
-	answers bool
+	// fakes answer for the server that leads.
+	fakes *servers
+	at    *httptest.Server
 }
 
 func reclaim(t *testing.T, size int32, kept ...int) *reclaimed {
@@ -81,11 +81,7 @@ func (r *reclaimed) server(n int32, v *pgdatatest.Volume) *Manager {
 	r.t.Helper()
 	none := httptest.NewServer(http.NotFoundHandler())
 	none.Close()
-	url := none.URL
-	if r.answers {
-		url = r.at.URL
-	}
-	c := configOf(r.t, instance.Pod(setName, n), url)
+	c := configOf(r.t, instance.Pod(setName, n), none.URL)
 	if v != nil {
 		if err := os.WriteFile(filepath.Join(v.Dir, keyREST), []byte("rest\n"), 0o600); err != nil {
 			r.t.Fatal(err)
@@ -100,6 +96,18 @@ func (r *reclaimed) server(n int32, v *pgdatatest.Volume) *Manager {
 	m.remote = func(string) *patroni.Client { return patroni.At(r.at.URL, m.password()) }
 	run(r.t, m)
 	return m
+}
+
+// answersAt the address of a server's own Patroni: it leads.
+func (r *reclaimed) answersAt(m *Manager) {
+	r.t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(r.t.Context(), "tcp", strings.TrimPrefix(m.Patroni, "http://"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	own := &httptest.Server{Listener: listener, Config: &http.Server{Handler: r.at.Config.Handler, ReadHeaderTimeout: time.Minute}}
+	own.Start()
+	r.t.Cleanup(own.Close)
 }
 
 // leads has a server take writes.
@@ -431,16 +439,19 @@ func TestReclaimWithdrawn(t *testing.T) {
 		// begun a timeline to lead on.
 		member, begun bool
 
-		// role that Patroni says the server has, and leader who leads instead.
-		role   string
-		leader bool
+		// role that Patroni said last that the server has, promoted that it has another one
+		// since, and leader that another one leads instead.
+		role     string
+		promoted bool
+		leader   bool
 
-		replaced, candidate bool
+		replaced, candidate, stands bool
 	}{
 		"Stale":   {reason: "It was not there when the cluster ran last: it waits for a primary again.", role: patroni.RoleReplica, replaced: true},
 		"Member":  {reason: "It goes on as the member that it was.", member: true, role: patroni.RoleReplica},
 		"Begun":   {reason: "By its timeline it would be taken for the newest.", member: true, begun: true, role: patroni.RoleReplica, replaced: true},
 		"Leads":   {reason: "It is too late.", role: "primary", candidate: true},
+		"Late":    {reason: "It leads by now, which was not seen yet.", member: true, begun: true, role: patroni.RoleReplica, promoted: true, candidate: true, stands: true},
 		"Instead": {reason: "Patroni would hand over to it.", member: true, role: patroni.RoleReplica, leader: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -465,6 +476,9 @@ func TestReclaimWithdrawn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if tc.promoted {
+				r.answersAt(second)
+			}
 			second.seen.Store(&patroni.Status{State: "starting", Role: tc.role})
 			b := &member{Manager: second, data: &instance.Data{State: instance.DataWhole, Timeline: 1}}
 			if tc.leader {
@@ -481,8 +495,8 @@ func TestReclaimWithdrawn(t *testing.T) {
 			if got := candidate(); got != tc.candidate {
 				t.Errorf("%s\nPatroni is still to have it lead: %t", tc.reason, got)
 			}
-			if _, err := os.Stat(filepath.Join(stale.Dir, instance.CandidateFile)); err == nil {
-				t.Errorf("%s\nit still stands", tc.reason)
+			if _, err := os.Stat(filepath.Join(stale.Dir, instance.CandidateFile)); (err == nil) != tc.stands {
+				t.Errorf("%s\nit still stands: %t", tc.reason, err == nil)
 			}
 		})
 	}
@@ -516,6 +530,25 @@ func TestReclaimBegun(t *testing.T) {
 			r.starts(second, tc.reason)
 		})
 	}
+}
+
+// TestReclaimChosen: a server that was chosen as the newest volume, and has begun a timeline to
+// lead on, is chosen again once what is on the others is known.
+func TestReclaimChosen(t *testing.T) {
+	newest := pgdatatest.New(t).Begin()
+	for file, text := range map[string]string{instance.BegunFile: "1", instance.CandidateFile: ""} {
+		if err := os.WriteFile(filepath.Join(newest.Dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := reclaim(t, 2, 0, 1)
+	first := r.server(0, newest)
+	r.held(0, first, "Waiting to know what is on volume claim data-"+setName+"-1")
+	if _, err := os.Stat(filepath.Join(newest.Dir, instance.CandidateFile)); err != nil {
+		t.Fatalf("That it was chosen is forgotten: %v", err)
+	}
+	r.server(1, nil)
+	r.starts(first, "the other volume is empty")
 }
 
 // TestReclaimAsked: a person has asked Patroni for a failover, as the runbook says, and the

@@ -52,6 +52,9 @@ type Verdict struct {
 	// First says that it is started before all others, since its volume leads.
 	First bool
 
+	// Unknown says that what is on a volume has to be known first.
+	Unknown bool
+
 	// Held says why it is not started.
 	Held instance.Held
 }
@@ -90,7 +93,7 @@ func Decide(c Cluster) Verdict {
 		return hold("Waiting for " + leader.Pod + " to lead with volume claim " + leader.Claim)
 	case problem != nil:
 		problem.Message += c.ways()
-		return Verdict{Held: *problem}
+		return Verdict{Held: *problem, Unknown: !problem.Undecided}
 	}
 	// There is no data anywhere.
 	return Verdict{Start: true}
