@@ -195,7 +195,7 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 							DefaultMode: new(int32(0o440)),
 							Items:       []corev1.KeyToPath{{Key: "redis.conf", Path: "redis.conf"}},
 						}}},
-						build.Scratch("tmp", "64Mi"),
+						build.Scratch("tmp", limit.String()),
 					},
 				},
 			},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -231,6 +232,9 @@ func said(a backup.Action, p *corev1.Pod) *backup.Failure {
 	if ranOut(p) {
 		return &backup.Failure{Reason: OutOfMemory, Message: "the throw-away database ran out of memory: raise resources.limits.memory"}
 	}
+	if isOverfull(p) {
+		return &backup.Failure{Reason: backup.NoSpace, Message: "the throw-away database needs more room than it may have on the node's disk: set verification.storage, or raise resources.limits.ephemeral-storage: " + p.Status.Message}
+	}
 	r := reported(a, p)
 	if r == nil || r.Failure == nil || isEvicted(p) && r.Failure.Reason == backup.Interrupted {
 		return wordless(p)
@@ -245,6 +249,12 @@ func ranOut(p *corev1.Pod) bool {
 		t := cmp.Or(s.LastTerminationState.Terminated, s.State.Terminated)
 		return s.Name == ThrowAway && t != nil && t.Reason == "OOMKilled"
 	})
+}
+
+// isOverfull tells whether the throw-away database outgrew its place on the node's disk, which
+// the kubelet says in words alone.
+func isOverfull(p *corev1.Pod) bool {
+	return isEvicted(p) && strings.Contains(p.Status.Message, `volume "`+scratch+`"`)
 }
 
 func isEvicted(p *corev1.Pod) bool { return p.Status.Reason == "Evicted" }

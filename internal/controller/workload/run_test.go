@@ -93,6 +93,8 @@ func TestRuns(t *testing.T) {
 	pulling.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, Image: "r/backup:1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}}}
 	evicted := pod(0, corev1.PodFailed, nil)
 	evicted.Status.Reason, evicted.Status.Message = "Evicted", "The node was low on resource: memory"
+	overfull := pod(0, corev1.PodFailed, nil)
+	overfull.Status.Reason, overfull.Status.Message = "Evicted", `Usage of EmptyDir volume "scratch" exceeds the limit "10Gi". `
 	evictedTold, evictedLost := pod(0, corev1.PodFailed, exit(1, "Error", strings.NewReplacer("StoreUnreachable", "Interrupted", "no route", "context canceled").Replace(lost))), pod(0, corev1.PodFailed, exit(1, "Error", lost))
 	for _, p := range []*corev1.Pod{&evictedTold, &evictedLost} {
 		p.Status.Reason, p.Status.Message = evicted.Status.Reason, evicted.Status.Message
@@ -126,6 +128,7 @@ func TestRuns(t *testing.T) {
 		},
 		"OutOfMemory": {reason: "The kernel's word.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(137, "OOMKilled", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: OutOfMemory, Message: "the pod ran out of memory: raise resources.limits.memory"}, Finished: ended}},
 		"Evicted":     {reason: "The kubelet's word.", job: job(failed), pods: []corev1.Pod{evicted}, want: want{Ended: true, Failure: &backup.Failure{Reason: Evicted, Message: "the pod was evicted: The node was low on resource: memory"}, Finished: ended}},
+		"Overfull":    {reason: "For want of room people must do something.", job: job(failed), pods: []corev1.Pod{overfull}, want: want{Ended: true, Failure: &backup.Failure{Reason: backup.NoSpace, Message: "the throw-away database needs more room than it may have on the node's disk: set verification.storage, or raise resources.limits.ephemeral-storage: Usage of EmptyDir volume \"scratch\" exceeds the limit \"10Gi\". "}, Finished: ended}},
 		"EvictedTold": {reason: "A pod that was asked to stop does not know why.", job: job(failed), pods: []corev1.Pod{evictedTold}, want: want{Ended: true, Failure: &backup.Failure{Reason: Evicted, Message: "the pod was evicted: The node was low on resource: memory"}, Finished: noon.Add(20 * time.Minute)}},
 		"EvictedToo":  {reason: "What it knows of before says more.", job: job(failed), pods: []corev1.Pod{evictedLost}, want: want{Ended: true, Failure: &backup.Failure{Reason: backup.StoreUnreachable, Message: "no route"}, Finished: noon.Add(20 * time.Minute)}},
 		"Killed":      {reason: "A pod that was killed says nothing.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(137, "Error", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: Vanished, Message: "the pod was killed and left no report: exit code 137"}, Finished: ended}},
