@@ -72,6 +72,11 @@ type backing struct {
 
 	encryption *appsv1.SecretKeyReference
 
+	// key of the database's own, or "", and whether its copy is asked for, or one that
+	// says that there is none.
+	key      string
+	escrowed bool
+
 	// watched tells that there is a provider to watch over the backups.
 	watched bool
 }
@@ -135,7 +140,8 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 	if err := d.planRepository(b, spec.StorageSize, storage); err != nil {
 		return err
 	}
-	return d.requireBackupSecrets(c, b, spec)
+	platforms := spec.Destination == nil && d.settings.Backup != nil && !b.isVolume()
+	return cmp.Or(d.requireBackupSecrets(c, b, spec), d.ownKey(c, b, platforms))
 }
 
 func destinationOf(d *appsv1.BackupDestination) backupv1.Destination {
@@ -308,6 +314,9 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 		meta.Annotations = b.bounds.Annotations()
 		add(compose.Component{Name: backupStore, Part: backups, Object: build.Secret(meta, b.store)})
 	}
+	if b.key != "" {
+		add(compose.Component{Name: backupKey, Part: credentials, Object: d.keySecret(), HoldsData: true})
+	}
 	if b.isVolume() {
 		add(compose.Component{Name: repository, Part: backups, Object: d.repositoryServer(), HoldsData: b.own, Health: alwaysHealthy})
 		add(compose.Component{Name: repositoryHost, Part: backups, Object: d.repositoryService(repository)})
@@ -449,6 +458,9 @@ func (d *cluster) backupResource() *backupv1.Backup {
 	b := &backupv1.Backup{}
 	b.APIVersion, b.Kind = backupv1.GroupVersion.String(), backupv1.BackupKind
 	b.ObjectMeta = d.Named(d.backupName(), backups, d.server)
+	if d.backup.escrowed {
+		b.Annotations = map[string]string{backup.EscrowAnnotation: "true"}
+	}
 	p := &b.Spec.ForProvider
 	p.Source = backupv1.Database{
 		Type: d.traits.Type, Version: d.release.Series,

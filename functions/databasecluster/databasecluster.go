@@ -240,8 +240,8 @@ func (d *cluster) image() string {
 }
 
 // findsLeft asks for what an earlier claim of this name may have left behind and
-// what is valid depends on: a cluster that has data is not restored, and a volume of
-// backups that exists is not too small for its claim.
+// what is valid depends on: a cluster that has data is not restored, a volume of backups
+// that exists is not too small for its claim, and backups go on with their key.
 func (d *inputs) findsLeft(c *compose.Claim) bool {
 	if c.IsComposed(d.server) {
 		return true
@@ -251,6 +251,7 @@ func (d *inputs) findsLeft(c *compose.Claim) bool {
 		{d.server, "apps/v1", "StatefulSet", d.Name(d.server)},
 		{instances, "v1", "ConfigMap", d.Name(d.server) + "-status"},
 		{repository, "apps/v1", "StatefulSet", d.Name(repository)},
+		{backupKey, "v1", "Secret", d.Name(backupKey)},
 	} {
 		found = c.Existing(o.component, o.apiVersion, o.kind, o.name) && found
 	}

@@ -94,10 +94,14 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 			pending = err
 		}
 	}
-	if key != nil {
-		if encryption, err = requireSecret(c, sourceEncryptionRequirement, key.Name); err != nil {
-			pending = err
-		}
+	switch {
+	case key != nil:
+		encryption, err = requireSecret(c, sourceEncryptionRequirement, key.Name)
+	case credentials.bounds != nil:
+		encryption, err = sourceKey(c, where.Namespace, where.Name)
+	}
+	if err != nil {
+		pending = err
 	}
 	if pending != nil {
 		return nil, pending
@@ -116,7 +120,10 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 		}
 		o.restore.Destination = o.bounds.Place(o.restore.Destination)
 		o.values = secretValues(store)
-		if key != nil {
+		switch v, ok := compose.SecretValue(encryption, backup.EscrowKey); {
+		case key == nil && ok:
+			o.restore.Encrypted, o.values[instance.RestoreKey] = true, v
+		case key != nil:
 			v, ok := compose.SecretValue(encryption, key.Key)
 			if !ok {
 				return nil, compose.Invalidf("restoreFrom: Secret %s, which holds the key of the encryption, does not exist or has no key %s: make it", key.Name, key.Key)

@@ -21,6 +21,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/backup"
 )
 
 // granted by Crossplane to each provider: its own kinds, and these.
@@ -188,9 +189,31 @@ func lifeOfPhysical(t *testing.T) *world {
 	b.CreationTimestamp = metav1.NewTime(time.Now())
 	b.Spec.ForProvider.Method, b.Spec.ForProvider.Schedule = backupv1.Physical, ""
 	b.Spec.ForProvider.Source.Connection = backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "orders"}}
-	w := newWorld(t, append(shop(), cluster, status, b)...)
-	if _, err := w.reconcile(t, b); err != nil {
+	b.Annotations = map[string]string{backup.EscrowAnnotation: "true"}
+	b.Spec.ForProvider.Encryption = &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "orders-backup-key", Key: "key"}}
+	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-backup-key"}, Data: map[string][]byte{"key": []byte("k1")}}
+	place := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: backup.EscrowNamespace}}
+	w := newWorld(t, append(shop(), cluster, status, b, key, place)...)
+	copied := func() map[string][]byte {
+		if _, err := w.reconcile(t, b); err != nil {
+			t.Fatal(err)
+		}
+		s := &corev1.Secret{}
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: backup.EscrowNamespace, Name: "shop.orders"}, s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Data
+	}
+	want := map[string][]byte{"key": []byte("k1")}
+	if diff := cmp.Diff(want, copied()); diff != "" {
+		t.Errorf("The copy of the key: -want, +got:\n%s", diff)
+	}
+	key.Data["key"] = []byte("k2")
+	if err := w.Update(t.Context(), key); err != nil {
 		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, copied()); diff != "" {
+		t.Errorf("The copy of a key that was changed: -want, +got:\n%s", diff)
 	}
 	return w
 }

@@ -28,6 +28,8 @@ import (
 // attacked are the objects that somebody with the provider's token reaches for.
 const attacked = `
 - {apiVersion: v1, kind: Namespace, metadata: {name: crossplane-system}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: storeplane-escrow}}
+- {apiVersion: v1, kind: Secret, metadata: {name: shop.orders, namespace: storeplane-escrow}, data: {key: azE=}}
 - apiVersion: apps/v1
   kind: Deployment
   metadata: {name: open, namespace: default, annotations: {config.example.com/appconfigs: shop}}
@@ -272,25 +274,29 @@ func testProvider(t *testing.T, g *gate) {
 			unstructured.RemoveNestedField(u, "status")
 			return c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: u}), client.FieldOwner("storeplane"), client.ForceOwnership, client.DryRunAll)
 		}},
-		"Closed":       {reason: "It says of no AppConfig that it may change it.", do: deployment("closed", inPod(injected)), want: unallowed},
-		"System":       {reason: "Whatever it says: it is the cluster's.", do: apply("{apiVersion: apps/v1, kind: Deployment, metadata: {name: dns, namespace: kube-system}, spec: " + inPod(injected) + "}"), want: "namespace kube-system" + system},
-		"SystemMake":   {reason: "Nothing is made there either.", do: apply("{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: crossplane-system}}"), want: "namespace crossplane-system" + system},
-		"Lease":        {reason: "Two providers agree there on who leads.", do: apply("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: a, namespace: crossplane-system}, spec: {holderIdentity: a}}")},
-		"Image":        {reason: "Another image is another program.", do: deployment("open", inPod("{containers: [{name: app, image: evil:v1}]}")), want: fields},
-		"Command":      {reason: "So is another command.", do: deployment("open", inPod("{containers: [{name: app, command: [sh]}]}")), want: fields},
-		"Sidecar":      {reason: "So is one more container.", do: deployment("open", inPod("{containers: [{name: more, image: evil:v1}]}")), want: fields},
-		"Init":         {reason: "Or one before.", do: deployment("open", inPod("{initContainers: [{name: more, image: evil:v1}]}")), want: fields},
-		"Account":      {reason: "Another account has other rights.", do: deployment("open", inPod("{serviceAccountName: admin}")), want: fields},
-		"HostNetwork":  {reason: "The node is not the tenant's.", do: deployment("open", inPod("{hostNetwork: true}")), want: fields},
-		"HostPath":     {reason: "Nor are its files.", do: deployment("open", inPod("{volumes: [{name: a, hostPath: {path: /}}]}")), want: fields},
-		"Token":        {reason: "A token is no configuration.", do: deployment("open", inPod("{volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: t}}]}}]}")), want: fields},
-		"Replicas":     {reason: "How many run is not its business.", do: deployment("open", "{replicas: 0}"), want: fields},
-		"Schedule":     {reason: "Nor when.", do: cronJob("open", "{schedule: '@hourly'}"), want: fields},
-		"OpensItself":  {reason: "What is allowed is said by others.", do: apply("{apiVersion: apps/v1, kind: Deployment, metadata: {name: open, namespace: default, annotations: {config.example.com/appconfigs: other}}}"), want: fields},
-		"Pod":          {reason: "A pod that no StatefulSet has is not in its way.", do: remove(pod("web-x")), want: "the provider of Storeplane deletes pods of StatefulSets, and no others"},
-		"StatefulPod":  {reason: "One of a StatefulSet may be.", do: remove(pod("db-0"))},
-		"Pause":        {reason: "A claim within a paused one is paused.", do: merge(shop, `{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`)},
-		"ChangesClaim": {reason: "What a claim asks for is its author's.", do: merge(shop, `{"spec":{"image":"evil:v1"}}`), want: "the provider of Storeplane changes annotations of a claim, and nothing else"},
+		"Closed":        {reason: "It says of no AppConfig that it may change it.", do: deployment("closed", inPod(injected)), want: unallowed},
+		"System":        {reason: "Whatever it says: it is the cluster's.", do: apply("{apiVersion: apps/v1, kind: Deployment, metadata: {name: dns, namespace: kube-system}, spec: " + inPod(injected) + "}"), want: "namespace kube-system" + system},
+		"SystemMake":    {reason: "Nothing is made there either.", do: apply("{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: crossplane-system}}"), want: "namespace crossplane-system" + system},
+		"EscrowMade":    {reason: "A copy of a key is made.", do: apply("{apiVersion: v1, kind: Secret, metadata: {name: shop.sales, namespace: storeplane-escrow}, data: {key: azE=}}")},
+		"EscrowChanged": {reason: "Once it is there it stays.", do: apply("{apiVersion: v1, kind: Secret, metadata: {name: shop.orders, namespace: storeplane-escrow}, data: {key: azI=}}"), want: "namespace storeplane-escrow" + system},
+		"EscrowDeleted": {reason: "Who has the provider's token takes none away.", do: remove(object("v1", "Secret", "storeplane-escrow", "shop.orders")), want: "namespace storeplane-escrow" + system},
+		"EscrowOther":   {reason: "Nothing else is made there.", do: apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: storeplane-escrow}}"), want: "namespace storeplane-escrow" + system},
+		"Lease":         {reason: "Two providers agree there on who leads.", do: apply("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: a, namespace: crossplane-system}, spec: {holderIdentity: a}}")},
+		"Image":         {reason: "Another image is another program.", do: deployment("open", inPod("{containers: [{name: app, image: evil:v1}]}")), want: fields},
+		"Command":       {reason: "So is another command.", do: deployment("open", inPod("{containers: [{name: app, command: [sh]}]}")), want: fields},
+		"Sidecar":       {reason: "So is one more container.", do: deployment("open", inPod("{containers: [{name: more, image: evil:v1}]}")), want: fields},
+		"Init":          {reason: "Or one before.", do: deployment("open", inPod("{initContainers: [{name: more, image: evil:v1}]}")), want: fields},
+		"Account":       {reason: "Another account has other rights.", do: deployment("open", inPod("{serviceAccountName: admin}")), want: fields},
+		"HostNetwork":   {reason: "The node is not the tenant's.", do: deployment("open", inPod("{hostNetwork: true}")), want: fields},
+		"HostPath":      {reason: "Nor are its files.", do: deployment("open", inPod("{volumes: [{name: a, hostPath: {path: /}}]}")), want: fields},
+		"Token":         {reason: "A token is no configuration.", do: deployment("open", inPod("{volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: t}}]}}]}")), want: fields},
+		"Replicas":      {reason: "How many run is not its business.", do: deployment("open", "{replicas: 0}"), want: fields},
+		"Schedule":      {reason: "Nor when.", do: cronJob("open", "{schedule: '@hourly'}"), want: fields},
+		"OpensItself":   {reason: "What is allowed is said by others.", do: apply("{apiVersion: apps/v1, kind: Deployment, metadata: {name: open, namespace: default, annotations: {config.example.com/appconfigs: other}}}"), want: fields},
+		"Pod":           {reason: "A pod that no StatefulSet has is not in its way.", do: remove(pod("web-x")), want: "the provider of Storeplane deletes pods of StatefulSets, and no others"},
+		"StatefulPod":   {reason: "One of a StatefulSet may be.", do: remove(pod("db-0"))},
+		"Pause":         {reason: "A claim within a paused one is paused.", do: merge(shop, `{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`)},
+		"ChangesClaim":  {reason: "What a claim asks for is its author's.", do: merge(shop, `{"spec":{"image":"evil:v1"}}`), want: "the provider of Storeplane changes annotations of a claim, and nothing else"},
 
 		"SecretToken":        {reason: "A Secret of that type is another account's token.", do: apply("{apiVersion: v1, kind: Secret, metadata: {name: t, namespace: default, annotations: {kubernetes.io/service-account.name: default}}, type: kubernetes.io/service-account-token}"), want: "the provider of Storeplane makes no tokens of ServiceAccounts"},
 		"Secret":             {reason: "Credentials of a store are copied into one.", do: apply("{apiVersion: v1, kind: Secret, metadata: {name: t, namespace: default}, type: Opaque}")},

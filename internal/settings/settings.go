@@ -81,6 +81,11 @@ type Backup struct {
 	Region    string     `json:"region,omitempty"`
 	SecretRef *SecretRef `json:"secretRef,omitempty"`
 
+	// Encryption of databases whose claims name no key. Generated draws one for each new
+	// database, keeps it in the claim's namespace, and a copy in namespace
+	// storeplane-escrow. Defaults to None.
+	Encryption string `json:"encryption,omitempty"`
+
 	// Grants let claims of one namespace restore what another one has backed up with the
 	// Secret: a namespace that is lost, for example.
 	Grants []Grant `json:"grants,omitempty"`
@@ -130,6 +135,15 @@ func (b *Backup) Bounds(namespace string) *backup.Bounds {
 	}
 	return out
 }
+
+// Values of Backup.Encryption.
+const (
+	EncryptionNone      = "None"
+	EncryptionGenerated = "Generated"
+)
+
+// Generates tells whether new databases get a key of their own for their backups.
+func (b *Backup) Generates() bool { return b != nil && b.Encryption == EncryptionGenerated }
 
 // Destination of a claim that names none.
 func (b *Backup) Destination() *appsv1.BackupDestination {
@@ -288,6 +302,10 @@ func (b *Backup) check() error {
 		fault = "secretRef.perNamespace and shared need secretRef.namespace: without it each namespace has a Secret of its own"
 	case b.SecretRef != nil && b.SecretRef.Namespace != "" && b.SecretRef.PerNamespace == b.SecretRef.Shared:
 		fault = "secretRef needs either perNamespace: true, for a Secret " + b.SecretRef.Name + "-<namespace> for the claims of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all"
+	case !slices.Contains([]string{"", EncryptionNone, EncryptionGenerated}, b.Encryption):
+		fault = "encryption must be None or Generated, is " + strconv.Quote(b.Encryption)
+	case b.Encryption == EncryptionGenerated && b.Type == "volume":
+		fault = "encryption: Generated is for stores that namespaces share: type volume is a volume for each claim"
 	case slices.ContainsFunc(b.Grants, func(g Grant) bool { return !dnsName.MatchString(g.Of) || len(g.To) == 0 }):
 		fault = "grants need of, the namespace whose backups may be restored, and to, the namespaces that may"
 	}

@@ -20,6 +20,9 @@ const (
 	ReasonTooOld          xpv2.ConditionReason = "TooOld"
 	ReasonPodNotStarted   xpv2.ConditionReason = "PodNotStarted"
 	ReasonNameTaken       xpv2.ConditionReason = "NameTaken"
+	ReasonEscrowMissing   xpv2.ConditionReason = "EscrowMissing"
+	ReasonEscrowPending   xpv2.ConditionReason = "EscrowPending"
+	ReasonEscrowDiffers   xpv2.ConditionReason = "EscrowDiffers"
 )
 
 // Reasons of the condition Verified that are not those of a Failure.

@@ -190,6 +190,7 @@ func (v *view) finish() {
 
 // want lists what is to be done.
 func (v *view) want(d *Decision, known backupv1.BackupObservation) error {
+	v.keepKey(d)
 	if err := v.base(d); err != nil || v.problem != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (e *external) gather(ctx context.Context, b *backupv1.Backup) (*State, erro
 	}
 	s.CronJobs, s.Runs = crons.Items, workload.Runs(jobs.Items, e.witness.With(jobs.Items, pods.Items), s.Now)
 
-	for _, step := range []func(context.Context, *State) error{e.objects, e.namespace, e.resolve, e.archived} {
+	for _, step := range []func(context.Context, *State) error{e.objects, e.namespace, e.resolve, e.archived, e.escrow} {
 		if err := step(ctx, s); err != nil {
 			return nil, err
 		}

@@ -36,6 +36,7 @@ type refusal struct {
 // readyChecks in order: the first one that refuses speaks.
 var readyChecks = []func(*view) *refusal{
 	(*view).blocked,
+	(*view).unescrowed,
 	(*view).unreachable,
 	(*view).unchecked,
 	(*view).stuck,

@@ -32,6 +32,9 @@ type State struct {
 	// Cluster of method physical.
 	Cluster reach.Cluster
 
+	// Escrow of a database's own key, nil for a Backup that asks for no copy.
+	Escrow *escrow
+
 	// CronJobs and Runs of the Jobs that carry the Backup's label.
 	CronJobs []batchv1.CronJob
 	Runs     []workload.Run

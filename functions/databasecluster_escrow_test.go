@@ -1,0 +1,196 @@
+package functions_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// generating is an installation that draws a key for each database, or not.
+func generating(encryption string) string {
+	return "{backup: {type: s3, bucket: b, encryption: " + encryption + ", secretRef: {name: store, namespace: platform, shared: true}, grants: [{of: lost, to: [team]}]}}"
+}
+
+// inShared plays a claim that is backed up to a store that namespaces share.
+func inShared(t *testing.T, spec, encryption string) *cluster {
+	t.Helper()
+	c := newCluster(t, databaseCluster(spec))
+	c.install(generating(encryption))
+	c.schemas = map[string]*fnv1.Schema{"backup": {OpenapiV3: &structpb.Struct{Fields: map[string]*structpb.Value{"type": structpb.NewStringValue("object")}}}}
+	platform := secretObject(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
+	fields(platform, "metadata")["namespace"] = structpb.NewStringValue("platform")
+	c.others = append(c.others, platform)
+	return c
+}
+
+// escrow is a copy of a key, or that there is none.
+func escrow(namespace, name, key string) string {
+	data := ""
+	if key != "" {
+		data = "key: " + base64.StdEncoding.EncodeToString([]byte(key))
+	}
+	return "{apiVersion: v1, kind: Secret, metadata: {namespace: " + backup.EscrowNamespace + ", name: " + namespace + "." + name + "}, data: {" + data + "}}"
+}
+
+const inStore = "{size: 1, version: '17', backup: {enabled: true}}"
+
+// encryptedBy is the Secret that a claim's backups are encrypted with, as its Backup, its
+// servers and its Jobs have it.
+func encryptedBy(t *testing.T, c *cluster) string {
+	t.Helper()
+	name := get(c.observed["backup"], "spec", "forProvider", "encryption", "secretRef", "name").GetStringValue()
+	told := instance.Backup{}
+	if err := json.Unmarshal([]byte(get(c.observed["config"], "data", instance.BackupFile).GetStringValue()), &told); err != nil {
+		t.Fatal(err)
+	}
+	mounted := ""
+	for _, v := range servers(t, c).Spec.Template.Spec.Volumes {
+		if v.Name == "encryption" {
+			mounted = v.Secret.SecretName
+		}
+	}
+	if told.Encrypted != (name != "") || mounted != name {
+		t.Errorf("The Backup names Secret %q, the servers mount %q, and are told encrypted: %t", name, mounted, told.Encrypted)
+	}
+	return name
+}
+
+func TestDatabaseClusterOwnKey(t *testing.T) {
+	cases := map[string]struct {
+		reason, spec, encryption string
+		others                   []string
+		want, key                string
+		escrowed                 bool
+	}{
+		"New":       {reason: "A new database has a key of its own.", spec: inStore, encryption: "Generated", want: "orders-backup-key", escrowed: true},
+		"Kept":      {reason: "One that was lost with its namespace goes on with its key.", spec: inStore, encryption: "Generated", others: []string{escrow("team", "orders", "k1")}, want: "orders-backup-key", key: "k1", escrowed: true},
+		"Plain":     {reason: "What is plain goes on so.", spec: inStore, encryption: "Generated", others: []string{escrow("team", "orders", "")}, escrowed: true},
+		"Others":    {reason: "Another namespace's key is not this one's.", spec: inStore, encryption: "Generated", others: []string{escrow("bank", "orders", "k1")}, want: "orders-backup-key", escrowed: true},
+		"None":      {reason: "An installation without has none.", spec: inStore, encryption: "None", others: []string{escrow("bank", "orders", "k1")}},
+		"KeptNone":  {reason: "What began with a key goes on with it.", spec: inStore, encryption: "None", others: []string{escrow("team", "orders", "k1")}, want: "orders-backup-key", key: "k1", escrowed: true},
+		"Brought":   {reason: "A key that the claim names is the claim's.", spec: "{size: 1, version: '17', backup: {enabled: true, encryption: {secretRef: {name: mine, key: k}}}}", encryption: "Generated", others: []string{"{apiVersion: v1, kind: Secret, metadata: {namespace: team, name: mine}, data: {k: azE=}}"}, want: "mine"},
+		"Elsewhere": {reason: "A place of the claim's own is the claim's.", spec: "{size: 1, version: '17', backup: {enabled: true, destination: {type: s3, bucket: own}}}", encryption: "Generated"},
+		"Volume":    {reason: "So is a volume.", spec: "{size: 1, version: '17', backup: {enabled: true, destination: {type: volume}}}", encryption: "Generated"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := inShared(t, tc.spec, tc.encryption)
+			for _, o := range tc.others {
+				c.add(o)
+			}
+			c.settle()
+			if c.phase() != "Running" {
+				t.Fatalf("%s: %s", c.phase(), c.message())
+			}
+			if got := encryptedBy(t, c); got != tc.want {
+				t.Errorf("%s\nencrypted by Secret %q, want %q", tc.reason, got, tc.want)
+			}
+			own := tc.want == "orders-backup-key"
+			if has := c.observed["backup-key"] != nil; has != own {
+				t.Errorf("%s\nthere is a Secret for the key: %t", tc.reason, has)
+			}
+			if own {
+				if got := c.value("backup-key", backup.EscrowKey); got == "" || tc.key != "" && got != tc.key {
+					t.Errorf("%s\nthe key is %q, want %q", tc.reason, got, tc.key)
+				}
+			}
+			if got := get(c.observed["backup"], "metadata", "annotations", backup.EscrowAnnotation).GetStringValue() == "true"; got != tc.escrowed {
+				t.Errorf("%s\nthe Backup asks for a copy: %t", tc.reason, got)
+			}
+		})
+	}
+}
+
+// TestDatabaseClusterOwnKeyStays: what a repository began with it goes on with.
+func TestDatabaseClusterOwnKeyStays(t *testing.T) {
+	t.Run("TurnedOn", func(t *testing.T) {
+		c := inShared(t, inStore, "None")
+		c.settle()
+		before := servers(t, c).Spec.Template
+		c.install(generating("Generated"))
+		c.settle()
+		if got := encryptedBy(t, c); got != "" || c.observed["backup-key"] != nil {
+			t.Errorf("A plain repository would be read with key %q", got)
+		}
+		if after := servers(t, c).Spec.Template; len(after.Spec.Volumes) != len(before.Spec.Volumes) {
+			t.Error("The servers are replaced for nothing")
+		}
+		if get(c.observed["backup"], "metadata", "annotations", backup.EscrowAnnotation).GetStringValue() == "" {
+			t.Error("That the backups are plain is not written down: the claim could be created again")
+		}
+	})
+	t.Run("TurnedOff", func(t *testing.T) {
+		c := inShared(t, inStore, "Generated")
+		c.settle()
+		key := c.value("backup-key", backup.EscrowKey)
+		c.install(generating("None"))
+		c.settle()
+		if got := c.value("backup-key", backup.EscrowKey); got != key || encryptedBy(t, c) != "orders-backup-key" {
+			t.Errorf("An encrypted repository would be read with key %q, was written with %q", got, key)
+		}
+	})
+	t.Run("DeletedByMistake", func(t *testing.T) {
+		c := inShared(t, inStore, "Generated")
+		c.settle()
+		key := c.value("backup-key", backup.EscrowKey)
+		const want = "backups are encrypted with the key in Secret orders-backup-key, which does not exist, and namespace storeplane-escrow has no copy of it: create it with its key key"
+		delete(c.observed, "backup-key")
+		rsp := c.reconcile()
+		if _, message := c.condition("Accepted"); message != want || !isFatal(rsp) {
+			t.Fatalf("Another key reads nothing: got %q", message)
+		}
+		c.add(escrow("team", "orders", key))
+		c.settle()
+		if got := c.value("backup-key", backup.EscrowKey); got != key || c.phase() != "Running" {
+			t.Errorf("The copy has the key %q, got %q: %s", key, got, c.message())
+		}
+	})
+}
+
+// TestDatabaseClusterRestoreEscrow: what a namespace that is lost has backed up is read with
+// the copy of its key, by whom the platform lets restore it.
+func TestDatabaseClusterRestoreEscrow(t *testing.T) {
+	cases := map[string]struct {
+		reason, of string
+		others     []string
+		want       string
+	}{
+		"Lost":  {reason: "It was granted.", of: "lost", others: []string{escrow("lost", "sales", "k1")}, want: "k1"},
+		"Own":   {reason: "It is the namespace's own.", of: "team", others: []string{escrow("team", "sales", "k2")}, want: "k2"},
+		"Plain": {reason: "It was plain.", of: "lost", others: []string{escrow("lost", "sales", "")}},
+		"None":  {reason: "It is from before there were copies.", of: "lost"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := inShared(t, "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, namespace: "+tc.of+", name: sales}}", "Generated")
+			for _, o := range tc.others {
+				c.add(o)
+			}
+			c.reconcile()
+			c.reconcile()
+			r := instance.Restore{}
+			if err := json.Unmarshal([]byte(c.value("source", instance.RestoreFile)), &r); err != nil {
+				t.Fatalf("%v: %s", err, c.message())
+			}
+			key, _ := base64.StdEncoding.DecodeString(get(c.observed["source"], "data", instance.RestoreKey).GetStringValue())
+			if string(key) != tc.want || r.Encrypted != (tc.want != "") {
+				t.Errorf("%s\nread with key %q, encrypted %t, want %q", tc.reason, key, r.Encrypted, tc.want)
+			}
+		})
+	}
+	t.Run("NotGranted", func(t *testing.T) {
+		c := inShared(t, "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, namespace: bank, name: sales}}", "Generated")
+		c.add(escrow("bank", "sales", "k1"))
+		c.reconcile()
+		if c.observed["source"] != nil || !strings.Contains(c.message(), "backups of namespace bank may not be restored here") {
+			t.Errorf("The key of another namespace's backups was given away: %s", c.message())
+		}
+	})
+}

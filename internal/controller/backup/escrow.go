@@ -1,0 +1,98 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// escrow is what is known of the copy of a database's own key.
+type escrow struct {
+	// key that the Backup's Secret holds, nil where its backups are plain.
+	key []byte
+
+	// kept is the copy, or nil, and possible whether there is a place for one.
+	kept     *corev1.Secret
+	possible bool
+}
+
+// escrow of a Backup that asks for it. Where the Secret with the key is missing there is
+// nothing to copy: the DatabaseCluster says so.
+func (e *external) escrow(ctx context.Context, s *State) error {
+	b, p := s.Backup, s.params()
+	if !s.physical() || xpmeta.WasDeleted(b) || b.Annotations[backup.EscrowAnnotation] == "" {
+		return nil
+	}
+	out := &escrow{}
+	if p.Encryption != nil {
+		secret := &corev1.Secret{}
+		ref := p.Encryption.SecretRef
+		found, err := e.kube.Find(ctx, b.Namespace, ref.Name, secret)
+		if err != nil || !found || len(secret.Data[ref.Key]) == 0 {
+			return err
+		}
+		out.key = secret.Data[ref.Key]
+	}
+	kept := &corev1.Secret{}
+	found, err := e.kube.Find(ctx, backup.EscrowNamespace, s.escrowName(), kept)
+	switch {
+	case err != nil:
+		return err
+	case found:
+		out.kept = kept
+	default:
+		if out.possible, err = e.kube.Find(ctx, "", backup.EscrowNamespace, &corev1.Namespace{}); err != nil {
+			return err
+		}
+	}
+	s.Escrow = out
+	return nil
+}
+
+func (s *State) escrowName() string {
+	return backup.EscrowName(s.Backup.Namespace, s.params().Source.Connection.DatabaseClusterRef.Name)
+}
+
+// keepKey makes the copy, once: whatever the Secret that it is of holds later, the backups that
+// there are were written with what it held first. Nothing owns it, so it outlives the namespace.
+func (v *view) keepKey(d *Decision) {
+	if v.Escrow == nil || v.Escrow.kept != nil || !v.Escrow.possible {
+		return
+	}
+	copied := &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: backup.EscrowNamespace, Name: v.escrowName(),
+			Labels: map[string]string{"app.kubernetes.io/name": "backup", "app.kubernetes.io/managed-by": "storeplane"},
+		},
+		Type:      corev1.SecretTypeOpaque,
+		Immutable: new(true),
+	}
+	if v.Escrow.key != nil {
+		copied.Data = map[string][]byte{backup.EscrowKey: v.Escrow.key}
+	}
+	d.Apply = append(d.Apply, copied)
+}
+
+// unescrowed: the backups cannot be read once their namespace is lost.
+func (v *view) unescrowed() *refusal {
+	e := v.Escrow
+	if e == nil {
+		return nil
+	}
+	name := backup.EscrowNamespace + "/" + v.escrowName()
+	switch {
+	case e.kept == nil && !e.possible:
+		return &refusal{reason: ReasonEscrowMissing, message: "Namespace " + backup.EscrowNamespace + ", which keeps a copy of each database's key, does not exist: create it"}
+	case e.kept == nil:
+		return &refusal{reason: ReasonEscrowPending, message: "Waiting for Secret " + name + ", the copy of the database's key"}
+	case !bytes.Equal(e.kept.Data[backup.EscrowKey], e.key):
+		return &refusal{reason: ReasonEscrowDiffers, message: "Secret " + name + " holds another key than the backups are written with now: those of before need it. Put its key back into the Secret that spec.forProvider.encryption names, or have the platform team delete the copy once no backup needs it"}
+	}
+	return nil
+}

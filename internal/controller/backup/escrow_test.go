@@ -1,0 +1,74 @@
+package backup
+
+import (
+	"testing"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// TestDecideEscrow: a copy is made once, and is never written over.
+func TestDecideEscrow(t *testing.T) {
+	copied := func(key string) *corev1.Secret {
+		out := &corev1.Secret{}
+		if key != "" {
+			out.Data = map[string][]byte{backup.EscrowKey: []byte(key)}
+		}
+		return out
+	}
+	const differs = "EscrowDiffers: Secret storeplane-escrow/shop.orders holds another key than the backups are written with now: those of before need it. Put its key back into the Secret that spec.forProvider.encryption names, or have the platform team delete the copy once no backup needs it"
+	cases := map[string]struct {
+		reason string
+		escrow *escrow
+		made   map[string][]byte
+		makes  bool
+		want   string
+	}{
+		"NotAsked": {reason: "A Backup that does not ask has none."},
+		"New":      {reason: "The key is copied.", escrow: &escrow{key: []byte("k1"), possible: true}, makes: true, made: copied("k1").Data, want: "EscrowPending: Waiting for Secret storeplane-escrow/shop.orders, the copy of the database's key"},
+		"Plain":    {reason: "That there is none is written down.", escrow: &escrow{possible: true}, makes: true, want: "EscrowPending: Waiting for Secret storeplane-escrow/shop.orders, the copy of the database's key"},
+		"Kept":     {reason: "It is there.", escrow: &escrow{key: []byte("k1"), kept: copied("k1")}},
+		"KeptNone": {reason: "So is that there is none.", escrow: &escrow{kept: copied("")}},
+		"Nowhere":  {reason: "There is no place for it.", escrow: &escrow{key: []byte("k1")}, want: "EscrowMissing: Namespace storeplane-escrow, which keeps a copy of each database's key, does not exist: create it"},
+		"Another":  {reason: "Backups of before need the key that is kept.", escrow: &escrow{key: []byte("k2"), kept: copied("k1")}, want: differs},
+		"Lost":     {reason: "Also those of a database that is plain now.", escrow: &escrow{kept: copied("k1")}, want: differs},
+		"Late":     {reason: "What is plain is not read with a key.", escrow: &escrow{key: []byte("k1"), kept: copied("")}, want: differs},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := decide(t, state(physical, settle(t), func(s *State) { s.Escrow = tc.escrow }))
+			makes := false
+			for _, o := range d.Apply {
+				s, ok := o.(*corev1.Secret)
+				if !ok || s.Namespace != backup.EscrowNamespace {
+					continue
+				}
+				makes = true
+				if diff := cmp.Diff(tc.made, s.Data); diff != "" || s.Name != "shop.orders" {
+					t.Errorf("%s\nSecret %s: -want, +got:\n%s", tc.reason, s.Name, diff)
+				}
+				if len(s.OwnerReferences) > 0 || s.Immutable == nil || !*s.Immutable {
+					t.Errorf("%s\nThe copy goes with the Backup, or can be changed: %v", tc.reason, s.ObjectMeta)
+				}
+			}
+			if makes != tc.makes {
+				t.Errorf("%s\nmakes a copy: %t, want %t", tc.reason, makes, tc.makes)
+			}
+			if r := (&view{State: &State{Backup: state(physical).Backup, Escrow: tc.escrow}}).unescrowed(); tc.want != "" {
+				if got := string(r.reason) + ": " + r.message; got != tc.want {
+					t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+				}
+				for _, c := range d.Conditions {
+					if c.Type == xpv2.TypeReady && c.Reason != r.reason {
+						t.Errorf("%s\nReady says %s: %s", tc.reason, c.Reason, c.Message)
+					}
+				}
+			} else if r != nil {
+				t.Errorf("%s\nwant nothing said, got %s", tc.reason, r.message)
+			}
+		})
+	}
+}
