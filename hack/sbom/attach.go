@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -35,5 +36,5 @@ func attach(ctx context.Context, to name.Reference, img v1.Image, file []byte) e
 	if err != nil {
 		return err
 	}
-	return remote.Write(to.Context().Digest(digest.String()), attached, remote.WithContext(ctx))
+	return remote.Write(to.Context().Digest(digest.String()), attached, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
 }

@@ -13,10 +13,11 @@ import (
 	"github.com/package-url/packageurl-go"
 )
 
-// bom of an image, by its repository, its name in the release and its digest: the same for
-// the same image. A time is left out, for it would make another file of it.
-func (c *contents) bom(repository, name, digest string) ([]byte, error) {
-	components := c.components()
+// bom of an image, by its repository, its name in the release, its digest, and the release's
+// version: the same for the same image. A time is left out, for it would make another file
+// of it.
+func (c *contents) bom(repository, name, digest, version string) ([]byte, error) {
+	components := c.components(version)
 	b := cdx.NewBOM()
 	b.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte(repository+"@"+digest)).URN()
 	purl := packageurl.NewPackageURL(packageurl.TypeOCI, "", path.Base(repository), digest, packageurl.Qualifiers{{Key: "repository_url", Value: repository}}, "")
@@ -29,8 +30,11 @@ func (c *contents) bom(repository, name, digest string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// components by kind and name.
-func (c *contents) components() []cdx.Component {
+// ownModule is built from a tree, which knows no version.
+const ownModule = "github.com/storeplane/storeplane"
+
+// components by kind and name, Storeplane's own of a version.
+func (c *contents) components(version string) []cdx.Component {
 	out := []cdx.Component{}
 	distribution, _, _ := strings.Cut(c.distribution, "-")
 	for _, p := range c.packages {
@@ -42,6 +46,9 @@ func (c *contents) components() []cdx.Component {
 		out = append(out, component(packageurl.NewPackageURL(packageurl.TypeDebian, distribution, p.name, p.version, q, "")))
 	}
 	for m := range maps.Keys(c.modules) {
+		if m.path == ownModule {
+			m.version = version
+		}
 		dir, name := path.Split(m.path)
 		purl := packageurl.NewPackageURL(packageurl.TypeGolang, strings.TrimSuffix(dir, "/"), name, m.version, nil, "")
 		of := component(purl)

@@ -26,6 +26,8 @@ type contents struct {
 	modules map[module]bool
 }
 
+// debianPackage that is installed. Its source is that of another name or version, with the
+// version after an @.
 type debianPackage struct{ name, version, architecture, source string }
 
 type module struct{ path, version string }
@@ -80,7 +82,8 @@ func packagesOf(file io.Reader) ([]debianPackage, error) {
 			return nil, err
 		}
 		if strings.HasSuffix(p.Get("Status"), " installed") {
-			source, _, _ := strings.Cut(p.Get("Source"), " ")
+			// The source's version stands in parentheses where it is another one.
+			source := strings.TrimSuffix(strings.Replace(p.Get("Source"), " (", "@", 1), ")")
 			out = append(out, debianPackage{name: p.Get("Package"), version: p.Get("Version"), architecture: p.Get("Architecture"), source: source})
 		}
 		if err != nil {

@@ -7,7 +7,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
@@ -28,7 +28,8 @@ type cli struct {
 	Registry string `help:"Registry and path that the release was pushed to, for example registry.example.com/storeplane." required:""`
 	Packages string `help:"Folder of the packages that were pushed, with images.json."                                      default:"_out/packages" type:"existingdir"`
 	Out      string `help:"Folder to write to."                                                                             default:"_out/packages/sboms"`
-	Attach   bool   `help:"Attach each file to its image, as a referrer that scanners find there."`
+	version  string
+	Attach   bool `help:"Attach each file to its image, as a referrer that scanners find there."`
 }
 
 // packages that have a program's image in them.
@@ -38,6 +39,10 @@ var packages = []string{"function-storeplane", "provider-storeplane"}
 func (c *cli) Run(ctx context.Context) error {
 	refs, err := c.images()
 	if err != nil {
+		return err
+	}
+	// What another release was made of is not left beside it.
+	if err := os.RemoveAll(c.Out); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
@@ -62,6 +67,7 @@ func (c *cli) images() ([]string, error) {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return nil, fmt.Errorf("cannot read the images of the release from %s: %w", path, err)
 	}
+	c.version = r.Version
 	registry := strings.TrimSuffix(c.Registry, "/")
 	set := images.Set{Registry: registry, Digests: r.Digests}
 	var out []string
@@ -80,9 +86,9 @@ func (c *cli) describe(ctx context.Context, image string) error {
 	if err != nil {
 		return fmt.Errorf("cannot use image %s: %w", image, err)
 	}
-	img, err := remote.Image(ref, remote.WithContext(ctx))
+	img, err := remote.Image(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
 	if err != nil {
-		return fmt.Errorf("cannot read image %s: push the release with make install first, or name its registry with --registry: %w", image, err)
+		return fmt.Errorf("cannot read image %s: log in to its registry, push the release with make install first, or name its registry with --registry: %w", image, err)
 	}
 	digest, err := img.Digest()
 	if err != nil {
@@ -93,7 +99,7 @@ func (c *cli) describe(ctx context.Context, image string) error {
 		return fmt.Errorf("cannot read what is in image %s: %w", image, err)
 	}
 	short := strings.TrimPrefix(strings.SplitN(image, "@", 2)[0], strings.TrimSuffix(c.Registry, "/")+"/")
-	bom, err := found.bom(ref.Context().Name(), short, digest.String())
+	bom, err := found.bom(ref.Context().Name(), short, digest.String(), c.version)
 	if err != nil {
 		return fmt.Errorf("cannot describe image %s: %w", image, err)
 	}
@@ -115,7 +121,7 @@ func main() {
 	k := kong.Parse(args, kong.Description("Writes the software bill of materials of each image of a release. Run it at the root of the repository."))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := args.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+	if err := args.Run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		stop()
 		k.Exit(1)

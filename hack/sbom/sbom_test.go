@@ -4,9 +4,11 @@ import (
 	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/crane"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -104,15 +107,18 @@ func TestContents(t *testing.T) {
 	}
 	var packages []string
 	modules := map[string]bool{}
-	for _, c := range found.components() {
+	for _, c := range found.components("v1.2.3") {
 		if strings.HasPrefix(c.PackageURL, "pkg:deb/") {
 			packages = append(packages, c.PackageURL)
 			continue
 		}
 		modules[c.Name] = true
+		if c.Name == ownModule && c.Version != "v1.2.3" {
+			t.Errorf("Storeplane's own module is of version %s, want the release's", c.Version)
+		}
 	}
 	want := []string{
-		"pkg:deb/debian/libssl3t64@3.5.1-1%2Bdeb13u1?arch=amd64&distro=debian-13&upstream=openssl",
+		"pkg:deb/debian/libssl3t64@3.5.1-1%2Bdeb13u1?arch=amd64&distro=debian-13&upstream=openssl%403.5.1-1",
 		"pkg:deb/debian/redis@5:8.0.2-3?arch=amd64&distro=debian-13",
 	}
 	if diff := cmp.Diff(want, packages); diff != "" {
@@ -143,8 +149,22 @@ func TestRemoved(t *testing.T) {
 // TestRun over a release in a registry: each image has its file, the same each time, and
 // scanners find it beside the image.
 func TestRun(t *testing.T) {
-	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
+	open := registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "who" || password != "pushes" {
+			w.Header().Set("WWW-Authenticate", "Basic")
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		open.ServeHTTP(w, r)
+	}))
 	defer server.Close()
+	login := t.TempDir()
+	t.Setenv("DOCKER_CONFIG", login)
+	auth := fmt.Sprintf(`{"auths": {%q: {"username": "who", "password": "pushes"}}}`, strings.TrimPrefix(server.URL, "http://"))
+	if err := os.WriteFile(filepath.Join(login, "config.json"), []byte(auth), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	at := strings.TrimPrefix(server.URL, "http://") + "/storeplane"
 	img := debian(t)
 	for _, n := range []string{"redis:8", "function-storeplane:v1.2.3", "provider-storeplane:v1.2.3"} {
@@ -191,7 +211,8 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	index, err := remote.Referrers(ref)
+	keys := remote.WithAuthFromKeychain(authn.DefaultKeychain)
+	index, err := remote.Referrers(ref, keys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +223,7 @@ func TestRun(t *testing.T) {
 	if len(list.Manifests) != 1 || list.Manifests[0].ArtifactType != string(mediaType) {
 		t.Fatalf("The file is attached once, as what it is: got %v", list.Manifests)
 	}
-	attached, err := remote.Image(ref.Context().Digest(list.Manifests[0].Digest.String()))
+	attached, err := remote.Image(ref.Context().Digest(list.Manifests[0].Digest.String()), keys)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -223,6 +223,22 @@ class DecidedTest(Node):
         self.assertFalse(self.dcs.attempt_to_acquire_leader(), "a lock that another node has taken is not free because the REST API has read it")
         self.assertEqual(OTHER, self.server.annotations["leader"])
 
+    def test_time_comes_first(self):
+        times = []
+
+        class Watched(type(self.dcs)):
+            def __setattr__(self, name, value):
+                if name == "_leader_observed_record":
+                    times.append(self._leader_observed_time)
+                super().__setattr__(name, value)
+
+        self.server.write(leader=OTHER, renewTime="now", acquireTime="now", transitions="4")
+        self.dcs._leader_observed_time = 1
+        self.dcs.__class__ = Watched
+        self.elsewhere()
+        self.assertEqual(1, len(times))
+        self.assertGreater(times[0], 1, "a lock that was just written looks as if it had run out")
+
     def test_next_turn(self):
         self.server.write(leader=OTHER, renewTime="now", acquireTime="now", transitions="4")
         self.elsewhere()
