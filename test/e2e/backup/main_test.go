@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { tests.Main(m) }
 func TestBackup(t *testing.T) {
 	fs := []types.Feature{logical(), physical(backupv1.Volume)}
 	if tests.Full() {
-		fs = append(fs, faults(), physical(backupv1.S3), physical(backupv1.GCS), physical(backupv1.Azure), inNeed())
+		fs = append(fs, faults(), physical(backupv1.S3), physical(backupv1.GCS), physical(backupv1.Azure), inNeed(), keys())
 	}
 	tests.Test(t, fs...)
 }
