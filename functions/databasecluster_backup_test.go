@@ -136,7 +136,7 @@ func TestDatabaseClusterBackupConditions(t *testing.T) {
 	c.status("backup", `{conditions: [{type: Ready, status: "True", reason: Available, message: "The last backup failed"}, {type: Verified, status: "True", reason: Verified}], atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreFull, message: "cannot make a backup: there is no room"}}}`)
 	step("One failure, and an older backup is good", "False BackupFailed cannot make a backup: there is no room", "True Archiving", "Running")
 	c.status("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "False", reason: BackupCorrupt, message: It is damaged}]}`)
-	step("It can not be restored", "False NotRestorable It is damaged", "True Archiving", "Running")
+	step("It cannot be restored", "False NotRestorable It is damaged", "True Archiving", "Running")
 	c.status("backup", ready)
 	step("All is well", "True SharesFate Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's", "True Archiving", "Running")
 	c.reportCluster(func(r *instance.Cluster) { r.Archive.Failing = "no such bucket" })
@@ -410,9 +410,9 @@ func TestDatabaseClusterRepositoryFullNow(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterRepositoryRecovers: a pod of the backups' own volume that can
-// not start is replaced once the claim is mended, as pods of a StatefulSet are if
-// it does not order them. Those of before can not be changed.
+// TestDatabaseClusterRepositoryRecovers: a pod of the backups' own volume that cannot
+// start is replaced once the claim is mended, as pods of a StatefulSet are if
+// it does not order them. Those of before cannot be changed.
 func TestDatabaseClusterRepositoryRecovers(t *testing.T) {
 	c := newCluster(t, databaseCluster(production))
 	c.settle()

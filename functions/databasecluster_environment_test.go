@@ -43,7 +43,7 @@ func TestDatabaseClusterEnvironments(t *testing.T) {
 			want: want{storage: "1Gi", whenDeleted: "Retain", budget: true, spread: true, affinity: true, synchronous: false, backup: "True Disabled No backups are asked for"},
 		},
 		"ProductionOfOne": {
-			reason: "One server can not wait for another.", spec: "{size: 1, version: '17', environment: production}",
+			reason: "One server cannot wait for another.", spec: "{size: 1, version: '17', environment: production}",
 			want: want{storage: "100Gi", whenDeleted: "Retain", budget: true, spread: true, affinity: true, protected: true, synchronous: false, backup: noBackups},
 		},
 		"ProtectedDevelopment": {

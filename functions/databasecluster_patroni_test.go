@@ -16,7 +16,7 @@ func TestDatabaseClusterPatroni(t *testing.T) {
 	c.settle()
 	p := patroni(t, c)
 	if diff := cmp.Diff(dynamic(t, c), p["bootstrap"].(map[string]any)["dcs"]); diff != "" {
-		t.Errorf("A server that can not read what all servers share begins with the same: -shared, +its own:\n%s", diff)
+		t.Errorf("A server that cannot read what all servers share begins with the same: -shared, +its own:\n%s", diff)
 	}
 	pg := p["postgresql"].(map[string]any)
 	want := map[string]any{
@@ -116,7 +116,7 @@ func TestDatabaseClusterPatroniNames(t *testing.T) {
 }
 
 // TestDatabaseClusterMounts: the servers have of each Secret what they need and
-// no more, and other users of the node can not read it.
+// no more, and other users of the node cannot read it.
 func TestDatabaseClusterMounts(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -124,7 +124,7 @@ func TestDatabaseClusterMounts(t *testing.T) {
 		tls    string
 		backup bool
 	}{
-		"Own":     {reason: "The authority's key is not there: a server can not make itself another certificate.", spec: production, tls: "orders-tls", backup: true},
+		"Own":     {reason: "The authority's key is not there: a server cannot make itself another certificate.", spec: production, tls: "orders-tls", backup: true},
 		"Brought": {reason: "A Secret of the user's is mounted as it is.", spec: "{size: 1, version: '17', tls: {secretName: certs}}", tls: "certs"},
 	}
 	for name, tc := range cases {
@@ -157,7 +157,7 @@ func TestDatabaseClusterMounts(t *testing.T) {
 					}
 				}
 				if mode&0o007 != 0 {
-					t.Errorf("%s\nvolume %s: want files that others can not read, got %o", tc.reason, v.Name, mode)
+					t.Errorf("%s\nvolume %s: want files that others cannot read, got %o", tc.reason, v.Name, mode)
 				}
 			}
 			want := map[string][]string{"orders-postgresql": {"patroni.yaml", "peers.crt"}, "orders-credentials": {"credentials.yaml", "restapi-password"}, "kube-root-ca.crt": {"ca.crt"}, tc.tls: {"ca.crt", "tls.crt", "tls.key"}}

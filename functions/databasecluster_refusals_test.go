@@ -32,7 +32,7 @@ func TestDatabaseClusterRefuses(t *testing.T) {
 		"Injection":     {reason: "Nor is this.", spec: `{size: 1, version: '17', parameters: {"a: b\nc": d}}`, want: `parameters has "a: b\nc", which is no name of a PostgreSQL parameter`},
 		"EmptyName":     {reason: "Nor nothing.", spec: `{size: 1, version: '17', parameters: {"": d}}`, want: `parameters has "", which is no name of a PostgreSQL parameter`},
 		"RestoreFrom":   {reason: "Without the provider there are no Backups.", spec: "{size: 1, version: '17', restoreFrom: {backupRef: {name: b}}}", want: "restoreFrom.backupRef: there are no Backups in this cluster: install provider-storeplane, or use restoreFrom.destination"},
-		"RestoreFuture": {reason: "What has not happened can not be restored.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: volume, bucket: b}, name: orders, time: '2999-01-01T00:00:00Z'}}", want: "restoreFrom.time has not come yet: 2999-01-01T00:00:00Z"},
+		"RestoreFuture": {reason: "What has not happened cannot be restored.", spec: "{size: 1, version: '17', restoreFrom: {destination: {type: volume, bucket: b}, name: orders, time: '2999-01-01T00:00:00Z'}}", want: "restoreFrom.time has not come yet: 2999-01-01T00:00:00Z"},
 		"BackupSecret":  {reason: "pgBackRest speaks by TLS alone.", spec: "{size: 1, version: '17', backup: {enabled: true, destination: {type: s3, bucket: b, endpoint: 'http://store'}}}", want: "backup.destination: endpoint \"http://store\" must begin with https://: pgBackRest speaks to object stores by TLS alone"},
 		"Quantity":      {reason: "No quantity.", spec: "{size: 1, version: '17', storageSize: big}", want: `storageSize must be a quantity above zero, like 20Gi: is "big"`},
 		"QuantityZero":  {reason: "Nothing is too little.", spec: "{size: 1, version: '17', storageSize: '0'}", want: `storageSize must be a quantity above zero, like 20Gi: is "0"`},
@@ -136,7 +136,7 @@ func TestDatabaseClusterRefusesChanges(t *testing.T) {
 		"OwnerGone":      {reason: "A database does not lose its owner.", spec: "{size: 1, version: '17', users: [{name: clerk}], databases: [{name: shop, owner: clerk}]}", change: func(c *cluster) { c.edit(nil, "users") }, want: "databases.shop.owner is clerk, who is not among users"},
 		"Settings":       {reason: "Nonsense of the installation stops nothing that runs.", spec: production, change: func(c *cluster) { c.install("{storageClassName: [fast]}") }, want: "cannot read EnvironmentConfig storeplane: data.storageClassName: must be a string, is a list"},
 		"Registry":       {reason: "Nor does a registry that is none.", spec: production, change: func(c *cluster) { c.install("{imageRegistry: 'https://x'}") }, want: `cannot use EnvironmentConfig storeplane: data.imageRegistry must be a registry and path like registry.example.com/storeplane, is "https://x"`},
-		"Unreadable":     {reason: "What can not be read is left alone.", spec: production, change: func(c *cluster) { set(c.observed["postgresql"], "three", "spec", "replicas") }, want: "cannot read the observed StatefulSet of component postgresql: spec.replicas: must be a whole number, is a string"},
+		"Unreadable":     {reason: "What cannot be read is left alone.", spec: production, change: func(c *cluster) { set(c.observed["postgresql"], "three", "spec", "replicas") }, want: "cannot read the observed StatefulSet of component postgresql: spec.replicas: must be a whole number, is a string"},
 		"SmallerDefault": {reason: "Another environment's default does not shrink volumes: the claim keeps what it has.", spec: "{size: 1, version: '17', environment: staging}", change: func(c *cluster) { c.edit("development", "environment") }},
 		"BiggerDefault":  {reason: "Nor does it grow them.", spec: "{size: 1, version: '17'}", change: func(c *cluster) { c.edit("production", "environment") }},
 		"SameQuantity":   {reason: "The same quantity in other words is no change.", spec: production, change: func(c *cluster) { c.edit("20480Mi", "storageSize") }},
@@ -189,7 +189,7 @@ func TestDatabaseClusterRefusesChanges(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterUnreadable: a status that can not be read is our error.
+// TestDatabaseClusterUnreadable: a status that cannot be read is our error.
 func TestDatabaseClusterUnreadable(t *testing.T) {
 	c := newCluster(t, databaseCluster(oneServer))
 	c.settle()
@@ -201,7 +201,7 @@ func TestDatabaseClusterUnreadable(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterUnreadableReports: what the pods write can not stop the
+// TestDatabaseClusterUnreadableReports: what the pods write cannot stop the
 // claim. It is as good as not written yet.
 func TestDatabaseClusterUnreadableReports(t *testing.T) {
 	type want struct{ phase, message string }
@@ -243,8 +243,8 @@ func TestDatabaseClusterUnreadableReports(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterUnreadableDesire: what the managers were told, when it can
-// not be read, is told again, and volumes do not shrink for it.
+// TestDatabaseClusterUnreadableDesire: what the managers were told, when it cannot
+// be read, is told again, and volumes do not shrink for it.
 func TestDatabaseClusterUnreadableDesire(t *testing.T) {
 	c := newCluster(t, databaseCluster(production))
 	c.settle()

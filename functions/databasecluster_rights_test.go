@@ -11,7 +11,7 @@ import (
 )
 
 // TestDatabaseClusterRights: the servers may do to their own objects what they
-// must, and to others' nothing but what can not be told apart by name.
+// must, and to others' nothing but what cannot be told apart by name.
 func TestDatabaseClusterRights(t *testing.T) {
 	states := []string{"orders-postgresql", "orders-postgresql-status", "orders-postgresql-config", "orders-postgresql-failover", "orders-postgresql-leader", "orders-postgresql-sync"}
 	var pods, volumes []string

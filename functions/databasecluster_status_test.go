@@ -245,7 +245,7 @@ func TestDatabaseClusterStorageHealthy(t *testing.T) {
 	filled := func(ordinal int32, percent int) func(*cluster) {
 		return member(ordinal, func(m *instance.Member) { m.Filling = percent })
 	}
-	const no = "can not grow: its StorageClass does not allow it"
+	const no = "cannot grow: its StorageClass does not allow it"
 	stuck := member(1, func(m *instance.Member) { m.Volume = no })
 	type want struct{ verdict, phase, message string }
 	degraded := func(reason, message string) want { return want{"False " + reason + " " + message, "Degraded", message} }
@@ -263,7 +263,7 @@ func TestDatabaseClusterStorageHealthy(t *testing.T) {
 			reason: "The fullest one gives the reason, each is named.", change: both(filled(0, 90), filled(2, 80)),
 			want: degraded("Full", "Volumes are filled: that of orders-postgresql-0 to more than 90 percent, that of orders-postgresql-2 to more than 80 percent: raise storageSize"),
 		},
-		"CannotGrow":     {reason: "A volume that can not grow says why.", change: stuck, want: degraded("CannotGrow", "Volumes do not have their size: that of orders-postgresql-1 "+no)},
+		"CannotGrow":     {reason: "A volume that cannot grow says why.", change: stuck, want: degraded("CannotGrow", "Volumes do not have their size: that of orders-postgresql-1 "+no)},
 		"FullAndStuck":   {reason: "That it is full comes first.", change: both(stuck, filled(1, 80)), want: degraded("NearlyFull", "Volumes are filled: that of orders-postgresql-1 to more than 80 percent: raise storageSize")},
 		"FormerServer":   {reason: "A server that is gone fills nothing.", change: func(c *cluster) { c.report("orders-postgresql-3.json", `{"filling":90}`) }, want: want{"True Healthy", "Running", ""}},
 		"StorageAndLast": {reason: "Of two troubles the message has the first, each has its condition.", change: both(filled(0, 90), func(c *cluster) { c.reportCluster(func(r *instance.Cluster) { r.Standbys[0].Lagging = true }) }), want: want{"False Full Volumes are filled: that of orders-postgresql-0 to more than 90 percent: raise storageSize", "Degraded", "Far behind the primary: orders-postgresql-1"}},

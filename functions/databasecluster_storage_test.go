@@ -57,7 +57,7 @@ func TestDatabaseClusterGrows(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterCanNotGrow: a volume that can not grow is said to be so,
+// TestDatabaseClusterCanNotGrow: a volume that cannot grow is said to be so,
 // and what runs goes on.
 func TestDatabaseClusterCanNotGrow(t *testing.T) {
 	c := newCluster(t, databaseCluster(production))
@@ -67,18 +67,18 @@ func TestDatabaseClusterCanNotGrow(t *testing.T) {
 	c.heal("instances")
 	for i := range int32(3) {
 		c.reportMember(i, func(m *instance.Member) {
-			m.Capacity, m.Volume = "20Gi", "can not grow: its StorageClass does not allow it"
+			m.Capacity, m.Volume = "20Gi", "cannot grow: its StorageClass does not allow it"
 		})
 	}
 	rsp := c.reconcile()
-	const each = " can not grow: its StorageClass does not allow it"
+	const each = " cannot grow: its StorageClass does not allow it"
 	want := "Volumes do not have their size: that of orders-postgresql-0" + each + ", that of orders-postgresql-1" + each + ", that of orders-postgresql-2" + each
 	if len(waiting(rsp)) > 0 || c.phase() != "Degraded" || c.message() != want || c.verdict("StorageHealthy") != "False CannotGrow "+want {
 		t.Errorf("want Degraded, Ready and %q, got %s, waiting for %v, %q and %q", want, c.phase(), waiting(rsp), c.message(), c.verdict("StorageHealthy"))
 	}
 }
 
-// TestDatabaseClusterVolumes: the template of volumes can not be changed once
+// TestDatabaseClusterVolumes: the template of volumes cannot be changed once
 // the StatefulSet exists, or the API server refuses all of it for ever.
 func TestDatabaseClusterVolumes(t *testing.T) {
 	template := func(c *cluster) *structpb.Value { return get(c.observed["postgresql"], "spec", "volumeClaimTemplates") }

@@ -62,7 +62,7 @@ func told(t testing.TB, c *cluster) instance.Desired {
 	t.Helper()
 	var out instance.Desired
 	if err := json.Unmarshal([]byte(as[corev1.ConfigMap](t, c.observed["config"]).Data[instance.DesiredKey]), &out); err != nil {
-		t.Fatalf("the instance managers can not read what they are told: %v", err)
+		t.Fatalf("the instance managers cannot read what they are told: %v", err)
 	}
 	return out
 }

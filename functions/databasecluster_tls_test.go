@@ -258,7 +258,7 @@ func TestDatabaseClusterSSLMode(t *testing.T) {
 	}{
 		"Default":  {reason: "A client does not come in the clear.", spec: oneServer, want: "sslmode=require"},
 		"Required": {reason: "So it is when the claim says so.", spec: "{size: 1, version: '17', tls: {required: true}}", want: "sslmode=require"},
-		"Optional": {reason: "One that can not do it comes as it can.", spec: "{size: 1, version: '17', tls: {required: false}}", want: "sslmode=prefer"},
+		"Optional": {reason: "One that cannot do it comes as it can.", spec: "{size: 1, version: '17', tls: {required: false}}", want: "sslmode=prefer"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -268,7 +268,7 @@ func TestWebAppConfigAdded(t *testing.T) {
 }
 
 // TestWebAppConfigMigration: a migration has the config of its claim, and none
-// that may never be made: a Job can not be changed.
+// that may never be made: a Job cannot be changed.
 func TestWebAppConfigMigration(t *testing.T) {
 	migration := func(c *cluster) *batchv1.Job {
 		for _, n := range c.names() {

@@ -464,7 +464,7 @@ func TestWebAppRefuses(t *testing.T) {
 		"Relative":   {reason: "A path is absolute, and itself.", spec: `{image: x, volumes: [{name: a, mountPath: /a/../tmp, emptyDir: {}}]}`, want: `volumes a: mountPath must be an absolute path like /data, is "/a/../tmp"`},
 		"Container":  {reason: "A pod's containers have names of their own.", spec: `{image: x, initContainers: [{name: a}], sidecars: [{name: a}]}`, want: `sidecars: the name a is taken already`},
 		"App":        {reason: "Also of the application's.", spec: `{image: x, initContainers: [{name: app}]}`, want: `initContainers: the name app is taken already`},
-		"Port":       {reason: "Two can not listen at one port.", spec: `{image: x, sidecars: [{name: a, port: 8080}]}`, want: `sidecars a: port 8080 is that of the application already`},
+		"Port":       {reason: "Two cannot listen at one port.", spec: `{image: x, sidecars: [{name: a, port: 8080}]}`, want: `sidecars a: port 8080 is that of the application already`},
 		"Ports":      {reason: "Nor can two sidecars.", spec: `{image: x, sidecars: [{name: a, port: 1}, {name: b, port: 1}]}`, want: `sidecars b: port 1 is that of sidecar a already`},
 		"PullTwice":  {reason: "The API server takes each name once.", spec: `{image: x, imagePullSecrets: [{name: a}, {name: b}, {name: a}]}`, want: `imagePullSecrets: the name a is there twice`},
 		"Quantity":   {reason: "No quantity.", spec: `{image: x, resources: {requests: {memory: much}}}`, want: "cannot read spec: resources.requests.memory: must be a quantity, is a string"},
@@ -518,7 +518,7 @@ func TestWebAppRefusesWhileRunning(t *testing.T) {
 	}
 }
 
-// TestWebAppUnreadable: an observed object that can not be read is not the
+// TestWebAppUnreadable: an observed object that cannot be read is not the
 // claim's fault, and nothing is changed.
 func TestWebAppUnreadable(t *testing.T) {
 	c := newCluster(t, smallApp)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints a shell line that puts promtool on the PATH. Where there is none, it is
 # taken out of Debian's package, which is not installed, into the cache; where
-# that can not be had, the tests that want promtool are skipped.
+# that cannot be had, the tests that want promtool are skipped.
 set -euo pipefail
 if command -v promtool >/dev/null; then
 	exit

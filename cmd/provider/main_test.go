@@ -52,7 +52,7 @@ func TestLeaseIsFollowed(t *testing.T) {
 		t.Errorf("a lease holds its duration in whole seconds, got %s", leaseDuration)
 	}
 	if margin := leaseDuration - renewDeadline; margin < 3*time.Second {
-		t.Errorf("a leader that can not renew must stop well before another one leads, got %s", margin)
+		t.Errorf("a leader that cannot renew must stop well before another one leads, got %s", margin)
 	}
 }
 

@@ -52,7 +52,7 @@ const leaseName = "storeplane-provider"
 // one looks at the lease every 1 to 2.2 retry periods, so it may be that late to
 // see the last renewal, and again to see that the lease has ended, which makes
 // 11s + 2×2.2×1.25s = 16.5s at most. What is left is for starting the
-// controllers. A leader that can not renew stops three seconds before the lease
+// controllers. A leader that cannot renew stops three seconds before the lease
 // ends, which is more than clocks drift apart in it.
 const (
 	leaseDuration = 11 * time.Second
@@ -209,7 +209,7 @@ func told(check healthz.Checker, log logging.Logger) healthz.Checker {
 	}
 }
 
-// start the manager, and stop it if a controller can not be started.
+// start the manager, and stop it if a controller cannot be started.
 func start(ctx context.Context, mgr ctrl.Manager, failed <-chan error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

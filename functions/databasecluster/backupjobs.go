@@ -103,7 +103,7 @@ func (d *cluster) backupTask(full bool, every int) string {
 	}
 	b, err := json.Marshal(t)
 	if err != nil {
-		// No task has a time that can not be written.
+		// No task has a time that cannot be written.
 		return ""
 	}
 	return string(b)

@@ -120,7 +120,7 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 		l.jobs[name] = job.Status
 	}
 	l.credentials = metadata(c.Observed(credentials), "resourceVersion")
-	// What can not be read there is as good as not written yet: the managers
+	// What cannot be read there is as good as not written yet: the managers
 	// write it again.
 	_ = json.Unmarshal([]byte(datum(c.Observed(config), instance.DesiredKey)), &l.told)
 	for key, v := range c.Observed(instances).GetFields()["data"].GetStructValue().GetFields() {

@@ -42,7 +42,7 @@ func (d *cluster) repositoryServer() *k8sappsv1.StatefulSet {
 	s.Spec.Template.Spec.Volumes = s.Spec.Template.Spec.Volumes[:len(s.Spec.Template.Spec.Volumes)-1]
 	s.Spec.Template.Spec.Containers[0].VolumeMounts[1].Name = repositoryTemplate
 	s.Spec.PersistentVolumeClaimRetentionPolicy = d.retention()
-	// A template can not be changed.
+	// A template cannot be changed.
 	if s.Spec.VolumeClaimTemplates = d.live.repository.Spec.VolumeClaimTemplates; len(s.Spec.VolumeClaimTemplates) > 0 {
 		return s
 	}
@@ -88,8 +88,8 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 			ServiceName:          d.Name(component),
 			Selector:             &metav1.LabelSelector{MatchLabels: d.Selector(component)},
 			RevisionHistoryLimit: new(int32(2)),
-			// Else a pod that can not start, for want of its image say, is not
-			// replaced when the claim is mended. It can not be changed.
+			// Else a pod that cannot start, for want of its image say, is not
+			// replaced when the claim is mended. It cannot be changed.
 			PodManagementPolicy: cmp.Or(now.Spec.PodManagementPolicy, k8sappsv1.ParallelPodManagement),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: d.Labels(component, d.server)},

@@ -8,7 +8,7 @@ import (
 	"github.com/storeplane/storeplane/internal/profile"
 )
 
-// validate refuses what can not be done, and what is not done yet: a claim that
+// validate refuses what cannot be done, and what is not done yet: a claim that
 // asks for it must not believe that it has it.
 func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
 	if err := Check(s); err != nil {
@@ -17,7 +17,7 @@ func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
 	return engineOf(s).CheckChange(s.Version, l.running())
 }
 
-// Check returns an error for a claim that can not be made whatever there is.
+// Check returns an error for a claim that cannot be made whatever there is.
 func Check(s *appsv1.DatabaseClusterSpec) error {
 	if s.Engine == appsv1.MySQL {
 		return compose.Invalidf("engine mysql is not available yet: use engine postgresql")

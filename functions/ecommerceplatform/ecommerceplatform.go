@@ -156,7 +156,7 @@ func (s *shop) plan() *compose.Plan {
 	b := s.bundles
 	add(compose.Component{
 		Name: backend, Make: func() compose.Object { return s.backend() },
-		// Its migration can not be given another bundle once it has begun.
+		// Its migration cannot be given another bundle once it has begun.
 		After:       slices.Concat(needs, s.config.Awaits()),
 		ChangeAfter: s.config.Holds(b.runs[backend], b.shall[backend]),
 	})

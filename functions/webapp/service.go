@@ -25,7 +25,7 @@ func (a *app) service() *corev1.Service {
 }
 
 // servicePortName gives way to an entry of the same name and another number,
-// which somebody made of ours by hand: server-side apply can not take it away,
+// which somebody made of ours by hand: server-side apply cannot take it away,
 // as it knows entries by their number and their owners, and the API server
 // refuses two of one name. So the Service serves at its port again.
 func (a *app) servicePortName() string {

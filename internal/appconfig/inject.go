@@ -34,7 +34,7 @@ type Plan struct {
 	// Current tells that the template holds them already.
 	Current bool
 
-	// Refusal says in words why it can not be done, or "".
+	// Refusal says in words why it cannot be done, or "".
 	Refusal string
 }
 

@@ -1,6 +1,6 @@
 package appconfig
 
-// Problem is why a configuration can not be rendered, in words for whoever wrote
+// Problem is why a configuration cannot be rendered, in words for whoever wrote
 // it.
 type Problem struct {
 	Reason  string

@@ -146,7 +146,7 @@ func fits(p *configv1.AppConfigParameters, c Content) *Problem {
 	}
 	for _, k := range c.Keys() {
 		if !envName.MatchString(k) {
-			return &Problem{Reason: ReasonInvalidKey, Message: fmt.Sprintf("key %s can not be an environment variable: set inject.mountPath to have it as a file, or inject.env to false to have neither", k)}
+			return &Problem{Reason: ReasonInvalidKey, Message: fmt.Sprintf("key %s cannot be an environment variable: set inject.mountPath to have it as a file, or inject.env to false to have neither", k)}
 		}
 	}
 	return nil

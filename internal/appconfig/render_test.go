@@ -53,7 +53,7 @@ func TestRender(t *testing.T) {
 			p.Overlays = map[string]configv1.Overlay{"prod": {Config: config{"C": "c", "B": "x"}, Values: config{"host": "ha"}}, "dev": {Config: config{"D": "d"}}}
 		}), want: Content{Config: config{"A": "ha", "B": "x", "C": "c"}}},
 		"Unknown":  {reason: "A value that is not there names the key and the place.", params: of(config{"A": "a\n b {{ .Values.hots }}"}), problem: refused(ReasonInvalidTemplate, `config key A:2:13: executing "A" at <.Values.hots>: map has no entry for key "hots"`)},
-		"NoField":  {reason: "So does a name that templates can not read.", params: of(config{"A": "{{ .Cluster }}"}), problem: refused(ReasonInvalidTemplate, `config key A:1:3: executing "A" at <.Cluster>: map has no entry for key "Cluster"`)},
+		"NoField":  {reason: "So does a name that templates cannot read.", params: of(config{"A": "{{ .Cluster }}"}), problem: refused(ReasonInvalidTemplate, `config key A:1:3: executing "A" at <.Cluster>: map has no entry for key "Cluster"`)},
 		"Syntax":   {reason: "And what does not parse.", params: of(config{"A": "x", "b.conf": "\n{{ if }}"}), problem: refused(ReasonInvalidTemplate, `config key b.conf:2: missing value for if`)},
 		"NoSuch":   {reason: "There is nothing that reads what is around the provider.", params: of(config{"A": `{{ env "PATH" }}`}), problem: refused(ReasonInvalidTemplate, `config key A:1: function "env" not defined`)},
 		"Define":   {reason: "Templates that call each other could do so without end.", params: of(config{"A": `{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}`}), problem: refused(ReasonInvalidTemplate, "config key A: define, block and template are not available")},
@@ -64,7 +64,7 @@ func TestRender(t *testing.T) {
 		"Long":     {reason: "A template is not as long as a file.", params: of(config{"A": "{{ .Values.n }}" + strings.Repeat(" ", longestTemplate)}), problem: refused(ReasonTooLarge, "config key A: a template has at most 64 KiB, and those of an AppConfig 256 KiB in all: set templating to None, or split the AppConfig")},
 		"LongFile": {reason: "A file without braces may be.", params: of(config{"A": strings.Repeat(" ", 2*longestTemplate)}), want: Content{Config: config{"A": strings.Repeat(" ", 2*longestTemplate)}}},
 		"Key":      {reason: "The API server would refuse the ConfigMap.", params: of(config{"a b": "x"}, none), problem: refused(ReasonInvalidKey, `key "a b" must have at most 253 letters, digits, '-', '_' or '.'`)},
-		"File":     {reason: "A key that is no variable's name would get nowhere.", params: of(config{"app.properties": "x"}), problem: refused(ReasonInvalidKey, "key app.properties can not be an environment variable: set inject.mountPath to have it as a file, or inject.env to false to have neither")},
+		"File":     {reason: "A key that is no variable's name would get nowhere.", params: of(config{"app.properties": "x"}), problem: refused(ReasonInvalidKey, "key app.properties cannot be an environment variable: set inject.mountPath to have it as a file, or inject.env to false to have neither")},
 		"FileMounted": {reason: "Unless there are files.", params: of(config{"app.properties": "x"}, func(p *configv1.AppConfigParameters) {
 			p.Inject = &configv1.Inject{MountPath: "/etc/shop"}
 		}), want: Content{Config: config{"app.properties": "x"}}},
@@ -82,7 +82,7 @@ func TestRender(t *testing.T) {
 		"EmptySecret":   {reason: "A Secret may be empty.", params: of(nil, take(keys("empty"))), want: Content{Config: config{}}},
 		"Conflict":      {reason: "One key has one value.", params: of(config{"user": "x"}, take(keys("db"))), problem: refused(ReasonKeyConflict, "key user is both in config and in Secret db: rename one of them, that of the Secret with secretRefs[].keys[].as")},
 		"SecretsClash":  {reason: "From one Secret.", params: of(nil, take(keys("db"), keys("cache"))), problem: refused(ReasonKeyConflict, "key password is taken from both Secret db and Secret cache: rename one of them with secretRefs[].keys[].as")},
-		"SecretIsAFile": {reason: "Keys of Secrets are told apart alike.", params: of(nil, take(keys("files"))), problem: refused(ReasonInvalidKey, "key tls.crt can not be an environment variable: set inject.mountPath to have it as a file, or inject.env to false to have neither")},
+		"SecretIsAFile": {reason: "Keys of Secrets are told apart alike.", params: of(nil, take(keys("files"))), problem: refused(ReasonInvalidKey, "key tls.crt cannot be an environment variable: set inject.mountPath to have it as a file, or inject.env to false to have neither")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

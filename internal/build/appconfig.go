@@ -153,7 +153,7 @@ func (c *Config) IsRollingOut() bool {
 	return p.Bundle != "" && p.Pending == p.Bundle && p.LastGood != p.Bundle
 }
 
-// Awaits names what pods that can not be changed later come after: until the
+// Awaits names what pods that cannot be changed later come after: until the
 // AppConfig has taken up a new config, or given it up, nobody knows what bundle
 // there will be.
 func (c *Config) Awaits() []string {

@@ -9,7 +9,7 @@ import (
 // to a Scratch.
 const leastDisk = "64Mi"
 
-// Resources of a container, as quantities. Memory has a limit, which can not be taken back
+// Resources of a container, as quantities. Memory has a limit, which cannot be taken back
 // from a pod. CPU, which can, has none: a limit there only adds latency.
 func Resources(cpu, memory, memoryLimit string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{

@@ -172,7 +172,7 @@ func TestReadObserved(t *testing.T) {
 		t.Errorf("ReadObserved(): want %q, got %q", want, text(err))
 	}
 	if IsInvalid(err) {
-		t.Errorf("An object that can not be read is not the claim's error")
+		t.Errorf("An object that cannot be read is not the claim's error")
 	}
 }
 

@@ -40,7 +40,7 @@ type Component struct {
 	// Unlike After it holds for every change, not only for the first apply.
 	ChangeAfter []string
 
-	// Once keeps the object as it was first applied, for kinds that can not
+	// Once keeps the object as it was first applied, for kinds that cannot
 	// be changed, like Jobs. A changed one needs another name.
 	Once bool
 

@@ -11,7 +11,7 @@ import (
 // Types of the conditions that the kernel sets on every claim.
 const (
 	// ConditionAccepted is False while the claim, or the installation's
-	// settings, say something that can not be done. What runs is left alone.
+	// settings, say something that cannot be done. What runs is left alone.
 	ConditionAccepted = "Accepted"
 
 	// ConditionPruned is False while something that is no longer part of the

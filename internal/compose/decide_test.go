@@ -310,7 +310,7 @@ func TestDecideOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(claimOf(nil).keep(was), d.Apply["job"], protocmp.Transform()); diff != "" {
-		t.Errorf("A Job can not be changed, so it stays as it was first applied: -want, +got:\n%s", diff)
+		t.Errorf("A Job cannot be changed, so it stays as it was first applied: -want, +got:\n%s", diff)
 	}
 	if !d.Health["job"].IsHealthy() {
 		t.Errorf("A Job that completed stays healthy though the declaration has changed: got %v", d.Health["job"])
@@ -431,7 +431,7 @@ func TestDecideErrors(t *testing.T) {
 		want   string
 	}{
 		"NoTypeMeta": {
-			reason: "An object without a kind can not be applied, and the component at fault is named.",
+			reason: "An object without a kind cannot be applied, and the component at fault is named.",
 			object: nameless,
 			want:   "cannot compose: component a has no apiVersion or kind",
 		},

@@ -20,7 +20,7 @@ func TestKeep(t *testing.T) {
 			want:   map[string]any{},
 		},
 		"ServerOwned": {
-			reason: "All stays but the status and what the API server sets in metadata, which can not be applied.",
+			reason: "All stays but the status and what the API server sets in metadata, which cannot be applied.",
 			obj: map[string]any{
 				"apiVersion": "apps/v1", "kind": "StatefulSet",
 				"metadata": map[string]any{

@@ -24,7 +24,7 @@ const (
 	// claim has not changed since all were.
 	Degraded Phase = "Degraded"
 	// Failed means that a component will not get healthy without a change, or
-	// that the claim can not be composed.
+	// that the claim cannot be composed.
 	Failed Phase = "Failed"
 )
 

@@ -399,7 +399,7 @@ func TestRespondInPipeline(t *testing.T) {
 	}
 }
 
-// TestRespondStatusError proves that a status that can not be written is our
+// TestRespondStatusError proves that a status that cannot be written is our
 // error and applies nothing.
 func TestRespondStatusError(t *testing.T) {
 	plan := &Plan{

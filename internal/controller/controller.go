@@ -138,7 +138,7 @@ func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.
 // newAside is a cache of its own for claims, which a manager starts. A controller
 // begins when all of its cache is in sync, not only what it watches itself: with
 // claims in the cache of Backups and AppConfigs, nothing of those would be done
-// while claims can not be read.
+// while claims cannot be read.
 func newAside(mgr ctrl.Manager) (cluster.Cluster, error) {
 	aside, err := cluster.New(mgr.GetConfig(), func(o *cluster.Options) {
 		o.Scheme = mgr.GetScheme()

@@ -278,7 +278,7 @@ func TestRestoreImmutable(t *testing.T) {
 	testUpdates(t, "Restore", restoreYAML, map[string]update{
 		"Before":    {reason: "Nothing has been written yet.", new: []edit{changed}},
 		"Waiting":   {reason: "A status alone is no start.", old: []edit{{"status.atProvider", `{phase: Pending}`}}, new: []edit{changed}},
-		"After":     {reason: "What runs cannot be changed.", old: []edit{started}, new: []edit{started, changed}, want: "a Restore that has started can not be changed: make another one"},
+		"After":     {reason: "What runs cannot be changed.", old: []edit{started}, new: []edit{started, changed}, want: "a Restore that has started cannot be changed: make another one"},
 		"Unchanged": {reason: "Its annotations can.", old: []edit{started}, new: []edit{started, {"metadata.annotations", `{a: b}`}}},
 	})
 }

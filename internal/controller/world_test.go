@@ -202,7 +202,7 @@ func annotate(ctx context.Context, c client.Client, u *unstructured.Unstructured
 	return c.Update(ctx, have)
 }
 
-// replace an object by what is applied: the fake's own way can not apply all
+// replace an object by what is applied: the fake's own way cannot apply all
 // kinds.
 func replace(ctx context.Context, c client.Client, scheme *runtime.Scheme, u *unstructured.Unstructured) error {
 	made, err := scheme.New(u.GroupVersionKind())

@@ -50,7 +50,7 @@ func TestRunInstances(t *testing.T) {
 		"Asleep":       {reason: "Nor while they sleep.", composed: []*unstructured.Unstructured{asleep, claim(toldOf(t, desire)), claim(credentials), claim(reported)}},
 		"Stranger":     {reason: "Another StatefulSet has no managers.", composed: []*unstructured.Unstructured{stranger, claim(toldOf(t, desire)), claim(reported)}},
 		"NothingTold":  {reason: "Who is told nothing does nothing.", composed: []*unstructured.Unstructured{claim(servers), claim(reported)}},
-		"NonsenseTold": {reason: "Who can not read it neither.", composed: []*unstructured.Unstructured{claim(servers), claim(toldOf(t, "{")), claim(reported)}},
+		"NonsenseTold": {reason: "Who cannot read it neither.", composed: []*unstructured.Unstructured{claim(servers), claim(toldOf(t, "{")), claim(reported)}},
 		"NoReport":     {reason: "Where there is no place to report nobody does.", composed: []*unstructured.Unstructured{claim(servers), claim(toldOf(t, desire))}},
 	}
 	for name, tc := range cases {

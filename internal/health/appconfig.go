@@ -13,7 +13,7 @@ const (
 	ReasonRolledBack = "RolledBack"
 	// ReasonRolloutFailed had nothing to go back to, or was told not to.
 	ReasonRolloutFailed = "RolloutFailed"
-	// ReasonInvalidConfig can not be made into a bundle.
+	// ReasonInvalidConfig cannot be made into a bundle.
 	ReasonInvalidConfig = "InvalidConfig"
 )
 

@@ -103,7 +103,7 @@ spec: {replicas: 6, progressDeadlineSeconds: 600}
 			want:   progressing("Being deleted"),
 		},
 		"Unreadable": {
-			reason: "What can not be read is not healthy.",
+			reason: "What cannot be read is not healthy.",
 			object: aScaled + "status: {observedGeneration: 3, replicas: six, updatedReplicas: six, conditions: all well}",
 			want:   Of(object(t, aScaled+"status: {observedGeneration: 3, replicas: six, updatedReplicas: six, conditions: all well}")),
 		},

@@ -123,7 +123,7 @@ func kstatus(obj *structpb.Struct) Status {
 
 	r, err := status.Compute(u)
 	if err != nil {
-		return progressing(fmt.Sprintf("Its status can not be read: %v", err))
+		return progressing(fmt.Sprintf("Its status cannot be read: %v", err))
 	}
 	switch r.Status {
 	case status.CurrentStatus:

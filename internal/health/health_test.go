@@ -106,7 +106,7 @@ status:
 			want: failed("Pod web-1 keeps failing"),
 		},
 		"AppConfigInvalid": {
-			reason: "It can not begin.",
+			reason: "It cannot begin.",
 			object: anAppConfig + `
 status:
   conditions:
@@ -355,7 +355,7 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 			want:   progressing(seeDatabase),
 		},
 		"CompositeNotSynced": {
-			reason: "One that can not be synced says why, even while it is still ready.",
+			reason: "One that cannot be synced says why, even while it is still ready.",
 			object: aComposite + `status: {message: "Waiting for x", conditions: [{type: Synced, status: "False", message: "cannot apply"}, {type: Ready, status: "True", observedGeneration: 4}]}`,
 			want:   progressing("cannot apply"),
 		},
@@ -458,8 +458,8 @@ func TestOfNothing(_ *testing.T) {
 	}
 }
 
-// TestOfUnreadable has statuses of a shape that no controller writes: what can
-// not be read is not healthy, and says so without repeating what it says.
+// TestOfUnreadable has statuses of a shape that no controller writes: what cannot
+// be read is not healthy, and says so without repeating what it says.
 func TestOfUnreadable(t *testing.T) {
 	cases := map[string]string{
 		"DeploymentStatusText":       aDeployment + "status: up",

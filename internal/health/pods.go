@@ -10,7 +10,7 @@ import (
 )
 
 // TroubleOf pods says in words why the first one of them, by name, does not come
-// up, or "". A pod that can not be read says nothing.
+// up, or "". A pod that cannot be read says nothing.
 func TroubleOf(pods []*structpb.Struct) string {
 	var name, words string
 	for _, s := range pods {

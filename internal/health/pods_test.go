@@ -39,7 +39,7 @@ func TestTroubleOf(t *testing.T) {
 		"First": {reason: "The first by name speaks for all, in whichever order they come.", pods: []pod{{"{name: p-2}", image}, {"{name: p-0}", starting}, {"{name: p-1}", crash}, {"{name: p-3}", image}}, want: "p-1: container a keeps failing"},
 		"Name":  {reason: "It is the name that decides, not the words after it.", pods: []pod{{"{name: p-1}", image}, {"{name: p}", image}}, want: "p: cannot pull image registry.example.com/a:1: not found"},
 		"Gone":  {reason: "A pod that is to go need not come up.", pods: []pod{{`{name: p, deletionTimestamp: "2026-01-02T03:04:05Z"}`, image}}},
-		"Other": {reason: "One that can not be read keeps no other one from telling.", pods: []pod{{"{name: p-0}", "7"}, {"{name: p-1}", crash}}, want: "p-1: container a keeps failing"},
+		"Other": {reason: "One that cannot be read keeps no other one from telling.", pods: []pod{{"{name: p-0}", "7"}, {"{name: p-1}", crash}}, want: "p-1: container a keeps failing"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

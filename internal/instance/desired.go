@@ -40,7 +40,7 @@ type Desired struct {
 
 	// Users who may log in, in order. The first one is app. Their passwords
 	// are in the Secret credentials under PasswordKey. A role that a manager
-	// made and that is not among them any more can not log in.
+	// made and that is not among them any more cannot log in.
 	Users []string `json:"users"`
 
 	// Restored clusters begin with what a backup holds, and Restoring ones have

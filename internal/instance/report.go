@@ -114,7 +114,7 @@ type Archive struct {
 	// Recoverable is the newest time that can be restored to.
 	Recoverable *time.Time `json:"recoverable,omitempty"`
 
-	// Failing says in words why WAL can not be archived. It is empty while it
+	// Failing says in words why WAL cannot be archived. It is empty while it
 	// can.
 	Failing string `json:"failing,omitempty"`
 

@@ -25,7 +25,7 @@ func (r *Renderer) Policy(in Input) ([]byte, error) {
 	report, err := guard(defaulted, in.Cluster)
 	switch {
 	case err != nil && invalid != nil:
-		// What can not be read is invalid, and that says where.
+		// What cannot be read is invalid, and that says where.
 		return nil, invalid
 	case err != nil:
 		return nil, err

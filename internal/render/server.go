@@ -42,7 +42,7 @@ func startFunction(ctx context.Context, binary string, extra []string) (*server,
 	for deadline := time.Now().Add(startTime); time.Now().Before(deadline); {
 		select {
 		case err := <-s.ended:
-			return nil, fmt.Errorf("cannot serve the function: it ended (%v): %s", err, strings.TrimSpace(s.output.String())) //nolint:errorlint // nil when it ended well, which %w can not print
+			return nil, fmt.Errorf("cannot serve the function: it ended (%v): %s", err, strings.TrimSpace(s.output.String())) //nolint:errorlint // nil when it ended well, which %w cannot print
 		default:
 		}
 		if c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address); err == nil {

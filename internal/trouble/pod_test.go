@@ -67,8 +67,8 @@ func TestOf(t *testing.T) {
 		"NoName":       {reason: "A name that is none.", status: status(waits("InvalidImageName", `Failed to apply default image tag "A": couldn't parse image name "A": invalid reference format`)), want: "cannot pull image " + image + ": that is no image's name"},
 
 		"ConfigError":      {reason: "The kubelet's words on what is missing.", status: status(waits("CreateContainerConfigError", `secret "x" not found`)), want: `cannot start container a: secret "x" not found`},
-		"CreateError":      {reason: "Or can not be made.", status: status(waits("CreateContainerError", "no such file")), want: "cannot start container a: no such file"},
-		"RunError":         {reason: "Or can not be run.", status: status(waits("RunContainerError", "permission denied")), want: "cannot start container a: permission denied"},
+		"CreateError":      {reason: "Or cannot be made.", status: status(waits("CreateContainerError", "no such file")), want: "cannot start container a: no such file"},
+		"RunError":         {reason: "Or cannot be run.", status: status(waits("RunContainerError", "permission denied")), want: "cannot start container a: permission denied"},
 		"RunErrorSilently": {reason: "Without words of the kubelet.", status: status(waits("RunContainerError", "")), want: "cannot start container a"},
 
 		"CrashLoop":       {reason: "How often it crashed is not said.", status: status(failed(backOff, 3, "Error")), want: "container a keeps failing"},

@@ -234,7 +234,7 @@ func TestValidate(t *testing.T) {
 			want:   `EcommercePlatform "production-store" is invalid: spec.database.storage: Invalid value: "0": database.storage must be a quantity above zero, like 20Gi`,
 		},
 		"TooLittleCache": {
-			reason: "A cache that Redis can not even start with is refused.",
+			reason: "A cache that Redis cannot even start with is refused.",
 			claim:  with(t, productionStore, set("spec.cache.memory", "1Mi")),
 			want:   `EcommercePlatform "production-store" is invalid: spec.cache.memory: Invalid value: "1Mi": cache.memory must be a quantity of at least 16Mi`,
 		},
@@ -322,7 +322,7 @@ func TestValidate(t *testing.T) {
 			want:   `DatabaseCluster "my-db" is invalid: spec.size: Invalid value: 11: should be less than or equal to 10`,
 		},
 		"NoImage": {
-			reason: "A web app can not do without an image.",
+			reason: "A web app cannot do without an image.",
 			claim:  with(t, webApp, remove("spec.image")),
 			want: `WebApp "my-webapp" is invalid:
   spec.image: Required value
@@ -463,7 +463,7 @@ func TestValidate(t *testing.T) {
 			want:   `WebApp "my-webapp" is invalid: spec.volumes[0].mountPath: Invalid value: "/data/../etc": should match '^(/[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*)+$'`,
 		},
 		"VolumesAtOnePath": {
-			reason: "Two folders can not be in one place.",
+			reason: "Two folders cannot be in one place.",
 			claim: with(t, webApp, set("spec.volumes", []any{
 				map[string]any{"name": "a", "mountPath": "/data", "emptyDir": map[string]any{}}, map[string]any{"name": "b", "mountPath": "/data", "emptyDir": map[string]any{}},
 			})),

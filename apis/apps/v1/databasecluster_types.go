@@ -41,7 +41,7 @@ type DatabaseClusterSpec struct {
 	// 14 to 18.
 	Version Version `json:"version"`
 
-	// Engine of the database. It can not be changed.
+	// Engine of the database. It cannot be changed.
 	// +optional
 	// +kubebuilder:default=postgresql
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="engine is immutable: claim a new DatabaseCluster and move the data"

@@ -16,7 +16,7 @@ const (
 	VerifyNowAnnotation = "backup.example.com/verify-now"
 
 	// ReleaseAnnotation, set to "true", lets a Backup whose data should be
-	// deleted go though its store can not be reached. The data stays.
+	// deleted go though its store cannot be reached. The data stays.
 	ReleaseAnnotation = "backup.example.com/release"
 )
 
@@ -225,7 +225,7 @@ const (
 	BackupVerifying BackupPhase = "Verifying"
 	// BackupSuspended makes none.
 	BackupSuspended BackupPhase = "Suspended"
-	// BackupFailed has failed the last time, or can not begin.
+	// BackupFailed has failed the last time, or cannot begin.
 	BackupFailed BackupPhase = "Failed"
 	// BackupDeleting deletes its data.
 	BackupDeleting BackupPhase = "Deleting"

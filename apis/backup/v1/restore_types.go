@@ -101,7 +101,7 @@ type RestoreObservation struct {
 	// +optional
 	BackupTime *metav1.Time `json:"backupTime,omitempty"`
 
-	// StartTime of the restore. From then on it can not be changed.
+	// StartTime of the restore. From then on it cannot be changed.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
@@ -147,7 +147,7 @@ type RestoreStatus struct {
 	AtProvider RestoreObservation `json:"atProvider,omitempty"`
 }
 
-// Restore writes a backup into a database, once. It can not be changed after it
+// Restore writes a backup into a database, once. It cannot be changed after it
 // has started: make another one.
 //
 // +kubebuilder:object:root=true
@@ -161,7 +161,7 @@ type RestoreStatus struct {
 // +kubebuilder:printcolumn:name="Synced",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Synced')].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="metadata.name may have at most 40 characters, so that the names made from it fit"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.atProvider) || !has(oldSelf.status.atProvider.startTime) || self.spec.forProvider == oldSelf.spec.forProvider",message="a Restore that has started can not be changed: make another one"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.atProvider) || !has(oldSelf.status.atProvider.startTime) || self.spec.forProvider == oldSelf.spec.forProvider",message="a Restore that has started cannot be changed: make another one"
 type Restore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

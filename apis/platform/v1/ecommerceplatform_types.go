@@ -117,7 +117,7 @@ type Backend struct {
 type Database struct {
 	appsv1.DatabaseOptions `json:",inline"`
 
-	// Type of the database. It can not be changed.
+	// Type of the database. It cannot be changed.
 	// +optional
 	// +kubebuilder:default=postgresql
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="database.type is immutable: claim a new EcommercePlatform and move the data"

@@ -48,10 +48,10 @@ func TestBooth(t *testing.T) {
 		"Vote":     {reason: "A vote is counted and signed.", env: pets, method: "POST", path: "/votes", kind: program, body: `{"option":"Cats"}`, status: 201, want: `"receipt":"`},
 		"Form":     {reason: "Who votes by the page comes back to it.", env: pets, method: "POST", path: "/votes", kind: form, body: "option=Dogs", status: 303},
 		"NoOption": {reason: "Nobody votes for what is not asked.", env: pets, method: "POST", path: "/votes", kind: program, body: `{"option":"Fish"}`, status: 400, want: "no such option"},
-		"NoJSON":   {reason: "What can not be read is no vote.", env: pets, method: "POST", path: "/votes", kind: program, body: `Cats`, status: 400, want: "cannot read"},
+		"NoJSON":   {reason: "What cannot be read is no vote.", env: pets, method: "POST", path: "/votes", kind: program, body: `Cats`, status: 400, want: "cannot read"},
 		"Closed":   {reason: "After the end nothing is counted.", env: map[string]string{"OPTIONS": "a,b", "CLOSES": "2020-01-01T00:00:00Z"}, method: "POST", path: "/votes", kind: program, body: `{"option":"a"}`, status: 409, want: "closed"},
 		"Ready":    {reason: "With two options people can come.", env: pets, method: "GET", path: "/healthz", status: 200, want: "true"},
-		"NotReady": {reason: "With one they can not: no pod with this may take the place of one that works.", env: map[string]string{"OPTIONS": "Cats"}, method: "GET", path: "/healthz", status: 503, want: "OPTIONS has 1"},
+		"NotReady": {reason: "With one they cannot: no pod with this may take the place of one that works.", env: map[string]string{"OPTIONS": "Cats"}, method: "GET", path: "/healthz", status: 503, want: "OPTIONS has 1"},
 		"Get":      {reason: "To look is not to vote.", env: pets, method: "GET", path: "/votes", status: 405},
 		"Nowhere":  {reason: "There is nothing else.", env: pets, method: "GET", path: "/admin", status: 404},
 	}

@@ -141,7 +141,7 @@ func (d cluster) lagBound() int64 {
 }
 
 // jsonString is a string that YAML reads as JSON does: YAML takes no control
-// characters as they are, and no pairs of escapes for one character. It can not
+// characters as they are, and no pairs of escapes for one character. It cannot
 // fail: every string has one.
 func jsonString(s string) string {
 	quoted, err := json.Marshal(s)

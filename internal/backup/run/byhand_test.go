@@ -54,7 +54,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// rows of sums: those of FerretDB without its indexes, which mongorestore can not
+// rows of sums: those of FerretDB without its indexes, which mongorestore cannot
 // make.
 func rows(sums string, e backupv1.Engine) []string {
 	return slices.DeleteFunc(strings.Split(sums, "\n"), func(line string) bool {

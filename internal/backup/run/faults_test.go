@@ -80,7 +80,7 @@ func TestFaults(t *testing.T) {
 	long(t)
 	s := loaded(t, startPostgreSQL)
 
-	// Not with fake-gcs-server, which can not list a bucket while something is
+	// Not with fake-gcs-server, which cannot list a bucket while something is
 	// deleted from it.
 	t.Run("StoreDies", func(t *testing.T) {
 		d := startS3(t)
@@ -137,7 +137,7 @@ func TestFaults(t *testing.T) {
 	t.Run("Killed", func(t *testing.T) {
 		d := startS3(t)
 		f := newFixture(t, s, "shop", d)
-		// What a pod leaves that can not say goodbye.
+		// What a pod leaves that cannot say goodbye.
 		st := f.open()
 		id := backup.NewID(time.Now().Add(-time.Hour))
 		must(t, st.Write(t.Context(), id+"/"+store.RunningObject, nil))
@@ -190,7 +190,7 @@ func tmpfs(t *testing.T, dir, size string) {
 	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=1777,size="+size)
 	if errors.Is(err, syscall.EPERM) {
 		// Only root may. The suite backup fills a pod's disk, whoever runs it.
-		t.Skipf("a small disk can not be mounted here: %v", err)
+		t.Skipf("a small disk cannot be mounted here: %v", err)
 	}
 	must(t, err)
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })

@@ -68,7 +68,7 @@ func need(t *testing.T, names ...string) {
 			if !testing.Short() {
 				t.Fatalf("there is no %s on this machine: go run ./test/cluster packages installs it", name)
 			}
-			// What can not be installed without root is left to make test-full.
+			// What cannot be installed without root is left to make test-full.
 			t.Skipf("there is no %s on this machine", name)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 type Item struct {
 	ID string
 
-	// Manifest of the backup, or nil if it is gone or can not be read.
+	// Manifest of the backup, or nil if it is gone or cannot be read.
 	Manifest *backup.Manifest
 
 	// Written is when the manifest was last written, as the store knows it and not the

@@ -77,7 +77,7 @@ func (v *view) first(checks []func(*view) *refusal) *refusal {
 	return nil
 }
 
-// invalid: what is asked for can not be made, and what ran runs on.
+// invalid: what is asked for cannot be made, and what ran runs on.
 func (v *view) invalid() *refusal {
 	if v.Problem == nil {
 		return nil
@@ -145,7 +145,7 @@ func said(t configv1.TargetStatus) string {
 // most targets that a message names.
 const most = 3
 
-// unreached: targets that can not be changed.
+// unreached: targets that cannot be changed.
 func (v *view) unreached() *refusal {
 	var names []string
 	for _, t := range v.obs.Targets {

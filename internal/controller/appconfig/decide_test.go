@@ -185,7 +185,7 @@ func TestDecide(t *testing.T) {
 			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: It does not allow this AppConfig to change it: set its annotation config.example.com/appconfigs: other,shop", Targets: []string{"web Forbidden"}, Do: []string{"publish " + second}, Events: []string{"Normal RollingOut"}},
 		},
 		"Invalid": {
-			reason: "What can not be made replaces nothing.",
+			reason: "What cannot be made replaces nothing.",
 			state: given(recorded(web, first, configv1.TargetUpdated, 60), func(s *State) {
 				s.Wanted, s.Problem = "", &appconfig.Problem{Reason: appconfig.ReasonSecretMissing, Message: "there is no Secret db"}
 			}),

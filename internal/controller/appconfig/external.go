@@ -141,7 +141,7 @@ func (e *external) Create(context.Context, resource.Managed) (managed.ExternalCr
 	return managed.ExternalCreation{}, nil
 }
 
-// Update what is not as it shall be. That some of it can not be done keeps
+// Update what is not as it shall be. That some of it cannot be done keeps
 // nothing else from being done.
 func (e *external) Update(ctx context.Context, mg resource.Managed) (managed.ExternalUpdate, error) {
 	a, ok := mg.(*configv1.AppConfig)

@@ -147,7 +147,7 @@ func (v *view) words(t *Target) string {
 func (v *view) byOwner() bool { return appconfig.ByOwner(v.params()) }
 
 // judge the rollout: it ends well once all targets that count are healthy, and has
-// failed when one of them can not be expected to get there.
+// failed when one of them cannot be expected to get there.
 func (v *view) judge() {
 	if v.obs.Pending == "" {
 		return

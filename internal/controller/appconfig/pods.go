@@ -244,7 +244,7 @@ func condition(p *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
 	return nil
 }
 
-// lastWords of a container, or "" where they can not be had, or could hold a
+// lastWords of a container, or "" where they cannot be had, or could hold a
 // secret that is not known.
 func (e *external) lastWords(ctx context.Context, p *corev1.Pod, container string, previous bool) string {
 	if container == "" || e.logs == nil {

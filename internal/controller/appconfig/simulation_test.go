@@ -298,7 +298,7 @@ func (w *simulation) patch(t *rapid.T, k Key, bundle string) {
 		case l.paused:
 			t.Fatalf("%s is paused, and was patched", k)
 		case l.forbids:
-			l.ours = false // What can not be changed takes nobody's place.
+			l.ours = false // What cannot be changed takes nobody's place.
 			for i := range w.app.Status.AtProvider.Targets {
 				if s := &w.app.Status.AtProvider.Targets[i]; s.Kind == k.Kind && s.Name == k.Name {
 					s.State, s.Message = configv1.TargetForbidden, "forbidden"

@@ -77,7 +77,7 @@ type Target struct {
 	// Health of the workload.
 	Health health.Status
 
-	// Refused is why it can not be changed now, or nil.
+	// Refused is why it cannot be changed now, or nil.
 	Refused *Refusal
 
 	// Pods of the workload, as far as they were looked at.

@@ -190,7 +190,7 @@ func (w *workload) health() health.Status {
 	}
 	s, err := structs.Encode(w.slim)
 	if err != nil {
-		return health.Status{State: health.Progressing, Message: "Its status can not be read"}
+		return health.Status{State: health.Progressing, Message: "Its status cannot be read"}
 	}
 	return health.Of(s)
 }

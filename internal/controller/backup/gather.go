@@ -124,7 +124,7 @@ func (e *external) archived(ctx context.Context, s *State) error {
 		return err
 	}
 	c := instance.Cluster{}
-	// What can not be read is not said: the instance managers write it.
+	// What cannot be read is not said: the instance managers write it.
 	if json.Unmarshal([]byte(cm.Data[instance.ClusterKey]), &c) != nil || c.Archive == nil {
 		return nil
 	}

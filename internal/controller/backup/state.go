@@ -23,7 +23,7 @@ type State struct {
 	// Images of our own.
 	Images images.Set
 
-	// Problem is why the source or the store can not be reached, or nil.
+	// Problem is why the source or the store cannot be reached, or nil.
 	Problem *reach.Problem
 
 	Source reach.Source

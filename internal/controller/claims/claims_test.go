@@ -225,6 +225,6 @@ func TestWatch(t *testing.T) {
 	series(0, "A claim whose end was missed")
 
 	if err := Watch(t.Context(), from, schema.GroupVersionKind{Kind: "Other"}, seen); err == nil {
-		t.Error("what can not be watched must be told")
+		t.Error("what cannot be watched must be told")
 	}
 }

@@ -23,7 +23,7 @@ type Informers interface {
 func Watch(ctx context.Context, from Informers, kind schema.GroupVersionKind, into *telemetry.Claims) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
-	// Nobody waits for it: what can not be read is missing in the metrics, and
+	// Nobody waits for it: what cannot be read is missing in the metrics, and
 	// nothing else depends on it, as long as the cache is one for claims alone.
 	informer, err := from.GetInformer(ctx, u, cache.BlockUntilSynced(false))
 	if err != nil {

@@ -38,7 +38,7 @@ func (k Kube) Apply(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// Create a Job, which can not be changed later. That it is there already is no
+// Create a Job, which cannot be changed later. That it is there already is no
 // error if it is its owner's: the cache may be behind.
 func (k Kube) Create(ctx context.Context, j *batchv1.Job) error {
 	err := k.Client.Create(ctx, j.DeepCopy(), Owner)

@@ -59,7 +59,7 @@ func (f Family) Kinds() []schema.GroupVersionKind {
 	return append([]schema.GroupVersionKind{f.Child}, f.Parents...)
 }
 
-// patience with claims that can not be read. By default a controller that can not
+// patience with claims that cannot be read. By default a controller that cannot
 // read for two minutes ends the whole provider, and what it does for backups and
 // configuration with it: one that is newer than its rights only does not pause.
 const patience = 10 * 365 * 24 * time.Hour

@@ -27,7 +27,7 @@ type State struct {
 	// Images of our own.
 	Images images.Set
 
-	// Problem is why the restore can not begin, or nil.
+	// Problem is why the restore cannot begin, or nil.
 	Problem *reach.Problem
 
 	From   From

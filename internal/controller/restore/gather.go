@@ -93,10 +93,10 @@ func (e *external) backup(ctx context.Context, s *State) (*backupv1.Backup, erro
 	}
 	p := &b.Spec.ForProvider
 	if p.Method == backupv1.Physical {
-		return nil, (&reach.Problem{Reason: reach.MethodNotSupported, Message: "Backup " + name + " is physical and can not be restored into a database that runs: use DatabaseCluster.spec.restoreFrom"}).Error()
+		return nil, (&reach.Problem{Reason: reach.MethodNotSupported, Message: "Backup " + name + " is physical and cannot be restored into a database that runs: use DatabaseCluster.spec.restoreFrom"}).Error()
 	}
 	if target := r.Spec.ForProvider.Target.Type; p.Source.Type != target {
-		return nil, (&reach.Problem{Reason: reach.MethodNotSupported, Message: fmt.Sprintf("Backup %s is of type %s and can not be restored into target.type %s", name, p.Source.Type, target)}).Error()
+		return nil, (&reach.Problem{Reason: reach.MethodNotSupported, Message: fmt.Sprintf("Backup %s is of type %s and cannot be restored into target.type %s", name, p.Source.Type, target)}).Error()
 	}
 	s.From = From{Namespace: b.Namespace, Name: b.Name, Destination: p.Destination, Encryption: p.Encryption, Version: p.Source.Version}
 	if ref := p.Source.Connection.DatabaseClusterRef; ref != nil && s.From.Version == "" {

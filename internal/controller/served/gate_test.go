@@ -179,7 +179,7 @@ func TestIn(t *testing.T) {
 	}
 }
 
-// silent is an API server that can not be reached.
+// silent is an API server that cannot be reached.
 type silent struct{ meta.RESTMapper }
 
 func (silent) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {

@@ -16,7 +16,7 @@ import (
 )
 
 // slowAfter is how long a segment may take before that is noted. PgBackRest tries
-// for minutes before it says that a store can not be reached.
+// for minutes before it says that a store cannot be reached.
 const slowAfter = time.Minute
 
 // Push a segment of WAL into the archive, as PostgreSQL's archive command. What
@@ -94,7 +94,7 @@ func (c Config) left(ctx context.Context, segment string) (bool, error) {
 
 func (c Config) failureFile() string { return filepath.Join(c.Socket, instance.ArchiveFailureFile) }
 
-// noteFailure, or that there is none. It is nobody's loss when it can not be
+// noteFailure, or that there is none. It is nobody's loss when it cannot be
 // written: the log has it too.
 func (c Config) noteFailure(err error) {
 	if err == nil {
@@ -107,7 +107,7 @@ func (c Config) noteFailure(err error) {
 // noteSlow says that a segment takes long, unless there is a failure that says more.
 func (c Config) noteSlow(segment string) {
 	if c.Failure() == "" {
-		c.noteFailure(fmt.Errorf("segment %s is not in the archive after a minute: the store is slow or can not be reached", filepath.Base(segment)))
+		c.noteFailure(fmt.Errorf("segment %s is not in the archive after a minute: the store is slow or cannot be reached", filepath.Base(segment)))
 	}
 }
 

@@ -162,8 +162,8 @@ func (a *archiving) pass(ctx context.Context, now time.Time) {
 	a.metrics.archive(state, stats.Waiting)
 }
 
-// setUp the repository once for each configuration, and say in words why it can
-// not be.
+// setUp the repository once for each configuration, and say in words why it cannot
+// be.
 func (a *archiving) setUp(ctx context.Context, now time.Time) string {
 	v := version(a.Repository) + version(a.Store) + version(filepath.Dir(a.Key))
 	if a.created && a.version == v {

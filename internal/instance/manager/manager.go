@@ -174,7 +174,7 @@ func (m *Manager) reported(key string, into any) bool {
 		return false
 	}
 	if raw, ok := cm.Data[key]; ok {
-		// What can not be read is written anew.
+		// What cannot be read is written anew.
 		_ = json.Unmarshal([]byte(raw), into)
 	}
 	return true

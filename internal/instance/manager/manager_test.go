@@ -190,7 +190,7 @@ func TestPrimary(t *testing.T) {
 		}
 	}
 
-	// A change of what is desired, with a password that can not be set up.
+	// A change of what is desired, with a password that cannot be set up.
 	s.set(func(s *servers) {
 		s.problems = []instance.Problem{{Subject: instance.SubjectUser, Name: "other", Message: "no"}}
 	})

@@ -21,7 +21,7 @@ import (
 // ownerFile on a volume has the UID of the DatabaseCluster whose data is on it.
 const ownerFile = "owner"
 
-// errOccupied is of a volume with data that a restored cluster can not go on with.
+// errOccupied is of a volume with data that a restored cluster cannot go on with.
 var errOccupied = errors.New("the volume holds data of another DatabaseCluster")
 
 // own the volume before PostgreSQL starts on it, or report why not. A claim that is

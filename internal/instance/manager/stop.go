@@ -61,7 +61,7 @@ type stopping interface {
 }
 
 // Stop prepares the server for being stopped: a primary hands over; where all
-// servers stop, a standby waits for the primary's last write. What can not be
+// servers stop, a standby waits for the primary's last write. What cannot be
 // done is logged and left: the server stops either way.
 func Stop(ctx context.Context, c Config, config *rest.Config, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, stopWithin)
@@ -131,7 +131,7 @@ type future struct {
 }
 
 // future by what is desired and by the StatefulSet. Where the API server does
-// not answer nothing is known to end. Patroni can not hand over then either.
+// not answer nothing is known to end. Patroni cannot hand over then either.
 func (s *stopper) future(ctx context.Context) future {
 	set, setErr := s.kube.StatefulSet(ctx, s.Scope)
 	cm, err := s.kube.ConfigMap(ctx, s.Scope)

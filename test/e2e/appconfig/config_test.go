@@ -78,7 +78,7 @@ func (g *ground) appConfig(name string) configv1.AppConfig { return decode(g.wor
 func decode(u *unstructured.Unstructured) configv1.AppConfig {
 	a := configv1.AppConfig{}
 	if u != nil {
-		// What can not be read stays empty, and is missed by whoever asks.
+		// What cannot be read stays empty, and is missed by whoever asks.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &a)
 	}
 	return a

@@ -32,7 +32,7 @@ func podSpec(u *unstructured.Unstructured) corev1.PodSpec {
 		path = []string{"spec", "jobTemplate", "spec", "template", "spec"}
 	}
 	if raw, ok, err := unstructured.NestedMap(u.Object, path...); ok && err == nil {
-		// What can not be read stays empty, and is missed by whoever asks.
+		// What cannot be read stays empty, and is missed by whoever asks.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &spec)
 	}
 	return spec

@@ -39,7 +39,7 @@ func voting() types.Feature {
 		quick("a value that does not work is taken back under load", v.takesBack).
 		full("config and Secret change together and no pod has half", v.changesTogether).
 		full("twenty edits in ten seconds are two rollouts at most", v.debounces).
-		full("what can not be made replaces nothing and says why", v.refuses).
+		full("what cannot be made replaces nothing and says why", v.refuses).
 		full("provider is killed at every stage of a change", v.losesProviderWhileChanging).
 		full("provider is killed at every stage of a rollback", v.losesProviderWhileTakingBack).
 		full("deletion leaves pods running and able to restart", v.deletes)
@@ -321,7 +321,7 @@ func (v *voters) debounces(ctx context.Context, n notes) error {
 	return nil
 }
 
-// refuses what can not be made, one thing after the other.
+// refuses what cannot be made, one thing after the other.
 func (v *voters) refuses(ctx context.Context, n notes) error {
 	if err := v.votes(ctx); err != nil {
 		return err

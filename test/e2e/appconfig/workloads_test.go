@@ -307,7 +307,7 @@ func (g *ground) tellsNoSecret(ctx context.Context, n notes) error {
 		return err
 	}
 	begin := time.Now()
-	// The app says in its log what it can not parse.
+	// The app says in its log what it cannot parse.
 	err = g.edit(ctx, app, harness.Patch{"secretRefs": []any{harness.Patch{"name": app, "keys": []any{harness.Patch{"key": "closes", "as": "CLOSES"}}}}})
 	if err != nil {
 		return err

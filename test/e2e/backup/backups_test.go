@@ -69,7 +69,7 @@ func (g *ground) backup(name string) backupv1.Backup { return backupOf(g.world.G
 func backupOf(u *unstructured.Unstructured) backupv1.Backup {
 	b := backupv1.Backup{}
 	if u != nil {
-		// What can not be read stays empty, and is missed by whoever asks.
+		// What cannot be read stays empty, and is missed by whoever asks.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &b)
 	}
 	return b

@@ -100,7 +100,7 @@ func (g *ground) big(ctx context.Context, name string, changes ...change) error 
 	return g.file(ctx, name, g.parameters(bigEngine, backupv1.S3, append(changes, verified, emptied)...))
 }
 
-// unwell waits until a Backup says that it can not reach what it needs.
+// unwell waits until a Backup says that it cannot reach what it needs.
 func (g *ground) unwell(ctx context.Context, name string, reasons ...string) error {
 	return g.awaitBackup(ctx, givenUp, name, "to be unready because of "+strings.Join(reasons, " or "), func(b backupv1.Backup) bool {
 		return slices.ContainsFunc(reasons, func(r string) bool { return is(b, "Ready", "False", r) })

@@ -81,7 +81,7 @@ func (g *ground) pair(e engine, s backupv1.StoreType) suite.Check {
 			return fmt.Errorf("the backups lie in %q, not in PREFIX/NAMESPACE/NAME/logical", b.Location)
 		}
 		if s == backupv1.Azure || s == backupv1.Volume && e.name != backupv1.PostgreSQL {
-			// What is stored there, the tests can not look at.
+			// What is stored there, the tests cannot look at.
 			return nil
 		}
 		return g.whole(ctx, s, name)

@@ -31,7 +31,7 @@ func (g *ground) restoreFile(ctx context.Context, name string, e engine, source 
 func (g *ground) restore(name string) backupv1.Restore {
 	r := backupv1.Restore{}
 	if u := g.world.Get("Restore", name); u != nil {
-		// What can not be read stays empty, and is missed by whoever asks.
+		// What cannot be read stays empty, and is missed by whoever asks.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &r)
 	}
 	return r

@@ -156,7 +156,7 @@ func (g *ground) overwrites(ctx context.Context, _ notes) error {
 		}
 		// It ran once, and is not run again by a change.
 		_, err = cluster.Patch(ctx, "Restore", g.namespace, name+"-forced", harness.Patch{"spec": harness.Patch{"forProvider": harness.Patch{"overwrite": false}}})
-		if err == nil || !strings.Contains(err.Error(), "a Restore that has started can not be changed") {
+		if err == nil || !strings.Contains(err.Error(), "a Restore that has started cannot be changed") {
 			return fmt.Errorf("a Restore that has run can be changed: %w", err)
 		}
 	}
@@ -323,7 +323,7 @@ func (g *ground) deletes(ctx context.Context, _ notes) error {
 	if err := cluster.Delete(ctx, "Backup", g.namespace, name); err != nil {
 		return errors.Join(err, g.scaleS3(ctx, 1))
 	}
-	err = g.awaitBackup(ctx, givenUp, name, "to say that it can not delete", func(b backupv1.Backup) bool {
+	err = g.awaitBackup(ctx, givenUp, name, "to say that it cannot delete", func(b backupv1.Backup) bool {
 		return is(b, "Ready", "False", "DeleteFailed") || is(b, "Synced", "False", "")
 	})
 	if err == nil {

@@ -73,7 +73,7 @@ func (g *ground) isSafe(ctx context.Context, n notes) error {
 
 func ofBackup(u *unstructured.Unstructured) bool { return u.GetLabels()[backupv1.ActionLabel] != "" }
 
-// careful pod: it can not write where it need not, and has no token.
+// careful pod: it cannot write where it need not, and has no token.
 func careful(_ context.Context, u *unstructured.Unstructured) error {
 	var errs []error
 	if roots := harness.WritableRoots(u); len(roots) > 0 {

@@ -58,7 +58,7 @@ func (g *ground) refusesInWords(ctx context.Context, _ notes) error {
 			return false
 		})
 		if err == nil && len(g.running(name)) > 0 {
-			err = fmt.Errorf("backup %s runs though it can not", name)
+			err = fmt.Errorf("backup %s runs though it cannot", name)
 		}
 		errs = append(errs, err, g.remove(ctx, name))
 	}

@@ -26,7 +26,7 @@ type Claim struct {
 func ClaimOf(u *unstructured.Unstructured) Claim {
 	c := Claim{}
 	if u != nil {
-		// What can not be read stays empty, and is missed by whoever asks.
+		// What cannot be read stays empty, and is missed by whoever asks.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &c)
 	}
 	return c

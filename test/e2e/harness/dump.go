@@ -32,7 +32,7 @@ var systemDumps = map[string][]string{
 	"nodes.txt":               {"describe", "nodes"},
 }
 
-// Dump writes what explains a failure into a folder. What can not be had is
+// Dump writes what explains a failure into a folder. What cannot be had is
 // told in place of it.
 func Dump(folder string, namespaces ...string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -80,7 +80,7 @@ func containerIDs(pod *unstructured.Unstructured, names []string) []string {
 	}
 	var out []string
 	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
-		// What can not be read is no container.
+		// What cannot be read is no container.
 		statuses, _ := List(pod, "status", list)
 		for _, s := range statuses {
 			name, _ := s["name"].(string)

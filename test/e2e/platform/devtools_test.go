@@ -91,7 +91,7 @@ func (t *tab) call(method string, params map[string]any, answer any) error {
 		return err
 	}
 	if m.Error != nil {
-		return fmt.Errorf("the browser can not %s: %s", method, m.Error.Message)
+		return fmt.Errorf("the browser cannot %s: %s", method, m.Error.Message)
 	}
 	if answer == nil {
 		return nil
@@ -111,7 +111,7 @@ func (t *tab) open(url string) error {
 		return err
 	}
 	if answer.Error != "" {
-		return fmt.Errorf("the browser can not open %s: %s", url, answer.Error)
+		return fmt.Errorf("the browser cannot open %s: %s", url, answer.Error)
 	}
 	return t.loaded()
 }

@@ -44,8 +44,8 @@ func (d *database) grows(ctx context.Context, n notes) error {
 	if !tests.Full() {
 		return nil
 	}
-	// A server that comes later has the same. The StatefulSet's own template can
-	// not be changed, or its volume is an old one.
+	// A server that comes later has the same. The StatefulSet's own template cannot
+	// be changed, or its volume is an old one.
 	if err := d.change(ctx, harness.Patch{"size": baseSize + 1}); err != nil {
 		return err
 	}

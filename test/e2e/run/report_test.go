@@ -53,7 +53,7 @@ func TestReport(t *testing.T) {
 			want: want{Out: "FAIL   1.0s  an order is a row\n0 passed, 1 failed\n", Details: "panic: nil pointer\nexit status 1\n"},
 		},
 		"Skipped": {
-			reason: "A check that can not be made here has not passed; what a filter leaves out is no line",
+			reason: "A check that cannot be made here has not passed; what a filter leaves out is no line",
 			events: []event{
 				{Action: "attr", Test: orders, Key: "skipped", Value: "it needs the node"},
 				{Action: "skip", Test: orders, Elapsed: 0.2},

@@ -27,7 +27,7 @@ func (n Notes) attr(key, text string) { n.t.Attr(key, strings.Join(strings.Field
 // Check is one line of the report. It returns all that it found wrong.
 type Check func(ctx context.Context, n Notes) error
 
-// SkippedError is that of a check that can not be made here, and is therefore
+// SkippedError is that of a check that cannot be made here, and is therefore
 // not passed either. Its text says what it needs.
 type SkippedError string
 

@@ -59,8 +59,8 @@ func (s *Server) Holds(ctx context.Context, database string) (string, error) {
 	return what, err
 }
 
-// clearing drops everything that holdsQuery finds, in one transaction: what can
-// not be dropped leaves all as it was. Extensions stay, with the schemas they are
+// clearing drops everything that holdsQuery finds, in one transaction: what cannot
+// be dropped leaves all as it was. Extensions stay, with the schemas they are
 // in, as an administrator made them.
 const clearing = `
 SET LOCAL lock_timeout = '60s';

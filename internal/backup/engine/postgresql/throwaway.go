@@ -24,7 +24,7 @@ var settings = []string{
 	"shared_buffers=64MB", "maintenance_work_mem=64MB", "max_connections=20", "max_locks_per_transaction=256",
 	"max_parallel_workers_per_gather=0", "max_parallel_maintenance_workers=0",
 	"autovacuum=off", "logging_collector=off", "log_min_messages=warning", "jit=off",
-	// What can not be written must not be started again and again.
+	// What cannot be written must not be started again and again.
 	"restart_after_crash=off",
 }
 

@@ -31,7 +31,7 @@ func Raced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNot
 func Reason(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return "the API server can not be reached"
+		return "the API server cannot be reached"
 	}
 	message := status.Status().Message
 	for _, before := range []string{" is forbidden: ", " is invalid: "} {

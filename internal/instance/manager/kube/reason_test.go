@@ -25,7 +25,7 @@ func TestReason(t *testing.T) {
 		"Invalid":  {reason: "The same of a value", err: apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentVolumeClaim"}, "data-db-0", nil), refused: true, want: `PersistentVolumeClaim "data-db-0" is invalid`},
 		"NotFound": {reason: "It is not there", err: apierrors.NewNotFound(claims, "data-db-0"), gone: true, want: `persistentvolumeclaims "data-db-0" not found`},
 		"Busy":     {reason: "Trying again may help", err: apierrors.NewTooManyRequests("later", 1), want: "later"},
-		"Away":     {reason: "There is no answer", err: errors.New("connection refused"), want: "the API server can not be reached"},
+		"Away":     {reason: "There is no answer", err: errors.New("connection refused"), want: "the API server cannot be reached"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func TestSelf(t *testing.T) {
 		"Same":     {reason: "A pod finds itself.", token: token(`{"kubernetes.io":{"pod":{"name":"db-0","uid":"second"}}}`)},
 		"Next":     {reason: "The next pod of its name is not it.", token: token(`{"kubernetes.io":{"pod":{"name":"db-0","uid":"first"}}}`), gone: true},
 		"Unbound":  {reason: "A token that is no pod's tells nothing.", token: token(`{"kubernetes.io":{"namespace":"team"}}`)},
-		"Opaque":   {reason: "Nor does one that can not be read.", token: "opaque"},
+		"Opaque":   {reason: "Nor does one that cannot be read.", token: "opaque"},
 		"Nonsense": {reason: "Nor one with nonsense in it.", token: "e30.%%%.c2lnbmVk"},
 	}
 	for name, tc := range cases {

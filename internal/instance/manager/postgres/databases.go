@@ -16,7 +16,7 @@ type database struct {
 }
 
 // Databases brings the databases and their extensions in line. None is ever
-// dropped. Owners are among the users; one that can not be is a problem and
+// dropped. Owners are among the users; one that cannot be is a problem and
 // does not stop the rest.
 func (s Server) Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error) {
 	var problems []instance.Problem
@@ -72,7 +72,7 @@ func readDatabases(ctx context.Context, conn *pgx.Conn) (map[string]database, er
 	return existing, err
 }
 
-// setUp a database, or say in words why it can not be.
+// setUp a database, or say in words why it cannot be.
 func setUp(ctx context.Context, conn *pgx.Conn, d instance.Database, existing map[string]database, users []string) (string, error) {
 	has, exists := existing[d.Name]
 	statements, message := planDatabase(d, has, exists, users)

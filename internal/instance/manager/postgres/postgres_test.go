@@ -64,7 +64,7 @@ func TestServer(t *testing.T) {
 	if verifier("app") != before {
 		t.Error("a password that is set already was set again")
 	}
-	is("A user that is not desired any more can not log in", "SELECT rolcanlogin FROM pg_roles WHERE rolname = 'old'", "f")
+	is("A user that is not desired any more cannot log in", "SELECT rolcanlogin FROM pg_roles WHERE rolname = 'old'", "f")
 	roles(nil, append(system, app, Login{Name: "old", Password: "o"})...)
 	is("One that is desired again can", "SELECT rolcanlogin FROM pg_roles WHERE rolname = 'old'", "t")
 	roles(nil, append(system, Login{Name: "app", Password: "new"})...)

@@ -30,7 +30,7 @@ type role struct {
 	verifier                 string
 }
 
-// Roles brings the roles in line. A role that can not be is a problem and does
+// Roles brings the roles in line. A role that cannot be is a problem and does
 // not stop the rest.
 func (s Server) Roles(ctx context.Context, desired []Login) ([]instance.Problem, error) {
 	var problems []instance.Problem
@@ -111,7 +111,7 @@ func planRoles(existing map[string]role, desired []Login) ([]change, []instance.
 	return append(changes, retire(existing, desired)...), problems, nil
 }
 
-// refusal says in words why a user can not be, or "".
+// refusal says in words why a user cannot be, or "".
 func refusal(d Login, has role, desired []Login) string {
 	system := slices.ContainsFunc(desired, func(o Login) bool { return o.System && o.Name == d.Name })
 	switch {

@@ -154,7 +154,7 @@ func TestNext(t *testing.T) {
 			want:   Step{Words: "Waiting for db-2 to stream"},
 		},
 		"NeverRestarted": {
-			reason: "One that can not be restarted ends it",
+			reason: "One that cannot be restarted ends it",
 			in:     cluster(restart(0, 1, 2), server(2, func(s *Server) { s.Tried = MaxRestarts })),
 			want:   Step{Stuck: "db-2"},
 		},

@@ -38,9 +38,9 @@ func TestMatches(t *testing.T) {
 		"Other":     {reason: "Another password is not it", stored: drawn, password: "s3cre"},
 		"Empty":     {reason: "A role without a password matches none", password: "s3cret"},
 		"MD5":       {reason: "What an older server stored is replaced", stored: "md5" + strings.Repeat("0", 32), password: "s3cret"},
-		"NoCount":   {reason: "What can not be read does not match", stored: "SCRAM-SHA-256$x:AAAA$a:b", password: "s3cret"},
-		"NoSalt":    {reason: "What can not be read does not match", stored: "SCRAM-SHA-256$4096$a:b", password: "s3cret"},
-		"FewParts":  {reason: "What can not be read does not match", stored: "SCRAM-SHA-256$4096:AAAA", password: "s3cret"},
+		"NoCount":   {reason: "What cannot be read does not match", stored: "SCRAM-SHA-256$x:AAAA$a:b", password: "s3cret"},
+		"NoSalt":    {reason: "What cannot be read does not match", stored: "SCRAM-SHA-256$4096$a:b", password: "s3cret"},
+		"FewParts":  {reason: "What cannot be read does not match", stored: "SCRAM-SHA-256$4096:AAAA", password: "s3cret"},
 		"ZeroCount": {reason: "No iterations are no key", stored: "SCRAM-SHA-256$0:AAAA$a:b", password: "s3cret"},
 	}
 	for name, tc := range cases {

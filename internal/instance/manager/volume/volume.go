@@ -56,7 +56,7 @@ func failure(claim *corev1.PersistentVolumeClaim) string {
 	}
 	state := claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
 	if state == corev1.PersistentVolumeClaimControllerResizeInfeasible || state == corev1.PersistentVolumeClaimNodeResizeInfeasible {
-		return "the storage can not be that large"
+		return "the storage cannot be that large"
 	}
 	return ""
 }

@@ -44,7 +44,7 @@ func TestDecide(t *testing.T) {
 		"Grow":       {reason: "More is asked for", claim: claim("10Gi", "10Gi"), size: "20Gi", want: Growth{Request: true}},
 		"Growing":    {reason: "It is asked for once", claim: claim("20Gi", "10Gi"), size: "20Gi", want: Growth{}},
 		"Unbound":    {reason: "A volume without capacity is not there yet", claim: claim("20Gi", ""), size: "20Gi", want: Growth{}},
-		"Infeasible": {reason: "The storage can not", claim: claim("20Gi", "10Gi", infeasible), size: "20Gi", want: Growth{Refused: true, Words: "cannot grow to 20Gi: the storage can not be that large"}},
+		"Infeasible": {reason: "The storage cannot", claim: claim("20Gi", "10Gi", infeasible), size: "20Gi", want: Growth{Refused: true, Words: "cannot grow to 20Gi: the storage cannot be that large"}},
 		"Failed":     {reason: "The storage's own words are best", claim: claim("20Gi", "10Gi", infeasible, failed), size: "20Gi", want: Growth{Refused: true, Words: "cannot grow to 20Gi: the disk is broken"}},
 		"FailedOnce": {reason: "An old failure is none of the new size's", claim: claim("20Gi", "10Gi", failed), size: "30Gi", want: Growth{Request: true}},
 	}
@@ -80,7 +80,7 @@ func TestFilling(t *testing.T) {
 		"FallsABit":  {reason: "From the second to the first", used: 85, size: 100, last: 90, want: 80},
 		"FallsDeep":  {reason: "From the second past the hysteresis of the first", used: 77, size: 100, last: 90, want: 80},
 		"FallsAway":  {reason: "From the second to none", used: 10, size: 100, last: 90},
-		"NoSize":     {reason: "What can not be seen does not change", last: 80, want: 80},
+		"NoSize":     {reason: "What cannot be seen does not change", last: 80, want: 80},
 		"LargeDisks": {reason: "Hundreds of terabytes do not overflow", used: 900 << 40, size: 1000 << 40, want: 90},
 	}
 	for name, tc := range cases {
