@@ -1,5 +1,5 @@
-"""Tests what lock.patch, failsafe.patch, wakeup.patch, promotion.patch and decided.patch change, on Patroni as it is
-installed: its own client of Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server does.
+"""Tests what lock.patch, failsafe.patch, wakeup.patch, promotion.patch, decided.patch and listed.patch change, on
+Patroni as it is installed: its own client of Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server does.
 
     python3 -m unittest test_lock.py
 """
@@ -36,6 +36,7 @@ class APIServer(http.server.ThreadingHTTPServer):
         self.closing = threading.Event()
         self.refuse_reads, self.after_read = 0, None
         self.busy, self.asked_for, self.asked_at = 0, None, 0
+        self.held = {}
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def write(self, **annotations):
@@ -68,6 +69,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.closing.wait()
             self.close_connection = True
             return
+        if path.rsplit("/", 1)[1] in self.server.held:
+            self.server.held[path.rsplit("/", 1)[1]].wait(10)
         with self.server.lock:
             if path.endswith("/pods"):
                 return self.answer(200, {"metadata": {"resourceVersion": "1"}, "items": []})
@@ -269,6 +272,46 @@ class WakeupTest(Node):
         self.server.write(leader=None)
         self.dcs._kinds.kill_stream()
         self.assertFalse(self.dcs.event.wait(0.5), "a lock that is read again as it was wakes nobody up")
+
+
+class ListedTest(Node):
+    """A node's watches have ended, and both its HA loop and a request to the REST API wait for what it lists anew."""
+
+    def setUp(self):
+        self.start(OTHER)
+        self.dcs.set_retry_timeout(10)
+
+    def until(self, what, condition):
+        for _ in range(500):
+            if condition():
+                return
+            time.sleep(0.01)
+        self.fail(what)
+
+    def wait_for_lists(self):
+        """Begin to read the cluster in a thread, which waits."""
+        before = len(self.dcs._condition._waiters)
+        reader = threading.Thread(target=self.dcs.get_cluster, daemon=True)
+        reader.start()
+        self.until("it does not wait", lambda: len(self.dcs._condition._waiters) > before)
+        return reader
+
+    def test_all_go_on(self):
+        caches = {"pods": self.dcs._pods, "configmaps": self.dcs._kinds}
+        self.server.held = {name: threading.Event() for name in caches}
+        for cache in caches.values():
+            cache.kill_stream()
+        self.until("the watches do not end", lambda: not any(cache.is_ready() for cache in caches.values()))
+        readers = [self.wait_for_lists(), self.wait_for_lists()]
+        self.server.held["pods"].set()
+        self.until("pods are not listed", self.dcs._pods.is_ready)
+        # Who was woken by the first list waits again, behind the other one.
+        time.sleep(0.2)
+        self.server.held["configmaps"].set()
+        self.until("ConfigMaps are not listed", self.dcs._kinds.is_ready)
+        for reader in readers:
+            reader.join(2)
+        self.assertEqual([False, False], [reader.is_alive() for reader in readers], "one waits on though all is listed")
 
 
 class OutdatedTest(Node):
