@@ -138,7 +138,7 @@ func TestDatabaseClusterBackupConditions(t *testing.T) {
 	c.status("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "False", reason: BackupCorrupt, message: It is damaged}]}`)
 	step("It cannot be restored", "False NotRestorable It is damaged", "True Archiving", "Running")
 	c.status("backup", ready)
-	step("All is well", "True SharesFate Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's", "True Archiving", "Running")
+	step("All is well", "True StoredInCluster Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's", "True Archiving", "Running")
 	c.reportCluster(func(r *instance.Cluster) { r.Archive.Failing = "no such bucket" })
 	step("Archiving fails", "False Failing What is written is not archived: no such bucket", "False Failing What is written is not archived: no such bucket", "Degraded")
 	c.reportCluster(func(r *instance.Cluster) {

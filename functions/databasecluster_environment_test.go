@@ -77,7 +77,7 @@ func TestDatabaseClusterEnvironments(t *testing.T) {
 	}
 }
 
-const noBackups = "False NotWatched Backups are made, and nobody looks whether they can be restored: there are no Backups in this cluster, install provider-storeplane"
+const noBackups = "False BackupProviderNotInstalled Backup verification is unavailable: provider-storeplane is not installed"
 
 // TestDeletionProtection: a claim whose deletion is refused is named by the
 // Usage that refuses it.

@@ -103,7 +103,7 @@ func TestDatabaseClusterRepositoryGrows(t *testing.T) {
 	const small = "True RepositoryTooSmall A volume of %s cannot hold the backups of 30d at a full one each 7 days: half-full volumes of %s need %s: raise backup.storageSize"
 	step("An old one", "40Gi", fmt.Sprintf(small, "40Gi", "20Gi", "76Gi"))
 	c.edit("100Gi", "backup", "storageSize")
-	step("It grows", "100Gi", "True SharesFate")
+	step("It grows", "100Gi", "True StoredInCluster")
 	c.edit("50Gi", "storageSize")
 	step("The database grows, whatever there is for its backups", "100Gi", fmt.Sprintf(small, "100Gi", "50Gi", "189Gi"))
 	shrink := func() { c.edit("90Gi", "backup", "storageSize") }
@@ -167,7 +167,7 @@ func TestDatabaseClusterRepositoryRefusal(t *testing.T) {
 	c.settle()
 	c.reportCluster(func(r *instance.Cluster) { r.Repository = "cannot grow to 500Gi: no" })
 	c.reconcile()
-	if got, want := c.verdict("StorageHealthy"), "False CannotGrow Volumes do not have their size: that of the backups cannot grow to 500Gi: no"; got != want {
+	if got, want := c.verdict("StorageHealthy"), "False VolumeResizeFailed Volumes do not have their size: that of the backups cannot grow to 500Gi: no"; got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
 }

@@ -96,14 +96,14 @@ func TestDatabaseClusterScalesDownLater(t *testing.T) {
 	c.edit(3, "size")
 	for range 3 {
 		c.reconcile()
-		if want := "The primary moves to a server that stays"; *servers(t, c).Spec.Replicas != 5 || c.component("postgresql") != want && c.component("postgresql") != "Databases, users and passwords are being brought in line" {
+		if want := "Switchover in progress"; *servers(t, c).Spec.Replicas != 5 || c.component("postgresql") != want && c.component("postgresql") != "Reconciling databases, users and passwords" {
 			t.Errorf("want five servers and %q, got %d and %q", want, *servers(t, c).Spec.Replicas, c.component("postgresql"))
 		}
 		// The manager has taken up what it is told, and has not moved yet.
 		c.heal("instances")
 		c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-4" })
 	}
-	if want := "Waiting for postgresql (The primary moves to a server that stays)"; c.phase() != "Scaling" || c.message() != want {
+	if want := "Waiting for postgresql (Switchover in progress)"; c.phase() != "Scaling" || c.message() != want {
 		t.Errorf("want Scaling and %q, got %s and %q", want, c.phase(), c.message())
 	}
 	c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-1" })

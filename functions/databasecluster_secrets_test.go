@@ -165,7 +165,7 @@ func takeKey(component, key string) func(*cluster) {
 // TestDatabaseClusterRotationReady: the claim is ready once the servers have
 // taken the password, not when it was drawn.
 func TestDatabaseClusterRotationReady(t *testing.T) {
-	const lining = "Waiting for postgresql (Databases, users and passwords are being brought in line)"
+	const lining = "Waiting for postgresql (Reconciling databases, users and passwords)"
 	for name, change := range map[string]func(*cluster){"User": takeKey("connection", "password"), "Servers": takeKey("credentials", "superuser-password")} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, databaseCluster(production))

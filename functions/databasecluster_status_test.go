@@ -22,7 +22,7 @@ func TestDatabaseClusterReady(t *testing.T) {
 	}
 	c.report("cluster.json", `{"primary":"orders-postgresql-0","system":"7"}`)
 	c.reconcile()
-	if want := "Waiting for postgresql (Databases, users and passwords are being brought in line)"; c.phase() != "Creating" || c.message() != want {
+	if want := "Waiting for postgresql (Reconciling databases, users and passwords)"; c.phase() != "Creating" || c.message() != want {
 		t.Errorf("want Creating until it is what the claim says, got %s, %q", c.phase(), c.message())
 	}
 	c.heal()
@@ -165,11 +165,11 @@ func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 		},
 		"NoneInStep": {
 			reason: "Writes go on, on one server only.", spec: three, change: unsynchronous,
-			want: degraded("NoSynchronousStandby", "No standby is in step: what is written now is on one server only"),
+			want: degraded("NoSynchronousStandby", "No synchronous standby: writes are on one server only"),
 		},
 		"NoneInStepStrict": {
 			reason: "Writes wait.", spec: "{size: 3, version: '17', environment: production, synchronousMode: strict}", change: unsynchronous,
-			want: degraded("NoSynchronousStandby", "No standby is in step, so writes wait"),
+			want: degraded("NoSynchronousStandby", "No synchronous standby: writes are blocked"),
 		},
 		"NotStreaming": {
 			reason: "A server is named that does not follow.", spec: three, change: standby(1, func(s *instance.Standby) { s.Streaming = false }),
@@ -263,10 +263,10 @@ func TestDatabaseClusterStorageHealthy(t *testing.T) {
 			reason: "The fullest one gives the reason, each is named.", change: both(filled(0, 90), filled(2, 80)),
 			want: degraded("Full", "Volumes are filled: that of orders-postgresql-0 to more than 90 percent, that of orders-postgresql-2 to more than 80 percent: raise storageSize"),
 		},
-		"CannotGrow":     {reason: "A volume that cannot grow says why.", change: stuck, want: degraded("CannotGrow", "Volumes do not have their size: that of orders-postgresql-1 "+no)},
-		"FullAndStuck":   {reason: "That it is full comes first.", change: both(stuck, filled(1, 80)), want: degraded("NearlyFull", "Volumes are filled: that of orders-postgresql-1 to more than 80 percent: raise storageSize")},
-		"FormerServer":   {reason: "A server that is gone fills nothing.", change: func(c *cluster) { c.report("orders-postgresql-3.json", `{"filling":90}`) }, want: want{"True Healthy", "Running", ""}},
-		"StorageAndLast": {reason: "Of two troubles the message has the first, each has its condition.", change: both(filled(0, 90), func(c *cluster) { c.reportCluster(func(r *instance.Cluster) { r.Standbys[0].Lagging = true }) }), want: want{"False Full Volumes are filled: that of orders-postgresql-0 to more than 90 percent: raise storageSize", "Degraded", "Far behind the primary: orders-postgresql-1"}},
+		"VolumeResizeFailed": {reason: "A volume that cannot grow says why.", change: stuck, want: degraded("VolumeResizeFailed", "Volumes do not have their size: that of orders-postgresql-1 "+no)},
+		"FullAndStuck":       {reason: "That it is full comes first.", change: both(stuck, filled(1, 80)), want: degraded("NearlyFull", "Volumes are filled: that of orders-postgresql-1 to more than 80 percent: raise storageSize")},
+		"FormerServer":       {reason: "A server that is gone fills nothing.", change: func(c *cluster) { c.report("orders-postgresql-3.json", `{"filling":90}`) }, want: want{"True Healthy", "Running", ""}},
+		"StorageAndLast":     {reason: "Of two troubles the message has the first, each has its condition.", change: both(filled(0, 90), func(c *cluster) { c.reportCluster(func(r *instance.Cluster) { r.Standbys[0].Lagging = true }) }), want: want{"False Full Volumes are filled: that of orders-postgresql-0 to more than 90 percent: raise storageSize", "Degraded", "Far behind the primary: orders-postgresql-1"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -301,9 +301,9 @@ func TestDatabaseClusterProblems(t *testing.T) {
 		want     want
 	}{
 		"None":      {reason: "All is as the claim says.", want: want{applied, applied}},
-		"Database":  {reason: "A database that is not as it should be.", problems: []instance.Problem{extension}, want: want{applied, `False NotInLine database shop: extension "postgis" is not available`}},
-		"User":      {reason: "A user who is not.", problems: []instance.Problem{role}, want: want{applied, "False NotInLine user reader: owns objects, so it stays"}},
-		"Both":      {reason: "Each is named, in their order.", problems: []instance.Problem{extension, role}, want: want{applied, `False NotInLine database shop: extension "postgis" is not available, user reader: owns objects, so it stays`}},
+		"Database":  {reason: "A database that is not as it should be.", problems: []instance.Problem{extension}, want: want{applied, `False ReconcileFailed database shop: extension "postgis" is not available`}},
+		"User":      {reason: "A user who is not.", problems: []instance.Problem{role}, want: want{applied, "False ReconcileFailed user reader: owns objects, so it stays"}},
+		"Both":      {reason: "Each is named, in their order.", problems: []instance.Problem{extension, role}, want: want{applied, `False ReconcileFailed database shop: extension "postgis" is not available, user reader: owns objects, so it stays`}},
 		"Parameter": {reason: "A parameter that PostgreSQL does not take.", problems: []instance.Problem{parameter}, want: want{`False ParametersRefused parameter work_mem: invalid value for parameter "work_mem": "lots"`, applied}},
 		"Other":     {reason: "What is neither is told elsewhere.", problems: []instance.Problem{pod}, want: want{applied, applied}},
 	}

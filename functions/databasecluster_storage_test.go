@@ -73,7 +73,7 @@ func TestDatabaseClusterCanNotGrow(t *testing.T) {
 	rsp := c.reconcile()
 	const each = " cannot grow: its StorageClass does not allow it"
 	want := "Volumes do not have their size: that of orders-postgresql-0" + each + ", that of orders-postgresql-1" + each + ", that of orders-postgresql-2" + each
-	if len(waiting(rsp)) > 0 || c.phase() != "Degraded" || c.message() != want || c.verdict("StorageHealthy") != "False CannotGrow "+want {
+	if len(waiting(rsp)) > 0 || c.phase() != "Degraded" || c.message() != want || c.verdict("StorageHealthy") != "False VolumeResizeFailed "+want {
 		t.Errorf("want Degraded, Ready and %q, got %s, waiting for %v, %q and %q", want, c.phase(), waiting(rsp), c.message(), c.verdict("StorageHealthy"))
 	}
 }

@@ -285,7 +285,7 @@ func TestDatabaseClusterBroughtTLS(t *testing.T) {
 	const unusable = "tls.secretName: Secret certs cannot be used: "
 	const pairless = unusable + "tls.crt and tls.key are no pair: "
 	missing := func(key string) string {
-		return fmt.Sprintf("tls.secretName: Secret certs does not exist or has no key %s: make it", key)
+		return fmt.Sprintf("tls.secretName: Secret certs does not exist or has no key %s: create it", key)
 	}
 	cases := map[string]struct {
 		reason  string

@@ -131,7 +131,7 @@ func TestDatabaseClusterTold(t *testing.T) {
 const broughtPassword = "{size: 1, version: '17', users: [{name: reader, passwordSecretRef: {name: mine}}]}"
 
 func TestDatabaseClusterBroughtPassword(t *testing.T) {
-	const missing = "users: Secret mine, which holds the password of reader, does not exist or has no key password: make it"
+	const missing = "users: Secret mine, which holds the password of reader, does not exist or has no key password: create it"
 	cases := map[string]struct {
 		reason string
 		secret map[string]string // none when nil

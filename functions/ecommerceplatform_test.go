@@ -442,7 +442,7 @@ func TestEcommercePlatformDegradedAndReady(t *testing.T) {
 	c.settle()
 	c.status("database", `{phase: Degraded, message: "Not following the primary: store-database-postgresql-1", conditions: [{type: Ready, status: "True"}]}`)
 	rsp := c.reconcile()
-	if got := c.message(); c.phase() != "Degraded" || got != "Look at database (Not following the primary: store-database-postgresql-1)" {
+	if got := c.message(); c.phase() != "Degraded" || got != "Degraded: database (Not following the primary: store-database-postgresql-1)" {
 		t.Errorf("got %s, %q", c.phase(), got)
 	}
 	if w := waiting(rsp); len(w) > 0 {

@@ -224,7 +224,7 @@ func TestWebAppConfigRollsBackWhileEdited(t *testing.T) {
 	if _, got := runs(t, c); got != second {
 		t.Errorf("want %s until there is more to tell, got %s", second, got)
 	}
-	c.tell(`{bundle: `+first+`, lastGood: `+first+`, failed: {bundle: `+second+`, reason: PodFailing, message: x}, held: {bundle: `+c.wantedBundle()+`}}`, "WaitingForEdits", "x")
+	c.tell(`{bundle: `+first+`, lastGood: `+first+`, failed: {bundle: `+second+`, reason: PodFailing, message: x}, held: {bundle: `+c.wantedBundle()+`}}`, "Debouncing", "x")
 	c.reconcile()
 	if _, got := runs(t, c); got != first {
 		t.Errorf("want %s back, got %s", first, got)

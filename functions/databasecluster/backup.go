@@ -179,7 +179,7 @@ func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1
 		return pending
 	}
 	if name != "" && store == nil && !c.IsReview() {
-		return compose.Invalidf("backups need Secret %s of namespace %s, which holds the store's credentials and does not exist: make it", name, namespace)
+		return compose.Invalidf("backups need Secret %s of namespace %s, which holds the store's credentials and does not exist: create it", name, namespace)
 	}
 	if spec.Destination != nil {
 		bounds, err := readBounds(store, b.destination)
@@ -190,7 +190,7 @@ func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1
 	}
 	if e := b.encryption; e != nil && !c.IsReview() {
 		if _, ok := compose.SecretValue(key, e.Key); !ok {
-			return compose.Invalidf("backup.encryption.secretRef: Secret %s does not exist or has no key %s: make it", e.Name, e.Key)
+			return compose.Invalidf("backup.encryption.secretRef: Secret %s does not exist or has no key %s: create it", e.Name, e.Key)
 		}
 	}
 	if namespace == d.Namespace {

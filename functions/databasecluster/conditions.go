@@ -44,7 +44,7 @@ func (d *cluster) conditions() []compose.Condition {
 		d.replication().condition(conditionReplicationHealthy),
 		d.volumes().condition(conditionStorageHealthy),
 		d.problems("ParametersRefused", instance.SubjectParameter).condition(conditionParametersApplied),
-		d.problems("NotInLine", instance.SubjectDatabase, instance.SubjectUser).condition(conditionDatabasesReady),
+		d.problems("ReconcileFailed", instance.SubjectDatabase, instance.SubjectUser).condition(conditionDatabasesReady),
 	}
 }
 
@@ -83,7 +83,7 @@ func (d *cluster) backups() verdict {
 	case !archive.True:
 		return archive
 	case !d.backup.watched:
-		return verdict{reason: "NotWatched", message: "Backups are made, and nobody looks whether they can be restored: there are no Backups in this cluster, install provider-storeplane"}
+		return verdict{reason: "BackupProviderNotInstalled", message: "Backup verification is unavailable: provider-storeplane is not installed"}
 	case !w.exists:
 		return verdict{reason: "Pending", message: "No backup has been made yet"}
 	}
@@ -101,7 +101,7 @@ func (d *cluster) backups() verdict {
 		return verdict{True: true, reason: "RepositoryTooSmall", message: d.backup.smaller + ": until then the oldest backups expire early"}
 	}
 	if d.backup.fallback {
-		return verdict{True: true, reason: "SharesFate", message: "Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's"}
+		return verdict{True: true, reason: "StoredInCluster", message: "Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's"}
 	}
 	return verdict{True: true, reason: "Healthy"}
 }
@@ -155,9 +155,9 @@ func (d *cluster) replication() verdict {
 	}
 	switch {
 	case d.synchronous() && !synchronous && d.strict():
-		return verdict{reason: "NoSynchronousStandby", message: "No standby is in step, so writes wait"}
+		return verdict{reason: "NoSynchronousStandby", message: "No synchronous standby: writes are blocked"}
 	case d.synchronous() && !synchronous:
-		return verdict{reason: "NoSynchronousStandby", message: "No standby is in step: what is written now is on one server only"}
+		return verdict{reason: "NoSynchronousStandby", message: "No synchronous standby: writes are on one server only"}
 	case len(missing) > 0:
 		return verdict{reason: "StandbyMissing", message: "Not following the primary: " + strings.Join(missing, ", ")}
 	case len(lagging) > 0:
@@ -190,7 +190,7 @@ func (d *cluster) volumes() verdict {
 	case len(full) > 0:
 		return verdict{reason: reason, message: "Volumes are filled: " + strings.Join(full, ", ") + ": raise storageSize"}
 	case len(refused) > 0:
-		return verdict{reason: "CannotGrow", message: "Volumes do not have their size: " + strings.Join(refused, ", ")}
+		return verdict{reason: "VolumeResizeFailed", message: "Volumes do not have their size: " + strings.Join(refused, ", ")}
 	}
 	return verdict{True: true, reason: "Healthy"}
 }

@@ -33,9 +33,9 @@ func (d *cluster) judgeInstances(*structpb.Struct) health.Status {
 	case l.cluster.Primary == "":
 		return progressing(cmp.Or(d.held().Message, l.trouble, "No primary has been elected yet"))
 	case d.backup.enabled && l.cluster.System == "":
-		return progressing("The servers have not said yet whose backups will be theirs")
+		return progressing("Waiting for the database system identifier")
 	case !d.settled || l.cluster.Credentials != l.credentials:
-		return progressing("Databases, users and passwords are being brought in line")
+		return progressing("Reconciling databases, users and passwords")
 	}
 	return health.Status{State: health.Healthy}
 }
@@ -51,7 +51,7 @@ func (d *cluster) judgeServers(*structpb.Struct) health.Status {
 	case st.ObservedGeneration != l.set.Metadata.Generation, st.Replicas != want, st.ReadyReplicas != want:
 		return progressing(cmp.Or(d.held().Message, d.podTrouble(), "Not all pods are ready"))
 	case want > d.spec.Size:
-		return progressing("The primary moves to a server that stays")
+		return progressing("Switchover in progress")
 	case l.isOutdated():
 		return progressing(cmp.Or(d.podTrouble(), "Servers are being replaced one at a time"))
 	case d.waitsForRestart():

@@ -108,7 +108,7 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	}
 	if !c.IsReview() {
 		if credentials.secret != "" && store == nil {
-			return nil, compose.Invalidf("restoreFrom: Secret %s of namespace %s, which holds the store's credentials, does not exist: make it", credentials.secret, credentials.namespace)
+			return nil, compose.Invalidf("restoreFrom: Secret %s of namespace %s, which holds the store's credentials, does not exist: create it", credentials.secret, credentials.namespace)
 		}
 		if o.bounds = credentials.bounds; o.bounds == nil {
 			if o.bounds, err = readBounds(store, where.Destination); err != nil {
@@ -126,7 +126,7 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 		case key != nil:
 			v, ok := compose.SecretValue(encryption, key.Key)
 			if !ok {
-				return nil, compose.Invalidf("restoreFrom: Secret %s, which holds the key of the encryption, does not exist or has no key %s: make it", key.Name, key.Key)
+				return nil, compose.Invalidf("restoreFrom: Secret %s, which holds the key of the encryption, does not exist or has no key %s: create it", key.Name, key.Key)
 			}
 			o.values[instance.RestoreKey] = v
 		}

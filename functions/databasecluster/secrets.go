@@ -72,7 +72,7 @@ func brought(c *compose.Claim, u appsv1.DatabaseUser) (string, error) {
 	}
 	v, ok := compose.SecretValue(secret, keyPassword)
 	if !ok {
-		return "", compose.Invalidf("users: Secret %s, which holds the password of %s, does not exist or has no key %s: make it", u.PasswordSecretRef.Name, u.Name, keyPassword)
+		return "", compose.Invalidf("users: Secret %s, which holds the password of %s, does not exist or has no key %s: create it", u.PasswordSecretRef.Name, u.Name, keyPassword)
 	}
 	return v, nil
 }

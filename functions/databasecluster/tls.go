@@ -160,7 +160,7 @@ func broughtTLS(c *compose.Claim, requirement, name string) (tlsFiles, error) {
 	for _, k := range []string{keyCertificate, keyPrivate, keyAuthority} {
 		v, ok := compose.SecretValue(s, k)
 		if !ok {
-			return tlsFiles{}, compose.Invalidf("tls.secretName: Secret %s does not exist or has no key %s: make it", name, k)
+			return tlsFiles{}, compose.Invalidf("tls.secretName: Secret %s does not exist or has no key %s: create it", name, k)
 		}
 		values[k] = v
 	}

@@ -30,7 +30,7 @@ func (s *shop) status(o compose.Outcome) *platformv1.EcommercePlatformStatus {
 	}
 	if o.Phase == compose.Running && s.troubled != "" {
 		// It serves, and somebody should look.
-		st.Phase, st.Message = platformv1.EcommercePlatformPhase(compose.Degraded), "Look at "+s.troubled
+		st.Phase, st.Message = platformv1.EcommercePlatformPhase(compose.Degraded), "Degraded: "+s.troubled
 	}
 	return st
 }

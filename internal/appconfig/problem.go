@@ -12,7 +12,7 @@ const (
 	ReasonInvalidTemplate  = "InvalidTemplate"
 	ReasonInvalidKey       = "InvalidKey"
 	ReasonKeyConflict      = "KeyConflict"
-	ReasonSecretMissing    = "SecretMissing"
+	ReasonSecretNotFound   = "SecretNotFound"
 	ReasonSecretNotAllowed = "SecretNotAllowed"
 	ReasonTooLarge         = "TooLarge"
 	ReasonBundleTaken      = "BundleTaken"

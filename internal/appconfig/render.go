@@ -91,7 +91,7 @@ func taken(p *configv1.AppConfigParameters, config map[string]string, secrets ma
 	add := func(name, key, as string) *Problem {
 		value, ok := secrets[name][key]
 		if !ok {
-			return &Problem{Reason: ReasonSecretMissing, Message: fmt.Sprintf("Secret %s has no key %s", name, key)}
+			return &Problem{Reason: ReasonSecretNotFound, Message: fmt.Sprintf("Secret %s has no key %s", name, key)}
 		}
 		if problem := checkKey(as); problem != nil {
 			return problem
@@ -108,7 +108,7 @@ func taken(p *configv1.AppConfigParameters, config map[string]string, secrets ma
 	for _, r := range p.SecretRefs {
 		data, ok := secrets[r.Name]
 		if !ok {
-			return nil, &Problem{Reason: ReasonSecretMissing, Message: "there is no Secret " + r.Name}
+			return nil, &Problem{Reason: ReasonSecretNotFound, Message: "there is no Secret " + r.Name}
 		}
 		keys := r.Keys
 		if len(keys) == 0 {

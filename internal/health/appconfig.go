@@ -26,7 +26,7 @@ func appConfig(obj *structpb.Struct) Status {
 	}
 	switch ready["reason"].GetStringValue() {
 	case ReasonRolledBack, ReasonRolloutFailed, ReasonInvalidConfig:
-		return failed(cmp.Or(ready["message"].GetStringValue(), "It failed"))
+		return failed(cmp.Or(ready["message"].GetStringValue(), "Reconciliation failed"))
 	default:
 		return s
 	}

@@ -95,7 +95,7 @@ spec: {replicas: 6, progressDeadlineSeconds: 600}
 		"Deadline": {
 			reason: "No progress of a new template in time is a failure, and says where to look.",
 			object: aScaled + `status: {observedGeneration: 3, replicas: 7, updatedReplicas: 1, readyReplicas: 6, availableReplicas: 6, conditions: [` + up + `, {type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`,
-			want:   failed("Its pods made no progress in time: look at the pods"),
+			want:   failed("Rollout exceeded its progress deadline: see its pods"),
 		},
 		"Deleted": {
 			reason: "What is on its way out and serves no more is not healthy.",

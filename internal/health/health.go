@@ -171,7 +171,7 @@ func words(obj *structpb.Struct, fallback string) string {
 		return fallback
 	}
 	if fallback == "Progress deadline exceeded" {
-		return "Its pods made no progress in time: look at the pods"
+		return "Rollout exceeded its progress deadline: see its pods"
 	}
 	return "Not all pods are ready"
 }

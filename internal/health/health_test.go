@@ -223,7 +223,7 @@ status:
   conditions:
   - {type: Available, status: "True", reason: MinimumReplicasAvailable}
   - {type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: 'ReplicaSet "web-1" has timed out progressing.'}`,
-			want: failed("Its pods made no progress in time: look at the pods"),
+			want: failed("Rollout exceeded its progress deadline: see its pods"),
 		},
 		"DeploymentDeleted": {
 			reason: "What is on its way out is not healthy, however well it is.",
@@ -372,7 +372,7 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 		"CompositeFailedWithoutWords": {
 			reason: "Or says that it failed.",
 			object: aComposite + `status: {phase: Failed}`,
-			want:   failed("It failed"),
+			want:   failed("Reconciliation failed"),
 		},
 		"CompositeFailedOldGeneration": {
 			reason: "A failure of an old generation is not the newest's: the claim has just been mended.",

@@ -25,9 +25,9 @@ func readyCondition(obj *structpb.Struct) Status {
 	case isOld(synced, meta):
 		return progressing(notReady(obj))
 	case accepted["status"].GetStringValue() == "False" && accepted["reason"].GetStringValue() != ReasonSettingsInvalid:
-		return failed(cmp.Or(accepted["message"].GetStringValue(), "It was refused"))
+		return failed(cmp.Or(accepted["message"].GetStringValue(), "Rejected"))
 	case st["phase"].GetStringValue() == "Failed":
-		return failed(cmp.Or(msg, "It failed"))
+		return failed(cmp.Or(msg, "Reconciliation failed"))
 	case synced["status"].GetStringValue() == "False":
 		return progressing(cmp.Or(synced["message"].GetStringValue(), "It is not synced"))
 	case st["phase"].GetStringValue() == "Degraded" && ready["status"].GetStringValue() != "True":

@@ -40,7 +40,7 @@ func validateUsers(s *appsv1.DatabaseClusterSpec) error {
 	for _, u := range s.Users {
 		switch n := string(u.Name); {
 		case slices.Contains(ownUsers, n) || strings.HasPrefix(n, "pg_"):
-			return compose.Invalidf("users has %s, which is a name of its own in every cluster: choose another", n)
+			return compose.Invalidf("users has %s, which is a reserved user name: choose another", n)
 		case strings.HasSuffix(n, "_"):
 			return compose.Invalidf("users has %s: a name may not end with _, since a Secret is named after it", n)
 		case users[u.Name]:

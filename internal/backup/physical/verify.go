@@ -232,7 +232,7 @@ func (j *job) query(ctx context.Context, connect recovery.Connect) error {
 			return fail(backup.ContentDiffers, fmt.Errorf("cannot run the query: %w", err))
 		}
 		if n++; len(values) == 0 || no(values[0]) {
-			return fail(backup.ContentDiffers, fmt.Errorf("the query says no in row %d", n))
+			return fail(backup.ContentDiffers, fmt.Errorf("the verification query returned false in row %d", n))
 		}
 	}
 	if err := rows.Err(); err != nil {

@@ -24,17 +24,17 @@ const (
 
 // Reasons of conditions. Rendered has those of internal/appconfig too.
 const (
-	ReasonInvalidConfig     xpv2.ConditionReason = "InvalidConfig"
-	ReasonRendered          xpv2.ConditionReason = "Rendered"
-	ReasonRollingOut        xpv2.ConditionReason = "RollingOut"
-	ReasonHeld              xpv2.ConditionReason = "WaitingForEdits"
-	ReasonPaused            xpv2.ConditionReason = "Paused"
-	ReasonRolledBack        xpv2.ConditionReason = "RolledBack"
-	ReasonRolloutFailed     xpv2.ConditionReason = "RolloutFailed"
-	ReasonTargetsNotReached xpv2.ConditionReason = "TargetsNotReached"
-	ReasonRolledOut         xpv2.ConditionReason = "RolledOut"
-	ReasonPublished         xpv2.ConditionReason = "Published"
-	ReasonNameTaken         xpv2.ConditionReason = "NameTaken"
+	ReasonInvalidConfig      xpv2.ConditionReason = "InvalidConfig"
+	ReasonRendered           xpv2.ConditionReason = "Rendered"
+	ReasonRollingOut         xpv2.ConditionReason = "RollingOut"
+	ReasonHeld               xpv2.ConditionReason = "Debouncing"
+	ReasonPaused             xpv2.ConditionReason = "Paused"
+	ReasonRolledBack         xpv2.ConditionReason = "RolledBack"
+	ReasonRolloutFailed      xpv2.ConditionReason = "RolloutFailed"
+	ReasonTargetsUnavailable xpv2.ConditionReason = "TargetsUnavailable"
+	ReasonRolledOut          xpv2.ConditionReason = "RolledOut"
+	ReasonPublished          xpv2.ConditionReason = "Published"
+	ReasonAlreadyExists      xpv2.ConditionReason = "AlreadyExists"
 )
 
 // refusal in words.
@@ -162,7 +162,7 @@ func (v *view) unreached() *refusal {
 	if len(names) > most {
 		names = append(names[:most], "and others")
 	}
-	return &refusal{reason: ReasonTargetsNotReached, message: strings.Join(names, "; ")}
+	return &refusal{reason: ReasonTargetsUnavailable, message: strings.Join(names, "; ")}
 }
 
 // behind: targets that came later.
@@ -199,5 +199,5 @@ func (v *view) unpublished() *refusal {
 	if v.Taken == "" {
 		return nil
 	}
-	return &refusal{reason: ReasonNameTaken, message: v.Taken + " is not this AppConfig's: delete it, or give it the label " + configv1.AppConfigLabel + ": " + v.AppConfig.Name + " to let " + appconfig.StableName(v.params().Application) + " hold the configuration"}
+	return &refusal{reason: ReasonAlreadyExists, message: v.Taken + " is not this AppConfig's: delete it, or give it the label " + configv1.AppConfigLabel + ": " + v.AppConfig.Name + " to let " + appconfig.StableName(v.params().Application) + " hold the configuration"}
 }

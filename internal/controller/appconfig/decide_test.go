@@ -172,7 +172,7 @@ func TestDecide(t *testing.T) {
 		"ReaderOfOthers": {
 			reason: "The stable name of somebody else is not touched, and not read by us.",
 			state:  given(targets(runs(web, "", func(t *Target) { t.Reader = true })), func(s *State) { s.Taken = "ConfigMap shop-config" }),
-			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: It refers to ConfigMap shop-config, which is not this AppConfig's", Targets: []string{"web Conflict"}, Events: []string{"Normal RollingOut", "Warning NameTaken"}},
+			want:   told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: It refers to ConfigMap shop-config, which is not this AppConfig's", Targets: []string{"web Conflict"}, Events: []string{"Normal RollingOut", "Warning AlreadyExists"}},
 		},
 		"Closed": {
 			reason: "A workload that does not name the AppConfig is not changed, nor are its pods, and the others are.",
@@ -187,7 +187,7 @@ func TestDecide(t *testing.T) {
 		"Invalid": {
 			reason: "What cannot be made replaces nothing.",
 			state: given(recorded(web, first, configv1.TargetUpdated, 60), func(s *State) {
-				s.Wanted, s.Problem = "", &appconfig.Problem{Reason: appconfig.ReasonSecretMissing, Message: "there is no Secret db"}
+				s.Wanted, s.Problem = "", &appconfig.Problem{Reason: appconfig.ReasonSecretNotFound, Message: "there is no Secret db"}
 			}),
 			want: told{Bundle: first, LastGood: first, Ready: "False InvalidConfig: there is no Secret db", Targets: []string{"web Updated"}, Events: []string{"Warning InvalidConfig"}},
 		},
@@ -210,7 +210,7 @@ func TestDecide(t *testing.T) {
 		"SoonAfter": {
 			reason: "Or another one was just before: then more may come.",
 			state:  given(known(func(o *configv1.AppConfigObservation) { o.LastStarted = ago(10) }), recorded(web, first, configv1.TargetUpdated, 10)),
-			want:   told{Bundle: first, LastGood: first, Ready: "False WaitingForEdits: Bundle " + second + " waits until no more edits come", Targets: []string{"web Updated"}},
+			want:   told{Bundle: first, LastGood: first, Ready: "False Debouncing: Bundle " + second + " waits until no more edits come", Targets: []string{"web Updated"}},
 			again:  quiet,
 		},
 		"MoreCome": {
@@ -218,7 +218,7 @@ func TestDecide(t *testing.T) {
 			state: given(known(func(o *configv1.AppConfigObservation) {
 				o.LastStarted, o.Held = ago(40), &configv1.Held{Bundle: third, Since: *ago(4), First: *ago(20)}
 			}), recorded(web, first, configv1.TargetUpdated, 10)),
-			want:  told{Bundle: first, LastGood: first, Ready: "False WaitingForEdits: Bundle " + second + " waits until no more edits come", Targets: []string{"web Updated"}},
+			want:  told{Bundle: first, LastGood: first, Ready: "False Debouncing: Bundle " + second + " waits until no more edits come", Targets: []string{"web Updated"}},
 			again: quiet,
 		},
 		"NoMoreCome": {
@@ -270,7 +270,7 @@ func TestDecide(t *testing.T) {
 		"Deadline": {
 			reason: "Until the deadline.",
 			state:  given(pending(90), recorded(web, second, configv1.TargetProgressing, 60), targets(runs(web, second, sick)), func(s *State) { s.Holds = second }),
-			want: told{Bundle: first, LastGood: first, Failed: second, Ready: "False RolledBack: Bundle " + second + " failed, and " + first + " was put back: Deployment web made no progress in time: Not all pods are ready", Targets: []string{"web Progressing"},
+			want: told{Bundle: first, LastGood: first, Failed: second, Ready: "False RolledBack: Bundle " + second + " failed, and " + first + " was put back: Deployment web exceeded its progress deadline: Not all pods are ready", Targets: []string{"web Progressing"},
 				Do: []string{"publish " + first, "patch web"}, Events: []string{"Warning RolledBack"}},
 			again: glance,
 		},
@@ -283,7 +283,7 @@ func TestDecide(t *testing.T) {
 		"NoRollback": {
 			reason: "Nothing is put back where nobody wants it.",
 			state:  given(pending(90), params(func(p *configv1.AppConfigParameters) { p.Rollout.AutoRollback = new(false) }), recorded(web, second, configv1.TargetProgressing, 60), targets(runs(web, second, sick), runs(worker, first)), func(s *State) { s.Holds = second }),
-			want:   told{Bundle: second, Pending: second, LastGood: first, Failed: second, Ready: "False RolloutFailed: Bundle " + second + " failed: Deployment web made no progress in time: Not all pods are ready", Targets: []string{"web Failed", "worker Waiting"}, Events: []string{"Warning RolloutFailed"}},
+			want:   told{Bundle: second, Pending: second, LastGood: first, Failed: second, Ready: "False RolloutFailed: Bundle " + second + " failed: Deployment web exceeded its progress deadline: Not all pods are ready", Targets: []string{"web Failed", "worker Waiting"}, Events: []string{"Warning RolloutFailed"}},
 		},
 		"Recovered": {
 			reason: "If it becomes healthy after all, the rollout goes on.",
@@ -341,13 +341,13 @@ func TestDecide(t *testing.T) {
 		"Forbidden": {
 			reason: "One that may not be changed is told, and tried again.",
 			state:  given(known(func(o *configv1.AppConfigObservation) { o.Bundle, o.LastGood = second, second }), recorded(web, first, configv1.TargetForbidden, 60, "The API server forbids the change: no"), func(s *State) { s.Holds = second }),
-			want:   told{Bundle: second, LastGood: second, Ready: "False TargetsNotReached: Deployment web: The API server forbids the change: no", Targets: []string{"web Forbidden"}, Do: []string{"patch web"}, Events: []string{"Warning TargetsNotReached"}},
+			want:   told{Bundle: second, LastGood: second, Ready: "False TargetsUnavailable: Deployment web: The API server forbids the change: no", Targets: []string{"web Forbidden"}, Do: []string{"patch web"}, Events: []string{"Warning TargetsUnavailable"}},
 		},
 		"ForbiddenStill": {
 			reason: "What the API server forbids is not waited for: a bundle does not hang on it.",
 			state: given(pending(10), recorded(web, first, configv1.TargetForbidden, 60, "The API server forbids the change: no"), recorded(worker, second, configv1.TargetProgressing, 10),
 				targets(runs(web, first), runs(worker, second)), func(s *State) { s.Holds = second }),
-			want: told{Bundle: second, LastGood: second, Ready: "False TargetsNotReached: Deployment web: The API server forbids the change: no", Targets: []string{"web Forbidden", "worker Updated"}, Do: []string{"patch web"}, Events: []string{"Normal RolledOut", "Warning TargetsNotReached"}},
+			want: told{Bundle: second, LastGood: second, Ready: "False TargetsUnavailable: Deployment web: The API server forbids the change: no", Targets: []string{"web Forbidden", "worker Updated"}, Do: []string{"patch web"}, Events: []string{"Normal RolledOut", "Warning TargetsUnavailable"}},
 		},
 		"Opened": {
 			reason: "One that did not allow the AppConfig, and does by now, has not proven the bundle: it gets it within the gate.",
@@ -370,7 +370,7 @@ func TestDecide(t *testing.T) {
 			reason: "If it fails there, all are rolled back.",
 			state: given(pending(90), recorded(web, second, configv1.TargetProgressing, 60), recorded(worker, second, configv1.TargetUpdated, 80),
 				targets(runs(web, second, sick), runs(worker, second)), func(s *State) { s.Holds = second }),
-			want: told{Bundle: first, LastGood: first, Failed: second, Ready: "False RolledBack: Bundle " + second + " failed, and " + first + " was put back: Deployment web made no progress in time: Not all pods are ready", Targets: []string{"web Progressing", "worker Progressing"},
+			want: told{Bundle: first, LastGood: first, Failed: second, Ready: "False RolledBack: Bundle " + second + " failed, and " + first + " was put back: Deployment web exceeded its progress deadline: Not all pods are ready", Targets: []string{"web Progressing", "worker Progressing"},
 				Do: []string{"publish " + first, "patch web", "patch worker"}, Events: []string{"Warning RolledBack"}},
 			again: glance,
 		},

@@ -44,7 +44,7 @@ func (e *external) observeDeletion(ctx context.Context, a *configv1.AppConfig) (
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	if kept := sets.List(sets.KeySet(used).Intersection(sets.New(names...))); len(kept) > 0 {
-		e.record.Event(a, event.Normal(reasonKept, "What is still referred to stays: "+strings.Join(kept, ", ")))
+		e.record.Event(a, event.Normal(reasonKept, "Bundles in use are retained: "+strings.Join(kept, ", ")))
 	}
 	return managed.ExternalObservation{}, nil
 }

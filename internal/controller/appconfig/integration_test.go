@@ -338,7 +338,7 @@ func testRefused(t *testing.T, c *cluster) {
 	a := appConfig("one")
 	a.Namespace = ns
 	c.create(t, a)
-	a = c.is(t, ns, "TargetsNotReached")
+	a = c.is(t, ns, "TargetsUnavailable")
 	want := map[string]configv1.TargetState{"locked": configv1.TargetForbidden, "taken": configv1.TargetConflict, "free": configv1.TargetUpdated}
 	for _, s := range a.Status.AtProvider.Targets {
 		if s.State != want[s.Name] {

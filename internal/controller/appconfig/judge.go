@@ -228,7 +228,7 @@ func (v *view) failure(t *Target) *configv1.FailedRollout {
 		v.again(deadline - v.Now.Sub(since))
 		return nil
 	}
-	f.Reason, f.Message = ReasonDeadline, t.String()+" made no progress in time"
+	f.Reason, f.Message = ReasonDeadline, t.String()+" exceeded its progress deadline"
 	if w := v.words(t); w != "" {
 		f.Message += ": " + w
 	}

@@ -42,7 +42,7 @@ func (v *view) news() []event.Event {
 
 // worthTelling are reasons that no rollout has told already.
 var worthTelling = map[xpv2.ConditionReason]bool{
-	ReasonInvalidConfig:     true,
-	ReasonTargetsNotReached: true,
-	ReasonNameTaken:         true,
+	ReasonInvalidConfig:      true,
+	ReasonTargetsUnavailable: true,
+	ReasonAlreadyExists:      true,
 }

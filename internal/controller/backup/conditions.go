@@ -14,24 +14,24 @@ const TypeVerified xpv2.ConditionType = "Verified"
 // Reasons of the condition Ready that are not those of a Failure or a Problem.
 const (
 	ReasonInvalidSchedule xpv2.ConditionReason = "InvalidSchedule"
-	ReasonCronJobMissing  xpv2.ConditionReason = "CronJobMissing"
+	ReasonCronJobNotFound xpv2.ConditionReason = "CronJobNotFound"
 	ReasonChecking        xpv2.ConditionReason = "Checking"
 	ReasonNoBackup        xpv2.ConditionReason = "NoBackup"
-	ReasonTooOld          xpv2.ConditionReason = "TooOld"
+	ReasonBackupOverdue   xpv2.ConditionReason = "BackupOverdue"
 	ReasonPodNotStarted   xpv2.ConditionReason = "PodNotStarted"
-	ReasonNameTaken       xpv2.ConditionReason = "NameTaken"
-	ReasonEscrowMissing   xpv2.ConditionReason = "EscrowMissing"
+	ReasonAlreadyExists   xpv2.ConditionReason = "AlreadyExists"
+	ReasonEscrowNotFound  xpv2.ConditionReason = "EscrowNotFound"
 	ReasonEscrowPending   xpv2.ConditionReason = "EscrowPending"
 	ReasonEscrowDiffers   xpv2.ConditionReason = "EscrowDiffers"
 )
 
 // Reasons of the condition Verified that are not those of a Failure.
 const (
-	ReasonRestored    xpv2.ConditionReason = "Restored"
-	ReasonNotYet      xpv2.ConditionReason = "NotYet"
-	ReasonTurnedOff   xpv2.ConditionReason = "TurnedOff"
-	ReasonVerifyLater xpv2.ConditionReason = "VerificationTooOld"
-	ReasonUnsealed    xpv2.ConditionReason = "Unsealed"
+	ReasonRestored            xpv2.ConditionReason = "Restored"
+	ReasonVerificationPending xpv2.ConditionReason = "VerificationPending"
+	ReasonDisabled            xpv2.ConditionReason = "Disabled"
+	ReasonVerifyLater         xpv2.ConditionReason = "VerificationOverdue"
+	ReasonUnsealed            xpv2.ConditionReason = "Unsealed"
 )
 
 // condition at a time; the one that is there keeps its own if nothing changed.

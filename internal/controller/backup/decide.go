@@ -126,7 +126,7 @@ func (v *view) foreignSchedules() *refusal {
 	crons := v.foreign()
 	if len(crons) == 0 {
 		name := v.params().Source.Connection.DatabaseClusterRef.Name
-		return &refusal{reason: ReasonCronJobMissing, message: "Waiting for the CronJobs of DatabaseCluster " + name}
+		return &refusal{reason: ReasonCronJobNotFound, message: "Waiting for the CronJobs of DatabaseCluster " + name}
 	}
 	for _, c := range crons {
 		zone := "Etc/UTC"
@@ -235,7 +235,7 @@ func (v *view) base(d *Decision) error {
 	}
 	for _, o := range objects {
 		if o.taken {
-			v.problem = &refusal{reason: ReasonNameTaken, message: o.want.GetObjectKind().GroupVersionKind().Kind + " " + o.want.GetName() + " exists already and is not this Backup's: delete it, or give the Backup another name"}
+			v.problem = &refusal{reason: ReasonAlreadyExists, message: o.want.GetObjectKind().GroupVersionKind().Kind + " " + o.want.GetName() + " exists already and is not this Backup's: delete it, or give the Backup another name"}
 		}
 	}
 	for _, o := range objects {

@@ -66,7 +66,7 @@ func outcomeOf(d Decision) outcome {
 }
 
 const (
-	notYet   = "Unknown NotYet: No backup has been restored yet"
+	notYet   = "Unknown VerificationPending: No backup has been restored yet"
 	noBackup = "Unknown NoBackup: There is no backup yet"
 	restored = "True Restored: A backup was restored and found good"
 
@@ -104,20 +104,20 @@ func TestDecide(t *testing.T) {
 				"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump", "apply CronJob orders-dump", "apply CronJob orders-verify", "create " + check,
 			}},
 		},
-		"SecretMissing": {
+		"SecretNotFound": {
 			reason: "What is missing is said in words, and CronJobs wait for it.",
-			state:  state(func(s *State) { s.Problem = &reach.Problem{Reason: reach.SecretMissing, Message: "no Secret"} }),
-			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretMissing: no Secret", Verified: noBackup,
-				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretMissing"}},
+			state:  state(func(s *State) { s.Problem = &reach.Problem{Reason: reach.SecretNotFound, Message: "no Secret"} }),
+			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretNotFound: no Secret", Verified: noBackup,
+				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretNotFound"}},
 		},
 		"NothingToBackUp": {
 			reason: "The platform's credentials are not copied for a Backup of nothing.",
 			state: state(func(s *State) {
 				s.Store.Copy, s.Store.Secret = map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("key")}, "orders-dump-store"
-				s.Problem = &reach.Problem{Reason: reach.SecretMissing, Message: "no Secret"}
+				s.Problem = &reach.Problem{Reason: reach.SecretNotFound, Message: "no Secret"}
 			}),
-			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretMissing: no Secret", Verified: noBackup,
-				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretMissing"}},
+			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretNotFound: no Secret", Verified: noBackup,
+				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretNotFound"}},
 		},
 		"NothingOfItsName": {
 			reason: "Nor for one whose ServiceAccount is somebody else's.",
@@ -125,16 +125,16 @@ func TestDecide(t *testing.T) {
 				s.Store.Copy, s.Store.Secret = map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("key")}, "orders-dump-store"
 				s.Policy = &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "orders-dump"}}
 			}),
-			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning NameTaken"},
-				Ready: "False NameTaken: NetworkPolicy orders-dump exists already and is not this Backup's: delete it, or give the Backup another name",
+			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning AlreadyExists"},
+				Ready: "False AlreadyExists: NetworkPolicy orders-dump exists already and is not this Backup's: delete it, or give the Backup another name",
 				Do:    []string{"apply ServiceAccount orders-dump"}},
 		},
 		"SecretGone": {
 			reason: "A CronJob that is there is left alone.",
 			state: state(settle(t), checked(t), isReady, func(s *State) {
-				s.Problem = &reach.Problem{Reason: reach.SecretMissing, Message: "no Secret"}
+				s.Problem = &reach.Problem{Reason: reach.SecretNotFound, Message: "no Secret"}
 			}),
-			want: outcome{Phase: backupv1.BackupFailed, Ready: "False SecretMissing: no Secret", Verified: noBackup, Events: []string{"Warning SecretMissing"}},
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "False SecretNotFound: no Secret", Verified: noBackup, Events: []string{"Warning SecretNotFound"}},
 		},
 		"BadSchedule": {
 			reason: "The definition lets some through that are none.",
@@ -150,11 +150,11 @@ func TestDecide(t *testing.T) {
 				Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18",
 				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}},
 		},
-		"NameTaken": {
+		"AlreadyExists": {
 			reason: "Nothing of somebody else's is overwritten.",
 			state:  state(settle(t), func(s *State) { s.Account.OwnerReferences = nil }),
-			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning NameTaken"},
-				Ready: "False NameTaken: ServiceAccount orders-dump exists already and is not this Backup's: delete it, or give the Backup another name"},
+			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning AlreadyExists"},
+				Ready: "False AlreadyExists: ServiceAccount orders-dump exists already and is not this Backup's: delete it, or give the Backup another name"},
 		},
 		"Checking": {
 			reason: "The first check goes on.",
@@ -354,7 +354,7 @@ func TestDecide(t *testing.T) {
 			reason: "One that stays away keeps backups from being verified.",
 			state: state(settle(t), at2(hours(24*22)), checked(t), isReady, isProven, known(one(hours(24*22-1))), known(proof(hours(3))),
 				with(failing(scheduled2(hours(24*21+5), hours(24*21+5.1)), backup.StoreUnreachable, "503 Service Unavailable"))),
-			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False VerificationTooOld: The last verification is older than two periods of its schedule: 503 Service Unavailable", Events: []string{"Warning VerificationTooOld"}},
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False VerificationOverdue: The last verification is older than two periods of its schedule: 503 Service Unavailable", Events: []string{"Warning VerificationOverdue"}},
 		},
 		"VerifyInterruptedBefore": {
 			reason: "Nor does it stand in for a proof of damage, once it was said.",
@@ -377,14 +377,14 @@ func TestDecide(t *testing.T) {
 		"NotVerifiedForLong": {
 			reason: "A proof grows old.",
 			state:  state(settle(t), at2(hours(24*15)), checked(t), isReady, isProven, known(one(hours(24*14+2))), known(proof(hours(-24)))),
-			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False VerificationTooOld: The last verification is older than two periods of its schedule",
-				Events: []string{"Warning VerificationTooOld"}},
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False VerificationOverdue: The last verification is older than two periods of its schedule",
+				Events: []string{"Warning VerificationOverdue"}},
 		},
 		"VerificationOff": {
 			reason: "Who turns it off has no proof.",
 			state: state(params(func(p *backupv1.BackupParameters) { p.Verification.Enabled = new(false) }), settle(t), at2(hours(3)), checked(t), isReady,
 				known(one(hours(2)))),
-			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "Unknown TurnedOff: Verification is turned off"},
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "Unknown Disabled: Verification is turned off"},
 		},
 		"OneFailure": {
 			reason: "One failure is told and is not yet the end.",
@@ -442,7 +442,7 @@ func TestDecide(t *testing.T) {
 			reason: "Nor has one that was gone with its node.",
 			state: state(settle(t), at2(hours(50.32)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(3))),
 				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
-				with(failing(run("orders-verify-x", backup.Verify, hours(50.2), hours(50.3)), workload.Vanished, "the pod is gone and left no report"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
+				with(failing(run("orders-verify-x", backup.Verify, hours(50.2), hours(50.3)), workload.PodTerminated, "the pod is gone and left no report"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
 			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"},
 				Do: []string{"create " + firstName("orders", "a", 2)}},
 		},
@@ -471,18 +471,18 @@ func TestDecide(t *testing.T) {
 			reason: "Two periods without a backup are.",
 			state: state(settle(t), at2(hours(51)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(3))),
 				with(failing(scheduled(hours(26), hours(26.1)), backup.SourceUnreachable, "refused"), failing(scheduled(hours(50), hours(50.1)), workload.OutOfMemory, "the pod ran out of memory"))),
-			want: outcome{Phase: backupv1.BackupFailed, Verified: restored, Events: []string{"Warning BackupFailed", "Warning TooOld"},
-				Ready: "False TooOld: The newest good backup is older than two periods of the schedule: the pod ran out of memory"},
+			want: outcome{Phase: backupv1.BackupFailed, Verified: restored, Events: []string{"Warning BackupFailed", "Warning BackupOverdue"},
+				Ready: "False BackupOverdue: The newest good backup is older than two periods of the schedule: the pod ran out of memory"},
 		},
 		"HundredMissed": {
 			reason: "Nobody made any for a hundred days.",
 			state:  state(settle(t), at2(hours(24*100)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(24*99)))),
-			want: outcome{Phase: backupv1.BackupScheduled, Verified: restored, Events: []string{"Warning TooOld"},
-				Ready: "False TooOld: The newest good backup is older than two periods of the schedule"},
+			want: outcome{Phase: backupv1.BackupScheduled, Verified: restored, Events: []string{"Warning BackupOverdue"},
+				Ready: "False BackupOverdue: The newest good backup is older than two periods of the schedule"},
 		},
 		"Recovered": {
 			reason: "The next success clears it all.",
-			state: state(settle(t), at2(hours(75)), checked(t), says(unready(ReasonTooOld, "x", born)), isProven, known(one(hours(2))), known(proof(hours(3))),
+			state: state(settle(t), at2(hours(75)), checked(t), says(unready(ReasonBackupOverdue, "x", born)), isProven, known(one(hours(2))), known(proof(hours(3))),
 				known(func(o *backupv1.BackupObservation) { o.LastFailure = &backupv1.Failure{Time: *at(hours(50.1))} }),
 				with(listing(scheduled(hours(74), hours(74.1)), entry(hours(74)), verified(entry(hours(2)), hours(3))))),
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Events: []string{"Normal BackupSucceeded", "Normal Ready"}},
@@ -560,8 +560,8 @@ func TestDecide(t *testing.T) {
 		"PhysicalEarly": {
 			reason: "Its CronJobs come once the database is ready.",
 			state:  state(physical, func(s *State) { s.CronJobs = nil }),
-			want: outcome{Phase: backupv1.BackupPending, Ready: "False CronJobMissing: Waiting for the CronJobs of DatabaseCluster orders", Verified: noBackup,
-				Events: []string{"Warning CronJobMissing"}, Do: []string{"apply ServiceAccount orders-backup-dump", "apply NetworkPolicy orders-backup-dump"}},
+			want: outcome{Phase: backupv1.BackupPending, Ready: "False CronJobNotFound: Waiting for the CronJobs of DatabaseCluster orders", Verified: noBackup,
+				Events: []string{"Warning CronJobNotFound"}, Do: []string{"apply ServiceAccount orders-backup-dump", "apply NetworkPolicy orders-backup-dump"}},
 		},
 	}
 	for name, tc := range cases {

@@ -62,11 +62,11 @@ func (s *State) mayGo() bool {
 		return true
 	}
 	// The data went with its volume.
-	return s.Problem != nil && s.Problem.Reason == reach.VolumeMissing
+	return s.Problem != nil && s.Problem.Reason == reach.VolumeNotFound
 }
 
 func stays(why string) error {
-	return fmt.Errorf("cannot delete the backups: %s; mend it, or set annotation %s to \"true\" to let the Backup go and keep its data", why, backupv1.ReleaseAnnotation)
+	return fmt.Errorf("cannot delete the backups: %s; fix it, or set annotation %s to \"true\" to let the Backup go and keep its data", why, backupv1.ReleaseAnnotation)
 }
 
 // working objects would make more backups.

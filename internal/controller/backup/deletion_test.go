@@ -23,7 +23,7 @@ func TestDecideDeletion(t *testing.T) {
 		r.Digest = d.Create.Annotations[workload.DigestAnnotation]
 		return r
 	}
-	const hint = `; mend it, or set annotation backup.example.com/release to "true" to let the Backup go and keep its data`
+	const hint = `; fix it, or set annotation backup.example.com/release to "true" to let the Backup go and keep its data`
 	type want struct {
 		Done   bool
 		Create string
@@ -48,8 +48,8 @@ func TestDecideDeletion(t *testing.T) {
 		"Denied":       {reason: "A permanent failure is not tried again.", state: state(wanted, at2(hours(99)), with(tried(1, failing(run("orders-delete-1", backup.Delete, hours(0), hours(0.1)), backup.StoreDenied, "403")))), want: want{Failed: "cannot delete the backups: 403" + hint}},
 		"DeniedBefore": {reason: "Until something changes.", state: state(wanted, at2(hours(0.11)), func(s *State) { s.Store.Print = "store/2" }, with(tried(1, failing(run("orders-delete-1", backup.Delete, hours(0), hours(0.1)), backup.StoreDenied, "403")))), want: want{Create: "orders-delete-2", Failed: "cannot delete the backups: 403" + hint}},
 		"Released":     {reason: "The annotation lets it go.", state: state(wanted, annotated(backupv1.ReleaseAnnotation, "true"), func(s *State) { s.Problem = &reach.Problem{} }), want: want{Done: true}},
-		"Secret":       {reason: "Without credentials there is no way.", state: state(wanted, func(s *State) { s.Problem = &reach.Problem{Reason: reach.SecretMissing, Message: "no Secret"} }), want: want{Failed: "cannot delete the backups: no Secret" + hint}},
-		"Volume":       {reason: "The data went with its volume.", state: state(wanted, func(s *State) { s.Problem = &reach.Problem{Reason: reach.VolumeMissing} }), want: want{Done: true}},
+		"Secret":       {reason: "Without credentials there is no way.", state: state(wanted, func(s *State) { s.Problem = &reach.Problem{Reason: reach.SecretNotFound, Message: "no Secret"} }), want: want{Failed: "cannot delete the backups: no Secret" + hint}},
+		"Volume":       {reason: "The data went with its volume.", state: state(wanted, func(s *State) { s.Problem = &reach.Problem{Reason: reach.VolumeNotFound} }), want: want{Done: true}},
 		"Namespace":    {reason: "No pod can be made in a namespace that goes.", state: state(wanted, func(s *State) { s.NamespaceGone = true }), want: want{Done: true}},
 		"Physical":     {reason: "A repository is deleted by who knows it.", state: state(wanted, physical), want: want{Create: "orders-backup-delete-1"}},
 		"PhysicalGone": {reason: "Nobody knows it any more.", state: state(wanted, physical, func(s *State) { s.CronJobs = nil }), want: want{Failed: "cannot delete the backups: the CronJobs of its DatabaseCluster, which know its repository, are gone" + hint}},

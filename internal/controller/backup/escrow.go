@@ -88,7 +88,7 @@ func (v *view) unescrowed() *refusal {
 	name := backup.EscrowNamespace + "/" + v.escrowName()
 	switch {
 	case e.kept == nil && !e.possible:
-		return &refusal{reason: ReasonEscrowMissing, message: "Namespace " + backup.EscrowNamespace + ", which keeps a copy of each database's key, does not exist: create it"}
+		return &refusal{reason: ReasonEscrowNotFound, message: "Namespace " + backup.EscrowNamespace + ", which keeps a copy of each database's key, does not exist: create it"}
 	case e.kept == nil:
 		return &refusal{reason: ReasonEscrowPending, message: "Waiting for Secret " + name + ", the copy of the database's key"}
 	case !bytes.Equal(e.kept.Data[backup.EscrowKey], e.key):

@@ -32,7 +32,7 @@ func TestDecideEscrow(t *testing.T) {
 		"Plain":    {reason: "That there is none is written down.", escrow: &escrow{possible: true}, makes: true, want: "EscrowPending: Waiting for Secret storeplane-escrow/shop.orders, the copy of the database's key"},
 		"Kept":     {reason: "It is there.", escrow: &escrow{key: []byte("k1"), kept: copied("k1")}},
 		"KeptNone": {reason: "So is that there is none.", escrow: &escrow{kept: copied("")}},
-		"Nowhere":  {reason: "There is no place for it.", escrow: &escrow{key: []byte("k1")}, want: "EscrowMissing: Namespace storeplane-escrow, which keeps a copy of each database's key, does not exist: create it"},
+		"Nowhere":  {reason: "There is no place for it.", escrow: &escrow{key: []byte("k1")}, want: "EscrowNotFound: Namespace storeplane-escrow, which keeps a copy of each database's key, does not exist: create it"},
 		"Another":  {reason: "Backups of before need the key that is kept.", escrow: &escrow{key: []byte("k2"), kept: copied("k1")}, want: differs},
 		"Lost":     {reason: "Also those of a database that is plain now.", escrow: &escrow{kept: copied("k1")}, want: differs},
 		"Late":     {reason: "What is plain is not read with a key.", escrow: &escrow{key: []byte("k1"), kept: copied("")}, want: differs},

@@ -138,7 +138,7 @@ func (v *view) old() *refusal {
 		if f := v.obs.LastFailure; f != nil {
 			message += ": " + f.Message
 		}
-		return &refusal{reason: ReasonTooOld, message: message}
+		return &refusal{reason: ReasonBackupOverdue, message: message}
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xp
 		message := "The store has no good encrypted backup, and plain ones of before are not restored while encryption is on: set annotation " + backupv1.RunNowAnnotation + " to start a backup"
 		return disproven(ReasonUnsealed, message, v.Now)
 	case good == nil && !v.verifies():
-		return unproven(ReasonTurnedOff, "Verification is turned off", v.Now)
+		return unproven(ReasonDisabled, "Verification is turned off", v.Now)
 	case good == nil && v.obs.LastSuccessfulTime == nil:
 		return unproven(ReasonNoBackup, "There is no backup yet", v.Now)
 	case good == nil:
@@ -194,7 +194,7 @@ func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xp
 		if failure != nil {
 			message += ": " + failure.Message
 		}
-		return unproven(ReasonNotYet, message, v.Now)
+		return unproven(ReasonVerificationPending, message, v.Now)
 	case !v.suspended() && v.verify != nil && v.verify.tooOld(good.Time, v.Now):
 		message := "The last verification is older than two periods of its schedule"
 		if failure != nil {
@@ -251,7 +251,7 @@ func (v *view) lastVerifyFailure(good *metav1.Time) *backup.Failure {
 func inconclusive(r backup.Reason) bool {
 	return slices.Contains([]backup.Reason{
 		backup.StoreUnreachable, backup.Interrupted,
-		workload.NotStarted, workload.Vanished, workload.Evicted, workload.Silent,
+		workload.NotStarted, workload.PodTerminated, workload.Evicted, workload.Silent,
 	}, r)
 }
 

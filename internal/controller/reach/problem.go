@@ -7,14 +7,14 @@ import (
 
 // Reasons of Problems.
 const (
-	SecretMissing           = "SecretMissing"
+	SecretNotFound          = "SecretNotFound"
 	SecretKeyMissing        = "SecretKeyMissing"
 	DatabaseClusterMissing  = "DatabaseClusterMissing"
 	DatabaseClusterNotReady = "DatabaseClusterNotReady"
-	ProviderConfigMissing   = "ProviderConfigMissing"
+	ProviderConfigNotFound  = "ProviderConfigNotFound"
 	ProviderConfigInvalid   = "ProviderConfigInvalid"
-	ServiceAccountMissing   = "ServiceAccountMissing"
-	VolumeMissing           = "VolumeMissing"
+	ServiceAccountNotFound  = "ServiceAccountNotFound"
+	VolumeNotFound          = "VolumeNotFound"
 	BackupMissing           = "BackupMissing"
 	DestinationInvalid      = "DestinationInvalid"
 	VersionUnknown          = "VersionUnknown"

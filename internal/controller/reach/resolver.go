@@ -30,7 +30,7 @@ func (r *Resolver) secret(ctx context.Context, namespace, name, field string) (*
 	s := &corev1.Secret{}
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s)
 	if kerrors.IsNotFound(err) {
-		return nil, problem(SecretMissing, "%s names Secret %s, which does not exist in namespace %s", field, name, namespace)
+		return nil, problem(SecretNotFound, "%s names Secret %s, which does not exist in namespace %s", field, name, namespace)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot get Secret %s/%s: %w", namespace, name, err)

@@ -158,7 +158,7 @@ func (r *Resolver) volume(ctx context.Context, namespace string, d backupv1.Dest
 	pvc := &corev1.PersistentVolumeClaim{}
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: d.Bucket}, pvc)
 	if kerrors.IsNotFound(err) {
-		return Store{}, problem(VolumeMissing, "destination.bucket names PersistentVolumeClaim %s, which does not exist in namespace %s", d.Bucket, namespace)
+		return Store{}, problem(VolumeNotFound, "destination.bucket names PersistentVolumeClaim %s, which does not exist in namespace %s", d.Bucket, namespace)
 	}
 	if err != nil {
 		return Store{}, fmt.Errorf("cannot get PersistentVolumeClaim %s/%s: %w", namespace, d.Bucket, err)
@@ -194,13 +194,13 @@ func (r *Resolver) config(ctx context.Context, namespace string, ref *xpv2.Provi
 			s.Name += "-" + namespace
 		}
 	default:
-		return spec, false, problem(ProviderConfigMissing, "providerConfigRef.kind must be %s or %s, is %q", storeplanev1.ProviderConfigKind, storeplanev1.ClusterProviderConfigKind, ref.Kind)
+		return spec, false, problem(ProviderConfigNotFound, "providerConfigRef.kind must be %s or %s, is %q", storeplanev1.ProviderConfigKind, storeplanev1.ClusterProviderConfigKind, ref.Kind)
 	}
 	switch {
 	case kerrors.IsNotFound(err) && ref.Kind == storeplanev1.ClusterProviderConfigKind && ref.Name == defaultConfig:
 		return spec, false, nil
 	case kerrors.IsNotFound(err):
-		return spec, false, problem(ProviderConfigMissing, "providerConfigRef names %s %s, which does not exist", ref.Kind, ref.Name)
+		return spec, false, problem(ProviderConfigNotFound, "providerConfigRef names %s %s, which does not exist", ref.Kind, ref.Name)
 	case err != nil:
 		return spec, false, fmt.Errorf("cannot get %s %s: %w", ref.Kind, ref.Name, err)
 	}
@@ -239,7 +239,7 @@ func (r *Resolver) credentials(ctx context.Context, namespace string, c storepla
 func (r *Resolver) account(ctx context.Context, namespace, name string) error {
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ServiceAccount{})
 	if kerrors.IsNotFound(err) {
-		return problem(ServiceAccountMissing, "credentials.serviceAccountName names ServiceAccount %s, which does not exist in namespace %s", name, namespace)
+		return problem(ServiceAccountNotFound, "credentials.serviceAccountName names ServiceAccount %s, which does not exist in namespace %s", name, namespace)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot get ServiceAccount %s/%s: %w", namespace, name, err)

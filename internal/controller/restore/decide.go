@@ -70,13 +70,13 @@ type Decision struct {
 
 // Reasons of the condition Ready that are not those of a Failure or a Problem.
 const (
-	ReasonRunning   xpv2.ConditionReason = "Running"
-	ReasonNameTaken xpv2.ConditionReason = "NameTaken"
-	ReasonWaiting   xpv2.ConditionReason = "Waiting"
+	ReasonRunning       xpv2.ConditionReason = "Running"
+	ReasonAlreadyExists xpv2.ConditionReason = "AlreadyExists"
+	ReasonWaiting       xpv2.ConditionReason = "Waiting"
 )
 
 // Reasons of failures of the Restore itself.
-const reasonJobGone = "JobGone"
+const reasonJobNotFound = "JobNotFound"
 
 // Decide what to do about a Restore.
 func Decide(s *State) (Decision, error) {
@@ -88,11 +88,11 @@ func Decide(s *State) (Decision, error) {
 	case run != nil:
 		d.follow(s, run)
 	case known.StartTime != nil:
-		d.fail(s, &backup.Failure{Reason: reasonJobGone, Message: "the Job " + known.Job + " is gone and left no report"}, s.Now)
+		d.fail(s, &backup.Failure{Reason: reasonJobNotFound, Message: "the Job " + known.Job + " is gone and left no report"}, s.Now)
 	case s.Problem != nil:
 		d.refuse(s, xpv2.ConditionReason(s.Problem.Reason), s.Problem.Message)
 	case s.Taken != "":
-		d.refuse(s, ReasonNameTaken, s.Taken+" exists already and is not this Restore's: delete it, or give the Restore another name")
+		d.refuse(s, ReasonAlreadyExists, s.Taken+" exists already and is not this Restore's: delete it, or give the Restore another name")
 	default:
 		if err := d.begin(s); err != nil {
 			d.refuse(s, "VersionUnknown", err.Error())

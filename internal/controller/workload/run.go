@@ -20,13 +20,13 @@ import (
 
 // Reasons of failures that no program could report.
 const (
-	OutOfMemory backup.Reason = "OutOfMemory"
-	Evicted     backup.Reason = "Evicted"
-	Vanished    backup.Reason = "Vanished"
-	Crashed     backup.Reason = "Crashed"
-	TooSlow     backup.Reason = "DeadlineExceeded"
-	NotStarted  backup.Reason = "PodNotStarted"
-	Silent      backup.Reason = "NoReport"
+	OutOfMemory   backup.Reason = "OutOfMemory"
+	Evicted       backup.Reason = "Evicted"
+	PodTerminated backup.Reason = "PodTerminated"
+	Crashed       backup.Reason = "Crashed"
+	TooSlow       backup.Reason = "DeadlineExceeded"
+	NotStarted    backup.Reason = "PodNotStarted"
+	Silent        backup.Reason = "ResultMissing"
 )
 
 // Exit codes of containers that a signal has ended.
@@ -189,7 +189,7 @@ func reported(a backup.Action, p *corev1.Pod) *backup.Report {
 	}
 	if r.Failure == nil && t.ExitCode != 0 {
 		// It said that all is well, and was killed after all.
-		r.Failure = &backup.Failure{Reason: Vanished, Message: "the pod was stopped before its end"}
+		r.Failure = &backup.Failure{Reason: PodTerminated, Message: "the pod was stopped before its end"}
 	}
 	return r
 }
@@ -268,7 +268,7 @@ func failureOf(a backup.Action, end *batchv1.JobCondition, pods []*corev1.Pod) *
 		return &backup.Failure{Reason: TooSlow, Message: "the Job was not done before its deadline"}
 	}
 	if len(pods) == 0 {
-		return &backup.Failure{Reason: Vanished, Message: "the pod is gone and left no report"}
+		return &backup.Failure{Reason: PodTerminated, Message: "the pod is gone and left no report"}
 	}
 	return said(a, pods[len(pods)-1])
 }
@@ -281,7 +281,7 @@ func wordless(p *corev1.Pod) *backup.Failure {
 	t := terminated(p)
 	switch {
 	case t == nil:
-		return &backup.Failure{Reason: Vanished, Message: "the pod was stopped and left no report"}
+		return &backup.Failure{Reason: PodTerminated, Message: "the pod was stopped and left no report"}
 	case t.Reason == "OOMKilled":
 		return &backup.Failure{Reason: OutOfMemory, Message: "the pod ran out of memory: raise resources.limits.memory"}
 	case t.ExitCode == 0:
@@ -291,5 +291,5 @@ func wordless(p *corev1.Pod) *backup.Failure {
 	if t.ExitCode != sigkill && t.ExitCode != sigterm {
 		return &backup.Failure{Reason: Crashed, Message: "the pod crashed and left no report: exit code " + strconv.Itoa(int(t.ExitCode))}
 	}
-	return &backup.Failure{Reason: Vanished, Message: "the pod was killed and left no report: exit code " + strconv.Itoa(int(t.ExitCode))}
+	return &backup.Failure{Reason: PodTerminated, Message: "the pod was killed and left no report: exit code " + strconv.Itoa(int(t.ExitCode))}
 }

@@ -57,10 +57,10 @@ func (b *member) begin(ctx context.Context, status *patroni.Status, now time.Tim
 		return
 	}
 	if made == "" {
-		b.event(ctx, corev1.EventTypeWarning, reasonBeginning, "Beginning anew: the cluster was said to be under way, and nobody made it")
+		b.event(ctx, corev1.EventTypeWarning, reasonBootstrap, "Retrying bootstrap: the server that was initializing the cluster is gone")
 		return
 	}
-	b.event(ctx, corev1.EventTypeWarning, reasonBeginning, "Beginning anew: Patroni's state is of a deleted DatabaseCluster of this name, and no volume has data")
+	b.event(ctx, corev1.EventTypeWarning, reasonBootstrap, "Retrying bootstrap: Patroni's state is of a deleted DatabaseCluster of this name, and no volume has data")
 }
 
 // deserted says whether this server has no data, and no other one does anything.

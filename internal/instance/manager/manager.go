@@ -257,7 +257,7 @@ const (
 	reasonResize    = "VolumeResize"
 	reasonProblem   = "Problem"
 	reasonCopying   = "Copying"
-	reasonBeginning = "Beginning"
+	reasonBootstrap = "BootstrapRetried"
 	reasonCompared  = "VolumesCompared"
 	reasonUndecided = "LeaderUndecided"
 	reasonSetAside  = "DataSetAside"

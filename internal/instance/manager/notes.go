@@ -30,9 +30,9 @@ func (n *notes) note(about string, err error) bool {
 	switch text {
 	case before:
 	case "":
-		n.log.Info("It works again", "about", about)
+		n.log.Info("Recovered", "about", about)
 	default:
-		n.log.Info("Cannot do it, trying again", "about", about, "error", text)
+		n.log.Info("Operation failed, retrying", "about", about, "error", text)
 	}
 	return err == nil
 }

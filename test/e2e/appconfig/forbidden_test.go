@@ -127,7 +127,7 @@ func (g *ground) forbidden(ctx context.Context, n notes) error {
 		return err
 	}
 	err = g.await(ctx, rolled, app, "to say which target it may not change", func(a configv1.AppConfig) bool {
-		return is(a, "Ready", corev1.ConditionFalse, "TargetsNotReached") && strings.Contains(a.GetCondition("Ready").Message, one) &&
+		return is(a, "Ready", corev1.ConditionFalse, "TargetsUnavailable") && strings.Contains(a.GetCondition("Ready").Message, one) &&
 			target(a, one).State == configv1.TargetForbidden && target(a, other).State == configv1.TargetUpdated
 	})
 	if err != nil {

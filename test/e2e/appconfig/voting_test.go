@@ -347,8 +347,8 @@ func (v *voters) refuses(ctx context.Context, n notes) error {
 	}{
 		{"a template that does not parse", title("{{ .Values"), title("Which pet?"), "InvalidTemplate", "TITLE"},
 		{"a template that names an unknown key", title("{{ .Values.nobody }}"), title("Which pet?"), "InvalidTemplate", "nobody"},
-		{"a Secret that does not exist", refs("nowhere", "key", "BALLOT_KEY"), raw, "SecretMissing", "nowhere"},
-		{"a key that a Secret does not have", refs(ballots, "nothing", "BALLOT_KEY"), raw, "SecretMissing", "nothing"},
+		{"a Secret that does not exist", refs("nowhere", "key", "BALLOT_KEY"), raw, "SecretNotFound", "nowhere"},
+		{"a key that a Secret does not have", refs(ballots, "nothing", "BALLOT_KEY"), raw, "SecretNotFound", "nothing"},
 		{"a key that is there twice", refs(ballots, "key", "TITLE"), raw, "KeyConflict", "TITLE"},
 		{"a key that is no variable's name", harness.Patch{"config": harness.Patch{"application.properties": "a=b"}}, harness.Patch{"config": harness.Patch{"application.properties": nil}}, "InvalidKey", "application.properties"},
 	} {
@@ -377,7 +377,7 @@ func (v *voters) refuses(ctx context.Context, n notes) error {
 		return err
 	}
 	err = v.await(ctx, soon, vote, "to miss its Secret", func(a configv1.AppConfig) bool {
-		return is(a, "Rendered", corev1.ConditionFalse, "SecretMissing")
+		return is(a, "Rendered", corev1.ConditionFalse, "SecretNotFound")
 	})
 	if err != nil {
 		return err

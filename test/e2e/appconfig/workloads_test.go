@@ -180,7 +180,7 @@ func (g *ground) losesTarget(ctx context.Context, _ notes) error {
 		return err
 	}
 	err = g.await(ctx, rolled, app, "to go on without its target", func(a configv1.AppConfig) bool {
-		return is(a, "Ready", corev1.ConditionFalse, "TargetsNotReached") && strings.Contains(a.GetCondition("Ready").Message, goes) &&
+		return is(a, "Ready", corev1.ConditionFalse, "TargetsUnavailable") && strings.Contains(a.GetCondition("Ready").Message, goes) &&
 			target(a, goes).State == configv1.TargetMissing && target(a, stays).State == configv1.TargetUpdated
 	})
 	if err != nil {
@@ -480,7 +480,7 @@ func (g *ground) leavesAlone(ctx context.Context, _ notes) error {
 	if _, err := g.serving(ctx, parameters(app, pets(), deployment(app))); err != nil {
 		return err
 	}
-	err := g.await(ctx, soon, app, "to say whose the name is", func(a configv1.AppConfig) bool { return is(a, "Published", corev1.ConditionFalse, "NameTaken") })
+	err := g.await(ctx, soon, app, "to say whose the name is", func(a configv1.AppConfig) bool { return is(a, "Published", corev1.ConditionFalse, "AlreadyExists") })
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (d *database) losesStandbys(mode string) event {
 		if wrote := rows > 0; wrote == (mode == "strict") {
 			return fmt.Errorf("in mode %s %d rows were acknowledged while there was no standby", mode, rows)
 		}
-		return d.says(ctx, soon, "No standby is in step")
+		return d.says(ctx, soon, "No synchronous standby")
 	}
 }
 

@@ -178,7 +178,7 @@ func (s *Server) Query(ctx context.Context, database, query string) error {
 			return backup.Errorf(backup.ContentDiffers, "the query failed: %w", err)
 		}
 		if !engine.Truthy(first) {
-			return backup.Errorf(backup.ContentDiffers, "the query says no in row %d", n)
+			return backup.Errorf(backup.ContentDiffers, "the verification query returned false in row %d", n)
 		}
 	}
 	if err := rows.Err(); err != nil {

@@ -198,7 +198,7 @@ func (s *Server) Query(ctx context.Context, database, query string) error {
 			n++
 			if v := rows.Values(); len(v) == 0 || !engine.Truthy(v[0]) {
 				_, _ = rows.Close()
-				return backup.Errorf(backup.ContentDiffers, "the query says no in row %d", n)
+				return backup.Errorf(backup.ContentDiffers, "the verification query returned false in row %d", n)
 			}
 		}
 		if _, err := rows.Close(); err != nil {
