@@ -18,6 +18,7 @@ import (
 
 	"github.com/storeplane/storeplane/functions"
 	"github.com/storeplane/storeplane/internal/appconfig"
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/converge"
 	"github.com/storeplane/storeplane/internal/instance"
 )
@@ -290,6 +291,10 @@ func (c *cluster) heal(components ...string) {
 		case "AppConfig":
 			bundle := c.wantedBundle()
 			status = fmt.Sprintf(`{atProvider: {bundle: %[2]s, lastGood: %[2]s}, conditions: [{type: Synced, status: "True", observedGeneration: %[1]v}, {type: Ready, status: "True", observedGeneration: %[1]v}]}`, generation, bundle)
+		case "Backup":
+			if get(o, "metadata", "annotations", backup.EscrowAnnotation) != nil && get(o, "status") == nil {
+				status = `{conditions: [{type: Escrowed, status: "True", reason: Kept}]}`
+			}
 		case "ConfigMap":
 			if n == "instances" {
 				c.runInstances()

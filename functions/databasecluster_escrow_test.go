@@ -76,6 +76,7 @@ func TestDatabaseClusterOwnKey(t *testing.T) {
 		"None":      {reason: "An installation without has none.", spec: inStore, encryption: "None", others: []string{escrow("bank", "orders", "k1")}},
 		"KeptNone":  {reason: "What began with a key goes on with it.", spec: inStore, encryption: "None", others: []string{escrow("team", "orders", "k1")}, want: "orders-backup-key", key: "k1", escrowed: true},
 		"Brought":   {reason: "A key that the claim names is the claim's.", spec: "{size: 1, version: '17', backup: {enabled: true, encryption: {secretRef: {name: mine, key: k}}}}", encryption: "Generated", others: []string{"{apiVersion: v1, kind: Secret, metadata: {namespace: team, name: mine}, data: {k: azE=}}"}, want: "mine"},
+		"Moved":     {reason: "It has it wherever it moves.", spec: "{size: 1, version: '17', backup: {enabled: true, destination: {type: s3, bucket: own}}}", encryption: "None", others: []string{escrow("team", "orders", "k1")}, want: "orders-backup-key", key: "k1", escrowed: true},
 		"Elsewhere": {reason: "A place of the claim's own is the claim's.", spec: "{size: 1, version: '17', backup: {enabled: true, destination: {type: s3, bucket: own}}}", encryption: "Generated"},
 		"Volume":    {reason: "So is a volume.", spec: "{size: 1, version: '17', backup: {enabled: true, destination: {type: volume}}}", encryption: "Generated"},
 	}
@@ -136,11 +137,25 @@ func TestDatabaseClusterOwnKeyStays(t *testing.T) {
 			t.Errorf("An encrypted repository would be read with key %q, was written with %q", got, key)
 		}
 	})
+	t.Run("SwitchedOff", func(t *testing.T) {
+		c := inShared(t, inStore, "Generated")
+		c.settle()
+		key := c.value("backup-key", backup.EscrowKey)
+		c.edit(false, "backup", "enabled")
+		c.settle()
+		delete(c.observed, "backup-key")
+		c.add(escrow("team", "orders", key))
+		c.edit(true, "backup", "enabled")
+		c.settle()
+		if got := c.value("backup-key", backup.EscrowKey); got != key || encryptedBy(t, c) != "orders-backup-key" {
+			t.Errorf("Backups that are turned on again go on with key %q, got %q", key, got)
+		}
+	})
 	t.Run("DeletedByMistake", func(t *testing.T) {
 		c := inShared(t, inStore, "Generated")
 		c.settle()
 		key := c.value("backup-key", backup.EscrowKey)
-		const want = "backups are encrypted with the key in Secret orders-backup-key, which does not exist, and namespace storeplane-escrow has no copy of it: create it with its key key"
+		const want = "backups are encrypted with the key in Secret orders-backup-key, which does not exist, and neither does the copy of it: have the platform team create Secret team.orders in namespace storeplane-escrow with the key in key"
 		delete(c.observed, "backup-key")
 		rsp := c.reconcile()
 		if _, message := c.condition("Accepted"); message != want || !isFatal(rsp) {
@@ -152,6 +167,45 @@ func TestDatabaseClusterOwnKeyStays(t *testing.T) {
 			t.Errorf("The copy has the key %q, got %q: %s", key, got, c.message())
 		}
 	})
+}
+
+// TestDatabaseClusterOwnKeyFirst: no server runs before its key is kept.
+func TestDatabaseClusterOwnKeyFirst(t *testing.T) {
+	c := inShared(t, inStore, "Generated")
+	c.reconcile()
+	key := c.value("backup-key", backup.EscrowKey)
+	c.reconcile()
+	if c.observed["postgresql"] != nil || c.observed["backup"] == nil || key == "" {
+		t.Fatalf("A server runs before its key is kept: %v", c.names())
+	}
+	c.status("backup", `{conditions: [{type: Escrowed, status: "False", reason: EscrowNotFound, message: Namespace storeplane-escrow does not exist}]}`)
+	c.reconcile()
+	if c.observed["postgresql"] != nil || !strings.Contains(c.message(), "Namespace storeplane-escrow does not exist") {
+		t.Fatalf("The claim does not say what it waits for: %s", c.message())
+	}
+	c.status("backup", `{conditions: [{type: Escrowed, status: "True", reason: Kept}]}`)
+	c.reconcile()
+	if c.observed["postgresql"] == nil || c.value("backup-key", backup.EscrowKey) != key {
+		t.Errorf("The servers do not start with the key that is kept: %s", c.message())
+	}
+	c.settle()
+	c.status("backup", `{conditions: [{type: Escrowed, status: "False", reason: EscrowDiffers, message: another}]}`)
+	c.reconcile()
+	if c.phase() != "Running" {
+		t.Errorf("A database that runs does not wait for its copy: %s %s", c.phase(), c.message())
+	}
+}
+
+// TestDatabaseClusterOwnKeyNoProvider: nothing keeps a copy where there is no provider.
+func TestDatabaseClusterOwnKeyNoProvider(t *testing.T) {
+	c := inShared(t, inStore, "Generated")
+	c.schemas = nil
+	c.reconcile()
+	c.reconcile()
+	const want = "backups are encrypted with a key of the database's own, of which provider-storeplane keeps a copy, and it is not installed: install it, or name a key in backup.encryption"
+	if c.message() != want || c.observed["postgresql"] != nil {
+		t.Errorf("want %q, got %q", want, c.message())
+	}
 }
 
 // TestDatabaseClusterRestoreEscrow: what a namespace that is lost has backed up is read with
@@ -185,6 +239,20 @@ func TestDatabaseClusterRestoreEscrow(t *testing.T) {
 			}
 		})
 	}
+	t.Run("OwnCredentials", func(t *testing.T) {
+		for of, want := range map[string]string{"team": "k2", "bank": ""} {
+			c := inShared(t, "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: mine, secretRef: {name: mine}}, namespace: "+of+", name: sales}}", "Generated")
+			c.others = append(c.others, secretObject(t, "mine", map[string]string{"AWS_ACCESS_KEY_ID": "k"}))
+			c.add(escrow("team", "sales", "k2"))
+			c.add(escrow("bank", "sales", "k1"))
+			c.reconcile()
+			c.reconcile()
+			key, _ := base64.StdEncoding.DecodeString(get(c.observed["source"], "data", instance.RestoreKey).GetStringValue())
+			if c.observed["source"] == nil || string(key) != want {
+				t.Errorf("backups of %s are read with key %q, want %q: %s", of, key, want, c.message())
+			}
+		}
+	})
 	t.Run("NotGranted", func(t *testing.T) {
 		c := inShared(t, "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, namespace: bank, name: sales}}", "Generated")
 		c.add(escrow("bank", "sales", "k1"))

@@ -314,9 +314,6 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 		meta.Annotations = b.bounds.Annotations()
 		add(compose.Component{Name: backupStore, Part: backups, Object: build.Secret(meta, b.store)})
 	}
-	if b.key != "" {
-		add(compose.Component{Name: backupKey, Part: credentials, Object: d.keySecret(), HoldsData: true})
-	}
 	if b.isVolume() {
 		add(compose.Component{Name: repository, Part: backups, Object: d.repositoryServer(), HoldsData: b.own, Health: alwaysHealthy})
 		add(compose.Component{Name: repositoryHost, Part: backups, Object: d.repositoryService(repository)})
@@ -351,7 +348,7 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 			return d.roomBackup(name)
 		}})
 	}
-	if b.watched {
+	if b.watched && b.key == "" {
 		add(compose.Component{Name: backups, After: after, Health: alwaysHealthy, Make: func() compose.Object { return d.backupResource() }})
 	}
 }

@@ -284,9 +284,10 @@ func (d *cluster) plan() *compose.Plan {
 	if d.profile.HighlyAvailable {
 		add(compose.Component{Name: budget, Part: d.server, Object: build.DisruptionBudget(d.Scope, d.server, d.server)})
 	}
+	after := d.addKey(add)
 	// What the pods mount is applied in the same pass: to wait until it is
 	// stored would cost a pass, and the kubelet waits for it anyway.
-	add(compose.Component{Name: d.server, Object: d.statefulSet(), HoldsData: true, Health: d.judgeServers})
+	add(compose.Component{Name: d.server, After: after, Object: d.statefulSet(), HoldsData: true, Health: d.judgeServers})
 	add(compose.Component{Name: primary, Part: connection, Object: d.service(primary)})
 	if d.spec.Size > 1 {
 		add(compose.Component{Name: replica, Part: connection, Object: d.service(replica)})

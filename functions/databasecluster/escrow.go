@@ -3,12 +3,14 @@ package databasecluster
 import (
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/health"
 )
 
 // backupKey is the component of the Secret with a key of the database's own.
@@ -21,52 +23,73 @@ const (
 )
 
 // ownKey encrypts backups with a key of the database's own, where the installation has it so.
-// What a repository began with it goes on with, whatever is set later: one that has a key
-// keeps it, also where the Secret was deleted by mistake, and one that is plain stays plain.
+// What a repository began with it goes on with, whatever is set later and wherever it moves: one
+// that has a key keeps it, also where the Secret was deleted by mistake, and one that is plain
+// stays plain.
 func (d *inputs) ownKey(c *compose.Claim, b *backing, platforms bool) error {
 	if b.encryption != nil {
 		return nil
 	}
-	named, err := d.namedKey(c)
+	was, err := observedBackup(c)
 	if err != nil {
 		return err
 	}
-	generates := platforms && b.watched && d.settings.Backup.Generates()
-	has, isOwn, isNew := c.Observed(backupKey) != nil, named == d.Name(backupKey), !c.IsComposed(d.server)
-	b.escrowed = generates || has || isOwn
+	draws := platforms && d.settings.Backup.Generates()
+	has, isOwn, isNew := c.Observed(backupKey) != nil, was.isOwn(d.Name(backupKey)), !c.IsComposed(d.server)
 	switch {
-	case has, c.IsReview() && generates:
+	case has, c.IsReview() && draws:
 		b.key, err = c.Secret(backupKey, backup.EscrowKey, compose.Source.Password)
-	case isOwn, platforms && b.watched && isNew:
-		b.key, err = d.keptKey(c, isOwn, generates)
-		b.escrowed = b.escrowed || b.key != ""
+	case c.IsReview():
+	case isNew, isOwn, b.watched && was == nil:
+		b.key, err = d.keptKey(c, isOwn, draws && isNew)
 	}
-	if b.key != "" {
+	switch {
+	case err != nil:
+		return err
+	case b.key != "" && isNew && !b.watched && !c.IsReview():
+		return compose.Invalidf("backups are encrypted with a key of the database's own, of which provider-storeplane keeps a copy, and it is not installed: install it, or name a key in backup.encryption")
+	case b.key != "":
 		b.encryption = &appsv1.SecretKeyReference{Name: d.Name(backupKey), Key: backup.EscrowKey}
 	}
-	return err
+	b.escrowed = b.key != "" || draws
+	return nil
 }
 
-// namedKey is the Secret that the claim's Backup names, or "".
-func (d *inputs) namedKey(c *compose.Claim) (string, error) {
-	b := struct {
-		Spec struct {
-			ForProvider struct {
-				Encryption *backupv1.Encryption `json:"encryption"`
-			} `json:"forProvider"`
-		} `json:"spec"`
-	}{}
-	_, err := c.ReadObserved(backups, &b)
-	if e := b.Spec.ForProvider.Encryption; e != nil {
-		return e.SecretRef.Name, err
+// observed Backup of a claim, as far as its key goes.
+type observed struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		ForProvider struct {
+			Encryption *backupv1.Encryption `json:"encryption"`
+		} `json:"forProvider"`
+	} `json:"spec"`
+}
+
+// observedBackup of the claim, or nil.
+func observedBackup(c *compose.Claim) (*observed, error) {
+	o := &observed{}
+	if found, err := c.ReadObserved(backups, o); err != nil || !found {
+		return nil, err
 	}
-	return "", err
+	return o, nil
+}
+
+// isOwn tells whether it names a key of the database's own, in a Secret. One that a claim
+// names itself may have the same name.
+func (o *observed) isOwn(secret string) bool {
+	if o == nil || o.Spec.ForProvider.Encryption == nil {
+		return false
+	}
+	return o.Spec.ForProvider.Encryption.SecretRef.Name == secret && o.Metadata.Annotations[backup.EscrowAnnotation] != ""
 }
 
 // keptKey is the one in escrow, or a new one for a database that has none and is new, where
 // new ones are drawn. It is "" for one that is plain.
 func (d *inputs) keptKey(c *compose.Claim, lost, draws bool) (string, error) {
-	kept, err := requireSecretOf(c, escrowRequirement, backup.EscrowName(d.Namespace, d.Claim), backup.EscrowNamespace)
+	name := backup.EscrowName(d.Namespace, d.Claim)
+	kept, err := requireSecretOf(c, escrowRequirement, name, backup.EscrowNamespace)
 	if err != nil {
 		return "", err
 	}
@@ -75,11 +98,46 @@ func (d *inputs) keptKey(c *compose.Claim, lost, draws bool) (string, error) {
 	case ok:
 		return key, nil
 	case lost:
-		return "", compose.Invalidf("backups are encrypted with the key in Secret %s, which does not exist, and namespace %s has no copy of it: create it with its key %s", d.Name(backupKey), backup.EscrowNamespace, backup.EscrowKey)
+		return "", compose.Invalidf("backups are encrypted with the key in Secret %s, which does not exist, and neither does the copy of it: have the platform team create Secret %s in namespace %s with the key in %s", d.Name(backupKey), name, backup.EscrowNamespace, backup.EscrowKey)
 	case kept != nil, d.hasData(), !draws:
 		return "", nil
 	}
 	return c.Secret(backupKey, backup.EscrowKey, compose.Source.Password)
+}
+
+// addKey declares the key of the database's own, and the Backup that asks for a copy of it. A
+// server is not started before there is one: what it would archive could not be read once the
+// namespace is lost, or the claim deleted.
+func (d *cluster) addKey(add func(compose.Component)) (after []string) {
+	if d.backup.key == "" {
+		return nil
+	}
+	add(compose.Component{Name: backupKey, Part: credentials, Object: d.keySecret(), HoldsData: true})
+	if !d.backup.watched {
+		return []string{backupKey}
+	}
+	add(compose.Component{Name: backups, Health: d.judgeEscrow, Make: func() compose.Object { return d.backupResource() }})
+	return []string{backupKey, backups}
+}
+
+// judgeEscrow by the Backup, until there are servers: it says in a condition of its own how it
+// is later.
+func (d *cluster) judgeEscrow(observed *structpb.Struct) health.Status {
+	if d.live.exists {
+		return alwaysHealthy(observed)
+	}
+	message := "Waiting for the provider to keep a copy of the key of the backups"
+	for _, v := range observed.GetFields()["status"].GetStructValue().GetFields()["conditions"].GetListValue().GetValues() {
+		c := v.GetStructValue().GetFields()
+		if c["type"].GetStringValue() != backupv1.TypeEscrowed {
+			continue
+		}
+		if c["status"].GetStringValue() == string(metav1.ConditionTrue) {
+			return alwaysHealthy(observed)
+		}
+		message = c["message"].GetStringValue()
+	}
+	return health.Status{State: health.Progressing, Message: message}
 }
 
 // keySecret of the backups. It outlives a mistake: without it they cannot be read.
@@ -87,8 +145,8 @@ func (d *cluster) keySecret() *corev1.Secret {
 	return build.Secret(d.Meta(backupKey, d.server), map[string]string{backup.EscrowKey: d.backup.key})
 }
 
-// sourceKey is the copy of the key of another database's backups, nil where there is none: it
-// is asked for with the platform's credentials alone, which are bound to what may be restored.
+// sourceKey is the copy of the key of another database's backups, nil where there is none. Who
+// asks has checked that the namespace's backups may be restored here.
 func sourceKey(c *compose.Claim, namespace, name string) (*structpb.Struct, error) {
 	return requireSecretOf(c, sourceEscrowRequirement, backup.EscrowName(namespace, name), backup.EscrowNamespace)
 }

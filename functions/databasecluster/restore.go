@@ -94,14 +94,10 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 			pending = err
 		}
 	}
-	switch {
-	case key != nil:
-		encryption, err = requireSecret(c, sourceEncryptionRequirement, key.Name)
-	case credentials.bounds != nil:
-		encryption, err = sourceKey(c, where.Namespace, where.Name)
-	}
-	if err != nil {
-		pending = err
+	if key != nil {
+		if encryption, err = requireSecret(c, sourceEncryptionRequirement, key.Name); err != nil {
+			pending = err
+		}
 	}
 	if pending != nil {
 		return nil, pending
@@ -120,9 +116,16 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 		}
 		o.restore.Destination = o.bounds.Place(o.restore.Destination)
 		o.values = secretValues(store)
-		switch v, ok := compose.SecretValue(encryption, backup.EscrowKey); {
-		case key == nil && ok:
-			o.restore.Encrypted, o.values[instance.RestoreKey] = true, v
+		switch {
+		// Credentials without bounds are the namespace's own, and say nothing of another one.
+		case key == nil && (where.Namespace == d.Namespace || o.bounds != nil):
+			kept, err := sourceKey(c, where.Namespace, where.Name)
+			if err != nil {
+				return nil, err
+			}
+			if v, ok := compose.SecretValue(kept, backup.EscrowKey); ok {
+				o.restore.Encrypted, o.values[instance.RestoreKey] = true, v
+			}
 		case key != nil:
 			v, ok := compose.SecretValue(encryption, key.Key)
 			if !ok {

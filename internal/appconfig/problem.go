@@ -9,11 +9,12 @@ type Problem struct {
 
 // Reasons of problems.
 const (
-	ReasonInvalidTemplate  = "InvalidTemplate"
-	ReasonInvalidKey       = "InvalidKey"
-	ReasonKeyConflict      = "KeyConflict"
-	ReasonSecretNotFound   = "SecretNotFound"
-	ReasonSecretNotAllowed = "SecretNotAllowed"
-	ReasonTooLarge         = "TooLarge"
-	ReasonBundleTaken      = "BundleTaken"
+	ReasonInvalidTemplate   = "InvalidTemplate"
+	ReasonInvalidKey        = "InvalidKey"
+	ReasonKeyConflict       = "KeyConflict"
+	ReasonSecretNotFound    = "SecretNotFound"
+	ReasonSecretKeyNotFound = "SecretKeyNotFound"
+	ReasonSecretNotAllowed  = "SecretNotAllowed"
+	ReasonTooLarge          = "TooLarge"
+	ReasonBundleTaken       = "BundleTaken"
 )

@@ -91,7 +91,7 @@ func taken(p *configv1.AppConfigParameters, config map[string]string, secrets ma
 	add := func(name, key, as string) *Problem {
 		value, ok := secrets[name][key]
 		if !ok {
-			return &Problem{Reason: ReasonSecretNotFound, Message: fmt.Sprintf("Secret %s has no key %s", name, key)}
+			return &Problem{Reason: ReasonSecretKeyNotFound, Message: fmt.Sprintf("Secret %s has no key %s", name, key)}
 		}
 		if problem := checkKey(as); problem != nil {
 			return problem

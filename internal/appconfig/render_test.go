@@ -78,7 +78,7 @@ func TestRender(t *testing.T) {
 		"Secret": {reason: "All keys of a Secret, or some under other names.", params: of(config{"A": "x"}, take(configv1.SecretReference{Name: "db"}, keys("cache", configv1.SecretKey{Key: "password", As: "CACHE_PASSWORD"}))),
 			want: Content{Config: config{"A": "x"}, Secret: map[string][]byte{"user": []byte("u"), "password": []byte("p"), "CACHE_PASSWORD": []byte("q")}}},
 		"NoSecret":      {reason: "What is missing is said.", params: of(nil, take(keys("mail"))), problem: refused(ReasonSecretNotFound, "there is no Secret mail")},
-		"NoKey":         {reason: "And so is a key.", params: of(nil, take(keys("db", configv1.SecretKey{Key: "host"}))), problem: refused(ReasonSecretNotFound, "Secret db has no key host")},
+		"NoKey":         {reason: "And so is a key.", params: of(nil, take(keys("db", configv1.SecretKey{Key: "host"}))), problem: refused(ReasonSecretKeyNotFound, "Secret db has no key host")},
 		"EmptySecret":   {reason: "A Secret may be empty.", params: of(nil, take(keys("empty"))), want: Content{Config: config{}}},
 		"Conflict":      {reason: "One key has one value.", params: of(config{"user": "x"}, take(keys("db"))), problem: refused(ReasonKeyConflict, "key user is both in config and in Secret db: rename one of them, that of the Secret with secretRefs[].keys[].as")},
 		"SecretsClash":  {reason: "From one Secret.", params: of(nil, take(keys("db"), keys("cache"))), problem: refused(ReasonKeyConflict, "key password is taken from both Secret db and Secret cache: rename one of them with secretRefs[].keys[].as")},

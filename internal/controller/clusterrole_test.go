@@ -178,7 +178,7 @@ func lifeOfPhysical(t *testing.T) *world {
 	t.Helper()
 	cluster := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps.example.com/v1", "kind": "DatabaseCluster",
-		"metadata": map[string]any{"namespace": "shop", "name": "orders"},
+		"metadata": map[string]any{"namespace": "shop", "name": "orders", "uid": "dbc"},
 		"spec":     map[string]any{"version": "17", "storageSize": "20Gi"},
 	}}
 	status := &corev1.ConfigMap{
@@ -190,10 +190,24 @@ func lifeOfPhysical(t *testing.T) *world {
 	b.Spec.ForProvider.Method, b.Spec.ForProvider.Schedule = backupv1.Physical, ""
 	b.Spec.ForProvider.Source.Connection = backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "orders"}}
 	b.Annotations = map[string]string{backup.EscrowAnnotation: "true"}
+	b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.example.com/v1", Kind: "DatabaseCluster", Name: "orders", UID: "another", Controller: new(true)}}
 	b.Spec.ForProvider.Encryption = &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "orders-backup-key", Key: "key"}}
 	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-backup-key"}, Data: map[string][]byte{"key": []byte("k1")}}
 	place := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: backup.EscrowNamespace}}
 	w := newWorld(t, append(shop(), cluster, status, b, key, place)...)
+	if _, err := w.reconcile(t, b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: backup.EscrowNamespace, Name: "shop.orders"}, &corev1.Secret{}); !kerrors.IsNotFound(err) {
+		t.Errorf("A Backup that is not the DatabaseCluster's has a copy: %v", err)
+	}
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
+		t.Fatal(err)
+	}
+	b.OwnerReferences[0].UID = "dbc"
+	if err := w.Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
 	copied := func() map[string][]byte {
 		if _, err := w.reconcile(t, b); err != nil {
 			t.Fatal(err)

@@ -6,7 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
+	"github.com/storeplane/storeplane/internal/backup"
 )
 
 // healers set the status that an object has once the cluster is done with it,
@@ -20,6 +22,7 @@ var healers = map[schema.GroupKind]func(*unstructured.Unstructured) map[string]a
 	{Group: "networking.k8s.io", Kind: "Ingress"}:           ingress,
 	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: route,
 	{Group: "config.example.com", Kind: "AppConfig"}:        appConfig,
+	{Group: "backup.example.com", Kind: "Backup"}:           backedUp,
 	{Kind: "PersistentVolumeClaim"}:                         volumeClaim,
 }
 
@@ -42,6 +45,15 @@ func managed(u *unstructured.Unstructured) map[string]any {
 		condition("Synced", "True", "ReconcileSuccess", "", u.GetGeneration()),
 		condition("Ready", "True", "Available", "", u.GetGeneration()),
 	}}
+}
+
+// backedUp database, with a copy of its key where one is asked for.
+func backedUp(u *unstructured.Unstructured) map[string]any {
+	out := managed(u)
+	if u.GetAnnotations()[backup.EscrowAnnotation] != "" {
+		out["conditions"] = append(out["conditions"].([]any), condition(backupv1.TypeEscrowed, "True", "Kept", "", u.GetGeneration()))
+	}
+	return out
 }
 
 // appConfig whose targets run what it asks for.

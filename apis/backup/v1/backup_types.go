@@ -208,6 +208,10 @@ type Verification struct {
 	StorageClassName string `json:"storageClassName,omitempty"`
 }
 
+// TypeEscrowed is the type of the condition of a Backup whose DatabaseCluster has a key of its
+// own: whether a copy of it is kept, by which backups can be read whose namespace is lost.
+const TypeEscrowed = "Escrowed"
+
 // BackupPhase is the state of a Backup in one word.
 //
 // +kubebuilder:validation:Enum=Pending;Scheduled;Running;Verifying;Suspended;Failed;Deleting

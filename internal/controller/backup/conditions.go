@@ -20,6 +20,7 @@ const (
 	ReasonBackupOverdue   xpv2.ConditionReason = "BackupOverdue"
 	ReasonPodNotStarted   xpv2.ConditionReason = "PodNotStarted"
 	ReasonAlreadyExists   xpv2.ConditionReason = "AlreadyExists"
+	ReasonKept            xpv2.ConditionReason = "Kept"
 	ReasonEscrowNotFound  xpv2.ConditionReason = "EscrowNotFound"
 	ReasonEscrowPending   xpv2.ConditionReason = "EscrowPending"
 	ReasonEscrowDiffers   xpv2.ConditionReason = "EscrowDiffers"

@@ -68,6 +68,9 @@ func Decide(s *State) (Decision, error) {
 	v.obs.Phase = v.phase()
 	d.Observation = v.obs
 	d.Conditions = []xpv2.Condition{isReady, verified}
+	if v.Escrow != nil {
+		d.Conditions = append(d.Conditions, v.escrowed())
+	}
 	d.Events = news(s.Backup, d.Observation, d.Conditions)
 	for _, sc := range v.schedules {
 		if !sc.suspended && (d.Periods.Backup == 0 || sc.period < d.Periods.Backup) {

@@ -5,9 +5,13 @@ import (
 	"context"
 
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
@@ -21,12 +25,16 @@ type escrow struct {
 	possible bool
 }
 
-// escrow of a Backup that asks for it. Where the Secret with the key is missing there is
-// nothing to copy: the DatabaseCluster says so.
+// escrow of a Backup that asks for it, and that a DatabaseCluster has made for itself: nothing is
+// kept for a name that is none's. Where the Secret with the key is missing there is nothing to
+// copy: the DatabaseCluster says so.
 func (e *external) escrow(ctx context.Context, s *State) error {
 	b, p := s.Backup, s.params()
 	if !s.physical() || xpmeta.WasDeleted(b) || b.Annotations[backup.EscrowAnnotation] == "" {
 		return nil
+	}
+	if own, err := e.isClusters(ctx, b); err != nil || !own {
+		return err
 	}
 	out := &escrow{}
 	if p.Encryption != nil {
@@ -52,6 +60,19 @@ func (e *external) escrow(ctx context.Context, s *State) error {
 	}
 	s.Escrow = out
 	return nil
+}
+
+// isClusters tells whether a Backup is controlled by the DatabaseCluster that it names.
+func (e *external) isClusters(ctx context.Context, b *backupv1.Backup) (bool, error) {
+	owner := metav1.GetControllerOf(b)
+	if owner == nil || owner.Kind != appsv1.DatabaseClusterKind || owner.APIVersion != appsv1.GroupVersion.String() ||
+		owner.Name != b.Spec.ForProvider.Source.Connection.DatabaseClusterRef.Name {
+		return false, nil
+	}
+	cluster := &unstructured.Unstructured{}
+	cluster.SetGroupVersionKind(appsv1.GroupVersion.WithKind(appsv1.DatabaseClusterKind))
+	found, err := e.kube.Find(ctx, b.Namespace, owner.Name, cluster)
+	return found && cluster.GetUID() == owner.UID, err
 }
 
 func (s *State) escrowName() string {
@@ -92,7 +113,27 @@ func (v *view) unescrowed() *refusal {
 	case e.kept == nil:
 		return &refusal{reason: ReasonEscrowPending, message: "Waiting for Secret " + name + ", the copy of the database's key"}
 	case !bytes.Equal(e.kept.Data[backup.EscrowKey], e.key):
-		return &refusal{reason: ReasonEscrowDiffers, message: "Secret " + name + " holds another key than the backups are written with now: those of before need it. Put its key back into the Secret that spec.forProvider.encryption names, or have the platform team delete the copy once no backup needs it"}
+		return &refusal{reason: ReasonEscrowDiffers, message: v.escrowDiffers(name)}
 	}
 	return nil
+}
+
+func (v *view) escrowDiffers(name string) string {
+	const otherwise = ", or have the platform team delete the copy once no backup needs it"
+	switch e := v.Escrow; {
+	case e.key == nil:
+		return "Secret " + name + " holds a key, and the backups are plain now: those of before need it. Name another destination with that key in backup.encryption" + otherwise
+	case len(e.kept.Data[backup.EscrowKey]) == 0:
+		return "Secret " + name + " says that the backups are plain, and they are written with a key now: those of before cannot be read with it. Name another destination" + otherwise
+	default:
+		return "Secret " + name + " holds another key than the backups are written with now: those of before need it. Put its key back into Secret " + v.params().Encryption.SecretRef.Name + otherwise
+	}
+}
+
+// escrowed condition of a Backup that asks for a copy.
+func (v *view) escrowed() xpv2.Condition {
+	if r := v.unescrowed(); r != nil {
+		return condition(backupv1.TypeEscrowed, corev1.ConditionFalse, r.reason, r.message, v.Now)
+	}
+	return condition(backupv1.TypeEscrowed, corev1.ConditionTrue, ReasonKept, "", v.Now)
 }

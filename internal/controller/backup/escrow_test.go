@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
@@ -19,7 +20,13 @@ func TestDecideEscrow(t *testing.T) {
 		}
 		return out
 	}
-	const differs = "EscrowDiffers: Secret storeplane-escrow/shop.orders holds another key than the backups are written with now: those of before need it. Put its key back into the Secret that spec.forProvider.encryption names, or have the platform team delete the copy once no backup needs it"
+	const (
+		differs = "EscrowDiffers: Secret storeplane-escrow/shop.orders "
+		delete  = ", or have the platform team delete the copy once no backup needs it"
+	)
+	own := func(s *State) {
+		s.params().Encryption = &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "orders-backup-key", Key: "key"}}
+	}
 	cases := map[string]struct {
 		reason string
 		escrow *escrow
@@ -33,13 +40,13 @@ func TestDecideEscrow(t *testing.T) {
 		"Kept":     {reason: "It is there.", escrow: &escrow{key: []byte("k1"), kept: copied("k1")}},
 		"KeptNone": {reason: "So is that there is none.", escrow: &escrow{kept: copied("")}},
 		"Nowhere":  {reason: "There is no place for it.", escrow: &escrow{key: []byte("k1")}, want: "EscrowNotFound: Namespace storeplane-escrow, which keeps a copy of each database's key, does not exist: create it"},
-		"Another":  {reason: "Backups of before need the key that is kept.", escrow: &escrow{key: []byte("k2"), kept: copied("k1")}, want: differs},
-		"Lost":     {reason: "Also those of a database that is plain now.", escrow: &escrow{kept: copied("k1")}, want: differs},
-		"Late":     {reason: "What is plain is not read with a key.", escrow: &escrow{key: []byte("k1"), kept: copied("")}, want: differs},
+		"Another":  {reason: "Backups of before need the key that is kept.", escrow: &escrow{key: []byte("k2"), kept: copied("k1")}, want: differs + "holds another key than the backups are written with now: those of before need it. Put its key back into Secret orders-backup-key" + delete},
+		"Lost":     {reason: "Also those of a database that is plain now.", escrow: &escrow{kept: copied("k1")}, want: differs + "holds a key, and the backups are plain now: those of before need it. Name another destination with that key in backup.encryption" + delete},
+		"Late":     {reason: "What is plain is not read with a key.", escrow: &escrow{key: []byte("k1"), kept: copied("")}, want: differs + "says that the backups are plain, and they are written with a key now: those of before cannot be read with it. Name another destination" + delete},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			d := decide(t, state(physical, settle(t), func(s *State) { s.Escrow = tc.escrow }))
+			d := decide(t, state(physical, settle(t), own, func(s *State) { s.Escrow = tc.escrow }))
 			makes := false
 			for _, o := range d.Apply {
 				s, ok := o.(*corev1.Secret)
@@ -57,11 +64,14 @@ func TestDecideEscrow(t *testing.T) {
 			if makes != tc.makes {
 				t.Errorf("%s\nmakes a copy: %t, want %t", tc.reason, makes, tc.makes)
 			}
-			if r := (&view{State: &State{Backup: state(physical).Backup, Escrow: tc.escrow}}).unescrowed(); tc.want != "" {
+			if r := (&view{State: &State{Backup: state(physical, own).Backup, Escrow: tc.escrow}}).unescrowed(); tc.want != "" {
 				if got := string(r.reason) + ": " + r.message; got != tc.want {
 					t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 				}
 				for _, c := range d.Conditions {
+					if c.Type == backupv1.TypeEscrowed && (c.Status != corev1.ConditionFalse || c.Message != r.message) {
+						t.Errorf("%s\nEscrowed says %s %s", tc.reason, c.Status, c.Message)
+					}
 					if c.Type == xpv2.TypeReady && c.Reason != r.reason {
 						t.Errorf("%s\nReady says %s: %s", tc.reason, c.Reason, c.Message)
 					}

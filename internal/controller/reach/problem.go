@@ -8,8 +8,8 @@ import (
 // Reasons of Problems.
 const (
 	SecretNotFound          = "SecretNotFound"
-	SecretKeyMissing        = "SecretKeyMissing"
-	DatabaseClusterMissing  = "DatabaseClusterMissing"
+	SecretKeyNotFound       = "SecretKeyNotFound"
+	DatabaseClusterNotFound = "DatabaseClusterNotFound"
 	DatabaseClusterNotReady = "DatabaseClusterNotReady"
 	ProviderConfigNotFound  = "ProviderConfigNotFound"
 	ProviderConfigInvalid   = "ProviderConfigInvalid"

@@ -87,12 +87,12 @@ func TestSource(t *testing.T) {
 		"URI":        {reason: "A URI under the name that the program looks for.", objects: []client.Object{secretOf("shop", "db", "uri")}, db: bySecret("uri"), want: want{Secret: "db", Key: "uri", Version: "15"}},
 		"OtherKey":   {reason: "Or another one.", objects: []client.Object{secretOf("shop", "db", "dsn")}, db: bySecret("dsn"), want: want{Secret: "db", Key: "dsn", Version: "15"}},
 		"Parts":      {reason: "Or its parts.", objects: []client.Object{secretOf("shop", "db", "host", "username", "password")}, db: bySecret("uri"), want: want{Secret: "db", Version: "15"}},
-		"NoPart":     {reason: "Which must be there.", objects: []client.Object{secretOf("shop", "db", "host", "username")}, db: bySecret("uri"), want: want{Err: "SecretKeyMissing: connection.secretRef names Secret db, which has neither key uri nor key password"}},
+		"NoPart":     {reason: "Which must be there.", objects: []client.Object{secretOf("shop", "db", "host", "username")}, db: bySecret("uri"), want: want{Err: "SecretKeyNotFound: connection.secretRef names Secret db, which has neither key uri nor key password"}},
 		"NoSecret":   {reason: "A Secret that is not there, or elsewhere.", objects: []client.Object{secretOf("other", "db", "uri")}, db: bySecret("uri"), want: want{Err: "SecretNotFound: connection.secretRef names Secret db, which does not exist in namespace shop"}},
 		"Cluster":    {reason: "A cluster has a Secret, and says its version.", objects: []client.Object{cluster("True", ""), secretOf("shop", "orders-connection", "uri")}, db: byCluster(""), want: want{Secret: "orders-connection", Version: "17.2"}},
 		"Overridden": {reason: "The Backup may say another one.", objects: []client.Object{cluster("True", ""), secretOf("shop", "orders-connection", "uri")}, db: byCluster("18"), want: want{Secret: "orders-connection", Version: "18"}},
 		"NotReady":   {reason: "What it waits for is told.", objects: []client.Object{cluster("False", "Waiting for postgresql"), secretOf("shop", "orders-connection", "uri")}, db: byCluster(""), want: want{Secret: "orders-connection", Version: "17.2", Waiting: "DatabaseCluster orders is not ready: Waiting for postgresql"}},
-		"NoCluster":  {reason: "A cluster that is not there.", db: byCluster(""), want: want{Err: "DatabaseClusterMissing: connection.databaseClusterRef names DatabaseCluster orders, which does not exist in namespace shop"}},
+		"NoCluster":  {reason: "A cluster that is not there.", db: byCluster(""), want: want{Err: "DatabaseClusterNotFound: connection.databaseClusterRef names DatabaseCluster orders, which does not exist in namespace shop"}},
 		"TooEarly":   {reason: "One that has only just been made.", objects: []client.Object{cluster("False", "")}, db: byCluster(""), want: want{Err: "DatabaseClusterNotReady: DatabaseCluster orders has no connection Secret yet"}},
 	}
 	for name, tc := range cases {
@@ -214,7 +214,7 @@ func TestKey(t *testing.T) {
 		"None":     {reason: "No encryption, no key."},
 		"There":    {reason: "A key.", objects: []client.Object{secretOf("shop", "age", "identity")}, e: e},
 		"NoSecret": {reason: "A Secret that is not there.", e: e, want: "SecretNotFound: encryption.secretRef names Secret age, which does not exist in namespace shop"},
-		"NoKey":    {reason: "A key that is not in it.", objects: []client.Object{secretOf("shop", "age", "other")}, e: e, want: "SecretKeyMissing: encryption.secretRef names key identity, which Secret age does not have"},
+		"NoKey":    {reason: "A key that is not in it.", objects: []client.Object{secretOf("shop", "age", "other")}, e: e, want: "SecretKeyNotFound: encryption.secretRef names key identity, which Secret age does not have"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

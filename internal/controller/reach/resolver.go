@@ -49,7 +49,7 @@ func (r *Resolver) Key(ctx context.Context, namespace string, e *backupv1.Encryp
 		return "", err
 	}
 	if len(s.Data[e.SecretRef.Key]) == 0 {
-		return "", problem(SecretKeyMissing, "%s names key %s, which Secret %s does not have", field, e.SecretRef.Key, s.Name)
+		return "", problem(SecretKeyNotFound, "%s names key %s, which Secret %s does not have", field, e.SecretRef.Key, s.Name)
 	}
 	return printOf(s), nil
 }

@@ -58,7 +58,7 @@ func hasConnection(s *corev1.Secret, key string) error {
 	}
 	for _, part := range []string{"host", "username", "password"} {
 		if len(s.Data[part]) == 0 {
-			return problem(SecretKeyMissing, "connection.secretRef names Secret %s, which has neither key %s nor key %s", s.Name, key, part)
+			return problem(SecretKeyNotFound, "connection.secretRef names Secret %s, which has neither key %s nor key %s", s.Name, key, part)
 		}
 	}
 	return nil
@@ -102,9 +102,9 @@ func (r *Resolver) Cluster(ctx context.Context, namespace, name string) (Cluster
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, u)
 	switch {
 	case meta.IsNoMatchError(err):
-		return Cluster{}, problem(DatabaseClusterMissing, "connection.databaseClusterRef names DatabaseCluster %s, and there are no DatabaseClusters here: install the Configuration", name)
+		return Cluster{}, problem(DatabaseClusterNotFound, "connection.databaseClusterRef names DatabaseCluster %s, and there are no DatabaseClusters here: install the Configuration", name)
 	case kerrors.IsNotFound(err):
-		return Cluster{}, problem(DatabaseClusterMissing, "connection.databaseClusterRef names DatabaseCluster %s, which does not exist in namespace %s", name, namespace)
+		return Cluster{}, problem(DatabaseClusterNotFound, "connection.databaseClusterRef names DatabaseCluster %s, which does not exist in namespace %s", name, namespace)
 	case err != nil:
 		return Cluster{}, fmt.Errorf("cannot get DatabaseCluster %s/%s: %w", namespace, name, err)
 	}

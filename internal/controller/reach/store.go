@@ -194,7 +194,7 @@ func (r *Resolver) config(ctx context.Context, namespace string, ref *xpv2.Provi
 			s.Name += "-" + namespace
 		}
 	default:
-		return spec, false, problem(ProviderConfigNotFound, "providerConfigRef.kind must be %s or %s, is %q", storeplanev1.ProviderConfigKind, storeplanev1.ClusterProviderConfigKind, ref.Kind)
+		return spec, false, problem(ProviderConfigInvalid, "providerConfigRef.kind must be %s or %s, is %q", storeplanev1.ProviderConfigKind, storeplanev1.ClusterProviderConfigKind, ref.Kind)
 	}
 	switch {
 	case kerrors.IsNotFound(err) && ref.Kind == storeplanev1.ClusterProviderConfigKind && ref.Name == defaultConfig:
