@@ -227,7 +227,7 @@ func (h *need) filed(ctx context.Context) error {
 	}
 	forProvider := b.Object["spec"].(map[string]any)["forProvider"].(map[string]any)
 	forProvider["destination"].(map[string]any)["endpoint"] = endpoint()
-	forProvider["encryption"] = map[string]any{"secretRef": map[string]any{"name": "orders-backup-key", "key": "key"}}
+	forProvider["encryption"] = map[string]any{"secretRef": map[string]any{"name": "orders-encryption", "key": "key"}}
 	_, err := cluster.Create(ctx, b)
 	return err
 }
