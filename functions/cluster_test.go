@@ -293,7 +293,7 @@ func (c *cluster) heal(components ...string) {
 			status = fmt.Sprintf(`{atProvider: {bundle: %[2]s, lastGood: %[2]s}, conditions: [{type: Synced, status: "True", observedGeneration: %[1]v}, {type: Ready, status: "True", observedGeneration: %[1]v}]}`, generation, bundle)
 		case "Backup":
 			if get(o, "metadata", "annotations", backup.EscrowAnnotation) != nil && get(o, "status") == nil {
-				status = `{conditions: [{type: Escrowed, status: "True", reason: Kept}]}`
+				status = `{conditions: [{type: Escrowed, status: "True", reason: Kept, observedGeneration: 1}]}`
 			}
 		case "ConfigMap":
 			if n == "instances" {

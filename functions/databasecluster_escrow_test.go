@@ -77,6 +77,7 @@ func TestDatabaseClusterOwnKey(t *testing.T) {
 		"KeptNone":  {reason: "What began with a key goes on with it.", spec: inStore, encryption: "None", others: []string{escrow("team", "orders", "k1")}, want: "orders-backup-key", key: "k1", escrowed: true},
 		"Brought":   {reason: "A key that the claim names is the claim's.", spec: "{size: 1, version: '17', backup: {enabled: true, encryption: {secretRef: {name: mine, key: k}}}}", encryption: "Generated", others: []string{"{apiVersion: v1, kind: Secret, metadata: {namespace: team, name: mine}, data: {k: azE=}}"}, want: "mine"},
 		"Moved":     {reason: "It has it wherever it moves.", spec: "{size: 1, version: '17', backup: {enabled: true, destination: {type: s3, bucket: own}}}", encryption: "None", others: []string{escrow("team", "orders", "k1")}, want: "orders-backup-key", key: "k1", escrowed: true},
+		"Restored":  {reason: "What goes on with plain backups of its name is plain.", spec: "{size: 1, version: '17', backup: {enabled: true}, restoreFrom: {destination: {type: s3, bucket: b}, name: orders}}", encryption: "Generated", escrowed: true},
 		"Elsewhere": {reason: "A place of the claim's own is the claim's.", spec: "{size: 1, version: '17', backup: {enabled: true, destination: {type: s3, bucket: own}}}", encryption: "Generated"},
 		"Volume":    {reason: "So is a volume.", spec: "{size: 1, version: '17', backup: {enabled: true, destination: {type: volume}}}", encryption: "Generated"},
 	}
@@ -174,22 +175,31 @@ func TestDatabaseClusterOwnKeyFirst(t *testing.T) {
 	c := inShared(t, inStore, "Generated")
 	c.reconcile()
 	key := c.value("backup-key", backup.EscrowKey)
+	if c.observed["backup"] != nil {
+		t.Fatal("A copy of a key is asked for that may never be there")
+	}
 	c.reconcile()
 	if c.observed["postgresql"] != nil || c.observed["backup"] == nil || key == "" {
 		t.Fatalf("A server runs before its key is kept: %v", c.names())
 	}
-	c.status("backup", `{conditions: [{type: Escrowed, status: "False", reason: EscrowNotFound, message: Namespace storeplane-escrow does not exist}]}`)
+	// A pass that ended in between has stored no key: nothing was written with it.
+	delete(c.observed, "backup-key")
+	if rsp := c.reconcile(); isFatal(rsp) || c.value("backup-key", backup.EscrowKey) == "" {
+		t.Fatalf("A claim whose key was never stored has no way out: %v", rsp.GetResults())
+	}
+	key = c.value("backup-key", backup.EscrowKey)
+	c.status("backup", `{conditions: [{type: Escrowed, status: "False", reason: EscrowNotFound, observedGeneration: 1, message: Namespace storeplane-escrow does not exist}]}`)
 	c.reconcile()
 	if c.observed["postgresql"] != nil || !strings.Contains(c.message(), "Namespace storeplane-escrow does not exist") {
 		t.Fatalf("The claim does not say what it waits for: %s", c.message())
 	}
-	c.status("backup", `{conditions: [{type: Escrowed, status: "True", reason: Kept}]}`)
+	c.status("backup", `{conditions: [{type: Escrowed, status: "True", reason: Kept, observedGeneration: 1}]}`)
 	c.reconcile()
 	if c.observed["postgresql"] == nil || c.value("backup-key", backup.EscrowKey) != key {
 		t.Errorf("The servers do not start with the key that is kept: %s", c.message())
 	}
 	c.settle()
-	c.status("backup", `{conditions: [{type: Escrowed, status: "False", reason: EscrowDiffers, message: another}]}`)
+	c.status("backup", `{conditions: [{type: Escrowed, status: "False", reason: EscrowDiffers, observedGeneration: 1, message: another}]}`)
 	c.reconcile()
 	if c.phase() != "Running" {
 		t.Errorf("A database that runs does not wait for its copy: %s %s", c.phase(), c.message())
@@ -240,16 +250,27 @@ func TestDatabaseClusterRestoreEscrow(t *testing.T) {
 		})
 	}
 	t.Run("OwnCredentials", func(t *testing.T) {
-		for of, want := range map[string]string{"team": "k2", "bank": ""} {
-			c := inShared(t, "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: mine, secretRef: {name: mine}}, namespace: "+of+", name: sales}}", "Generated")
-			c.others = append(c.others, secretObject(t, "mine", map[string]string{"AWS_ACCESS_KEY_ID": "k"}))
-			c.add(escrow("team", "sales", "k2"))
-			c.add(escrow("bank", "sales", "k1"))
-			c.reconcile()
-			c.reconcile()
-			key, _ := base64.StdEncoding.DecodeString(get(c.observed["source"], "data", instance.RestoreKey).GetStringValue())
-			if c.observed["source"] == nil || string(key) != want {
-				t.Errorf("backups of %s are read with key %q, want %q: %s", of, key, want, c.message())
+		forged := secretObject(t, "forged", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
+		fields(forged, "metadata")["annotations"] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+			backup.BoundsAnnotation: structpb.NewStringValue(`{"of":"x","bucket":"mine","reads":["bank"]}`),
+		}})
+		for of, want := range map[string]string{"team, name: sales": "k2", "bank, name: sales": "", "lost, name: sales": "k3"} {
+			for _, secret := range []string{"mine", "forged"} {
+				if secret == "forged" && !strings.HasPrefix(of, "bank") {
+					continue
+				}
+				c := inShared(t, "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: mine, secretRef: {name: "+secret+"}}, namespace: "+of+"}}", "Generated")
+				c.others = append(c.others, secretObject(t, "mine", map[string]string{"AWS_ACCESS_KEY_ID": "k"}))
+				c.add(escrow("team", "sales", "k2"))
+				c.others = append(c.others, forged)
+				c.add(escrow("bank", "sales", "k1"))
+				c.add(escrow("lost", "sales", "k3"))
+				c.reconcile()
+				c.reconcile()
+				key, _ := base64.StdEncoding.DecodeString(get(c.observed["source"], "data", instance.RestoreKey).GetStringValue())
+				if c.observed["source"] == nil || string(key) != want {
+					t.Errorf("backups of %s are read with Secret %s and key %q, want %q: %s", of, secret, key, want, c.message())
+				}
 			}
 		}
 	})

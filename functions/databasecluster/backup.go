@@ -319,7 +319,7 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 		add(compose.Component{Name: repositoryHost, Part: backups, Object: d.repositoryService(repository)})
 		add(compose.Component{Name: repositoryGuard, Part: backups, Object: d.repositoryPolicy(repository)})
 	}
-	if d.spec.Hibernated && d.live.cluster.System == "" {
+	if d.sleepsEmpty() {
 		// There has never been anything to back up.
 		return
 	}
@@ -352,6 +352,9 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 		add(compose.Component{Name: backups, After: after, Health: alwaysHealthy, Make: func() compose.Object { return d.backupResource() }})
 	}
 }
+
+// sleepsEmpty tells whether the cluster was never awake.
+func (d *inputs) sleepsEmpty() bool { return d.spec.Hibernated && d.live.cluster.System == "" }
 
 // firstName is the component of the Job that makes the first backup into a
 // repository: without one the archive restores nothing.

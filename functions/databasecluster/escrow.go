@@ -1,6 +1,8 @@
 package databasecluster
 
 import (
+	"cmp"
+
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,19 +42,27 @@ func (d *inputs) ownKey(c *compose.Claim, b *backing, platforms bool) error {
 	case has, c.IsReview() && draws:
 		b.key, err = c.Secret(backupKey, backup.EscrowKey, compose.Source.Password)
 	case c.IsReview():
-	case isNew, isOwn, b.watched && was == nil:
-		b.key, err = d.keptKey(c, isOwn, draws && isNew)
+	case isNew, isOwn, b.watched && was == nil && !d.sleepsEmpty():
+		lost := isOwn && (!isNew || d.hasData())
+		b.key, err = d.keptKey(c, lost, isNew && (isOwn || draws && !d.restoresOwn()))
 	}
 	switch {
 	case err != nil:
 		return err
-	case b.key != "" && isNew && !b.watched && !c.IsReview():
+	case b.key != "" && isNew && !d.hasData() && !b.watched && !c.IsReview():
 		return compose.Invalidf("backups are encrypted with a key of the database's own, of which provider-storeplane keeps a copy, and it is not installed: install it, or name a key in backup.encryption")
 	case b.key != "":
 		b.encryption = &appsv1.SecretKeyReference{Name: d.Name(backupKey), Key: backup.EscrowKey}
 	}
 	b.escrowed = b.key != "" || draws
 	return nil
+}
+
+// restoresOwn tells whether the claim goes on with backups of its own name. Without a copy of
+// their key they are plain, and a repository is either encrypted or not.
+func (d *inputs) restoresOwn() bool {
+	from := d.spec.RestoreFrom
+	return from != nil && from.BackupRef == nil && cmp.Or(from.Namespace, d.Namespace) == d.Namespace && from.Name == d.Claim
 }
 
 // observed Backup of a claim, as far as its key goes.
@@ -116,20 +126,21 @@ func (d *cluster) addKey(add func(compose.Component)) (after []string) {
 	if !d.backup.watched {
 		return []string{backupKey}
 	}
-	add(compose.Component{Name: backups, Health: d.judgeEscrow, Make: func() compose.Object { return d.backupResource() }})
-	return []string{backupKey, backups}
+	add(compose.Component{Name: backups, After: []string{backupKey}, Health: d.judgeEscrow, Make: func() compose.Object { return d.backupResource() }})
+	return []string{backups}
 }
 
-// judgeEscrow by the Backup, until there are servers: it says in a condition of its own how it
+// judgeEscrow by the Backup, until there is a database: it says in a condition of its own how it
 // is later.
 func (d *cluster) judgeEscrow(observed *structpb.Struct) health.Status {
-	if d.live.exists {
+	if d.live.exists || d.hasData() {
 		return alwaysHealthy(observed)
 	}
-	message := "Waiting for the provider to keep a copy of the key of the backups"
+	message := "Waiting for a copy of the key of the backups: provider-storeplane keeps it, unless it does not run or Backup " + d.backupName() + " is paused"
+	generation := observed.GetFields()["metadata"].GetStructValue().GetFields()["generation"].GetNumberValue()
 	for _, v := range observed.GetFields()["status"].GetStructValue().GetFields()["conditions"].GetListValue().GetValues() {
 		c := v.GetStructValue().GetFields()
-		if c["type"].GetStringValue() != backupv1.TypeEscrowed {
+		if c["type"].GetStringValue() != backupv1.TypeEscrowed || c["observedGeneration"].GetNumberValue() != generation {
 			continue
 		}
 		if c["status"].GetStringValue() == string(metav1.ConditionTrue) {
@@ -145,8 +156,25 @@ func (d *cluster) keySecret() *corev1.Secret {
 	return build.Secret(d.Meta(backupKey, d.server), map[string]string{backup.EscrowKey: d.backup.key})
 }
 
-// sourceKey is the copy of the key of another database's backups, nil where there is none. Who
-// asks has checked that the namespace's backups may be restored here.
-func sourceKey(c *compose.Claim, namespace, name string) (*structpb.Struct, error) {
-	return requireSecretOf(c, sourceEscrowRequirement, backup.EscrowName(namespace, name), backup.EscrowNamespace)
+// sourceKey of backups of which the claim names no key: "" where there is no copy of one, or
+// where this namespace may not read it. Of another namespace it is given by what the platform
+// and that namespace grant, whatever is written on the credentials of the store.
+func (d *inputs) sourceKey(c *compose.Claim, namespace, name string) (string, error) {
+	if namespace != d.Namespace {
+		bounds := (*backup.Bounds)(nil)
+		if d.settings.Backup != nil {
+			bounds = d.settings.Backup.Bounds(d.Namespace)
+		}
+		if bounds == nil {
+			return "", nil
+		}
+		if err := d.checkRead(c, bounds, namespace); compose.IsInvalid(err) {
+			return "", nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	kept, err := requireSecretOf(c, sourceEscrowRequirement, backup.EscrowName(namespace, name), backup.EscrowNamespace)
+	key, _ := compose.SecretValue(kept, backup.EscrowKey)
+	return key, err
 }

@@ -117,14 +117,14 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 		o.restore.Destination = o.bounds.Place(o.restore.Destination)
 		o.values = secretValues(store)
 		switch {
-		// Credentials without bounds are the namespace's own, and say nothing of another one.
-		case key == nil && (where.Namespace == d.Namespace || o.bounds != nil):
-			kept, err := sourceKey(c, where.Namespace, where.Name)
+		// A Backup says itself whether it is encrypted.
+		case key == nil && from.BackupRef == nil:
+			kept, err := d.sourceKey(c, where.Namespace, where.Name)
 			if err != nil {
 				return nil, err
 			}
-			if v, ok := compose.SecretValue(kept, backup.EscrowKey); ok {
-				o.restore.Encrypted, o.values[instance.RestoreKey] = true, v
+			if kept != "" {
+				o.restore.Encrypted, o.values[instance.RestoreKey] = true, kept
 			}
 		case key != nil:
 			v, ok := compose.SecretValue(encryption, key.Key)

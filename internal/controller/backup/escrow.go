@@ -20,14 +20,16 @@ type escrow struct {
 	// key that the Backup's Secret holds, nil where its backups are plain.
 	key []byte
 
+	// missing is the Secret that should hold the key and does not, or "".
+	missing string
+
 	// kept is the copy, or nil, and possible whether there is a place for one.
 	kept     *corev1.Secret
 	possible bool
 }
 
 // escrow of a Backup that asks for it, and that a DatabaseCluster has made for itself: nothing is
-// kept for a name that is none's. Where the Secret with the key is missing there is nothing to
-// copy: the DatabaseCluster says so.
+// kept for a name that is none's.
 func (e *external) escrow(ctx context.Context, s *State) error {
 	b, p := s.Backup, s.params()
 	if !s.physical() || xpmeta.WasDeleted(b) || b.Annotations[backup.EscrowAnnotation] == "" {
@@ -41,8 +43,12 @@ func (e *external) escrow(ctx context.Context, s *State) error {
 		secret := &corev1.Secret{}
 		ref := p.Encryption.SecretRef
 		found, err := e.kube.Find(ctx, b.Namespace, ref.Name, secret)
-		if err != nil || !found || len(secret.Data[ref.Key]) == 0 {
+		if err != nil {
 			return err
+		}
+		if !found || len(secret.Data[ref.Key]) == 0 {
+			s.Escrow = &escrow{missing: ref.Name}
+			return nil
 		}
 		out.key = secret.Data[ref.Key]
 	}
@@ -82,7 +88,7 @@ func (s *State) escrowName() string {
 // keepKey makes the copy, once: whatever the Secret that it is of holds later, the backups that
 // there are were written with what it held first. Nothing owns it, so it outlives the namespace.
 func (v *view) keepKey(d *Decision) {
-	if v.Escrow == nil || v.Escrow.kept != nil || !v.Escrow.possible {
+	if v.Escrow == nil || v.Escrow.missing != "" || v.Escrow.kept != nil || !v.Escrow.possible {
 		return
 	}
 	copied := &corev1.Secret{
@@ -108,6 +114,8 @@ func (v *view) unescrowed() *refusal {
 	}
 	name := backup.EscrowNamespace + "/" + v.escrowName()
 	switch {
+	case e.missing != "":
+		return &refusal{reason: ReasonEscrowPending, message: "Waiting for Secret " + e.missing + ", which holds the database's key"}
 	case e.kept == nil && !e.possible:
 		return &refusal{reason: ReasonEscrowNotFound, message: "Namespace " + backup.EscrowNamespace + ", which keeps a copy of each database's key, does not exist: create it"}
 	case e.kept == nil:

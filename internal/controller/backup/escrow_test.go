@@ -36,6 +36,7 @@ func TestDecideEscrow(t *testing.T) {
 	}{
 		"NotAsked": {reason: "A Backup that does not ask has none."},
 		"New":      {reason: "The key is copied.", escrow: &escrow{key: []byte("k1"), possible: true}, makes: true, made: copied("k1").Data, want: "EscrowPending: Waiting for Secret storeplane-escrow/shop.orders, the copy of the database's key"},
+		"Missing":  {reason: "There is nothing to copy yet.", escrow: &escrow{missing: "orders-backup-key"}, want: "EscrowPending: Waiting for Secret orders-backup-key, which holds the database's key"},
 		"Plain":    {reason: "That there is none is written down.", escrow: &escrow{possible: true}, makes: true, want: "EscrowPending: Waiting for Secret storeplane-escrow/shop.orders, the copy of the database's key"},
 		"Kept":     {reason: "It is there.", escrow: &escrow{key: []byte("k1"), kept: copied("k1")}},
 		"KeptNone": {reason: "So is that there is none.", escrow: &escrow{kept: copied("")}},
