@@ -99,7 +99,7 @@ type push struct {
 }
 
 // Run once, and end as PostgreSQL's archiver goes by.
-func (a *push) Run(log *slog.Logger) error { //nolint:unparam // kong wants an error
+func (a *push) Run(log *slog.Logger) error {
 	err := until(func(ctx context.Context) error { return archive.Push(ctx, a.Config, a.Segment, os.Stderr) })
 	if err != nil {
 		log.Error("Cannot archive", "segment", a.Segment, "error", err.Error())
@@ -140,7 +140,7 @@ type rewound struct {
 }
 
 // Run once, and end as pg_rewind does: Patroni goes by that.
-func (r *rewound) Run(*slog.Logger) error { //nolint:unparam // kong wants an error
+func (r *rewound) Run(*slog.Logger) error {
 	os.Exit(rewind.Rewind{Command: r.Command, Stdout: os.Stdout, Stderr: os.Stderr, SetAside: pgdata.SetAside}.Run(context.Background()))
 	return nil
 }

@@ -88,7 +88,7 @@ func (m *superseded) declared() compose.Component {
 func (m *superseded) health(*structpb.Struct) health.Status {
 	name, image := m.job.Name, ""
 	if cs := m.job.Spec.Template.Spec.Containers; len(cs) > 0 {
-		image = string(cs[0].Image)
+		image = cs[0].Image
 	}
 	return health.Status{State: health.Progressing, Message: "Job " + name + " of image " + image +
 		" has not ended, and the change follows once it has: to give it up, kubectl delete job/" + name + " --cascade=foreground"}

@@ -86,7 +86,7 @@ func debian(t *testing.T) v1.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile(self) //nolint:gosec // This test's own.
+	program, err := os.ReadFile(self)
 	if err != nil {
 		t.Fatal(err)
 	}

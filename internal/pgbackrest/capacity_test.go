@@ -46,10 +46,9 @@ type repository struct {
 	log  []segment
 	full bool // it was full once
 
-	peak            int64
-	early, refused  int
-	shortest        time.Duration
-	newestAtExpired string
+	peak           int64
+	early, refused int
+	shortest       time.Duration
 }
 
 // segment of WAL of an hour.

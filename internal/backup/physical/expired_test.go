@@ -35,7 +35,7 @@ func TestVerifyExpired(t *testing.T) {
 	}
 	bin := t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\n'%[1]s' \"$@\" || exit\ncase \"$*\" in *' verify '*) [ -e '%[2]s' ] || '%[1]s' \"$1\" \"$2\" expire --set=%[3]s >&2; touch '%[2]s';; esac\n", program, filepath.Join(bin, "expired"), sets[0].Label)
-	if err := os.WriteFile(filepath.Join(bin, pgbackrest.Program), []byte(script), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(bin, pgbackrest.Program), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))

@@ -242,7 +242,7 @@ func TestCatalogOfFailure(t *testing.T) {
 	}
 	bin, filled := t.TempDir(), c.path("repo/other")
 	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *' backup '*) ;; *) exec '%[1]s' \"$@\";; esac\n[ -e '%[2]s' ] && { rm '%[2]s'; echo 'ERROR: [056]: no server' >&2; exit 56; }\ncat /dev/zero >'%[2]s' 2>/dev/null\necho 'ERROR: [062]: No space left on device' >&2; exit 62\n", program, filled)
-	if err := os.WriteFile(filepath.Join(bin, pgbackrest.Program), []byte(script), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(bin, pgbackrest.Program), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))

@@ -51,7 +51,7 @@ func TestFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := *pgbackrest.Catalog(sets, c.stanza).Oldest
-	for c.now().Before(first.Add(time.Second)) { //nolint:revive // the server's clock takes its time
+	for c.now().Before(first.Add(time.Second)) {
 	}
 	close(stop)
 	writer.Wait()

@@ -88,7 +88,7 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-func testLocks(t *testing.T, s *source, f *fixture, want string) { //nolint:gocognit // a list of cases
+func testLocks(t *testing.T, s *source, f *fixture, want string) {
 	server := s.server(t)
 	same := func(t *testing.T, database, want string) {
 		t.Helper()

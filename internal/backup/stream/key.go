@@ -51,7 +51,7 @@ func ParseKey(content string) (Key, error) {
 			age.Recipient
 			fmt.Stringer
 		}
-		secret := ""
+		var secret string
 		switch i := i.(type) {
 		case *age.X25519Identity:
 			r, secret = i.Recipient(), i.String()

@@ -22,7 +22,7 @@ func TestDecideEscrow(t *testing.T) {
 	}
 	const (
 		differs = "EscrowDiffers: Secret storeplane-escrow/shop.orders "
-		delete  = ", or have the platform team delete the copy once no backup needs it"
+		unless  = ", or have the platform team delete the copy once no backup needs it"
 	)
 	own := func(s *State) {
 		s.params().Encryption = &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "orders-backup-key", Key: "key"}}
@@ -41,9 +41,9 @@ func TestDecideEscrow(t *testing.T) {
 		"Kept":     {reason: "It is there.", escrow: &escrow{key: []byte("k1"), kept: copied("k1")}},
 		"KeptNone": {reason: "So is that there is none.", escrow: &escrow{kept: copied("")}},
 		"Nowhere":  {reason: "There is no place for it.", escrow: &escrow{key: []byte("k1")}, want: "EscrowNotFound: Namespace storeplane-escrow, which keeps a copy of each database's key, does not exist: create it"},
-		"Another":  {reason: "Backups of before need the key that is kept.", escrow: &escrow{key: []byte("k2"), kept: copied("k1")}, want: differs + "holds another key than the backups are written with now: those of before need it. Put its key back into Secret orders-backup-key" + delete},
-		"Lost":     {reason: "Also those of a database that is plain now.", escrow: &escrow{kept: copied("k1")}, want: differs + "holds a key, and the backups are plain now: those of before need it. Name another destination with that key in backup.encryption" + delete},
-		"Late":     {reason: "What is plain is not read with a key.", escrow: &escrow{key: []byte("k1"), kept: copied("")}, want: differs + "says that the backups are plain, and they are written with a key now: those of before cannot be read with it. Name another destination" + delete},
+		"Another":  {reason: "Backups of before need the key that is kept.", escrow: &escrow{key: []byte("k2"), kept: copied("k1")}, want: differs + "holds another key than the backups are written with now: those of before need it. Put its key back into Secret orders-backup-key" + unless},
+		"Lost":     {reason: "Also those of a database that is plain now.", escrow: &escrow{kept: copied("k1")}, want: differs + "holds a key, and the backups are plain now: those of before need it. Name another destination with that key in backup.encryption" + unless},
+		"Late":     {reason: "What is plain is not read with a key.", escrow: &escrow{key: []byte("k1"), kept: copied("")}, want: differs + "says that the backups are plain, and they are written with a key now: those of before cannot be read with it. Name another destination" + unless},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -146,7 +146,7 @@ func (s *server) blocked(file string) *killable {
 	s.t.Helper()
 	r := &killable{server: s}
 	var err error
-	r.content, err = os.ReadFile(file) //nolint:gosec // it is the test's
+	r.content, err = os.ReadFile(file)
 	s.must(err)
 	s.must(os.Rename(file, file+"~"))
 	r.restore = func() { s.must(os.Rename(file+"~", file)) }
@@ -241,7 +241,7 @@ func (s *server) namesNoStage() {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
-		content, err := os.ReadFile(path) //nolint:gosec // it is the test's
+		content, err := os.ReadFile(path)
 		if bytes.Contains(content, []byte(s.stage())) {
 			s.t.Errorf("%s names %s", path, s.stage())
 		}

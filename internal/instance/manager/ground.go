@@ -207,7 +207,7 @@ func (b *member) keep(g *ground, claims map[string]*corev1.PersistentVolumeClaim
 		}
 		g.cluster.Kept = append(g.cluster.Kept, v)
 		if n >= int(g.desired.Size) {
-			g.servers = int32(n) + 1 //nolint:gosec // at most MaxSize
+			g.servers = int32(n) + 1
 		}
 	}
 }

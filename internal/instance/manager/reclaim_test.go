@@ -48,7 +48,7 @@ func reclaim(t *testing.T, size int32, kept ...int) *reclaimed {
 		meta["creationTimestamp"] = claimed.UTC().Format(time.RFC3339)
 	})
 	for n := range 3 {
-		name := instance.Pod(setName, int32(n)) //nolint:gosec // a few
+		name := instance.Pod(setName, int32(n))
 		created := claimed.Add(time.Second)
 		if slices.Contains(kept, n) {
 			created = claimed.Add(-time.Hour)
@@ -282,7 +282,7 @@ func TestReclaimNamed(t *testing.T) {
 	r.desire(func(d *instance.Desired) { d.Size, d.LeadWith, d.Backup = 2, decided, &instance.Backup{} })
 	r.starts(second, "it was named")
 	timeline := filepath.Join(stale.Dir, instance.TimelineFile)
-	if got, err := os.ReadFile(timeline); err != nil || string(got) != `{"after":4}` { //nolint:gosec // the test's own
+	if got, err := os.ReadFile(timeline); err != nil || string(got) != `{"after":4}` {
 		t.Errorf("later timelines than the named volume's: the archive may know of some, and one began after timeline 3; got %s, %v", got, err)
 	}
 	if err := os.WriteFile(timeline, []byte(`{"message":"cannot ask the archive","after":4}`), 0o600); err != nil {

@@ -78,7 +78,7 @@ func TimelineOf(entry string) (uint32, bool) {
 		return 0, false
 	}
 	t, err := strconv.ParseUint(name[:digits], 16, 32)
-	return uint32(t), err == nil && t > 0 //nolint:gosec // parsed as 32 bits
+	return uint32(t), err == nil && t > 0
 }
 
 // Lineage is a timeline with those that it came from.
@@ -118,7 +118,7 @@ func NewLineage(timeline uint32, history string) (Lineage, error) {
 		if !ok || errors.Join(err, highErr, lowErr) != nil {
 			return Lineage{}, fmt.Errorf("%w %d: %q", ErrHistory, timeline, line)
 		}
-		l.ends = append(l.ends, end{timeline: uint32(id), number: (h<<32 | lo) / Size}) //nolint:gosec // parsed as 32 bits
+		l.ends = append(l.ends, end{timeline: uint32(id), number: (h<<32 | lo) / Size})
 	}
 	return l, nil
 }

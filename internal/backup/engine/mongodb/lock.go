@@ -26,7 +26,7 @@ func (s *Server) Locked(ctx context.Context, database string) (*engine.Lock, err
 	var d lockDocument
 	err := s.lockCollection(database).FindOne(ctx, bson.D{{Key: "_id", Value: int32(1)}}).Decode(&d)
 	if errors.Is(err, mongo.ErrNoDocuments) {
-		return nil, nil //nolint:nilnil // no lock is no error
+		return nil, nil
 	}
 	if err != nil {
 		return nil, cannotLock(ctx, database, err)

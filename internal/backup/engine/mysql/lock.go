@@ -31,9 +31,9 @@ func lockTable(database string) string { return quote(database) + "." + quote(en
 // Locked returns the lock of a database, or nil: a row of a table there.
 func (s *Server) Locked(ctx context.Context, database string) (*engine.Lock, error) {
 	var record string
-	err := s.db.QueryRowContext(ctx, "SELECT record FROM "+lockTable(database)+" WHERE id = 1").Scan(&record) //nolint:gosec // a quoted name
+	err := s.db.QueryRowContext(ctx, "SELECT record FROM "+lockTable(database)+" WHERE id = 1").Scan(&record)
 	if n := number(err); n == errNoDatabase || n == errNoTable || errors.Is(err, sql.ErrNoRows) {
-		return nil, nil //nolint:nilnil // no lock is no error
+		return nil, nil
 	}
 	if err != nil {
 		return nil, cannotLock(ctx, database, err)

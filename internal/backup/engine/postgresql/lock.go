@@ -42,7 +42,7 @@ func (s *Server) Locked(ctx context.Context, database string) (*engine.Lock, err
 		})
 	})
 	if missing(err) {
-		return nil, nil //nolint:nilnil // no lock is no error
+		return nil, nil
 	}
 	if err != nil || record == "" {
 		return nil, cannotLock(ctx, database, err)

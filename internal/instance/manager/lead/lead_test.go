@@ -26,7 +26,7 @@ func only(state instance.DataState) *instance.Data {
 func volumes(data ...*instance.Data) []Volume {
 	var out []Volume
 	for i, d := range data {
-		pod := instance.Pod("db", int32(i)) //nolint:gosec // a few
+		pod := instance.Pod("db", int32(i))
 		out = append(out, Volume{Claim: "data-" + pod, Pod: pod, Data: d})
 	}
 	return out
@@ -80,7 +80,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for i, want := range tc.want {
-				tc.cluster.Pod, tc.cluster.Annotation = instance.Pod("db", int32(i)), "lead-with" //nolint:gosec // a few
+				tc.cluster.Pod, tc.cluster.Annotation = instance.Pod("db", int32(i)), "lead-with"
 				tc.cluster.Claim = "data-" + tc.cluster.Pod
 				v := Decide(tc.cluster)
 				got := map[Verdict]string{{Start: true}: start, {Start: true, First: true}: first}[v]

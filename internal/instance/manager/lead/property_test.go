@@ -58,7 +58,7 @@ func play(t *testing.T, kinds []string, order []int) {
 	place := map[int]int{}
 	for i, k := range kinds {
 		if k != "fresh" {
-			pod := instance.Pod("db", int32(i)) //nolint:gosec // a few
+			pod := instance.Pod("db", int32(i))
 			place[i] = len(c.Kept)
 			c.Kept = append(c.Kept, Volume{Claim: "data-" + pod, Pod: pod})
 		}
@@ -122,10 +122,10 @@ func TestNamedInEveryOrder(t *testing.T) {
 	const servers = 4
 	for mask := 1; mask < 1<<servers; mask++ {
 		for named := range servers {
-			c := Cluster{Named: "data-" + instance.Pod("db", int32(named))} //nolint:gosec // a few
+			c := Cluster{Named: "data-" + instance.Pod("db", int32(named))}
 			for i := range servers {
 				if mask&(1<<i) != 0 {
-					c.Members = append(c.Members, instance.Pod("db", int32(i))) //nolint:gosec // a few
+					c.Members = append(c.Members, instance.Pod("db", int32(i)))
 				}
 			}
 			for _, order := range orders(servers) {

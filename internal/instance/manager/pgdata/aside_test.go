@@ -40,7 +40,7 @@ func TestSetAside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if data, err := os.ReadFile(filepath.Join(aside, "base", "1")); string(data) != "data" { //nolint:gosec // the test's own
+	if data, err := os.ReadFile(filepath.Join(aside, "base", "1")); string(data) != "data" {
 		t.Errorf("SetAside(...): got %q, %v, want the data", data, err)
 	}
 	if _, err := os.Stat(dir); err == nil || !strings.HasPrefix(aside, dir+"-other-") {

@@ -37,7 +37,7 @@ func Switched(ctx context.Context, file string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the records of %s: %w", file, err)
 	}
-	begin := int64(uint64(lsn) % wal.Size) //nolint:gosec // it is less than a segment
+	begin := int64(uint64(lsn) % wal.Size)
 	end := begin + switchRecord
 	if begin/walPage != (end-1)/walPage {
 		end += walPageHeader
