@@ -411,7 +411,7 @@ func TestDatabaseClusterRepositoryFullNow(t *testing.T) {
 }
 
 // TestDatabaseClusterRepositoryRecovers: a pod of the backups' own volume that cannot
-// start is replaced once the claim is mended, as pods of a StatefulSet are if
+// start is replaced once the claim is fixed, as pods of a StatefulSet are if
 // it does not order them. Those of before cannot be changed.
 func TestDatabaseClusterRepositoryRecovers(t *testing.T) {
 	c := newCluster(t, databaseCluster(production))

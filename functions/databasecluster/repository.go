@@ -89,7 +89,7 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 			Selector:             &metav1.LabelSelector{MatchLabels: d.Selector(component)},
 			RevisionHistoryLimit: new(int32(2)),
 			// Else a pod that cannot start, for want of its image say, is not
-			// replaced when the claim is mended. It cannot be changed.
+			// replaced when the claim is fixed. It cannot be changed.
 			PodManagementPolicy: cmp.Or(now.Spec.PodManagementPolicy, k8sappsv1.ParallelPodManagement),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: d.Labels(component, d.server)},

@@ -36,7 +36,7 @@ func (d *cluster) phase(o compose.Outcome) appsv1.DatabaseClusterPhase {
 	case o.Phase == compose.Running && d.spec.Hibernated:
 		return "Hibernated"
 	case o.Phase == compose.Running && (!d.replication().True || !d.volumes().True || slices.Contains([]string{reasonFailing, reasonFull, reasonGap}, d.archive().reason)):
-		// It serves, and somebody should look.
+		// It serves, and needs attention.
 		return "Degraded"
 	case o.Phase == compose.Running:
 		return "Running"

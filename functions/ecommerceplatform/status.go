@@ -29,7 +29,7 @@ func (s *shop) status(o compose.Outcome) *platformv1.EcommercePlatformStatus {
 		Config:       s.config.Status(o),
 	}
 	if o.Phase == compose.Running && s.troubled != "" {
-		// It serves, and somebody should look.
+		// It serves, and needs attention.
 		st.Phase, st.Message = platformv1.EcommercePlatformPhase(compose.Degraded), "Degraded: "+s.troubled
 	}
 	return st
