@@ -98,7 +98,7 @@ func TestDatabaseClusterComponents(t *testing.T) {
 	with := func(more ...string) []string { return slices.Sorted(slices.Values(append(slices.Clone(one), more...))) }
 	// Without a destination backups go to a volume, which has a server.
 	backed := func(more ...string) []string {
-		return append(more, "backup-account", "backup-first-"+build.Digest("volume", "data-orders-repository-0", "", "")[:8], "backup-full", "backup-tls", "repository", "repository-networkpolicy", "repository-service")
+		return append(more, "backup-account", "backup-first-"+build.Digest("volume", "data-orders-repository-0", "", "")[:8], "backup-full", "backup-networkpolicy", "backup-tls", "repository", "repository-networkpolicy", "repository-service")
 	}
 	cases := map[string]struct {
 		reason  string

@@ -90,8 +90,31 @@ func TestSelectors(t *testing.T) {
 					}
 				case "NetworkPolicy":
 					np := as[networkingv1.NetworkPolicy](t, o.object)
-					of := one(o, np.Spec.PodSelector.MatchLabels)
-					protected[of] = true
+					closed := selected(np.Spec.PodSelector.MatchLabels)
+					if len(closed) == 0 {
+						t.Errorf("%s selects no pod by %v", o.name(), np.Spec.PodSelector.MatchLabels)
+						continue
+					}
+					// Jobs of one component share a policy.
+					of := closed[0]
+					for _, c := range closed {
+						if protected[c] = true; templates[c][build.LabelComponent] != templates[of][build.LabelComponent] {
+							t.Errorf("%s selects those of %v, which are of several components", o.name(), closed)
+						}
+					}
+					for _, rule := range np.Spec.Egress {
+						for _, to := range rule.To {
+							if to.PodSelector == nil || len(to.PodSelector.MatchLabels) == 0 {
+								continue
+							}
+							reached := one(o, to.PodSelector.MatchLabels)
+							for _, p := range rule.Ports {
+								if !port(reached, p.Port.IntVal) {
+									t.Errorf("%s lets through to port %v, which %s does not have", o.name(), p.Port, reached)
+								}
+							}
+						}
+					}
 					for _, rule := range np.Spec.Ingress {
 						if len(rule.Ports) == 0 || len(rule.From) == 0 {
 							t.Errorf("%s: a way in without ports or peers is open to all: %v", o.name(), rule)
@@ -244,10 +267,108 @@ func TestWhoReachesWhom(t *testing.T) {
 		"store-database-postgresql": slices.Concat([]string{"namespace observability"}, backend, []string{"store-database-backup-first-" + build.Digest("volume", "data-store-database-repository-0", "", "")[:8], "store-database-backup-full", "store-database-postgresql"}),
 		"store-database-repository": {"namespace observability", "store-database-postgresql"},
 		"store-cache":               backend,
-		"store-backend-web":         {"store-frontend-web"},
-		"store-frontend-web":        slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(people)), []string{"namespace ingress-nginx"}))),
+		"store-database-backup-first-" + build.Digest("volume", "data-store-database-repository-0", "", "")[:8]: nil,
+		"store-database-backup-full": nil,
+		"store-backend-web":          {"store-frontend-web"},
+		"store-frontend-web":         slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(people)), []string{"namespace ingress-nginx"}))),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
+}
+
+// TestWhatIsReached is what pods may open connections to. Those of applications reach what they
+// need, which no claim says.
+func TestWhatIsReached(t *testing.T) {
+	const (
+		names    = "any UDP 53 1053 5353 8053 TCP 53 1053 5353 8053"
+		api      = "any TCP 443 6443 8443 16443"
+		metadata = "metadata TCP 80 987 988"
+	)
+	servers := func(more ...string) []string { return append([]string{names, api, "orders/postgresql"}, more...) }
+	jobs := func(more ...string) []string { return append([]string{names, "orders/postgresql TCP 8432"}, more...) }
+	cases := map[string]struct {
+		reason, spec string
+		want         map[string][]string
+	}{
+		"Volume": {
+			reason: "The repository answers, and opens nothing.",
+			spec:   "{size: 2, version: '17', backup: {enabled: true}}",
+			want:   map[string][]string{"postgresql": servers("orders/repository TCP 8432"), "backup": jobs("orders/repository TCP 8432"), "repository": {}},
+		},
+		"No backup": {
+			reason: "Without backups there is no store.",
+			spec:   "{size: 2, version: '17', backup: {enabled: false}}",
+			want:   map[string][]string{"postgresql": servers()},
+		},
+		"Store": {
+			reason: "One with a Secret is reached by its endpoint.",
+			spec:   "{size: 2, version: '17', backup: {enabled: true, destination: {type: s3, bucket: b, endpoint: 'https://minio.example.com:9000', secretRef: {name: store}}}}",
+			want:   map[string][]string{"postgresql": servers("any TCP 9000"), "backup": jobs("any TCP 9000")},
+		},
+		"Identity": {
+			reason: "One without is asked for by what the cloud says of the pod.",
+			spec:   "{size: 2, version: '17', backup: {enabled: true, destination: {type: gcs, bucket: b}}}",
+			want:   map[string][]string{"postgresql": servers("any TCP 443", metadata), "backup": jobs("any TCP 443", metadata)},
+		},
+		"Restore": {
+			reason: "While it is filled it reads from elsewhere too.",
+			spec:   "{size: 2, version: '17', backup: {enabled: false}, restoreFrom: {name: old, destination: {type: s3, bucket: b, endpoint: 'https://minio.store.svc', secretRef: {name: store}}}}",
+			want:   map[string][]string{"postgresql": servers("any TCP 443", "namespace store")},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := map[string][]string{}
+			c := newCluster(t, databaseCluster(tc.spec))
+			c.others = append(c.others, secretObject(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}))
+			c.reconcile()
+			for _, n := range c.names() {
+				if get(c.observed[n], "kind").GetStringValue() != "NetworkPolicy" {
+					continue
+				}
+				np := as[networkingv1.NetworkPolicy](t, c.observed[n])
+				if !slices.Contains(np.Spec.PolicyTypes, networkingv1.PolicyTypeEgress) {
+					continue
+				}
+				reached := []string{}
+				for _, rule := range np.Spec.Egress {
+					reached = append(reached, reachedBy(rule))
+				}
+				got[np.Spec.PodSelector.MatchLabels[build.LabelComponent]] = reached
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// reachedBy a rule, in short.
+func reachedBy(rule networkingv1.NetworkPolicyEgressRule) string {
+	out := []string{}
+	for _, to := range rule.To {
+		switch {
+		case to.IPBlock != nil:
+			out = append(out, "metadata")
+		case to.NamespaceSelector != nil:
+			out = append(out, "namespace "+to.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"])
+		case len(to.PodSelector.MatchLabels) == 0:
+			out = append(out, "all pods")
+		default:
+			out = append(out, to.PodSelector.MatchLabels[build.LabelInstance]+"/"+to.PodSelector.MatchLabels[build.LabelComponent])
+		}
+	}
+	if len(rule.To) == 0 {
+		out = append(out, "any")
+	}
+	protocol := corev1.Protocol("")
+	for _, p := range rule.Ports {
+		if *p.Protocol != protocol {
+			protocol = *p.Protocol
+			out = append(out, string(protocol))
+		}
+		out = append(out, p.Port.String())
+	}
+	return strings.Join(slices.Compact(out), " ")
 }

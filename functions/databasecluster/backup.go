@@ -39,6 +39,7 @@ const (
 	repository      = "repository"
 	repositoryHost  = "repository-service"
 	repositoryGuard = "repository-networkpolicy"
+	backupGuard     = "backup-networkpolicy"
 )
 
 // Defaults of spec.backup, as in the XRD, for claims that have no such field.
@@ -323,6 +324,7 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 		// There has never been anything to back up.
 		return
 	}
+	add(compose.Component{Name: backupGuard, Part: backups, Object: d.backupPolicy()})
 	// By then the system identifier is known, too.
 	after := []string{d.server, instances}
 	add(compose.Component{Name: backupFull, Part: backups, After: after, Make: func() compose.Object {

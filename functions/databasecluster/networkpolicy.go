@@ -3,6 +3,7 @@ package databasecluster
 import (
 	networkingv1 "k8s.io/api/networking/v1"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/build"
 )
 
@@ -20,5 +21,35 @@ func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
 	if d.monitored() {
 		ways = append(ways, build.Scrapers(d.settings.Monitoring.Namespace, d.traits.MetricsPort, d.traits.Supervisor.Number, instancePort)...)
 	}
-	return build.NetworkPolicy(d.Scope, d.server, d.server, ways...)
+	return build.Egress(build.NetworkPolicy(d.Scope, d.server, d.server, ways...), d.serverEgress()...)
+}
+
+// serverEgress is what the servers connect to: names, the API server in which the leader's
+// lock is, each other, and where backups lie. Policies add up: what else they shall reach, for
+// a foreign table or a subscription, a policy of the namespace lets them.
+func (d *cluster) serverEgress() []networkingv1.NetworkPolicyEgressRule {
+	out := []networkingv1.NetworkPolicyEgressRule{build.ToDNS(), build.ToAPIServer(), build.ToPods(d.Selector(d.server))}
+	if d.backup.enabled {
+		out = append(out, d.storeEgress(d.backup.destination, repository, d.backup.secret() != "")...)
+	}
+	if o := d.origin; o != nil {
+		out = append(out, d.storeEgress(o.restore.Destination, source, o.authenticates)...)
+	}
+	return out
+}
+
+// backupPolicy lets the pods that make backups reach the servers and the store, and no other
+// pod reach them.
+func (d *cluster) backupPolicy() *networkingv1.NetworkPolicy {
+	to := append([]networkingv1.NetworkPolicyEgressRule{build.ToDNS(), build.ToPods(d.Selector(d.server), repositoryPort)},
+		d.storeEgress(d.backup.destination, repository, d.backup.secret() != "")...)
+	return build.Egress(build.NetworkPolicy(d.Scope, backups, d.server), to...)
+}
+
+// storeEgress is where backups lie: in a store, or on a volume that a component serves.
+func (d *cluster) storeEgress(at backupv1.Destination, component string, authenticates bool) []networkingv1.NetworkPolicyEgressRule {
+	if at.Type == backupv1.Volume {
+		return []networkingv1.NetworkPolicyEgressRule{build.ToPods(d.Selector(component), repositoryPort)}
+	}
+	return build.ToStore(d.Namespace, at.Endpoint, authenticates)
 }

@@ -150,7 +150,7 @@ func (d *cluster) repositoryPolicy(component string) *networkingv1.NetworkPolicy
 	if component == repository && d.monitored() {
 		ways = append(ways, build.Scrapers(d.settings.Monitoring.Namespace, instancePort)...)
 	}
-	return build.Closed(build.NetworkPolicy(d.Scope, component, d.server, ways...))
+	return build.Egress(build.NetworkPolicy(d.Scope, component, d.server, ways...))
 }
 
 // backupPods are those that make backups.

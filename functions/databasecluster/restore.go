@@ -57,6 +57,9 @@ type origin struct {
 	// bounds of those credentials.
 	bounds *backup.Bounds
 
+	// authenticates says that a Secret has credentials of the store.
+	authenticates bool
+
 	// config of pgBackRest's server that serves the volume that they lie on.
 	config string
 
@@ -77,7 +80,7 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &origin{restore: where, values: map[string]string{}}
+	o := &origin{restore: where, values: map[string]string{}, authenticates: credentials.secret != ""}
 	if !c.IsReview() || from.BackupRef == nil {
 		repository := pgbackrest.Repository{Destination: where.Destination, Namespace: where.Namespace, Name: where.Name, Encrypted: where.Encrypted}
 		if o.config, err = repository.VolumeConfig(); err != nil {

@@ -123,7 +123,7 @@ func (s *shop) cacheService() *corev1.Service {
 
 // cachePolicy admits the backend's pods alone. Redis connects to nothing.
 func (s *shop) cachePolicy() *networkingv1.NetworkPolicy {
-	return build.Closed(build.NetworkPolicy(s.Scope, cache, cacheApp, build.Admit{
+	return build.Egress(build.NetworkPolicy(s.Scope, cache, cacheApp, build.Admit{
 		From:  []networkingv1.NetworkPolicyPeer{build.Pods(map[string]string{build.LabelInstance: s.Name(backend)})},
 		Ports: []int32{cachePort},
 	}))

@@ -43,13 +43,6 @@ func NetworkPolicy(s Scope, component, app string, ways ...Admit) *networkingv1.
 	return np
 }
 
-// Closed lets the pods of a policy begin no connection at all: those of a server that
-// only answers.
-func Closed(np *networkingv1.NetworkPolicy) *networkingv1.NetworkPolicy {
-	np.Spec.PolicyTypes = append(np.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
-	return np
-}
-
 // Pods of the same namespace with all of these labels. None means all pods.
 func Pods(labels map[string]string) networkingv1.NetworkPolicyPeer {
 	return networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: labels}}

@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -48,7 +50,7 @@ func ReadConnection(dir string) (Connection, error) {
 		}
 		keys[key] = strings.TrimRight(string(content), "\r\n")
 	}
-	c, err := parts(keys)
+	c, err := NewConnection(keys)
 	if err != nil {
 		return Connection{}, err
 	}
@@ -63,7 +65,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func parts(keys map[string]string) (Connection, error) {
+// NewConnection from the keys of a Secret: a uri, or its parts username, password, host, port
+// and dbname.
+func NewConnection(keys map[string]string) (Connection, error) {
 	if uri := keys["uri"]; uri != "" {
 		return ParseURI(uri)
 	}
@@ -156,6 +160,26 @@ func (c Connection) Host(port string) (string, string) {
 		first, port = first[:i], first[i+1:]
 	}
 	return strings.Trim(first, "[]"), port
+}
+
+// Addresses of all servers: hosts, each with its port where the connection has one for it. A
+// URI of PostgreSQL may have them in its parameters.
+func (c Connection) Addresses() []string {
+	hosts := strings.Split(c.Hosts, ",")
+	if c.Hosts == "" {
+		hosts = nil
+	}
+	named := strings.Split(cmp.Or(c.Params.Get("hostaddr"), c.Params.Get("host")), ",")
+	ports := strings.Split(c.Params.Get("port"), ",")
+	for i, h := range named {
+		// One port is that of all hosts, and a path is a socket.
+		if port := ports[min(i, len(ports)-1)]; h != "" && !strings.HasPrefix(h, "/") && port != "" {
+			hosts = append(hosts, net.JoinHostPort(strings.Trim(h, "[]"), port))
+		} else if h != "" && !strings.HasPrefix(h, "/") {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
 }
 
 // URI without a password of a database, with more parameters. Several values of

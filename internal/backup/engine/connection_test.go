@@ -93,3 +93,30 @@ func TestReadConnection(t *testing.T) {
 		t.Errorf("the host is %s and the port %s", host, port)
 	}
 }
+
+func TestAddresses(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		keys   map[string]string
+		want   []string
+	}{
+		"Parts":      {reason: "Parts have one port for all hosts.", keys: map[string]string{"host": "a,fd00::1", "port": "5433"}, want: []string{"a:5433", "[fd00::1]:5433"}},
+		"No port":    {reason: "A port that is not named is left out.", keys: map[string]string{"uri": "mysql://shop@db/shop"}, want: []string{"db"}},
+		"Several":    {reason: "A URI may name several servers.", keys: map[string]string{"uri": "mongodb://a:27017,b:27018/shop?replicaSet=rs0"}, want: []string{"a:27017", "b:27018"}},
+		"Parameters": {reason: "Hosts of a URI may be parameters, each with a port.", keys: map[string]string{"uri": "postgresql:///shop?host=a,b&port=5433,5434"}, want: []string{"a:5433", "b:5434"}},
+		"One port":   {reason: "One port is that of all.", keys: map[string]string{"uri": "postgresql:///shop?host=a,b&port=5433"}, want: []string{"a:5433", "b:5433"}},
+		"Address":    {reason: "An address is what is connected to, whatever the name is.", keys: map[string]string{"uri": "postgresql:///shop?host=a&hostaddr=10.0.0.7"}, want: []string{"10.0.0.7"}},
+		"Socket":     {reason: "A socket is no address.", keys: map[string]string{"uri": "postgresql:///shop?host=/run/postgresql"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, err := NewConnection(tc.keys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, c.Addresses()); diff != "" {
+				t.Errorf("\n%s\nAddresses(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

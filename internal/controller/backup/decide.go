@@ -217,10 +217,10 @@ func unhurried(o, known backupv1.BackupObservation) backupv1.BackupObservation {
 	return o
 }
 
-// base objects do not depend on what can be reached, but for a copy of credentials: none
-// is made for a Backup that cannot be.
+// base objects that a Backup has whether it can be reached or not, but for a copy of
+// credentials: none is made for one that cannot be.
 func (v *view) base(d *Decision) error {
-	wantAccount, wantPolicy, wantSecret := account(v.Backup), policy(v.Backup), v.storeSecret()
+	wantAccount, wantPolicy, wantSecret := account(v.Backup), v.policy(), v.storeSecret()
 	objects := []struct {
 		want, have client.Object
 		taken      bool
@@ -230,7 +230,7 @@ func (v *view) base(d *Decision) error {
 			return v.Account != nil && !differs(wantAccount, v.Account, wantAccount.AutomountServiceAccountToken, v.Account.AutomountServiceAccountToken)
 		}},
 		{want: wantPolicy, have: v.Policy, taken: v.Policy != nil && !v.ours(v.Policy), same: func() bool {
-			return v.Policy != nil && !differs(wantPolicy, v.Policy, wantPolicy.Spec, v.Policy.Spec)
+			return v.Policy != nil && !differs(wantPolicy, v.Policy, nil, nil) && equality.Semantic.DeepEqual(wantPolicy.Spec, v.Policy.Spec)
 		}},
 		{want: wantSecret, have: v.Secret, taken: wantSecret != nil && v.Secret != nil && !v.ours(v.Secret), same: func() bool {
 			return wantSecret == nil || v.Secret != nil && !differs(wantSecret, v.Secret, wantSecret.Type, v.Secret.Type) && equality.Semantic.DeepEqual(wantSecret.Data, v.Secret.Data)

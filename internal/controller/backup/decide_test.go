@@ -509,6 +509,20 @@ func TestDecide(t *testing.T) {
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup,
 				Do: []string{"apply CronJob orders-dump", "apply CronJob orders-verify", "remove orders-other"}},
 		},
+		"Opened": {
+			reason: "A rule that is added to the policy, or has lost what it is bound to, is set right.",
+			state: state(settle(t), checked(t), isReady, func(s *State) {
+				s.Policy.Spec.Egress[3].To = nil
+			}),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"apply NetworkPolicy orders-dump"}},
+		},
+		"Moved": {
+			reason: "A database that is somewhere else is let through before it is tried.",
+			state: state(settle(t), checked(t), isReady, func(s *State) {
+				s.Source.Hosts, s.Source.Print = []string{"orders-db.eu.example.com:6432"}, "source/2"
+			}),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"apply NetworkPolicy orders-dump", "apply CronJob orders-dump", "apply CronJob orders-verify", "create " + checkName("orders", digestOf(t, state(func(s *State) { s.Source.Print = "source/2" })), 1)}},
+		},
 		"RunNow": {
 			reason: "A new value starts a backup.",
 			state:  state(settle(t), checked(t), isReady, annotated(backupv1.RunNowAnnotation, "a")),

@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,7 +22,8 @@ type Deletion struct {
 	// Done tells whether the Backup may go.
 	Done bool
 
-	// Create a Job that deletes, and Remove what would make more backups.
+	// Create a Job that deletes, after its policy, and Remove what would make more backups.
+	Policy *networkingv1.NetworkPolicy
 	Create *batchv1.Job
 	Remove []client.Object
 
@@ -47,6 +49,9 @@ func DecideDeletion(s *State) (Deletion, error) {
 		return d, nil
 	}
 	err := s.deleteJob(&d)
+	if d.Create != nil {
+		d.Policy = s.policy()
+	}
 	return d, err
 }
 

@@ -42,6 +42,7 @@ func state(changes ...func(*State)) *State {
 	}
 	s := &State{Backup: b, Now: hours(0), Images: images.Set{Registry: images.DefaultRegistry}}
 	s.Source.Secret, s.Source.Key, s.Source.Print = "orders-db", "uri", "source/1"
+	s.Source.Hosts = []string{"orders-db.shop.svc:5432"}
 	s.Store.Destination = b.Spec.ForProvider.Destination
 	s.Store.Destination.SecretRef = nil
 	s.Store.Secret, s.Store.Print = "store", "store/1"
@@ -56,7 +57,7 @@ func state(changes ...func(*State)) *State {
 func settle(t testing.TB) func(*State) {
 	t.Helper()
 	return func(s *State) {
-		s.Account, s.Policy, s.Secret = account(s.Backup), policy(s.Backup), s.storeSecret()
+		s.Account, s.Policy, s.Secret = account(s.Backup), s.policy(), s.storeSecret()
 		v := &view{State: s}
 		v.look()
 		crons, err := v.cronJobs()

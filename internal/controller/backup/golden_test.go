@@ -28,7 +28,8 @@ func TestGolden(t *testing.T) {
 			p.Encryption = &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "age", Key: "identity"}}
 			p.Verification.Query, p.Verification.Storage = "select count(*) > 0 from orders", new(resource.MustParse("10Gi"))
 		}), func(s *State) {
-			s.Source.Secret, s.Source.Key = "maria", "dsn"
+			s.Source.Secret, s.Source.Key, s.Source.Hosts = "maria", "dsn", []string{"maria.example.com"}
+			s.Store.Destination.Endpoint = "https://minio.store.svc:9000"
 			s.Store.Secret, s.Store.Copy = storeSecretName(s.Backup.Name), map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("id"), "AWS_SECRET_ACCESS_KEY": []byte("key")}
 		}),
 		"mongodb": state(params(func(p *backupv1.BackupParameters) {
@@ -37,6 +38,7 @@ func TestGolden(t *testing.T) {
 			p.Suspend, p.TimeZone = true, "Europe/Vienna"
 			p.Verification.Enabled = new(false)
 		}), func(s *State) {
+			s.Source.Hosts = []string{"mongo-0.data", "mongo-1.data:27018"}
 			s.Store.Destination, s.Store.Secret = s.params().Destination, ""
 		}),
 		"physical": state(physical),
@@ -70,7 +72,7 @@ func everything(t *testing.T, s *State) []client.Object {
 	t.Helper()
 	v := &view{State: s}
 	v.look()
-	out := []client.Object{account(s.Backup), policy(s.Backup)}
+	out := []client.Object{account(s.Backup), s.policy()}
 	if secret := s.storeSecret(); secret != nil {
 		out = append(out, secret)
 	}

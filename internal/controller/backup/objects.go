@@ -26,16 +26,28 @@ func account(b *backupv1.Backup) *corev1.ServiceAccount {
 	}
 }
 
-// policy lets nobody in to the pods: a throw-away database is for its pod alone.
-func policy(b *backupv1.Backup) *networkingv1.NetworkPolicy {
-	return &networkingv1.NetworkPolicy{
-		TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
-		ObjectMeta: meta(b, objectName(b.Name), nil),
-		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{backupv1.BackupLabel: b.Name}},
-			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-		},
+// policy of the pods. While what they reach cannot be found out it stays as it is: a pod may
+// be at work.
+func (s *State) policy() *networkingv1.NetworkPolicy {
+	out := workload.NetworkPolicy(meta(s.Backup, objectName(s.Backup.Name), nil), map[string]string{backupv1.BackupLabel: s.Backup.Name}, s.egress()...)
+	if s.Problem != nil && s.Policy != nil && s.ours(s.Policy) {
+		out.Spec = *s.Policy.Spec.DeepCopy()
 	}
+	return out
+}
+
+// egress of the pods. Those of a DatabaseCluster reach its servers by a policy of its own.
+func (s *State) egress() []networkingv1.NetworkPolicyEgressRule {
+	namespace := s.Backup.Namespace
+	if s.physical() {
+		d := s.params().Destination
+		store := workload.Store{Destination: d}
+		if d.SecretRef != nil {
+			store.Secret = d.SecretRef.Name
+		}
+		return store.Egress(namespace)
+	}
+	return append(s.Store.Egress(namespace), s.Source.Egress(namespace, s.params().Source.Type)...)
 }
 
 // storeSecret holds a copy of a configuration's credentials, or is nil.

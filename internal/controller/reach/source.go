@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup/engine"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
@@ -44,11 +45,24 @@ func (r *Resolver) Source(ctx context.Context, namespace string, db backupv1.Dat
 		return Source{}, err
 	}
 	out := Source{Version: db.Version, Print: printOf(s)}
-	out.Secret = s.Name
+	out.Secret, out.Hosts = s.Name, hosts(s, ref.Key)
 	if len(s.Data[ref.Key]) > 0 {
 		out.Key = ref.Key
 	}
 	return out, nil
+}
+
+// hosts that a Secret names, as its pods will read it: none where that fails, and they say why.
+func hosts(s *corev1.Secret, key string) []string {
+	keys := map[string]string{"uri": string(s.Data[key])}
+	for _, part := range []string{"host", "port"} {
+		keys[part] = string(s.Data[part])
+	}
+	c, err := engine.NewConnection(keys)
+	if err != nil {
+		return nil
+	}
+	return c.Addresses()
 }
 
 // hasConnection tells whether a Secret says how to connect.
@@ -80,7 +94,7 @@ func (r *Resolver) clusterSource(ctx context.Context, namespace, name, version s
 	case err != nil:
 		return Source{}, err
 	}
-	out.Secret, out.Print = s.Name, printOf(s)
+	out.Secret, out.Print, out.Hosts = s.Name, printOf(s), hosts(s, "uri")
 	return out, nil
 }
 

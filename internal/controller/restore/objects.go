@@ -52,14 +52,7 @@ func (s *State) objects() []client.Object {
 			ObjectMeta:                   s.meta(jobName(s.Restore.Name)),
 			AutomountServiceAccountToken: new(false),
 		},
-		&networkingv1.NetworkPolicy{
-			TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
-			ObjectMeta: s.meta(jobName(s.Restore.Name)),
-			Spec: networkingv1.NetworkPolicySpec{
-				PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{backupv1.RestoreLabel: s.Restore.Name}},
-				PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			},
-		},
+		workload.NetworkPolicy(s.meta(jobName(s.Restore.Name)), map[string]string{backupv1.RestoreLabel: s.Restore.Name}, s.egress()...),
 	}
 	if len(s.Store.Copy) > 0 {
 		m := s.meta(s.Store.Secret)
@@ -72,6 +65,12 @@ func (s *State) objects() []client.Object {
 		})
 	}
 	return out
+}
+
+// egress of the pods: to the store, and to the database that they restore into.
+func (s *State) egress() []networkingv1.NetworkPolicyEgressRule {
+	namespace := s.Restore.Namespace
+	return append(s.Store.Egress(namespace), s.Target.Egress(namespace, s.Restore.Spec.ForProvider.Target.Type)...)
 }
 
 // job that restores.

@@ -31,6 +31,9 @@ type Source struct {
 
 	// Key that holds the URI, if it is not the one that the program looks for.
 	Key string
+
+	// Hosts of the servers, each with or without a port.
+	Hosts []string
 }
 
 // Store is where backups lie.

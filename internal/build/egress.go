@@ -1,0 +1,164 @@
+package build
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// A policy sees where a connection ends, behind the Service that it was opened to: port 443
+// of the API server's Service is 6443 on most clusters, and port 53 of the DNS server's may
+// be any of these where it runs without the right to bind a low one.
+var (
+	dnsPorts = []int32{53, 1053, 5353, 8053}
+	apiPorts = []int32{443, 6443, 8443, 16443}
+)
+
+// metadataAddresses are those at which clouds give pods their identity: the instance metadata
+// service, and those for pods of EKS, ECS and GKE.
+//
+// https://docs.aws.amazon.com/eks/latest/userguide/pod-id-how-it-works.html
+// https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity
+var metadataAddresses = []string{"169.254.169.254/32", "169.254.169.252/32", "169.254.170.2/32", "169.254.170.23/32", "fd00:ec2::254/128", "fd00:ec2::23/128"}
+
+// metadataPorts are 80, and those at which GKE's answer.
+var metadataPorts = []int32{80, 987, 988}
+
+// Egress closes the pods of a policy to all connections that they open, but for the given
+// ones. None means that they open none at all, as those of a server that only answers.
+func Egress(np *networkingv1.NetworkPolicy, to ...networkingv1.NetworkPolicyEgressRule) *networkingv1.NetworkPolicy {
+	np.Spec.PolicyTypes = append(np.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+	np.Spec.Egress = append(np.Spec.Egress, to...)
+	return np
+}
+
+// ToDNS lets names be resolved, by any server: a node's own has no labels to be known by.
+func ToDNS() networkingv1.NetworkPolicyEgressRule {
+	return networkingv1.NetworkPolicyEgressRule{Ports: append(ports(corev1.ProtocolUDP, dnsPorts...), ports(corev1.ProtocolTCP, dnsPorts...)...)}
+}
+
+// ToAPIServer lets the API server be reached. It has no labels either, and its address is the
+// cluster's.
+func ToAPIServer() networkingv1.NetworkPolicyEgressRule {
+	return networkingv1.NetworkPolicyEgressRule{Ports: ports(corev1.ProtocolTCP, apiPorts...)}
+}
+
+// ToPods lets pods of the same namespace with all of these labels be reached, at those ports
+// or, without any, at all.
+func ToPods(labels map[string]string, at ...int32) networkingv1.NetworkPolicyEgressRule {
+	return networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{Pods(labels)}, Ports: ports(corev1.ProtocolTCP, at...)}
+}
+
+// ToMetadata lets the services be reached that give pods an identity of the cloud. They give
+// that of the node too, so that only pods without credentials of their own may.
+func ToMetadata() networkingv1.NetworkPolicyEgressRule {
+	out := networkingv1.NetworkPolicyEgressRule{Ports: ports(corev1.ProtocolTCP, metadataPorts...)}
+	for _, a := range metadataAddresses {
+		out.To = append(out.To, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: a}})
+	}
+	return out
+}
+
+// ToStore lets a store of objects be reached from a namespace: by its endpoint, or one of a
+// cloud's own where it names none. Pods without a Secret of the store's ask the cloud who they
+// are, be it at its metadata service or at one behind HTTPS.
+func ToStore(namespace, endpoint string, hasSecret bool) []networkingv1.NetworkPolicyEgressRule {
+	cloud := networkingv1.NetworkPolicyEgressRule{Ports: ports(corev1.ProtocolTCP, 443)}
+	var out []networkingv1.NetworkPolicyEgressRule
+	if endpoint == "" || !hasSecret {
+		out = append(out, cloud)
+	}
+	if !hasSecret {
+		out = append(out, ToMetadata())
+	}
+	// What is no URL is refused elsewhere, and opens nothing here.
+	if u, err := url.Parse(endpoint); err == nil && u.Hostname() != "" {
+		port := int32(443)
+		if u.Scheme == "http" {
+			port = 80
+		}
+		out = append(out, ToHosts(namespace, port, u.Host)...)
+	}
+	return out
+}
+
+// ToHosts lets hosts, each with or without a port, be reached from a namespace. Policies know
+// addresses and no names: a host is reached at its port, and so is every other host at that
+// port. One that may be a Service is also reached as the pods of the Service's namespace, at
+// all ports, since which one a Service leads to is its own affair.
+func ToHosts(namespace string, port int32, hosts ...string) []networkingv1.NetworkPolicyEgressRule {
+	var to []int32
+	var namespaces []string
+	for _, h := range hosts {
+		name, at := splitHost(h, port)
+		to = append(to, at)
+		if ns := serviceNamespace(namespace, name); ns != "" {
+			namespaces = append(namespaces, ns)
+		}
+	}
+	slices.Sort(to)
+	slices.Sort(namespaces)
+	var out []networkingv1.NetworkPolicyEgressRule
+	if len(to) > 0 {
+		out = append(out, networkingv1.NetworkPolicyEgressRule{Ports: ports(corev1.ProtocolTCP, slices.Compact(to)...)})
+	}
+	for _, ns := range slices.Compact(namespaces) {
+		peer := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}}
+		if ns != namespace {
+			peer = Namespace(ns)
+		}
+		out = append(out, networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{peer}})
+	}
+	return out
+}
+
+// splitHost into its name and port, or that of the others.
+func splitHost(host string, port int32) (string, int32) {
+	name, p, err := net.SplitHostPort(host)
+	if err != nil {
+		return strings.Trim(host, "[]"), port
+	}
+	if n, err := strconv.ParseUint(p, 10, 16); err == nil && n > 0 {
+		port = int32(n) //nolint:gosec // a number of 16 bits
+	}
+	return name, port
+}
+
+// serviceNamespace of a host that may be a Service, as a pod of a namespace resolves it:
+// name, name.namespace, or name.namespace.svc with or without the cluster's domain. It is ""
+// for a host that is none.
+//
+// https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
+func serviceNamespace(namespace, host string) string {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return ""
+	}
+	labels := strings.Split(strings.TrimSuffix(strings.ToLower(host), "."), ".")
+	if i := slices.Index(labels, "svc"); i >= 2 {
+		// A pod behind a headless Service has a label of its own before it.
+		return labels[i-1]
+	}
+	switch len(labels) {
+	case 1:
+		return namespace
+	case 2:
+		return labels[1]
+	}
+	return ""
+}
+
+func ports(protocol corev1.Protocol, numbers ...int32) []networkingv1.NetworkPolicyPort {
+	var out []networkingv1.NetworkPolicyPort
+	for _, n := range numbers {
+		out = append(out, networkingv1.NetworkPolicyPort{Protocol: new(protocol), Port: new(intstr.FromInt32(n))})
+	}
+	return out
+}
