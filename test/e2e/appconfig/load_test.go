@@ -73,9 +73,9 @@ func (t tally) check() error {
 	}
 }
 
-// clientPod and its container are the harness' own.
+// ClientPod and its container are the harness' own.
 const (
-	clientPod       = "e2e-client"
+	ClientPod       = "e2e-client"
 	clientContainer = "client"
 )
 
@@ -100,7 +100,7 @@ func (g *ground) under(ctx context.Context, n notes, host string, keys map[strin
 	}
 	ended := make(chan result, 1)
 	go func() {
-		out, err := cluster.Exec(ctx, g.namespace, clientPod, clientContainer, stdin, "python3", "-c", loadScript)
+		out, err := cluster.Exec(ctx, g.namespace, ClientPod, clientContainer, stdin, "python3", "-c", loadScript)
 		// Who writes to a load that has ended would wait for ever.
 		_ = stdin.Close()
 		ended <- result{out, err}

@@ -68,6 +68,7 @@ func attacks() types.Feature {
 		{"a tenant does not send the platform's credentials elsewhere, nor borrow them", borrowsCredentials},
 		{"a tenant does not write settings of pgBackRest into a field", injectsSettings},
 		{"another tenant's pod reaches no port of a database, and one of its own namespace PostgreSQL's alone", reachesServers},
+		{"a database's server, or the pod of a Backup's Job, opens no connection to a neighbour", opensConnections},
 		{"a database's token reads and changes nothing of its neighbours", usesDatabaseToken},
 		{"the provider's token changes nothing but what AppConfigs change, and nothing of the system's", usesProviderToken},
 	}

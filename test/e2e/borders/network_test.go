@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -100,3 +101,69 @@ func reachesNot(ctx context.Context, who string, from *harness.Client, host stri
 	}
 	return err
 }
+
+// opensConnections from pods that hold credentials: what runs in a database's server, or in
+// the pod of a Backup's Job, reaches names and the API server, its database and its store, and
+// no neighbour's pod.
+func opensConnections(ctx context.Context, n notes) error {
+	if err := ready(ctx); err != nil {
+		return err
+	}
+	err := errors.Join(
+		ground.world.AwaitReady(ctx, started, "DatabaseCluster", "own"),
+		create(ctx, ground.tenant, `{apiVersion: backup.example.com/v1, kind: Backup, metadata: {name: closed, namespace: '${NAMESPACE}'}, spec: {forProvider: {
+			source: {type: postgresql, connection: {databaseClusterRef: {name: own}}}, destination: {type: s3, bucket: b, endpoint: 'https://store.example.com:9000', secretRef: {name: neighbour}}}}}`),
+	)
+	if err != nil {
+		return err
+	}
+	if err := ground.world.Await(ctx, soon, "the policy of the Backup's pods", func() (bool, string) {
+		egress := harness.Field(ground.world.Get("NetworkPolicy", "closed-dump"), "spec", "egress")
+		return strings.Contains(egress, "9000"), egress
+	}); err != nil {
+		return err
+	}
+	own, err := harness.StartClient(ctx, cluster, ground.world)
+	if err != nil {
+		return err
+	}
+	apiServer, err := cluster.APIServer(ctx)
+	if err != nil {
+		return err
+	}
+	address := ""
+	for _, p := range ground.world.List("Pod") {
+		if p.GetLabels()["app"] == "neighbour" {
+			address = harness.Field(p, "status", "podIP")
+		}
+	}
+	database := harness.Field(ground.world.Get("Pod", "own-postgresql-0"), "status", "podIP")
+	server := func(host string, port int) (bool, error) {
+		return cluster.Reaches(ctx, tenantNamespace, "own-postgresql-0", "postgresql", host, port)
+	}
+	errs := []error{reaches(ctx, "a pod that no policy closes", own, address, application)}
+	for host, port := range map[string]int{address: application, apiServer: 443} {
+		ok, err := server(host, port)
+		if want := host == apiServer; err == nil && ok != want {
+			err = fmt.Errorf("a database's server reaches port %d of %s: %t, want %t", port, host, ok, want)
+		}
+		errs = append(errs, err)
+	}
+	// The client as a pod of the Backup's Job.
+	if _, err := cluster.Patch(ctx, "Pod", tenantNamespace, harness.ClientPod, harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"backup.example.com/backup": "closed"}}}); err != nil {
+		return err
+	}
+	closed := wait.For(func(ctx context.Context) (bool, error) {
+		ok, err := own.Reaches(ctx, address, application)
+		return !ok, err
+	}, wait.WithContext(ctx), wait.WithTimeout(soon), wait.WithInterval(200*time.Millisecond), wait.WithImmediate())
+	if closed != nil {
+		closed = fmt.Errorf("a pod of a Backup's Job reaches a neighbour: %w", closed)
+	}
+	errs = append(errs, closed, reaches(ctx, "a pod of a Backup's Job", own, database, postgresql), reachesNot(ctx, "a pod of a Backup's Job", own, address, application))
+	n.Addf("port %d of a neighbour", application)
+	return errors.Join(append(errs, own.Stop(ctx), cluster.Delete(ctx, "Backup", tenantNamespace, "closed"))...)
+}
+
+// application is the port of the neighbour.
+const application = 8080

@@ -8,8 +8,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// clientPod is the name of the pod in manifests/client.
-const clientPod = "e2e-client"
+// ClientPod is the name of the pod in manifests/client.
+const ClientPod = "e2e-client"
 
 // Client makes requests from inside a namespace, the way its other pods do: by
 // a Service's name, under its network policies.
@@ -33,7 +33,7 @@ func StartClient(ctx context.Context, c *Cluster, w *World) (*Client, error) {
 		return nil, err
 	}
 	err = w.Await(ctx, time.Minute, "the client's pod to run", func() (bool, string) {
-		phase := Field(w.Get("Pod", clientPod), "status", "phase")
+		phase := Field(w.Get("Pod", ClientPod), "status", "phase")
 		return phase == "Running", "it is " + phase
 	})
 	return &Client{cluster: c, namespace: w.Namespace, started: time.Now()}, err
@@ -41,17 +41,17 @@ func StartClient(ctx context.Context, c *Cluster, w *World) (*Client, error) {
 
 // Stop removes the pod.
 func (c *Client) Stop(ctx context.Context) error {
-	return c.cluster.Delete(ctx, "Pod", c.namespace, clientPod)
+	return c.cluster.Delete(ctx, "Pod", c.namespace, ClientPod)
 }
 
 // IsClient tells whether a pod is of the tests' own.
-func IsClient(pod string) bool { return pod == clientPod || pod == ledgerPod }
+func IsClient(pod string) bool { return pod == ClientPod || pod == ledgerPod }
 
 // Do makes one request, again while the client is so new that its network may not know
 // it. An answer of any status is no error.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 	for {
-		a, err := c.cluster.Do(ctx, c.namespace, clientPod, "client", r)
+		a, err := c.cluster.Do(ctx, c.namespace, ClientPod, "client", r)
 		if err == nil || time.Since(c.started) > knownWithin || ctx.Err() != nil {
 			return a, err
 		}
@@ -61,5 +61,5 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 // Run a command, with what it reads from standard input, and return what it
 // prints.
 func (c *Client) Run(ctx context.Context, stdin string, command ...string) (string, error) {
-	return c.cluster.Exec(ctx, c.namespace, clientPod, "client", strings.NewReader(stdin), command...)
+	return c.cluster.Exec(ctx, c.namespace, ClientPod, "client", strings.NewReader(stdin), command...)
 }

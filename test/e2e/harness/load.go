@@ -88,7 +88,7 @@ func (c *Client) Start(ctx context.Context, l Load) (*Running, error) {
 	var errs bytes.Buffer
 	ended := make(chan error, 1)
 	go func() {
-		err := c.cluster.stream(ctx, c.namespace, clientPod, "client", []string{"python3", "-c", connectionScript + loadScript},
+		err := c.cluster.stream(ctx, c.namespace, ClientPod, "client", []string{"python3", "-c", connectionScript + loadScript},
 			remotecommand.StreamOptions{Stdin: inR, Stdout: outW, Stderr: &errs})
 		_ = outW.Close()
 		ended <- err

@@ -27,7 +27,7 @@ func (c *Cluster) Reaches(ctx context.Context, namespace, pod, container, host s
 
 // Reaches says whether a connection from the client to a port of a host is accepted.
 func (c *Client) Reaches(ctx context.Context, host string, port int) (bool, error) {
-	return c.cluster.Reaches(ctx, c.namespace, clientPod, "client", host, port)
+	return c.cluster.Reaches(ctx, c.namespace, ClientPod, "client", host, port)
 }
 
 // APIServer is the address of the API server that pods know, of its port 443.

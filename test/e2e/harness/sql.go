@@ -41,7 +41,7 @@ func (c *Client) SQL(ctx context.Context, l Login, statement string) (string, er
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	// By standard input, so that the password shows in no list of processes.
-	out, err := c.cluster.Exec(ctx, c.namespace, clientPod, "client", strings.NewReader(string(ask)), "python3", "-c", sqlScript)
+	out, err := c.cluster.Exec(ctx, c.namespace, ClientPod, "client", strings.NewReader(string(ask)), "python3", "-c", sqlScript)
 	if err != nil {
 		return "", err
 	}
