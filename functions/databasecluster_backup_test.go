@@ -433,6 +433,7 @@ func TestDatabaseClusterRepositoryRecovers(t *testing.T) {
 // its credentials, which is bound to the installation's place.
 func TestDatabaseClusterBackupSettings(t *testing.T) {
 	c := newCluster(t, databaseCluster(production))
+	watched(c)
 	c.settings = parse(t, "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: gcs, bucket: b, prefix: p, secretRef: {name: store, namespace: platform, perNamespace: true}, grants: [{of: lost, to: [team]}]}}}")
 	s := secretObject(t, "store-team", map[string]string{"credentials.json": "{}"})
 	fields(s, "metadata")["namespace"] = structpb.NewStringValue("platform")

@@ -70,6 +70,7 @@ func TestDatabaseClusterOwnKey(t *testing.T) {
 		escrowed                 bool
 	}{
 		"New":       {reason: "A new database has a key of its own.", spec: inStore, encryption: "Generated", want: "orders-backup-key", escrowed: true},
+		"Default":   {reason: "So it has where the installation says nothing.", spec: inStore, encryption: "", want: "orders-backup-key", escrowed: true},
 		"Kept":      {reason: "One that was lost with its namespace goes on with its key.", spec: inStore, encryption: "Generated", others: []string{escrow("team", "orders", "k1")}, want: "orders-backup-key", key: "k1", escrowed: true},
 		"Plain":     {reason: "What is plain goes on so.", spec: inStore, encryption: "Generated", others: []string{escrow("team", "orders", "")}, escrowed: true},
 		"Others":    {reason: "Another namespace's key is not this one's.", spec: inStore, encryption: "Generated", others: []string{escrow("bank", "orders", "k1")}, want: "orders-backup-key", escrowed: true},
@@ -212,7 +213,7 @@ func TestDatabaseClusterOwnKeyNoProvider(t *testing.T) {
 	c.schemas = nil
 	c.reconcile()
 	c.reconcile()
-	const want = "backups are encrypted with a key of the database's own, of which provider-storeplane keeps a copy, and it is not installed: install it, or name a key in backup.encryption"
+	const want = "backups are encrypted with a key of the database's own, of which provider-storeplane keeps a copy, and it is not installed: install it, name a key in backup.encryption, or have the platform team set backup.encryption: None in EnvironmentConfig storeplane"
 	if c.message() != want || c.observed["postgresql"] != nil {
 		t.Errorf("want %q, got %q", want, c.message())
 	}

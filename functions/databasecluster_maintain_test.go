@@ -112,6 +112,7 @@ func TestDatabaseClusterRefusedCopies(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, databaseCluster(tc.spec))
+			watched(c)
 			c.others = tc.others
 			if tc.install != "" {
 				c.install("{" + tc.install + "}")

@@ -28,6 +28,7 @@ func TestSettingsOfAnOlderRelease(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, tc.claim)
+			watched(c)
 			c.others = append(c.others, store)
 			c.install(now)
 			c.settle()

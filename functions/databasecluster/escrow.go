@@ -50,7 +50,7 @@ func (d *inputs) ownKey(c *compose.Claim, b *backing, platforms bool) error {
 	case err != nil:
 		return err
 	case b.key != "" && isNew && !d.hasData() && !b.watched && !c.IsReview():
-		return compose.Invalidf("backups are encrypted with a key of the database's own, of which provider-storeplane keeps a copy, and it is not installed: install it, or name a key in backup.encryption")
+		return compose.Invalidf("backups are encrypted with a key of the database's own, of which provider-storeplane keeps a copy, and it is not installed: install it, name a key in backup.encryption, or have the platform team set backup.encryption: None in EnvironmentConfig storeplane")
 	case b.key != "":
 		b.encryption = &appsv1.SecretKeyReference{Name: d.Name(backupKey), Key: backup.EscrowKey}
 	}

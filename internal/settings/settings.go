@@ -83,7 +83,8 @@ type Backup struct {
 
 	// Encryption of databases whose claims name no key. Generated draws one for each new
 	// database, keeps it in the claim's namespace, and a copy in namespace
-	// storeplane-escrow. Defaults to None.
+	// storeplane-escrow; None leaves their backups plain. Defaults to Generated, but for
+	// type volume, which is a volume for each claim: there it is None.
 	Encryption string `json:"encryption,omitempty"`
 
 	// Grants let claims of one namespace restore what another one has backed up with the
@@ -143,7 +144,9 @@ const (
 )
 
 // Generates tells whether new databases get a key of their own for their backups.
-func (b *Backup) Generates() bool { return b != nil && b.Encryption == EncryptionGenerated }
+func (b *Backup) Generates() bool {
+	return b != nil && b.Type != "volume" && b.Encryption != EncryptionNone
+}
 
 // Destination of a claim that names none.
 func (b *Backup) Destination() *appsv1.BackupDestination {
