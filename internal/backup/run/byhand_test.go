@@ -67,7 +67,7 @@ func byHand(t *testing.T) map[backupv1.Engine][]string {
 	t.Helper()
 	raw, err := os.ReadFile("../../../docs/backup.md")
 	must(t, err)
-	_, section, _ := strings.Cut(string(raw), "\n### By hand\n")
+	_, section, _ := strings.Cut(string(raw), "\n### Restoring without Storeplane\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var blocks []string
 	for {

@@ -106,17 +106,17 @@ func (r *runbook) read() error {
 		n                 int
 	}{
 		{&r.stop, "### 1. Stop the loss", "sh", 0},
-		{&r.see, "### 2. See what there is", "sh", 0},
-		{&r.others, "### 2. See what there is", "sh", 1},
+		{&r.see, "### 2. List the backups", "sh", 0},
+		{&r.others, "### 2. List the backups", "sh", 1},
 		{&r.pointInTime, "### 3a. To a point in time, beside the old cluster", "sh", 0},
 		{&r.again, "### 3a. To a point in time, beside the old cluster", "sh", 1},
 		{&r.empty, "### 3b. A logical backup into an empty database", "sh", 0},
 		{&r.restore, "### 3b. A logical backup into an empty database", "sh", 1},
 		{&r.anew, "### 3c. In a new cluster, from the store alone", "sh", 0},
 		{&r.destination, "### 3c. In a new cluster, from the store alone", "yaml", 0},
-		{&r.look, "### 4. Look before you switch", "sh", 0},
+		{&r.look, "### 4. Check the restored data", "sh", 0},
 		{&r.scale, "### 5. Switch", "sh", 0},
-		{&r.afterwards, "### 6. Afterwards", "sh", 0},
+		{&r.afterwards, "### 6. Check archiving and backups", "sh", 0},
 		{&r.backup, "# Backup and Restore", "yaml", 0},
 		{&r.location, "## Restoring", "yaml", 1},
 	} {
