@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/e2e-framework/klient/wait"
 
@@ -163,6 +164,34 @@ func opensConnections(ctx context.Context, n notes) error {
 	errs = append(errs, closed, reaches(ctx, "a pod of a Backup's Job", own, database, postgresql), reachesNot(ctx, "a pod of a Backup's Job", own, address, application))
 	n.Addf("port %d of a neighbour", application)
 	return errors.Join(append(errs, own.Stop(ctx), cluster.Delete(ctx, "Backup", tenantNamespace, "closed"))...)
+}
+
+// reachesPrograms of the platform by their pods' addresses: no tenant reaches the function or
+// the provider, be it for calls or for metrics.
+func reachesPrograms(ctx context.Context, n notes) error {
+	if err := ready(ctx); err != nil {
+		return err
+	}
+	own, err := harness.StartClient(ctx, cluster, ground.world)
+	if err != nil {
+		return err
+	}
+	apiServer, err := cluster.APIServer(ctx)
+	if err != nil {
+		return err
+	}
+	errs := []error{reaches(ctx, "a tenant's pod", own, apiServer, 443)}
+	for label, ports := range map[string][]int{"pkg.crossplane.io/function": {9443, 8080}, "pkg.crossplane.io/provider": {8080, 8081}} {
+		pods, err := cluster.Kube.CoreV1().Pods("crossplane-system").List(ctx, metav1.ListOptions{LabelSelector: label})
+		if err != nil || len(pods.Items) == 0 {
+			return errors.Join(err, fmt.Errorf("there are %d pods with label %s to attack", len(pods.Items), label))
+		}
+		for _, port := range ports {
+			errs = append(errs, reachesNot(ctx, "a tenant's pod", own, pods.Items[0].Status.PodIP, port))
+		}
+		n.Addf("ports %v of %s", ports, pods.Items[0].Name)
+	}
+	return errors.Join(append(errs, own.Stop(ctx))...)
 }
 
 // application is the port of the neighbour.

@@ -67,7 +67,7 @@ func (c *Cluster) Sweep(ctx context.Context, name string) error {
 	return nil
 }
 
-// sweepCluster removes what a suite has made that is in no namespace.
+// sweepCluster removes what a suite has created that is in no namespace of its own.
 func (c *Cluster) sweepCluster(ctx context.Context, suite string) error {
 	list := metav1.ListOptions{LabelSelector: Label + "=" + suite}
 	for _, kind := range []string{"MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "IngressClass", "ClusterRoleBinding", "ClusterRole", "ClusterProviderConfig"} {
@@ -75,6 +75,11 @@ func (c *Cluster) sweepCluster(ctx context.Context, suite string) error {
 		if err != nil && !errors.IsNotFound(err) {
 			return fmt.Errorf("cannot remove every %s of suite %s: %w", kind, suite, err)
 		}
+	}
+	// The platform team's own policies beside those that are installed.
+	err := c.Dynamic.Resource(kinds["NetworkPolicy"]).Namespace("crossplane-system").DeleteCollection(ctx, metav1.DeleteOptions{}, list)
+	if err != nil && !errors.IsNotFound(err) {
+		return fmt.Errorf("cannot remove every NetworkPolicy of suite %s in namespace crossplane-system: %w", suite, err)
 	}
 	return nil
 }
