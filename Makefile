@@ -133,7 +133,7 @@ test: ## Run the tests that need neither root nor a cluster.
 # Where the tests are that make test leaves out because they take long, by suite.
 LONG_backup := ./internal/backup/...
 LONG_appconfig := ./internal/controller/appconfig
-LONG_platform := ./cmd/... ./functions/... ./hack/packages ./internal/policy ./internal/controller ./internal/controller/claims ./internal/controller/pause
+LONG_platform := ./cmd/... ./functions/... ./hack/packages ./internal/guardrails ./internal/controller ./internal/controller/claims ./internal/controller/pause
 
 .PHONY: test-full
 test-full: ## Run what make test leaves out because it takes long, of SUITE=backup|appconfig|platform, else of all. Needs root where Debian packages are missing.

@@ -5,7 +5,7 @@ import (
 )
 
 // TestGuardrails: every kind is judged, before anything of it is made. The rules
-// themselves are tested in internal/policy.
+// themselves are tested in internal/guardrails.
 func TestGuardrails(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -11,7 +11,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/feature"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/gate"
+	xpgate "github.com/crossplane/crossplane-runtime/v2/pkg/gate"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
@@ -41,7 +41,7 @@ import (
 	controllers "github.com/storeplane/storeplane/internal/controller"
 	"github.com/storeplane/storeplane/internal/controller/appconfig"
 	"github.com/storeplane/storeplane/internal/controller/claims"
-	"github.com/storeplane/storeplane/internal/controller/served"
+	"github.com/storeplane/storeplane/internal/controller/gate"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
@@ -170,14 +170,14 @@ func setup(ctx context.Context, mgr ctrl.Manager, c *cli, log logging.Logger, fa
 		PollInterval:            c.PollInterval,
 		MaxConcurrentReconciles: c.MaxRate,
 		Features:                &feature.Flags{},
-		Gate:                    new(gate.Gate[schema.GroupVersionKind]),
+		Gate:                    new(xpgate.Gate[schema.GroupVersionKind]),
 		MetricOptions:           &controller.MetricOptions{PollStateMetricInterval: stateInterval, MRMetrics: reconciled, MRStateMetrics: states},
 	}); err != nil {
 		return fmt.Errorf("cannot set up the controllers: %w", err)
 	}
 	ready := &controllers.Readiness{
 		Synced:  mgr.GetCache().WaitForCacheSync,
-		Served:  served.In(mgr.GetRESTMapper()),
+		Served:  gate.In(mgr.GetRESTMapper()),
 		Leading: mgr.Elected(),
 		Started: all.Started,
 	}

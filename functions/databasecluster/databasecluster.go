@@ -33,8 +33,8 @@ import (
 	"github.com/storeplane/storeplane/functions/databasecluster/postgresql"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/guardrails"
 	"github.com/storeplane/storeplane/internal/instance"
-	guardrails "github.com/storeplane/storeplane/internal/policy"
 	"github.com/storeplane/storeplane/internal/profile"
 	"github.com/storeplane/storeplane/internal/settings"
 )

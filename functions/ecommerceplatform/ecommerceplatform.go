@@ -12,7 +12,7 @@ import (
 	"github.com/storeplane/storeplane/functions/databasecluster"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
-	guardrails "github.com/storeplane/storeplane/internal/policy"
+	"github.com/storeplane/storeplane/internal/guardrails"
 	"github.com/storeplane/storeplane/internal/profile"
 	"github.com/storeplane/storeplane/internal/settings"
 )

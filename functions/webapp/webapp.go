@@ -9,8 +9,8 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/guardrails"
 	"github.com/storeplane/storeplane/internal/health"
-	guardrails "github.com/storeplane/storeplane/internal/policy"
 	"github.com/storeplane/storeplane/internal/profile"
 	"github.com/storeplane/storeplane/internal/settings"
 )

@@ -24,9 +24,9 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/backup"
 	"github.com/storeplane/storeplane/internal/controller/claims"
 	"github.com/storeplane/storeplane/internal/controller/config"
+	"github.com/storeplane/storeplane/internal/controller/gate"
 	"github.com/storeplane/storeplane/internal/controller/pause"
 	"github.com/storeplane/storeplane/internal/controller/restore"
-	"github.com/storeplane/storeplane/internal/controller/served"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/images"
 )
@@ -70,7 +70,7 @@ type Controllers struct {
 // Setup the controllers. Each begins when its kinds are served, and none after
 // ctx is done.
 func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	o.Gate = served.NewGate(ctx, o.Gate, served.In(mgr.GetRESTMapper()), o.Logger)
+	o.Gate = gate.New(ctx, o.Gate, gate.In(mgr.GetRESTMapper()), o.Logger)
 	c.started = map[schema.GroupVersionKind]bool{}
 	needs := func(of ...schema.GroupVersionKind) []schema.GroupVersionKind { return append(of, ConfigKinds...) }
 

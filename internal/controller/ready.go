@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
-	"github.com/storeplane/storeplane/internal/controller/served"
+	"github.com/storeplane/storeplane/internal/controller/gate"
 )
 
 // Readiness of one replica: what it watches is in its cache, its kinds are
@@ -21,7 +21,7 @@ type Readiness struct {
 	Synced func(context.Context) bool
 
 	// Served tells whether the API server serves a kind.
-	Served served.Lookup
+	Served gate.Lookup
 
 	// Leading is closed once this replica leads.
 	Leading <-chan struct{}

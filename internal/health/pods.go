@@ -5,8 +5,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/storeplane/storeplane/internal/podfailure"
 	"github.com/storeplane/storeplane/internal/structs"
-	"github.com/storeplane/storeplane/internal/trouble"
 )
 
 // TroubleOf pods says in words why the first one of them, by name, does not come
@@ -18,7 +18,7 @@ func TroubleOf(pods []*structpb.Struct) string {
 		if !ok || words != "" && pod.Name >= name {
 			continue
 		}
-		if w := trouble.Of(pod); w != "" {
+		if w := podfailure.Of(pod); w != "" {
 			name, words = pod.Name, w
 		}
 	}

@@ -20,7 +20,7 @@ func podOf(t testing.TB, metadata, status string) *structpb.Struct {
 	return s
 }
 
-// TestTroubleOf: what the trouble of one pod is, is internal/trouble's.
+// TestTroubleOf: what the trouble of one pod is, is internal/podfailure's.
 func TestTroubleOf(t *testing.T) {
 	const (
 		image    = `{startTime: "2026-01-02T03:04:05Z", containerStatuses: [{name: a, image: 'registry.example.com/a:1', restartCount: 0, state: {waiting: {reason: ErrImagePull, message: 'a:1: not found'}}}]}`

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/storeplane/storeplane/internal/compose"
-	"github.com/storeplane/storeplane/internal/policy"
+	"github.com/storeplane/storeplane/internal/guardrails"
 	"github.com/storeplane/storeplane/internal/settings"
 )
 
@@ -46,7 +46,7 @@ func (r *Renderer) Policy(in Input) ([]byte, error) {
 }
 
 // guard checks a claim against the settings that are in the cluster.
-func guard(claim *unstructured.Unstructured, cluster []*unstructured.Unstructured) (*policy.Report, error) {
+func guard(claim *unstructured.Unstructured, cluster []*unstructured.Unstructured) (*guardrails.Report, error) {
 	req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{}}}
 	var err error
 	if req.Observed.Composite.Resource, err = asStruct(claim); err != nil {
@@ -67,12 +67,12 @@ func guard(claim *unstructured.Unstructured, cluster []*unstructured.Unstructure
 	if err != nil {
 		return nil, err
 	}
-	subject, err := policy.Of(c)
+	subject, err := guardrails.Of(c)
 	if err != nil {
 		return nil, err
 	}
 	scope := corev1.ObjectReference{APIVersion: claim.GetAPIVersion(), Kind: claim.GetKind(), Namespace: claim.GetNamespace(), Name: claim.GetName()}
-	return policy.NewReport(scope, policy.Check(subject, s.Policy)), nil
+	return guardrails.NewReport(scope, guardrails.Check(subject, s.Policy)), nil
 }
 
 func asStruct(u *unstructured.Unstructured) (*structpb.Struct, error) {

@@ -14,7 +14,7 @@ import (
 
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
-	"github.com/storeplane/storeplane/internal/trouble"
+	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
 // How long a pod has to run before it tells anything.
@@ -118,7 +118,7 @@ func (l *lookout) look(p *corev1.Pod) {
 
 // suspects a pod that is not ready. What is fatal comes before what is not.
 func (l *lookout) suspects(p *corev1.Pod) {
-	words := trouble.Of(p)
+	words := podfailure.Of(p)
 	fatal := words != "" && isFatal(words, l.target.Bundle)
 	if l.suspect != nil && (l.fatal || !fatal) {
 		return
@@ -206,7 +206,7 @@ func (l *lookout) blocks(p *corev1.Pod, runs string) bool {
 	if runs != known.LastGood {
 		return true
 	}
-	words := trouble.Of(p)
+	words := podfailure.Of(p)
 	return words != "" && isFatal(words, runs) || l.Now.Sub(unreadySince(p)) >= appconfig.Deadline(l.params())/patience
 }
 

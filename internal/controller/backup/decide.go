@@ -17,7 +17,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
-	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
@@ -97,7 +97,7 @@ func (v *view) look() {
 	}
 	digest, err := v.State.digest()
 	if err != nil {
-		v.problem = &refusal{reason: reach.VersionUnknown, message: err.Error()}
+		v.problem = &refusal{reason: resolve.VersionUnknown, message: err.Error()}
 	}
 	v.digest = digest
 }

@@ -14,7 +14,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
-	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/instance"
@@ -106,7 +106,7 @@ func TestDecide(t *testing.T) {
 		},
 		"SecretNotFound": {
 			reason: "What is missing is said in words, and CronJobs wait for it.",
-			state:  state(func(s *State) { s.Problem = &reach.Problem{Reason: reach.SecretNotFound, Message: "no Secret"} }),
+			state:  state(func(s *State) { s.Problem = &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"} }),
 			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretNotFound: no Secret", Verified: noBackup,
 				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretNotFound"}},
 		},
@@ -114,7 +114,7 @@ func TestDecide(t *testing.T) {
 			reason: "The platform's credentials are not copied for a Backup of nothing.",
 			state: state(func(s *State) {
 				s.Store.Copy, s.Store.Secret = map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("key")}, "orders-dump-store"
-				s.Problem = &reach.Problem{Reason: reach.SecretNotFound, Message: "no Secret"}
+				s.Problem = &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"}
 			}),
 			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretNotFound: no Secret", Verified: noBackup,
 				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretNotFound"}},
@@ -132,7 +132,7 @@ func TestDecide(t *testing.T) {
 		"SecretGone": {
 			reason: "A CronJob that is there is left alone.",
 			state: state(settle(t), checked(t), isReady, func(s *State) {
-				s.Problem = &reach.Problem{Reason: reach.SecretNotFound, Message: "no Secret"}
+				s.Problem = &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"}
 			}),
 			want: outcome{Phase: backupv1.BackupFailed, Ready: "False SecretNotFound: no Secret", Verified: noBackup, Events: []string{"Warning SecretNotFound"}},
 		},

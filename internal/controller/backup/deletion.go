@@ -13,7 +13,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
-	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
@@ -67,7 +67,7 @@ func (s *State) mayGo() bool {
 		return true
 	}
 	// The data went with its volume.
-	return s.Problem != nil && s.Problem.Reason == reach.VolumeNotFound
+	return s.Problem != nil && s.Problem.Reason == resolve.VolumeNotFound
 }
 
 func stays(why string) error {

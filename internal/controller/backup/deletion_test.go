@@ -8,7 +8,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
-	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
@@ -47,9 +47,9 @@ func TestDecideDeletion(t *testing.T) {
 		"Later":        {reason: "After longer each time.", state: state(wanted, at2(hours(0.2)), with(tried(6, failing(run("orders-delete-6", backup.Delete, hours(0), hours(0.1)), backup.StoreUnreachable, "no route")))), want: want{Failed: "cannot delete the backups: no route" + hint}},
 		"Denied":       {reason: "A permanent failure is not tried again.", state: state(wanted, at2(hours(99)), with(tried(1, failing(run("orders-delete-1", backup.Delete, hours(0), hours(0.1)), backup.StoreDenied, "403")))), want: want{Failed: "cannot delete the backups: 403" + hint}},
 		"DeniedBefore": {reason: "Until something changes.", state: state(wanted, at2(hours(0.11)), func(s *State) { s.Store.Print = "store/2" }, with(tried(1, failing(run("orders-delete-1", backup.Delete, hours(0), hours(0.1)), backup.StoreDenied, "403")))), want: want{Create: "orders-delete-2", Failed: "cannot delete the backups: 403" + hint}},
-		"Released":     {reason: "The annotation lets it go.", state: state(wanted, annotated(backupv1.ReleaseAnnotation, "true"), func(s *State) { s.Problem = &reach.Problem{} }), want: want{Done: true}},
-		"Secret":       {reason: "Without credentials there is no way.", state: state(wanted, func(s *State) { s.Problem = &reach.Problem{Reason: reach.SecretNotFound, Message: "no Secret"} }), want: want{Failed: "cannot delete the backups: no Secret" + hint}},
-		"Volume":       {reason: "The data went with its volume.", state: state(wanted, func(s *State) { s.Problem = &reach.Problem{Reason: reach.VolumeNotFound} }), want: want{Done: true}},
+		"Released":     {reason: "The annotation lets it go.", state: state(wanted, annotated(backupv1.ReleaseAnnotation, "true"), func(s *State) { s.Problem = &resolve.Problem{} }), want: want{Done: true}},
+		"Secret":       {reason: "Without credentials there is no way.", state: state(wanted, func(s *State) { s.Problem = &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"} }), want: want{Failed: "cannot delete the backups: no Secret" + hint}},
+		"Volume":       {reason: "The data went with its volume.", state: state(wanted, func(s *State) { s.Problem = &resolve.Problem{Reason: resolve.VolumeNotFound} }), want: want{Done: true}},
 		"Namespace":    {reason: "No pod can be made in a namespace that goes.", state: state(wanted, func(s *State) { s.NamespaceGone = true }), want: want{Done: true}},
 		"Physical":     {reason: "A repository is deleted by who knows it.", state: state(wanted, physical), want: want{Create: "orders-backup-delete-1"}},
 		"PhysicalGone": {reason: "Nobody knows it any more.", state: state(wanted, physical, func(s *State) { s.CronJobs = nil }), want: want{Failed: "cannot delete the backups: the CronJobs of its DatabaseCluster, which know its repository, are gone" + hint}},

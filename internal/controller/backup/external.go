@@ -15,7 +15,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/controller/kube"
-	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/images"
@@ -24,7 +24,7 @@ import (
 // connector makes a client for one reconciliation of one Backup.
 type connector struct {
 	kube    kube.Kube
-	reach   *reach.Resolver
+	reach   *resolve.Resolver
 	usage   resource.ModernTracker
 	images  images.Set
 	witness *workload.Witness
@@ -37,7 +37,7 @@ type connector struct {
 func NewConnector(k kube.Kube, own images.Set, getenv func(string) string, witness *workload.Witness, record event.Recorder, metrics *telemetry.Backups) managed.ExternalConnector {
 	return &connector{
 		kube:    k,
-		reach:   &reach.Resolver{Reader: k.Reader, Getenv: getenv},
+		reach:   &resolve.Resolver{Reader: k.Reader, Getenv: getenv},
 		usage:   resource.NewProviderConfigUsageTracker(k.Client, &storeplanev1.ProviderConfigUsage{}),
 		images:  own,
 		witness: witness,

@@ -13,7 +13,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
-	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/images"
 )
@@ -178,7 +178,7 @@ func physical(s *State) {
 	p.Method, p.Schedule = backupv1.Physical, ""
 	p.Source.Connection = backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "orders"}}
 	s.Backup.Name = "orders-backup"
-	s.Cluster = reach.Cluster{Version: "17", Storage: resource.MustParse("20Gi")}
+	s.Cluster = resolve.Cluster{Version: "17", Storage: resource.MustParse("20Gi")}
 	s.CronJobs = append(s.CronJobs, foreignCronJob())
 }
 

@@ -10,7 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
-	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/instance"
 )
@@ -81,7 +81,7 @@ func (e *external) namespace(ctx context.Context, s *State) error {
 // may be gone long since, and is not needed.
 func (e *external) resolve(ctx context.Context, s *State) error {
 	err := e.references(ctx, s)
-	if p := reach.AsProblem(err); p != nil {
+	if p := resolve.AsProblem(err); p != nil {
 		s.Problem = p
 		return nil
 	}
@@ -105,7 +105,7 @@ func (e *external) references(ctx context.Context, s *State) (err error) {
 		return err
 	}
 	if s.Source.Waiting != "" && b.Status.AtProvider.Checked == "" {
-		return (&reach.Problem{Reason: reach.DatabaseClusterNotReady, Message: s.Source.Waiting}).Error()
+		return (&resolve.Problem{Reason: resolve.DatabaseClusterNotReady, Message: s.Source.Waiting}).Error()
 	}
 	s.Key, err = e.reach.Key(ctx, b.Namespace, p.Encryption)
 	return err

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
-	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/instance"
@@ -24,13 +24,13 @@ type State struct {
 	Images images.Set
 
 	// Problem is why the source or the store cannot be reached, or nil.
-	Problem *reach.Problem
+	Problem *resolve.Problem
 
-	Source reach.Source
-	Store  reach.Store
+	Source resolve.Source
+	Store  resolve.Store
 	Key    string
 	// Cluster of method physical.
-	Cluster reach.Cluster
+	Cluster resolve.Cluster
 
 	// Escrow of a database's own key, nil for a Backup that asks for no copy.
 	Escrow *escrow

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/gate"
+	xpgate "github.com/crossplane/crossplane-runtime/v2/pkg/gate"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/storeplane/storeplane/internal/controller/claims"
-	"github.com/storeplane/storeplane/internal/controller/served"
+	"github.com/storeplane/storeplane/internal/controller/gate"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/test/plane"
 	"github.com/storeplane/storeplane/test/plane/planetest"
@@ -119,7 +119,7 @@ func begin(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, into *telemet
 	}
 	o := controller.Options{
 		Logger: logging.NewNopLogger(), GlobalRateLimiter: ratelimiter.NewGlobal(10), MaxConcurrentReconciles: 1,
-		Gate: served.NewGate(t.Context(), new(gate.Gate[schema.GroupVersionKind]), served.In(mgr.GetRESTMapper()), logging.NewNopLogger()),
+		Gate: gate.New(t.Context(), new(xpgate.Gate[schema.GroupVersionKind]), gate.In(mgr.GetRESTMapper()), logging.NewNopLogger()),
 	}
 	for _, kind := range claims.Kinds {
 		o.Gate.Register(func() {

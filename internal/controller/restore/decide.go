@@ -14,7 +14,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
-	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/images"
 )
@@ -28,11 +28,11 @@ type State struct {
 	Images images.Set
 
 	// Problem is why the restore cannot begin, or nil.
-	Problem *reach.Problem
+	Problem *resolve.Problem
 
 	From   From
-	Target reach.Source
-	Store  reach.Store
+	Target resolve.Source
+	Store  resolve.Store
 
 	// Runs of the Jobs that carry the Restore's label.
 	Runs []workload.Run
@@ -160,7 +160,7 @@ func (d *Decision) fail(s *State, f *backup.Failure, when time.Time) {
 // refuse to begin, for now.
 func (d *Decision) refuse(s *State, reason xpv2.ConditionReason, message string) {
 	d.Observation.Phase, d.Observation.Message = backupv1.RestorePending, message
-	if reason == reach.MethodNotSupported {
+	if reason == resolve.MethodNotSupported {
 		d.Observation.Phase = backupv1.RestoreFailed
 	}
 	d.Condition = condition(corev1.ConditionFalse, reason, message, s.Now)

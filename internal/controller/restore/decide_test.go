@@ -11,7 +11,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
-	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/images"
 )
@@ -73,8 +73,8 @@ func TestDecide(t *testing.T) {
 		want   want
 	}{
 		"New":      {reason: "It begins as soon as it can.", state: state(), want: want{Phase: backupv1.RestorePending, Ready: "False Waiting: Starting", Create: true}},
-		"Missing":  {reason: "What is missing is said in words.", state: state(func(s *State) { s.Problem = &reach.Problem{Reason: reach.SecretNotFound, Message: "no Secret"} }), want: want{Phase: backupv1.RestorePending, Ready: "False SecretNotFound: no Secret", Events: []string{"Warning SecretNotFound"}}},
-		"Physical": {reason: "A physical backup is restored by another way.", state: state(func(s *State) { s.Problem = &reach.Problem{Reason: reach.MethodNotSupported, Message: "use x"} }), want: want{Phase: backupv1.RestoreFailed, Ready: "False MethodNotSupported: use x", Events: []string{"Warning MethodNotSupported"}}},
+		"Missing":  {reason: "What is missing is said in words.", state: state(func(s *State) { s.Problem = &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"} }), want: want{Phase: backupv1.RestorePending, Ready: "False SecretNotFound: no Secret", Events: []string{"Warning SecretNotFound"}}},
+		"Physical": {reason: "A physical backup is restored by another way.", state: state(func(s *State) { s.Problem = &resolve.Problem{Reason: resolve.MethodNotSupported, Message: "use x"} }), want: want{Phase: backupv1.RestoreFailed, Ready: "False MethodNotSupported: use x", Events: []string{"Warning MethodNotSupported"}}},
 		"Taken":    {reason: "Nothing of somebody else's is overwritten.", state: state(func(s *State) { s.Taken = "Secret x" }), want: want{Phase: backupv1.RestorePending, Ready: "False AlreadyExists: Secret x exists already and is not this Restore's: delete it, or give the Restore another name", Events: []string{"Warning AlreadyExists"}}},
 		"TooNew":   {reason: "There are no tools for it.", state: state(func(s *State) { s.Target.Version = "19" }), want: want{Phase: backupv1.RestorePending, Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18", Events: []string{"Warning VersionUnknown"}}},
 		"Running":  {reason: "From now on it cannot be changed.", state: state(ran(func(*workload.Run) {})), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: Restoring", Started: true, Events: []string{"Normal Running"}}},
@@ -85,7 +85,7 @@ func TestDecide(t *testing.T) {
 		"Completed":   {reason: "It is over.", state: state(ended(nil)), want: want{Phase: backupv1.RestoreCompleted, Ready: "True Available", Over: true, Started: true, Events: []string{"Normal Restored"}}},
 		"Failed":      {reason: "In the tool's own words.", state: state(ended(refused)), want: want{Phase: backupv1.RestoreFailed, Ready: "False TargetNotEmpty: database app holds 3 tables", Over: true, Started: true, Events: []string{"Warning TargetNotEmpty"}}},
 		"JobNotFound": {reason: "What has begun is never begun again.", state: state(known(backupv1.RestoreObservation{StartTime: at(noon), Job: "back-restore"})), want: want{Phase: backupv1.RestoreFailed, Ready: "False JobNotFound: the Job back-restore is gone and left no report", Over: true, Started: true, Events: []string{"Warning JobNotFound"}}},
-		"Done":        {reason: "Nor what is over, though its Job is gone and its Secrets too.", state: state(known(backupv1.RestoreObservation{Phase: backupv1.RestoreCompleted, StartTime: at(noon), CompletionTime: at(noon)}), func(s *State) { s.Problem = &reach.Problem{} }), want: want{Phase: backupv1.RestoreCompleted, Ready: "True Available", Over: true, Started: true, Events: []string{"Normal Restored"}}},
+		"Done":        {reason: "Nor what is over, though its Job is gone and its Secrets too.", state: state(known(backupv1.RestoreObservation{Phase: backupv1.RestoreCompleted, StartTime: at(noon), CompletionTime: at(noon)}), func(s *State) { s.Problem = &resolve.Problem{} }), want: want{Phase: backupv1.RestoreCompleted, Ready: "True Available", Over: true, Started: true, Events: []string{"Normal Restored"}}},
 		"DoneBadly":   {reason: "However it ended.", state: state(known(backupv1.RestoreObservation{Phase: backupv1.RestoreFailed, StartTime: at(noon), CompletionTime: at(noon), Failure: &backupv1.Failure{Reason: "ToolFailed", Message: "x"}})), want: want{Phase: backupv1.RestoreFailed, Ready: "False ToolFailed: x", Over: true, Started: true, Events: []string{"Warning ToolFailed"}}},
 		"OthersJob":   {reason: "A Job of somebody else is none.", state: state(ran(func(r *workload.Run) { r.Owner = "x" })), want: want{Phase: backupv1.RestorePending, Ready: "False Waiting: Starting", Create: true}},
 	}

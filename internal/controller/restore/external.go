@@ -15,7 +15,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/controller/kube"
-	"github.com/storeplane/storeplane/internal/controller/reach"
+	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/images"
 )
@@ -23,7 +23,7 @@ import (
 // connector makes a client for one reconciliation of one Restore.
 type connector struct {
 	kube    kube.Kube
-	reach   *reach.Resolver
+	reach   *resolve.Resolver
 	usage   resource.ModernTracker
 	images  images.Set
 	witness *workload.Witness
@@ -35,7 +35,7 @@ type connector struct {
 func NewConnector(k kube.Kube, own images.Set, getenv func(string) string, witness *workload.Witness, record event.Recorder) managed.ExternalConnector {
 	return &connector{
 		kube:    k,
-		reach:   &reach.Resolver{Reader: k.Reader, Getenv: getenv},
+		reach:   &resolve.Resolver{Reader: k.Reader, Getenv: getenv},
 		usage:   resource.NewProviderConfigUsageTracker(k.Client, &storeplanev1.ProviderConfigUsage{}),
 		images:  own,
 		witness: witness,

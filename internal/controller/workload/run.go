@@ -15,7 +15,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
-	"github.com/storeplane/storeplane/internal/trouble"
+	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
 // Reasons of failures that no program could report.
@@ -205,7 +205,7 @@ func terminated(p *corev1.Pod) *corev1.ContainerStateTerminated {
 
 func troubleOf(pods []*corev1.Pod) string {
 	for _, p := range slices.Backward(pods) {
-		if words := trouble.Of(p); words != "" {
+		if words := podfailure.Of(p); words != "" {
 			return words
 		}
 	}

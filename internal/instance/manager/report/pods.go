@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/storeplane/storeplane/internal/instance"
-	"github.com/storeplane/storeplane/internal/trouble"
+	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
 // Pods in trouble, in words, given what was said before: Kubernetes alternates
@@ -15,7 +15,7 @@ import (
 func Pods(pods []*corev1.Pod, before []instance.Problem) []instance.Problem {
 	var problems []instance.Problem
 	for _, pod := range pods {
-		words := trouble.Of(pod)
+		words := podfailure.Of(pod)
 		if words == "" {
 			continue
 		}

@@ -77,7 +77,7 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// TestPods: what the trouble of one pod is, is internal/trouble's.
+// TestPods: what the trouble of one pod is, is internal/podfailure's.
 func TestPods(t *testing.T) {
 	waiting := func(reason, message string) corev1.PodStatus {
 		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{

@@ -1,0 +1,280 @@
+package resolve
+
+import (
+	"context"
+	"testing"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+func resolver(t *testing.T, objects ...client.Object) *Resolver {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, backupv1.SchemeBuilder.AddToScheme, storeplanev1.SchemeBuilder.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scheme.AddKnownTypeWithName(clusterKind, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(clusterKind.GroupVersion().WithKind("DatabaseClusterList"), &unstructured.UnstructuredList{})
+	env := map[string]string{"AZURE_STORAGE_ACCOUNT": "a", "AZURE_STORAGE_KEY": "k", "HOME": "/"}
+	return &Resolver{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Getenv: func(k string) string { return env[k] }}
+}
+
+func secretOf(namespace, name string, keys ...string) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{}}
+	for _, k := range keys {
+		s.Data[k] = []byte("value of " + k)
+	}
+	return s
+}
+
+// boundCopy of the platform's credentials.
+func boundCopy(bounds string) *corev1.Secret { return copyOf("mine", bounds) }
+
+func copyOf(name, bounds string) *corev1.Secret {
+	s := secretOf("shop", name, "AWS_ACCESS_KEY_ID")
+	s.Annotations = map[string]string{backup.BoundsAnnotation: bounds}
+	return s
+}
+
+func cluster(ready, message string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps.example.com/v1", "kind": "DatabaseCluster", "metadata": map[string]any{"namespace": "shop", "name": "orders"},
+		"spec":   map[string]any{"version": "17.2", "storageSize": "20Gi"},
+		"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready, "message": message}}},
+	}}
+}
+
+func words(err error) string {
+	if err == nil {
+		return ""
+	}
+	if p := AsProblem(err); p != nil {
+		return p.Reason + ": " + p.Message
+	}
+	return err.Error()
+}
+
+func TestSource(t *testing.T) {
+	bySecret := func(key string) backupv1.Database {
+		return backupv1.Database{Type: backupv1.PostgreSQL, Version: "15", Connection: backupv1.Connection{SecretRef: &backupv1.ConnectionSecret{Name: "db", Key: key}}}
+	}
+	byCluster := func(version string) backupv1.Database {
+		return backupv1.Database{Type: backupv1.PostgreSQL, Version: version, Connection: backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "orders"}}}
+	}
+	type want struct{ Secret, Key, Version, Waiting, Err string }
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		db      backupv1.Database
+		want    want
+	}{
+		"URI":        {reason: "A URI under the name that the program looks for.", objects: []client.Object{secretOf("shop", "db", "uri")}, db: bySecret("uri"), want: want{Secret: "db", Key: "uri", Version: "15"}},
+		"OtherKey":   {reason: "Or another one.", objects: []client.Object{secretOf("shop", "db", "dsn")}, db: bySecret("dsn"), want: want{Secret: "db", Key: "dsn", Version: "15"}},
+		"Parts":      {reason: "Or its parts.", objects: []client.Object{secretOf("shop", "db", "host", "username", "password")}, db: bySecret("uri"), want: want{Secret: "db", Version: "15"}},
+		"NoPart":     {reason: "Which must be there.", objects: []client.Object{secretOf("shop", "db", "host", "username")}, db: bySecret("uri"), want: want{Err: "SecretKeyNotFound: connection.secretRef names Secret db, which has neither key uri nor key password"}},
+		"NoSecret":   {reason: "A Secret that is not there, or elsewhere.", objects: []client.Object{secretOf("other", "db", "uri")}, db: bySecret("uri"), want: want{Err: "SecretNotFound: connection.secretRef names Secret db, which does not exist in namespace shop"}},
+		"Cluster":    {reason: "A cluster has a Secret, and says its version.", objects: []client.Object{cluster("True", ""), secretOf("shop", "orders-connection", "uri")}, db: byCluster(""), want: want{Secret: "orders-connection", Version: "17.2"}},
+		"Overridden": {reason: "The Backup may say another one.", objects: []client.Object{cluster("True", ""), secretOf("shop", "orders-connection", "uri")}, db: byCluster("18"), want: want{Secret: "orders-connection", Version: "18"}},
+		"NotReady":   {reason: "What it waits for is told.", objects: []client.Object{cluster("False", "Waiting for postgresql"), secretOf("shop", "orders-connection", "uri")}, db: byCluster(""), want: want{Secret: "orders-connection", Version: "17.2", Waiting: "DatabaseCluster orders is not ready: Waiting for postgresql"}},
+		"NoCluster":  {reason: "A cluster that is not there.", db: byCluster(""), want: want{Err: "DatabaseClusterNotFound: connection.databaseClusterRef names DatabaseCluster orders, which does not exist in namespace shop"}},
+		"TooEarly":   {reason: "One that has only just been made.", objects: []client.Object{cluster("False", "")}, db: byCluster(""), want: want{Err: "DatabaseClusterNotReady: DatabaseCluster orders has no connection Secret yet"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, err := resolver(t, tc.objects...).Source(t.Context(), "shop", tc.db)
+			got := want{Secret: s.Secret, Key: s.Key, Version: s.Version, Waiting: s.Waiting, Err: words(err)}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestStore(t *testing.T) {
+	ref := func(kind, name string) *xpv2.ProviderConfigReference {
+		return &xpv2.ProviderConfigReference{Kind: kind, Name: name}
+	}
+	global := func(c storeplanev1.Credentials) client.Object {
+		return &storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{Endpoint: "https://all", Region: "eu", Bucket: "b", Prefix: "p", Credentials: c}}
+	}
+	local := func(c storeplanev1.Credentials) client.Object {
+		return &storeplanev1.ProviderConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}, Spec: storeplanev1.ProviderConfigSpec{Endpoint: "https://own", Credentials: c}}
+	}
+	named := func(namespace string) storeplanev1.Credentials {
+		return storeplanev1.Credentials{Source: storeplanev1.CredentialsSecret, SecretRef: &xpv2.SecretReference{Namespace: namespace, Name: "keys"}}
+	}
+	each := func(c storeplanev1.Credentials) storeplanev1.Credentials {
+		c.PerNamespace = true
+		return c
+	}
+	s3 := backupv1.Destination{Type: backupv1.S3, Bucket: "b"}
+	own := backupv1.Destination{Type: backupv1.S3, Bucket: "b", Endpoint: "https://mine", SecretRef: &backupv1.LocalReference{Name: "mine"}}
+	copied := map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("value of AWS_ACCESS_KEY_ID"), "ca.crt": []byte("value of ca.crt")}
+
+	type want struct {
+		Endpoint, Region, Secret, Account string
+		Copy                              map[string][]byte
+		Configured                        bool
+		Of                                string // whose credentials they are, of copies
+		Err                               string
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		ref     *xpv2.ProviderConfigReference
+		d       backupv1.Destination
+		want    want
+	}{
+		"Nothing":             {reason: "The default configuration need not exist.", ref: ref("ClusterProviderConfig", "default"), d: s3},
+		"NoReference":         {reason: "Nor be named.", d: s3},
+		"OwnSecret":           {reason: "A Backup's own Secret and endpoint come first.", objects: []client.Object{global(named("system")), secretOf("shop", "mine", "x")}, d: own, want: want{Endpoint: "https://mine", Region: "eu", Secret: "mine", Configured: true}},
+		"NamedCopy":           {reason: "A copy of the platform's credentials is bound as they are.", objects: []client.Object{boundCopy("{}")}, d: own, want: want{Err: "DestinationInvalid: destination.bucket is b, and the credentials of  are for no bucket of another's choice: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"NamedCopyOf":         {reason: "To another endpoint they do not go.", objects: []client.Object{boundCopy(`{"of":"EnvironmentConfig storeplane","bucket":"b","endpoint":"https://all","reads":["shop"]}`)}, d: own, want: want{Err: "DestinationInvalid: destination.endpoint is https://mine, and the credentials of EnvironmentConfig storeplane are for https://all alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"NamedBroken":         {reason: "Bounds that cannot be read are none that are kept.", objects: []client.Object{boundCopy("{")}, d: own, want: want{Err: "CredentialsMissing: cannot use Secret mine, which destination.secretRef names: cannot read annotation storeplane.example.com/credentials-for: unexpected end of JSON input"}},
+		"OwnMissing":          {reason: "If it is there.", d: own, want: want{Err: "SecretNotFound: destination.secretRef names Secret mine, which does not exist in namespace shop"}},
+		"Copied":              {reason: "Of a configuration's Secret only what is known is copied.", objects: []client.Object{global(named("system")), secretOf("system", "keys", "AWS_ACCESS_KEY_ID", "ca.crt", "note")}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Secret: "copy", Copy: copied, Configured: true}},
+		"PerNamespace":        {reason: "Each namespace may have a Secret of its own there.", objects: []client.Object{global(each(named("system"))), secretOf("system", "keys-shop", "AWS_ACCESS_KEY_ID", "ca.crt"), secretOf("system", "keys", "note")}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Secret: "copy", Copy: copied, Configured: true, Of: "ClusterProviderConfig default"}},
+		"PerNamespaceMissing": {reason: "And never takes another's.", objects: []client.Object{global(each(named("system"))), secretOf("system", "keys", "AWS_ACCESS_KEY_ID")}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Configured: true, Of: "ClusterProviderConfig default", Err: "SecretNotFound: credentials.secretRef names Secret keys-shop, which does not exist in namespace system"}},
+		"Named":               {reason: "Who names what the credentials are for gets the same.", objects: []client.Object{global(named("system")), secretOf("system", "keys", "AWS_ACCESS_KEY_ID", "ca.crt")}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Prefix: "p/", Endpoint: "https://all/", Region: "eu"}, want: want{Endpoint: "https://all", Region: "eu", Secret: "copy", Copy: copied, Configured: true}},
+		"OtherEndpoint":       {reason: "Another endpoint would learn the platform's credentials.", objects: []client.Object{global(named("system"))}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Endpoint: "https://mine"}, want: want{Err: "DestinationInvalid: destination.endpoint is https://mine, and the credentials of ClusterProviderConfig default are for https://all alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"OtherBucket":         {reason: "Another bucket is another team's.", objects: []client.Object{global(named("system"))}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "c"}, want: want{Err: "DestinationInvalid: destination.bucket is c, and the credentials of ClusterProviderConfig default are for b alone: name that one, or name credentials of this namespace in destination.secretRef"}},
+		"OtherPrefix":         {reason: "So is another prefix.", objects: []client.Object{global(named("system"))}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Prefix: "p/other"}, want: want{Err: "DestinationInvalid: destination.prefix is p/other, and the credentials of ClusterProviderConfig default are for p alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"OtherRegion":         {reason: "The region is part of the endpoint.", objects: []client.Object{global(storeplanev1.Credentials{Source: storeplanev1.CredentialsEnvironment})}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Region: "us"}, want: want{Err: "DestinationInvalid: destination.region is us, and the credentials of ClusterProviderConfig default are for eu alone: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"NoEndpoint": {reason: "Where the platform names none it is the cloud provider's.", objects: []client.Object{&storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{Bucket: "b", Credentials: named("system")}}}, d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Endpoint: "https://mine"},
+			want: want{Err: "DestinationInvalid: destination.endpoint is https://mine, and the credentials of ClusterProviderConfig default are for no endpoint of another's choice: leave it out, or name credentials of this namespace in destination.secretRef"}},
+		"NoBucket": {reason: "Credentials for everything are for nobody.", objects: []client.Object{&storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{Credentials: named("system")}}}, d: s3,
+			want: want{Err: "ProviderConfigInvalid: ClusterProviderConfig default does not say which bucket its credentials are for: set its bucket, or name credentials of this namespace in destination.secretRef"}},
+		"LocalEnvironment": {reason: "The provider's own credentials are the platform's.", objects: []client.Object{local(storeplanev1.Credentials{Source: storeplanev1.CredentialsEnvironment})}, ref: ref("ProviderConfig", "own"), d: s3,
+			want: want{Err: "ProviderConfigInvalid: ProviderConfig own asks for the provider's own credentials, which are the platform's: only a ClusterProviderConfig may"}},
+		"Empty": {reason: "And there must be something.", objects: []client.Object{global(named("system")), secretOf("system", "keys", "note")}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Configured: true, Err: "CredentialsMissing: credentials.secretRef names Secret keys, which has none of the keys that a store's credentials have"}},
+		"Local": {reason: "A namespace's own configuration.", objects: []client.Object{local(named("shop")), secretOf("shop", "keys", "AWS_ACCESS_KEY_ID", "ca.crt")}, ref: ref("ProviderConfig", "own"), d: s3, want: want{Endpoint: "https://own", Secret: "copy", Copy: copied, Configured: true}},
+		"LocalCopy": {reason: "Nor bring a copy of the platform's credentials elsewhere.", objects: []client.Object{local(named("shop")), copyOf("keys", `{"of":"EnvironmentConfig storeplane","bucket":"platform","reads":["shop"]}`)}, ref: ref("ProviderConfig", "own"), d: s3,
+			want: want{Err: "DestinationInvalid: destination.bucket is b, and the credentials of EnvironmentConfig storeplane are for platform alone: name that one, or name credentials of this namespace in destination.secretRef"}},
+		"LocalCopyOf": {reason: "Where they are for they may go, and stay bound.", objects: []client.Object{local(named("shop")), copyOf("keys", `{"of":"EnvironmentConfig storeplane","bucket":"b","endpoint":"https://all","reads":["shop"]}`)}, ref: ref("ProviderConfig", "own"), d: s3,
+			want: want{Endpoint: "https://all", Secret: "copy", Copy: map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("value of AWS_ACCESS_KEY_ID")}, Configured: true, Of: "EnvironmentConfig storeplane"}},
+		"LocalBroken": {reason: "Bounds that cannot be read are none that are kept.", objects: []client.Object{local(named("shop")), copyOf("keys", "{")}, ref: ref("ProviderConfig", "own"), d: s3,
+			want: want{Err: "CredentialsMissing: cannot use Secret keys, which credentials.secretRef names: cannot read annotation storeplane.example.com/credentials-for: unexpected end of JSON input"}},
+		"LocalForeign":   {reason: "Which may not reach out of it.", objects: []client.Object{local(named("system"))}, ref: ref("ProviderConfig", "own"), d: s3, want: want{Err: "ProviderConfigInvalid: ProviderConfig own names a Secret of namespace system: it may only name one of its own"}},
+		"Environment":    {reason: "The provider's own credentials.", objects: []client.Object{global(storeplanev1.Credentials{Source: storeplanev1.CredentialsEnvironment})}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Secret: "copy", Configured: true, Copy: map[string][]byte{"AZURE_STORAGE_ACCOUNT": []byte("a"), "AZURE_STORAGE_KEY": []byte("k")}}},
+		"Identity":       {reason: "An identity that the cloud knows.", objects: []client.Object{global(storeplanev1.Credentials{Source: storeplanev1.CredentialsInjectedIdentity, ServiceAccountName: "cloud"}), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cloud"}}}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Account: "cloud", Configured: true}},
+		"NoIdentity":     {reason: "If the namespace has it.", objects: []client.Object{global(storeplanev1.Credentials{Source: storeplanev1.CredentialsInjectedIdentity, ServiceAccountName: "cloud"})}, d: s3, want: want{Endpoint: "https://all", Region: "eu", Account: "cloud", Configured: true, Err: "ServiceAccountNotFound: credentials.serviceAccountName names ServiceAccount cloud, which does not exist in namespace shop"}},
+		"NoConfig":       {reason: "Another configuration than the default must exist.", ref: ref("ClusterProviderConfig", "x"), d: s3, want: want{Err: "ProviderConfigNotFound: providerConfigRef names ClusterProviderConfig x, which does not exist"}},
+		"NoLocal":        {reason: "Also one that is called default.", ref: ref("ProviderConfig", "default"), d: s3, want: want{Err: "ProviderConfigNotFound: providerConfigRef names ProviderConfig default, which does not exist"}},
+		"WrongKind":      {reason: "Kinds that there are none of.", ref: ref("X", "x"), d: s3, want: want{Err: `ProviderConfigInvalid: providerConfigRef.kind must be ProviderConfig or ClusterProviderConfig, is "X"`}},
+		"Volume":         {reason: "A volume needs no configuration.", objects: []client.Object{&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c"}}}, ref: ref("X", "x"), d: backupv1.Destination{Type: backupv1.Volume, Bucket: "c"}},
+		"Plain":          {reason: "Without TLS credentials can be read on the way.", d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Endpoint: "http://s3"}, want: want{Err: `DestinationInvalid: cannot use the destination: endpoint "http://s3" has no TLS, so that credentials and data go in plain text: use https, or set insecure`}},
+		"Insecure":       {reason: "Which may be meant.", d: backupv1.Destination{Type: backupv1.S3, Bucket: "b", Endpoint: "http://s3", Insecure: true}, want: want{Endpoint: "http://s3"}},
+		"TwoLines":       {reason: "What is more than a name is none.", d: backupv1.Destination{Type: backupv1.S3, Bucket: "b\nrepo1-path=/x"}, want: want{Err: `DestinationInvalid: cannot use the destination: bucket "b\nrepo1-path=/x" is not allowed: it must be letters, digits, dots, hyphens and underscores`}},
+		"VolumeNotFound": {reason: "It must exist.", d: backupv1.Destination{Type: backupv1.Volume, Bucket: "c"}, want: want{Err: "VolumeNotFound: destination.bucket names PersistentVolumeClaim c, which does not exist in namespace shop"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, err := resolver(t, tc.objects...).Store(t.Context(), "shop", tc.ref, tc.d, "copy")
+			got := want{Endpoint: s.Destination.Endpoint, Region: s.Destination.Region, Secret: s.Secret, Account: s.ServiceAccount, Copy: s.Copy, Configured: s.Configured, Err: words(err)}
+			if err != nil && AsProblem(err) != nil {
+				got.Copy = tc.want.Copy
+			}
+			if tc.want.Of != "" && s.Bounds != nil {
+				got.Of = s.Bounds.Of
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if s.Destination.SecretRef != nil {
+				t.Error("The Secret is mounted, and no part of a task.")
+			}
+		})
+	}
+}
+
+func TestKey(t *testing.T) {
+	e := &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "age", Key: "identity"}}
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		e       *backupv1.Encryption
+		want    string
+	}{
+		"None":     {reason: "No encryption, no key."},
+		"There":    {reason: "A key.", objects: []client.Object{secretOf("shop", "age", "identity")}, e: e},
+		"NoSecret": {reason: "A Secret that is not there.", e: e, want: "SecretNotFound: encryption.secretRef names Secret age, which does not exist in namespace shop"},
+		"NoKey":    {reason: "A key that is not in it.", objects: []client.Object{secretOf("shop", "age", "other")}, e: e, want: "SecretKeyNotFound: encryption.secretRef names key identity, which Secret age does not have"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := resolver(t, tc.objects...).Key(t.Context(), "shop", tc.e)
+			if diff := cmp.Diff(tc.want, words(err)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestGranted: with the platform's credentials a namespace reads what it has backed up
+// itself, and what the platform has granted.
+func TestGranted(t *testing.T) {
+	config := &storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{
+		Bucket: "b", Credentials: storeplanev1.Credentials{Source: storeplanev1.CredentialsEnvironment},
+		Grants: []storeplanev1.RestoreGrant{{Of: "lost", To: []string{"other", "shop"}}, {Of: "bank", To: []string{"other"}}},
+	}}
+	s, err := resolver(t, config).Store(t.Context(), "shop", nil, backupv1.Destination{Type: backupv1.S3, Bucket: "b"}, "copy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"shop", "lost"}, s.Bounds.Reads); diff != "" {
+		t.Errorf("Reads: -want, +got:\n%s", diff)
+	}
+}
+
+// TestCheckRead: a namespace may grant by itself what it has backed up with the platform's
+// credentials.
+func TestCheckRead(t *testing.T) {
+	grant := func(of, to string) *backupv1.RestoreGrant {
+		return &backupv1.RestoreGrant{ObjectMeta: metav1.ObjectMeta{Namespace: of, Name: "g"}, Spec: backupv1.RestoreGrantSpec{To: []string{to}}}
+	}
+	const refused = "NotGranted: source.location: backups of namespace bank may not be restored here with the credentials of ClusterProviderConfig default: ask for a RestoreGrant to shop in namespace bank, or the platform team for a grant where that one is lost, or name credentials of this namespace in destination.secretRef"
+	cases := map[string]struct {
+		reason string
+		grant  *backupv1.RestoreGrant
+		want   string
+	}{
+		"Granted": {reason: "The namespace has granted it.", grant: grant("bank", "shop")},
+		"Other":   {reason: "To another namespace.", grant: grant("bank", "lab"), want: refused},
+		"Strange": {reason: "A grant of another namespace says nothing of it.", grant: grant("shop", "shop"), want: refused},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &backup.Bounds{Of: "ClusterProviderConfig default", Reads: []string{"shop"}}
+			err := resolver(t, tc.grant).CheckRead(t.Context(), b, "bank", "shop")
+			if diff := cmp.Diff(tc.want, words(err)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	r := resolver(t)
+	r.Reader = interceptor.NewClient(r.Reader.(client.WithWatch), interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return &meta.NoKindMatchError{GroupKind: backupv1.GroupVersion.WithKind(backupv1.RestoreGrantKind).GroupKind()}
+		},
+	})
+	err := r.CheckRead(t.Context(), &backup.Bounds{Of: "ClusterProviderConfig default", Reads: []string{"shop"}}, "bank", "shop")
+	if diff := cmp.Diff(refused, words(err)); diff != "" {
+		t.Errorf("where the kind is not activated: -want, +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,55 @@
+package resolve
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+)
+
+// Resolver of references.
+type Resolver struct {
+	// Reader of the API server, not of a cache: the provider may get Secrets,
+	// but not watch all of them.
+	Reader client.Reader
+
+	// Getenv is the provider's own environment.
+	Getenv func(string) string
+}
+
+// printOf an object changes whenever it does, and tells nothing of what it
+// holds.
+func printOf(o client.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
+
+// secret by its name. field names what refers to it.
+func (r *Resolver) secret(ctx context.Context, namespace, name, field string) (*corev1.Secret, error) {
+	s := &corev1.Secret{}
+	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s)
+	if kerrors.IsNotFound(err) {
+		return nil, problem(SecretNotFound, "%s names Secret %s, which does not exist in namespace %s", field, name, namespace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot get Secret %s/%s: %w", namespace, name, err)
+	}
+	return s, nil
+}
+
+// Key of an encryption: its print, or "" for none.
+func (r *Resolver) Key(ctx context.Context, namespace string, e *backupv1.Encryption) (string, error) {
+	if e == nil {
+		return "", nil
+	}
+	const field = "encryption.secretRef"
+	s, err := r.secret(ctx, namespace, e.SecretRef.Name, field)
+	if err != nil {
+		return "", err
+	}
+	if len(s.Data[e.SecretRef.Key]) == 0 {
+		return "", problem(SecretKeyNotFound, "%s names key %s, which Secret %s does not have", field, e.SecretRef.Key, s.Name)
+	}
+	return printOf(s), nil
+}

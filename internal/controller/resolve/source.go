@@ -1,0 +1,148 @@
+package resolve
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// Source of data, or target of a Restore.
+type Source struct {
+	workload.Source
+
+	// Version of the server, as far as it is known.
+	Version string
+
+	// Print changes whenever what is reached may.
+	Print string
+
+	// Waiting says in words why a DatabaseCluster is not ready.
+	Waiting string
+}
+
+// Source of a database in a namespace.
+func (r *Resolver) Source(ctx context.Context, namespace string, db backupv1.Database) (Source, error) {
+	if ref := db.Connection.DatabaseClusterRef; ref != nil {
+		return r.clusterSource(ctx, namespace, ref.Name, db.Version)
+	}
+	ref := db.Connection.SecretRef
+	s, err := r.secret(ctx, namespace, ref.Name, "connection.secretRef")
+	if err != nil {
+		return Source{}, err
+	}
+	if err := hasConnection(s, ref.Key); err != nil {
+		return Source{}, err
+	}
+	out := Source{Version: db.Version, Print: printOf(s)}
+	out.Secret, out.Hosts = s.Name, hosts(s, ref.Key)
+	if len(s.Data[ref.Key]) > 0 {
+		out.Key = ref.Key
+	}
+	return out, nil
+}
+
+// hosts that a Secret names, as its pods will read it: none where that fails, and they say why.
+func hosts(s *corev1.Secret, key string) []string {
+	keys := map[string]string{"uri": string(s.Data[key])}
+	for _, part := range []string{"host", "port"} {
+		keys[part] = string(s.Data[part])
+	}
+	c, err := engine.NewConnection(keys)
+	if err != nil {
+		return nil
+	}
+	return c.Addresses()
+}
+
+// hasConnection tells whether a Secret says how to connect.
+func hasConnection(s *corev1.Secret, key string) error {
+	if len(s.Data[key]) > 0 {
+		return nil
+	}
+	for _, part := range []string{"host", "username", "password"} {
+		if len(s.Data[part]) == 0 {
+			return problem(SecretKeyNotFound, "connection.secretRef names Secret %s, which has neither key %s nor key %s", s.Name, key, part)
+		}
+	}
+	return nil
+}
+
+func (r *Resolver) clusterSource(ctx context.Context, namespace, name, version string) (Source, error) {
+	c, err := r.Cluster(ctx, namespace, name)
+	if err != nil {
+		return Source{}, err
+	}
+	out := Source{Version: version, Waiting: c.Waiting}
+	if version == "" {
+		out.Version = c.Version
+	}
+	s, err := r.secret(ctx, namespace, name+"-connection", "connection.databaseClusterRef")
+	switch {
+	case AsProblem(err) != nil:
+		return Source{}, problem(DatabaseClusterNotReady, "DatabaseCluster %s has no connection Secret yet", name)
+	case err != nil:
+		return Source{}, err
+	}
+	out.Secret, out.Print, out.Hosts = s.Name, printOf(s), hosts(s, "uri")
+	return out, nil
+}
+
+// Cluster is what is to know of a DatabaseCluster.
+type Cluster struct {
+	Version string
+	Storage resource.Quantity
+
+	// Waiting says in words why it is not ready.
+	Waiting string
+}
+
+var clusterKind = schema.GroupVersionKind{Group: "apps.example.com", Version: "v1", Kind: "DatabaseCluster"}
+
+// Cluster of a name.
+func (r *Resolver) Cluster(ctx context.Context, namespace, name string) (Cluster, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(clusterKind)
+	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, u)
+	switch {
+	case meta.IsNoMatchError(err):
+		return Cluster{}, problem(DatabaseClusterNotFound, "connection.databaseClusterRef names DatabaseCluster %s, and there are no DatabaseClusters here: install the Configuration", name)
+	case kerrors.IsNotFound(err):
+		return Cluster{}, problem(DatabaseClusterNotFound, "connection.databaseClusterRef names DatabaseCluster %s, which does not exist in namespace %s", name, namespace)
+	case err != nil:
+		return Cluster{}, fmt.Errorf("cannot get DatabaseCluster %s/%s: %w", namespace, name, err)
+	}
+	return clusterOf(u), nil
+}
+
+func clusterOf(u *unstructured.Unstructured) Cluster {
+	out := Cluster{Waiting: "DatabaseCluster " + u.GetName() + " is not ready"}
+	out.Version, _, _ = unstructured.NestedString(u.Object, "spec", "version")
+	storage, _, _ := unstructured.NestedString(u.Object, "spec", "storageSize")
+	if q, err := resource.ParseQuantity(storage); err == nil {
+		out.Storage = q
+	}
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		c, ok := c.(map[string]any)
+		if !ok || c["type"] != "Ready" {
+			continue
+		}
+		if c["status"] == "True" {
+			out.Waiting = ""
+		} else if words, ok := c["message"].(string); ok && words != "" {
+			out.Waiting += ": " + words
+		}
+	}
+	return out
+}

@@ -1,0 +1,258 @@
+package resolve
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/workload"
+)
+
+// Store where backups lie.
+type Store struct {
+	workload.Store
+
+	// Copy is what the Secret with the credentials must hold, if it is ours to
+	// make.
+	Copy map[string][]byte
+
+	// Print changes whenever what is reached may.
+	Print string
+
+	// Configured tells whether a configuration was used.
+	Configured bool
+
+	// Bounds of the credentials, nil for those of the namespace.
+	Bounds *backup.Bounds
+}
+
+// credentials are the keys that are copied.
+var credentials = []string{
+	"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+	"credentials.json",
+	"AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN",
+	"ca.crt",
+}
+
+// defaultConfig is the name of the configuration that is used where none is
+// named: it need not exist.
+const defaultConfig = "default"
+
+// Store of a destination. copyName is the Secret that credentials of a
+// configuration are copied to.
+func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.ProviderConfigReference, d backupv1.Destination, copyName string) (Store, error) {
+	if err := backup.CheckDestination(d); err != nil {
+		return Store{}, problem(DestinationInvalid, "cannot use the destination: %v", err)
+	}
+	if d.Type == backupv1.Volume {
+		return r.volume(ctx, namespace, d)
+	}
+	config, found, err := r.config(ctx, namespace, ref)
+	if err != nil {
+		return Store{}, err
+	}
+	out := Store{Configured: found}
+	var secret *corev1.Secret
+	switch {
+	case d.SecretRef != nil:
+		if secret, err = r.secret(ctx, namespace, d.SecretRef.Name, "destination.secretRef"); err != nil {
+			return Store{}, err
+		}
+		if out.Bounds, err = readBounds(secret, "destination.secretRef"); err != nil {
+			return Store{}, err
+		}
+	case isPlatforms(ref, config):
+		if out.Bounds, err = boundsOf(ref, config, namespace); err != nil {
+			return Store{}, err
+		}
+	case config.Credentials.Source == storeplanev1.CredentialsSecret:
+		// A namespace's own configuration may name a copy of the platform's credentials.
+		named, err := r.secret(ctx, namespace, config.Credentials.SecretRef.Name, "credentials.secretRef")
+		if err != nil {
+			return Store{}, err
+		}
+		if out.Bounds, err = readBounds(named, "credentials.secretRef"); err != nil {
+			return Store{}, err
+		}
+	}
+	if err := out.Bounds.Check(d); err != nil {
+		return Store{}, problem(DestinationInvalid, "%v", err)
+	}
+	if d.Endpoint == "" {
+		d.Endpoint, d.Insecure = config.Endpoint, config.Insecure
+	}
+	d.Region = cmp.Or(d.Region, config.Region)
+	out.Destination = out.Bounds.Place(d)
+	out.Destination.SecretRef = nil
+	if err := backup.CheckDestination(out.Destination); err != nil {
+		return Store{}, problem(ProviderConfigInvalid, "cannot use what the ProviderConfig says of the store: %v", err)
+	}
+	if secret != nil {
+		out.Secret, out.Print = secret.Name, printOf(secret)
+		return out, nil
+	}
+	return out, r.credentials(ctx, namespace, config.Credentials, copyName, &out)
+}
+
+// readBounds of the credentials in a Secret that a field names.
+func readBounds(s *corev1.Secret, field string) (*backup.Bounds, error) {
+	b, err := backup.ReadBounds(s.Annotations)
+	if err != nil {
+		return nil, problem(CredentialsMissing, "cannot use Secret %s, which %s names: %v", s.Name, field, err)
+	}
+	return b, nil
+}
+
+// isPlatforms tells whether the credentials of a configuration are the platform's. What a
+// ServiceAccount of the namespace may do is the namespace's.
+func isPlatforms(ref *xpv2.ProviderConfigReference, c storeplanev1.ProviderConfigSpec) bool {
+	return (ref == nil || ref.Kind == storeplanev1.ClusterProviderConfigKind) &&
+		(c.Credentials.Source == storeplanev1.CredentialsSecret || c.Credentials.Source == storeplanev1.CredentialsEnvironment)
+}
+
+// boundsOf the platform's credentials in a namespace.
+func boundsOf(ref *xpv2.ProviderConfigReference, c storeplanev1.ProviderConfigSpec, namespace string) (*backup.Bounds, error) {
+	of := storeplanev1.ClusterProviderConfigKind + " " + defaultConfig
+	if ref != nil {
+		of = storeplanev1.ClusterProviderConfigKind + " " + ref.Name
+	}
+	if c.Bucket == "" {
+		return nil, problem(ProviderConfigInvalid, "%s does not say which bucket its credentials are for: set its bucket, or name credentials of this namespace in destination.secretRef", of)
+	}
+	b := &backup.Bounds{Of: of, Bucket: c.Bucket, Prefix: c.Prefix, Endpoint: c.Endpoint, Region: c.Region, Insecure: c.Insecure, Reads: []string{namespace}}
+	for _, g := range c.Grants {
+		if slices.Contains(g.To, namespace) {
+			b.Reads = append(b.Reads, g.Of)
+		}
+	}
+	return b, nil
+}
+
+// CheckRead says why a namespace may not restore the backups of another, if it may not.
+func (r *Resolver) CheckRead(ctx context.Context, b *backup.Bounds, of, to string) error {
+	if b.MayRead(of) {
+		return nil
+	}
+	grants := &backupv1.RestoreGrantList{}
+	// Where the kind is not activated there are no grants.
+	if err := r.Reader.List(ctx, grants, client.InNamespace(of)); err != nil && !meta.IsNoMatchError(err) && !kerrors.IsNotFound(err) {
+		return fmt.Errorf("cannot list RestoreGrants of namespace %s: %w", of, err)
+	}
+	if err := b.CheckRead(of, to, grants.Items); err != nil {
+		return problem(NotGranted, "source.location: %v", err)
+	}
+	return nil
+}
+
+func (r *Resolver) volume(ctx context.Context, namespace string, d backupv1.Destination) (Store, error) {
+	pvc := &corev1.PersistentVolumeClaim{}
+	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: d.Bucket}, pvc)
+	if kerrors.IsNotFound(err) {
+		return Store{}, problem(VolumeNotFound, "destination.bucket names PersistentVolumeClaim %s, which does not exist in namespace %s", d.Bucket, namespace)
+	}
+	if err != nil {
+		return Store{}, fmt.Errorf("cannot get PersistentVolumeClaim %s/%s: %w", namespace, d.Bucket, err)
+	}
+	out := Store{Print: string(pvc.UID)}
+	out.Destination = d
+	return out, nil
+}
+
+// config that a reference names.
+func (r *Resolver) config(ctx context.Context, namespace string, ref *xpv2.ProviderConfigReference) (storeplanev1.ProviderConfigSpec, bool, error) {
+	if ref == nil {
+		ref = &xpv2.ProviderConfigReference{Kind: storeplanev1.ClusterProviderConfigKind, Name: defaultConfig}
+	}
+	var err error
+	var spec storeplanev1.ProviderConfigSpec
+	switch ref.Kind {
+	case storeplanev1.ProviderConfigKind:
+		c := &storeplanev1.ProviderConfig{}
+		err = r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, c)
+		spec = c.Spec
+		if s := spec.Credentials.SecretRef; s != nil && s.Namespace != namespace {
+			return spec, false, problem(ProviderConfigInvalid, "ProviderConfig %s names a Secret of namespace %s: it may only name one of its own", ref.Name, s.Namespace)
+		}
+		if spec.Credentials.Source == storeplanev1.CredentialsEnvironment {
+			return spec, false, problem(ProviderConfigInvalid, "ProviderConfig %s asks for the provider's own credentials, which are the platform's: only a ClusterProviderConfig may", ref.Name)
+		}
+	case storeplanev1.ClusterProviderConfigKind:
+		c := &storeplanev1.ClusterProviderConfig{}
+		err = r.Reader.Get(ctx, client.ObjectKey{Name: ref.Name}, c)
+		spec = *c.Spec.DeepCopy()
+		if s := spec.Credentials.SecretRef; s != nil && spec.Credentials.PerNamespace {
+			s.Name += "-" + namespace
+		}
+	default:
+		return spec, false, problem(ProviderConfigInvalid, "providerConfigRef.kind must be %s or %s, is %q", storeplanev1.ProviderConfigKind, storeplanev1.ClusterProviderConfigKind, ref.Kind)
+	}
+	switch {
+	case kerrors.IsNotFound(err) && ref.Kind == storeplanev1.ClusterProviderConfigKind && ref.Name == defaultConfig:
+		return spec, false, nil
+	case kerrors.IsNotFound(err):
+		return spec, false, problem(ProviderConfigNotFound, "providerConfigRef names %s %s, which does not exist", ref.Kind, ref.Name)
+	case err != nil:
+		return spec, false, fmt.Errorf("cannot get %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return spec, true, nil
+}
+
+func (r *Resolver) credentials(ctx context.Context, namespace string, c storeplanev1.Credentials, copyName string, out *Store) error {
+	switch c.Source {
+	case storeplanev1.CredentialsSecret:
+		s, err := r.secret(ctx, c.SecretRef.Namespace, c.SecretRef.Name, "credentials.secretRef")
+		if err != nil {
+			return err
+		}
+		out.Copy = pick(func(key string) []byte { return s.Data[key] })
+		out.Print = printOf(s)
+		if len(out.Copy) == 0 {
+			return problem(CredentialsMissing, "credentials.secretRef names Secret %s, which has none of the keys that a store's credentials have", s.Name)
+		}
+	case storeplanev1.CredentialsEnvironment:
+		out.Copy = pick(func(key string) []byte { return []byte(r.Getenv(key)) })
+		if len(out.Copy) == 0 {
+			return problem(CredentialsMissing, "credentials.source is Environment, and the provider's has no credentials of a store")
+		}
+	case storeplanev1.CredentialsInjectedIdentity:
+		out.ServiceAccount = c.ServiceAccountName
+		out.Print = c.ServiceAccountName
+		return r.account(ctx, namespace, c.ServiceAccountName)
+	case storeplanev1.CredentialsNone:
+	}
+	if len(out.Copy) > 0 {
+		out.Secret = copyName
+	}
+	return nil
+}
+
+func (r *Resolver) account(ctx context.Context, namespace, name string) error {
+	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ServiceAccount{})
+	if kerrors.IsNotFound(err) {
+		return problem(ServiceAccountNotFound, "credentials.serviceAccountName names ServiceAccount %s, which does not exist in namespace %s", name, namespace)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot get ServiceAccount %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+func pick(get func(string) []byte) map[string][]byte {
+	out := map[string][]byte{}
+	for _, key := range credentials {
+		if v := get(key); len(v) > 0 {
+			out[key] = v
+		}
+	}
+	return out
+}

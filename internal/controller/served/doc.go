@@ -1,3 +1,0 @@
-// Package served tells which kinds the API server serves, and holds controllers
-// back until it serves theirs.
-package served

@@ -1,0 +1,23 @@
+package podfailure
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	nodesAvailable = regexp.MustCompile(`^\d+/\d+ nodes are available:?\s*`)
+	preemption     = regexp.MustCompile(`\s*preemption: .*$`)
+	counted        = regexp.MustCompile(`(^|, )\d+ `)
+)
+
+// scheduling says what the scheduler does, without how many nodes there are.
+func scheduling(message string) string {
+	message = nodesAvailable.ReplaceAllString(message, "")
+	message = preemption.ReplaceAllString(message, "")
+	message = counted.ReplaceAllString(message, "$1")
+	parts := strings.Split(strings.TrimSuffix(strings.TrimSpace(message), "."), ", ")
+	slices.Sort(parts)
+	return strings.Join(slices.Compact(parts), ", ")
+}
