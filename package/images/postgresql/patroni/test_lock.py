@@ -1,19 +1,25 @@
-"""Tests what lock.patch, failsafe.patch, wakeup.patch, promotion.patch, decided.patch and listed.patch change, on
-Patroni as it is installed: its own client of Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server does.
+"""Tests what lock.patch, failsafe.patch, wakeup.patch, promotion.patch, decided.patch, listed.patch and
+start.patch change, on Patroni as it is installed: its own client of Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server does.
 
     python3 -m unittest test_lock.py
 """
 import http.server
 import json
 import logging
+import os
+import signal
+import subprocess
 import tempfile
 import threading
 import time
 import unittest
 from unittest import mock
 
+import psutil
+
 # Before patroni.ha, which it imports in turn.
 from patroni.postgresql import Postgresql  # isort: skip
+from patroni.postgresql.postmaster import PostmasterProcess
 from patroni.dcs import get_dcs
 from patroni.exceptions import DCSError
 from patroni.ha import Failsafe, Ha
@@ -398,6 +404,41 @@ class PromotionTest(unittest.TestCase):
             self.assertTrue(Postgresql._wait_promote(server, 5))
         server.set_role.assert_called_with("primary")
         self.assertLessEqual(sum(slept), 0.5, "the timeline is published long after writes are taken")
+
+
+class StartTest(unittest.TestCase):
+    """The process that starts PostgreSQL gets the number that a postmaster.pid was left behind with."""
+
+    def folder(self, pid):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        with open(os.path.join(folder.name, "postmaster.pid"), "w") as f:
+            f.write("%d\n%s\n%d\n5432\n/tmp\n*\n" % (pid, folder.name, time.time() - 600))
+        return folder.name
+
+    def test_helper_is_killed(self):
+        ended = threading.Thread(target=PostmasterProcess.start, args=("/bin/true", self.folder(os.getpid()), "/dev/null", []), daemon=True)
+        ended.start()
+        killed = False
+        until = time.monotonic() + 10
+        while not killed and time.monotonic() < until:
+            for child in psutil.Process().children():
+                if any("spawn_main" in word for word in child.cmdline()):
+                    child.send_signal(signal.SIGHUP)
+                    killed = True
+        self.assertTrue(killed, "no process was started")
+        ended.join(5)
+        self.assertFalse(ended.is_alive(), "the start of PostgreSQL does not end: its process was killed")
+
+    def test_reload_spares_others(self):
+        other = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        folder = self.folder(other.pid)
+        server = mock.Mock(is_running=lambda: PostmasterProcess.from_pidfile(folder))
+        server.pg_ctl = lambda *args: os.kill(PostmasterProcess._from_pidfile(folder).pid, signal.SIGHUP) is None
+        self.assertFalse(Postgresql.reload(server), "a server that does not run was reloaded")
+        self.assertIsNone(other.poll(), "another process was signaled in the stead of PostgreSQL")
 
 
 if __name__ == "__main__":
