@@ -39,7 +39,8 @@ func (d *database) rolls(ctx context.Context, n notes) error {
 			return err
 		}
 		for _, p := range d.pods() {
-			if image := imageOf(p); !strings.HasSuffix(image, "postgresql:"+version) {
+			// A release adds the digest.
+			if image, _, _ := strings.Cut(imageOf(p), "@"); !strings.HasSuffix(image, "postgresql:"+version) {
 				return fmt.Errorf("pod %s runs %s, not version %s", p.GetName(), image, version)
 			}
 		}
