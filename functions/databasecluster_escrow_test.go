@@ -217,6 +217,17 @@ func TestDatabaseClusterOwnKeyNoProvider(t *testing.T) {
 	if c.message() != want || c.observed["postgresql"] != nil {
 		t.Errorf("want %q, got %q", want, c.message())
 	}
+
+	// Settings change nothing for one that has a key.
+	c = inShared(t, inStore, "None")
+	c.schemas = nil
+	c.add(escrow("team", "orders", "k1"))
+	c.reconcile()
+	c.reconcile()
+	const kept = "backups are encrypted with a key of the database's own, of which provider-storeplane keeps a copy, and it is not installed: install it, or name a key in backup.encryption"
+	if c.message() != kept || c.observed["postgresql"] != nil {
+		t.Errorf("want %q, got %q", kept, c.message())
+	}
 }
 
 // TestDatabaseClusterRestoreEscrow: what a namespace that is lost has backed up is read with
@@ -250,6 +261,23 @@ func TestDatabaseClusterRestoreEscrow(t *testing.T) {
 			}
 		})
 	}
+	t.Run("Identity", func(t *testing.T) {
+		for _, settings := range []string{"{backup: {type: s3, bucket: b, grants: [{of: lost, to: [team]}]}}", "{backup: {type: s3, bucket: b, secretRef: {name: own}, grants: [{of: lost, to: [team]}]}}"} {
+			for of, want := range map[string]string{"lost": "k1", "bank": ""} {
+				c := inShared(t, "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b, secretRef: {name: own}}, namespace: "+of+", name: sales}}", "Generated")
+				c.install(settings)
+				c.others = append(c.others, secretObject(t, "own", map[string]string{"AWS_ACCESS_KEY_ID": "k"}))
+				c.add(escrow("lost", "sales", "k1"))
+				c.add(escrow("bank", "sales", "k2"))
+				c.reconcile()
+				c.reconcile()
+				key, _ := base64.StdEncoding.DecodeString(get(c.observed["source"], "data", instance.RestoreKey).GetStringValue())
+				if c.observed["source"] == nil || string(key) != want {
+					t.Errorf("with settings %s backups of %s are read with key %q, want %q: %s", settings, of, key, want, c.message())
+				}
+			}
+		}
+	})
 	t.Run("OwnCredentials", func(t *testing.T) {
 		forged := secretObject(t, "forged", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
 		fields(forged, "metadata")["annotations"] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{

@@ -294,7 +294,7 @@ func TestWhatIsReached(t *testing.T) {
 		"Volume": {
 			reason: "The repository answers, and opens nothing.",
 			spec:   "{size: 2, version: '17', backup: {enabled: true}}",
-			want:   map[string][]string{"postgresql": servers("orders/repository TCP 8432"), "backup": jobs("orders/repository TCP 8432"), "repository": {}},
+			want:   map[string][]string{"postgresql": servers("orders/repository TCP 8432"), "backup": jobs(), "repository": {}},
 		},
 		"No backup": {
 			reason: "Without backups there is no store.",
@@ -311,6 +311,11 @@ func TestWhatIsReached(t *testing.T) {
 			spec:   "{size: 2, version: '17', backup: {enabled: true, destination: {type: gcs, bucket: b}}}",
 			want:   map[string][]string{"postgresql": servers("any TCP 443", metadata), "backup": jobs("any TCP 443", metadata)},
 		},
+		"Account": {
+			reason: "So is one whose Secret has no credentials.",
+			spec:   "{size: 2, version: '17', backup: {enabled: true, destination: {type: azure, bucket: b, secretRef: {name: account}}}}",
+			want:   map[string][]string{"postgresql": servers("any TCP 443", metadata), "backup": jobs("any TCP 443", metadata)},
+		},
 		"Restore": {
 			reason: "While it is filled it reads from elsewhere too.",
 			spec:   "{size: 2, version: '17', backup: {enabled: false}, restoreFrom: {name: old, destination: {type: s3, bucket: b, endpoint: 'https://minio.store.svc', secretRef: {name: store}}}}",
@@ -321,7 +326,7 @@ func TestWhatIsReached(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := map[string][]string{}
 			c := newCluster(t, databaseCluster(tc.spec))
-			c.others = append(c.others, secretObject(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}))
+			c.others = append(c.others, secretObject(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}), secretObject(t, "account", map[string]string{"AZURE_STORAGE_ACCOUNT": "a"}))
 			c.reconcile()
 			for _, n := range c.names() {
 				if get(c.observed[n], "kind").GetStringValue() != "NetworkPolicy" {

@@ -66,6 +66,9 @@ type backing struct {
 	// asked for one.
 	own, fallback bool
 
+	// authenticates says that a Secret has credentials of the store.
+	authenticates bool
+
 	// store holds the credentials of the installation's store, copied, and bounds what
 	// they are for.
 	store  map[string]string
@@ -182,6 +185,7 @@ func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1
 	if name != "" && store == nil && !c.IsReview() {
 		return compose.Invalidf("backups need Secret %s of namespace %s, which holds the store's credentials and does not exist: create it", name, namespace)
 	}
+	b.authenticates = authenticates(c, store, b.destination.Type)
 	if spec.Destination != nil {
 		bounds, err := readBounds(store, b.destination)
 		if err != nil {
@@ -202,6 +206,15 @@ func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1
 	}
 	b.destination.SecretRef = &backupv1.LocalReference{Name: d.Name(backupStore)}
 	return nil
+}
+
+// authenticates tells whether a Secret has credentials of a store. An offline review shows what a
+// claim becomes where it has.
+func authenticates(c *compose.Claim, secret *structpb.Struct, t backupv1.StoreType) bool {
+	return c.IsReview() || backup.Authenticates(t, func(key string) bool {
+		_, ok := compose.SecretValue(secret, key)
+		return ok
+	})
 }
 
 // readBounds of a store's credentials, which may be a copy of the platform's, and check

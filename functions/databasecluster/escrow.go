@@ -37,6 +37,7 @@ func (d *inputs) ownKey(c *compose.Claim, b *backing, platforms bool) error {
 		return err
 	}
 	draws := platforms && d.settings.Backup.Generates()
+	drawn := false
 	has, isOwn, isNew := c.Observed(backupKey) != nil, was.isOwn(d.Name(backupKey)), !c.IsComposed(d.server)
 	switch {
 	case has, c.IsReview() && draws:
@@ -44,13 +45,17 @@ func (d *inputs) ownKey(c *compose.Claim, b *backing, platforms bool) error {
 	case c.IsReview():
 	case isNew, isOwn, b.watched && was == nil && !d.sleepsEmpty():
 		lost := isOwn && (!isNew || d.hasData())
-		b.key, err = d.keptKey(c, lost, isNew && (isOwn || draws && !d.restoresOwn()))
+		b.key, drawn, err = d.keptKey(c, lost, isNew && (isOwn || draws && !d.restoresOwn()))
 	}
 	switch {
 	case err != nil:
 		return err
 	case b.key != "" && isNew && !d.hasData() && !b.watched && !c.IsReview():
-		return compose.Invalidf("backups are encrypted with a key of the database's own, of which provider-storeplane keeps a copy, and it is not installed: install it, name a key in backup.encryption, or have the platform team set backup.encryption: None in EnvironmentConfig storeplane")
+		ways := "install it, or name a key in backup.encryption"
+		if drawn {
+			ways = "install it, name a key in backup.encryption, or have the platform team set backup.encryption: None in EnvironmentConfig storeplane"
+		}
+		return compose.Invalidf("backups are encrypted with a key of the database's own, of which provider-storeplane keeps a copy, and it is not installed: %s", ways)
 	case b.key != "":
 		b.encryption = &appsv1.SecretKeyReference{Name: d.Name(backupKey), Key: backup.EscrowKey}
 	}
@@ -97,22 +102,23 @@ func (o *observed) isOwn(secret string) bool {
 
 // keptKey is the one in escrow, or a new one for a database that has none and is new, where
 // new ones are drawn. It is "" for one that is plain.
-func (d *inputs) keptKey(c *compose.Claim, lost, draws bool) (string, error) {
+func (d *inputs) keptKey(c *compose.Claim, lost, draws bool) (key string, drawn bool, err error) {
 	name := backup.EscrowName(d.Namespace, d.Claim)
 	kept, err := requireSecretOf(c, escrowRequirement, name, backup.EscrowNamespace)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	key, ok := compose.SecretValue(kept, backup.EscrowKey)
 	switch {
 	case ok:
-		return key, nil
+		return key, false, nil
 	case lost:
-		return "", compose.Invalidf("backups are encrypted with the key in Secret %s, which does not exist, and neither does the copy of it: have the platform team create Secret %s in namespace %s with the key in %s", d.Name(backupKey), name, backup.EscrowNamespace, backup.EscrowKey)
+		return "", false, compose.Invalidf("backups are encrypted with the key in Secret %s, which does not exist, and neither does the copy of it: have the platform team create Secret %s in namespace %s with the key in %s", d.Name(backupKey), name, backup.EscrowNamespace, backup.EscrowKey)
 	case kept != nil, d.hasData(), !draws:
-		return "", nil
+		return "", false, nil
 	}
-	return c.Secret(backupKey, backup.EscrowKey, compose.Source.Password)
+	key, err = c.Secret(backupKey, backup.EscrowKey, compose.Source.Password)
+	return key, true, err
 }
 
 // addKey declares the key of the database's own, and the Backup that asks for a copy of it. A
@@ -161,14 +167,10 @@ func (d *cluster) keySecret() *corev1.Secret {
 // and that namespace grant, whatever is written on the credentials of the store.
 func (d *inputs) sourceKey(c *compose.Claim, namespace, name string) (string, error) {
 	if namespace != d.Namespace {
-		bounds := (*backup.Bounds)(nil)
-		if d.settings.Backup != nil {
-			bounds = d.settings.Backup.Bounds(d.Namespace)
-		}
-		if bounds == nil {
+		if d.settings.Backup == nil {
 			return "", nil
 		}
-		if err := d.checkRead(c, bounds, namespace); compose.IsInvalid(err) {
+		if err := d.checkRead(c, d.settings.Backup.Readable(d.Namespace), namespace); compose.IsInvalid(err) {
 			return "", nil
 		} else if err != nil {
 			return "", err

@@ -30,7 +30,7 @@ func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
 func (d *cluster) serverEgress() []networkingv1.NetworkPolicyEgressRule {
 	out := []networkingv1.NetworkPolicyEgressRule{build.ToDNS(), build.ToAPIServer(), build.ToPods(d.Selector(d.server))}
 	if d.backup.enabled {
-		out = append(out, d.storeEgress(d.backup.destination, repository, d.backup.secret() != "")...)
+		out = append(out, d.storeEgress(d.backup.destination, repository, d.backup.authenticates)...)
 	}
 	if o := d.origin; o != nil {
 		out = append(out, d.storeEgress(o.restore.Destination, source, o.authenticates)...)
@@ -39,10 +39,12 @@ func (d *cluster) serverEgress() []networkingv1.NetworkPolicyEgressRule {
 }
 
 // backupPolicy lets the pods that make backups reach the servers and the store, and no other
-// pod reach them.
+// pod reach them. A volume they mount.
 func (d *cluster) backupPolicy() *networkingv1.NetworkPolicy {
-	to := append([]networkingv1.NetworkPolicyEgressRule{build.ToDNS(), build.ToPods(d.Selector(d.server), repositoryPort)},
-		d.storeEgress(d.backup.destination, repository, d.backup.secret() != "")...)
+	to := []networkingv1.NetworkPolicyEgressRule{build.ToDNS(), build.ToPods(d.Selector(d.server), repositoryPort)}
+	if !d.backup.isVolume() {
+		to = append(to, build.ToStore(d.Namespace, d.backup.destination.Endpoint, d.backup.authenticates)...)
+	}
 	return build.Egress(build.NetworkPolicy(d.Scope, backups, d.server), to...)
 }
 

@@ -80,7 +80,7 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &origin{restore: where, values: map[string]string{}, authenticates: credentials.secret != ""}
+	o := &origin{restore: where, values: map[string]string{}}
 	if !c.IsReview() || from.BackupRef == nil {
 		repository := pgbackrest.Repository{Destination: where.Destination, Namespace: where.Namespace, Name: where.Name, Encrypted: where.Encrypted}
 		if o.config, err = repository.VolumeConfig(); err != nil {
@@ -105,6 +105,7 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	if pending != nil {
 		return nil, pending
 	}
+	o.authenticates = authenticates(c, store, where.Destination.Type)
 	if !c.IsReview() {
 		if credentials.secret != "" && store == nil {
 			return nil, compose.Invalidf("restoreFrom: Secret %s of namespace %s, which holds the store's credentials, does not exist: create it", credentials.secret, credentials.namespace)

@@ -12,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // A policy sees where a connection ends, behind the Service that it was opened to: port 443
@@ -68,15 +69,15 @@ func ToMetadata() networkingv1.NetworkPolicyEgressRule {
 }
 
 // ToStore lets a store of objects be reached from a namespace: by its endpoint, or one of a
-// cloud's own where it names none. Pods without a Secret of the store's ask the cloud who they
-// are, be it at its metadata service or at one behind HTTPS.
-func ToStore(namespace, endpoint string, hasSecret bool) []networkingv1.NetworkPolicyEgressRule {
+// cloud's own where it names none. Pods that have no credentials to authenticate with ask the
+// cloud for an identity, be it at its metadata service or at one behind HTTPS.
+func ToStore(namespace, endpoint string, authenticates bool) []networkingv1.NetworkPolicyEgressRule {
 	cloud := networkingv1.NetworkPolicyEgressRule{Ports: ports(corev1.ProtocolTCP, 443)}
 	var out []networkingv1.NetworkPolicyEgressRule
-	if endpoint == "" || !hasSecret {
+	if endpoint == "" || !authenticates {
 		out = append(out, cloud)
 	}
-	if !hasSecret {
+	if !authenticates {
 		out = append(out, ToMetadata())
 	}
 	// What is no URL is refused elsewhere, and opens nothing here.
@@ -138,6 +139,14 @@ func splitHost(host string, port int32) (string, int32) {
 //
 // https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
 func serviceNamespace(namespace, host string) string {
+	out := namespaceOf(namespace, host)
+	if len(validation.IsDNS1123Label(out)) > 0 {
+		return ""
+	}
+	return out
+}
+
+func namespaceOf(namespace, host string) string {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return ""
 	}

@@ -48,6 +48,7 @@ func TestToHosts(t *testing.T) {
 		"Own":       {reason: "The same namespace is no selector of namespaces.", hosts: []string{"db.shop.svc"}, want: ":5432; pods:"},
 		"Twice":     {reason: "What is the same is said once.", hosts: []string{"a.data.svc:27017", "b.data.svc:27017"}, want: ":27017; namespace data:"},
 		"Nonsense":  {reason: "A port that is none is the engine's.", hosts: []string{"db.eu.example.com:x", "db.eu.example.com:70000"}, want: ":5432"},
+		"No label":  {reason: "What can be no namespace is none.", hosts: []string{"db.-x", "db.data\n", "db." + strings.Repeat("x", 64)}, want: ":5432"},
 		"None":      {reason: "No host opens nothing.", want: ""},
 	}
 	for name, tc := range cases {
@@ -63,20 +64,20 @@ func TestToStore(t *testing.T) {
 	metadata := written([]networkingv1.NetworkPolicyEgressRule{ToMetadata()})
 	cases := map[string]struct {
 		reason, endpoint string
-		hasSecret        bool
+		authenticates    bool
 		want             string
 	}{
-		"Cloud":    {reason: "A cloud's own endpoint is HTTPS.", hasSecret: true, want: ":443"},
+		"Cloud":    {reason: "A cloud's own endpoint is HTTPS.", authenticates: true, want: ":443"},
 		"Identity": {reason: "Without a Secret the cloud is asked for an identity.", want: ":443; " + metadata},
-		"Endpoint": {reason: "An endpoint is its host, and nothing else.", endpoint: "https://minio.example.com:9000", hasSecret: true, want: ":9000"},
-		"Inside":   {reason: "One in the cluster leads to pods.", endpoint: "https://minio.store.svc", hasSecret: true, want: ":443; namespace store:"},
-		"Plain":    {reason: "One without TLS has another port.", endpoint: "http://10.0.0.7", hasSecret: true, want: ":80"},
+		"Endpoint": {reason: "An endpoint is its host, and nothing else.", endpoint: "https://minio.example.com:9000", authenticates: true, want: ":9000"},
+		"Inside":   {reason: "One in the cluster leads to pods.", endpoint: "https://minio.store.svc", authenticates: true, want: ":443; namespace store:"},
+		"Plain":    {reason: "One without TLS has another port.", endpoint: "http://10.0.0.7", authenticates: true, want: ":80"},
 		"Both":     {reason: "An identity may be asked for at an endpoint, too.", endpoint: "https://10.0.0.7:9000", want: ":443; " + metadata + "; :9000"},
-		"No URL":   {reason: "What is no URL opens nothing.", endpoint: "minio:9000", hasSecret: true, want: ""},
+		"No URL":   {reason: "What is no URL opens nothing.", endpoint: "minio:9000", authenticates: true, want: ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, written(ToStore("shop", tc.endpoint, tc.hasSecret))); diff != "" {
+			if diff := cmp.Diff(tc.want, written(ToStore("shop", tc.endpoint, tc.authenticates))); diff != "" {
 				t.Errorf("\n%s\nToStore(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -128,6 +128,12 @@ func (b *Backup) Bounds(namespace string) *backup.Bounds {
 	if b.SecretRef == nil || b.SecretRef.Namespace == "" {
 		return nil
 	}
+	return b.Readable(namespace)
+}
+
+// Readable is the place of backups, and whose of them a namespace may read, whoever has the
+// credentials for it: the keys that they are encrypted with are the platform's to give.
+func (b *Backup) Readable(namespace string) *backup.Bounds {
 	out := &backup.Bounds{Of: "EnvironmentConfig storeplane", Bucket: b.Bucket, Prefix: b.Prefix, Endpoint: b.Endpoint, Region: b.Region, Reads: []string{namespace}}
 	for _, g := range b.Grants {
 		if slices.Contains(g.To, namespace) {

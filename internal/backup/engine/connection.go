@@ -48,7 +48,7 @@ func ReadConnection(dir string) (Connection, error) {
 		if err != nil {
 			return Connection{}, backup.Errorf(backup.InvalidTask, "cannot read the connection: %w", err)
 		}
-		keys[key] = strings.TrimRight(string(content), "\r\n")
+		keys[key] = Value(content)
 	}
 	c, err := NewConnection(keys)
 	if err != nil {
@@ -59,6 +59,9 @@ func ReadConnection(dir string) (Connection, error) {
 	}
 	return c, nil
 }
+
+// Value of a Secret's key: an editor ends a file with a newline.
+func Value(content []byte) string { return strings.TrimRight(string(content), "\r\n") }
 
 func exists(path string) bool {
 	_, err := os.Stat(path)
@@ -162,24 +165,26 @@ func (c Connection) Host(port string) (string, string) {
 	return strings.Trim(first, "[]"), port
 }
 
-// Addresses of all servers: hosts, each with its port where the connection has one for it. A
-// URI of PostgreSQL may have them in its parameters.
+// Addresses of all servers: hosts, each with its port where the connection has one for it. The
+// parameters of a URI of PostgreSQL override what comes before them.
+//
+// https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
 func (c Connection) Addresses() []string {
-	hosts := strings.Split(c.Hosts, ",")
-	if c.Hosts == "" {
-		hosts = nil
-	}
-	named := strings.Split(cmp.Or(c.Params.Get("hostaddr"), c.Params.Get("host")), ",")
+	var out []string
 	ports := strings.Split(c.Params.Get("port"), ",")
-	for i, h := range named {
-		// One port is that of all hosts, and a path is a socket.
-		if port := ports[min(i, len(ports)-1)]; h != "" && !strings.HasPrefix(h, "/") && port != "" {
-			hosts = append(hosts, net.JoinHostPort(strings.Trim(h, "[]"), port))
-		} else if h != "" && !strings.HasPrefix(h, "/") {
-			hosts = append(hosts, h)
+	for i, h := range strings.Split(cmp.Or(c.Params.Get("hostaddr"), c.Params.Get("host"), c.Hosts), ",") {
+		// A path is a socket.
+		if h == "" || strings.HasPrefix(h, "/") {
+			continue
 		}
+		// One port is that of all hosts.
+		if port := ports[min(i, len(ports)-1)]; port != "" {
+			name, _ := Connection{Hosts: h}.Host("")
+			h = net.JoinHostPort(name, port)
+		}
+		out = append(out, h)
 	}
-	return hosts
+	return out
 }
 
 // URI without a password of a database, with more parameters. Several values of

@@ -220,7 +220,7 @@ func unhurried(o, known backupv1.BackupObservation) backupv1.BackupObservation {
 // base objects that a Backup has whether it can be reached or not, but for a copy of
 // credentials: none is made for one that cannot be.
 func (v *view) base(d *Decision) error {
-	wantAccount, wantPolicy, wantSecret := account(v.Backup), v.policy(), v.storeSecret()
+	wantAccount, wantPolicy, wantSource, wantSecret := account(v.Backup), v.policy(), v.sourcePolicy(), v.storeSecret()
 	objects := []struct {
 		want, have client.Object
 		taken      bool
@@ -231,6 +231,9 @@ func (v *view) base(d *Decision) error {
 		}},
 		{want: wantPolicy, have: v.Policy, taken: v.Policy != nil && !v.ours(v.Policy), same: func() bool {
 			return v.Policy != nil && !differs(wantPolicy, v.Policy, nil, nil) && equality.Semantic.DeepEqual(wantPolicy.Spec, v.Policy.Spec)
+		}},
+		{want: wantSource, have: v.SourcePolicy, taken: wantSource != nil && v.SourcePolicy != nil && !v.ours(v.SourcePolicy), same: func() bool {
+			return wantSource == nil || v.SourcePolicy != nil && !differs(wantSource, v.SourcePolicy, nil, nil) && equality.Semantic.DeepEqual(wantSource.Spec, v.SourcePolicy.Spec)
 		}},
 		{want: wantSecret, have: v.Secret, taken: wantSecret != nil && v.Secret != nil && !v.ours(v.Secret), same: func() bool {
 			return wantSecret == nil || v.Secret != nil && !differs(wantSecret, v.Secret, wantSecret.Type, v.Secret.Type) && equality.Semantic.DeepEqual(wantSecret.Data, v.Secret.Data)

@@ -101,14 +101,14 @@ func TestDecide(t *testing.T) {
 			reason: "All is made at once, and what it reaches is tried.",
 			state:  state(),
 			want: outcome{Phase: backupv1.BackupPending, Ready: waiting, Verified: noBackup, Do: []string{
-				"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump", "apply CronJob orders-dump", "apply CronJob orders-verify", "create " + check,
+				"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump", "apply NetworkPolicy orders-dump-source", "apply CronJob orders-dump", "apply CronJob orders-verify", "create " + check,
 			}},
 		},
 		"SecretNotFound": {
 			reason: "What is missing is said in words, and CronJobs wait for it.",
 			state:  state(func(s *State) { s.Problem = &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"} }),
 			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretNotFound: no Secret", Verified: noBackup,
-				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretNotFound"}},
+				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump", "apply NetworkPolicy orders-dump-source"}, Events: []string{"Warning SecretNotFound"}},
 		},
 		"NothingToBackUp": {
 			reason: "The platform's credentials are not copied for a Backup of nothing.",
@@ -117,7 +117,7 @@ func TestDecide(t *testing.T) {
 				s.Problem = &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"}
 			}),
 			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretNotFound: no Secret", Verified: noBackup,
-				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretNotFound"}},
+				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump", "apply NetworkPolicy orders-dump-source"}, Events: []string{"Warning SecretNotFound"}},
 		},
 		"NothingOfItsName": {
 			reason: "Nor for one whose ServiceAccount is somebody else's.",
@@ -127,7 +127,7 @@ func TestDecide(t *testing.T) {
 			}),
 			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning AlreadyExists"},
 				Ready: "False AlreadyExists: NetworkPolicy orders-dump exists already and is not this Backup's: delete it, or give the Backup another name",
-				Do:    []string{"apply ServiceAccount orders-dump"}},
+				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-source"}},
 		},
 		"SecretGone": {
 			reason: "A CronJob that is there is left alone.",
@@ -141,14 +141,14 @@ func TestDecide(t *testing.T) {
 			state:  state(params(func(p *backupv1.BackupParameters) { p.Schedule = "61 * * * *" })),
 			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning InvalidSchedule"},
 				Ready: `False InvalidSchedule: schedule "61 * * * *" is no cron expression: end of range (61) above maximum (59): 61`,
-				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}},
+				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump", "apply NetworkPolicy orders-dump-source"}},
 		},
 		"NewerThanTools": {
 			reason: "There are no tools for it.",
 			state:  state(func(s *State) { s.Source.Version = "19" }),
 			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning VersionUnknown"},
 				Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18",
-				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump"}},
+				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump", "apply NetworkPolicy orders-dump-source"}},
 		},
 		"AlreadyExists": {
 			reason: "Nothing of somebody else's is overwritten.",
@@ -510,18 +510,41 @@ func TestDecide(t *testing.T) {
 				Do: []string{"apply CronJob orders-dump", "apply CronJob orders-verify", "remove orders-other"}},
 		},
 		"Opened": {
-			reason: "A rule that is added to the policy, or has lost what it is bound to, is set right.",
+			reason: "A rule that is added to a policy, or has lost what it is bound to, is set right.",
 			state: state(settle(t), checked(t), isReady, func(s *State) {
-				s.Policy.Spec.Egress[3].To = nil
+				s.Policy.Spec.Egress = append(s.Policy.Spec.Egress, networkingv1.NetworkPolicyEgressRule{})
+				s.SourcePolicy.Spec.Egress[1].To = nil
 			}),
-			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"apply NetworkPolicy orders-dump"}},
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"apply NetworkPolicy orders-dump", "apply NetworkPolicy orders-dump-source"}},
+		},
+		"Narrowed": {
+			reason: "So is one that is bound to more.",
+			state: state(settle(t), checked(t), isReady, func(s *State) {
+				s.SourcePolicy.Spec.Egress[0].To = s.SourcePolicy.Spec.Egress[1].To
+			}),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"apply NetworkPolicy orders-dump-source"}},
+		},
+		"SourceGone": {
+			reason: "Pods that verify go on reaching the store alone, whatever an older release let them reach, and those at work their database.",
+			state: state(settle(t), checked(t), isReady, func(s *State) {
+				s.Policy.Spec = networkingv1.NetworkPolicySpec{PodSelector: s.Policy.Spec.PodSelector, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}}
+				s.Source, s.Problem = resolve.Source{}, &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"}
+			}),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "False SecretNotFound: no Secret", Verified: noBackup, Events: []string{"Warning SecretNotFound"}, Do: []string{"apply NetworkPolicy orders-dump"}},
+		},
+		"StoreGone": {
+			reason: "While the store is not known its policy stays as it is.",
+			state: state(settle(t), checked(t), isReady, func(s *State) {
+				s.Store, s.Source, s.Problem = resolve.Store{}, resolve.Source{}, &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"}
+			}),
+			want: outcome{Phase: backupv1.BackupFailed, Ready: "False SecretNotFound: no Secret", Verified: noBackup, Events: []string{"Warning SecretNotFound"}},
 		},
 		"Moved": {
 			reason: "A database that is somewhere else is let through before it is tried.",
 			state: state(settle(t), checked(t), isReady, func(s *State) {
 				s.Source.Hosts, s.Source.Print = []string{"orders-db.eu.example.com:6432"}, "source/2"
 			}),
-			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"apply NetworkPolicy orders-dump", "apply CronJob orders-dump", "apply CronJob orders-verify", "create " + checkName("orders", digestOf(t, state(func(s *State) { s.Source.Print = "source/2" })), 1)}},
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"apply NetworkPolicy orders-dump-source", "apply CronJob orders-dump", "apply CronJob orders-verify", "create " + checkName("orders", digestOf(t, state(func(s *State) { s.Source.Print = "source/2" })), 1)}},
 		},
 		"RunNow": {
 			reason: "A new value starts a backup.",

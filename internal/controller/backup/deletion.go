@@ -22,7 +22,7 @@ type Deletion struct {
 	// Done tells whether the Backup may go.
 	Done bool
 
-	// Create a Job that deletes, after its policy, and Remove what would make more backups.
+	// Create a Job that deletes, after its Policy, and Remove what would make more backups.
 	Policy *networkingv1.NetworkPolicy
 	Create *batchv1.Job
 	Remove []client.Object
@@ -49,7 +49,8 @@ func DecideDeletion(s *State) (Deletion, error) {
 		return d, nil
 	}
 	err := s.deleteJob(&d)
-	if d.Create != nil {
+	// One of its name that is another's was never this Backup's.
+	if d.Create != nil && (s.Policy == nil || s.ours(s.Policy)) {
 		d.Policy = s.policy()
 	}
 	return d, err

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
@@ -71,6 +73,39 @@ func TestDecideDeletion(t *testing.T) {
 				got.Failed = d.Failed.Error()
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestDeletionPolicy: the pod that deletes reaches the store, and a policy of its name that is
+// another's is left alone.
+func TestDeletionPolicy(t *testing.T) {
+	wanted := params(func(p *backupv1.BackupParameters) { p.DeletionPolicy = backupv1.Delete })
+	cases := map[string]struct {
+		reason string
+		change func(*State)
+		want   bool
+	}{
+		"None":    {reason: "One that is missing is created.", change: func(*State) {}, want: true},
+		"Own":     {reason: "Its own is renewed.", change: func(s *State) { s.Policy = s.policy() }, want: true},
+		"Foreign": {reason: "Another's was never its own.", change: func(s *State) { s.Policy = &networkingv1.NetworkPolicy{} }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := state(wanted, tc.change)
+			d, err := DecideDeletion(s)
+			if err != nil || d.Create == nil {
+				t.Fatalf("no Job deletes: %v", err)
+			}
+			if (d.Policy != nil) != tc.want {
+				t.Errorf("%s\nwant a policy: %t, got %v", tc.reason, tc.want, d.Policy)
+			}
+			if d.Policy == nil {
+				return
+			}
+			if diff := cmp.Diff(append([]networkingv1.NetworkPolicyEgressRule{build.ToDNS()}, s.Store.Egress("shop")...), d.Policy.Spec.Egress); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -145,8 +145,10 @@ func (e *external) Delete(ctx context.Context, _ resource.Managed) (managed.Exte
 		}
 	}
 	if j := e.deletion.Create; j != nil {
-		if err := e.kube.Apply(ctx, e.deletion.Policy); err != nil {
-			return managed.ExternalDelete{}, err
+		if p := e.deletion.Policy; p != nil {
+			if err := e.kube.Apply(ctx, p); err != nil {
+				return managed.ExternalDelete{}, err
+			}
 		}
 		if err := e.kube.Create(ctx, j); err != nil {
 			return managed.ExternalDelete{}, err

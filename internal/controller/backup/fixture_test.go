@@ -45,7 +45,7 @@ func state(changes ...func(*State)) *State {
 	s.Source.Hosts = []string{"orders-db.shop.svc:5432"}
 	s.Store.Destination = b.Spec.ForProvider.Destination
 	s.Store.Destination.SecretRef = nil
-	s.Store.Secret, s.Store.Print = "store", "store/1"
+	s.Store.Secret, s.Store.Print, s.Store.Authenticates = "store", "store/1", true
 	for _, c := range changes {
 		c(s)
 	}
@@ -57,7 +57,7 @@ func state(changes ...func(*State)) *State {
 func settle(t testing.TB) func(*State) {
 	t.Helper()
 	return func(s *State) {
-		s.Account, s.Policy, s.Secret = account(s.Backup), s.policy(), s.storeSecret()
+		s.Account, s.Policy, s.SourcePolicy, s.Secret = account(s.Backup), s.policy(), s.sourcePolicy(), s.storeSecret()
 		v := &view{State: s}
 		v.look()
 		crons, err := v.cronJobs()

@@ -37,25 +37,32 @@ func (e *external) gather(ctx context.Context, b *backupv1.Backup) (*State, erro
 	return s, nil
 }
 
-// objects that a Backup always has, as they are.
+// objects that a Backup always has, as they are. One that is being deleted needs its policy
+// alone.
 func (e *external) objects(ctx context.Context, s *State) error {
 	b := s.Backup
+	account, policy, source, secret := &corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{}, &networkingv1.NetworkPolicy{}, &corev1.Secret{}
+	found, err := e.kube.Find(ctx, b.Namespace, objectName(b.Name), policy)
+	if err != nil {
+		return err
+	}
+	if found {
+		s.Policy = policy
+	}
 	if xpmeta.WasDeleted(b) {
 		return nil
 	}
-	account, policy, secret := &corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{}, &corev1.Secret{}
-	found, err := e.kube.Find(ctx, b.Namespace, objectName(b.Name), account)
-	if err != nil {
+	if found, err = e.kube.Find(ctx, b.Namespace, objectName(b.Name), account); err != nil {
 		return err
 	}
 	if found {
 		s.Account = account
 	}
-	if found, err = e.kube.Find(ctx, b.Namespace, objectName(b.Name), policy); err != nil {
+	if found, err = e.kube.Find(ctx, b.Namespace, sourcePolicyName(b.Name), source); err != nil {
 		return err
 	}
 	if found {
-		s.Policy = policy
+		s.SourcePolicy = source
 	}
 	if found, err = e.kube.Find(ctx, b.Namespace, storeSecretName(b.Name), secret); err != nil {
 		return err
@@ -92,8 +99,9 @@ func (e *external) references(ctx context.Context, s *State) (err error) {
 	b, p := s.Backup, s.params()
 	deleted := xpmeta.WasDeleted(b)
 	if s.physical() {
-		if deleted {
-			return nil
+		// Its pods are the DatabaseCluster's, but reach the store by themselves once that is gone.
+		if s.Store.Store, err = e.reach.Resolved(ctx, b.Namespace, p.Destination); err != nil || deleted {
+			return err
 		}
 		s.Cluster, err = e.reach.Cluster(ctx, b.Namespace, p.Source.Connection.DatabaseClusterRef.Name)
 		return err

@@ -73,6 +73,9 @@ func everything(t *testing.T, s *State) []client.Object {
 	v := &view{State: s}
 	v.look()
 	out := []client.Object{account(s.Backup), s.policy()}
+	if p := s.sourcePolicy(); p != nil {
+		out = append(out, p)
+	}
 	if secret := s.storeSecret(); secret != nil {
 		out = append(out, secret)
 	}

@@ -16,10 +16,11 @@ import (
 // Names of what a Backup makes. The definition caps the Backup's name so that
 // they fit. None is what a DatabaseCluster of the same name makes: to name a
 // Backup after its database is what people do.
-func objectName(backup string) string      { return backup + "-dump" }
-func storeSecretName(backup string) string { return backup + "-dump-store" }
-func verifyName(backup string) string      { return backup + "-verify" }
-func runName(backup, value string) string  { return backup + "-run-" + digest(value) }
+func objectName(backup string) string       { return backup + "-dump" }
+func sourcePolicyName(backup string) string { return backup + "-dump-source" }
+func storeSecretName(backup string) string  { return backup + "-dump-store" }
+func verifyName(backup string) string       { return backup + "-verify" }
+func runName(backup, value string) string   { return backup + "-run-" + digest(value) }
 
 func verifyNowName(backup, value string) string { return backup + "-verify-" + digest("now", value) }
 

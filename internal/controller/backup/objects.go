@@ -1,6 +1,8 @@
 package backup
 
 import (
+	"slices"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -10,6 +12,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
@@ -26,28 +29,30 @@ func account(b *backupv1.Backup) *corev1.ServiceAccount {
 	}
 }
 
-// policy of the pods. While what they reach cannot be found out it stays as it is: a pod may
-// be at work.
+// policy of all pods: they reach the store. While it cannot be found out which one that is the
+// policy stays as it is: a pod may be at work.
 func (s *State) policy() *networkingv1.NetworkPolicy {
-	out := workload.NetworkPolicy(meta(s.Backup, objectName(s.Backup.Name), nil), map[string]string{backupv1.BackupLabel: s.Backup.Name}, s.egress()...)
-	if s.Problem != nil && s.Policy != nil && s.ours(s.Policy) {
+	pods := metav1.LabelSelector{MatchLabels: map[string]string{backupv1.BackupLabel: s.Backup.Name}}
+	to := append([]networkingv1.NetworkPolicyEgressRule{build.ToDNS()}, s.Store.Egress(s.Backup.Namespace)...)
+	out := workload.NetworkPolicy(meta(s.Backup, objectName(s.Backup.Name), nil), pods, to...)
+	if s.Store.Destination.Type == "" && s.Policy != nil && s.ours(s.Policy) && slices.Contains(s.Policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress) {
 		out.Spec = *s.Policy.Spec.DeepCopy()
 	}
 	return out
 }
 
-// egress of the pods. Those of a DatabaseCluster reach its servers by a policy of its own.
-func (s *State) egress() []networkingv1.NetworkPolicyEgressRule {
-	namespace := s.Backup.Namespace
-	if s.physical() {
-		d := s.params().Destination
-		store := workload.Store{Destination: d}
-		if d.SecretRef != nil {
-			store.Secret = d.SecretRef.Name
-		}
-		return store.Egress(namespace)
+// sourcePolicy of the pods that read the database: those that verify or delete do not, and what
+// is verified may be programs. It is nil where it stays as it is, since it cannot be found out
+// which database that is, and for a DatabaseCluster's own Jobs, which reach its servers by a
+// policy of its own.
+func (s *State) sourcePolicy() *networkingv1.NetworkPolicy {
+	if s.physical() || s.Source.Secret == "" {
+		return nil
 	}
-	return append(s.Store.Egress(namespace), s.Source.Egress(namespace, s.params().Source.Type)...)
+	pods := metav1.LabelSelector{MatchLabels: map[string]string{backupv1.BackupLabel: s.Backup.Name}, MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: backupv1.ActionLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{string(backup.Backup), string(backup.Check)}},
+	}}
+	return workload.NetworkPolicy(meta(s.Backup, sourcePolicyName(s.Backup.Name), nil), pods, s.Source.Egress(s.Backup.Namespace, s.params().Source.Type)...)
 }
 
 // storeSecret holds a copy of a configuration's credentials, or is nil.

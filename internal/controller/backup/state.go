@@ -39,10 +39,11 @@ type State struct {
 	CronJobs []batchv1.CronJob
 	Runs     []workload.Run
 
-	// Account, Policy and Secret as they are; nil where there is none.
-	Account *corev1.ServiceAccount
-	Policy  *networkingv1.NetworkPolicy
-	Secret  *corev1.Secret
+	// Account, policies and Secret as they are; nil where there is none.
+	Account      *corev1.ServiceAccount
+	Policy       *networkingv1.NetworkPolicy
+	SourcePolicy *networkingv1.NetworkPolicy
+	Secret       *corev1.Secret
 
 	// Archived is when a DatabaseCluster last archived a change, or zero.
 	Archived time.Time

@@ -278,3 +278,52 @@ func TestCheckRead(t *testing.T) {
 		t.Errorf("where the kind is not activated: -want, +got:\n%s", diff)
 	}
 }
+
+// TestHosts are those that the pods will connect to.
+func TestHosts(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		data   map[string]string
+		want   []string
+	}{
+		"URI":     {reason: "The key that is named counts first.", data: map[string]string{"dsn": "postgresql://u:p@a:1/x", "uri": "postgresql://u:p@b:2/x", "host": "c"}, want: []string{"a:1"}},
+		"Default": {reason: "Where it is missing the pods look for another.", data: map[string]string{"uri": "postgresql://u:p@b:2/x", "host": "c"}, want: []string{"b:2"}},
+		"Newline": {reason: "A newline ends what an editor has written.", data: map[string]string{"host": "db.data\n", "port": "6432\r\n", "username": "u", "password": "p"}, want: []string{"db.data:6432"}},
+		"None":    {reason: "The pods say why they cannot connect.", data: map[string]string{"dsn": "nonsense"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &corev1.Secret{Data: map[string][]byte{}}
+			for k, v := range tc.data {
+				s.Data[k] = []byte(v)
+			}
+			if diff := cmp.Diff(tc.want, hosts(s, "dsn")); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestResolved: who the pods of a DatabaseCluster are at its store.
+func TestResolved(t *testing.T) {
+	azure := backupv1.Destination{Type: backupv1.Azure, Bucket: "b", SecretRef: &backupv1.LocalReference{Name: "store"}}
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		d       backupv1.Destination
+		want    bool
+	}{
+		"Key":     {reason: "A key authenticates.", objects: []client.Object{secretOf("shop", "store", "AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY")}, d: azure, want: true},
+		"Account": {reason: "The name of an account does not.", objects: []client.Object{secretOf("shop", "store", "AZURE_STORAGE_ACCOUNT")}, d: azure},
+		"None":    {reason: "Without a Secret it is an identity.", d: backupv1.Destination{Type: backupv1.S3, Bucket: "b"}},
+		"Missing": {reason: "One that is missing gives none.", d: azure, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := resolver(t, tc.objects...).Resolved(t.Context(), "shop", tc.d)
+			if err != nil || got.Authenticates != tc.want {
+				t.Errorf("%s\nwant %t, got %t, %v", tc.reason, tc.want, got.Authenticates, err)
+			}
+		})
+	}
+}

@@ -54,9 +54,12 @@ func (r *Resolver) Source(ctx context.Context, namespace string, db backupv1.Dat
 
 // hosts that a Secret names, as its pods will read it: none where that fails, and they say why.
 func hosts(s *corev1.Secret, key string) []string {
-	keys := map[string]string{"uri": string(s.Data[key])}
-	for _, part := range []string{"host", "port"} {
-		keys[part] = string(s.Data[part])
+	keys := map[string]string{}
+	for k, from := range map[string]string{"uri": "uri", "host": "host", "port": "port"} {
+		keys[k] = engine.Value(s.Data[from])
+	}
+	if len(s.Data[key]) > 0 {
+		keys["uri"] = engine.Value(s.Data[key])
 	}
 	c, err := engine.NewConnection(keys)
 	if err != nil {
@@ -94,7 +97,7 @@ func (r *Resolver) clusterSource(ctx context.Context, namespace, name, version s
 	case err != nil:
 		return Source{}, err
 	}
-	out.Secret, out.Print, out.Hosts = s.Name, printOf(s), hosts(s, "uri")
+	out.Secret, out.Print, out.Cluster = s.Name, printOf(s), name
 	return out, nil
 }
 

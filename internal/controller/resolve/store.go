@@ -98,10 +98,32 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 		return Store{}, problem(ProviderConfigInvalid, "cannot use what the ProviderConfig says of the store: %v", err)
 	}
 	if secret != nil {
-		out.Secret, out.Print = secret.Name, printOf(secret)
+		out.Secret, out.Print, out.Authenticates = secret.Name, printOf(secret), authenticates(d.Type, secret.Data)
 		return out, nil
 	}
-	return out, r.credentials(ctx, namespace, config.Credentials, copyName, &out)
+	err = r.credentials(ctx, namespace, config.Credentials, copyName, &out)
+	out.Authenticates = authenticates(d.Type, out.Copy)
+	return out, err
+}
+
+// Resolved store of a destination that says all itself, as a DatabaseCluster's does.
+func (r *Resolver) Resolved(ctx context.Context, namespace string, d backupv1.Destination) (workload.Store, error) {
+	out := workload.Store{Destination: d}
+	if d.SecretRef == nil {
+		return out, nil
+	}
+	s := &corev1.Secret{}
+	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: d.SecretRef.Name}, s)
+	if err != nil && !kerrors.IsNotFound(err) {
+		return workload.Store{}, fmt.Errorf("cannot get Secret %s/%s: %w", namespace, d.SecretRef.Name, err)
+	}
+	// A Secret that is missing gives no pod an identity.
+	out.Secret, out.Authenticates = d.SecretRef.Name, err != nil || authenticates(d.Type, s.Data)
+	return out, nil
+}
+
+func authenticates(t backupv1.StoreType, data map[string][]byte) bool {
+	return backup.Authenticates(t, func(key string) bool { return len(data[key]) > 0 })
 }
 
 // readBounds of the credentials in a Secret that a field names.

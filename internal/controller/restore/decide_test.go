@@ -2,15 +2,18 @@ package restore
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/images"
@@ -175,4 +178,29 @@ func TestJob(t *testing.T) {
 	if diff := cmp.Diff([]string{"/tmp", backup.SourceDir, backup.StoreDir, "/etc/storeplane/encryption"}, mounted); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
+}
+
+// TestPolicy: the pods reach the store and the database that they restore into.
+func TestPolicy(t *testing.T) {
+	s := state(func(s *State) { s.Target.Hosts, s.Store.Authenticates = []string{"db.example.com:6432"}, true })
+	d, err := Decide(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range d.Apply {
+		np, ok := o.(*networkingv1.NetworkPolicy)
+		if !ok {
+			continue
+		}
+		want := networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{backupv1.RestoreLabel: "back"}},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+			Egress:      slices.Concat([]networkingv1.NetworkPolicyEgressRule{build.ToDNS()}, build.ToStore("shop", "", true), build.ToHosts("shop", 5432, "db.example.com:6432")),
+		}
+		if diff := cmp.Diff(want, np.Spec); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+		return
+	}
+	t.Error("no policy closes the pods")
 }

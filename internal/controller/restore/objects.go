@@ -3,6 +3,7 @@ package restore
 import (
 	"cmp"
 	"maps"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
@@ -52,7 +54,7 @@ func (s *State) objects() []client.Object {
 			ObjectMeta:                   s.meta(jobName(s.Restore.Name)),
 			AutomountServiceAccountToken: new(false),
 		},
-		workload.NetworkPolicy(s.meta(jobName(s.Restore.Name)), map[string]string{backupv1.RestoreLabel: s.Restore.Name}, s.egress()...),
+		workload.NetworkPolicy(s.meta(jobName(s.Restore.Name)), metav1.LabelSelector{MatchLabels: map[string]string{backupv1.RestoreLabel: s.Restore.Name}}, s.egress()...),
 	}
 	if len(s.Store.Copy) > 0 {
 		m := s.meta(s.Store.Secret)
@@ -70,7 +72,7 @@ func (s *State) objects() []client.Object {
 // egress of the pods: to the store, and to the database that they restore into.
 func (s *State) egress() []networkingv1.NetworkPolicyEgressRule {
 	namespace := s.Restore.Namespace
-	return append(s.Store.Egress(namespace), s.Target.Egress(namespace, s.Restore.Spec.ForProvider.Target.Type)...)
+	return slices.Concat([]networkingv1.NetworkPolicyEgressRule{build.ToDNS()}, s.Store.Egress(namespace), s.Target.Egress(namespace, s.Restore.Spec.ForProvider.Target.Type))
 }
 
 // job that restores.

@@ -32,7 +32,10 @@ type Source struct {
 	// Key that holds the URI, if it is not the one that the program looks for.
 	Key string
 
-	// Hosts of the servers, each with or without a port.
+	// Cluster is the DatabaseCluster that it is of, or "".
+	Cluster string
+
+	// Hosts of the servers of any other database, each with or without a port.
 	Hosts []string
 }
 
@@ -43,6 +46,10 @@ type Store struct {
 
 	// Secret with the credentials, or "" for none.
 	Secret string
+
+	// Authenticates says that the Secret has credentials, and not only what goes with an
+	// identity of the cloud.
+	Authenticates bool
 
 	// ServiceAccount that the store knows, or "" for one without rights.
 	ServiceAccount string

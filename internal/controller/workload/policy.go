@@ -11,16 +11,16 @@ import (
 // defaultPorts of servers whose connection names none.
 var defaultPorts = map[backupv1.Engine]int32{backupv1.PostgreSQL: 5432, backupv1.MySQL: 3306, backupv1.MongoDB: 27017}
 
-// NetworkPolicy of the pods with all of these labels: no connection is opened to them, since a
-// throw-away database is for its pod alone, and they open those alone that are given.
-func NetworkPolicy(meta metav1.ObjectMeta, selector map[string]string, to ...networkingv1.NetworkPolicyEgressRule) *networkingv1.NetworkPolicy {
+// NetworkPolicy of pods: no connection is opened to them, since a throw-away database is for
+// its pod alone, and they open those alone that are given.
+func NetworkPolicy(meta metav1.ObjectMeta, of metav1.LabelSelector, to ...networkingv1.NetworkPolicyEgressRule) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
 		ObjectMeta: meta,
 		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: selector},
+			PodSelector: of,
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-			Egress:      append([]networkingv1.NetworkPolicyEgressRule{build.ToDNS()}, to...),
+			Egress:      to,
 		},
 	}
 }
@@ -30,11 +30,15 @@ func (s Store) Egress(namespace string) []networkingv1.NetworkPolicyEgressRule {
 	if s.Destination.Type == backupv1.Volume || s.Destination.Type == "" {
 		return nil
 	}
-	return build.ToStore(namespace, s.Destination.Endpoint, s.Secret != "")
+	return build.ToStore(namespace, s.Destination.Endpoint, s.Authenticates)
 }
 
 // Egress to the servers of a database, from a namespace. Those that a replica set or a record
 // of names leads to have the ports of these, or the engine's.
 func (s Source) Egress(namespace string, engine backupv1.Engine) []networkingv1.NetworkPolicyEgressRule {
+	if s.Cluster != "" {
+		servers := build.Scope{Claim: s.Cluster}
+		return []networkingv1.NetworkPolicyEgressRule{build.ToPods(servers.Selector(string(engine)), defaultPorts[engine])}
+	}
 	return build.ToHosts(namespace, defaultPorts[engine], s.Hosts...)
 }

@@ -105,12 +105,13 @@ func reachesNot(ctx context.Context, who string, from *harness.Client, host stri
 
 // opensConnections from pods that hold credentials: what runs in a database's server, or in
 // the pod of a Backup's Job, reaches names and the API server, its database and its store, and
-// no neighbour's pod.
-func opensConnections(ctx context.Context, n notes) error {
+// no neighbour's pod. A pod that verifies, in which programs of the backup may run, does not
+// reach the database either.
+func opensConnections(ctx context.Context, n notes) (err error) {
 	if err := ready(ctx); err != nil {
 		return err
 	}
-	err := errors.Join(
+	err = errors.Join(
 		ground.world.AwaitReady(ctx, started, "DatabaseCluster", "own"),
 		create(ctx, ground.tenant, `{apiVersion: backup.example.com/v1, kind: Backup, metadata: {name: closed, namespace: '${NAMESPACE}'}, spec: {forProvider: {
 			source: {type: postgresql, connection: {databaseClusterRef: {name: own}}}, destination: {type: s3, bucket: b, endpoint: 'https://store.example.com:9000', secretRef: {name: neighbour}}}}}`),
@@ -118,52 +119,72 @@ func opensConnections(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	if err := ground.world.Await(ctx, soon, "the policy of the Backup's pods", func() (bool, string) {
-		egress := harness.Field(ground.world.Get("NetworkPolicy", "closed-dump"), "spec", "egress")
-		return strings.Contains(egress, "9000"), egress
-	}); err != nil {
-		return err
+	defer func() { err = errors.Join(err, cluster.Delete(ctx, "Backup", tenantNamespace, "closed")) }()
+	for policy, port := range map[string]string{"closed-dump": "9000", "closed-dump-source": "5432"} {
+		err := ground.world.Await(ctx, soon, "the policy "+policy+" of the Backup's pods", func() (bool, string) {
+			egress := harness.Field(ground.world.Get("NetworkPolicy", policy), "spec", "egress")
+			return strings.Contains(egress, port), egress
+		})
+		if err != nil {
+			return err
+		}
 	}
 	own, err := harness.StartClient(ctx, cluster, ground.world)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, own.Stop(ctx)) }()
 	apiServer, err := cluster.APIServer(ctx)
 	if err != nil {
 		return err
 	}
-	address := ""
+	neighbour := ""
 	for _, p := range ground.world.List("Pod") {
 		if p.GetLabels()["app"] == "neighbour" {
-			address = harness.Field(p, "status", "podIP")
+			neighbour = harness.Field(p, "status", "podIP")
 		}
 	}
 	database := harness.Field(ground.world.Get("Pod", "own-postgresql-0"), "status", "podIP")
-	server := func(host string, port int) (bool, error) {
-		return cluster.Reaches(ctx, tenantNamespace, "own-postgresql-0", "postgresql", host, port)
+	errs := []error{
+		reaches(ctx, "a pod that no policy closes", own, neighbour, application),
+		reaches(ctx, "a pod that no policy closes", own, database, postgresql),
 	}
-	errs := []error{reaches(ctx, "a pod that no policy closes", own, address, application)}
-	for host, port := range map[string]int{address: application, apiServer: 443} {
-		ok, err := server(host, port)
+	for host, port := range map[string]int{neighbour: application, apiServer: 443} {
+		ok, err := cluster.Reaches(ctx, tenantNamespace, "own-postgresql-0", "postgresql", host, port)
 		if want := host == apiServer; err == nil && ok != want {
 			err = fmt.Errorf("a database's server reaches port %d of %s: %t, want %t", port, host, ok, want)
 		}
 		errs = append(errs, err)
 	}
-	// The client as a pod of the Backup's Job.
-	if _, err := cluster.Patch(ctx, "Pod", tenantNamespace, harness.ClientPod, harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"backup.example.com/backup": "closed"}}}); err != nil {
-		return err
+	// The client as a pod of the Backup's Jobs.
+	for _, action := range []string{"verify", "backup"} {
+		_, err := cluster.Patch(ctx, "Pod", tenantNamespace, harness.ClientPod, harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{
+			"backup.example.com/backup": "closed", "backup.example.com/action": action,
+		}}})
+		if err != nil {
+			return err
+		}
+		who := "a pod of a Backup's Job that is to " + action
+		if action == "verify" {
+			errs = append(errs, closes(ctx, who, own, neighbour, application), closes(ctx, who, own, database, postgresql))
+			continue
+		}
+		errs = append(errs, reaches(ctx, who, own, database, postgresql), reachesNot(ctx, who, own, neighbour, application))
 	}
-	closed := wait.For(func(ctx context.Context) (bool, error) {
-		ok, err := own.Reaches(ctx, address, application)
+	n.Addf("port %d of a neighbour", application)
+	return errors.Join(errs...)
+}
+
+// closes waits until a network has learned of a pod's labels, and admits nothing more.
+func closes(ctx context.Context, who string, from *harness.Client, host string, port int) error {
+	err := wait.For(func(ctx context.Context) (bool, error) {
+		ok, err := from.Reaches(ctx, host, port)
 		return !ok, err
 	}, wait.WithContext(ctx), wait.WithTimeout(soon), wait.WithInterval(200*time.Millisecond), wait.WithImmediate())
-	if closed != nil {
-		closed = fmt.Errorf("a pod of a Backup's Job reaches a neighbour: %w", closed)
+	if err != nil {
+		return fmt.Errorf("%s reaches port %d of %s: %w", who, port, host, err)
 	}
-	errs = append(errs, closed, reaches(ctx, "a pod of a Backup's Job", own, database, postgresql), reachesNot(ctx, "a pod of a Backup's Job", own, address, application))
-	n.Addf("port %d of a neighbour", application)
-	return errors.Join(append(errs, own.Stop(ctx), cluster.Delete(ctx, "Backup", tenantNamespace, "closed"))...)
+	return nil
 }
 
 // reachesPrograms of the platform by their pods' addresses: no tenant reaches the function or
