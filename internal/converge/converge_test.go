@@ -279,7 +279,7 @@ func TestRun(t *testing.T) {
 				return desired(`{}`, true, map[string]string{"web": `{"apiVersion":"apps/v1","kind":"Deployment"}`})
 			},
 			claim: webApp,
-			want:  want{Err: `cannot compose WebApp/web: component web has no name: Crossplane would make one up, which nobody could predict`},
+			want:  want{Err: `cannot compose WebApp/web: component web has no name: Crossplane would make one up, which cannot be predicted`},
 		},
 		"Collision": {
 			reason: "Two components that are one object would take it from each other for ever.",

@@ -21,7 +21,7 @@ func render(claim *unstructured.Unstructured, rsp *fnv1.RunFunctionResponse) (ma
 			return nil, fmt.Errorf("cannot read component %s: %w", component, err)
 		}
 		if u.GetName() == "" {
-			return nil, fmt.Errorf("component %s has no name: Crossplane would make one up, which nobody could predict", component)
+			return nil, fmt.Errorf("component %s has no name: Crossplane would make one up, which cannot be predicted", component)
 		}
 		if ns := u.GetNamespace(); ns != "" && ns != claim.GetNamespace() {
 			return nil, fmt.Errorf("component %s is in namespace %s: a claim composes in its own namespace only", component, ns)

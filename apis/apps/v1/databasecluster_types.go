@@ -110,10 +110,10 @@ type DatabaseOptions struct {
 	// +optional
 	Synchronous *bool `json:"synchronous,omitempty"`
 
-	// SynchronousMode says what happens to writes while no replica is there to
-	// acknowledge them: quorum goes on without one, and no replica that lacks
-	// such a write is promoted by itself; strict stops them. Either way any one
-	// replica of those in step is enough.
+	// SynchronousMode is what happens to writes while no replica can
+	// acknowledge them: quorum continues without one, and no replica that lacks
+	// such a write is promoted automatically; strict blocks them. Either way the
+	// acknowledgement of any one synchronous replica is enough.
 	// +optional
 	// +kubebuilder:default=quorum
 	SynchronousMode SynchronousMode `json:"synchronousMode,omitempty"`
@@ -270,8 +270,8 @@ type DatabaseBackup struct {
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
 }
 
-// BackupEncryption names the passphrase of encrypted backups. Without it nobody
-// can restore: keep a copy elsewhere.
+// BackupEncryption names the passphrase of encrypted backups. They cannot be
+// restored without it: keep a copy elsewhere.
 type BackupEncryption struct {
 	// SecretRef names the passphrase.
 	SecretRef SecretKeyReference `json:"secretRef"`

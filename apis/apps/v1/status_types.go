@@ -8,7 +8,7 @@ type ComponentStatus struct {
 	// Ready is true when all of the component is healthy.
 	Ready bool `json:"ready"`
 
-	// Message says in words what is waited for. Empty when ready.
+	// Message says what the component waits for. Empty when ready.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -167,7 +167,7 @@ type Destination struct {
 type Encryption struct {
 	// SecretRef names the key. For method logical it is an age identity
 	// (AGE-SECRET-KEY-1…, see https://age-encryption.org), for method physical a
-	// passphrase. Without the key nobody can restore: keep a copy elsewhere.
+	// passphrase. Backups cannot be restored without it: keep a copy elsewhere.
 	SecretRef SecretKey `json:"secretRef"`
 }
 
@@ -179,6 +179,6 @@ type Failure struct {
 	// Reason in one word, for example StoreUnreachable.
 	Reason string `json:"reason"`
 
-	// Message in words. It holds no secrets.
+	// Message of the failure. It contains no secrets.
 	Message string `json:"message"`
 }

@@ -125,7 +125,7 @@ type RestoreObservation struct {
 	// +optional
 	Failure *Failure `json:"failure,omitempty"`
 
-	// Message says in words what goes on.
+	// Message describes the progress.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -302,7 +302,7 @@ const (
 	// TargetForbidden may not be changed: its annotation does not name this
 	// AppConfig, or the API server forbids it.
 	TargetForbidden TargetState = "Forbidden"
-	// TargetConflict has fields that somebody else owns.
+	// TargetConflict has fields that another field manager owns.
 	TargetConflict TargetState = "Conflict"
 	// TargetMissing is not there.
 	TargetMissing TargetState = "Missing"
@@ -330,7 +330,7 @@ type TargetStatus struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// Message in words, where there is something to say.
+	// Message with the cause of the state, if there is one.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -358,7 +358,7 @@ type FailedRollout struct {
 	// Reason in one word: ProgressDeadlineExceeded, or PodFailing.
 	Reason string `json:"reason"`
 
-	// Message in words: the workload, the pod, the container, and what is wrong.
+	// Message names the workload, the pod, the container, and what is wrong.
 	Message string `json:"message"`
 
 	// Log is the last lines of the failing container's log, without the values

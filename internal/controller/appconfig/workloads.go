@@ -239,7 +239,7 @@ func refusalOf(err error) *Refusal {
 	case kerrors.IsForbidden(err):
 		return &Refusal{State: configv1.TargetForbidden, Message: forbids + short(err)}
 	case kerrors.IsConflict(err):
-		return &Refusal{State: configv1.TargetConflict, Message: "Its fields belong to somebody else: " + owners(err)}
+		return &Refusal{State: configv1.TargetConflict, Message: "Another field manager owns its fields: " + owners(err)}
 	case kerrors.IsInvalid(err), kerrors.IsBadRequest(err):
 		return &Refusal{State: configv1.TargetConflict, Message: "The API server does not take the change: " + short(err)}
 	}

@@ -53,7 +53,7 @@ func (k Kube) Create(ctx context.Context, j *batchv1.Job) error {
 		return fmt.Errorf("cannot get %s: %w", name(j), err)
 	}
 	if c, want := metav1.GetControllerOf(have), metav1.GetControllerOf(j); c == nil || want == nil || c.UID != want.UID {
-		return fmt.Errorf("cannot create %s: there is one already that is somebody else's", name(j))
+		return fmt.Errorf("cannot create %s: one exists already that another object owns", name(j))
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func Serve(ctx context.Context, c Config) error {
 				return nil //nolint:nilerr // it ended because it was told to
 			}
 			if err == nil {
-				err = errors.New("nobody told it to")
+				err = errors.New("it ended by itself")
 			}
 			return fmt.Errorf("cannot serve: pgBackRest's server ended: %w", err)
 		case <-time.After(lookPeriod):

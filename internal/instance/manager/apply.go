@@ -41,7 +41,7 @@ func (p *primary) apply(ctx context.Context, raw string, desired *instance.Desir
 		return true
 	}
 	problems, err := p.bring(ctx, desired, secret)
-	if !p.note("bring databases and users in line", err) {
+	if !p.note("reconcile databases and users", err) {
 		return false
 	}
 	p.applied = applied{digest: digest, credentials: secret.ResourceVersion, problems: problems, at: time.Now(), done: true}

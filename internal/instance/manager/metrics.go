@@ -48,7 +48,7 @@ func newMetrics() *metrics {
 	m.streaming = gauge("standbys_streaming", "Standbys that follow this primary. 0 on a standby.")
 	m.synchronous = gauge("standbys_synchronous", "Standbys that acknowledge this primary's writes. 0 on a standby.")
 	m.lagging = gauge("standbys_lagging", "Standbys that lag behind this primary. 0 on a standby.")
-	m.problems = gauge("problems", "Problems that need somebody, as in the DatabaseCluster's status. 0 on a standby.")
+	m.problems = gauge("problems", "Problems that the DatabaseCluster's status lists. 0 on a standby.")
 	m.drift = gauge("drift", "1 while databases and users of this primary are not what is desired. 0 on a standby.")
 	m.waiting = gauge("archive_waiting", "Segments of WAL that wait to be archived. 0 on a standby.")
 	m.failing = gauge("archive_failing", "1 while WAL of this primary cannot be archived, or is lost and no newer backup is complete. 0 on a standby.")

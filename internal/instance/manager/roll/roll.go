@@ -213,7 +213,7 @@ func (c Cluster) unwell() string {
 			// Patroni counts a standby in a few seconds after it has come. A
 			// primary takes over who counts: were that only the server that
 			// hands over, writes would wait for it.
-			return "Waiting for " + s.Pod + " to be in step"
+			return "Waiting for " + s.Pod + " to be synchronous"
 		}
 	}
 	return ""

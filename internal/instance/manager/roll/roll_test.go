@@ -79,7 +79,7 @@ func TestNext(t *testing.T) {
 		"NoSynchronous": {
 			reason: "Without a synchronous standby the primary would take acknowledged writes with it",
 			in:     cluster(outdated(0), server(1, func(s *Server) { s.Synchronous = false })),
-			want:   Step{Words: "Waiting for db-1 to be in step"},
+			want:   Step{Words: "Waiting for db-1 to be synchronous"},
 		},
 		"Asynchronous": {
 			reason: "None is needed where none was asked for",

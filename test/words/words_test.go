@@ -1,0 +1,107 @@
+// Package words tests that messages, fields and pages are written in the words of the field
+// (docs/glossary.md), and name no person where a program acts.
+package words
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// avoided words, and what is written instead.
+var avoided = []struct {
+	words   *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`(?i)\b(nobody|somebody|anybody|everybody|no one|someone)\b`), "the client, controller or user that is meant"},
+	{regexp.MustCompile(`(?i)\bcan not\b`), "cannot"},
+	{regexp.MustCompile(`(?i)\bmend(s|ed|ing)?\b`), "fix, repair"},
+	{regexp.MustCompile(`(?i)\bin words\b`), "with a message"},
+	{regexp.MustCompile(`(?i)\b(is|are|was|were|be|been|not) told\b`), "reported, shown"},
+	{regexp.MustCompile(`(?i)\bfarewell\b`), "release the leader lock"},
+	{regexp.MustCompile(`(?i)\bbegins? anew\b`), "retry, start over"},
+	{regexp.MustCompile(`(?i)\bthe way through\b`), "architecture"},
+	{regexp.MustCompile(`(?i)\bhour of need\b`), "disaster recovery"},
+	{regexp.MustCompile(`(?i)\bwhat is not there yet\b`), "limitations"},
+	{regexp.MustCompile(`(?i)\b(brought )?in line\b`), "reconciled, in sync"},
+	{regexp.MustCompile(`(?i)\bin step\b`), "in sync, synchronous"},
+	{regexp.MustCompile(`(?i)\b(take|takes|taken|took) (itself|themselves) back\b`), "rolled back"},
+	{regexp.MustCompile(`(?i)\b(a while|now and then)\b`), "the time itself"},
+	{regexp.MustCompile(`(?i)\blooked at\b`), "checked, polled, observed"},
+}
+
+const root = "../.."
+
+// TestMessages: what programs print, and what the API's fields say of themselves.
+func TestMessages(t *testing.T) {
+	for _, dir := range []string{"apis", "cmd", "functions", "internal"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			files := token.NewFileSet()
+			f, err := parser.ParseFile(files, path, nil, parser.ParseComments)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+					if s, err := strconv.Unquote(l.Value); err == nil {
+						check(t, files.Position(l.Pos()).String(), s)
+					}
+				}
+				return true
+			})
+			if dir == "apis" {
+				for _, c := range f.Comments {
+					check(t, files.Position(c.Pos()).String(), c.Text())
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPages: what is read, but for what has been and for the terms that are not used.
+func TestPages(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("there are no pages: %v", err)
+	}
+	for _, p := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "SECURITY.md")) {
+		raw, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(bytes.NewReader(raw))
+		for n := 1; lines.Scan(); n++ {
+			check(t, fmt.Sprintf("%s:%d", p, n), lines.Text())
+		}
+	}
+}
+
+func check(t *testing.T, where, text string) {
+	t.Helper()
+	// A word alone is a name, and one of Crossplane's fields has a comment of its own.
+	if !strings.Contains(text, " ") || strings.Contains(text, "ObservedGeneration is the latest metadata.generation") {
+		return
+	}
+	for _, a := range avoided {
+		if found := a.words.FindString(text); found != "" {
+			t.Errorf("%s: %q: write %s", strings.TrimPrefix(where, root+"/"), found, a.instead)
+		}
+	}
+}
