@@ -1,5 +1,5 @@
-"""Tests what lock.patch, failsafe.patch, wakeup.patch, promotion.patch, decided.patch, listed.patch and
-start.patch change, on Patroni as it is installed: its own client of Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server does.
+"""Tests what lock.patch, failsafe.patch, wakeup.patch, promotion.patch, decided.patch, listed.patch,
+start.patch and caughtup.patch change, on Patroni as it is installed: its own client of Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server does.
 
     python3 -m unittest test_lock.py
 """
@@ -404,6 +404,52 @@ class PromotionTest(unittest.TestCase):
             self.assertTrue(Postgresql._wait_promote(server, 5))
         server.set_role.assert_called_with("primary")
         self.assertLessEqual(sum(slept), 0.5, "the timeline is published long after writes are taken")
+
+
+class CaughtUpTest(unittest.TestCase):
+    """A primary is shut down, and its archiver goes on for long: the lock is released once a replica has all."""
+
+    def stop(self, on_shutdown):
+        running = iter([True] * 20)
+        postmaster = mock.Mock(is_running=lambda: next(running, False), signal_stop=lambda *args: None)
+        server = mock.Mock(is_running=lambda: postmaster, controldata=lambda: {"Database cluster state": "shut down"})
+        server._checkpoint_locations_from_controldata.return_value = (160, 40)
+        with mock.patch("patroni.postgresql.time.sleep"):
+            self.assertEqual((True, True), Postgresql._do_stop(server, "fast", False, False, None, on_shutdown, None, None))
+
+    def test_demoted(self):
+        ha = mock.Mock(_async_executor=mock.MagicMock())
+        ha.is_failover_possible.side_effect = [False, False, True]
+        ha.state_handler.stop = lambda *args, **kwargs: self.stop(kwargs["on_shutdown"])
+        with mock.patch("patroni.ha.time.sleep"):
+            Ha.demote(ha, "graceful")
+        self.assertEqual([mock.call(40)], ha.release_leader_key_voluntarily.mock_calls,
+                         "the lock is released once, and by a replica that has the shutdown checkpoint")
+
+    def test_shut_down(self):
+        ha = mock.Mock()
+        ha.is_paused.return_value = ha._join_aborted = False
+        ha.is_leader.return_value = True
+        ha.is_failover_possible.side_effect = [False, False, True]
+        ha.while_not_sync_standby = lambda stop: stop()
+        ha.state_handler.stop = lambda *args, **kwargs: self.stop(kwargs["on_shutdown"])
+        ha.state_handler.is_running.return_value = False
+        with mock.patch("patroni.ha.time.sleep"):
+            Ha.shutdown(ha)
+        self.assertEqual([mock.call(ha.cluster.leader, 40)], ha.dcs.delete_leader.mock_calls,
+                         "the lock is released once, and by a replica that has the shutdown checkpoint")
+
+    def test_lock_lost(self):
+        ha = mock.Mock()
+        ha.is_paused.return_value = ha._join_aborted = False
+        ha.is_leader.side_effect = [True, True, False, False, False, False]
+        asked = []
+        ha.while_not_sync_standby = lambda stop: stop()
+        ha.state_handler.stop = lambda *args, **kwargs: self.stop(lambda *at: asked.append(at) or kwargs["on_shutdown"](*at))
+        with mock.patch("patroni.ha.time.sleep"):
+            Ha.shutdown(ha)
+        self.assertEqual(1, len(asked), "there is nothing to release any more")
+        ha.dcs.delete_leader.assert_not_called()
 
 
 class StartTest(unittest.TestCase):
