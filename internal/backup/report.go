@@ -2,6 +2,8 @@ package backup
 
 import (
 	"time"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
 // MaxReport is how many bytes of a Report reach the provider: a pod's
@@ -11,47 +13,26 @@ const MaxReport = 4096
 // Reason of a Failure in one word.
 type Reason string
 
-// The reasons. Permanent ones do not go away by trying again.
+// The reasons, which the API describes. Permanent ones do not pass by a retry.
 const (
-	// InvalidTask: the Task makes no sense to the program. Permanent.
-	InvalidTask Reason = "InvalidTask"
-	// StoreUnreachable: no connection to the store, or it broke.
-	StoreUnreachable Reason = "StoreUnreachable"
-	// StoreDenied: the store does not accept the credentials. Permanent.
-	StoreDenied Reason = "StoreDenied"
-	// BucketMissing: there is no such bucket, container or volume. Permanent.
-	BucketMissing Reason = "BucketMissing"
-	// StoreFull: there is no room in the store.
-	StoreFull Reason = "StoreFull"
-	// SourceUnreachable: no connection to the database, or it broke.
-	SourceUnreachable Reason = "SourceUnreachable"
-	// SourceDenied: the database does not accept the credentials. Permanent.
-	SourceDenied Reason = "SourceDenied"
-	// ToolFailed: a dump or restore ended with an error.
-	ToolFailed Reason = "ToolFailed"
-	// BackupMissing: there is no such backup, or its manifest is gone.
-	BackupMissing Reason = "BackupMissing"
-	// ArchiveGap: WAL is missing between what the backup holds and the newest of
-	// the archive.
-	ArchiveGap Reason = "ArchiveGap"
-	// BackupCorrupt: an object is missing, cut off or not what was written.
-	BackupCorrupt Reason = "BackupCorrupt"
-	// ContentDiffers: a restored database does not hold what was backed up, or
-	// the query says no.
-	ContentDiffers Reason = "ContentDiffers"
-	// TargetNotEmpty: the database to restore into holds something. Permanent.
-	TargetNotEmpty Reason = "TargetNotEmpty"
-	// TargetLocked: another restore writes into the database. Permanent.
-	TargetLocked Reason = "TargetLocked"
-	// KeyMissing: the backup is encrypted, and the key is not its key. Permanent.
-	KeyMissing Reason = "KeyMissing"
-	// BackupNotAuthentic: the backup was not written with the Backup's key.
-	// Permanent.
-	BackupNotAuthentic Reason = "BackupNotAuthentic"
-	// NoSpace: the pod's own storage is full.
-	NoSpace Reason = "NoSpace"
-	// Interrupted: the pod was told to stop.
-	Interrupted Reason = "Interrupted"
+	InvalidTask        Reason = backupv1.ReasonInvalidTask
+	StoreUnreachable   Reason = backupv1.ReasonStoreUnreachable
+	StoreDenied        Reason = backupv1.ReasonStoreDenied
+	BucketMissing      Reason = backupv1.ReasonBucketMissing
+	StoreFull          Reason = backupv1.ReasonStoreFull
+	SourceUnreachable  Reason = backupv1.ReasonSourceUnreachable
+	SourceDenied       Reason = backupv1.ReasonSourceDenied
+	ToolFailed         Reason = backupv1.ReasonToolFailed
+	BackupMissing      Reason = backupv1.ReasonBackupMissing
+	ArchiveGap         Reason = backupv1.ReasonArchiveGap
+	BackupCorrupt      Reason = backupv1.ReasonBackupCorrupt
+	ContentDiffers     Reason = backupv1.ReasonContentDiffers
+	TargetNotEmpty     Reason = backupv1.ReasonTargetNotEmpty
+	TargetLocked       Reason = backupv1.ReasonTargetLocked
+	KeyMissing         Reason = backupv1.ReasonKeyMissing
+	BackupNotAuthentic Reason = backupv1.ReasonBackupNotAuthentic
+	NoSpace            Reason = backupv1.ReasonNoSpace
+	Interrupted        Reason = backupv1.ReasonInterrupted
 )
 
 // Permanent tells whether trying again is of no use until somebody changed

@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/storeplane/storeplane/internal/backup"
@@ -20,15 +21,20 @@ func Encode(r backup.Report) []byte {
 		content, err := json.Marshal(r)
 		if err != nil {
 			// Only a time beyond the year 9999 does that.
-			return []byte(`{"failure":{"reason":"ToolFailed","message":"cannot encode the report"}}`)
+			return unencoded("cannot encode the report")
 		}
 		if len(content) <= backup.MaxReport {
 			return content
 		}
 		if !shorten(&r) {
-			return []byte(`{"failure":{"reason":"ToolFailed","message":"the report is too long"}}`)
+			return unencoded("the report is too long")
 		}
 	}
+}
+
+// unencoded is a report of the failure to encode one.
+func unencoded(message string) []byte {
+	return fmt.Appendf(nil, `{"failure":{"reason":%q,"message":%q}}`, backup.ToolFailed, message)
 }
 
 // words of a message that are left when it has to be short.

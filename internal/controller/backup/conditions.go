@@ -6,34 +6,12 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
 // TypeVerified tells whether the backups were proven to restore.
 const TypeVerified xpv2.ConditionType = "Verified"
-
-// Reasons of the condition Ready that are not those of a Failure or a Problem.
-const (
-	ReasonInvalidSchedule xpv2.ConditionReason = "InvalidSchedule"
-	ReasonCronJobNotFound xpv2.ConditionReason = "CronJobNotFound"
-	ReasonChecking        xpv2.ConditionReason = "Checking"
-	ReasonNoBackup        xpv2.ConditionReason = "NoBackup"
-	ReasonBackupOverdue   xpv2.ConditionReason = "BackupOverdue"
-	ReasonPodNotStarted   xpv2.ConditionReason = "PodNotStarted"
-	ReasonAlreadyExists   xpv2.ConditionReason = "AlreadyExists"
-	ReasonKept            xpv2.ConditionReason = "Kept"
-	ReasonEscrowNotFound  xpv2.ConditionReason = "EscrowNotFound"
-	ReasonEscrowPending   xpv2.ConditionReason = "EscrowPending"
-	ReasonEscrowDiffers   xpv2.ConditionReason = "EscrowDiffers"
-)
-
-// Reasons of the condition Verified that are not those of a Failure.
-const (
-	ReasonRestored            xpv2.ConditionReason = "Restored"
-	ReasonVerificationPending xpv2.ConditionReason = "VerificationPending"
-	ReasonDisabled            xpv2.ConditionReason = "Disabled"
-	ReasonVerifyLater         xpv2.ConditionReason = "VerificationOverdue"
-	ReasonUnsealed            xpv2.ConditionReason = "Unsealed"
-)
 
 // condition at a time; the one that is there keeps its own if nothing changed.
 func condition(t xpv2.ConditionType, status corev1.ConditionStatus, reason xpv2.ConditionReason, message string, now time.Time) xpv2.Condition {
@@ -52,9 +30,9 @@ func unready(reason xpv2.ConditionReason, message string, now time.Time) xpv2.Co
 func proven(unsealed bool, now time.Time) xpv2.Condition {
 	const message = "A backup was restored and found good"
 	if unsealed {
-		return condition(TypeVerified, corev1.ConditionTrue, ReasonUnsealed, message+". Plain ones of before encryption was turned on are in the store: they are not restored while it is on, and are deleted by retention", now)
+		return condition(TypeVerified, corev1.ConditionTrue, backupv1.ReasonUnsealed, message+". Plain ones of before encryption was turned on are in the store: they are not restored while it is on, and are deleted by retention", now)
 	}
-	return condition(TypeVerified, corev1.ConditionTrue, ReasonRestored, message, now)
+	return condition(TypeVerified, corev1.ConditionTrue, backupv1.ReasonRestored, message, now)
 }
 
 func unproven(reason xpv2.ConditionReason, message string, now time.Time) xpv2.Condition {

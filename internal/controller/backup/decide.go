@@ -17,7 +17,6 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
-	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
@@ -97,7 +96,7 @@ func (v *view) look() {
 	}
 	digest, err := v.State.digest()
 	if err != nil {
-		v.problem = &refusal{reason: resolve.VersionUnknown, message: err.Error()}
+		v.problem = &refusal{reason: backupv1.ReasonVersionUnknown, message: err.Error()}
 	}
 	v.digest = digest
 }
@@ -110,14 +109,14 @@ func (v *view) readSchedules() *refusal {
 	if p.Schedule != "" {
 		sc, err := parseSchedule(p.Schedule, zone, p.Suspend)
 		if err != nil {
-			return &refusal{reason: ReasonInvalidSchedule, message: "schedule " + err.Error()}
+			return &refusal{reason: backupv1.ReasonInvalidSchedule, message: "schedule " + err.Error()}
 		}
 		v.schedules = []schedule{sc}
 	}
 	if v.verifies() {
 		sc, err := parseSchedule(v.verification().Schedule, zone, p.Suspend)
 		if err != nil {
-			return &refusal{reason: ReasonInvalidSchedule, message: "verification.schedule " + err.Error()}
+			return &refusal{reason: backupv1.ReasonInvalidSchedule, message: "verification.schedule " + err.Error()}
 		}
 		v.verify = &sc
 	}
@@ -129,7 +128,7 @@ func (v *view) foreignSchedules() *refusal {
 	crons := v.foreign()
 	if len(crons) == 0 {
 		name := v.params().Source.Connection.DatabaseClusterRef.Name
-		return &refusal{reason: ReasonCronJobNotFound, message: "Waiting for the CronJobs of DatabaseCluster " + name}
+		return &refusal{reason: backupv1.ReasonCronJobNotFound, message: "Waiting for the CronJobs of DatabaseCluster " + name}
 	}
 	for _, c := range crons {
 		zone := "Etc/UTC"
@@ -241,7 +240,7 @@ func (v *view) base(d *Decision) error {
 	}
 	for _, o := range objects {
 		if o.taken {
-			v.problem = &refusal{reason: ReasonAlreadyExists, message: o.want.GetObjectKind().GroupVersionKind().Kind + " " + o.want.GetName() + " exists already and is not this Backup's: delete it, or give the Backup another name"}
+			v.problem = &refusal{reason: backupv1.ReasonAlreadyExists, message: o.want.GetObjectKind().GroupVersionKind().Kind + " " + o.want.GetName() + " exists already and is not this Backup's: delete it, or give the Backup another name"}
 		}
 	}
 	for _, o := range objects {

@@ -106,7 +106,9 @@ func TestDecide(t *testing.T) {
 		},
 		"SecretNotFound": {
 			reason: "What is missing is said in words, and CronJobs wait for it.",
-			state:  state(func(s *State) { s.Problem = &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"} }),
+			state: state(func(s *State) {
+				s.Problem = &resolve.Problem{Reason: backupv1.ReasonSecretNotFound, Message: "no Secret"}
+			}),
 			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretNotFound: no Secret", Verified: noBackup,
 				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump", "apply NetworkPolicy orders-dump-source"}, Events: []string{"Warning SecretNotFound"}},
 		},
@@ -114,7 +116,7 @@ func TestDecide(t *testing.T) {
 			reason: "The platform's credentials are not copied for a Backup of nothing.",
 			state: state(func(s *State) {
 				s.Store.Copy, s.Store.Secret = map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("key")}, "orders-dump-store"
-				s.Problem = &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"}
+				s.Problem = &resolve.Problem{Reason: backupv1.ReasonSecretNotFound, Message: "no Secret"}
 			}),
 			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretNotFound: no Secret", Verified: noBackup,
 				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump", "apply NetworkPolicy orders-dump-source"}, Events: []string{"Warning SecretNotFound"}},
@@ -132,7 +134,7 @@ func TestDecide(t *testing.T) {
 		"SecretGone": {
 			reason: "A CronJob that is there is left alone.",
 			state: state(settle(t), checked(t), isReady, func(s *State) {
-				s.Problem = &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"}
+				s.Problem = &resolve.Problem{Reason: backupv1.ReasonSecretNotFound, Message: "no Secret"}
 			}),
 			want: outcome{Phase: backupv1.BackupFailed, Ready: "False SecretNotFound: no Secret", Verified: noBackup, Events: []string{"Warning SecretNotFound"}},
 		},
@@ -434,7 +436,7 @@ func TestDecide(t *testing.T) {
 			reason: "A pod that never ran has found out nothing.",
 			state: state(settle(t), at2(hours(50.32)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(3))),
 				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
-				with(failing(run("orders-verify-x", backup.Verify, hours(50.2), hours(50.3)), workload.NotStarted, "the pod cannot pull image x"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
+				with(failing(run("orders-verify-x", backup.Verify, hours(50.2), hours(50.3)), backupv1.ReasonPodNotStarted, "the pod cannot pull image x"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
 			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"},
 				Do: []string{"create " + firstName("orders", "a", 2)}},
 		},
@@ -442,7 +444,7 @@ func TestDecide(t *testing.T) {
 			reason: "Nor has one that was gone with its node.",
 			state: state(settle(t), at2(hours(50.32)), checked(t), isReady, isProven, known(one(hours(26))), known(proof(hours(3))),
 				known(func(o *backupv1.BackupObservation) { o.LastVerified = "older" }),
-				with(failing(run("orders-verify-x", backup.Verify, hours(50.2), hours(50.3)), workload.PodTerminated, "the pod is gone and left no report"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
+				with(failing(run("orders-verify-x", backup.Verify, hours(50.2), hours(50.3)), backupv1.ReasonPodTerminated, "the pod is gone and left no report"), failing(scheduled(hours(50), hours(50.1)), backup.StoreFull, "the volume is full"))),
 			want: outcome{Phase: backupv1.BackupFailed, Ready: "True Available: The last backup failed: the volume is full", Verified: restored, Events: []string{"Warning BackupFailed"},
 				Do: []string{"create " + firstName("orders", "a", 2)}},
 		},
@@ -470,7 +472,7 @@ func TestDecide(t *testing.T) {
 		"TwoFailures": {
 			reason: "Two periods without a backup are.",
 			state: state(settle(t), at2(hours(51)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(3))),
-				with(failing(scheduled(hours(26), hours(26.1)), backup.SourceUnreachable, "refused"), failing(scheduled(hours(50), hours(50.1)), workload.OutOfMemory, "the pod ran out of memory"))),
+				with(failing(scheduled(hours(26), hours(26.1)), backup.SourceUnreachable, "refused"), failing(scheduled(hours(50), hours(50.1)), backupv1.ReasonOutOfMemory, "the pod ran out of memory"))),
 			want: outcome{Phase: backupv1.BackupFailed, Verified: restored, Events: []string{"Warning BackupFailed", "Warning BackupOverdue"},
 				Ready: "False BackupOverdue: The newest good backup is older than two periods of the schedule: the pod ran out of memory"},
 		},
@@ -482,7 +484,7 @@ func TestDecide(t *testing.T) {
 		},
 		"Recovered": {
 			reason: "The next success clears it all.",
-			state: state(settle(t), at2(hours(75)), checked(t), says(unready(ReasonBackupOverdue, "x", born)), isProven, known(one(hours(2))), known(proof(hours(3))),
+			state: state(settle(t), at2(hours(75)), checked(t), says(unready(backupv1.ReasonBackupOverdue, "x", born)), isProven, known(one(hours(2))), known(proof(hours(3))),
 				known(func(o *backupv1.BackupObservation) { o.LastFailure = &backupv1.Failure{Time: *at(hours(50.1))} }),
 				with(listing(scheduled(hours(74), hours(74.1)), entry(hours(74)), verified(entry(hours(2)), hours(3))))),
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Events: []string{"Normal BackupSucceeded", "Normal Ready"}},
@@ -528,14 +530,14 @@ func TestDecide(t *testing.T) {
 			reason: "Pods that verify go on reaching the store alone, whatever an older release let them reach, and those at work their database.",
 			state: state(settle(t), checked(t), isReady, func(s *State) {
 				s.Policy.Spec = networkingv1.NetworkPolicySpec{PodSelector: s.Policy.Spec.PodSelector, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}}
-				s.Source, s.Problem = resolve.Source{}, &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"}
+				s.Source, s.Problem = resolve.Source{}, &resolve.Problem{Reason: backupv1.ReasonSecretNotFound, Message: "no Secret"}
 			}),
 			want: outcome{Phase: backupv1.BackupFailed, Ready: "False SecretNotFound: no Secret", Verified: noBackup, Events: []string{"Warning SecretNotFound"}, Do: []string{"apply NetworkPolicy orders-dump"}},
 		},
 		"StoreGone": {
 			reason: "While the store is not known its policy stays as it is.",
 			state: state(settle(t), checked(t), isReady, func(s *State) {
-				s.Store, s.Source, s.Problem = resolve.Store{}, resolve.Source{}, &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"}
+				s.Store, s.Source, s.Problem = resolve.Store{}, resolve.Source{}, &resolve.Problem{Reason: backupv1.ReasonSecretNotFound, Message: "no Secret"}
 			}),
 			want: outcome{Phase: backupv1.BackupFailed, Ready: "False SecretNotFound: no Secret", Verified: noBackup, Events: []string{"Warning SecretNotFound"}},
 		},

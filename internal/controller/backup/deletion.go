@@ -13,7 +13,6 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
-	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
@@ -68,7 +67,7 @@ func (s *State) mayGo() bool {
 		return true
 	}
 	// The data went with its volume.
-	return s.Problem != nil && s.Problem.Reason == resolve.VolumeNotFound
+	return s.Problem != nil && s.Problem.Reason == backupv1.ReasonVolumeNotFound
 }
 
 func stays(why string) error {

@@ -50,8 +50,10 @@ func TestDecideDeletion(t *testing.T) {
 		"Denied":       {reason: "A permanent failure is not tried again.", state: state(wanted, at2(hours(99)), with(tried(1, failing(run("orders-delete-1", backup.Delete, hours(0), hours(0.1)), backup.StoreDenied, "403")))), want: want{Failed: "cannot delete the backups: 403" + hint}},
 		"DeniedBefore": {reason: "Until something changes.", state: state(wanted, at2(hours(0.11)), func(s *State) { s.Store.Print = "store/2" }, with(tried(1, failing(run("orders-delete-1", backup.Delete, hours(0), hours(0.1)), backup.StoreDenied, "403")))), want: want{Create: "orders-delete-2", Failed: "cannot delete the backups: 403" + hint}},
 		"Released":     {reason: "The annotation lets it go.", state: state(wanted, annotated(backupv1.ReleaseAnnotation, "true"), func(s *State) { s.Problem = &resolve.Problem{} }), want: want{Done: true}},
-		"Secret":       {reason: "Without credentials there is no way.", state: state(wanted, func(s *State) { s.Problem = &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"} }), want: want{Failed: "cannot delete the backups: no Secret" + hint}},
-		"Volume":       {reason: "The data went with its volume.", state: state(wanted, func(s *State) { s.Problem = &resolve.Problem{Reason: resolve.VolumeNotFound} }), want: want{Done: true}},
+		"Secret": {reason: "Without credentials there is no way.", state: state(wanted, func(s *State) {
+			s.Problem = &resolve.Problem{Reason: backupv1.ReasonSecretNotFound, Message: "no Secret"}
+		}), want: want{Failed: "cannot delete the backups: no Secret" + hint}},
+		"Volume":       {reason: "The data went with its volume.", state: state(wanted, func(s *State) { s.Problem = &resolve.Problem{Reason: backupv1.ReasonVolumeNotFound} }), want: want{Done: true}},
 		"Namespace":    {reason: "No pod can be made in a namespace that goes.", state: state(wanted, func(s *State) { s.NamespaceGone = true }), want: want{Done: true}},
 		"Physical":     {reason: "A repository is deleted by who knows it.", state: state(wanted, physical), want: want{Create: "orders-backup-delete-1"}},
 		"PhysicalGone": {reason: "Nobody knows it any more.", state: state(wanted, physical, func(s *State) { s.CronJobs = nil }), want: want{Failed: "cannot delete the backups: the CronJobs of its DatabaseCluster, which know its repository, are gone" + hint}},

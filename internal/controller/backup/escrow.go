@@ -115,13 +115,13 @@ func (v *view) unescrowed() *refusal {
 	name := backup.EscrowNamespace + "/" + v.escrowName()
 	switch {
 	case e.missing != "":
-		return &refusal{reason: ReasonEscrowPending, message: "Waiting for Secret " + e.missing + ", which holds the database's key"}
+		return &refusal{reason: backupv1.ReasonEscrowPending, message: "Waiting for Secret " + e.missing + ", which holds the database's key"}
 	case e.kept == nil && !e.possible:
-		return &refusal{reason: ReasonEscrowNotFound, message: "Namespace " + backup.EscrowNamespace + ", which keeps a copy of each database's key, does not exist: create it"}
+		return &refusal{reason: backupv1.ReasonEscrowNotFound, message: "Namespace " + backup.EscrowNamespace + ", which keeps a copy of each database's key, does not exist: create it"}
 	case e.kept == nil:
-		return &refusal{reason: ReasonEscrowPending, message: "Waiting for Secret " + name + ", the copy of the database's key"}
+		return &refusal{reason: backupv1.ReasonEscrowPending, message: "Waiting for Secret " + name + ", the copy of the database's key"}
 	case !bytes.Equal(e.kept.Data[backup.EscrowKey], e.key):
-		return &refusal{reason: ReasonEscrowDiffers, message: v.escrowDiffers(name)}
+		return &refusal{reason: backupv1.ReasonEscrowDiffers, message: v.escrowDiffers(name)}
 	}
 	return nil
 }
@@ -143,5 +143,5 @@ func (v *view) escrowed() xpv2.Condition {
 	if r := v.unescrowed(); r != nil {
 		return condition(backupv1.TypeEscrowed, corev1.ConditionFalse, r.reason, r.message, v.Now)
 	}
-	return condition(backupv1.TypeEscrowed, corev1.ConditionTrue, ReasonKept, "", v.Now)
+	return condition(backupv1.TypeEscrowed, corev1.ConditionTrue, backupv1.ReasonKept, "", v.Now)
 }

@@ -10,15 +10,22 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
+// turned are the reasons of the events of conditions that become True.
+var turned = map[xpv2.ConditionType]event.Reason{
+	xpv2.TypeReady:        backupv1.ReasonReady,
+	TypeVerified:          backupv1.ReasonVerified,
+	backupv1.TypeEscrowed: backupv1.ReasonEscrowed,
+}
+
 // news are the events for what has changed, and for nothing else.
 func news(b *backupv1.Backup, now backupv1.BackupObservation, conditions []xpv2.Condition) []event.Event {
 	var out []event.Event
 	known := b.Status.AtProvider
 	if f := now.LastFailure; f != nil && (known.LastFailure == nil || !known.LastFailure.Time.Equal(&f.Time)) {
-		out = append(out, event.Warning("BackupFailed", errors.New(f.Reason+": "+f.Message)))
+		out = append(out, event.Warning(backupv1.ReasonBackupFailed, errors.New(f.Reason+": "+f.Message)))
 	}
 	if t := now.LastSuccessfulTime; t != nil && after(t.Time, known.LastSuccessfulTime) && known.CatalogTime != nil {
-		out = append(out, event.Normal("BackupSucceeded", "A backup was made"))
+		out = append(out, event.Normal(backupv1.ReasonBackupSucceeded, "A backup was made"))
 	}
 	for _, c := range conditions {
 		was := b.GetCondition(c.Type)
@@ -27,11 +34,11 @@ func news(b *backupv1.Backup, now backupv1.BackupObservation, conditions []xpv2.
 		}
 		switch c.Status {
 		case corev1.ConditionFalse:
-			if c.Reason != ReasonChecking {
+			if c.Reason != backupv1.ReasonChecking {
 				out = append(out, event.Warning(event.Reason(c.Reason), errors.New(c.Message)))
 			}
 		case corev1.ConditionTrue:
-			out = append(out, event.Normal(event.Reason(c.Type), text(c)))
+			out = append(out, event.Normal(turned[c.Type], text(c)))
 		case corev1.ConditionUnknown:
 		}
 	}

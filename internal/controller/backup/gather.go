@@ -113,7 +113,7 @@ func (e *external) references(ctx context.Context, s *State) (err error) {
 		return err
 	}
 	if s.Source.Waiting != "" && b.Status.AtProvider.Checked == "" {
-		return (&resolve.Problem{Reason: resolve.DatabaseClusterNotReady, Message: s.Source.Waiting}).Error()
+		return (&resolve.Problem{Reason: backupv1.ReasonDatabaseClusterNotReady, Message: s.Source.Waiting}).Error()
 	}
 	s.Key, err = e.reach.Key(ctx, b.Namespace, p.Encryption)
 	return err

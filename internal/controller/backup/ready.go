@@ -87,9 +87,9 @@ func (v *view) unchecked() *refusal {
 		return nil
 	}
 	if r := v.lastCheck(); r != nil && r.Trouble != "" {
-		return &refusal{reason: ReasonPodNotStarted, message: "Job " + r.Job + ": the pod " + r.Trouble}
+		return &refusal{reason: backupv1.ReasonPodNotStarted, message: "Job " + r.Job + ": the pod " + r.Trouble}
 	}
-	return &refusal{reason: ReasonChecking, message: "Waiting for the first contact with the database and the store"}
+	return &refusal{reason: backupv1.ReasonChecking, message: "Waiting for the first contact with the database and the store"}
 }
 
 // patience with pods that do not start.
@@ -101,7 +101,7 @@ func (v *view) stuck() *refusal {
 		if r.Ended || r.Trouble == "" || v.Now.Sub(r.Created) < patience {
 			continue
 		}
-		return &refusal{reason: ReasonPodNotStarted, message: "Job " + r.Job + ": the pod " + r.Trouble}
+		return &refusal{reason: backupv1.ReasonPodNotStarted, message: "Job " + r.Job + ": the pod " + r.Trouble}
 	}
 	return nil
 }
@@ -112,14 +112,14 @@ func (v *view) none() *refusal {
 		return nil
 	}
 	if f := v.obs.LastFailure; f != nil {
-		return &refusal{reason: ReasonNoBackup, message: "There is no backup, and the last one failed: " + f.Message}
+		return &refusal{reason: backupv1.ReasonNoBackup, message: "There is no backup, and the last one failed: " + f.Message}
 	}
 	if v.active(backup.Backup) != nil {
 		return nil
 	}
 	for _, s := range v.schedules {
 		if due := s.next(v.Backup.CreationTimestamp.Time); !s.suspended && !due.IsZero() && v.Now.Sub(due) > patience {
-			return &refusal{reason: ReasonNoBackup, message: "There is no backup, and the first one was due"}
+			return &refusal{reason: backupv1.ReasonNoBackup, message: "There is no backup, and the first one was due"}
 		}
 	}
 	return nil
@@ -138,7 +138,7 @@ func (v *view) old() *refusal {
 		if f := v.obs.LastFailure; f != nil {
 			message += ": " + f.Message
 		}
-		return &refusal{reason: ReasonBackupOverdue, message: message}
+		return &refusal{reason: backupv1.ReasonBackupOverdue, message: message}
 	}
 	return nil
 }
@@ -184,23 +184,23 @@ func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xp
 	switch {
 	case unsealed && v.obs.LastSuccessfulTime == nil:
 		message := "The store has no good encrypted backup, and plain ones of before are not restored while encryption is on: set annotation " + backupv1.RunNowAnnotation + " to start a backup"
-		return disproven(ReasonUnsealed, message, v.Now)
+		return disproven(backupv1.ReasonUnsealed, message, v.Now)
 	case good == nil && !v.verifies():
-		return unproven(ReasonDisabled, "Verification is turned off", v.Now)
+		return unproven(backupv1.ReasonDisabled, "Verification is turned off", v.Now)
 	case good == nil && v.obs.LastSuccessfulTime == nil:
-		return unproven(ReasonNoBackup, "There is no backup yet", v.Now)
+		return unproven(backupv1.ReasonNoBackup, "There is no backup yet", v.Now)
 	case good == nil:
 		message := "No backup has been restored yet"
 		if failure != nil {
 			message += ": " + failure.Message
 		}
-		return unproven(ReasonVerificationPending, message, v.Now)
+		return unproven(backupv1.ReasonVerificationPending, message, v.Now)
 	case !v.suspended() && v.verify != nil && v.verify.tooOld(good.Time, v.Now):
 		message := "The last verification is older than two periods of its schedule"
 		if failure != nil {
 			message += ": " + failure.Message
 		}
-		return disproven(ReasonVerifyLater, message, v.Now)
+		return disproven(backupv1.ReasonVerificationOverdue, message, v.Now)
 	}
 	return proven(unsealed, v.Now)
 }
@@ -208,7 +208,7 @@ func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xp
 // stands tells whether a reason is of a verification that failed, and not of what is seen
 // anew each time.
 func stands(r xpv2.ConditionReason) bool {
-	seen := []xpv2.ConditionReason{ReasonVerifyLater, ReasonUnsealed, xpv2.ConditionReason(backup.BackupNotAuthentic)}
+	seen := []xpv2.ConditionReason{backupv1.ReasonVerificationOverdue, backupv1.ReasonUnsealed, xpv2.ConditionReason(backup.BackupNotAuthentic)}
 	return !slices.Contains(seen, r) && !inconclusive(backup.Reason(r))
 }
 
@@ -227,7 +227,7 @@ func (v *view) unsealed(was xpv2.Condition, known backupv1.BackupObservation) bo
 	if r := latestCatalog(v.Runs, known.CatalogTime); r != nil {
 		return r.Report.Catalog.Unsealed > 0
 	}
-	return was.Reason == ReasonUnsealed
+	return was.Reason == backupv1.ReasonUnsealed
 }
 
 // lastVerifyFailure is why the last verification failed, if it did so since one
@@ -251,7 +251,7 @@ func (v *view) lastVerifyFailure(good *metav1.Time) *backup.Failure {
 func inconclusive(r backup.Reason) bool {
 	return slices.Contains([]backup.Reason{
 		backup.StoreUnreachable, backup.Interrupted,
-		workload.NotStarted, workload.PodTerminated, workload.Evicted, workload.Silent,
+		backupv1.ReasonPodNotStarted, backupv1.ReasonPodTerminated, backupv1.ReasonEvicted, backupv1.ReasonResultMissing,
 	}, r)
 }
 

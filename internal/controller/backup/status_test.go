@@ -26,7 +26,7 @@ func drawRuns(t *rapid.T) []workload.Run {
 		a := rapid.SampledFrom([]backup.Action{backup.Check, backup.Backup, backup.Backup, backup.Verify}).Draw(t, "action")
 		r := run(fmt.Sprintf("job-%d", i), a, began, now)
 		if rapid.Bool().Draw(t, "fails") {
-			r = failing(r, rapid.SampledFrom([]backup.Reason{backup.ToolFailed, backup.StoreDenied, workload.PodTerminated}).Draw(t, "why"), fmt.Sprint("failure ", i))
+			r = failing(r, rapid.SampledFrom([]backup.Reason{backup.ToolFailed, backup.StoreDenied, backupv1.ReasonPodTerminated}).Draw(t, "why"), fmt.Sprint("failure ", i))
 			if rapid.Bool().Draw(t, "silent") {
 				r.Report = nil
 			}

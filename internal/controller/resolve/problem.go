@@ -5,24 +5,6 @@ import (
 	"fmt"
 )
 
-// Reasons of Problems.
-const (
-	SecretNotFound          = "SecretNotFound"
-	SecretKeyNotFound       = "SecretKeyNotFound"
-	DatabaseClusterNotFound = "DatabaseClusterNotFound"
-	DatabaseClusterNotReady = "DatabaseClusterNotReady"
-	ProviderConfigNotFound  = "ProviderConfigNotFound"
-	ProviderConfigInvalid   = "ProviderConfigInvalid"
-	ServiceAccountNotFound  = "ServiceAccountNotFound"
-	VolumeNotFound          = "VolumeNotFound"
-	BackupMissing           = "BackupMissing"
-	DestinationInvalid      = "DestinationInvalid"
-	VersionUnknown          = "VersionUnknown"
-	CredentialsMissing      = "CredentialsMissing"
-	MethodNotSupported      = "MethodNotSupported"
-	NotGranted              = "NotGranted"
-)
-
 // Problem that somebody must mend before anything can be reached. It says what
 // would be right.
 type Problem struct{ Reason, Message string }

@@ -30,7 +30,7 @@ func (r *Resolver) secret(ctx context.Context, namespace, name, field string) (*
 	s := &corev1.Secret{}
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s)
 	if kerrors.IsNotFound(err) {
-		return nil, problem(SecretNotFound, "%s names Secret %s, which does not exist in namespace %s", field, name, namespace)
+		return nil, problem(backupv1.ReasonSecretNotFound, "%s names Secret %s, which does not exist in namespace %s", field, name, namespace)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot get Secret %s/%s: %w", namespace, name, err)
@@ -49,7 +49,7 @@ func (r *Resolver) Key(ctx context.Context, namespace string, e *backupv1.Encryp
 		return "", err
 	}
 	if len(s.Data[e.SecretRef.Key]) == 0 {
-		return "", problem(SecretKeyNotFound, "%s names key %s, which Secret %s does not have", field, e.SecretRef.Key, s.Name)
+		return "", problem(backupv1.ReasonSecretKeyNotFound, "%s names key %s, which Secret %s does not have", field, e.SecretRef.Key, s.Name)
 	}
 	return printOf(s), nil
 }

@@ -75,7 +75,7 @@ func hasConnection(s *corev1.Secret, key string) error {
 	}
 	for _, part := range []string{"host", "username", "password"} {
 		if len(s.Data[part]) == 0 {
-			return problem(SecretKeyNotFound, "connection.secretRef names Secret %s, which has neither key %s nor key %s", s.Name, key, part)
+			return problem(backupv1.ReasonSecretKeyNotFound, "connection.secretRef names Secret %s, which has neither key %s nor key %s", s.Name, key, part)
 		}
 	}
 	return nil
@@ -93,7 +93,7 @@ func (r *Resolver) clusterSource(ctx context.Context, namespace, name, version s
 	s, err := r.secret(ctx, namespace, name+"-connection", "connection.databaseClusterRef")
 	switch {
 	case AsProblem(err) != nil:
-		return Source{}, problem(DatabaseClusterNotReady, "DatabaseCluster %s has no connection Secret yet", name)
+		return Source{}, problem(backupv1.ReasonDatabaseClusterNotReady, "DatabaseCluster %s has no connection Secret yet", name)
 	case err != nil:
 		return Source{}, err
 	}
@@ -119,9 +119,9 @@ func (r *Resolver) Cluster(ctx context.Context, namespace, name string) (Cluster
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, u)
 	switch {
 	case meta.IsNoMatchError(err):
-		return Cluster{}, problem(DatabaseClusterNotFound, "connection.databaseClusterRef names DatabaseCluster %s, and there are no DatabaseClusters here: install the Configuration", name)
+		return Cluster{}, problem(backupv1.ReasonDatabaseClusterNotFound, "connection.databaseClusterRef names DatabaseCluster %s, and there are no DatabaseClusters here: install the Configuration", name)
 	case kerrors.IsNotFound(err):
-		return Cluster{}, problem(DatabaseClusterNotFound, "connection.databaseClusterRef names DatabaseCluster %s, which does not exist in namespace %s", name, namespace)
+		return Cluster{}, problem(backupv1.ReasonDatabaseClusterNotFound, "connection.databaseClusterRef names DatabaseCluster %s, which does not exist in namespace %s", name, namespace)
 	case err != nil:
 		return Cluster{}, fmt.Errorf("cannot get DatabaseCluster %s/%s: %w", namespace, name, err)
 	}

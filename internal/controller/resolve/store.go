@@ -52,7 +52,7 @@ const defaultConfig = "default"
 // configuration are copied to.
 func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.ProviderConfigReference, d backupv1.Destination, copyName string) (Store, error) {
 	if err := backup.CheckDestination(d); err != nil {
-		return Store{}, problem(DestinationInvalid, "cannot use the destination: %v", err)
+		return Store{}, problem(backupv1.ReasonDestinationInvalid, "cannot use the destination: %v", err)
 	}
 	if d.Type == backupv1.Volume {
 		return r.volume(ctx, namespace, d)
@@ -86,7 +86,7 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 		}
 	}
 	if err := out.Bounds.Check(d); err != nil {
-		return Store{}, problem(DestinationInvalid, "%v", err)
+		return Store{}, problem(backupv1.ReasonDestinationInvalid, "%v", err)
 	}
 	if d.Endpoint == "" {
 		d.Endpoint, d.Insecure = config.Endpoint, config.Insecure
@@ -95,7 +95,7 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 	out.Destination = out.Bounds.Place(d)
 	out.Destination.SecretRef = nil
 	if err := backup.CheckDestination(out.Destination); err != nil {
-		return Store{}, problem(ProviderConfigInvalid, "cannot use what the ProviderConfig says of the store: %v", err)
+		return Store{}, problem(backupv1.ReasonProviderConfigInvalid, "cannot use what the ProviderConfig says of the store: %v", err)
 	}
 	if secret != nil {
 		out.Secret, out.Print, out.Authenticates = secret.Name, printOf(secret), authenticates(d.Type, secret.Data)
@@ -130,7 +130,7 @@ func authenticates(t backupv1.StoreType, data map[string][]byte) bool {
 func readBounds(s *corev1.Secret, field string) (*backup.Bounds, error) {
 	b, err := backup.ReadBounds(s.Annotations)
 	if err != nil {
-		return nil, problem(CredentialsMissing, "cannot use Secret %s, which %s names: %v", s.Name, field, err)
+		return nil, problem(backupv1.ReasonCredentialsMissing, "cannot use Secret %s, which %s names: %v", s.Name, field, err)
 	}
 	return b, nil
 }
@@ -149,7 +149,7 @@ func boundsOf(ref *xpv2.ProviderConfigReference, c storeplanev1.ProviderConfigSp
 		of = storeplanev1.ClusterProviderConfigKind + " " + ref.Name
 	}
 	if c.Bucket == "" {
-		return nil, problem(ProviderConfigInvalid, "%s does not say which bucket its credentials are for: set its bucket, or name credentials of this namespace in destination.secretRef", of)
+		return nil, problem(backupv1.ReasonProviderConfigInvalid, "%s does not say which bucket its credentials are for: set its bucket, or name credentials of this namespace in destination.secretRef", of)
 	}
 	b := &backup.Bounds{Of: of, Bucket: c.Bucket, Prefix: c.Prefix, Endpoint: c.Endpoint, Region: c.Region, Insecure: c.Insecure, Reads: []string{namespace}}
 	for _, g := range c.Grants {
@@ -171,7 +171,7 @@ func (r *Resolver) CheckRead(ctx context.Context, b *backup.Bounds, of, to strin
 		return fmt.Errorf("cannot list RestoreGrants of namespace %s: %w", of, err)
 	}
 	if err := b.CheckRead(of, to, grants.Items); err != nil {
-		return problem(NotGranted, "source.location: %v", err)
+		return problem(backupv1.ReasonNotGranted, "source.location: %v", err)
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (r *Resolver) volume(ctx context.Context, namespace string, d backupv1.Dest
 	pvc := &corev1.PersistentVolumeClaim{}
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: d.Bucket}, pvc)
 	if kerrors.IsNotFound(err) {
-		return Store{}, problem(VolumeNotFound, "destination.bucket names PersistentVolumeClaim %s, which does not exist in namespace %s", d.Bucket, namespace)
+		return Store{}, problem(backupv1.ReasonVolumeNotFound, "destination.bucket names PersistentVolumeClaim %s, which does not exist in namespace %s", d.Bucket, namespace)
 	}
 	if err != nil {
 		return Store{}, fmt.Errorf("cannot get PersistentVolumeClaim %s/%s: %w", namespace, d.Bucket, err)
@@ -203,10 +203,10 @@ func (r *Resolver) config(ctx context.Context, namespace string, ref *xpv2.Provi
 		err = r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, c)
 		spec = c.Spec
 		if s := spec.Credentials.SecretRef; s != nil && s.Namespace != namespace {
-			return spec, false, problem(ProviderConfigInvalid, "ProviderConfig %s names a Secret of namespace %s: it may only name one of its own", ref.Name, s.Namespace)
+			return spec, false, problem(backupv1.ReasonProviderConfigInvalid, "ProviderConfig %s names a Secret of namespace %s: it may only name one of its own", ref.Name, s.Namespace)
 		}
 		if spec.Credentials.Source == storeplanev1.CredentialsEnvironment {
-			return spec, false, problem(ProviderConfigInvalid, "ProviderConfig %s asks for the provider's own credentials, which are the platform's: only a ClusterProviderConfig may", ref.Name)
+			return spec, false, problem(backupv1.ReasonProviderConfigInvalid, "ProviderConfig %s asks for the provider's own credentials, which are the platform's: only a ClusterProviderConfig may", ref.Name)
 		}
 	case storeplanev1.ClusterProviderConfigKind:
 		c := &storeplanev1.ClusterProviderConfig{}
@@ -216,13 +216,13 @@ func (r *Resolver) config(ctx context.Context, namespace string, ref *xpv2.Provi
 			s.Name += "-" + namespace
 		}
 	default:
-		return spec, false, problem(ProviderConfigInvalid, "providerConfigRef.kind must be %s or %s, is %q", storeplanev1.ProviderConfigKind, storeplanev1.ClusterProviderConfigKind, ref.Kind)
+		return spec, false, problem(backupv1.ReasonProviderConfigInvalid, "providerConfigRef.kind must be %s or %s, is %q", storeplanev1.ProviderConfigKind, storeplanev1.ClusterProviderConfigKind, ref.Kind)
 	}
 	switch {
 	case kerrors.IsNotFound(err) && ref.Kind == storeplanev1.ClusterProviderConfigKind && ref.Name == defaultConfig:
 		return spec, false, nil
 	case kerrors.IsNotFound(err):
-		return spec, false, problem(ProviderConfigNotFound, "providerConfigRef names %s %s, which does not exist", ref.Kind, ref.Name)
+		return spec, false, problem(backupv1.ReasonProviderConfigNotFound, "providerConfigRef names %s %s, which does not exist", ref.Kind, ref.Name)
 	case err != nil:
 		return spec, false, fmt.Errorf("cannot get %s %s: %w", ref.Kind, ref.Name, err)
 	}
@@ -239,12 +239,12 @@ func (r *Resolver) credentials(ctx context.Context, namespace string, c storepla
 		out.Copy = pick(func(key string) []byte { return s.Data[key] })
 		out.Print = printOf(s)
 		if len(out.Copy) == 0 {
-			return problem(CredentialsMissing, "credentials.secretRef names Secret %s, which has none of the keys that a store's credentials have", s.Name)
+			return problem(backupv1.ReasonCredentialsMissing, "credentials.secretRef names Secret %s, which has none of the keys that a store's credentials have", s.Name)
 		}
 	case storeplanev1.CredentialsEnvironment:
 		out.Copy = pick(func(key string) []byte { return []byte(r.Getenv(key)) })
 		if len(out.Copy) == 0 {
-			return problem(CredentialsMissing, "credentials.source is Environment, and the provider's has no credentials of a store")
+			return problem(backupv1.ReasonCredentialsMissing, "credentials.source is Environment, and the provider's has no credentials of a store")
 		}
 	case storeplanev1.CredentialsInjectedIdentity:
 		out.ServiceAccount = c.ServiceAccountName
@@ -261,7 +261,7 @@ func (r *Resolver) credentials(ctx context.Context, namespace string, c storepla
 func (r *Resolver) account(ctx context.Context, namespace, name string) error {
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ServiceAccount{})
 	if kerrors.IsNotFound(err) {
-		return problem(ServiceAccountNotFound, "credentials.serviceAccountName names ServiceAccount %s, which does not exist in namespace %s", name, namespace)
+		return problem(backupv1.ReasonServiceAccountNotFound, "credentials.serviceAccountName names ServiceAccount %s, which does not exist in namespace %s", name, namespace)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot get ServiceAccount %s/%s: %w", namespace, name, err)

@@ -68,16 +68,6 @@ type Decision struct {
 	Remove *corev1.Secret
 }
 
-// Reasons of the condition Ready that are not those of a Failure or a Problem.
-const (
-	ReasonRunning       xpv2.ConditionReason = "Running"
-	ReasonAlreadyExists xpv2.ConditionReason = "AlreadyExists"
-	ReasonWaiting       xpv2.ConditionReason = "Waiting"
-)
-
-// Reasons of failures of the Restore itself.
-const reasonJobNotFound = "JobNotFound"
-
 // Decide what to do about a Restore.
 func Decide(s *State) (Decision, error) {
 	known := s.Restore.Status.AtProvider
@@ -88,14 +78,14 @@ func Decide(s *State) (Decision, error) {
 	case run != nil:
 		d.follow(s, run)
 	case known.StartTime != nil:
-		d.fail(s, &backup.Failure{Reason: reasonJobNotFound, Message: "the Job " + known.Job + " is gone and left no report"}, s.Now)
+		d.fail(s, &backup.Failure{Reason: backupv1.ReasonJobNotFound, Message: "the Job " + known.Job + " is gone and left no report"}, s.Now)
 	case s.Problem != nil:
 		d.refuse(s, xpv2.ConditionReason(s.Problem.Reason), s.Problem.Message)
 	case s.Taken != "":
-		d.refuse(s, ReasonAlreadyExists, s.Taken+" exists already and is not this Restore's: delete it, or give the Restore another name")
+		d.refuse(s, backupv1.ReasonAlreadyExists, s.Taken+" exists already and is not this Restore's: delete it, or give the Restore another name")
 	default:
 		if err := d.begin(s); err != nil {
-			d.refuse(s, "VersionUnknown", err.Error())
+			d.refuse(s, backupv1.ReasonVersionUnknown, err.Error())
 		}
 	}
 	d.news(s.Restore)
@@ -139,7 +129,7 @@ func (d *Decision) follow(s *State, r *workload.Run) {
 		case r.Failure != nil:
 			o.Message = "Restoring again after a failed attempt: " + r.Failure.Message
 		}
-		d.Condition = condition(corev1.ConditionFalse, ReasonRunning, o.Message, s.Now)
+		d.Condition = condition(corev1.ConditionFalse, backupv1.ReasonRunning, o.Message, s.Now)
 	case r.Failed():
 		d.fail(s, r.Failure, r.Finished)
 	default:
@@ -160,7 +150,7 @@ func (d *Decision) fail(s *State, f *backup.Failure, when time.Time) {
 // refuse to begin, for now.
 func (d *Decision) refuse(s *State, reason xpv2.ConditionReason, message string) {
 	d.Observation.Phase, d.Observation.Message = backupv1.RestorePending, message
-	if reason == resolve.MethodNotSupported {
+	if reason == backupv1.ReasonMethodNotSupported {
 		d.Observation.Phase = backupv1.RestoreFailed
 	}
 	d.Condition = condition(corev1.ConditionFalse, reason, message, s.Now)
@@ -174,7 +164,7 @@ func (d *Decision) begin(s *State) error {
 	}
 	d.Apply, d.Create = s.objects(), job
 	d.Observation.Phase, d.Observation.Message = backupv1.RestorePending, "Starting"
-	d.Condition = condition(corev1.ConditionFalse, ReasonWaiting, "Starting", s.Now)
+	d.Condition = condition(corev1.ConditionFalse, backupv1.ReasonWaiting, "Starting", s.Now)
 	return nil
 }
 
@@ -185,10 +175,10 @@ func (d *Decision) news(r *backupv1.Restore) {
 	switch {
 	case was.Status == c.Status && was.Reason == c.Reason:
 	case c.Status == corev1.ConditionTrue:
-		d.Events = append(d.Events, event.Normal("Restored", "The backup was restored"))
-	case c.Reason == ReasonRunning:
+		d.Events = append(d.Events, event.Normal(backupv1.ReasonRestored, "The backup was restored"))
+	case c.Reason == backupv1.ReasonRunning:
 		d.Events = append(d.Events, event.Normal(event.Reason(c.Reason), c.Message))
-	case c.Reason != ReasonWaiting:
+	case c.Reason != backupv1.ReasonWaiting:
 		d.Events = append(d.Events, event.Warning(event.Reason(c.Reason), errors.New(c.Message)))
 	}
 }

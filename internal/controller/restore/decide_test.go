@@ -75,15 +75,19 @@ func TestDecide(t *testing.T) {
 		state  *State
 		want   want
 	}{
-		"New":      {reason: "It begins as soon as it can.", state: state(), want: want{Phase: backupv1.RestorePending, Ready: "False Waiting: Starting", Create: true}},
-		"Missing":  {reason: "What is missing is said in words.", state: state(func(s *State) { s.Problem = &resolve.Problem{Reason: resolve.SecretNotFound, Message: "no Secret"} }), want: want{Phase: backupv1.RestorePending, Ready: "False SecretNotFound: no Secret", Events: []string{"Warning SecretNotFound"}}},
-		"Physical": {reason: "A physical backup is restored by another way.", state: state(func(s *State) { s.Problem = &resolve.Problem{Reason: resolve.MethodNotSupported, Message: "use x"} }), want: want{Phase: backupv1.RestoreFailed, Ready: "False MethodNotSupported: use x", Events: []string{"Warning MethodNotSupported"}}},
-		"Taken":    {reason: "Nothing of somebody else's is overwritten.", state: state(func(s *State) { s.Taken = "Secret x" }), want: want{Phase: backupv1.RestorePending, Ready: "False AlreadyExists: Secret x exists already and is not this Restore's: delete it, or give the Restore another name", Events: []string{"Warning AlreadyExists"}}},
-		"TooNew":   {reason: "There are no tools for it.", state: state(func(s *State) { s.Target.Version = "19" }), want: want{Phase: backupv1.RestorePending, Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18", Events: []string{"Warning VersionUnknown"}}},
-		"Running":  {reason: "From now on it cannot be changed.", state: state(ran(func(*workload.Run) {})), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: Restoring", Started: true, Events: []string{"Normal Running"}}},
-		"NotUp":    {reason: "Why its pod does not come up is said.", state: state(ran(func(r *workload.Run) { r.Trouble = "cannot pull image x" })), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: The pod cannot pull image x", Started: true, Events: []string{"Normal Running"}}},
+		"New": {reason: "It begins as soon as it can.", state: state(), want: want{Phase: backupv1.RestorePending, Ready: "False Waiting: Starting", Create: true}},
+		"Missing": {reason: "What is missing is said in words.", state: state(func(s *State) {
+			s.Problem = &resolve.Problem{Reason: backupv1.ReasonSecretNotFound, Message: "no Secret"}
+		}), want: want{Phase: backupv1.RestorePending, Ready: "False SecretNotFound: no Secret", Events: []string{"Warning SecretNotFound"}}},
+		"Physical": {reason: "A physical backup is restored by another way.", state: state(func(s *State) {
+			s.Problem = &resolve.Problem{Reason: backupv1.ReasonMethodNotSupported, Message: "use x"}
+		}), want: want{Phase: backupv1.RestoreFailed, Ready: "False MethodNotSupported: use x", Events: []string{"Warning MethodNotSupported"}}},
+		"Taken":   {reason: "Nothing of somebody else's is overwritten.", state: state(func(s *State) { s.Taken = "Secret x" }), want: want{Phase: backupv1.RestorePending, Ready: "False AlreadyExists: Secret x exists already and is not this Restore's: delete it, or give the Restore another name", Events: []string{"Warning AlreadyExists"}}},
+		"TooNew":  {reason: "There are no tools for it.", state: state(func(s *State) { s.Target.Version = "19" }), want: want{Phase: backupv1.RestorePending, Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18", Events: []string{"Warning VersionUnknown"}}},
+		"Running": {reason: "From now on it cannot be changed.", state: state(ran(func(*workload.Run) {})), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: Restoring", Started: true, Events: []string{"Normal Running"}}},
+		"NotUp":   {reason: "Why its pod does not come up is said.", state: state(ran(func(r *workload.Run) { r.Trouble = "cannot pull image x" })), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: The pod cannot pull image x", Started: true, Events: []string{"Normal Running"}}},
 		"Again": {reason: "Why it is tried again is said.", state: state(ran(func(r *workload.Run) {
-			r.Failure = &backup.Failure{Reason: workload.PodTerminated, Message: "the pod was killed"}
+			r.Failure = &backup.Failure{Reason: backupv1.ReasonPodTerminated, Message: "the pod was killed"}
 		})), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: Restoring again after a failed attempt: the pod was killed", Started: true, Events: []string{"Normal Running"}}},
 		"Completed":   {reason: "It is over.", state: state(ended(nil)), want: want{Phase: backupv1.RestoreCompleted, Ready: "True Available", Over: true, Started: true, Events: []string{"Normal Restored"}}},
 		"Failed":      {reason: "In the tool's own words.", state: state(ended(refused)), want: want{Phase: backupv1.RestoreFailed, Ready: "False TargetNotEmpty: database app holds 3 tables", Over: true, Started: true, Events: []string{"Warning TargetNotEmpty"}}},

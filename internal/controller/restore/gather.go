@@ -59,7 +59,7 @@ func (e *external) resolve(ctx context.Context, s *State) (err error) {
 		config = b.Spec.ProviderConfigReference
 	}
 	if err := backup.CheckPlace(s.From.Destination, s.From.Namespace, s.From.Name); err != nil {
-		return (&resolve.Problem{Reason: resolve.DestinationInvalid, Message: fmt.Sprintf("cannot read from the source: %v", err)}).Error()
+		return (&resolve.Problem{Reason: backupv1.ReasonDestinationInvalid, Message: fmt.Sprintf("cannot read from the source: %v", err)}).Error()
 	}
 	if s.Store, err = e.reach.Store(ctx, r.Namespace, config, s.From.Destination, storeSecretName(r.Name)); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (e *external) resolve(ctx context.Context, s *State) (err error) {
 		return err
 	}
 	if s.Target.Waiting != "" {
-		return (&resolve.Problem{Reason: resolve.DatabaseClusterNotReady, Message: s.Target.Waiting}).Error()
+		return (&resolve.Problem{Reason: backupv1.ReasonDatabaseClusterNotReady, Message: s.Target.Waiting}).Error()
 	}
 	return nil
 }
@@ -89,14 +89,14 @@ func (e *external) backup(ctx context.Context, s *State) (*backupv1.Backup, erro
 		return nil, err
 	}
 	if !found {
-		return nil, (&resolve.Problem{Reason: resolve.BackupMissing, Message: fmt.Sprintf("source.backupRef names Backup %s, which does not exist in namespace %s: use source.location if only its data is left", name, r.Namespace)}).Error()
+		return nil, (&resolve.Problem{Reason: backupv1.ReasonBackupMissing, Message: fmt.Sprintf("source.backupRef names Backup %s, which does not exist in namespace %s: use source.location if only its data is left", name, r.Namespace)}).Error()
 	}
 	p := &b.Spec.ForProvider
 	if p.Method == backupv1.Physical {
-		return nil, (&resolve.Problem{Reason: resolve.MethodNotSupported, Message: "Backup " + name + " is physical and cannot be restored into a database that runs: use DatabaseCluster.spec.restoreFrom"}).Error()
+		return nil, (&resolve.Problem{Reason: backupv1.ReasonMethodNotSupported, Message: "Backup " + name + " is physical and cannot be restored into a database that runs: use DatabaseCluster.spec.restoreFrom"}).Error()
 	}
 	if target := r.Spec.ForProvider.Target.Type; p.Source.Type != target {
-		return nil, (&resolve.Problem{Reason: resolve.MethodNotSupported, Message: fmt.Sprintf("Backup %s is of type %s and cannot be restored into target.type %s", name, p.Source.Type, target)}).Error()
+		return nil, (&resolve.Problem{Reason: backupv1.ReasonMethodNotSupported, Message: fmt.Sprintf("Backup %s is of type %s and cannot be restored into target.type %s", name, p.Source.Type, target)}).Error()
 	}
 	s.From = From{Namespace: b.Namespace, Name: b.Name, Destination: p.Destination, Encryption: p.Encryption, Version: p.Source.Version}
 	if ref := p.Source.Connection.DatabaseClusterRef; ref != nil && s.From.Version == "" {

@@ -18,17 +18,6 @@ import (
 	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
-// Reasons of failures that no program could report.
-const (
-	OutOfMemory   backup.Reason = "OutOfMemory"
-	Evicted       backup.Reason = "Evicted"
-	PodTerminated backup.Reason = "PodTerminated"
-	Crashed       backup.Reason = "Crashed"
-	TooSlow       backup.Reason = "DeadlineExceeded"
-	NotStarted    backup.Reason = "PodNotStarted"
-	Silent        backup.Reason = "ResultMissing"
-)
-
 // Exit codes of containers that a signal has ended.
 const (
 	sigkill = 137
@@ -138,7 +127,7 @@ func runOf(j *batchv1.Job, pods []*corev1.Pod, now time.Time) Run {
 		r.end(end)
 		if r.Report == nil {
 			// No false success: what nobody reported is not known to have happened.
-			r.Failure = &backup.Failure{Reason: Silent, Message: "the pod ended without a report"}
+			r.Failure = &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}
 			break
 		}
 		r.Failure = r.Report.Failure
@@ -189,7 +178,7 @@ func reported(a backup.Action, p *corev1.Pod) *backup.Report {
 	}
 	if r.Failure == nil && t.ExitCode != 0 {
 		// It said that all is well, and was killed after all.
-		r.Failure = &backup.Failure{Reason: PodTerminated, Message: "the pod was stopped before its end"}
+		r.Failure = &backup.Failure{Reason: backupv1.ReasonPodTerminated, Message: "the pod was stopped before its end"}
 	}
 	return r
 }
@@ -230,7 +219,7 @@ func interim(a backup.Action, pods []*corev1.Pod) *backup.Failure {
 // knows that it was asked to stop, and the kubelet knows why.
 func said(a backup.Action, p *corev1.Pod) *backup.Failure {
 	if ranOut(p) {
-		return &backup.Failure{Reason: OutOfMemory, Message: "the throw-away database ran out of memory: raise resources.limits.memory"}
+		return &backup.Failure{Reason: backupv1.ReasonOutOfMemory, Message: "the throw-away database ran out of memory: raise resources.limits.memory"}
 	}
 	if isOverfull(p) {
 		return &backup.Failure{Reason: backup.NoSpace, Message: "the throw-away database needs more room than it may have on the node's disk: set verification.storage, or raise resources.limits.ephemeral-storage: " + p.Status.Message}
@@ -263,12 +252,12 @@ func isEvicted(p *corev1.Pod) bool { return p.Status.Reason == "Evicted" }
 func failureOf(a backup.Action, end *batchv1.JobCondition, pods []*corev1.Pod) *backup.Failure {
 	if end.Reason == batchv1.JobReasonDeadlineExceeded {
 		if words := troubleOf(pods); words != "" {
-			return &backup.Failure{Reason: NotStarted, Message: "the pod " + words}
+			return &backup.Failure{Reason: backupv1.ReasonPodNotStarted, Message: "the pod " + words}
 		}
-		return &backup.Failure{Reason: TooSlow, Message: "the Job was not done before its deadline"}
+		return &backup.Failure{Reason: backupv1.ReasonDeadlineExceeded, Message: "the Job was not done before its deadline"}
 	}
 	if len(pods) == 0 {
-		return &backup.Failure{Reason: PodTerminated, Message: "the pod is gone and left no report"}
+		return &backup.Failure{Reason: backupv1.ReasonPodTerminated, Message: "the pod is gone and left no report"}
 	}
 	return said(a, pods[len(pods)-1])
 }
@@ -276,20 +265,20 @@ func failureOf(a backup.Action, end *batchv1.JobCondition, pods []*corev1.Pod) *
 // wordless failure of a pod that could not report.
 func wordless(p *corev1.Pod) *backup.Failure {
 	if isEvicted(p) {
-		return &backup.Failure{Reason: Evicted, Message: "the pod was evicted: " + p.Status.Message}
+		return &backup.Failure{Reason: backupv1.ReasonEvicted, Message: "the pod was evicted: " + p.Status.Message}
 	}
 	t := terminated(p)
 	switch {
 	case t == nil:
-		return &backup.Failure{Reason: PodTerminated, Message: "the pod was stopped and left no report"}
+		return &backup.Failure{Reason: backupv1.ReasonPodTerminated, Message: "the pod was stopped and left no report"}
 	case t.Reason == "OOMKilled":
-		return &backup.Failure{Reason: OutOfMemory, Message: "the pod ran out of memory: raise resources.limits.memory"}
+		return &backup.Failure{Reason: backupv1.ReasonOutOfMemory, Message: "the pod ran out of memory: raise resources.limits.memory"}
 	case t.ExitCode == 0:
-		return &backup.Failure{Reason: Silent, Message: "the pod ended without a report"}
+		return &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}
 	}
 	// A process that the node kills, or tells to end, says so by the signal.
 	if t.ExitCode != sigkill && t.ExitCode != sigterm {
-		return &backup.Failure{Reason: Crashed, Message: "the pod crashed and left no report: exit code " + strconv.Itoa(int(t.ExitCode))}
+		return &backup.Failure{Reason: backupv1.ReasonCrashed, Message: "the pod crashed and left no report: exit code " + strconv.Itoa(int(t.ExitCode))}
 	}
-	return &backup.Failure{Reason: PodTerminated, Message: "the pod was killed and left no report: exit code " + strconv.Itoa(int(t.ExitCode))}
+	return &backup.Failure{Reason: backupv1.ReasonPodTerminated, Message: "the pod was killed and left no report: exit code " + strconv.Itoa(int(t.ExitCode))}
 }
