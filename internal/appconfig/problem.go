@@ -6,15 +6,3 @@ type Problem struct {
 	Reason  string
 	Message string
 }
-
-// Reasons of problems.
-const (
-	ReasonInvalidTemplate   = "InvalidTemplate"
-	ReasonInvalidKey        = "InvalidKey"
-	ReasonKeyConflict       = "KeyConflict"
-	ReasonSecretNotFound    = "SecretNotFound"
-	ReasonSecretKeyNotFound = "SecretKeyNotFound"
-	ReasonSecretNotAllowed  = "SecretNotAllowed"
-	ReasonTooLarge          = "TooLarge"
-	ReasonBundleTaken       = "BundleTaken"
-)

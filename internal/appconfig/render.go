@@ -80,7 +80,7 @@ func checkKeys(config map[string]string) *Problem {
 // checkKey as the API server does: it would refuse the ConfigMap.
 func checkKey(k string) *Problem {
 	if len(k) > longest || k == "." || k == ".." || !fileName.MatchString(k) {
-		return &Problem{Reason: ReasonInvalidKey, Message: fmt.Sprintf("key %q must have at most %d letters, digits, '-', '_' or '.'", k, longest)}
+		return &Problem{Reason: configv1.ReasonInvalidKey, Message: fmt.Sprintf("key %q must have at most %d letters, digits, '-', '_' or '.'", k, longest)}
 	}
 	return nil
 }
@@ -91,16 +91,16 @@ func taken(p *configv1.AppConfigParameters, config map[string]string, secrets ma
 	add := func(name, key, as string) *Problem {
 		value, ok := secrets[name][key]
 		if !ok {
-			return &Problem{Reason: ReasonSecretKeyNotFound, Message: fmt.Sprintf("Secret %s has no key %s", name, key)}
+			return &Problem{Reason: configv1.ReasonSecretKeyNotFound, Message: fmt.Sprintf("Secret %s has no key %s", name, key)}
 		}
 		if problem := checkKey(as); problem != nil {
 			return problem
 		}
 		if _, ok := config[as]; ok {
-			return &Problem{Reason: ReasonKeyConflict, Message: fmt.Sprintf("key %s is both in config and in Secret %s: rename one of them, that of the Secret with secretRefs[].keys[].as", as, name)}
+			return &Problem{Reason: configv1.ReasonKeyConflict, Message: fmt.Sprintf("key %s is both in config and in Secret %s: rename one of them, that of the Secret with secretRefs[].keys[].as", as, name)}
 		}
 		if other, ok := from[as]; ok {
-			return &Problem{Reason: ReasonKeyConflict, Message: fmt.Sprintf("key %s is taken from both Secret %s and Secret %s: rename one of them with secretRefs[].keys[].as", as, other, name)}
+			return &Problem{Reason: configv1.ReasonKeyConflict, Message: fmt.Sprintf("key %s is taken from both Secret %s and Secret %s: rename one of them with secretRefs[].keys[].as", as, other, name)}
 		}
 		out[as], from[as] = value, name
 		return nil
@@ -108,7 +108,7 @@ func taken(p *configv1.AppConfigParameters, config map[string]string, secrets ma
 	for _, r := range p.SecretRefs {
 		data, ok := secrets[r.Name]
 		if !ok {
-			return nil, &Problem{Reason: ReasonSecretNotFound, Message: "there is no Secret " + r.Name}
+			return nil, &Problem{Reason: configv1.ReasonSecretNotFound, Message: "there is no Secret " + r.Name}
 		}
 		keys := r.Keys
 		if len(keys) == 0 {
@@ -136,17 +136,17 @@ func fits(p *configv1.AppConfigParameters, c Content) *Problem {
 		secret += len(k) + len(v)
 	}
 	if config > limit {
-		return &Problem{Reason: ReasonTooLarge, Message: "config has more than 1 MiB"}
+		return &Problem{Reason: configv1.ReasonTooLarge, Message: "config has more than 1 MiB"}
 	}
 	if secret > limit {
-		return &Problem{Reason: ReasonTooLarge, Message: "what is taken from Secrets has more than 1 MiB"}
+		return &Problem{Reason: configv1.ReasonTooLarge, Message: "what is taken from Secrets has more than 1 MiB"}
 	}
 	if ByOwner(p) || !injectsEnv(p) || mountPath(p) != "" {
 		return nil
 	}
 	for _, k := range c.Keys() {
 		if !envName.MatchString(k) {
-			return &Problem{Reason: ReasonInvalidKey, Message: fmt.Sprintf("key %s cannot be an environment variable: set inject.mountPath to have it as a file, or inject.env to false to have neither", k)}
+			return &Problem{Reason: configv1.ReasonInvalidKey, Message: fmt.Sprintf("key %s cannot be an environment variable: set inject.mountPath to have it as a file, or inject.env to false to have neither", k)}
 		}
 	}
 	return nil

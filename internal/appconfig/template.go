@@ -32,11 +32,11 @@ func expand(p *configv1.AppConfigParameters, namespace string, config, values ma
 			continue
 		}
 		if total += len(config[k]); len(config[k]) > longestTemplate || total > longestTemplates {
-			return &Problem{Reason: ReasonTooLarge, Message: fmt.Sprintf("config key %s: a template has at most 64 KiB, and those of an AppConfig 256 KiB in all: set templating to None, or split the AppConfig", k)}
+			return &Problem{Reason: configv1.ReasonTooLarge, Message: fmt.Sprintf("config key %s: a template has at most 64 KiB, and those of an AppConfig 256 KiB in all: set templating to None, or split the AppConfig", k)}
 		}
 		out, err := execute(k, config[k], data, a)
 		if err != nil {
-			return &Problem{Reason: ReasonInvalidTemplate, Message: "config key " + position(err)}
+			return &Problem{Reason: configv1.ReasonInvalidTemplate, Message: "config key " + position(err)}
 		}
 		config[k] = out
 	}

@@ -127,7 +127,7 @@ func (e *external) prove(ctx context.Context, a *configv1.AppConfig, x existing,
 		// What is not there is made.
 		return nil, err
 	case taken != "":
-		return &appconfig.Problem{Reason: appconfig.ReasonBundleTaken, Message: "ConfigMap " + name + " is in the way: it has the name of this configuration, and " + taken + ". Check where it came from, and delete it"}, nil
+		return &appconfig.Problem{Reason: configv1.ReasonBundleTaken, Message: "ConfigMap " + name + " is in the way: it has the name of this configuration, and " + taken + ". Check where it came from, and delete it"}, nil
 	}
 	e.note.proven = seen
 	return nil, nil

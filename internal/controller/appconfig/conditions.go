@@ -22,21 +22,6 @@ const (
 	TypePublished xpv2.ConditionType = "Published"
 )
 
-// Reasons of conditions. Rendered has those of internal/appconfig too.
-const (
-	ReasonInvalidConfig      xpv2.ConditionReason = "InvalidConfig"
-	ReasonRendered           xpv2.ConditionReason = "Rendered"
-	ReasonRollingOut         xpv2.ConditionReason = "RollingOut"
-	ReasonHeld               xpv2.ConditionReason = "Debouncing"
-	ReasonPaused             xpv2.ConditionReason = "Paused"
-	ReasonRolledBack         xpv2.ConditionReason = "RolledBack"
-	ReasonRolloutFailed      xpv2.ConditionReason = "RolloutFailed"
-	ReasonTargetsUnavailable xpv2.ConditionReason = "TargetsUnavailable"
-	ReasonRolledOut          xpv2.ConditionReason = "RolledOut"
-	ReasonPublished          xpv2.ConditionReason = "Published"
-	ReasonAlreadyExists      xpv2.ConditionReason = "AlreadyExists"
-)
-
 // refusal in words.
 type refusal struct {
 	reason  xpv2.ConditionReason
@@ -46,9 +31,9 @@ type refusal struct {
 func (v *view) conditions() []xpv2.Condition {
 	out := []xpv2.Condition{
 		v.condition(xpv2.TypeReady, xpv2.ReasonAvailable, v.readyMessage(), v.first(readyChecks)),
-		v.condition(TypeRolledOut, ReasonRolledOut, "", v.first(rolloutChecks)),
-		v.condition(TypeRendered, ReasonRendered, "", v.unrendered()),
-		v.condition(TypePublished, ReasonPublished, "", v.unpublished()),
+		v.condition(TypeRolledOut, configv1.ReasonRolledOut, "", v.first(rolloutChecks)),
+		v.condition(TypeRendered, configv1.ReasonRendered, "", v.unrendered()),
+		v.condition(TypePublished, configv1.ReasonPublished, "", v.unpublished()),
 	}
 	return out
 }
@@ -82,7 +67,7 @@ func (v *view) invalid() *refusal {
 	if v.Problem == nil {
 		return nil
 	}
-	return &refusal{reason: ReasonInvalidConfig, message: v.Problem.Message}
+	return &refusal{reason: configv1.ReasonInvalidConfig, message: v.Problem.Message}
 }
 
 // failed: what is asked for was tried, and is not good.
@@ -92,9 +77,9 @@ func (v *view) failed() *refusal {
 	case f == nil:
 		return nil
 	case f.Bundle == v.obs.Bundle:
-		return &refusal{reason: ReasonRolloutFailed, message: "Bundle " + f.Bundle + " failed: " + f.Message}
+		return &refusal{reason: configv1.ReasonRolloutFailed, message: "Bundle " + f.Bundle + " failed: " + f.Message}
 	}
-	return &refusal{reason: ReasonRolledBack, message: "Bundle " + f.Bundle + " failed, and " + v.obs.Bundle + " was put back: " + f.Message}
+	return &refusal{reason: configv1.ReasonRolledBack, message: "Bundle " + f.Bundle + " failed, and " + v.obs.Bundle + " was put back: " + f.Message}
 }
 
 // held: what is asked for waits.
@@ -103,11 +88,11 @@ func (v *view) held() *refusal {
 	case v.Problem != nil || v.Wanted == v.obs.Bundle && v.obs.Pending == "":
 		return nil
 	case v.Frozen && v.Wanted != v.obs.Bundle:
-		return &refusal{reason: ReasonPaused, message: "The management policies hold bundle " + v.Wanted + " back"}
+		return &refusal{reason: configv1.ReasonPaused, message: "The management policies hold bundle " + v.Wanted + " back"}
 	case v.paused():
-		return &refusal{reason: ReasonPaused, message: "rollout.pause holds bundle " + v.Wanted + " back"}
+		return &refusal{reason: configv1.ReasonPaused, message: "rollout.pause holds bundle " + v.Wanted + " back"}
 	case v.obs.Held != nil:
-		return &refusal{reason: ReasonHeld, message: "Bundle " + v.obs.Held.Bundle + " waits until no more edits come"}
+		return &refusal{reason: configv1.ReasonDebouncing, message: "Bundle " + v.obs.Held.Bundle + " waits until no more edits come"}
 	}
 	return nil
 }
@@ -130,7 +115,7 @@ func (v *view) pending() *refusal {
 			break
 		}
 	}
-	return &refusal{reason: ReasonRollingOut, message: "Bundle " + v.obs.Pending + " is rolled out" + waits}
+	return &refusal{reason: configv1.ReasonRollingOut, message: "Bundle " + v.obs.Pending + " is rolled out" + waits}
 }
 
 // said of a target.
@@ -162,14 +147,14 @@ func (v *view) unreached() *refusal {
 	if len(names) > most {
 		names = append(names[:most], "and others")
 	}
-	return &refusal{reason: ReasonTargetsUnavailable, message: strings.Join(names, "; ")}
+	return &refusal{reason: configv1.ReasonTargetsUnavailable, message: strings.Join(names, "; ")}
 }
 
 // behind: targets that came later.
 func (v *view) behind() *refusal {
 	for _, t := range v.obs.Targets {
 		if t.State == configv1.TargetWaiting || t.State == configv1.TargetProgressing {
-			return &refusal{reason: ReasonRollingOut, message: said(t)}
+			return &refusal{reason: configv1.ReasonRollingOut, message: said(t)}
 		}
 	}
 	return nil
@@ -199,5 +184,5 @@ func (v *view) unpublished() *refusal {
 	if v.Taken == "" {
 		return nil
 	}
-	return &refusal{reason: ReasonAlreadyExists, message: v.Taken + " is not this AppConfig's: delete it, or give it the label " + configv1.AppConfigLabel + ": " + v.AppConfig.Name + " to let " + appconfig.StableName(v.params().Application) + " hold the configuration"}
+	return &refusal{reason: configv1.ReasonAlreadyExists, message: v.Taken + " is not this AppConfig's: delete it, or give it the label " + configv1.AppConfigLabel + ": " + v.AppConfig.Name + " to let " + appconfig.StableName(v.params().Application) + " hold the configuration"}
 }

@@ -111,7 +111,7 @@ func (v *view) choose() {
 	switch {
 	case v.Problem != nil:
 		v.obs.Held = nil
-		if v.Problem.Reason == appconfig.ReasonBundleTaken {
+		if v.Problem.Reason == configv1.ReasonBundleTaken {
 			// Without its label nothing tells that it is gone.
 			v.again(glance)
 		}

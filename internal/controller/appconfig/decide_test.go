@@ -187,7 +187,7 @@ func TestDecide(t *testing.T) {
 		"Invalid": {
 			reason: "What cannot be made replaces nothing.",
 			state: given(recorded(web, first, configv1.TargetUpdated, 60), func(s *State) {
-				s.Wanted, s.Problem = "", &appconfig.Problem{Reason: appconfig.ReasonSecretNotFound, Message: "there is no Secret db"}
+				s.Wanted, s.Problem = "", &appconfig.Problem{Reason: configv1.ReasonSecretNotFound, Message: "there is no Secret db"}
 			}),
 			want: told{Bundle: first, LastGood: first, Ready: "False InvalidConfig: there is no Secret db", Targets: []string{"web Updated"}, Events: []string{"Warning InvalidConfig"}},
 		},

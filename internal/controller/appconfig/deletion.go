@@ -13,9 +13,6 @@ import (
 	"github.com/storeplane/storeplane/internal/appconfig"
 )
 
-// reasonKept is the reason of the event that tells what stays.
-const reasonKept event.Reason = "BundlesKept"
-
 // observeDeletion finds what nothing refers to. The rest stays, and so do the
 // fields in the targets: pods that run go on running, and can start again.
 func (e *external) observeDeletion(ctx context.Context, a *configv1.AppConfig) (managed.ExternalObservation, error) {
@@ -44,7 +41,7 @@ func (e *external) observeDeletion(ctx context.Context, a *configv1.AppConfig) (
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	if kept := sets.List(sets.KeySet(used).Intersection(sets.New(names...))); len(kept) > 0 {
-		e.record.Event(a, event.Normal(reasonKept, "Bundles in use are retained: "+strings.Join(kept, ", ")))
+		e.record.Event(a, event.Normal(configv1.ReasonBundlesKept, "Bundles in use are retained: "+strings.Join(kept, ", ")))
 	}
 	return managed.ExternalObservation{}, nil
 }

@@ -6,6 +6,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
+
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
 // news are the events for what has changed, and for nothing else.
@@ -13,11 +15,11 @@ func (v *view) news() []event.Event {
 	var out []event.Event
 	known := &v.AppConfig.Status.AtProvider
 	if p := v.obs.Pending; p != "" && (known.Pending != p || !known.PendingSince.Equal(v.obs.PendingSince)) {
-		out = append(out, event.Normal(event.Reason(ReasonRollingOut), "Rolling out bundle "+p))
+		out = append(out, event.Normal(event.Reason(configv1.ReasonRollingOut), "Rolling out bundle "+p))
 	}
 	switch v.d.Ended {
 	case Succeeded:
-		out = append(out, event.Normal(event.Reason(ReasonRolledOut), "All targets run bundle "+v.obs.LastGood))
+		out = append(out, event.Normal(event.Reason(configv1.ReasonRolledOut), "All targets run bundle "+v.obs.LastGood))
 	case RolledBack, Failed:
 		r := v.failed()
 		message := r.message
@@ -42,7 +44,7 @@ func (v *view) news() []event.Event {
 
 // worthTelling are reasons that no rollout has told already.
 var worthTelling = map[xpv2.ConditionReason]bool{
-	ReasonInvalidConfig:      true,
-	ReasonTargetsUnavailable: true,
-	ReasonAlreadyExists:      true,
+	configv1.ReasonInvalidConfig:      true,
+	configv1.ReasonTargetsUnavailable: true,
+	configv1.ReasonAlreadyExists:      true,
 }

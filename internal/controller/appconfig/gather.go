@@ -65,7 +65,7 @@ func (e *external) render(ctx context.Context, s *State, x existing) error {
 		}
 		if _, bound := secret.Annotations[backup.BoundsAnnotation]; bound {
 			// A bundle would hold them without their bounds.
-			s.Problem = &appconfig.Problem{Reason: appconfig.ReasonSecretNotAllowed, Message: "Secret " + r.Name + " holds the platform's credentials of an object store, which are for backups alone: remove it from secretRefs"}
+			s.Problem = &appconfig.Problem{Reason: configv1.ReasonSecretNotAllowed, Message: "Secret " + r.Name + " holds the platform's credentials of an object store, which are for backups alone: remove it from secretRefs"}
 			return nil
 		}
 		secrets[r.Name] = secret.Data

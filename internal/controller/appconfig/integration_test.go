@@ -117,8 +117,8 @@ func testBound(t *testing.T, c *cluster) {
 	c.namespace(t, ns, secret, a)
 	got := c.is(t, ns, "InvalidConfig")
 	const want = "Secret orders-dump-store holds the platform's credentials of an object store, which are for backups alone: remove it from secretRefs"
-	if r := got.GetCondition("Rendered"); string(r.Reason) != appconfig.ReasonSecretNotAllowed || r.Message != want {
-		t.Errorf("want %s: %q, got %+v", appconfig.ReasonSecretNotAllowed, want, r)
+	if r := got.GetCondition("Rendered"); string(r.Reason) != configv1.ReasonSecretNotAllowed || r.Message != want {
+		t.Errorf("want %s: %q, got %+v", configv1.ReasonSecretNotAllowed, want, r)
 	}
 	l := &corev1.SecretList{}
 	if err := c.List(t.Context(), l, client.InNamespace(ns)); err != nil || len(l.Items) != 1 {
@@ -164,8 +164,8 @@ func testPlanted(t *testing.T, c *cluster) {
 		planted := plant(tc.title, tc.immutable, tc.labelled)
 		c.edit(t, ns, retitle(tc.title))
 		got := c.is(t, ns, "InvalidConfig")
-		if r := got.GetCondition("Rendered"); string(r.Reason) != appconfig.ReasonBundleTaken || r.Message != "ConfigMap "+planted.Name+tc.why {
-			t.Errorf("%s: want %s, got %+v", tc.title, appconfig.ReasonBundleTaken, r)
+		if r := got.GetCondition("Rendered"); string(r.Reason) != configv1.ReasonBundleTaken || r.Message != "ConfigMap "+planted.Name+tc.why {
+			t.Errorf("%s: want %s, got %+v", tc.title, configv1.ReasonBundleTaken, r)
 		}
 		web := &appsv1.Deployment{}
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "web"}, web); err != nil {

@@ -11,12 +11,6 @@ import (
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// Reasons of failures.
-const (
-	ReasonDeadline   = "ProgressDeadlineExceeded"
-	ReasonPodFailing = "PodFailing"
-)
-
 // standing of a target: its state, beside what is about to be done.
 type standing struct {
 	state   configv1.TargetState
@@ -210,7 +204,7 @@ func (v *view) failure(t *Target) *configv1.FailedRollout {
 	if !v.counts(t, s) || s.state != configv1.TargetProgressing {
 		return nil
 	}
-	f := &configv1.FailedRollout{Bundle: v.obs.Pending, Time: metav1.NewTime(v.Now), Reason: ReasonPodFailing}
+	f := &configv1.FailedRollout{Bundle: v.obs.Pending, Time: metav1.NewTime(v.Now), Reason: configv1.ReasonPodFailing}
 	if p := t.Pods.Fault; p != nil {
 		f.Message, f.Log = t.String()+": pod "+p.Pod+": "+p.Message, p.Log
 		if !p.Late {
@@ -228,7 +222,7 @@ func (v *view) failure(t *Target) *configv1.FailedRollout {
 		v.again(deadline - v.Now.Sub(since))
 		return nil
 	}
-	f.Reason, f.Message = ReasonDeadline, t.String()+" exceeded its progress deadline"
+	f.Reason, f.Message = configv1.ReasonProgressDeadlineExceeded, t.String()+" exceeded its progress deadline"
 	if w := v.words(t); w != "" {
 		f.Message += ": " + w
 	}
