@@ -170,7 +170,7 @@ func whileAwaited(ctx context.Context, intent compose.Intent) compose.Intent {
 func ending(rsp *fnv1.RunFunctionResponse) string {
 	for _, r := range rsp.GetResults() {
 		switch {
-		case r.GetReason() == compose.ReasonInvalid:
+		case r.GetReason() == appsv1.ReasonInvalid:
 			return "invalid"
 		case r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL:
 			return "error"

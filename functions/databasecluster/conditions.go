@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/instance"
 )
@@ -43,8 +44,8 @@ func (d *cluster) conditions() []compose.Condition {
 		d.archive().condition(conditionArchivingHealthy),
 		d.replication().condition(conditionReplicationHealthy),
 		d.volumes().condition(conditionStorageHealthy),
-		d.problems("ParametersRefused", instance.SubjectParameter).condition(conditionParametersApplied),
-		d.problems("ReconcileFailed", instance.SubjectDatabase, instance.SubjectUser).condition(conditionDatabasesReady),
+		d.problems(appsv1.ReasonParametersRefused, instance.SubjectParameter).condition(conditionParametersApplied),
+		d.problems(appsv1.ReasonReconcileFailed, instance.SubjectDatabase, instance.SubjectUser).condition(conditionDatabasesReady),
 	}
 }
 
@@ -53,25 +54,25 @@ func (d *cluster) conditions() []compose.Condition {
 func (d *cluster) archive() verdict {
 	switch a := d.live.cluster.Archive; {
 	case !d.backup.enabled:
-		return verdict{True: true, reason: reasonDisabled, message: "No backups are asked for"}
+		return verdict{True: true, reason: appsv1.ReasonDisabled, message: "No backups are asked for"}
 	case d.spec.Hibernated:
-		return verdict{True: true, reason: "Hibernated"}
+		return verdict{True: true, reason: appsv1.ReasonHibernated}
 	case d.problem(instance.SubjectBackup) != "":
-		return verdict{reason: "RepositoryNotReady", message: clip(d.problem(instance.SubjectBackup))}
+		return verdict{reason: appsv1.ReasonRepositoryNotReady, message: clip(d.problem(instance.SubjectBackup))}
 	case a == nil:
-		return verdict{reason: "Pending", message: "Nothing has been archived yet"}
+		return verdict{reason: appsv1.ReasonPending, message: "Nothing has been archived yet"}
 	case d.full():
 		return d.fullVerdict()
 	case a.Failing != "":
-		return verdict{reason: reasonFailing, message: clip("What is written is not archived: " + a.Failing)}
+		return verdict{reason: appsv1.ReasonFailing, message: clip("What is written is not archived: " + a.Failing)}
 	case a.Lost():
-		return verdict{reason: reasonGap, message: "The repository holds no backup: nothing can be restored until Job " + d.Name(d.gapName()) + " has made one"}
+		return verdict{reason: appsv1.ReasonArchiveGap, message: "The repository holds no backup: nothing can be restored until Job " + d.Name(d.gapName()) + " has made one"}
 	case a.Open():
-		return verdict{reason: reasonGap, message: "WAL " + d.openGap().String() + " is lost: what was written after it can be restored once Job " + d.Name(d.gapName()) + " has made a backup"}
+		return verdict{reason: appsv1.ReasonArchiveGap, message: "WAL " + d.openGap().String() + " is lost: what was written after it can be restored once Job " + d.Name(d.gapName()) + " has made a backup"}
 	case a.Recoverable == nil:
-		return verdict{reason: "Pending", message: "Nothing has been archived yet"}
+		return verdict{reason: appsv1.ReasonPending, message: "Nothing has been archived yet"}
 	}
-	return verdict{True: true, reason: "Archiving"}
+	return verdict{True: true, reason: appsv1.ReasonArchiving}
 }
 
 // backups tells whether there is a backup to rely on.
@@ -79,40 +80,32 @@ func (d *cluster) backups() verdict {
 	w, archive := &d.live.watcher, d.archive()
 	switch {
 	case !d.backup.enabled:
-		return verdict{True: true, reason: reasonDisabled, message: "No backups are asked for"}
+		return verdict{True: true, reason: appsv1.ReasonDisabled, message: "No backups are asked for"}
 	case !archive.True:
 		return archive
 	case !d.backup.watched:
-		return verdict{reason: "BackupProviderNotInstalled", message: "Backup verification is unavailable: provider-storeplane is not installed"}
+		return verdict{reason: appsv1.ReasonBackupProviderNotInstalled, message: "Backup verification is unavailable: provider-storeplane is not installed"}
 	case !w.exists:
-		return verdict{reason: "Pending", message: "No backup has been made yet"}
+		return verdict{reason: appsv1.ReasonPending, message: "No backup has been made yet"}
 	}
 	// One failure does not make a Backup unready: the newest good one is young.
 	if f := w.Status.AtProvider.LastFailure; f != nil {
-		return verdict{reason: "BackupFailed", message: clip(f.Message)}
+		return verdict{reason: appsv1.ReasonBackupFailed, message: clip(f.Message)}
 	}
 	if yes, _, words := w.condition("Ready"); !yes {
-		return verdict{reason: "Pending", message: clip(cmp.Or(words, "No backup has been made yet"))}
+		return verdict{reason: appsv1.ReasonPending, message: clip(cmp.Or(words, "No backup has been made yet"))}
 	}
 	if _, no, words := w.condition("Verified"); no {
-		return verdict{reason: "NotRestorable", message: clip(words)}
+		return verdict{reason: appsv1.ReasonNotRestorable, message: clip(words)}
 	}
 	if d.backup.smaller != "" {
-		return verdict{True: true, reason: "RepositoryTooSmall", message: d.backup.smaller + ": until then the oldest backups expire early"}
+		return verdict{True: true, reason: appsv1.ReasonRepositoryTooSmall, message: d.backup.smaller + ": until then the oldest backups expire early"}
 	}
 	if d.backup.fallback {
-		return verdict{True: true, reason: "StoredInCluster", message: "Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's"}
+		return verdict{True: true, reason: appsv1.ReasonStoredInCluster, message: "Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's"}
 	}
-	return verdict{True: true, reason: "Healthy"}
+	return verdict{True: true, reason: appsv1.ReasonHealthy}
 }
-
-// Reasons of conditions about backups.
-const (
-	reasonDisabled = "Disabled"
-	reasonFailing  = "Failing"
-	reasonFull     = "RepositoryFull"
-	reasonGap      = "ArchiveGap"
-)
 
 // clip keeps a message within what people read.
 func clip(text string) string {
@@ -128,13 +121,13 @@ func clip(text string) string {
 func (d *cluster) replication() verdict {
 	switch {
 	case d.spec.Hibernated:
-		return verdict{True: true, reason: "Hibernated"}
+		return verdict{True: true, reason: appsv1.ReasonHibernated}
 	case d.live.primary() == "" && d.held().Undecided:
-		return verdict{reason: "LeaderUndecided", message: clip(d.held().Message)}
+		return verdict{reason: appsv1.ReasonLeaderUndecided, message: clip(d.held().Message)}
 	case d.live.primary() == "":
-		return verdict{reason: "NoPrimary", message: "No primary takes writes"}
+		return verdict{reason: appsv1.ReasonNoPrimary, message: "No primary takes writes"}
 	case d.spec.Size == 1:
-		return verdict{True: true, reason: "SingleServer"}
+		return verdict{True: true, reason: appsv1.ReasonSingleServer}
 	}
 	standbys := make(map[string]instance.Standby, len(d.live.cluster.Standbys))
 	synchronous := false
@@ -155,27 +148,27 @@ func (d *cluster) replication() verdict {
 	}
 	switch {
 	case d.synchronous() && !synchronous && d.strict():
-		return verdict{reason: "NoSynchronousStandby", message: "No synchronous standby: writes are blocked"}
+		return verdict{reason: appsv1.ReasonNoSynchronousStandby, message: "No synchronous standby: writes are blocked"}
 	case d.synchronous() && !synchronous:
-		return verdict{reason: "NoSynchronousStandby", message: "No synchronous standby: writes are on one server only"}
+		return verdict{reason: appsv1.ReasonNoSynchronousStandby, message: "No synchronous standby: writes are on one server only"}
 	case len(missing) > 0:
-		return verdict{reason: "StandbyMissing", message: "Not following the primary: " + strings.Join(missing, ", ")}
+		return verdict{reason: appsv1.ReasonStandbyMissing, message: "Not following the primary: " + strings.Join(missing, ", ")}
 	case len(lagging) > 0:
-		return verdict{reason: "Lagging", message: "Far behind the primary: " + strings.Join(lagging, ", ")}
+		return verdict{reason: appsv1.ReasonLagging, message: "Far behind the primary: " + strings.Join(lagging, ", ")}
 	}
-	return verdict{True: true, reason: "Healthy"}
+	return verdict{True: true, reason: appsv1.ReasonHealthy}
 }
 
 // volumes tells whether there is room, and whether the volumes have their size.
 func (d *cluster) volumes() verdict {
 	var full, refused []string
-	reason := "NearlyFull"
+	reason := appsv1.ReasonNearlyFull
 	for i := range d.spec.Size {
 		name := d.podName(i)
 		m := d.live.members[name]
 		switch {
 		case m.Filling >= 90:
-			full, reason = append(full, "that of "+name+" to more than 90 percent"), "Full"
+			full, reason = append(full, "that of "+name+" to more than 90 percent"), appsv1.ReasonFull
 		case m.Filling >= 80:
 			full = append(full, "that of "+name+" to more than 80 percent")
 		}
@@ -190,9 +183,9 @@ func (d *cluster) volumes() verdict {
 	case len(full) > 0:
 		return verdict{reason: reason, message: "Volumes are filled: " + strings.Join(full, ", ") + ": raise storageSize"}
 	case len(refused) > 0:
-		return verdict{reason: "VolumeResizeFailed", message: "Volumes do not have their size: " + strings.Join(refused, ", ")}
+		return verdict{reason: appsv1.ReasonVolumeResizeFailed, message: "Volumes do not have their size: " + strings.Join(refused, ", ")}
 	}
-	return verdict{True: true, reason: "Healthy"}
+	return verdict{True: true, reason: appsv1.ReasonHealthy}
 }
 
 // problems of some subjects.
@@ -209,7 +202,7 @@ func (d *cluster) problems(reason string, subjects ...instance.Subject) verdict 
 	case len(out) > 0:
 		return verdict{reason: reason, message: strings.Join(out, ", ")}
 	case d.live.cluster.Applied == "" && !d.spec.Hibernated:
-		return verdict{reason: "Pending", message: "Nothing has been applied yet"}
+		return verdict{reason: appsv1.ReasonPending, message: "Nothing has been applied yet"}
 	}
-	return verdict{True: true, reason: "Applied"}
+	return verdict{True: true, reason: appsv1.ReasonApplied}
 }

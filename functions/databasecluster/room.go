@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
@@ -84,7 +85,7 @@ func (d *cluster) roomBackup(component string) *batchv1.Job {
 
 // fullVerdict says what is done about a volume that is full.
 func (d *cluster) fullVerdict() verdict {
-	return verdict{reason: reasonFull, message: clip("The volume of the backups is full, so what is written is not archived: " + d.makingRoom())}
+	return verdict{reason: appsv1.ReasonRepositoryFull, message: clip("The volume of the backups is full, so what is written is not archived: " + d.makingRoom())}
 }
 
 func (d *cluster) makingRoom() string {

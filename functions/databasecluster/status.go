@@ -35,7 +35,7 @@ func (d *cluster) phase(o compose.Outcome) appsv1.DatabaseClusterPhase {
 	switch {
 	case o.Phase == compose.Running && d.spec.Hibernated:
 		return "Hibernated"
-	case o.Phase == compose.Running && (!d.replication().True || !d.volumes().True || slices.Contains([]string{reasonFailing, reasonFull, reasonGap}, d.archive().reason)):
+	case o.Phase == compose.Running && (!d.replication().True || !d.volumes().True || slices.Contains([]string{appsv1.ReasonFailing, appsv1.ReasonRepositoryFull, appsv1.ReasonArchiveGap}, d.archive().reason)):
 		// It serves, and needs attention.
 		return "Degraded"
 	case o.Phase == compose.Running:

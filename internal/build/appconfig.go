@@ -233,7 +233,7 @@ func (c *Config) state(o compose.Outcome, reason string) appsv1.ConfigState {
 		return appsv1.ConfigPending
 	case h.State != health.Failed:
 		return appsv1.ConfigRollingOut
-	case reason == health.ReasonRolledBack:
+	case reason == configv1.ReasonRolledBack:
 		return appsv1.ConfigRolledBack
 	default:
 		return appsv1.ConfigFailed

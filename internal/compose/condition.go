@@ -5,7 +5,7 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
-	"github.com/storeplane/storeplane/internal/health"
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
 // Types of the conditions that the kernel sets on every claim.
@@ -17,25 +17,6 @@ const (
 	// ConditionPruned is False while something that is no longer part of the
 	// claim stays, since it holds data.
 	ConditionPruned = "Pruned"
-)
-
-// ReasonInvalid is the reason of a claim's own errors, as a result and as a
-// condition.
-const ReasonInvalid = "Invalid"
-
-// ReasonAlreadyExists is the reason of a claim that is refused since an object
-// that is not its own has the name of one of its objects.
-const ReasonAlreadyExists = "AlreadyExists"
-
-// Reasons of those conditions.
-const (
-	reasonAccepted  = "Accepted"
-	reasonInternal  = "InternalError"
-	reasonPruned    = "Pruned"
-	reasonHoldsData = "HoldsData"
-	reasonHealthy   = "Healthy"
-	reasonWaiting   = "Waiting"
-	reasonFailed    = "Failed"
 )
 
 // Condition of a claim.
@@ -56,13 +37,13 @@ func PartReady(typ string, o Outcome, part string) Condition {
 	p, ok := o.Part(part)
 	switch {
 	case !ok:
-		return Condition{Type: typ, True: true, Reason: "Disabled", Message: "Not part of this claim"}
+		return Condition{Type: typ, True: true, Reason: appsv1.ReasonDisabled, Message: "Not part of this claim"}
 	case p.Ready:
-		return Condition{Type: typ, True: true, Reason: reasonHealthy}
+		return Condition{Type: typ, True: true, Reason: appsv1.ReasonHealthy}
 	case o.failed[part]:
-		return Condition{Type: typ, Reason: reasonFailed, Message: p.Message}
+		return Condition{Type: typ, Reason: appsv1.ReasonFailed, Message: p.Message}
 	default:
-		return Condition{Type: typ, Reason: reasonWaiting}
+		return Condition{Type: typ, Reason: appsv1.ReasonWaiting}
 	}
 }
 
@@ -70,18 +51,18 @@ func PartReady(typ string, o Outcome, part string) Condition {
 // goes on with those that it had.
 func accepted(settingsProblem error) Condition {
 	if settingsProblem != nil {
-		return Condition{Type: ConditionAccepted, Reason: health.ReasonSettingsInvalid, Message: settingsProblem.Error() + ". The claim goes on with the settings that it had"}
+		return Condition{Type: ConditionAccepted, Reason: appsv1.ReasonSettingsInvalid, Message: settingsProblem.Error() + ". The claim goes on with the settings that it had"}
 	}
-	return Condition{Type: ConditionAccepted, True: true, Reason: reasonAccepted}
+	return Condition{Type: ConditionAccepted, True: true, Reason: appsv1.ReasonAccepted}
 }
 
 func pruned(kept []string) Condition {
 	if len(kept) == 0 {
-		return Condition{Type: ConditionPruned, True: true, Reason: reasonPruned}
+		return Condition{Type: ConditionPruned, True: true, Reason: appsv1.ReasonPruned}
 	}
 	return Condition{
 		Type:    ConditionPruned,
-		Reason:  reasonHoldsData,
+		Reason:  appsv1.ReasonHoldsData,
 		Message: "No longer part of the claim, but kept since they hold data: " + strings.Join(kept, ", "),
 	}
 }

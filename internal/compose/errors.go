@@ -3,6 +3,8 @@ package compose
 import (
 	"errors"
 	"fmt"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
 // ErrPending is an intent's answer while it waits for what it has asked
@@ -18,7 +20,7 @@ func (e *InvalidError) Error() string { return e.text }
 // Invalidf returns an InvalidError. The text is a sentence that says which
 // field is wrong and what would be right.
 func Invalidf(format string, args ...any) error {
-	return &InvalidError{reason: ReasonInvalid, text: fmt.Sprintf(format, args...)}
+	return &InvalidError{reason: appsv1.ReasonInvalid, text: fmt.Sprintf(format, args...)}
 }
 
 // IsInvalid is true for an error of the claim.

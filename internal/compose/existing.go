@@ -8,6 +8,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/health"
 )
 
@@ -178,7 +179,7 @@ func (c *Claim) checkExisting(d *Decision) error {
 		return nil
 	}
 	if len(refused) > 1 {
-		return &InvalidError{reason: ReasonAlreadyExists, text: fmt.Sprintf("%v. %d more objects of others have names of this claim", refused[0], len(refused)-1)}
+		return &InvalidError{reason: appsv1.ReasonAlreadyExists, text: fmt.Sprintf("%v. %d more objects of others have names of this claim", refused[0], len(refused)-1)}
 	}
 	return refused[0]
 }
@@ -187,11 +188,11 @@ func (c *Claim) checkExisting(d *Decision) error {
 func (c *Claim) foreignError(obj *structpb.Struct) error {
 	title := titleOf(obj)
 	if owner := controllerOf(obj); owner != nil {
-		return &InvalidError{reason: ReasonAlreadyExists, text: fmt.Sprintf(
+		return &InvalidError{reason: appsv1.ReasonAlreadyExists, text: fmt.Sprintf(
 			"%s exists already and belongs to %s %s: choose another name for this claim, or delete that %s",
 			title, owner["kind"].GetStringValue(), owner["name"].GetStringValue(), owner["kind"].GetStringValue())}
 	}
-	return &InvalidError{reason: ReasonAlreadyExists, text: fmt.Sprintf(
+	return &InvalidError{reason: appsv1.ReasonAlreadyExists, text: fmt.Sprintf(
 		"%s exists already and is not part of this claim: choose another name for this claim, delete the object, or let this claim change and own it: kubectl annotate %s %s %s=%s/%s",
 		title, resourceOf(obj), nameOf(obj), AllowAdoptionAnnotation, c.Kind(), c.Name())}
 }

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
 // fixedSource draws the same password each time, as a server would draw another.
@@ -200,7 +202,7 @@ func TestRespondFreshComponent(t *testing.T) {
 	if len(rsp.GetResults()) != 1 || rsp.GetResults()[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !strings.Contains(rsp.GetResults()[0].GetMessage(), "ConfigMap shop-conf exists already") {
 		t.Errorf("Respond(): want a fatal result that names the ConfigMap, got %v", rsp.GetResults())
 	}
-	if c := rsp.GetConditions()[0]; c.GetType() != ConditionAccepted || c.GetReason() != ReasonAlreadyExists {
+	if c := rsp.GetConditions()[0]; c.GetType() != ConditionAccepted || c.GetReason() != appsv1.ReasonAlreadyExists {
 		t.Errorf("Respond(): want Accepted False, AlreadyExists, got %v", c)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/structs"
 )
 
@@ -152,7 +153,7 @@ func setStatus(rsp *fnv1.RunFunctionResponse, c *Claim, status any) error {
 // when it is due, and all else kept as it is: for that pass the result is a
 // warning.
 func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.RunFunctionResponse {
-	reason := reasonInternal
+	reason := appsv1.ReasonInternalError
 	if invalid := (*InvalidError)(nil); errors.As(err, &invalid) {
 		reason = invalid.reason
 	}
@@ -160,7 +161,7 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.R
 
 	severity := fnv1.Severity_SEVERITY_FATAL
 	switch {
-	case reason != reasonInternal && c.composed == 0:
+	case reason != appsv1.ReasonInternalError && c.composed == 0:
 		severity = fnv1.Severity_SEVERITY_WARNING
 		rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
 		failed := struct {

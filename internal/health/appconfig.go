@@ -4,20 +4,12 @@ import (
 	"cmp"
 
 	"google.golang.org/protobuf/types/known/structpb"
+
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
-// Reasons of an AppConfig's Ready condition with which it has given up: it will
-// not get ready without a change.
-const (
-	// ReasonRolledBack runs what was there before.
-	ReasonRolledBack = "RolledBack"
-	// ReasonRolloutFailed had nothing to go back to, or was told not to.
-	ReasonRolloutFailed = "RolloutFailed"
-	// ReasonInvalidConfig cannot be made into a bundle.
-	ReasonInvalidConfig = "InvalidConfig"
-)
-
-// appConfig is a managed resource that says when it has given up.
+// appConfig is a managed resource whose Ready condition has a reason with which it has given up:
+// it will not get ready without a change.
 func appConfig(obj *structpb.Struct) Status {
 	s := readyCondition(obj)
 	ready := condition(obj, "Ready")
@@ -25,7 +17,7 @@ func appConfig(obj *structpb.Struct) Status {
 		return s
 	}
 	switch ready["reason"].GetStringValue() {
-	case ReasonRolledBack, ReasonRolloutFailed, ReasonInvalidConfig:
+	case configv1.ReasonRolledBack, configv1.ReasonRolloutFailed, configv1.ReasonInvalidConfig:
 		return failed(cmp.Or(ready["message"].GetStringValue(), "Reconciliation failed"))
 	default:
 		return s

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
 // readyCondition judges composite and managed resources: healthy when Ready is
@@ -24,7 +26,7 @@ func readyCondition(obj *structpb.Struct) Status {
 	// all that follows is about.
 	case isOld(synced, meta):
 		return progressing(notReady(obj))
-	case accepted["status"].GetStringValue() == "False" && accepted["reason"].GetStringValue() != ReasonSettingsInvalid:
+	case accepted["status"].GetStringValue() == "False" && accepted["reason"].GetStringValue() != appsv1.ReasonSettingsInvalid:
 		return failed(cmp.Or(accepted["message"].GetStringValue(), "Rejected"))
 	case st["phase"].GetStringValue() == "Failed":
 		return failed(cmp.Or(msg, "Reconciliation failed"))
@@ -38,11 +40,6 @@ func readyCondition(obj *structpb.Struct) Status {
 		return healthy()
 	}
 }
-
-// ReasonSettingsInvalid is the reason of the condition Accepted of a claim that goes
-// on with the installation's settings that it had, since those of now cannot be
-// used: nothing of it has failed.
-const ReasonSettingsInvalid = "SettingsInvalid"
 
 // waitingFor begins what a claim says of the parts that hold it up. Their owner
 // says the same of it, and once is enough.

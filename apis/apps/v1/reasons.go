@@ -1,0 +1,235 @@
+package v1
+
+// Reasons of the conditions that every claim has, and of its events.
+const (
+	// ReasonAccepted means that the claim and the installation's settings are valid.
+	// +storeplane:of=every claim: Accepted
+	ReasonAccepted = "Accepted"
+
+	// ReasonInvalid means that the claim, or the installation's settings, are invalid, and that
+	// nothing was changed: correct the field that the message names.
+	// +storeplane:of=every claim: Accepted, event
+	ReasonInvalid = "Invalid"
+
+	// ReasonAlreadyExists means that an object that is not part of the claim has the name of one
+	// of its objects, and that nothing was changed: choose another name, delete the object, or
+	// set the annotation that the message shows.
+	// +storeplane:of=every claim: Accepted, event
+	ReasonAlreadyExists = "AlreadyExists"
+
+	// ReasonSettingsInvalid means that the data of EnvironmentConfig storeplane is invalid, and
+	// that the claim is composed with the settings before: correct what the message names.
+	// +storeplane:of=every claim: Accepted
+	ReasonSettingsInvalid = "SettingsInvalid"
+
+	// ReasonInternalError means that Storeplane has a bug, and that nothing was changed: report it
+	// with the function's log.
+	// +storeplane:of=every claim: Accepted, event
+	ReasonInternalError = "InternalError"
+
+	// ReasonPruned means that no object is left that is no longer part of the claim.
+	// +storeplane:of=every claim: Pruned
+	ReasonPruned = "Pruned"
+
+	// ReasonHoldsData means that objects that are no longer part of the claim stay, since they hold
+	// data: delete them by hand once it is not needed.
+	// +storeplane:of=every claim: Pruned
+	ReasonHoldsData = "HoldsData"
+)
+
+// Reasons of the conditions of a claim's components.
+const (
+	// ReasonHealthy means that what the condition is about is healthy.
+	// +storeplane:of=EcommercePlatform: DatabaseReady, CacheReady, BackendReady, FrontendReady, IngressReady, ConfigReady
+	// +storeplane:of=WebApp: ConfigReady, MigrationReady
+	// +storeplane:of=DatabaseCluster: BackupHealthy, ReplicationHealthy, StorageHealthy
+	ReasonHealthy = "Healthy"
+
+	// ReasonWaiting means that the component is not healthy yet: status.components shows what it
+	// waits for.
+	// +storeplane:of=EcommercePlatform: DatabaseReady, CacheReady, BackendReady, FrontendReady, IngressReady, ConfigReady
+	// +storeplane:of=WebApp: ConfigReady, MigrationReady
+	ReasonWaiting = "Waiting"
+
+	// ReasonFailed means that the component does not become healthy without a change: read the
+	// message.
+	// +storeplane:of=EcommercePlatform: DatabaseReady, CacheReady, BackendReady, FrontendReady, IngressReady, ConfigReady
+	// +storeplane:of=WebApp: ConfigReady, MigrationReady
+	ReasonFailed = "Failed"
+
+	// ReasonDisabled means that the claim does not declare what the condition is about.
+	// +storeplane:of=EcommercePlatform: DatabaseReady, CacheReady, BackendReady, FrontendReady, IngressReady, ConfigReady
+	// +storeplane:of=WebApp: ConfigReady, MigrationReady
+	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy
+	ReasonDisabled = "Disabled"
+)
+
+// Reasons of the conditions of a DatabaseCluster.
+const (
+	// ReasonHibernated means that all servers are stopped, as the claim declares.
+	// +storeplane:of=DatabaseCluster: ArchivingHealthy, ReplicationHealthy
+	ReasonHibernated = "Hibernated"
+
+	// ReasonPending means that the instance manager, the archive or the first backup has not
+	// reported yet: wait some minutes while the cluster starts.
+	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy, ParametersApplied, DatabasesReady
+	ReasonPending = "Pending"
+
+	// ReasonRepositoryNotReady means that the repository of the backups cannot be set up: check the
+	// store, its credentials and its bucket; the message has pgBackRest's error.
+	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy, event
+	ReasonRepositoryNotReady = "RepositoryNotReady"
+
+	// ReasonArchiving means that WAL reaches the archive.
+	// +storeplane:of=DatabaseCluster: ArchivingHealthy
+	ReasonArchiving = "Archiving"
+
+	// ReasonFailing means that WAL does not reach the archive, so that what is written since cannot
+	// be restored and accumulates on the volume: the message has the error.
+	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy
+	ReasonFailing = "Failing"
+
+	// ReasonRepositoryFull means that WAL does not reach the archive, since the volume of the backups
+	// is full: wait for the Job that the message names, or raise backup.storageSize.
+	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy
+	ReasonRepositoryFull = "RepositoryFull"
+
+	// ReasonArchiveGap means that WAL was lost before it was archived, or that the repository holds
+	// no backup: what was written after it can be restored once the Job that the message names has
+	// created a backup.
+	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy
+	ReasonArchiveGap = "ArchiveGap"
+
+	// ReasonBackupProviderNotInstalled means that backups are created, and that no provider verifies
+	// them: install provider-storeplane.
+	// +storeplane:of=DatabaseCluster: BackupHealthy
+	ReasonBackupProviderNotInstalled = "BackupProviderNotInstalled"
+
+	// ReasonBackupFailed means that the last backup failed, though an older one may be good: the
+	// message has the error.
+	// +storeplane:of=DatabaseCluster: BackupHealthy
+	ReasonBackupFailed = "BackupFailed"
+
+	// ReasonNotRestorable means that a backup was verified by a restore, and is not good: create
+	// another one, and find out what damaged the store.
+	// +storeplane:of=DatabaseCluster: BackupHealthy
+	ReasonNotRestorable = "NotRestorable"
+
+	// ReasonRepositoryTooSmall means that there is a good backup, and that its volume cannot hold
+	// what backup.retention declares, so that the oldest expire early: raise backup.storageSize to
+	// the size in the message.
+	// +storeplane:of=DatabaseCluster: BackupHealthy
+	ReasonRepositoryTooSmall = "RepositoryTooSmall"
+
+	// ReasonStoredInCluster means that there is a good backup, and that it is on a volume of the
+	// same cluster: set backup.destination, or the installation's.
+	// +storeplane:of=DatabaseCluster: BackupHealthy
+	ReasonStoredInCluster = "StoredInCluster"
+
+	// ReasonSingleServer means that the cluster has one server, so that there is no replication.
+	// +storeplane:of=DatabaseCluster: ReplicationHealthy
+	ReasonSingleServer = "SingleServer"
+
+	// ReasonLeaderUndecided means that it is not clear which retained volume holds the newest data,
+	// so that no server starts: the message has the command that names one.
+	// +storeplane:of=DatabaseCluster: ReplicationHealthy, event
+	ReasonLeaderUndecided = "LeaderUndecided"
+
+	// ReasonNoPrimary means that no server takes writes.
+	// +storeplane:of=DatabaseCluster: ReplicationHealthy
+	ReasonNoPrimary = "NoPrimary"
+
+	// ReasonNoSynchronousStandby means that synchronous replication is declared, and that there is no
+	// synchronous standby: writes are blocked with synchronousMode strict, and on one server only
+	// with quorum.
+	// +storeplane:of=DatabaseCluster: ReplicationHealthy
+	ReasonNoSynchronousStandby = "NoSynchronousStandby"
+
+	// ReasonStandbyMissing means that the named servers do not follow the primary.
+	// +storeplane:of=DatabaseCluster: ReplicationHealthy
+	ReasonStandbyMissing = "StandbyMissing"
+
+	// ReasonLagging means that the named servers are more than 16 MiB behind the primary.
+	// +storeplane:of=DatabaseCluster: ReplicationHealthy
+	ReasonLagging = "Lagging"
+
+	// ReasonNearlyFull means that a volume is filled to more than 80 percent: raise storageSize.
+	// +storeplane:of=DatabaseCluster: StorageHealthy
+	ReasonNearlyFull = "NearlyFull"
+
+	// ReasonFull means that a volume is filled to more than 90 percent: raise storageSize now, since
+	// PostgreSQL stops when it is full.
+	// +storeplane:of=DatabaseCluster: StorageHealthy
+	ReasonFull = "Full"
+
+	// ReasonVolumeResizeFailed means that a volume cannot be expanded: the message has the API
+	// server's error, mostly of a StorageClass without allowVolumeExpansion or of a quota.
+	// +storeplane:of=DatabaseCluster: StorageHealthy
+	ReasonVolumeResizeFailed = "VolumeResizeFailed"
+
+	// ReasonApplied means that all parameters, or all databases and users, are in sync with the
+	// claim.
+	// +storeplane:of=DatabaseCluster: ParametersApplied, DatabasesReady
+	ReasonApplied = "Applied"
+
+	// ReasonParametersRefused means that PostgreSQL does not accept the named parameters, and that
+	// all others are applied: correct them.
+	// +storeplane:of=DatabaseCluster: ParametersApplied, event
+	ReasonParametersRefused = "ParametersRefused"
+
+	// ReasonReconcileFailed means that the named databases or users could not be reconciled: the
+	// message has PostgreSQL's error.
+	// +storeplane:of=DatabaseCluster: DatabasesReady
+	ReasonReconcileFailed = "ReconcileFailed"
+)
+
+// Reasons of the events of a DatabaseCluster.
+const (
+	// ReasonPromoted means that a server has become primary.
+	// +storeplane:of=DatabaseCluster: event
+	ReasonPromoted = "Promoted"
+
+	// ReasonRollingUpdate means that a server is replaced or restarted, or that the primary hands
+	// over for that.
+	// +storeplane:of=DatabaseCluster: event
+	ReasonRollingUpdate = "RollingUpdate"
+
+	// ReasonVolumeResize means that a volume is expanded.
+	// +storeplane:of=DatabaseCluster: event
+	ReasonVolumeResize = "VolumeResize"
+
+	// ReasonReplicaReinitializing means that a replica that can never follow again copies the
+	// primary.
+	// +storeplane:of=DatabaseCluster: event
+	ReasonReplicaReinitializing = "ReplicaReinitializing"
+
+	// ReasonBootstrapRetried means that the initialization of a new cluster is retried, since the
+	// server that had begun it is gone.
+	// +storeplane:of=DatabaseCluster: event
+	ReasonBootstrapRetried = "BootstrapRetried"
+
+	// ReasonVolumesCompared means that the retained volumes were compared, and that the named server
+	// leads with the newest data.
+	// +storeplane:of=DatabaseCluster: event
+	ReasonVolumesCompared = "VolumesCompared"
+
+	// ReasonDataSetAside means that a server copies the primary, or is rewound to it, and had data
+	// of its own: the message names the folder that holds it.
+	// +storeplane:of=DatabaseCluster: event
+	ReasonDataSetAside = "DataSetAside"
+
+	// ReasonDatabaseReconcileFailed means that a database could not be reconciled: the message has
+	// PostgreSQL's error.
+	// +storeplane:of=DatabaseCluster: event
+	ReasonDatabaseReconcileFailed = "DatabaseReconcileFailed"
+
+	// ReasonRoleReconcileFailed means that a user could not be reconciled: the message has
+	// PostgreSQL's error.
+	// +storeplane:of=DatabaseCluster: event
+	ReasonRoleReconcileFailed = "RoleReconcileFailed"
+
+	// ReasonPodFailing means that a server's pod does not start, is not ready, or did not come back
+	// from a restart: the message has the cause.
+	// +storeplane:of=DatabaseCluster: event
+	ReasonPodFailing = "PodFailing"
+)
