@@ -182,8 +182,6 @@ const (
 	SubjectParameter Subject = "parameter"
 	SubjectPod       Subject = "pod"
 	SubjectBackup    Subject = "backup"
-	// SubjectCluster is none of those.
-	SubjectCluster Subject = "cluster"
 )
 
 // Problem that needs somebody.

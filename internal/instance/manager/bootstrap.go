@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
@@ -57,10 +58,10 @@ func (b *member) begin(ctx context.Context, status *patroni.Status, now time.Tim
 		return
 	}
 	if made == "" {
-		b.event(ctx, corev1.EventTypeWarning, reasonBootstrap, "Retrying bootstrap: the server that was initializing the cluster is gone")
+		b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonBootstrapRetried, "Retrying bootstrap: the server that was initializing the cluster is gone")
 		return
 	}
-	b.event(ctx, corev1.EventTypeWarning, reasonBootstrap, "Retrying bootstrap: Patroni's state is of a deleted DatabaseCluster of this name, and no volume has data")
+	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonBootstrapRetried, "Retrying bootstrap: Patroni's state is of a deleted DatabaseCluster of this name, and no volume has data")
 }
 
 // deserted says whether this server has no data, and no other one does anything.

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/roll"
@@ -33,7 +34,7 @@ func (p *primary) take(ctx context.Context, step roll.Step, raw string, desired 
 	case roll.Replace:
 		p.replace(ctx, pod, step.Words)
 	case roll.HandOver:
-		p.event(ctx, corev1.EventTypeNormal, reasonRolling, step.Words)
+		p.event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Words)
 		drain(ctx, p.server.Archiver)
 		p.note("hand over", p.patroni.Switchover(ctx, p.Pod, step.Pod))
 	case roll.Restart:
@@ -50,7 +51,7 @@ func (p *primary) replace(ctx context.Context, pod *corev1.Pod, words string) {
 		return
 	}
 	if p.note("replace a pod", err) {
-		p.event(ctx, corev1.EventTypeNormal, reasonRolling, words)
+		p.event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, words)
 	}
 }
 
@@ -69,7 +70,7 @@ func (p *primary) restart(ctx context.Context, pod *corev1.Pod, words string) {
 		// What is known of others is some seconds old.
 		return
 	}
-	p.event(ctx, corev1.EventTypeNormal, reasonRolling, words)
+	p.event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, words)
 	p.restarts.tried(pod.Name)
 	if pod.Name == p.Pod {
 		// Without it the restart would write what is in memory while nobody

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
+	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,7 +24,7 @@ import (
 // ground is the cluster that a server is to start in. It is read from the API
 // server itself: what is watched may be older than what the server must not miss.
 type ground struct {
-	set     *appsv1.StatefulSet
+	set     *k8sappsv1.StatefulSet
 	desired *instance.Desired
 	reports *corev1.ConfigMap
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
@@ -250,18 +251,14 @@ func (m *Manager) cluster(ctx context.Context) *metav1.OwnerReference {
 	return owner
 }
 
-// Reasons of events.
-const (
-	reasonPromoted  = "Promoted"
-	reasonRolling   = "Rolling"
-	reasonResize    = "VolumeResize"
-	reasonProblem   = "Problem"
-	reasonCopying   = "Copying"
-	reasonBootstrap = "BootstrapRetried"
-	reasonCompared  = "VolumesCompared"
-	reasonUndecided = "LeaderUndecided"
-	reasonSetAside  = "DataSetAside"
-)
+// reasons of the events about problems, by their subjects.
+var reasons = map[instance.Subject]string{
+	instance.SubjectDatabase:  appsv1.ReasonDatabaseReconcileFailed,
+	instance.SubjectUser:      appsv1.ReasonRoleReconcileFailed,
+	instance.SubjectParameter: appsv1.ReasonParametersRefused,
+	instance.SubjectPod:       appsv1.ReasonPodFailing,
+	instance.SubjectBackup:    appsv1.ReasonRepositoryNotReady,
+}
 
 // followRole looks who this server is, each second, and runs the loop beside
 // the primary while it is that.

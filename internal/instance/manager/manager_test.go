@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
+	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,9 +59,9 @@ func installed(t *testing.T) (*api, *rest.Config) {
 	a.put("secrets", &corev1.Secret{ObjectMeta: named("db-credentials"), Data: map[string][]byte{
 		keySuperuser: []byte("s"), keyReplication: []byte("r"), keyRewind: []byte("w"), keyREST: []byte("rest"), "user-app": []byte("a"),
 	}})
-	set := &appsv1.StatefulSet{ObjectMeta: named(setName)}
+	set := &k8sappsv1.StatefulSet{ObjectMeta: named(setName)}
 	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.example.com/v1", Kind: "DatabaseCluster", Name: "db", UID: "dbc", Controller: new(true)}}
-	set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+	set.Spec.UpdateStrategy.Type = k8sappsv1.OnDeleteStatefulSetStrategyType
 	set.Status.UpdateRevision = "a"
 	a.put("statefulsets", set)
 	for i := range 3 {
@@ -77,7 +77,7 @@ func installed(t *testing.T) (*api, *rest.Config) {
 
 func pod(name, revision string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: named(name)}
-	p.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: revision, scopeLabel: setName}
+	p.Labels = map[string]string{k8sappsv1.ControllerRevisionHashLabelKey: revision, scopeLabel: setName}
 	p.Status.PodIP = "192.0.2.1"
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	return p
@@ -204,7 +204,7 @@ func TestPrimary(t *testing.T) {
 	if diff := cmp.Diff(s.problems, cluster(t, a).Problems); diff != "" {
 		t.Errorf("problems: -want, +got:\n%s", diff)
 	}
-	eventually(t, "the problem is an event", func() bool { return slices.Contains(a.events(), "Warning Problem: no") })
+	eventually(t, "the problem is an event", func() bool { return slices.Contains(a.events(), "Warning RoleReconcileFailed: no") })
 	if !slices.Contains(a.events(), "Normal Promoted: "+setName+"-0 is the primary") {
 		t.Errorf("events: got %q, want Promoted", a.events())
 	}
@@ -234,8 +234,8 @@ func TestReplace(t *testing.T) {
 		t.Errorf("deleted: -want, +got:\n%s", diff)
 	}
 	eventually(t, "it ends", func() bool { return cluster(t, a).Rolling == "" })
-	if !slices.Contains(a.events(), "Normal Rolling: Replacing "+setName+"-2") {
-		t.Errorf("events: got %q, want Rolling", a.events())
+	if !slices.Contains(a.events(), "Normal RollingUpdate: Replacing "+setName+"-2") {
+		t.Errorf("events: got %q, want RollingUpdate", a.events())
 	}
 }
 

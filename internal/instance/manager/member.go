@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
@@ -213,7 +214,7 @@ func (b *member) request(ctx context.Context, size string) (string, bool) {
 	b.asked, b.size = time.Now(), size
 	switch {
 	case err == nil:
-		b.event(ctx, corev1.EventTypeNormal, reasonResize, "Growing the volume of "+b.Pod+" to "+size)
+		b.event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Growing the volume of "+b.Pod+" to "+size)
 	case kube.Refused(err):
 		b.refusal = kube.Reason(err)
 	}

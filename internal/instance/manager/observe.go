@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
+	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/storeplane/storeplane/internal/instance"
@@ -51,7 +51,7 @@ func (p *primary) lookAgain(ctx context.Context, raw string, desired *instance.D
 	return p.lookAt(ctx, raw, desired, pods, set)
 }
 
-func (p *primary) lookAt(ctx context.Context, raw string, desired *instance.Desired, pods []*corev1.Pod, set *appsv1.StatefulSet) (*view, error) {
+func (p *primary) lookAt(ctx context.Context, raw string, desired *instance.Desired, pods []*corev1.Pod, set *k8sappsv1.StatefulSet) (*view, error) {
 	members, err := p.patroni.Cluster(ctx)
 	if err != nil {
 		return nil, err
@@ -87,14 +87,14 @@ func (p *primary) lookAt(ctx context.Context, raw string, desired *instance.Desi
 
 // servers in the words of the roller: a place for each that is desired, and
 // those that are there beyond.
-func (c Config) servers(desired *instance.Desired, pods []*corev1.Pod, set *appsv1.StatefulSet, members *patroni.Cluster, followers map[string]postgres.Follower) roll.Cluster {
+func (c Config) servers(desired *instance.Desired, pods []*corev1.Pod, set *k8sappsv1.StatefulSet, members *patroni.Cluster, followers map[string]postgres.Follower) roll.Cluster {
 	cluster := roll.Cluster{
 		Primary: c.Pod, Size: int(desired.Size), Synchronous: desired.Synchronous, Hibernated: desired.Hibernated, LagBytes: instance.LagBytes,
 	}
 	revision := ""
 	if set != nil && set.Status.ObservedGeneration == set.Generation && set.DeletionTimestamp == nil {
 		revision = set.Status.UpdateRevision
-		cluster.Replace = revision != "" && set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+		cluster.Replace = revision != "" && set.Spec.UpdateStrategy.Type == k8sappsv1.OnDeleteStatefulSetStrategyType
 	}
 	byOrdinal := map[int]*corev1.Pod{}
 	count := cluster.Size
@@ -112,7 +112,7 @@ func (c Config) servers(desired *instance.Desired, pods []*corev1.Pod, set *apps
 		s := roll.Server{Pod: c.podName(n), Ordinal: n}
 		if pod != nil {
 			s.Exists, s.Deleting, s.Ready = true, pod.DeletionTimestamp != nil, ready(pod)
-			s.Outdated = revision != "" && pod.Labels[appsv1.ControllerRevisionHashLabelKey] != revision
+			s.Outdated = revision != "" && pod.Labels[k8sappsv1.ControllerRevisionHashLabelKey] != revision
 		}
 		if f, ok := followers[s.Pod]; ok {
 			s.Streaming, s.Synchronous, s.LagBytes = f.Streaming, f.Synchronous, f.Lag

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/lead"
@@ -80,7 +81,7 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 	if !v.Start {
 		next.Held = &v.Held
 		if v.Held.Undecided && b.held != v.Held && g.speaks(b.Pod) {
-			b.event(ctx, corev1.EventTypeWarning, reasonUndecided, v.Held.Message)
+			b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonLeaderUndecided, v.Held.Message)
 		}
 		b.held = v.Held
 		return false
@@ -89,7 +90,7 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 		return false
 	}
 	if v.First {
-		b.event(ctx, corev1.EventTypeNormal, reasonCompared, fmt.Sprintf("%s leads with volume claim %s: timeline %d, position %s", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position))
+		b.event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumesCompared, fmt.Sprintf("%s leads with volume claim %s: timeline %d, position %s", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position))
 	}
 	return true
 }
@@ -200,7 +201,7 @@ func (b *member) clear(ctx context.Context, why, holds string) string {
 	if !b.note("set the data aside", err) {
 		return fmt.Sprintf("volume claim %s %s, and it cannot be set aside for a copy of the primary: enlarge the volume claim, or delete volume claim and pod %s if that data is not needed", b.volumeName(), holds, b.Pod)
 	}
-	b.event(ctx, corev1.EventTypeWarning, reasonSetAside, fmt.Sprintf("%s copies the primary: volume claim %s %s. That data is set aside in folder %s", b.Pod, b.volumeName(), holds, filepath.Base(where)))
+	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: volume claim %s %s. That data is set aside in folder %s", b.Pod, b.volumeName(), holds, filepath.Base(where)))
 	return ""
 }
 
@@ -224,10 +225,10 @@ func (b *member) clearBranch(ctx context.Context, g *ground) string {
 		return fmt.Sprintf("volume claim %s went on without the primary on a timeline of the same number, %d, and has no room to set that aside for a copy of the primary: enlarge it, or delete volume claim and pod %s if what it has beyond the primary is not needed", b.volumeName(), g.timeline, b.Pod)
 	}
 	if err != nil {
-		b.event(ctx, corev1.EventTypeWarning, reasonSetAside, fmt.Sprintf("%s is rewound to the primary: what volume claim %s has from timeline %d, position %s, is not set aside: %v", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position, err))
+		b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s is rewound to the primary: what volume claim %s has from timeline %d, position %s, is not set aside: %v", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position, err))
 		return ""
 	}
-	b.event(ctx, corev1.EventTypeWarning, reasonSetAside, fmt.Sprintf("%s copies the primary: volume claim %s went on without it, to timeline %d, position %s. That data is set aside in folder %s", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position, filepath.Base(where)))
+	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: volume claim %s went on without it, to timeline %d, position %s. That data is set aside in folder %s", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position, filepath.Base(where)))
 	return ""
 }
 
@@ -253,7 +254,7 @@ func (b *member) clearOther(ctx context.Context) string {
 	if !b.note("set another database aside", err) {
 		return fmt.Sprintf("volume claim %s holds another database than the primary's, with system identifier %s, and has no room for both: enlarge it, or delete volume claim and pod %s if that database is not needed", b.volumeName(), b.data.System, b.Pod)
 	}
-	b.event(ctx, corev1.EventTypeWarning, reasonSetAside, fmt.Sprintf("%s copies the primary: the database that was on volume claim %s, with system identifier %s, is set aside in folder %s", b.Pod, b.volumeName(), b.data.System, filepath.Base(where)))
+	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: the database that was on volume claim %s, with system identifier %s, is set aside in folder %s", b.Pod, b.volumeName(), b.data.System, filepath.Base(where)))
 	return ""
 }
 

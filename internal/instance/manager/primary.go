@@ -5,10 +5,11 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
+	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/report"
@@ -36,7 +37,7 @@ type primary struct {
 	*Manager
 
 	pods   *kube.Watch[corev1.Pod]
-	set    *kube.Watch[appsv1.StatefulSet]
+	set    *kube.Watch[k8sappsv1.StatefulSet]
 	secret *kube.Watch[corev1.Secret]
 
 	lags       report.Lags
@@ -139,7 +140,7 @@ func (p *primary) tie(ctx context.Context) {
 		return
 	}
 	owned := slices.ContainsFunc(lock.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == set.UID })
-	owner := metav1.OwnerReference{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "StatefulSet", Name: set.Name, UID: set.UID}
+	owner := metav1.OwnerReference{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "StatefulSet", Name: set.Name, UID: set.UID}
 	if owned || p.note("tie the leader lock to the StatefulSet", p.kube.Own(ctx, p.leaderName(), owner)) {
 		p.tied = time.Now()
 	}
@@ -243,10 +244,10 @@ func (p *primary) obsolete(v *view) []string {
 // tell in events what has changed.
 func (p *primary) tell(ctx context.Context, before, next instance.Cluster) {
 	if !p.promoted && before.Primary != p.Pod {
-		p.event(ctx, corev1.EventTypeNormal, reasonPromoted, p.Pod+" is the primary")
+		p.event(ctx, corev1.EventTypeNormal, appsv1.ReasonPromoted, p.Pod+" is the primary")
 	}
 	p.promoted = true
 	for _, problem := range report.New(before.Problems, next.Problems) {
-		p.event(ctx, corev1.EventTypeWarning, reasonProblem, problem.Message)
+		p.event(ctx, corev1.EventTypeWarning, reasons[problem.Subject], problem.Message)
 	}
 }

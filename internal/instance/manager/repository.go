@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/volume"
@@ -59,7 +60,7 @@ func (p *primary) growRepository(ctx context.Context, desired *instance.Desired,
 	p.note("grow the volume of the backups", err)
 	switch {
 	case err == nil:
-		p.event(ctx, corev1.EventTypeNormal, reasonResize, "Growing the volume of the backups to "+want.Storage)
+		p.event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Growing the volume of the backups to "+want.Storage)
 	case kube.Refused(err):
 		r.words = volume.Refusal(want.Storage, kube.Reason(err))
 	}

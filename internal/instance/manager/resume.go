@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
@@ -35,6 +36,6 @@ func (b *member) resume(ctx context.Context, status *patroni.Status, now time.Ti
 	}
 	b.unfinished = now
 	if b.note("copy the primary again", b.patroni.Reinitialize(ctx)) {
-		b.event(ctx, corev1.EventTypeWarning, reasonCopying, b.Pod+" copies the primary again: its last copy was never finished")
+		b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, b.Pod+" copies the primary again: its last copy was never finished")
 	}
 }

@@ -26,7 +26,7 @@ func TestRewound(t *testing.T) {
 	b := &member{Manager: m}
 	b.rewound(t.Context())
 	b.rewound(t.Context())
-	if want := []string{"Warning Copying: " + setName + "-1 copies the primary: pg_rewind failed"}; !slices.Equal(a.events(), want) {
+	if want := []string{"Warning ReplicaReinitializing: " + setName + "-1 copies the primary: pg_rewind failed"}; !slices.Equal(a.events(), want) {
 		t.Errorf("rewound(): got %q, want %q", a.events(), want)
 	}
 }

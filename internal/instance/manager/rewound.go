@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
@@ -27,7 +28,7 @@ func (b *member) rewound(ctx context.Context) {
 		err = json.Unmarshal(data, &state)
 	}
 	if err == nil {
-		b.event(ctx, corev1.EventTypeWarning, reasonCopying, fmt.Sprintf("%s copies the primary: %s", b.Pod, state.Message))
+		b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, fmt.Sprintf("%s copies the primary: %s", b.Pod, state.Message))
 	}
 	b.note("read how the server was rewound", err)
 	b.note("forget how the server was rewound", os.Remove(file))

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
@@ -111,7 +112,7 @@ func (p *primary) gather(ctx context.Context, v *view) {
 		}
 		if p.note("have "+pod.Name+" copy the primary", client.Reinitialize(ctx)) {
 			p.strays.copied[pod.Name] = time.Now()
-			p.event(ctx, corev1.EventTypeWarning, reasonCopying, fmt.Sprintf("%s copies the primary anew: it cannot follow, %s is no more", pod.Name, missing))
+			p.event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, fmt.Sprintf("%s copies the primary anew: it cannot follow, %s is no more", pod.Name, missing))
 		}
 	}
 }

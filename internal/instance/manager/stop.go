@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
+	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -148,7 +148,7 @@ func (s *stopper) future(ctx context.Context) future {
 
 // ends says whether the set is going away, or has no servers from now on. Its
 // rights may have gone before it.
-func ends(set *appsv1.StatefulSet, setErr error, cm *corev1.ConfigMap, cmErr error) bool {
+func ends(set *k8sappsv1.StatefulSet, setErr error, cm *corev1.ConfigMap, cmErr error) bool {
 	if kube.Gone(setErr) || kube.Gone(cmErr) || kube.Unknown(setErr) {
 		return true
 	}

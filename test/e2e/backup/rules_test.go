@@ -324,7 +324,7 @@ func (g *ground) deletes(ctx context.Context, _ notes) error {
 		return errors.Join(err, g.scaleS3(ctx, 1))
 	}
 	err = g.awaitBackup(ctx, givenUp, name, "to say that it cannot delete", func(b backupv1.Backup) bool {
-		return is(b, "Ready", "False", "DeleteFailed") || is(b, "Synced", "False", "")
+		return is(b, "Synced", "False", "")
 	})
 	if err == nil {
 		_, err = cluster.Patch(ctx, "Backup", g.namespace, name, harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{backupv1.ReleaseAnnotation: "true"}}})
