@@ -4,8 +4,8 @@
 package apis
 
 // The first line writes the deep copies, the second the definitions of claims,
-// the third those of managed resources, the fourth the tables of fields in the
-// documentation. All depend on the types, so that a second run changes nothing.
+// the third those of managed resources, the fourth the tables of fields and of
+// reasons in the documentation. All depend on the types, so that a second run changes nothing.
 
 //go:generate go tool -modfile=../hack/tools/go.mod controller-gen object paths=./...
 //go:generate go run ../hack/xrdgen ./apps/... ./platform/...

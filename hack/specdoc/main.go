@@ -1,6 +1,7 @@
 // Command specdoc writes the tables of fields of docs/ from the definitions
-// under apis/ and the provider's custom resource definitions, between two marks
-// of each page. What is around them is written by hand.
+// under apis/ and the provider's custom resource definitions, and the tables of
+// reasons from the constants under apis/, between two marks of each page. What is
+// around them is written by hand.
 package main
 
 import (
@@ -53,7 +54,7 @@ func run(apis, crds, docs string) error {
 			return err
 		}
 	}
-	return nil
+	return reasons(apis, filepath.Join(docs, "reasons.md"))
 }
 
 // resources of the provider, several of which share a page.

@@ -6,24 +6,24 @@ const (
 	// +storeplane:of=every claim: Accepted
 	ReasonAccepted = "Accepted"
 
-	// ReasonInvalid means that the claim, or the installation's settings, are invalid, and that
-	// nothing was changed: correct the field that the message names.
+	// ReasonInvalid means that the claim, or the installation's settings, are invalid, and nothing
+	// was changed: correct the field that the message names.
 	// +storeplane:of=every claim: Accepted, event
 	ReasonInvalid = "Invalid"
 
-	// ReasonAlreadyExists means that an object that is not part of the claim has the name of one
-	// of its objects, and that nothing was changed: choose another name, delete the object, or
-	// set the annotation that the message shows.
+	// ReasonAlreadyExists means that an object that is not part of the claim has the name of one of
+	// its objects, and nothing was changed: choose another name, delete the object, or set the
+	// annotation that the message shows.
 	// +storeplane:of=every claim: Accepted, event
 	ReasonAlreadyExists = "AlreadyExists"
 
-	// ReasonSettingsInvalid means that the data of EnvironmentConfig storeplane is invalid, and
-	// that the claim is composed with the settings before: correct what the message names.
+	// ReasonSettingsInvalid means that the data of EnvironmentConfig storeplane is invalid, and the
+	// claim is composed with the settings before: correct what the message names.
 	// +storeplane:of=every claim: Accepted
 	ReasonSettingsInvalid = "SettingsInvalid"
 
-	// ReasonInternalError means that Storeplane has a bug, and that nothing was changed: report it
-	// with the function's log.
+	// ReasonInternalError means that Storeplane has a bug, and nothing was changed: report it with
+	// the function's log.
 	// +storeplane:of=every claim: Accepted, event
 	ReasonInternalError = "InternalError"
 
@@ -89,18 +89,18 @@ const (
 	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy
 	ReasonFailing = "Failing"
 
-	// ReasonRepositoryFull means that WAL does not reach the archive, since the volume of the backups
-	// is full: wait for the Job that the message names, or raise backup.storageSize.
+	// ReasonRepositoryFull means that WAL does not reach the archive, since the volume of the
+	// backups is full: wait for the Job that the message names, or raise backup.storageSize.
 	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy
 	ReasonRepositoryFull = "RepositoryFull"
 
-	// ReasonArchiveGap means that WAL was lost before it was archived, or that the repository holds
-	// no backup: what was written after it can be restored once the Job that the message names has
+	// ReasonArchiveGap means that WAL was lost before it was archived, or the repository holds no
+	// backup: what was written after it can be restored once the Job that the message names has
 	// created a backup.
 	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy
 	ReasonArchiveGap = "ArchiveGap"
 
-	// ReasonBackupProviderNotInstalled means that backups are created, and that no provider verifies
+	// ReasonBackupProviderNotInstalled means that backups are created, and no provider verifies
 	// them: install provider-storeplane.
 	// +storeplane:of=DatabaseCluster: BackupHealthy
 	ReasonBackupProviderNotInstalled = "BackupProviderNotInstalled"
@@ -115,14 +115,14 @@ const (
 	// +storeplane:of=DatabaseCluster: BackupHealthy
 	ReasonNotRestorable = "NotRestorable"
 
-	// ReasonRepositoryTooSmall means that there is a good backup, and that its volume cannot hold
-	// what backup.retention declares, so that the oldest expire early: raise backup.storageSize to
-	// the size in the message.
+	// ReasonRepositoryTooSmall means that there is a good backup, and its volume cannot hold what
+	// backup.retention declares, so that the oldest expire early: raise backup.storageSize to the
+	// size in the message.
 	// +storeplane:of=DatabaseCluster: BackupHealthy
 	ReasonRepositoryTooSmall = "RepositoryTooSmall"
 
-	// ReasonStoredInCluster means that there is a good backup, and that it is on a volume of the
-	// same cluster: set backup.destination, or the installation's.
+	// ReasonStoredInCluster means that there is a good backup, and it is on a volume of the same
+	// cluster: set backup.destination, or the installation's.
 	// +storeplane:of=DatabaseCluster: BackupHealthy
 	ReasonStoredInCluster = "StoredInCluster"
 
@@ -139,7 +139,7 @@ const (
 	// +storeplane:of=DatabaseCluster: ReplicationHealthy
 	ReasonNoPrimary = "NoPrimary"
 
-	// ReasonNoSynchronousStandby means that synchronous replication is declared, and that there is no
+	// ReasonNoSynchronousStandby means that synchronous replication is declared, and there is no
 	// synchronous standby: writes are blocked with synchronousMode strict, and on one server only
 	// with quorum.
 	// +storeplane:of=DatabaseCluster: ReplicationHealthy
@@ -172,8 +172,8 @@ const (
 	// +storeplane:of=DatabaseCluster: ParametersApplied, DatabasesReady
 	ReasonApplied = "Applied"
 
-	// ReasonParametersRefused means that PostgreSQL does not accept the named parameters, and that
-	// all others are applied: correct them.
+	// ReasonParametersRefused means that PostgreSQL does not accept the named parameters, and all
+	// others are applied: correct them.
 	// +storeplane:of=DatabaseCluster: ParametersApplied, event
 	ReasonParametersRefused = "ParametersRefused"
 
@@ -189,8 +189,8 @@ const (
 	// +storeplane:of=DatabaseCluster: event
 	ReasonPromoted = "Promoted"
 
-	// ReasonRollingUpdate means that a server is replaced or restarted, or that the primary hands
-	// over for that.
+	// ReasonRollingUpdate means that a server is replaced or restarted, or the primary hands over
+	// for that.
 	// +storeplane:of=DatabaseCluster: event
 	ReasonRollingUpdate = "RollingUpdate"
 
@@ -208,7 +208,7 @@ const (
 	// +storeplane:of=DatabaseCluster: event
 	ReasonBootstrapRetried = "BootstrapRetried"
 
-	// ReasonVolumesCompared means that the retained volumes were compared, and that the named server
+	// ReasonVolumesCompared means that the retained volumes were compared, and the named server
 	// leads with the newest data.
 	// +storeplane:of=DatabaseCluster: event
 	ReasonVolumesCompared = "VolumesCompared"

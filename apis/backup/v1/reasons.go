@@ -47,8 +47,8 @@ const (
 	ReasonEscrowPending = "EscrowPending"
 
 	// ReasonEscrowDiffers means that namespace storeplane-escrow holds another key than the one in
-	// use: restore the kept key in Secret <claim>-backup-key, or have the platform team delete the
-	// copy once no backup needs it.
+	// use: restore the kept key in the Secret that encryption names, or have the platform team
+	// delete the copy once no backup needs it.
 	// +storeplane:of=Backup: Ready, Escrowed, event
 	ReasonEscrowDiffers = "EscrowDiffers"
 
@@ -183,8 +183,8 @@ const (
 	// +storeplane:of=Restore: Ready, event
 	ReasonVolumeNotFound = "VolumeNotFound"
 
-	// ReasonVersionUnknown means that there are no tools for the version of the database server:
-	// the message has the newest version that is supported.
+	// ReasonVersionUnknown means that there are no tools for the version of the database server: the
+	// message has the newest version that is supported.
 	// +storeplane:of=Backup: Ready, event
 	// +storeplane:of=Restore: Ready, event
 	ReasonVersionUnknown = "VersionUnknown"
@@ -198,13 +198,13 @@ const (
 	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
 	ReasonInvalidTask = "InvalidTask"
 
-	// ReasonStoreUnreachable means that the store does not answer, or that the connection was lost:
-	// check endpoint, network policies and firewalls; it is retried.
+	// ReasonStoreUnreachable means that the store does not answer, or the connection was lost: check
+	// endpoint, network policies and firewalls; it is retried.
 	// +storeplane:of=Backup: Ready, status.atProvider.lastFailure, event
 	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
 	ReasonStoreUnreachable = "StoreUnreachable"
 
-	// ReasonStoreDenied means that the store does not accept the credentials, or that they lack
+	// ReasonStoreDenied means that the store does not accept the credentials, or they lack
 	// permission to list, read and write: correct the Secret.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
 	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
@@ -222,8 +222,8 @@ const (
 	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
 	ReasonStoreFull = "StoreFull"
 
-	// ReasonSourceUnreachable means that the database does not answer, or that the connection was
-	// lost: check that it is up, and its host and port.
+	// ReasonSourceUnreachable means that the database does not answer, or the connection was lost:
+	// check that it is up, and its host and port.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
 	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
 	ReasonSourceUnreachable = "SourceUnreachable"
@@ -257,23 +257,24 @@ const (
 	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
 	ReasonBackupCorrupt = "BackupCorrupt"
 
-	// ReasonContentDiffers means that the restored database does not hold what was backed up, or that
-	// the verification query returned false: create a backup now, and verify it.
+	// ReasonContentDiffers means that the restored database does not hold what was backed up, or the
+	// verification query returned false: create a backup now, and verify it.
 	// +storeplane:of=Backup: Verified, event
 	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
 	ReasonContentDiffers = "ContentDiffers"
 
-	// ReasonTargetNotEmpty means that the database to restore into is not empty: restore into another
-	// one, or set overwrite in another Restore.
+	// ReasonTargetNotEmpty means that the database to restore into is not empty: restore into
+	// another one, or set overwrite in another Restore.
 	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
 	ReasonTargetNotEmpty = "TargetNotEmpty"
 
-	// ReasonTargetLocked means that another Restore writes into the database: wait until it has ended.
+	// ReasonTargetLocked means that another Restore writes into the database: wait until it has
+	// ended.
 	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
 	ReasonTargetLocked = "TargetLocked"
 
-	// ReasonKeyMissing means that the backup is encrypted, and that the key is not its key: restore
-	// the right one.
+	// ReasonKeyMissing means that the backup is encrypted, and the key is not its key: restore the
+	// right one.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
 	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
 	ReasonKeyMissing = "KeyMissing"
@@ -310,8 +311,8 @@ const (
 	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
 	ReasonEvicted = "Evicted"
 
-	// ReasonPodTerminated means that the pod was killed from outside or deleted, without a result; it
-	// is retried.
+	// ReasonPodTerminated means that the pod was killed from outside or deleted, without a result;
+	// it is retried.
 	// +storeplane:of=Backup: Ready, status.atProvider.lastFailure, event
 	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
 	ReasonPodTerminated = "PodTerminated"

@@ -6,7 +6,7 @@ const (
 	// +storeplane:of=AppConfig: Rendered
 	ReasonRendered = "Rendered"
 
-	// ReasonInvalidConfig means that the bundle cannot be rendered, and that the pods keep the one
+	// ReasonInvalidConfig means that the bundle cannot be rendered, and the pods keep the one
 	// before: correct what the message names.
 	// +storeplane:of=AppConfig: Ready, RolledOut, event
 	// +storeplane:of=EcommercePlatform, WebApp: ConfigReady
@@ -26,13 +26,13 @@ const (
 	// +storeplane:of=AppConfig: Ready, RolledOut
 	ReasonPaused = "Paused"
 
-	// ReasonRolledBack means that a bundle failed, and that the last good one is applied again: read
+	// ReasonRolledBack means that a bundle failed, and the last good one is applied again: read
 	// status.atProvider.failed, and change the configuration.
 	// +storeplane:of=AppConfig: Ready, RolledOut, event
 	// +storeplane:of=EcommercePlatform, WebApp: ConfigReady
 	ReasonRolledBack = "RolledBack"
 
-	// ReasonRolloutFailed means that a bundle failed, and that nothing was rolled back: read
+	// ReasonRolloutFailed means that a bundle failed, and nothing was rolled back: read
 	// status.atProvider.failed, and change the configuration.
 	// +storeplane:of=AppConfig: Ready, RolledOut, event
 	// +storeplane:of=EcommercePlatform, WebApp: ConfigReady
@@ -51,20 +51,20 @@ const (
 	// +storeplane:of=AppConfig: Published
 	ReasonPublished = "Published"
 
-	// ReasonAlreadyExists means that an object of the stable name is not this AppConfig's, and that
+	// ReasonAlreadyExists means that an object of the stable name is not this AppConfig's, and
 	// rollouts continue without it: delete it, or set the label that the message shows.
 	// +storeplane:of=AppConfig: Published, event
 	ReasonAlreadyExists = "AlreadyExists"
 
-	// ReasonBundlesKept means that the AppConfig was deleted, and that bundles in use are retained.
+	// ReasonBundlesKept means that the AppConfig was deleted, and bundles in use are retained.
 	// +storeplane:of=AppConfig: event
 	ReasonBundlesKept = "BundlesKept"
 )
 
 // Reasons why a bundle cannot be rendered.
 const (
-	// ReasonInvalidTemplate means that a value of config is no valid template, or that it fails:
-	// correct it at the position in the message.
+	// ReasonInvalidTemplate means that a value of config is no valid template, or it fails: correct
+	// it at the position in the message.
 	// +storeplane:of=AppConfig: Rendered
 	ReasonInvalidTemplate = "InvalidTemplate"
 
