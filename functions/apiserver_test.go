@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/test/plane"
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
@@ -57,7 +58,7 @@ func TestAPIServerTakesAll(t *testing.T) {
 	}
 
 	// Or silence would say nothing.
-	open := &unstructured.Unstructured{Object: whole(parse(t, `
+	open := functionstest.Unstructured(functionstest.Parse(t, `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: open, namespace: team}
@@ -66,7 +67,7 @@ spec:
   template:
     metadata: {labels: {a: b}}
     spec: {containers: [{name: a, image: a}]}
-`).AsMap()).(map[string]any)}
+`))
 	if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(open), client.DryRunAll, client.FieldOwner("test")); err != nil || len(warned.take()) == 0 {
 		t.Fatalf("want a warning of pods that are not restricted, got error %v", err)
 	}
@@ -74,8 +75,8 @@ spec:
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			for _, o := range expand(t, claim, "") {
-				u := &unstructured.Unstructured{Object: whole(o.object.AsMap()).(map[string]any)}
+			for _, o := range functionstest.Expand(t, claim, "") {
+				u := functionstest.Unstructured(o.Object)
 				if !slices.Contains(builtIn, u.GetAPIVersion()) {
 					continue
 				}
@@ -86,10 +87,10 @@ spec:
 				}
 				delete(u.Object, "status")
 				if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.DryRunAll, client.FieldOwner("test"), client.ForceOwnership); err != nil {
-					t.Errorf("%s: %v", o.name(), err)
+					t.Errorf("%s: %v", o.Name(), err)
 				}
 				if w := warned.take(); len(w) > 0 {
-					t.Errorf("%s: %s", o.name(), strings.Join(w, "; "))
+					t.Errorf("%s: %s", o.Name(), strings.Join(w, "; "))
 				}
 			}
 			if n == 0 {

@@ -18,44 +18,37 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster"
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/instance"
 )
-
-// watched are clusters with a provider that watches over Backups.
-func watched(c *cluster) {
-	if c.schemas == nil {
-		c.schemas = map[string]*fnv1.Schema{}
-	}
-	c.schemas["backup"] = &fnv1.Schema{OpenapiV3: &structpb.Struct{Fields: map[string]*structpb.Value{"type": structpb.NewStringValue("object")}}}
-}
 
 const backedUp = `{size: 2, version: '17', backup: {enabled: true, incrementalSchedule: '@hourly', retention: 4w,
   destination: {type: s3, bucket: b, prefix: team, endpoint: 'https://store.example.com', secretRef: {name: store}},
   encryption: {secretRef: {name: key, key: passphrase}}}}`
 
-func storeSecrets(c *cluster) {
-	c.others = append(c.others, secretObject(c.t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "id-of-the-store", "AWS_SECRET_ACCESS_KEY": "secret-of-the-store"}),
-		secretObject(c.t, "key", map[string]string{"passphrase": "secret-passphrase"}))
+func storeSecrets(t testing.TB, c *functionstest.Crossplane) {
+	c.Others = append(c.Others, functionstest.Secret(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "id-of-the-store", "AWS_SECRET_ACCESS_KEY": "secret-of-the-store"}),
+		functionstest.Secret(t, "key", map[string]string{"passphrase": "secret-passphrase"}))
 }
 
 // TestDatabaseClusterBackup: once there is a database, its backups are
 // scheduled, and the first one is made.
 func TestDatabaseClusterBackup(t *testing.T) {
-	c := newCluster(t, databaseCluster(backedUp))
-	watched(c)
-	storeSecrets(c)
-	c.reconcile()
+	c := functionstest.New(t, functionstest.DatabaseCluster(backedUp))
+	c.Serve("backup")
+	storeSecrets(t, c)
+	c.Reconcile()
 	for _, n := range []string{"backup", "backup-full", "backup-incr"} {
-		if c.observed[n] != nil {
+		if c.Observed[n] != nil {
 			t.Errorf("%s is there before there is a database", n)
 		}
 	}
-	c.settle()
+	c.Settle()
 
 	tasks := map[string]backup.Task{}
 	for _, n := range []string{"backup-full", "backup-incr"} {
-		cron := as[batchv1.CronJob](t, c.observed[n])
+		cron := functionstest.As[batchv1.CronJob](t, c.Observed[n])
 		pod := cron.Spec.JobTemplate.Spec.Template
 		for _, labels := range []map[string]string{cron.Labels, cron.Spec.JobTemplate.Labels, pod.Labels} {
 			if labels[backupv1.BackupLabel] != "orders-backup" || labels[backupv1.ActionLabel] != "backup" {
@@ -91,12 +84,12 @@ func TestDatabaseClusterBackup(t *testing.T) {
 		Destination: full.Destination, Method: backupv1.Physical, Retention: "4w", DeletionPolicy: backupv1.Orphan,
 		Encryption: &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "key", Key: "passphrase"}},
 	}
-	watcher := as[backupv1.Backup](t, c.observed["backup"])
+	watcher := functionstest.As[backupv1.Backup](t, c.Observed["backup"])
 	if diff := cmp.Diff(want, watcher.Spec.ForProvider); diff != "" || watcher.Name != "orders-backup" {
 		t.Errorf("Backup %s: -want, +got:\n%s", watcher.Name, diff)
 	}
 
-	for n, o := range c.observed {
+	for n, o := range c.Observed {
 		text := o.String()
 		for _, secret := range []string{"id-of-the-store", "secret-of-the-store", "secret-passphrase"} {
 			if strings.Contains(text, secret) {
@@ -104,13 +97,13 @@ func TestDatabaseClusterBackup(t *testing.T) {
 			}
 		}
 	}
-	if c.observed["repository"] != nil {
+	if c.Observed["repository"] != nil {
 		t.Errorf("an object store needs no server of a volume")
 	}
 
-	c.edit(true, "hibernated")
-	c.reconcile()
-	if cron := as[batchv1.CronJob](t, c.observed["backup-full"]); cron.Spec.Suspend == nil || !*cron.Spec.Suspend {
+	c.Edit(true, "hibernated")
+	c.Reconcile()
+	if cron := functionstest.As[batchv1.CronJob](t, c.Observed["backup-full"]); cron.Spec.Suspend == nil || !*cron.Spec.Suspend {
 		t.Errorf("nothing is backed up while the servers sleep")
 	}
 }
@@ -118,30 +111,30 @@ func TestDatabaseClusterBackup(t *testing.T) {
 // TestDatabaseClusterBackupConditions: what is wrong with backups is told in
 // words.
 func TestDatabaseClusterBackupConditions(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	watched(c)
-	c.settle()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Serve("backup")
+	c.Settle()
 	step := func(what, wantBackup, wantArchiving, wantPhase string) {
 		t.Helper()
-		c.reconcile()
-		if b, a := c.verdict("BackupHealthy"), c.verdict("ArchivingHealthy"); b != wantBackup || a != wantArchiving || c.phase() != wantPhase {
-			t.Errorf("%s: want %q, %q, %s, got %q, %q, %s", what, wantBackup, wantArchiving, wantPhase, b, a, c.phase())
+		c.Reconcile()
+		if b, a := c.ConditionLine("BackupHealthy"), c.ConditionLine("ArchivingHealthy"); b != wantBackup || a != wantArchiving || c.Phase() != wantPhase {
+			t.Errorf("%s: want %q, %q, %s, got %q, %q, %s", what, wantBackup, wantArchiving, wantPhase, b, a, c.Phase())
 		}
 	}
 	const ready = `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "True", reason: Verified}]}`
-	c.status("backup", `{}`)
+	c.SetStatus("backup", `{}`)
 	step("Nothing is known", "False Pending No backup has been made yet", "True Archiving", "Running")
-	c.status("backup", `{conditions: [{type: Ready, status: "False", reason: Failed, message: It failed}], atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreDenied, message: "cannot make a backup: 403"}}}`)
+	c.SetStatus("backup", `{conditions: [{type: Ready, status: "False", reason: Failed, message: It failed}], atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreDenied, message: "cannot make a backup: 403"}}}`)
 	step("The tool's words", "False BackupFailed cannot make a backup: 403", "True Archiving", "Running")
-	c.status("backup", `{conditions: [{type: Ready, status: "True", reason: Available, message: "The last backup failed"}, {type: Verified, status: "True", reason: Verified}], atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreFull, message: "cannot make a backup: there is no room"}}}`)
+	c.SetStatus("backup", `{conditions: [{type: Ready, status: "True", reason: Available, message: "The last backup failed"}, {type: Verified, status: "True", reason: Verified}], atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreFull, message: "cannot make a backup: there is no room"}}}`)
 	step("One failure, and an older backup is good", "False BackupFailed cannot make a backup: there is no room", "True Archiving", "Running")
-	c.status("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "False", reason: BackupCorrupt, message: It is damaged}]}`)
+	c.SetStatus("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "False", reason: BackupCorrupt, message: It is damaged}]}`)
 	step("It cannot be restored", "False NotRestorable It is damaged", "True Archiving", "Running")
-	c.status("backup", ready)
+	c.SetStatus("backup", ready)
 	step("All is well", "True StoredInCluster Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's", "True Archiving", "Running")
-	c.reportCluster(func(r *instance.Cluster) { r.Archive.Failing = "no such bucket" })
+	c.ReportCluster(func(r *instance.Cluster) { r.Archive.Failing = "no such bucket" })
 	step("Archiving fails", "False Failing What is written is not archived: no such bucket", "False Failing What is written is not archived: no such bucket", "Degraded")
-	c.reportCluster(func(r *instance.Cluster) {
+	c.ReportCluster(func(r *instance.Cluster) {
 		r.Problems = []instance.Problem{{Subject: instance.SubjectBackup, Message: "cannot set up the repository"}}
 	})
 	step("The repository is not there", "False RepositoryNotReady cannot set up the repository", "False RepositoryNotReady cannot set up the repository", "Running")
@@ -150,28 +143,28 @@ func TestDatabaseClusterBackupConditions(t *testing.T) {
 // TestDatabaseClusterStanza: a cluster that was restored backs up into a place of
 // its own, also once its managers' reports are gone.
 func TestDatabaseClusterStanza(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.settle()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Settle()
 	stanza := func() string {
 		task := backup.Task{}
-		cron := as[batchv1.CronJob](t, c.observed["backup-full"])
+		cron := functionstest.As[batchv1.CronJob](t, c.Observed["backup-full"])
 		if err := json.Unmarshal([]byte(cron.Spec.JobTemplate.Spec.Template.Spec.Containers[0].Env[0].Value), &task); err != nil {
 			t.Fatal(err)
 		}
 		return task.Stanza
 	}
-	c.reportCluster(func(r *instance.Cluster) { r.System = "7000000000000000001" })
-	c.reconcile()
+	c.ReportCluster(func(r *instance.Cluster) { r.System = "7000000000000000001" })
+	c.Reconcile()
 	if got := stanza(); got != "7000000000000000001" {
 		t.Errorf("a cluster that was not restored, or whose managers are older: got %s", got)
 	}
-	c.reportCluster(func(r *instance.Cluster) { r.Stanza = "7000000000000000001-0a1b2c3d" })
-	c.reconcile()
+	c.ReportCluster(func(r *instance.Cluster) { r.Stanza = "7000000000000000001-0a1b2c3d" })
+	c.Reconcile()
 	if got := stanza(); got != "7000000000000000001-0a1b2c3d" {
 		t.Errorf("a cluster that was restored: got %s", got)
 	}
-	c.reportCluster(func(r *instance.Cluster) { r.System, r.Stanza = "", "" })
-	c.reconcile()
+	c.ReportCluster(func(r *instance.Cluster) { r.System, r.Stanza = "", "" })
+	c.Reconcile()
 	if got := stanza(); got != "7000000000000000001-0a1b2c3d" {
 		t.Errorf("a cluster whose reports are gone: got %s", got)
 	}
@@ -180,11 +173,11 @@ func TestDatabaseClusterStanza(t *testing.T) {
 // TestDatabaseClusterSlot: servers keep WAL until it is archived, once there is a
 // manager that lets go of it.
 func TestDatabaseClusterSlot(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.settle()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Settle()
 	for stanza, want := range map[string]any{"": nil, "7000000000000000001": map[string]any{instance.ArchiveSlot: map[string]any{"type": "physical"}}} {
-		c.reportCluster(func(r *instance.Cluster) { r.Stanza = stanza })
-		c.reconcile()
+		c.ReportCluster(func(r *instance.Cluster) { r.Stanza = stanza })
+		c.Reconcile()
 		if diff := cmp.Diff(want, dynamic(t, c)["slots"]); diff != "" {
 			t.Errorf("a manager that reports stanza %q: -want, +got:\n%s", stanza, diff)
 		}
@@ -192,26 +185,27 @@ func TestDatabaseClusterSlot(t *testing.T) {
 }
 
 // firstBackup is the component of the Job that makes it.
-func (c *cluster) firstBackup() string {
-	for n := range c.observed {
+func firstBackup(t testing.TB, c *functionstest.Crossplane) string {
+	t.Helper()
+	for n := range c.Observed {
 		if strings.HasPrefix(n, "backup-first-") {
 			return n
 		}
 	}
-	c.t.Fatal("there is no Job that makes the first backup")
+	t.Fatal("there is no Job that makes the first backup")
 	return ""
 }
 
 // TestDatabaseClusterArchiveGap: WAL that is lost is reported, and a backup begins
 // that ends the gap.
 func TestDatabaseClusterArchiveGap(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	watched(c)
-	c.settle()
-	c.reconcile()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Serve("backup")
+	c.Settle()
+	c.Reconcile()
 	jobs := func() []string {
 		return slices.Sorted(maps.Keys(maps.Collect(func(yield func(string, bool) bool) {
-			for n := range c.observed {
+			for n := range c.Observed {
 				if strings.HasPrefix(n, "backup-gap") && !yield(n, true) {
 					return
 				}
@@ -222,32 +216,32 @@ func TestDatabaseClusterArchiveGap(t *testing.T) {
 		t.Errorf("there is no gap, and there are %v", got)
 	}
 	gap := instance.Gap{First: "000000010000000000000007", Last: "000000010000000000000009"}
-	c.reportCluster(func(r *instance.Cluster) { r.Archive.Gaps = []instance.Gap{gap} })
-	c.reconcile()
+	c.ReportCluster(func(r *instance.Cluster) { r.Archive.Gaps = []instance.Gap{gap} })
+	c.Reconcile()
 	got := jobs()
 	if len(got) != 1 {
 		t.Fatalf("want one Job that ends the gap, got %v", got)
 	}
 	want := "False ArchiveGap The repository holds no backup: nothing can be restored until Job orders-" + got[0] + " has made one"
-	if v := c.verdict("ArchivingHealthy"); v != want || c.phase() != "Degraded" {
-		t.Errorf("want %q, Degraded, got %q, %s", want, v, c.phase())
+	if v := c.ConditionLine("ArchivingHealthy"); v != want || c.Phase() != "Degraded" {
+		t.Errorf("want %q, Degraded, got %q, %s", want, v, c.Phase())
 	}
-	c.reportCluster(func(r *instance.Cluster) { r.Archive.BackedUp = true })
-	c.reconcile()
+	c.ReportCluster(func(r *instance.Cluster) { r.Archive.BackedUp = true })
+	c.Reconcile()
 	want = "False ArchiveGap WAL 000000010000000000000007 to 000000010000000000000009 is lost: what was written after it can be restored once Job orders-" + got[0] + " has made a backup"
-	if v := c.verdict("ArchivingHealthy"); v != want || c.phase() != "Degraded" {
-		t.Errorf("want %q, Degraded, got %q, %s", want, v, c.phase())
+	if v := c.ConditionLine("ArchivingHealthy"); v != want || c.Phase() != "Degraded" {
+		t.Errorf("want %q, Degraded, got %q, %s", want, v, c.Phase())
 	}
 	task := backup.Task{}
-	job := as[batchv1.Job](t, c.observed[got[0]])
+	job := functionstest.As[batchv1.Job](t, c.Observed[got[0]])
 	if err := json.Unmarshal([]byte(job.Spec.Template.Spec.Containers[0].Env[0].Value), &task); err != nil || !task.Full {
 		t.Errorf("want a full backup, got %+v, %v", task, err)
 	}
 
 	fail := func(name string, at time.Time) {
-		c.status(name, fmt.Sprintf("{failed: 1, conditions: [{type: Failed, status: 'True', reason: PodFailurePolicy, lastTransitionTime: %q}]}", at.Format(time.RFC3339)))
-		c.reconcile()
-		c.reconcile() // what is not declared any more has gone by then
+		c.SetStatus(name, fmt.Sprintf("{failed: 1, conditions: [{type: Failed, status: 'True', reason: PodFailurePolicy, lastTransitionTime: %q}]}", at.Format(time.RFC3339)))
+		c.Reconcile()
+		c.Reconcile() // what is not declared any more has gone by then
 	}
 	for range 3 {
 		tried := jobs()
@@ -259,22 +253,22 @@ func TestDatabaseClusterArchiveGap(t *testing.T) {
 		}
 	}
 
-	c.reportCluster(func(r *instance.Cluster) { r.Archive.Gaps[0].To = new(time.Now()) })
-	c.reconcile()
+	c.ReportCluster(func(r *instance.Cluster) { r.Archive.Gaps[0].To = new(time.Now()) })
+	c.Reconcile()
 	if len(jobs()) != 1 {
 		t.Errorf("what is at work is left to end: got %v", jobs())
 	}
-	c.status(jobs()[0], "{succeeded: 1}")
-	c.reconcile()
-	if v := c.verdict("ArchivingHealthy"); v != "True Archiving" || len(jobs()) != 0 {
+	c.SetStatus(jobs()[0], "{succeeded: 1}")
+	c.Reconcile()
+	if v := c.ConditionLine("ArchivingHealthy"); v != "True Archiving" || len(jobs()) != 0 {
 		t.Errorf("a backup has ended the gap: got %q, %v", v, jobs())
 	}
-	first := c.firstBackup()
-	c.status(first, "{active: 1}")
-	c.reportCluster(func(r *instance.Cluster) { r.Archive.Gaps[0].To, r.Archive.BackedUp = nil, false })
-	c.reconcile()
+	first := firstBackup(t, c)
+	c.SetStatus(first, "{active: 1}")
+	c.ReportCluster(func(r *instance.Cluster) { r.Archive.Gaps[0].To, r.Archive.BackedUp = nil, false })
+	c.Reconcile()
 	want = "False ArchiveGap The repository holds no backup: nothing can be restored until Job orders-" + first + " has made one"
-	if v := c.verdict("ArchivingHealthy"); v != want || len(jobs()) != 0 {
+	if v := c.ConditionLine("ArchivingHealthy"); v != want || len(jobs()) != 0 {
 		t.Errorf("the first backup into the repository is on its way: want %q, got %q, %v", want, v, jobs())
 	}
 }
@@ -283,60 +277,60 @@ func TestDatabaseClusterArchiveGap(t *testing.T) {
 // the backups is full, a backup begins at once, which makes room; one at a time, and
 // never soon after another.
 func TestDatabaseClusterRepositoryFull(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	watched(c)
-	c.settle()
-	c.reconcile()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Serve("backup")
+	c.Settle()
+	c.Reconcile()
 	const full = "False RepositoryFull The volume of the backups is full, so what is written is not archived: "
 	var jobs []string
 	step := func(what, wantVerdict, wantPhase string, want ...string) {
 		t.Helper()
-		c.reconcile()
-		c.reconcile() // what is not declared any more has gone by then
+		c.Reconcile()
+		c.Reconcile() // what is not declared any more has gone by then
 		jobs = nil
-		for _, n := range c.names() {
+		for _, n := range c.ComponentNames() {
 			if strings.HasPrefix(n, "backup-room-") || strings.HasPrefix(n, "backup-gap-") {
 				jobs = append(jobs, n)
 			}
 		}
-		if v := c.verdict("ArchivingHealthy"); v != wantVerdict || c.phase() != wantPhase || !slices.Equal(want, jobs) {
-			t.Errorf("%s: want %q, %s, %v, got %q, %s, %v", what, wantVerdict, wantPhase, want, v, c.phase(), jobs)
+		if v := c.ConditionLine("ArchivingHealthy"); v != wantVerdict || c.Phase() != wantPhase || !slices.Equal(want, jobs) {
+			t.Errorf("%s: want %q, %s, %v, got %q, %s, %v", what, wantVerdict, wantPhase, want, v, c.Phase(), jobs)
 		}
 	}
 	ended := func(job, kind string, at time.Time) {
-		c.status(job, fmt.Sprintf("{conditions: [{type: %s, status: 'True', lastTransitionTime: %q}]}", kind, at.Format(time.RFC3339)))
+		c.SetStatus(job, fmt.Sprintf("{conditions: [{type: %s, status: 'True', lastTransitionTime: %q}]}", kind, at.Format(time.RFC3339)))
 	}
-	first, earlier := c.firstBackup(), time.Now().Add(-time.Hour)
-	c.status(first, "{active: 1}")
-	c.reportCluster(func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = true, "No space left on device" })
+	first, earlier := firstBackup(t, c), time.Now().Add(-time.Hour)
+	c.SetStatus(first, "{active: 1}")
+	c.ReportCluster(func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = true, "No space left on device" })
 	step("The first backup is on its way", full+"a backup is under way, which makes room", "Degraded")
-	c.status(first, "{succeeded: 1}")
-	c.status("backup-full", "{active: [{name: orders-backup-full-1}]}")
+	c.SetStatus(first, "{succeeded: 1}")
+	c.SetStatus("backup-full", "{active: [{name: orders-backup-full-1}]}")
 	step("One of the schedule is on its way", full+"a backup is under way, which makes room", "Degraded")
-	c.status("backup-full", "{}")
+	c.SetStatus("backup-full", "{}")
 	step("It is full", full+"Job orders-backup-room-1 makes room", "Degraded", "backup-room-1")
 	task := backup.Task{}
-	job := as[batchv1.Job](t, c.observed["backup-room-1"])
+	job := functionstest.As[batchv1.Job](t, c.Observed["backup-room-1"])
 	if err := json.Unmarshal([]byte(job.Spec.Template.Spec.Containers[0].Env[0].Value), &task); err != nil || task.Action != backup.Backup || !task.Full || task.FullEvery == 0 {
 		t.Errorf("want a backup that is full where one is due, got %+v, %v", task, err)
 	}
-	c.status("backup-room-1", "{active: 1}")
+	c.SetStatus("backup-room-1", "{active: 1}")
 	step("It is at work", full+"Job orders-backup-room-1 makes room", "Degraded", "backup-room-1")
 
-	c.status("backup", `{atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreFull, message: "cannot make a backup: no older backup may expire"}}}`)
+	c.SetStatus("backup", `{atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreFull, message: "cannot make a backup: no older backup may expire"}}}`)
 	ended("backup-room-1", "Failed", time.Now())
 	step("It has failed just now", full+"Job orders-backup-room-1 has failed: cannot make a backup: no older backup may expire", "Degraded", "backup-room-1")
 	ended("backup-room-1", "Failed", earlier)
 	step("It has failed an hour ago", full+"Job orders-backup-room-2 makes room", "Degraded", "backup-room-2")
 	ended("backup-room-2", "Complete", time.Now())
 	step("It has succeeded, and archiving is tried again soon", full+"Job orders-backup-room-2 has made room, and what waits is archived next", "Degraded", "backup-room-2")
-	c.reportCluster(func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = false, "" })
+	c.ReportCluster(func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = false, "" })
 	step("There is room", "True Archiving", "Running", "backup-room-2")
-	c.reportCluster(func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = true, "No space left on device" })
+	c.ReportCluster(func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = true, "No space left on device" })
 	step("It is full again at once", full+"Job orders-backup-room-2 has made room, and what waits is archived next", "Degraded", "backup-room-2")
 	ended("backup-room-2", "Complete", earlier)
 	step("It is full again later", full+"Job orders-backup-room-3 makes room", "Degraded", "backup-room-3")
-	c.reportCluster(func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = false, "" })
+	c.ReportCluster(func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = false, "" })
 	ended("backup-room-3", "Complete", earlier)
 	step("There is room for long", "True Archiving", "Running", "backup-room-3")
 }
@@ -344,48 +338,48 @@ func TestDatabaseClusterRepositoryFull(t *testing.T) {
 // TestDatabaseClusterRepositoryFullNow: the backup that makes room waits for no standby,
 // is not what a claim is ready by, and is not joined by the next one after a gap.
 func TestDatabaseClusterRepositoryFullNow(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	watched(c)
-	c.settle()
-	c.reconcile()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Serve("backup")
+	c.Settle()
+	c.Reconcile()
 	ready := func() bool {
-		return c.reconcile().GetDesired().GetComposite().GetReady() != fnv1.Ready_READY_FALSE
+		return c.Reconcile().GetDesired().GetComposite().GetReady() != fnv1.Ready_READY_FALSE
 	}
 	fill := func(r *instance.Cluster) { r.Archive.Full, r.Archive.Failing = true, "No space left on device" }
 
-	set(c.observed["postgresql"], 0.0, "status", "readyReplicas")
-	c.reportCluster(fill)
-	c.reconcile()
-	if c.observed["backup-room-1"] != nil {
+	functionstest.Set(c.Observed["postgresql"], 0.0, "status", "readyReplicas")
+	c.ReportCluster(fill)
+	c.Reconcile()
+	if c.Observed["backup-room-1"] != nil {
 		t.Error("a backup begins without a primary")
 	}
-	if got := c.verdict("ArchivingHealthy"); !strings.HasSuffix(got, ": a backup makes room once there is a primary") {
+	if got := c.ConditionLine("ArchivingHealthy"); !strings.HasSuffix(got, ": a backup makes room once there is a primary") {
 		t.Errorf("what is waited for is not said: %s", got)
 	}
-	set(c.observed["postgresql"], 1.0, "status", "readyReplicas")
-	c.reconcile()
-	if c.observed["backup-room-1"] == nil {
-		t.Errorf("no backup begins while a standby is not ready: %s", c.verdict("ArchivingHealthy"))
+	functionstest.Set(c.Observed["postgresql"], 1.0, "status", "readyReplicas")
+	c.Reconcile()
+	if c.Observed["backup-room-1"] == nil {
+		t.Errorf("no backup begins while a standby is not ready: %s", c.ConditionLine("ArchivingHealthy"))
 	}
 
-	c.heal("postgresql")
-	c.status("backup-room-1", "{active: 1}")
+	c.Heal("postgresql")
+	c.SetStatus("backup-room-1", "{active: 1}")
 	if !ready() {
-		t.Fatalf("the claim serves and is not ready: %s", c.message())
+		t.Fatalf("the claim serves and is not ready: %s", c.Message())
 	}
 	past := time.Now().Add(-time.Hour).Format(time.RFC3339)
-	c.status("backup-room-1", fmt.Sprintf("{conditions: [{type: Failed, status: 'True', lastTransitionTime: %q}]}", past))
-	if !ready() || c.observed["backup-room-2"] == nil {
-		t.Errorf("the claim is not ready while another backup begins: %s, %v", c.message(), c.names())
+	c.SetStatus("backup-room-1", fmt.Sprintf("{conditions: [{type: Failed, status: 'True', lastTransitionTime: %q}]}", past))
+	if !ready() || c.Observed["backup-room-2"] == nil {
+		t.Errorf("the claim is not ready while another backup begins: %s, %v", c.Message(), c.ComponentNames())
 	}
 
-	c.reportCluster(func(r *instance.Cluster) {
+	c.ReportCluster(func(r *instance.Cluster) {
 		r.Archive.Gaps = []instance.Gap{{First: "000000010000000000000003", Last: "000000010000000000000004"}}
 	})
-	c.status("backup-room-2", "{active: 1}")
-	c.reconcile()
+	c.SetStatus("backup-room-2", "{active: 1}")
+	c.Reconcile()
 	gaps := func() (names []string) {
-		for _, n := range c.names() {
+		for _, n := range c.ComponentNames() {
 			if strings.HasPrefix(n, "backup-gap-") {
 				names = append(names, n)
 			}
@@ -396,17 +390,17 @@ func TestDatabaseClusterRepositoryFullNow(t *testing.T) {
 	if len(before) != 1 {
 		t.Fatalf("want a backup after the gap, got %v", before)
 	}
-	c.status(before[0], fmt.Sprintf("{conditions: [{type: Failed, status: 'True', lastTransitionTime: %q}]}", past))
-	c.reconcile()
-	c.reconcile()
+	c.SetStatus(before[0], fmt.Sprintf("{conditions: [{type: Failed, status: 'True', lastTransitionTime: %q}]}", past))
+	c.Reconcile()
+	c.Reconcile()
 	if got := gaps(); !slices.Equal(got, before) {
 		t.Errorf("another backup begins beside the one that makes room: %v", got)
 	}
-	c.status("backup-room-2", fmt.Sprintf("{succeeded: 1, conditions: [{type: Complete, status: 'True', lastTransitionTime: %q}]}", past))
-	c.reconcile()
-	c.reconcile()
-	if got := gaps(); len(got) != 1 || got[0] == before[0] || c.observed["backup-room-3"] != nil {
-		t.Errorf("want the backup after the gap again, and no other, got %v", c.names())
+	c.SetStatus("backup-room-2", fmt.Sprintf("{succeeded: 1, conditions: [{type: Complete, status: 'True', lastTransitionTime: %q}]}", past))
+	c.Reconcile()
+	c.Reconcile()
+	if got := gaps(); len(got) != 1 || got[0] == before[0] || c.Observed["backup-room-3"] != nil {
+		t.Errorf("want the backup after the gap again, and no other, got %v", c.ComponentNames())
 	}
 }
 
@@ -414,16 +408,16 @@ func TestDatabaseClusterRepositoryFullNow(t *testing.T) {
 // start is replaced once the claim is fixed, as pods of a StatefulSet are if
 // it does not order them. Those of before cannot be changed.
 func TestDatabaseClusterRepositoryRecovers(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.settle()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Settle()
 	policy := func() string {
-		return string(as[k8sappsv1.StatefulSet](t, c.observed["repository"]).Spec.PodManagementPolicy)
+		return string(functionstest.As[k8sappsv1.StatefulSet](t, c.Observed["repository"]).Spec.PodManagementPolicy)
 	}
 	if got := policy(); got != "Parallel" {
 		t.Errorf("want Parallel, got %s", got)
 	}
-	set(c.observed["repository"], "OrderedReady", "spec", "podManagementPolicy")
-	c.reconcile()
+	functionstest.Set(c.Observed["repository"], "OrderedReady", "spec", "podManagementPolicy")
+	c.Reconcile()
 	if got := policy(); got != "OrderedReady" {
 		t.Errorf("the API server refuses another policy than OrderedReady, got %s", got)
 	}
@@ -432,18 +426,18 @@ func TestDatabaseClusterRepositoryRecovers(t *testing.T) {
 // TestDatabaseClusterBackupSettings: the installation's store, with a copy of
 // its credentials, which is bound to the installation's place.
 func TestDatabaseClusterBackupSettings(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	watched(c)
-	c.settings = parse(t, "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: gcs, bucket: b, prefix: p, secretRef: {name: store, namespace: platform, perNamespace: true}, grants: [{of: lost, to: [team]}]}}}")
-	s := secretObject(t, "store-team", map[string]string{"credentials.json": "{}"})
-	fields(s, "metadata")["namespace"] = structpb.NewStringValue("platform")
-	c.others = append(c.others, s)
-	c.settle()
-	if got := c.value("backup-store", "credentials.json"); got != "{}" {
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Serve("backup")
+	c.Settings = functionstest.Parse(t, "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: gcs, bucket: b, prefix: p, secretRef: {name: store, namespace: platform, perNamespace: true}, grants: [{of: lost, to: [team]}]}}}")
+	s := functionstest.Secret(t, "store-team", map[string]string{"credentials.json": "{}"})
+	functionstest.Fields(s, "metadata")["namespace"] = structpb.NewStringValue("platform")
+	c.Others = append(c.Others, s)
+	c.Settle()
+	if got := c.SecretValue("backup-store", "credentials.json"); got != "{}" {
 		t.Errorf("want a copy of the credentials, got %q", got)
 	}
 	const bounds = `{"of":"EnvironmentConfig storeplane","bucket":"b","prefix":"p","reads":["team","lost"]}`
-	if got := get(c.observed["backup-store"], "metadata", "annotations", backup.BoundsAnnotation).GetStringValue(); got != bounds {
+	if got := functionstest.Get(c.Observed["backup-store"], "metadata", "annotations", backup.BoundsAnnotation).GetStringValue(); got != bounds {
 		t.Errorf("want the copy bound by %s, got %s", bounds, got)
 	}
 	mounts := map[string]bool{}
@@ -455,7 +449,7 @@ func TestDatabaseClusterBackupSettings(t *testing.T) {
 	if optional, ok := mounts["orders-backup-store"]; !ok || !optional {
 		t.Errorf("servers mount the copy, and start without it too: got %v", mounts)
 	}
-	if c.observed["repository"] != nil {
+	if c.Observed["repository"] != nil {
 		t.Errorf("there is a store, and a volume too")
 	}
 }
@@ -471,11 +465,11 @@ func TestDatabaseClusterBackupSettingsHere(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(production))
-			watched(c)
-			c.install("{backup: {type: gcs, bucket: b, secretRef: " + tc.ref + "}}")
-			c.others = append(c.others, secretObject(t, tc.want, map[string]string{"credentials.json": "{}"}))
-			c.settle()
+			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c.Serve("backup")
+			c.InstallSettings("{backup: {type: gcs, bucket: b, secretRef: " + tc.ref + "}}")
+			c.Others = append(c.Others, functionstest.Secret(t, tc.want, map[string]string{"credentials.json": "{}"}))
+			c.Settle()
 			mounted := []string{}
 			for _, v := range servers(t, c).Spec.Template.Spec.Volumes {
 				if v.Secret != nil && strings.HasPrefix(v.Secret.SecretName, "store") {
@@ -485,10 +479,10 @@ func TestDatabaseClusterBackupSettingsHere(t *testing.T) {
 			if diff := cmp.Diff([]string{tc.want}, mounted); diff != "" {
 				t.Errorf("%s\nmounted Secrets: -want, +got:\n%s", tc.reason, diff)
 			}
-			if got := get(c.observed["backup"], "spec", "forProvider", "destination", "secretRef", "name").GetStringValue(); got != tc.want {
+			if got := functionstest.Get(c.Observed["backup"], "spec", "forProvider", "destination", "secretRef", "name").GetStringValue(); got != tc.want {
 				t.Errorf("%s\nwant the Backup to name Secret %s, got %q", tc.reason, tc.want, got)
 			}
-			if c.observed["backup-store"] != nil {
+			if c.Observed["backup-store"] != nil {
 				t.Errorf("%s\nwant no copy of what is in this namespace", tc.reason)
 			}
 		})
@@ -499,10 +493,10 @@ func TestDatabaseClusterBackupSettingsHere(t *testing.T) {
 // that what a namespace has backed up itself or was granted.
 func TestDatabaseClusterBounds(t *testing.T) {
 	const install = "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: s3, bucket: b, prefix: p, endpoint: 'https://all', secretRef: {name: store, namespace: platform, shared: true}, grants: [{of: lost, to: [team]}]}}}"
-	platform := secretObject(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
-	fields(platform, "metadata")["namespace"] = structpb.NewStringValue("platform")
-	copied := secretObject(t, "other-backup-store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
-	fields(copied, "metadata")["annotations"] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+	platform := functionstest.Secret(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
+	functionstest.Fields(platform, "metadata")["namespace"] = structpb.NewStringValue("platform")
+	copied := functionstest.Secret(t, "other-backup-store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
+	functionstest.Fields(copied, "metadata")["annotations"] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
 		backup.BoundsAnnotation: structpb.NewStringValue(`{"of":"EnvironmentConfig storeplane","bucket":"b","prefix":"p","endpoint":"https://all","reads":["team","lost"]}`),
 	}})
 	const ways = ", or name credentials of this namespace in destination.secretRef"
@@ -519,17 +513,17 @@ func TestDatabaseClusterBounds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.settings = parse(t, install)
-			c.others = append(c.others, platform, copied)
-			c.schemas = map[string]*fnv1.Schema{"restoregrant": {OpenapiV3: &structpb.Struct{Fields: map[string]*structpb.Value{"type": structpb.NewStringValue("object")}}}}
-			c.add("{apiVersion: backup.example.com/v1, kind: RestoreGrant, metadata: {name: labs, namespace: lab}, spec: {to: [team]}}")
-			c.add("{apiVersion: backup.example.com/v1, kind: RestoreGrant, metadata: {name: banks, namespace: bank}, spec: {to: [vault]}}")
-			c.reconcile()
-			c.reconcile()
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Settings = functionstest.Parse(t, install)
+			c.Others = append(c.Others, platform, copied)
+			c.Serve("restoregrant")
+			c.Add("{apiVersion: backup.example.com/v1, kind: RestoreGrant, metadata: {name: labs, namespace: lab}, spec: {to: [team]}}")
+			c.Add("{apiVersion: backup.example.com/v1, kind: RestoreGrant, metadata: {name: banks, namespace: bank}, spec: {to: [vault]}}")
+			c.Reconcile()
+			c.Reconcile()
 			got := ""
-			if c.phase() == "Failed" {
-				got = c.message()
+			if c.Phase() == "Failed" {
+				got = c.Message()
 			}
 			if got != tc.want {
 				t.Fatalf("%s\nwant %q, got %q", tc.reason, tc.want, got)
@@ -538,13 +532,13 @@ func TestDatabaseClusterBounds(t *testing.T) {
 				return
 			}
 			r := instance.Restore{}
-			if err := json.Unmarshal([]byte(c.value("source", instance.RestoreFile)), &r); err != nil {
+			if err := json.Unmarshal([]byte(c.SecretValue("source", instance.RestoreFile)), &r); err != nil {
 				t.Fatal(err)
 			}
-			if r.Destination.Prefix != "p" || r.Destination.Endpoint != "https://all" || c.value("source", "AWS_ACCESS_KEY_ID") != "k" {
+			if r.Destination.Prefix != "p" || r.Destination.Endpoint != "https://all" || c.SecretValue("source", "AWS_ACCESS_KEY_ID") != "k" {
 				t.Errorf("%s\nwant the platform's place and credentials, got %+v", tc.reason, r.Destination)
 			}
-			if get(c.observed["source"], "metadata", "annotations", backup.BoundsAnnotation).GetStringValue() == "" {
+			if functionstest.Get(c.Observed["source"], "metadata", "annotations", backup.BoundsAnnotation).GetStringValue() == "" {
 				t.Errorf("%s\nwant the copy bound as the platform's credentials are", tc.reason)
 			}
 		})
@@ -554,11 +548,11 @@ func TestDatabaseClusterBounds(t *testing.T) {
 // TestDatabaseClusterRestore: a cluster is filled from a backup, says how it
 // goes, and forgets where it came from.
 func TestDatabaseClusterRestore(t *testing.T) {
-	c := newCluster(t, databaseCluster("{size: 2, version: '17', restoreFrom: {destination: {type: volume, bucket: old}, name: sales, systemIdentifier: '7000000000000000002', time: '2020-01-02T03:04:05Z'}}"))
-	c.reconcile()
-	c.reconcile()
+	c := functionstest.New(t, functionstest.DatabaseCluster("{size: 2, version: '17', restoreFrom: {destination: {type: volume, bucket: old}, name: sales, systemIdentifier: '7000000000000000002', time: '2020-01-02T03:04:05Z'}}"))
+	c.Reconcile()
+	c.Reconcile()
 	r := instance.Restore{}
-	if err := json.Unmarshal([]byte(c.value("source", instance.RestoreFile)), &r); err != nil {
+	if err := json.Unmarshal([]byte(c.SecretValue("source", instance.RestoreFile)), &r); err != nil {
 		t.Fatal(err)
 	}
 	want := instance.Restore{
@@ -571,32 +565,32 @@ func TestDatabaseClusterRestore(t *testing.T) {
 	if p := patroni(t, c)["bootstrap"].(map[string]any); p["method"] != "restore" {
 		t.Errorf("Patroni makes an empty cluster: %v", p)
 	}
-	c.heal("postgresql", "source-server")
-	c.report("orders-postgresql-0.json", `{"restore":{"message":"Restoring backup 20200101-000000F"}}`)
-	c.reconcile()
-	if c.phase() != "Restoring" || !strings.Contains(c.message(), "Restoring backup 20200101-000000F") {
-		t.Errorf("want Restoring, got %s, %q", c.phase(), c.message())
+	c.Heal("postgresql", "source-server")
+	c.Report("orders-postgresql-0.json", `{"restore":{"message":"Restoring backup 20200101-000000F"}}`)
+	c.Reconcile()
+	if c.Phase() != "Restoring" || !strings.Contains(c.Message(), "Restoring backup 20200101-000000F") {
+		t.Errorf("want Restoring, got %s, %q", c.Phase(), c.Message())
 	}
-	c.report("orders-postgresql-0.json", `{"restore":{"message":"there is no backup","failed":true}}`)
-	c.reconcile()
-	if c.phase() != "Failed" || !strings.Contains(c.message(), "there is no backup") {
-		t.Errorf("want Failed, got %s, %q", c.phase(), c.message())
+	c.Report("orders-postgresql-0.json", `{"restore":{"message":"there is no backup","failed":true}}`)
+	c.Reconcile()
+	if c.Phase() != "Failed" || !strings.Contains(c.Message(), "there is no backup") {
+		t.Errorf("want Failed, got %s, %q", c.Phase(), c.Message())
 	}
 	before := servers(t, c).Spec.Template
-	c.report("orders-postgresql-0.json", `{}`)
-	c.settle()
-	if c.phase() != "Running" {
-		t.Errorf("want Running, got %s, %q", c.phase(), c.message())
+	c.Report("orders-postgresql-0.json", `{}`)
+	c.Settle()
+	if c.Phase() != "Running" {
+		t.Errorf("want Running, got %s, %q", c.Phase(), c.Message())
 	}
 	for _, n := range []string{"source", "source-config", "source-server", "source-service", "source-networkpolicy"} {
-		if c.observed[n] != nil {
+		if c.Observed[n] != nil {
 			t.Errorf("%s is left after the restore", n)
 		}
 	}
 	if diff := cmp.Diff(before, servers(t, c).Spec.Template); diff != "" {
 		t.Errorf("the end of a restore replaces servers: -before, +after:\n%s", diff)
 	}
-	names := slices.Sorted(maps.Keys(c.observed))
+	names := slices.Sorted(maps.Keys(c.Observed))
 	if !slices.Contains(names, "backup-tls") || slices.Contains(names, "backup-full") {
 		t.Errorf("who was restored is not backed up by that, and keeps what it mounts: got %v", names)
 	}
@@ -605,21 +599,21 @@ func TestDatabaseClusterRestore(t *testing.T) {
 // TestDatabaseClusterRestoreBackup: a Backup says where its backups lie.
 func TestDatabaseClusterRestoreBackup(t *testing.T) {
 	const claim = "{size: 1, version: '17', restoreFrom: {backupRef: {name: sales-backup}}}"
-	c := newCluster(t, databaseCluster(claim))
-	watched(c)
-	storeSecrets(c)
-	c.others = append(c.others, parse(t, `{apiVersion: backup.example.com/v1, kind: Backup, metadata: {name: sales-backup, namespace: team}, spec: {forProvider: {method: physical,
+	c := functionstest.New(t, functionstest.DatabaseCluster(claim))
+	c.Serve("backup")
+	storeSecrets(t, c)
+	c.Others = append(c.Others, functionstest.Parse(t, `{apiVersion: backup.example.com/v1, kind: Backup, metadata: {name: sales-backup, namespace: team}, spec: {forProvider: {method: physical,
 		source: {type: postgresql, connection: {databaseClusterRef: {name: sales}}}, destination: {type: s3, bucket: b, secretRef: {name: store}}, encryption: {secretRef: {name: key, key: passphrase}}}}}`))
-	c.reconcile()
+	c.Reconcile()
 	r := instance.Restore{}
-	if err := json.Unmarshal([]byte(c.value("source", instance.RestoreFile)), &r); err != nil {
+	if err := json.Unmarshal([]byte(c.SecretValue("source", instance.RestoreFile)), &r); err != nil {
 		t.Fatal(err)
 	}
 	want := instance.Restore{Destination: backupv1.Destination{Type: "s3", Bucket: "b"}, Namespace: "team", Name: "sales", Encrypted: true}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Errorf("what is restored: -want, +got:\n%s", diff)
 	}
-	if got := c.value("source", instance.RestoreKey); got != "secret-passphrase" {
+	if got := c.SecretValue("source", instance.RestoreKey); got != "secret-passphrase" {
 		t.Errorf("the key of the encryption is not there: %q", got)
 	}
 	for _, v := range servers(t, c).Spec.Template.Spec.Volumes {
@@ -628,11 +622,11 @@ func TestDatabaseClusterRestoreBackup(t *testing.T) {
 		}
 	}
 	// Once it has its data the Backup may go.
-	c.settle()
-	c.others = nil
-	c.settle()
-	if c.phase() != "Running" {
-		t.Errorf("want Running, got %s, %q", c.phase(), c.message())
+	c.Settle()
+	c.Others = nil
+	c.Settle()
+	if c.Phase() != "Running" {
+		t.Errorf("want Running, got %s, %q", c.Phase(), c.Message())
 	}
 }
 
@@ -650,20 +644,20 @@ func TestBackupName(t *testing.T) {
 
 // TestDatabaseClusterFullWithGap: where a backup after a gap begins, that one makes room.
 func TestDatabaseClusterFullWithGap(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	watched(c)
-	c.settle()
-	c.reconcile()
-	c.reportCluster(func(r *instance.Cluster) {
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Serve("backup")
+	c.Settle()
+	c.Reconcile()
+	c.ReportCluster(func(r *instance.Cluster) {
 		r.Archive.Full, r.Archive.Failing = true, "No space left on device"
 		r.Archive.Gaps = []instance.Gap{{First: "000000010000000000000003", Last: "000000010000000000000004"}}
 	})
-	c.reconcile()
-	if got := c.verdict("ArchivingHealthy"); strings.Contains(got, "once there is a primary") {
+	c.Reconcile()
+	if got := c.ConditionLine("ArchivingHealthy"); strings.Contains(got, "once there is a primary") {
 		t.Errorf("there is a primary: %s", got)
 	}
-	c.reconcile()
-	if c.observed["backup-room-1"] != nil {
-		t.Errorf("a second backup begins beside the one after the gap: %v", c.names())
+	c.Reconcile()
+	if c.Observed["backup-room-1"] != nil {
+		t.Errorf("a second backup begins beside the one after the gap: %v", c.ComponentNames())
 	}
 }

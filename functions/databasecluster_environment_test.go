@@ -8,6 +8,8 @@ import (
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 func TestDatabaseClusterEnvironments(t *testing.T) {
@@ -53,14 +55,14 @@ func TestDatabaseClusterEnvironments(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.settle()
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Settle()
 			set := servers(t, c)
 			q := set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
 			got := want{
-				storage: q.String(), whenDeleted: string(set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted), protected: c.observed["protection"] != nil,
-				budget: c.observed["disruptionbudget"] != nil, spread: len(set.Spec.Template.Spec.TopologySpreadConstraints) > 0, affinity: set.Spec.Template.Spec.Affinity != nil,
-				synchronous: dynamic(t, c)["synchronous_mode"], backup: c.verdict("BackupHealthy"),
+				storage: q.String(), whenDeleted: string(set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted), protected: c.Observed["protection"] != nil,
+				budget: c.Observed["disruptionbudget"] != nil, spread: len(set.Spec.Template.Spec.TopologySpreadConstraints) > 0, affinity: set.Spec.Template.Spec.Affinity != nil,
+				synchronous: dynamic(t, c)["synchronous_mode"], backup: c.ConditionLine("BackupHealthy"),
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
@@ -68,8 +70,8 @@ func TestDatabaseClusterEnvironments(t *testing.T) {
 			if got := set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled; got != k8sappsv1.RetainPersistentVolumeClaimRetentionPolicyType {
 				t.Errorf("Scaling down keeps the data: got %s", got)
 			}
-			if pdb := c.observed["disruptionbudget"]; pdb != nil {
-				if diff := cmp.Diff(set.Spec.Selector.MatchLabels, as[policyv1.PodDisruptionBudget](t, pdb).Spec.Selector.MatchLabels); diff != "" {
+			if pdb := c.Observed["disruptionbudget"]; pdb != nil {
+				if diff := cmp.Diff(set.Spec.Selector.MatchLabels, functionstest.As[policyv1.PodDisruptionBudget](t, pdb).Spec.Selector.MatchLabels); diff != "" {
 					t.Errorf("The budget is of the servers: -want, +got:\n%s", diff)
 				}
 			}
@@ -88,27 +90,27 @@ func TestDeletionProtection(t *testing.T) {
 		want   *protectionv1beta1.NamespacedResource
 		nested bool // of the shop's database
 	}{
-		"Database":        {reason: "Production is protected.", claim: databaseCluster(production), want: ofClaim("apps.example.com/v1", "DatabaseCluster", "orders")},
-		"DatabaseOff":     {reason: "Unless the claim says no.", claim: databaseCluster("{size: 1, version: '17', environment: production, deletionProtection: false}")},
-		"DatabaseOn":      {reason: "Others are where it says yes.", claim: databaseCluster("{size: 1, version: '17', deletionProtection: true}"), want: ofClaim("apps.example.com/v1", "DatabaseCluster", "orders")},
-		"DatabaseStaging": {reason: "And not else.", claim: databaseCluster("{size: 1, version: '17', environment: staging}")},
-		"Shop":            {reason: "A shop in production is protected, and so is its database.", claim: ecommercePlatform(bigShop), want: ofClaim("platform.example.com/v1", "EcommercePlatform", "store"), nested: true},
-		"ShopOff":         {reason: "Both give way to the shop's field.", claim: ecommercePlatform("{environment: production, deletionProtection: false, frontend: {image: f:1}, backend: {image: b:1}}")},
-		"ShopOn":          {reason: "In both directions.", claim: ecommercePlatform("{deletionProtection: true, frontend: {image: f}, backend: {image: b}}"), want: ofClaim("platform.example.com/v1", "EcommercePlatform", "store"), nested: true},
-		"ShopSmall":       {reason: "A small one is not.", claim: ecommercePlatform(smallShop)},
+		"Database":        {reason: "Production is protected.", claim: functionstest.DatabaseCluster(functionstest.Production), want: ofClaim("apps.example.com/v1", "DatabaseCluster", "orders")},
+		"DatabaseOff":     {reason: "Unless the claim says no.", claim: functionstest.DatabaseCluster("{size: 1, version: '17', environment: production, deletionProtection: false}")},
+		"DatabaseOn":      {reason: "Others are where it says yes.", claim: functionstest.DatabaseCluster("{size: 1, version: '17', deletionProtection: true}"), want: ofClaim("apps.example.com/v1", "DatabaseCluster", "orders")},
+		"DatabaseStaging": {reason: "And not else.", claim: functionstest.DatabaseCluster("{size: 1, version: '17', environment: staging}")},
+		"Shop":            {reason: "A shop in production is protected, and so is its database.", claim: functionstest.EcommercePlatform(functionstest.BigShop), want: ofClaim("platform.example.com/v1", "EcommercePlatform", "store"), nested: true},
+		"ShopOff":         {reason: "Both give way to the shop's field.", claim: functionstest.EcommercePlatform("{environment: production, deletionProtection: false, frontend: {image: f:1}, backend: {image: b:1}}")},
+		"ShopOn":          {reason: "In both directions.", claim: functionstest.EcommercePlatform("{deletionProtection: true, frontend: {image: f}, backend: {image: b}}"), want: ofClaim("platform.example.com/v1", "EcommercePlatform", "store"), nested: true},
+		"ShopSmall":       {reason: "A small one is not.", claim: functionstest.EcommercePlatform(functionstest.SmallShop)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, tc.claim)
+			c := functionstest.New(t, tc.claim)
 			var got *protectionv1beta1.NamespacedResource
 			nested := false
-			for _, o := range c.expand() {
+			for _, o := range c.Expand() {
 				switch {
-				case o.kind() != "Usage":
-				case o.claim == "DatabaseCluster store-database":
+				case o.Kind() != "Usage":
+				case o.Claim == "DatabaseCluster store-database":
 					nested = true
 				default:
-					u := as[protectionv1beta1.Usage](t, o.object)
+					u := functionstest.As[protectionv1beta1.Usage](t, o.Object)
 					if got != nil || u.APIVersion != "protection.crossplane.io/v1beta1" || u.Spec.By != nil || u.Spec.Reason == nil || *u.Spec.Reason == "" {
 						t.Errorf("%s\ngot %+v", tc.reason, u)
 					}
@@ -132,20 +134,20 @@ func ofClaim(apiVersion, kind, name string) *protectionv1beta1.NamespacedResourc
 // TestDeletionProtectionEnds: to set the field to false takes the Usage away,
 // and nothing else.
 func TestDeletionProtectionEnds(t *testing.T) {
-	for name, claim := range map[string]string{"Database": databaseCluster(production), "Shop": ecommercePlatform(bigShop)} {
+	for name, claim := range map[string]string{"Database": functionstest.DatabaseCluster(functionstest.Production), "Shop": functionstest.EcommercePlatform(functionstest.BigShop)} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, claim)
-			c.settle()
-			before := c.names()
-			c.edit(false, "deletionProtection")
-			c.settle()
+			c := functionstest.New(t, claim)
+			c.Settle()
+			before := c.ComponentNames()
+			c.Edit(false, "deletionProtection")
+			c.Settle()
 			want := []string{}
 			for _, n := range before {
 				if n != "protection" {
 					want = append(want, n)
 				}
 			}
-			if diff := cmp.Diff(want, c.names()); diff != "" {
+			if diff := cmp.Diff(want, c.ComponentNames()); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
 		})

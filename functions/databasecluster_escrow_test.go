@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/instance"
 )
@@ -19,14 +19,14 @@ func generating(encryption string) string {
 }
 
 // inShared plays a claim that is backed up to a store that namespaces share.
-func inShared(t *testing.T, spec, encryption string) *cluster {
+func inShared(t *testing.T, spec, encryption string) *functionstest.Crossplane {
 	t.Helper()
-	c := newCluster(t, databaseCluster(spec))
-	c.install(generating(encryption))
-	c.schemas = map[string]*fnv1.Schema{"backup": {OpenapiV3: &structpb.Struct{Fields: map[string]*structpb.Value{"type": structpb.NewStringValue("object")}}}}
-	platform := secretObject(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
-	fields(platform, "metadata")["namespace"] = structpb.NewStringValue("platform")
-	c.others = append(c.others, platform)
+	c := functionstest.New(t, functionstest.DatabaseCluster(spec))
+	c.InstallSettings(generating(encryption))
+	c.Serve("backup")
+	platform := functionstest.Secret(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
+	functionstest.Fields(platform, "metadata")["namespace"] = structpb.NewStringValue("platform")
+	c.Others = append(c.Others, platform)
 	return c
 }
 
@@ -43,11 +43,11 @@ const inStore = "{size: 1, version: '17', backup: {enabled: true}}"
 
 // encryptedBy is the Secret that a claim's backups are encrypted with, as its Backup, its
 // servers and its Jobs have it.
-func encryptedBy(t *testing.T, c *cluster) string {
+func encryptedBy(t *testing.T, c *functionstest.Crossplane) string {
 	t.Helper()
-	name := get(c.observed["backup"], "spec", "forProvider", "encryption", "secretRef", "name").GetStringValue()
+	name := functionstest.Get(c.Observed["backup"], "spec", "forProvider", "encryption", "secretRef", "name").GetStringValue()
 	told := instance.Backup{}
-	if err := json.Unmarshal([]byte(get(c.observed["config"], "data", instance.BackupFile).GetStringValue()), &told); err != nil {
+	if err := json.Unmarshal([]byte(functionstest.Get(c.Observed["config"], "data", instance.BackupFile).GetStringValue()), &told); err != nil {
 		t.Fatal(err)
 	}
 	mounted := ""
@@ -86,25 +86,25 @@ func TestDatabaseClusterOwnKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := inShared(t, tc.spec, tc.encryption)
 			for _, o := range tc.others {
-				c.add(o)
+				c.Add(o)
 			}
-			c.settle()
-			if c.phase() != "Running" {
-				t.Fatalf("%s: %s", c.phase(), c.message())
+			c.Settle()
+			if c.Phase() != "Running" {
+				t.Fatalf("%s: %s", c.Phase(), c.Message())
 			}
 			if got := encryptedBy(t, c); got != tc.want {
 				t.Errorf("%s\nencrypted by Secret %q, want %q", tc.reason, got, tc.want)
 			}
 			own := tc.want == "orders-backup-key"
-			if has := c.observed["backup-key"] != nil; has != own {
+			if has := c.Observed["backup-key"] != nil; has != own {
 				t.Errorf("%s\nthere is a Secret for the key: %t", tc.reason, has)
 			}
 			if own {
-				if got := c.value("backup-key", backup.EscrowKey); got == "" || tc.key != "" && got != tc.key {
+				if got := c.SecretValue("backup-key", backup.EscrowKey); got == "" || tc.key != "" && got != tc.key {
 					t.Errorf("%s\nthe key is %q, want %q", tc.reason, got, tc.key)
 				}
 			}
-			if got := get(c.observed["backup"], "metadata", "annotations", backup.EscrowAnnotation).GetStringValue() == "true"; got != tc.escrowed {
+			if got := functionstest.Get(c.Observed["backup"], "metadata", "annotations", backup.EscrowAnnotation).GetStringValue() == "true"; got != tc.escrowed {
 				t.Errorf("%s\nthe Backup asks for a copy: %t", tc.reason, got)
 			}
 		})
@@ -115,58 +115,58 @@ func TestDatabaseClusterOwnKey(t *testing.T) {
 func TestDatabaseClusterOwnKeyStays(t *testing.T) {
 	t.Run("TurnedOn", func(t *testing.T) {
 		c := inShared(t, inStore, "None")
-		c.settle()
+		c.Settle()
 		before := servers(t, c).Spec.Template
-		c.install(generating("Generated"))
-		c.settle()
-		if got := encryptedBy(t, c); got != "" || c.observed["backup-key"] != nil {
+		c.InstallSettings(generating("Generated"))
+		c.Settle()
+		if got := encryptedBy(t, c); got != "" || c.Observed["backup-key"] != nil {
 			t.Errorf("A plain repository would be read with key %q", got)
 		}
 		if after := servers(t, c).Spec.Template; len(after.Spec.Volumes) != len(before.Spec.Volumes) {
 			t.Error("The servers are replaced for nothing")
 		}
-		if get(c.observed["backup"], "metadata", "annotations", backup.EscrowAnnotation).GetStringValue() == "" {
+		if functionstest.Get(c.Observed["backup"], "metadata", "annotations", backup.EscrowAnnotation).GetStringValue() == "" {
 			t.Error("That the backups are plain is not written down: the claim could be created again")
 		}
 	})
 	t.Run("TurnedOff", func(t *testing.T) {
 		c := inShared(t, inStore, "Generated")
-		c.settle()
-		key := c.value("backup-key", backup.EscrowKey)
-		c.install(generating("None"))
-		c.settle()
-		if got := c.value("backup-key", backup.EscrowKey); got != key || encryptedBy(t, c) != "orders-backup-key" {
+		c.Settle()
+		key := c.SecretValue("backup-key", backup.EscrowKey)
+		c.InstallSettings(generating("None"))
+		c.Settle()
+		if got := c.SecretValue("backup-key", backup.EscrowKey); got != key || encryptedBy(t, c) != "orders-backup-key" {
 			t.Errorf("An encrypted repository would be read with key %q, was written with %q", got, key)
 		}
 	})
 	t.Run("SwitchedOff", func(t *testing.T) {
 		c := inShared(t, inStore, "Generated")
-		c.settle()
-		key := c.value("backup-key", backup.EscrowKey)
-		c.edit(false, "backup", "enabled")
-		c.settle()
-		delete(c.observed, "backup-key")
-		c.add(escrow("team", "orders", key))
-		c.edit(true, "backup", "enabled")
-		c.settle()
-		if got := c.value("backup-key", backup.EscrowKey); got != key || encryptedBy(t, c) != "orders-backup-key" {
+		c.Settle()
+		key := c.SecretValue("backup-key", backup.EscrowKey)
+		c.Edit(false, "backup", "enabled")
+		c.Settle()
+		delete(c.Observed, "backup-key")
+		c.Add(escrow("team", "orders", key))
+		c.Edit(true, "backup", "enabled")
+		c.Settle()
+		if got := c.SecretValue("backup-key", backup.EscrowKey); got != key || encryptedBy(t, c) != "orders-backup-key" {
 			t.Errorf("Backups that are turned on again go on with key %q, got %q", key, got)
 		}
 	})
 	t.Run("DeletedByMistake", func(t *testing.T) {
 		c := inShared(t, inStore, "Generated")
-		c.settle()
-		key := c.value("backup-key", backup.EscrowKey)
+		c.Settle()
+		key := c.SecretValue("backup-key", backup.EscrowKey)
 		const want = "backups are encrypted with the key in Secret orders-backup-key, which does not exist, and neither does the copy of it: have the platform team create Secret team.orders in namespace storeplane-escrow with the key in key"
-		delete(c.observed, "backup-key")
-		rsp := c.reconcile()
-		if _, message := c.condition("Accepted"); message != want || !isFatal(rsp) {
+		delete(c.Observed, "backup-key")
+		rsp := c.Reconcile()
+		if _, message := c.Condition("Accepted"); message != want || !functionstest.IsFatal(rsp) {
 			t.Fatalf("Another key reads nothing: got %q", message)
 		}
-		c.add(escrow("team", "orders", key))
-		c.settle()
-		if got := c.value("backup-key", backup.EscrowKey); got != key || c.phase() != "Running" {
-			t.Errorf("The copy has the key %q, got %q: %s", key, got, c.message())
+		c.Add(escrow("team", "orders", key))
+		c.Settle()
+		if got := c.SecretValue("backup-key", backup.EscrowKey); got != key || c.Phase() != "Running" {
+			t.Errorf("The copy has the key %q, got %q: %s", key, got, c.Message())
 		}
 	})
 }
@@ -174,59 +174,59 @@ func TestDatabaseClusterOwnKeyStays(t *testing.T) {
 // TestDatabaseClusterOwnKeyFirst: no server runs before its key is kept.
 func TestDatabaseClusterOwnKeyFirst(t *testing.T) {
 	c := inShared(t, inStore, "Generated")
-	c.reconcile()
-	key := c.value("backup-key", backup.EscrowKey)
-	if c.observed["backup"] != nil {
+	c.Reconcile()
+	key := c.SecretValue("backup-key", backup.EscrowKey)
+	if c.Observed["backup"] != nil {
 		t.Fatal("A copy of a key is asked for that may never be there")
 	}
-	c.reconcile()
-	if c.observed["postgresql"] != nil || c.observed["backup"] == nil || key == "" {
-		t.Fatalf("A server runs before its key is kept: %v", c.names())
+	c.Reconcile()
+	if c.Observed["postgresql"] != nil || c.Observed["backup"] == nil || key == "" {
+		t.Fatalf("A server runs before its key is kept: %v", c.ComponentNames())
 	}
 	// A pass that ended in between has stored no key: nothing was written with it.
-	delete(c.observed, "backup-key")
-	if rsp := c.reconcile(); isFatal(rsp) || c.value("backup-key", backup.EscrowKey) == "" {
+	delete(c.Observed, "backup-key")
+	if rsp := c.Reconcile(); functionstest.IsFatal(rsp) || c.SecretValue("backup-key", backup.EscrowKey) == "" {
 		t.Fatalf("A claim whose key was never stored has no way out: %v", rsp.GetResults())
 	}
-	key = c.value("backup-key", backup.EscrowKey)
-	c.status("backup", `{conditions: [{type: Escrowed, status: "False", reason: EscrowNotFound, observedGeneration: 1, message: Namespace storeplane-escrow does not exist}]}`)
-	c.reconcile()
-	if c.observed["postgresql"] != nil || !strings.Contains(c.message(), "Namespace storeplane-escrow does not exist") {
-		t.Fatalf("The claim does not say what it waits for: %s", c.message())
+	key = c.SecretValue("backup-key", backup.EscrowKey)
+	c.SetStatus("backup", `{conditions: [{type: Escrowed, status: "False", reason: EscrowNotFound, observedGeneration: 1, message: Namespace storeplane-escrow does not exist}]}`)
+	c.Reconcile()
+	if c.Observed["postgresql"] != nil || !strings.Contains(c.Message(), "Namespace storeplane-escrow does not exist") {
+		t.Fatalf("The claim does not say what it waits for: %s", c.Message())
 	}
-	c.status("backup", `{conditions: [{type: Escrowed, status: "True", reason: Kept, observedGeneration: 1}]}`)
-	c.reconcile()
-	if c.observed["postgresql"] == nil || c.value("backup-key", backup.EscrowKey) != key {
-		t.Errorf("The servers do not start with the key that is kept: %s", c.message())
+	c.SetStatus("backup", `{conditions: [{type: Escrowed, status: "True", reason: Kept, observedGeneration: 1}]}`)
+	c.Reconcile()
+	if c.Observed["postgresql"] == nil || c.SecretValue("backup-key", backup.EscrowKey) != key {
+		t.Errorf("The servers do not start with the key that is kept: %s", c.Message())
 	}
-	c.settle()
-	c.status("backup", `{conditions: [{type: Escrowed, status: "False", reason: EscrowDiffers, observedGeneration: 1, message: another}]}`)
-	c.reconcile()
-	if c.phase() != "Running" {
-		t.Errorf("A database that runs does not wait for its copy: %s %s", c.phase(), c.message())
+	c.Settle()
+	c.SetStatus("backup", `{conditions: [{type: Escrowed, status: "False", reason: EscrowDiffers, observedGeneration: 1, message: another}]}`)
+	c.Reconcile()
+	if c.Phase() != "Running" {
+		t.Errorf("A database that runs does not wait for its copy: %s %s", c.Phase(), c.Message())
 	}
 }
 
 // TestDatabaseClusterOwnKeyNoProvider: nothing keeps a copy where there is no provider.
 func TestDatabaseClusterOwnKeyNoProvider(t *testing.T) {
 	c := inShared(t, inStore, "Generated")
-	c.schemas = nil
-	c.reconcile()
-	c.reconcile()
+	c.Schemas = nil
+	c.Reconcile()
+	c.Reconcile()
 	const want = "backups are encrypted with a key of the database's own, of which provider-storeplane keeps a copy, and it is not installed: install it, name a key in backup.encryption, or have the platform team set backup.encryption: None in EnvironmentConfig storeplane"
-	if c.message() != want || c.observed["postgresql"] != nil {
-		t.Errorf("want %q, got %q", want, c.message())
+	if c.Message() != want || c.Observed["postgresql"] != nil {
+		t.Errorf("want %q, got %q", want, c.Message())
 	}
 
 	// Settings change nothing for one that has a key.
 	c = inShared(t, inStore, "None")
-	c.schemas = nil
-	c.add(escrow("team", "orders", "k1"))
-	c.reconcile()
-	c.reconcile()
+	c.Schemas = nil
+	c.Add(escrow("team", "orders", "k1"))
+	c.Reconcile()
+	c.Reconcile()
 	const kept = "backups are encrypted with a key of the database's own, of which provider-storeplane keeps a copy, and it is not installed: install it, or name a key in backup.encryption"
-	if c.message() != kept || c.observed["postgresql"] != nil {
-		t.Errorf("want %q, got %q", kept, c.message())
+	if c.Message() != kept || c.Observed["postgresql"] != nil {
+		t.Errorf("want %q, got %q", kept, c.Message())
 	}
 }
 
@@ -247,15 +247,15 @@ func TestDatabaseClusterRestoreEscrow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := inShared(t, "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, namespace: "+tc.of+", name: sales}}", "Generated")
 			for _, o := range tc.others {
-				c.add(o)
+				c.Add(o)
 			}
-			c.reconcile()
-			c.reconcile()
+			c.Reconcile()
+			c.Reconcile()
 			r := instance.Restore{}
-			if err := json.Unmarshal([]byte(c.value("source", instance.RestoreFile)), &r); err != nil {
-				t.Fatalf("%v: %s", err, c.message())
+			if err := json.Unmarshal([]byte(c.SecretValue("source", instance.RestoreFile)), &r); err != nil {
+				t.Fatalf("%v: %s", err, c.Message())
 			}
-			key, _ := base64.StdEncoding.DecodeString(get(c.observed["source"], "data", instance.RestoreKey).GetStringValue())
+			key, _ := base64.StdEncoding.DecodeString(functionstest.Get(c.Observed["source"], "data", instance.RestoreKey).GetStringValue())
 			if string(key) != tc.want || r.Encrypted != (tc.want != "") {
 				t.Errorf("%s\nread with key %q, encrypted %t, want %q", tc.reason, key, r.Encrypted, tc.want)
 			}
@@ -265,22 +265,22 @@ func TestDatabaseClusterRestoreEscrow(t *testing.T) {
 		for _, settings := range []string{"{backup: {type: s3, bucket: b, grants: [{of: lost, to: [team]}]}}", "{backup: {type: s3, bucket: b, secretRef: {name: own}, grants: [{of: lost, to: [team]}]}}"} {
 			for of, want := range map[string]string{"lost": "k1", "bank": ""} {
 				c := inShared(t, "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b, secretRef: {name: own}}, namespace: "+of+", name: sales}}", "Generated")
-				c.install(settings)
-				c.others = append(c.others, secretObject(t, "own", map[string]string{"AWS_ACCESS_KEY_ID": "k"}))
-				c.add(escrow("lost", "sales", "k1"))
-				c.add(escrow("bank", "sales", "k2"))
-				c.reconcile()
-				c.reconcile()
-				key, _ := base64.StdEncoding.DecodeString(get(c.observed["source"], "data", instance.RestoreKey).GetStringValue())
-				if c.observed["source"] == nil || string(key) != want {
-					t.Errorf("with settings %s backups of %s are read with key %q, want %q: %s", settings, of, key, want, c.message())
+				c.InstallSettings(settings)
+				c.Others = append(c.Others, functionstest.Secret(t, "own", map[string]string{"AWS_ACCESS_KEY_ID": "k"}))
+				c.Add(escrow("lost", "sales", "k1"))
+				c.Add(escrow("bank", "sales", "k2"))
+				c.Reconcile()
+				c.Reconcile()
+				key, _ := base64.StdEncoding.DecodeString(functionstest.Get(c.Observed["source"], "data", instance.RestoreKey).GetStringValue())
+				if c.Observed["source"] == nil || string(key) != want {
+					t.Errorf("with settings %s backups of %s are read with key %q, want %q: %s", settings, of, key, want, c.Message())
 				}
 			}
 		}
 	})
 	t.Run("OwnCredentials", func(t *testing.T) {
-		forged := secretObject(t, "forged", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
-		fields(forged, "metadata")["annotations"] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+		forged := functionstest.Secret(t, "forged", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
+		functionstest.Fields(forged, "metadata")["annotations"] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
 			backup.BoundsAnnotation: structpb.NewStringValue(`{"of":"x","bucket":"mine","reads":["bank"]}`),
 		}})
 		for of, want := range map[string]string{"team, name: sales": "k2", "bank, name: sales": "", "lost, name: sales": "k3"} {
@@ -289,26 +289,26 @@ func TestDatabaseClusterRestoreEscrow(t *testing.T) {
 					continue
 				}
 				c := inShared(t, "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: mine, secretRef: {name: "+secret+"}}, namespace: "+of+"}}", "Generated")
-				c.others = append(c.others, secretObject(t, "mine", map[string]string{"AWS_ACCESS_KEY_ID": "k"}))
-				c.add(escrow("team", "sales", "k2"))
-				c.others = append(c.others, forged)
-				c.add(escrow("bank", "sales", "k1"))
-				c.add(escrow("lost", "sales", "k3"))
-				c.reconcile()
-				c.reconcile()
-				key, _ := base64.StdEncoding.DecodeString(get(c.observed["source"], "data", instance.RestoreKey).GetStringValue())
-				if c.observed["source"] == nil || string(key) != want {
-					t.Errorf("backups of %s are read with Secret %s and key %q, want %q: %s", of, secret, key, want, c.message())
+				c.Others = append(c.Others, functionstest.Secret(t, "mine", map[string]string{"AWS_ACCESS_KEY_ID": "k"}))
+				c.Add(escrow("team", "sales", "k2"))
+				c.Others = append(c.Others, forged)
+				c.Add(escrow("bank", "sales", "k1"))
+				c.Add(escrow("lost", "sales", "k3"))
+				c.Reconcile()
+				c.Reconcile()
+				key, _ := base64.StdEncoding.DecodeString(functionstest.Get(c.Observed["source"], "data", instance.RestoreKey).GetStringValue())
+				if c.Observed["source"] == nil || string(key) != want {
+					t.Errorf("backups of %s are read with Secret %s and key %q, want %q: %s", of, secret, key, want, c.Message())
 				}
 			}
 		}
 	})
 	t.Run("NotGranted", func(t *testing.T) {
 		c := inShared(t, "{size: 1, version: '17', restoreFrom: {destination: {type: s3, bucket: b}, namespace: bank, name: sales}}", "Generated")
-		c.add(escrow("bank", "sales", "k1"))
-		c.reconcile()
-		if c.observed["source"] != nil || !strings.Contains(c.message(), "backups of namespace bank may not be restored here") {
-			t.Errorf("The key of another namespace's backups was given away: %s", c.message())
+		c.Add(escrow("bank", "sales", "k1"))
+		c.Reconcile()
+		if c.Observed["source"] != nil || !strings.Contains(c.Message(), "backups of namespace bank may not be restored here") {
+			t.Errorf("The key of another namespace's backups was given away: %s", c.Message())
 		}
 	})
 }

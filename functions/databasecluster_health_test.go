@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
@@ -15,21 +16,21 @@ import (
 // Those that are replaced on deletion are current, for a library, as soon as all
 // are ready.
 func TestDatabaseClusterServersHealth(t *testing.T) {
-	pod := func(name, message string) func(*cluster) {
-		return func(c *cluster) {
-			c.reportCluster(func(r *instance.Cluster) {
+	pod := func(name, message string) func(*functionstest.Crossplane) {
+		return func(c *functionstest.Crossplane) {
+			c.ReportCluster(func(r *instance.Cluster) {
 				r.Problems = append(r.Problems, instance.Problem{Subject: instance.SubjectPod, Name: name, Message: message})
 			})
 		}
 	}
-	member := func(ordinal int32, change func(*instance.Member)) func(*cluster) {
-		return func(c *cluster) { c.reportMember(ordinal, change) }
+	member := func(ordinal int32, change func(*instance.Member)) func(*functionstest.Crossplane) {
+		return func(c *functionstest.Crossplane) { c.ReportMember(ordinal, change) }
 	}
 	const well = "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 3}"
 	cases := map[string]struct {
 		reason string
 		status string
-		change func(*cluster)
+		change func(*functionstest.Crossplane)
 		want   string
 	}{
 		"Well":          {reason: "All are there, ready and current.", status: well, want: "ready"},
@@ -41,27 +42,29 @@ func TestDatabaseClusterServersHealth(t *testing.T) {
 		"Outdated":      {reason: "One is of an older revision: it is replaced when it is deleted.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 2, currentRevision: a, updateRevision: b}", want: "Servers are being replaced one at a time"},
 		"OutdatedWhy":   {reason: "It is not, and the manager says why.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 2}", change: pod("orders-postgresql-0", "the primary cannot hand over"), want: "the primary cannot hand over"},
 		"Restart":       {reason: "A parameter waits for a restart.", status: well, change: member(2, func(m *instance.Member) { m.Restart = true }), want: "Servers are being restarted one at a time"},
-		"RestartFormer": {reason: "That of a server that is gone waits for nothing.", status: well, change: func(c *cluster) { c.report("orders-postgresql-3.json", `{"restart":true}`) }, want: "ready"},
+		"RestartFormer": {reason: "That of a server that is gone waits for nothing.", status: well, change: func(c *functionstest.Crossplane) { c.Report("orders-postgresql-3.json", `{"restart":true}`) }, want: "ready"},
 		"Growing":       {reason: "A volume has not its size yet.", status: well, change: member(1, func(m *instance.Member) { m.Capacity = "10Gi" }), want: "Volumes are being grown"},
 		"Stuck":         {reason: "One that cannot have it is waited for by nobody.", status: well, change: member(1, func(m *instance.Member) { m.Capacity, m.Volume = "10Gi", "cannot grow" }), want: "ready"},
 		"Bigger":        {reason: "More than asked for is fine: disks come in sizes.", status: well, change: member(1, func(m *instance.Member) { m.Capacity = "25Gi" }), want: "ready"},
-		"Silent":        {reason: "Who has told nothing is waited for by its pod alone.", status: well, change: func(c *cluster) { delete(fields(c.observed["instances"], "data"), "orders-postgresql-1.json") }, want: "ready"},
-		"OtherProblem": {reason: "What is no pod's keeps no pod back.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: func(c *cluster) {
-			c.reportCluster(func(r *instance.Cluster) {
+		"Silent": {reason: "Who has told nothing is waited for by its pod alone.", status: well, change: func(c *functionstest.Crossplane) {
+			delete(functionstest.Fields(c.Observed["instances"], "data"), "orders-postgresql-1.json")
+		}, want: "ready"},
+		"OtherProblem": {reason: "What is no pod's keeps no pod back.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: func(c *functionstest.Crossplane) {
+			c.ReportCluster(func(r *instance.Cluster) {
 				r.Problems = []instance.Problem{{Subject: instance.SubjectUser, Message: "x"}}
 			})
 		}, want: "Not all pods are ready"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(production))
-			c.settle()
-			c.status("postgresql", tc.status)
+			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c.Settle()
+			c.SetStatus("postgresql", tc.status)
 			if tc.change != nil {
 				tc.change(c)
 			}
-			rsp := c.reconcile()
-			if got := c.component("postgresql"); got != tc.want {
+			rsp := c.Reconcile()
+			if got := c.ComponentStatus("postgresql"); got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
 			if got := rsp.GetDesired().GetResources()["postgresql"].GetReady() == fnv1.Ready_READY_TRUE; got != (tc.want == "ready") {
@@ -110,17 +113,17 @@ func TestDatabaseClusterPodTrouble(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(production))
-			if asked := c.reconcile().GetRequirements().GetResources(); asked["pods"] != nil {
+			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			if asked := c.Reconcile().GetRequirements().GetResources(); asked["pods"] != nil {
 				t.Errorf("%s\nwhat does not exist has no pods: got %v", tc.reason, asked)
 			}
-			c.reconcile()
-			c.status("postgresql", tc.status)
+			c.Reconcile()
+			c.SetStatus("postgresql", tc.status)
 			for _, p := range tc.pods {
-				c.add(p)
+				c.Add(p)
 			}
-			rsp := c.reconcile()
-			if diff := cmp.Diff(tc.want, want{rsp.GetRequirements().GetResources(), c.message()}, cmp.AllowUnexported(want{}), protocmp.Transform()); diff != "" {
+			rsp := c.Reconcile()
+			if diff := cmp.Diff(tc.want, want{rsp.GetRequirements().GetResources(), c.Message()}, cmp.AllowUnexported(want{}), protocmp.Transform()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -130,21 +133,21 @@ func TestDatabaseClusterPodTrouble(t *testing.T) {
 // TestDatabaseClusterPodTroubleLater: also where all was well before, and not
 // while nobody wants a pod.
 func TestDatabaseClusterPodTroubleLater(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.settle()
-	if rsp := c.run(); len(rsp.GetRequirements().GetResources()) > 0 {
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Settle()
+	if rsp := c.Run(); len(rsp.GetRequirements().GetResources()) > 0 {
 		t.Errorf("want nothing to be asked for while all is well, got %v", rsp.GetRequirements())
 	}
-	c.status("postgresql", "{observedGeneration: 1, replicas: 3, updatedReplicas: 3}")
-	c.add("apiVersion: v1\nkind: Pod\nmetadata: {name: orders-postgresql-0, namespace: team, labels: {storeplane.example.com/patroni: orders-postgresql}}\nstatus: {containerStatuses: [{name: postgresql, image: x, restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}}}]}")
-	c.reconcile()
-	if want := "orders-postgresql-0: container postgresql keeps failing"; c.phase() != "Degraded" || c.component("postgresql") != want {
-		t.Errorf("want Degraded and %q, got %s and %q", want, c.phase(), c.component("postgresql"))
+	c.SetStatus("postgresql", "{observedGeneration: 1, replicas: 3, updatedReplicas: 3}")
+	c.Add("apiVersion: v1\nkind: Pod\nmetadata: {name: orders-postgresql-0, namespace: team, labels: {storeplane.example.com/patroni: orders-postgresql}}\nstatus: {containerStatuses: [{name: postgresql, image: x, restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}}}]}")
+	c.Reconcile()
+	if want := "orders-postgresql-0: container postgresql keeps failing"; c.Phase() != "Degraded" || c.ComponentStatus("postgresql") != want {
+		t.Errorf("want Degraded and %q, got %s and %q", want, c.Phase(), c.ComponentStatus("postgresql"))
 	}
 
-	c.edit(true, "hibernated")
-	c.settle()
-	if rsp := c.run(); len(rsp.GetRequirements().GetResources()) > 0 {
+	c.Edit(true, "hibernated")
+	c.Settle()
+	if rsp := c.Run(); len(rsp.GetRequirements().GetResources()) > 0 {
 		t.Errorf("want nothing to be asked for in its sleep, got %v", rsp.GetRequirements())
 	}
 }

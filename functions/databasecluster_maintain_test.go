@@ -5,14 +5,16 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 // TestDatabaseClusterRefusedCopies: what is copied from another Secret goes on
 // being copied while the claim is refused, and nothing else changes.
 func TestDatabaseClusterRefusedCopies(t *testing.T) {
 	platform := func(value string) *structpb.Struct {
-		s := secretObject(t, "store", map[string]string{"credentials.json": value})
-		fields(s, "metadata")["namespace"] = structpb.NewStringValue("platform")
+		s := functionstest.Secret(t, "store", map[string]string{"credentials.json": value})
+		functionstest.Fields(s, "metadata")["namespace"] = structpb.NewStringValue("platform")
 		return s
 	}
 	store := func(bucket string) string {
@@ -26,118 +28,126 @@ func TestDatabaseClusterRefusedCopies(t *testing.T) {
 		others  []*structpb.Struct
 		// restoring claims have no database to settle on.
 		restoring bool
-		change    func(*cluster)
+		change    func(*functionstest.Crossplane)
 		// copied tells whether what was changed has arrived, keeps that it must not.
-		copied func(*cluster) bool
+		copied func(*functionstest.Crossplane) bool
 		keeps  bool
 	}{
 		"TLS": {
 			reason: "Clients and servers get the authority of a certificate that the user has renewed.",
-			spec:   strings.Replace(broughtTLS, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{certs(t, nil)},
-			change: func(c *cluster) { c.others = []*structpb.Struct{certs(t, nil)} },
-			copied: func(c *cluster) bool {
-				want := get(c.others[0], "data", "ca.crt").GetStringValue()
-				peers := get(c.observed["config"], "data", "peers.crt").GetStringValue()
-				return get(c.observed["connection"], "data", "ca.crt").GetStringValue() == want && strings.HasPrefix(peers, c.value("connection", "ca.crt"))
+			spec:   strings.Replace(broughtTLS, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{functionstest.CertificateSecret(t, nil)},
+			change: func(c *functionstest.Crossplane) {
+				c.Others = []*structpb.Struct{functionstest.CertificateSecret(t, nil)}
+			},
+			copied: func(c *functionstest.Crossplane) bool {
+				want := functionstest.Get(c.Others[0], "data", "ca.crt").GetStringValue()
+				peers := functionstest.Get(c.Observed["config"], "data", "peers.crt").GetStringValue()
+				return functionstest.Get(c.Observed["connection"], "data", "ca.crt").GetStringValue() == want && strings.HasPrefix(peers, c.SecretValue("connection", "ca.crt"))
 			},
 		},
 		"UnusableTLS": {
 			reason: "What no server can use is not copied.",
-			spec:   strings.Replace(broughtTLS, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{certs(t, nil)}, keeps: true,
-			change: func(c *cluster) {
-				c.others = []*structpb.Struct{certs(t, func(v map[string]string) { v["tls.key"] = otherKey(t) })}
+			spec:   strings.Replace(broughtTLS, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{functionstest.CertificateSecret(t, nil)}, keeps: true,
+			change: func(c *functionstest.Crossplane) {
+				c.Others = []*structpb.Struct{functionstest.CertificateSecret(t, func(v map[string]string) { v["tls.key"] = otherKey(t) })}
 			},
-			copied: func(c *cluster) bool {
-				return get(c.observed["connection"], "data", "ca.crt").GetStringValue() == get(c.others[0], "data", "ca.crt").GetStringValue()
+			copied: func(c *functionstest.Crossplane) bool {
+				return functionstest.Get(c.Observed["connection"], "data", "ca.crt").GetStringValue() == functionstest.Get(c.Others[0], "data", "ca.crt").GetStringValue()
 			},
 		},
 		"OtherTLS": {
 			reason: "The Secret that the servers mount counts, not one that a refused claim names.",
-			spec:   strings.Replace(broughtTLS, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{certs(t, nil)}, keeps: true,
-			change: func(c *cluster) {
-				other := certs(t, nil)
-				fields(other, "metadata")["name"] = structpb.NewStringValue("other")
-				c.others = append(c.others, other)
-				c.edit(map[string]any{"secretName": "other"}, "tls")
+			spec:   strings.Replace(broughtTLS, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{functionstest.CertificateSecret(t, nil)}, keeps: true,
+			change: func(c *functionstest.Crossplane) {
+				other := functionstest.CertificateSecret(t, nil)
+				functionstest.Fields(other, "metadata")["name"] = structpb.NewStringValue("other")
+				c.Others = append(c.Others, other)
+				c.Edit(map[string]any{"secretName": "other"}, "tls")
 			},
-			copied: func(c *cluster) bool {
-				return get(c.observed["connection"], "data", "ca.crt").GetStringValue() == get(c.others[1], "data", "ca.crt").GetStringValue()
+			copied: func(c *functionstest.Crossplane) bool {
+				return functionstest.Get(c.Observed["connection"], "data", "ca.crt").GetStringValue() == functionstest.Get(c.Others[1], "data", "ca.crt").GetStringValue()
 			},
 		},
 		"Store": {
 			reason: "Servers go on archiving when the installation's credentials are rotated.",
 			spec:   "{size: 1, version: '17', storageSize: 10Gi, backup: {enabled: true}}", install: store("b"), others: []*structpb.Struct{platform("old")},
-			change: func(c *cluster) { c.others = []*structpb.Struct{platform("new")} },
-			copied: func(c *cluster) bool { return c.value("backup-store", "credentials.json") == "new" },
+			change: func(c *functionstest.Crossplane) { c.Others = []*structpb.Struct{platform("new")} },
+			copied: func(c *functionstest.Crossplane) bool {
+				return c.SecretValue("backup-store", "credentials.json") == "new"
+			},
 		},
 		"OtherStore": {
 			reason: "Credentials of another store do not open the one that is in use.",
 			spec:   "{size: 1, version: '17', storageSize: 10Gi, backup: {enabled: true}}", install: store("b"), others: []*structpb.Struct{platform("old")}, keeps: true,
-			change: func(c *cluster) {
-				c.install("{" + store("other") + "}")
-				c.others = []*structpb.Struct{platform("new")}
+			change: func(c *functionstest.Crossplane) {
+				c.InstallSettings("{" + store("other") + "}")
+				c.Others = []*structpb.Struct{platform("new")}
 			},
-			copied: func(c *cluster) bool { return c.value("backup-store", "credentials.json") == "new" },
+			copied: func(c *functionstest.Crossplane) bool {
+				return c.SecretValue("backup-store", "credentials.json") == "new"
+			},
 		},
 		"Source": {
 			reason: "A restore goes on when the credentials of what it reads are rotated.",
-			spec:   restore, others: []*structpb.Struct{secretObject(t, "store", map[string]string{"AWS_SECRET_ACCESS_KEY": "old"})}, restoring: true,
-			change: func(c *cluster) {
-				c.others = []*structpb.Struct{secretObject(t, "store", map[string]string{"AWS_SECRET_ACCESS_KEY": "new"})}
+			spec:   restore, others: []*structpb.Struct{functionstest.Secret(t, "store", map[string]string{"AWS_SECRET_ACCESS_KEY": "old"})}, restoring: true,
+			change: func(c *functionstest.Crossplane) {
+				c.Others = []*structpb.Struct{functionstest.Secret(t, "store", map[string]string{"AWS_SECRET_ACCESS_KEY": "new"})}
 			},
-			copied: func(c *cluster) bool { return c.value("source", "AWS_SECRET_ACCESS_KEY") == "new" },
+			copied: func(c *functionstest.Crossplane) bool {
+				return c.SecretValue("source", "AWS_SECRET_ACCESS_KEY") == "new"
+			},
 		},
 		"OtherPassword": {
 			reason: "The Secret that a password came from counts, not one that a refused claim names.",
-			spec:   strings.Replace(broughtPassword, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{secretObject(t, "mine", map[string]string{"password": "old one"})}, keeps: true,
-			change: func(c *cluster) {
-				c.others = append(c.others, secretObject(t, "other", map[string]string{"password": "new one"}))
-				c.edit([]any{map[string]any{"name": "reader", "passwordSecretRef": map[string]any{"name": "other"}}}, "users")
+			spec:   strings.Replace(broughtPassword, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{functionstest.Secret(t, "mine", map[string]string{"password": "old one"})}, keeps: true,
+			change: func(c *functionstest.Crossplane) {
+				c.Others = append(c.Others, functionstest.Secret(t, "other", map[string]string{"password": "new one"}))
+				c.Edit([]any{map[string]any{"name": "reader", "passwordSecretRef": map[string]any{"name": "other"}}}, "users")
 			},
-			copied: func(c *cluster) bool { return c.value("user-reader", "password") == "new one" },
+			copied: func(c *functionstest.Crossplane) bool { return c.SecretValue("user-reader", "password") == "new one" },
 		},
 		"Password": {
 			reason: "A password that a user brings reaches the database and whoever connects with it.",
-			spec:   strings.Replace(broughtPassword, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{secretObject(t, "mine", map[string]string{"password": "old one"})},
-			change: func(c *cluster) {
-				c.others = []*structpb.Struct{secretObject(t, "mine", map[string]string{"password": "new&one"})}
+			spec:   strings.Replace(broughtPassword, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{functionstest.Secret(t, "mine", map[string]string{"password": "old one"})},
+			change: func(c *functionstest.Crossplane) {
+				c.Others = []*structpb.Struct{functionstest.Secret(t, "mine", map[string]string{"password": "new&one"})}
 			},
-			copied: func(c *cluster) bool {
-				return c.value("user-reader", "password") == "new&one" && c.value("credentials", "user-reader") == "new&one" &&
-					strings.Contains(c.value("user-reader", "uri"), "//reader:new&one@") && strings.Contains(c.value("user-reader", "multi-host-uri"), "//reader:new&one@") && strings.Contains(c.value("user-reader", "verified-uri"), "//reader:new&one@") &&
-					strings.Contains(c.value("user-reader", "jdbc-uri"), "&password=new%26one&")
+			copied: func(c *functionstest.Crossplane) bool {
+				return c.SecretValue("user-reader", "password") == "new&one" && c.SecretValue("credentials", "user-reader") == "new&one" &&
+					strings.Contains(c.SecretValue("user-reader", "uri"), "//reader:new&one@") && strings.Contains(c.SecretValue("user-reader", "multi-host-uri"), "//reader:new&one@") && strings.Contains(c.SecretValue("user-reader", "verified-uri"), "//reader:new&one@") &&
+					strings.Contains(c.SecretValue("user-reader", "jdbc-uri"), "&password=new%26one&")
 			},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			watched(c)
-			c.others = tc.others
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Serve("backup")
+			c.Others = tc.others
 			if tc.install != "" {
-				c.install("{" + tc.install + "}")
+				c.InstallSettings("{" + tc.install + "}")
 			}
 			if tc.restoring {
-				c.reconcile()
-				c.reconcile()
+				c.Reconcile()
+				c.Reconcile()
 			} else {
-				c.settle()
+				c.Settle()
 			}
-			names, server := c.names(), c.observed["postgresql"].GetFields()["spec"].String()
+			names, server := c.ComponentNames(), c.Observed["postgresql"].GetFields()["spec"].String()
 			// Refused: a volume does not shrink.
-			c.edit("1Gi", "storageSize")
+			c.Edit("1Gi", "storageSize")
 			tc.change(c)
-			c.reconcile()
+			c.Reconcile()
 			if got := tc.copied(c); got == tc.keeps {
 				t.Errorf("%s\ncopied: %t", tc.reason, got)
 			}
-			if status, _ := c.condition("Accepted"); status != "False" {
+			if status, _ := c.Condition("Accepted"); status != "False" {
 				t.Errorf("%s\nwant Accepted False, got %q", tc.reason, status)
 			}
-			if got := c.names(); strings.Join(got, " ") != strings.Join(names, " ") || c.observed["postgresql"].GetFields()["spec"].String() != server {
+			if got := c.ComponentNames(); strings.Join(got, " ") != strings.Join(names, " ") || c.Observed["postgresql"].GetFields()["spec"].String() != server {
 				t.Errorf("%s\nnothing else changes, got %v", tc.reason, got)
 			}
-			if !isFatal(c.reconcile()) {
+			if !functionstest.IsFatal(c.Reconcile()) {
 				t.Errorf("%s\nwhile nothing is due a refusal is fatal", tc.reason)
 			}
 		})

@@ -9,17 +9,16 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 // TestDatabaseClusterMonitoring: metrics are there when they are wanted, and a
 // PodMonitor when the cluster has the kind too.
 func TestDatabaseClusterMonitoring(t *testing.T) {
-	noSchema := func(c *cluster) { c.schemas = map[string]*fnv1.Schema{"podmonitor": {}} }
-	otherSchema := func(c *cluster) {
-		podMonitors(c)
-		c.schemas["servicemonitor"] = c.schemas["podmonitor"]
-		delete(c.schemas, "podmonitor")
-	}
+	noSchema := func(c *functionstest.Crossplane) { c.Schemas = map[string]*fnv1.Schema{"podmonitor": {}} }
+	otherSchema := func(c *functionstest.Crossplane) { c.Serve("servicemonitor") }
+	podMonitors := func(c *functionstest.Crossplane) { c.Serve("podmonitor") }
 	type want struct {
 		Containers []string
 		Scraped    []string // ports
@@ -31,29 +30,29 @@ func TestDatabaseClusterMonitoring(t *testing.T) {
 		reason   string
 		spec     string
 		settings string
-		cluster  func(*cluster)
+		cluster  func(*functionstest.Crossplane)
 		want     want
 	}{
-		"Default":      {reason: "Metrics are exported, and nobody is let in who was not named.", spec: oneServer, want: want{containers, nil, ""}},
-		"HasKind":      {reason: "Prometheus is told where the cluster has its operator.", spec: oneServer, cluster: podMonitors, want: want{containers, ports, ""}},
-		"HasNot":       {reason: "Crossplane found no such kind.", spec: oneServer, cluster: noSchema, want: want{containers, nil, ""}},
-		"OtherKind":    {reason: "Another kind is another.", spec: oneServer, cluster: otherSchema, want: want{containers, nil, ""}},
+		"Default":      {reason: "Metrics are exported, and nobody is let in who was not named.", spec: functionstest.OneServer, want: want{containers, nil, ""}},
+		"HasKind":      {reason: "Prometheus is told where the cluster has its operator.", spec: functionstest.OneServer, cluster: podMonitors, want: want{containers, ports, ""}},
+		"HasNot":       {reason: "Crossplane found no such kind.", spec: functionstest.OneServer, cluster: noSchema, want: want{containers, nil, ""}},
+		"OtherKind":    {reason: "Another kind is another.", spec: functionstest.OneServer, cluster: otherSchema, want: want{containers, nil, ""}},
 		"Said":         {reason: "To want what is the default is no change.", spec: "{size: 1, version: '17', monitoring: {enabled: true}}", cluster: podMonitors, want: want{containers, ports, ""}},
 		"SaidNothing":  {reason: "An empty field says nothing.", spec: "{size: 1, version: '17', monitoring: {}}", cluster: podMonitors, want: want{containers, ports, ""}},
 		"Off":          {reason: "Without there is no exporter and no way in.", spec: "{size: 1, version: '17', monitoring: {enabled: false}}", cluster: podMonitors, want: want{containers[:2], nil, ""}},
-		"Namespace":    {reason: "An installation may say where Prometheus is.", spec: oneServer, settings: "{monitoring: {namespace: observability}}", want: want{containers, nil, "observability"}},
+		"Namespace":    {reason: "An installation may say where Prometheus is.", spec: functionstest.OneServer, settings: "{monitoring: {namespace: observability}}", want: want{containers, nil, "observability"}},
 		"NamespaceOff": {reason: "Which matters only where it comes.", spec: "{size: 1, version: '17', monitoring: {enabled: false}}", settings: "{monitoring: {namespace: observability}}", want: want{containers[:2], nil, ""}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
 			if tc.settings != "" {
-				c.install(tc.settings)
+				c.InstallSettings(tc.settings)
 			}
 			if tc.cluster != nil {
 				tc.cluster(c)
 			}
-			c.settle()
+			c.Settle()
 			pod := servers(t, c).Spec.Template.Spec
 			got := want{}
 			declared := map[string]int32{}
@@ -63,8 +62,8 @@ func TestDatabaseClusterMonitoring(t *testing.T) {
 					declared[p.Name] = p.ContainerPort
 				}
 			}
-			if pm := c.observed["podmonitor"]; pm != nil {
-				spec := as[monitoringv1.PodMonitor](t, pm).Spec
+			if pm := c.Observed["podmonitor"]; pm != nil {
+				spec := functionstest.As[monitoringv1.PodMonitor](t, pm).Spec
 				if diff := cmp.Diff(servers(t, c).Spec.Selector.MatchLabels, spec.Selector.MatchLabels); diff != "" {
 					t.Errorf("%s\nit reads the servers: -want, +got:\n%s", tc.reason, diff)
 				}
@@ -75,7 +74,7 @@ func TestDatabaseClusterMonitoring(t *testing.T) {
 					}
 				}
 			}
-			for _, rule := range as[networkingv1.NetworkPolicy](t, c.observed["networkpolicy"]).Spec.Ingress {
+			for _, rule := range functionstest.As[networkingv1.NetworkPolicy](t, c.Observed["networkpolicy"]).Spec.Ingress {
 				if rule.From[0].NamespaceSelector == nil {
 					continue
 				}
@@ -101,8 +100,8 @@ func TestDatabaseClusterMonitoring(t *testing.T) {
 // TestDatabaseClusterSidecar: the manager is there before PostgreSQL starts and
 // after it stops.
 func TestDatabaseClusterSidecar(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.settle()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Settle()
 	pod := servers(t, c).Spec.Template.Spec
 	var names []string
 	for _, s := range pod.InitContainers {

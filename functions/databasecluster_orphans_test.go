@@ -7,21 +7,22 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 // orphaned is a new claim in a namespace where another one of its name has left all
 // that it had, as kubectl delete --cascade=orphan does.
-func (c *cluster) orphaned(t *testing.T, claim string) *cluster {
+func orphaned(t testing.TB, c *functionstest.Crossplane, claim string) *functionstest.Crossplane {
 	t.Helper()
-	next := newCluster(t, claim)
-	next.fn, next.settings = c.fn, c.settings
-	next.others = append(next.others, c.others...)
-	for component, o := range c.observed {
+	next := functionstest.New(t, claim)
+	next.Function, next.Settings = c.Function, c.Settings
+	next.Others = append(next.Others, c.Others...)
+	for component, o := range c.Observed {
 		left := proto.CloneOf(o)
-		delete(fields(left, "metadata"), "managedFields")
-		set(left, "orders", "metadata", "labels", "crossplane.io/composite")
-		set(left, component, "metadata", "annotations", "crossplane.io/composition-resource-name")
-		next.others = append(next.others, left)
+		delete(functionstest.Fields(left, "metadata"), "managedFields")
+		functionstest.Set(left, "orders", "metadata", "labels", "crossplane.io/composite")
+		functionstest.Set(left, component, "metadata", "annotations", "crossplane.io/composition-resource-name")
+		next.Others = append(next.Others, left)
 	}
 	return next
 }
@@ -34,38 +35,38 @@ func TestDatabaseClusterOrphans(t *testing.T) {
 		first, then string
 		message     string
 	}{
-		"Same": {reason: "The same file again.", first: production, then: production},
+		"Same": {reason: "The same file again.", first: functionstest.Production, then: functionstest.Production},
 		"Restored": {
 			reason: "A backup that was restored long ago may be gone by now.",
-			first:  production, then: "{size: 3, version: '17', environment: production, restoreFrom: {destination: {type: s3, bucket: gone, secretRef: {name: gone}}, name: old}}",
+			first:  functionstest.Production, then: "{size: 3, version: '17', environment: production, restoreFrom: {destination: {type: s3, bucket: gone, secretRef: {name: gone}}, name: old}}",
 		},
 		"Smaller": {
 			reason: "What the servers that were left do not allow is refused with its reason, not without end.",
-			first:  production, then: "{size: 3, version: '17', environment: production, storageSize: 1Gi}",
+			first:  functionstest.Production, then: "{size: 3, version: '17', environment: production, storageSize: 1Gi}",
 			message: "storageSize may not shrink: 20Gi → 1Gi",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			was := newCluster(t, databaseCluster(tc.first))
-			was.settle()
-			c := was.orphaned(t, databaseCluster(tc.then))
-			c.reconcile()
+			was := functionstest.New(t, functionstest.DatabaseCluster(tc.first))
+			was.Settle()
+			c := orphaned(t, was, functionstest.DatabaseCluster(tc.then))
+			c.Reconcile()
 			if tc.message != "" {
-				if _, got := c.condition("Accepted"); got != tc.message {
+				if _, got := c.Condition("Accepted"); got != tc.message {
 					t.Errorf("%s\nwant %q, got %q", tc.reason, tc.message, got)
 				}
 				return
 			}
 			for _, component := range []string{"credentials", "connection", "ca", "postgresql"} {
-				if c.observed[component] == nil {
-					t.Fatalf("%s\n%s is not found: %s", tc.reason, component, c.message())
+				if c.Observed[component] == nil {
+					t.Fatalf("%s\n%s is not found: %s", tc.reason, component, c.Message())
 				}
 			}
-			if got, want := c.value("connection", "password"), was.value("connection", "password"); got != want {
+			if got, want := c.SecretValue("connection", "password"), was.SecretValue("connection", "password"); got != want {
 				t.Errorf("%s\nthe password was drawn again", tc.reason)
 			}
-			if got, want := c.value("ca", "ca.key"), was.value("ca", "ca.key"); got != want {
+			if got, want := c.SecretValue("ca", "ca.key"), was.SecretValue("ca", "ca.key"); got != want {
 				t.Errorf("%s\nthe authority was made again", tc.reason)
 			}
 		})
@@ -76,19 +77,19 @@ func TestDatabaseClusterOrphans(t *testing.T) {
 // has its certificates renewed all the same.
 func TestDatabaseClusterRefusedName(t *testing.T) {
 	clk := newClock()
-	c := newCluster(t, databaseCluster(production), functions.WithSource(clk))
-	c.settle()
-	c.others = append(c.others, secretObject(t, "orders-user-reader", map[string]string{"password": "theirs"}))
-	c.edit([]any{map[string]any{"name": "reader"}}, "users")
-	if rsp := c.reconcile(); !isFatal(rsp) {
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production), functions.WithSource(clk))
+	c.Settle()
+	c.Others = append(c.Others, functionstest.Secret(t, "orders-user-reader", map[string]string{"password": "theirs"}))
+	c.Edit([]any{map[string]any{"name": "reader"}}, "users")
+	if rsp := c.Reconcile(); !functionstest.IsFatal(rsp) {
 		t.Fatalf("want a claim whose name is taken refused, got %v", rsp.GetResults())
 	}
-	was := c.value("tls", "tls.crt")
-	clk.now = newYear.Add(61 * 24 * time.Hour)
-	if rsp := c.reconcile(); isFatal(rsp) || c.value("tls", "tls.crt") == was {
+	was := c.SecretValue("tls", "tls.crt")
+	clk.now = functionstest.NewYear.Add(61 * 24 * time.Hour)
+	if rsp := c.Reconcile(); functionstest.IsFatal(rsp) || c.SecretValue("tls", "tls.crt") == was {
 		t.Errorf("want the certificate renewed, got %v", rsp.GetResults())
 	}
-	if c.observed["user-reader"] != nil {
+	if c.Observed["user-reader"] != nil {
 		t.Errorf("nothing is applied over what is not the claim's")
 	}
 }
@@ -97,12 +98,12 @@ func TestDatabaseClusterRefusedName(t *testing.T) {
 // share no object.
 func TestProtectionsAreApart(t *testing.T) {
 	names := map[string]string{}
-	for _, claim := range []string{databaseCluster(production), ecommercePlatform(bigShop)} {
-		c := newCluster(t, claim)
-		set(c.claim, "store", "metadata", "name")
-		c.settle()
-		for component, o := range c.observed {
-			key := get(o, "kind").GetStringValue() + " " + get(o, "metadata", "name").GetStringValue()
+	for _, claim := range []string{functionstest.DatabaseCluster(functionstest.Production), functionstest.EcommercePlatform(functionstest.BigShop)} {
+		c := functionstest.New(t, claim)
+		functionstest.Set(c.Claim, "store", "metadata", "name")
+		c.Settle()
+		for component, o := range c.Observed {
+			key := functionstest.Get(o, "kind").GetStringValue() + " " + functionstest.Get(o, "metadata", "name").GetStringValue()
 			if other := names[key]; other != "" {
 				t.Errorf("%s is %s of both kinds", key, component)
 			}

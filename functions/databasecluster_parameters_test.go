@@ -8,6 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"pgregory.net/rapid"
+
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 // TestDatabaseClusterDynamic: the configuration that all servers share, whole.
@@ -45,11 +47,11 @@ func TestDatabaseClusterDynamic(t *testing.T) {
 		spec   string
 		want   map[string]any
 	}{
-		"One":        {reason: "One server has nobody to wait for.", spec: oneServer, want: config(off, nil)},
+		"One":        {reason: "One server has nobody to wait for.", spec: functionstest.OneServer, want: config(off, nil)},
 		"OneStrict":  {reason: "However strict it is.", spec: "{size: 1, version: '17', environment: production, synchronousMode: strict}", want: config(off, archived)},
 		"Two":        {reason: "Two do not wait unless asked to.", spec: "{size: 2, version: '17'}", want: config(off, nil)},
 		"Asked":      {reason: "They do when asked to.", spec: "{size: 2, version: '17', synchronous: true}", want: config(quorum, nil)},
-		"Production": {reason: "Production waits for another server.", spec: production, want: config(quorum, archived)},
+		"Production": {reason: "Production waits for another server.", spec: functionstest.Production, want: config(quorum, archived)},
 		"Quorum":     {reason: "To say the default is no change.", spec: "{size: 3, version: '17', environment: production, synchronousMode: quorum}", want: config(quorum, archived)},
 		"Strict":     {reason: "Strict production stops rather than to go on alone.", spec: "{size: 3, version: '17', environment: production, synchronousMode: strict}", want: config(strict, archived)},
 		"Off":        {reason: "Strict or not, who waits for nobody does not.", spec: "{size: 3, version: '17', environment: production, synchronous: false, synchronousMode: strict}", want: config(off, archived)},
@@ -61,13 +63,13 @@ func TestDatabaseClusterDynamic(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.reconcile()
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Reconcile()
 			if diff := cmp.Diff(tc.want, dynamic(t, c)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			for _, component := range []string{"patroni-failover", "patroni-sync"} {
-				if got := get(c.observed[component], "metadata", "annotations", "config"); got != nil {
+				if got := functionstest.Get(c.Observed[component], "metadata", "annotations", "config"); got != nil {
 					t.Errorf("It is in one place only, got %v in %s", got, component)
 				}
 			}
@@ -83,50 +85,54 @@ func TestDatabaseClusterDynamic(t *testing.T) {
 // and its managers restart what must restart.
 func TestDatabaseClusterChanges(t *testing.T) {
 	type want struct{ config, rolls bool }
-	parameter := func(name, value string) func(*cluster) {
-		return func(c *cluster) { c.edit(map[string]any{name: value}, "parameters") }
+	parameter := func(name, value string) func(*functionstest.Crossplane) {
+		return func(c *functionstest.Crossplane) { c.Edit(map[string]any{name: value}, "parameters") }
 	}
 	cases := map[string]struct {
 		reason string
-		change func(*cluster)
+		change func(*functionstest.Crossplane)
 		want   want
 	}{
-		"Nothing":      {reason: "Nothing is changed.", change: func(*cluster) {}},
-		"Asynchronous": {reason: "Servers take it up as they run.", change: func(c *cluster) { c.edit(false, "synchronous") }, want: want{config: true}},
-		"Said":         {reason: "What holds anyway is no change.", change: func(c *cluster) { c.edit(true, "synchronous") }},
-		"Strict":       {reason: "Servers take it up as they run.", change: func(c *cluster) { c.edit("strict", "synchronousMode") }, want: want{config: true}},
-		"OneServer":    {reason: "The last server has nobody to wait for.", change: func(c *cluster) { c.edit(1, "size") }, want: want{config: true}},
-		"TwoServers":   {reason: "Two still do.", change: func(c *cluster) { c.edit(2, "size") }},
+		"Nothing":      {reason: "Nothing is changed.", change: func(*functionstest.Crossplane) {}},
+		"Asynchronous": {reason: "Servers take it up as they run.", change: func(c *functionstest.Crossplane) { c.Edit(false, "synchronous") }, want: want{config: true}},
+		"Said":         {reason: "What holds anyway is no change.", change: func(c *functionstest.Crossplane) { c.Edit(true, "synchronous") }},
+		"Strict":       {reason: "Servers take it up as they run.", change: func(c *functionstest.Crossplane) { c.Edit("strict", "synchronousMode") }, want: want{config: true}},
+		"OneServer":    {reason: "The last server has nobody to wait for.", change: func(c *functionstest.Crossplane) { c.Edit(1, "size") }, want: want{config: true}},
+		"TwoServers":   {reason: "Two still do.", change: func(c *functionstest.Crossplane) { c.Edit(2, "size") }},
 		"Default":      {reason: "To say the default is no change.", change: parameter("max_connections", "200")},
 		"Reload":       {reason: "A parameter replaces no pod.", change: parameter("work_mem", "16MB"), want: want{config: true}},
 		"Restart":      {reason: "Nor does one that needs a restart: the managers see to it.", change: parameter("max_connections", "500"), want: want{config: true}},
 		"Libraries":    {reason: "Whichever it is.", change: parameter("shared_preload_libraries", "pg_stat_statements"), want: want{config: true}},
-		"User":         {reason: "Users and databases are made as servers run.", change: func(c *cluster) { c.edit([]any{map[string]any{"name": "reader"}}, "users") }},
-		"Database":     {reason: "Users and databases are made as servers run.", change: func(c *cluster) { c.edit([]any{map[string]any{"name": "shop"}}, "databases") }},
-		"Storage":      {reason: "Volumes grow as servers run.", change: func(c *cluster) { c.edit("30Gi", "storageSize") }},
-		"Rotation":     {reason: "So do passwords change.", change: func(c *cluster) { delete(fields(c.observed["connection"], "data"), "password") }},
-		"Clients":      {reason: "Who may reach them is the network's.", change: func(c *cluster) { c.edit(map[string]any{"app": "x"}, "clients") }},
-		"Protection":   {reason: "Protection is Crossplane's.", change: func(c *cluster) { c.edit(false, "deletionProtection") }},
-		"Clear":        {reason: "Who may come in in the clear is in their file.", change: func(c *cluster) { c.edit(map[string]any{"required": false}, "tls") }, want: want{rolls: true}},
-		"Version":      {reason: "Another image is another pod.", change: func(c *cluster) { c.edit("17.4", "version") }, want: want{rolls: true}},
-		"Resources":    {reason: "So are other resources.", change: func(c *cluster) { c.edit(map[string]any{"limits": map[string]any{"memory": "4Gi"}}, "resources") }, want: want{rolls: true}},
-		"Unmonitored":  {reason: "And one container less.", change: func(c *cluster) { c.edit(map[string]any{"enabled": false}, "monitoring") }, want: want{rolls: true}},
+		"User":         {reason: "Users and databases are made as servers run.", change: func(c *functionstest.Crossplane) { c.Edit([]any{map[string]any{"name": "reader"}}, "users") }},
+		"Database":     {reason: "Users and databases are made as servers run.", change: func(c *functionstest.Crossplane) { c.Edit([]any{map[string]any{"name": "shop"}}, "databases") }},
+		"Storage":      {reason: "Volumes grow as servers run.", change: func(c *functionstest.Crossplane) { c.Edit("30Gi", "storageSize") }},
+		"Rotation": {reason: "So do passwords change.", change: func(c *functionstest.Crossplane) {
+			delete(functionstest.Fields(c.Observed["connection"], "data"), "password")
+		}},
+		"Clients":    {reason: "Who may reach them is the network's.", change: func(c *functionstest.Crossplane) { c.Edit(map[string]any{"app": "x"}, "clients") }},
+		"Protection": {reason: "Protection is Crossplane's.", change: func(c *functionstest.Crossplane) { c.Edit(false, "deletionProtection") }},
+		"Clear":      {reason: "Who may come in in the clear is in their file.", change: func(c *functionstest.Crossplane) { c.Edit(map[string]any{"required": false}, "tls") }, want: want{rolls: true}},
+		"Version":    {reason: "Another image is another pod.", change: func(c *functionstest.Crossplane) { c.Edit("17.4", "version") }, want: want{rolls: true}},
+		"Resources": {reason: "So are other resources.", change: func(c *functionstest.Crossplane) {
+			c.Edit(map[string]any{"limits": map[string]any{"memory": "4Gi"}}, "resources")
+		}, want: want{rolls: true}},
+		"Unmonitored": {reason: "And one container less.", change: func(c *functionstest.Crossplane) { c.Edit(map[string]any{"enabled": false}, "monitoring") }, want: want{rolls: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(production))
-			c.settle()
-			template := func() *structpb.Value { return get(c.observed["postgresql"], "spec", "template") }
+			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c.Settle()
+			template := func() *structpb.Value { return functionstest.Get(c.Observed["postgresql"], "spec", "template") }
 			config, pods := dynamic(t, c), template()
 			tc.change(c)
-			c.reconcile()
+			c.Reconcile()
 			got := want{config: !cmp.Equal(config, dynamic(t, c)), rolls: !proto.Equal(pods, template())}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			c.settle()
-			if c.phase() != "Running" {
-				t.Errorf("want Running in the end, got %s, %q", c.phase(), c.message())
+			c.Settle()
+			if c.Phase() != "Running" {
+				t.Errorf("want Running in the end, got %s, %q", c.Phase(), c.Message())
 			}
 		})
 	}
@@ -137,9 +143,9 @@ func TestDatabaseClusterChanges(t *testing.T) {
 func TestDatabaseClusterParameterNames(t *testing.T) {
 	for _, name := range []string{"on", "null", "true", "12", "1e3", "0x1f", "no", "work_mem", "auto_explain.log_nested_statements"} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(oneServer))
-			c.edit(map[string]any{name: "md5"}, "parameters")
-			c.reconcile()
+			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.OneServer))
+			c.Edit(map[string]any{name: "md5"}, "parameters")
+			c.Reconcile()
 			for where, params := range map[string]any{"dynamic": dynamic(t, c), "bootstrap": patroni(t, c)["bootstrap"].(map[string]any)["dcs"]} {
 				got := params.(map[string]any)["postgresql"].(map[string]any)["parameters"].(map[string]any)
 				if got[name] != "md5" {
@@ -161,18 +167,18 @@ func TestDatabaseClusterHostileParameters(t *testing.T) {
 		`"`, `\`, `'`, "a\nb", "a: b", "- x", "#", "{{x}}", "%", "", " ", "\t", "\x00", "\x7f", "\u0085", "\u2028", "\ufeff", "ünï", "😀", "on", "null", "017", "1e3", "~", "!!binary x", "&a *a",
 		"x'\n  pg_hba:\n    - host all all all trust\n", `","wal_level":"minimal`, `\"`, "\\\n", `</script>&`,
 	}))
-	claim := databaseCluster(oneServer)
-	plain := newCluster(t, claim)
-	plain.reconcile()
+	claim := functionstest.DatabaseCluster(functionstest.OneServer)
+	plain := functionstest.New(t, claim)
+	plain.Reconcile()
 	rapid.Check(t, func(rt *rapid.T) {
 		want := rapid.MapOfN(names, values, 0, 4).Draw(rt, "parameters")
-		c := newCluster(t, claim)
+		c := functionstest.New(t, claim)
 		params := map[string]any{}
 		for k, v := range want {
 			params[k] = v
 		}
-		c.edit(params, "parameters")
-		if rsp := c.reconcile(); len(rsp.GetResults()) > 0 {
+		c.Edit(params, "parameters")
+		if rsp := c.Reconcile(); len(rsp.GetResults()) > 0 {
 			rt.Fatalf("refused: %v", rsp.GetResults())
 		}
 		p, dcs := patroni(t, c), dynamic(t, c)
@@ -203,7 +209,7 @@ func TestDatabaseClusterHostileParameters(t *testing.T) {
 		if diff := cmp.Diff(file, p); diff != "" {
 			rt.Fatalf("-want, +got:\n%s", diff)
 		}
-		if !proto.Equal(get(plain.observed["postgresql"], "spec"), get(c.observed["postgresql"], "spec")) {
+		if !proto.Equal(functionstest.Get(plain.Observed["postgresql"], "spec"), functionstest.Get(c.Observed["postgresql"], "spec")) {
 			rt.Fatalf("parameters change no pod")
 		}
 	})

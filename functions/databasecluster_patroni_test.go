@@ -7,13 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 // TestDatabaseClusterPatroni: what Patroni is told agrees with what is made.
 func TestDatabaseClusterPatroni(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.edit(map[string]any{"work_mem": "16MB", "max_connections": "500"}, "parameters")
-	c.settle()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Edit(map[string]any{"work_mem": "16MB", "max_connections": "500"}, "parameters")
+	c.Settle()
 	p := patroni(t, c)
 	if diff := cmp.Diff(dynamic(t, c), p["bootstrap"].(map[string]any)["dcs"]); diff != "" {
 		t.Errorf("A server that cannot read what all servers share begins with the same: -shared, +its own:\n%s", diff)
@@ -34,7 +36,7 @@ func TestDatabaseClusterPatroni(t *testing.T) {
 	for n, v := range k["labels"].(map[string]any) {
 		labels[n] = v.(string)
 	}
-	for _, where := range []map[string]string{servers(t, c).Spec.Template.Labels, as[corev1.ConfigMap](t, c.observed["patroni-config"]).Labels, as[corev1.ConfigMap](t, c.observed["patroni-failover"]).Labels, as[corev1.ConfigMap](t, c.observed["patroni-sync"]).Labels} {
+	for _, where := range []map[string]string{servers(t, c).Spec.Template.Labels, functionstest.As[corev1.ConfigMap](t, c.Observed["patroni-config"]).Labels, functionstest.As[corev1.ConfigMap](t, c.Observed["patroni-failover"]).Labels, functionstest.As[corev1.ConfigMap](t, c.Observed["patroni-sync"]).Labels} {
 		for n, v := range labels {
 			if where[n] != v {
 				t.Errorf("Patroni looks for %s=%s, which is not among %v", n, v, where)
@@ -42,19 +44,19 @@ func TestDatabaseClusterPatroni(t *testing.T) {
 		}
 	}
 	for component, suffix := range map[string]string{"patroni-config": "config", "patroni-failover": "failover", "patroni-sync": "sync"} {
-		if got := as[corev1.ConfigMap](t, c.observed[component]).Name; got != p["scope"].(string)+"-"+suffix {
+		if got := functionstest.As[corev1.ConfigMap](t, c.Observed[component]).Name; got != p["scope"].(string)+"-"+suffix {
 			t.Errorf("Patroni's %s is named %s-%s, got %s", suffix, p["scope"], suffix, got)
 		}
-		if data := as[corev1.ConfigMap](t, c.observed[component]).Data; len(data) > 0 {
+		if data := functionstest.As[corev1.ConfigMap](t, c.Observed[component]).Data; len(data) > 0 {
 			t.Errorf("%s is Patroni's to fill, got %v", component, data)
 		}
 	}
 	// A change of it would make Patroni elect no longer what the labels say.
-	if got := as[corev1.ConfigMap](t, c.observed["instances"]).Labels[k["scope_label"].(string)]; got != "" {
+	if got := functionstest.As[corev1.ConfigMap](t, c.Observed["instances"]).Labels[k["scope_label"].(string)]; got != "" {
 		t.Errorf("What the managers write is none of Patroni's objects, got its label %q", got)
 	}
 	for component, value := range map[string]any{"primary": k["leader_label_value"], "replica": k["follower_label_value"]} {
-		if got := as[corev1.Service](t, c.observed[component]).Spec.Selector[k["role_label"].(string)]; got != value {
+		if got := functionstest.As[corev1.Service](t, c.Observed[component]).Spec.Selector[k["role_label"].(string)]; got != value {
 			t.Errorf("Service %s selects role %s, Patroni writes %v", component, got, value)
 		}
 	}
@@ -73,14 +75,14 @@ func TestDatabaseClusterWaysIn(t *testing.T) {
 		spec   string
 		want   []any
 	}{
-		"Default":  {reason: "Nobody comes over the network in the clear, and the superuser not at all.", spec: oneServer, want: ways("hostssl")},
+		"Default":  {reason: "Nobody comes over the network in the clear, and the superuser not at all.", spec: functionstest.OneServer, want: ways("hostssl")},
 		"Required": {reason: "So it is when the claim says so.", spec: "{size: 1, version: '17', tls: {required: true}}", want: ways("hostssl")},
 		"Optional": {reason: "Clients may be let in in the clear, servers are not.", spec: "{size: 1, version: '17', tls: {required: false}}", want: ways("host")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.reconcile()
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Reconcile()
 			pg := patroni(t, c)["postgresql"].(map[string]any)
 			if diff := cmp.Diff(tc.want, pg["pg_hba"]); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
@@ -101,8 +103,8 @@ func TestDatabaseClusterWaysIn(t *testing.T) {
 func TestDatabaseClusterPatroniNames(t *testing.T) {
 	for _, name := range []string{"orders", "no", "on", "yes", "off", "true", "false", "null", "n", "y", "e1", "a-1"} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, strings.Replace(databaseCluster(oneServer), "name: orders", "name: '"+name+"'", 1))
-			c.reconcile()
+			c := functionstest.New(t, strings.Replace(functionstest.DatabaseCluster(functionstest.OneServer), "name: orders", "name: '"+name+"'", 1))
+			c.Reconcile()
 			p := patroni(t, c)
 			labels := p["kubernetes"].(map[string]any)["labels"].(map[string]any)
 			if got := labels["app.kubernetes.io/instance"]; got != name {
@@ -124,14 +126,14 @@ func TestDatabaseClusterMounts(t *testing.T) {
 		tls    string
 		backup bool
 	}{
-		"Own":     {reason: "The authority's key is not there: a server cannot make itself another certificate.", spec: production, tls: "orders-tls", backup: true},
+		"Own":     {reason: "The authority's key is not there: a server cannot make itself another certificate.", spec: functionstest.Production, tls: "orders-tls", backup: true},
 		"Brought": {reason: "A Secret of the user's is mounted as it is.", spec: "{size: 1, version: '17', tls: {secretName: certs}}", tls: "certs"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.others = append(c.others, certs(t, nil))
-			c.settle()
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Others = append(c.Others, functionstest.CertificateSecret(t, nil))
+			c.Settle()
 			got := map[string][]string{}
 			for _, v := range servers(t, c).Spec.Template.Spec.Volumes {
 				mode := int32(0)

@@ -6,6 +6,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
@@ -66,7 +67,7 @@ func TestDatabaseClusterRefuses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := refused(t, databaseCluster(tc.spec)); got != tc.want {
+			if got := functionstest.Refused(t, functionstest.DatabaseCluster(tc.spec)); got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
 		})
@@ -83,7 +84,7 @@ func TestDatabaseClusterOwnParameters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := "parameters." + name + " is set by Storeplane: leave it out"
-			if got := refused(t, databaseCluster("{size: 1, version: '17', parameters: {"+name+": x}}")); got != want {
+			if got := functionstest.Refused(t, functionstest.DatabaseCluster("{size: 1, version: '17', parameters: {"+name+": x}}")); got != want {
 				t.Errorf("want %q, got %q", want, got)
 			}
 		})
@@ -92,15 +93,15 @@ func TestDatabaseClusterOwnParameters(t *testing.T) {
 
 // version asks for a version while the servers run others, the last of which all
 // further ones run. Without one they have told nothing.
-func version(want string, run ...string) func(*cluster) {
+func version(want string, run ...string) func(*functionstest.Crossplane) {
 	if len(run) == 0 {
 		run = []string{""}
 	}
-	return func(c *cluster) {
-		for i := range int32(get(c.claim, "spec", "size").GetNumberValue()) {
-			c.reportMember(i, func(m *instance.Member) { m.Version = run[min(int(i), len(run)-1)] })
+	return func(c *functionstest.Crossplane) {
+		for i := range int32(functionstest.Get(c.Claim, "spec", "size").GetNumberValue()) {
+			c.ReportMember(i, func(m *instance.Member) { m.Version = run[min(int(i), len(run)-1)] })
 		}
-		c.edit(want, "version")
+		c.Edit(want, "version")
 	}
 }
 
@@ -108,81 +109,83 @@ func TestDatabaseClusterRefusesChanges(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
-		change func(*cluster)
+		change func(*functionstest.Crossplane)
 		want   string
 	}{
-		"Downgrade":       {reason: "Data of 17 is not read by 16.", spec: production, change: version("16", "17.2"), want: "version may not go back: 17.2 → 16"},
-		"MinorDowngrade":  {reason: "A minor does not go back either.", spec: production, change: version("17.1", "17.2"), want: "version may not go back: 17.2 → 17.1"},
+		"Downgrade":       {reason: "Data of 17 is not read by 16.", spec: functionstest.Production, change: version("16", "17.2"), want: "version may not go back: 17.2 → 16"},
+		"MinorDowngrade":  {reason: "A minor does not go back either.", spec: functionstest.Production, change: version("17.1", "17.2"), want: "version may not go back: 17.2 → 17.1"},
 		"MinorNumbers":    {reason: "Minors are numbers: 17.10 is newer than 17.2.", spec: "{size: 1, version: '17.10'}", change: version("17.2", "17.10"), want: "version may not go back: 17.10 → 17.2"},
-		"MinorOfImage":    {reason: "What runs counts, where the claim left it to the image.", spec: oneServer, change: version("17.2", "17.11"), want: "version may not go back: 17.11 → 17.2"},
-		"MinorOfOne":      {reason: "The newest that ran counts: its data is what a standby copies.", spec: production, change: version("17.3", "17.2", "17.4", "17.2"), want: "version may not go back: 17.4 → 17.3"},
-		"Major":           {reason: "Data of 17 is not read by 18 as it is.", spec: production, change: version("18", "17.2"), want: "version may not change its major: 17.2 → 18: claim a new DatabaseCluster and move the data"},
-		"MajorSilent":     {reason: "Also when no server has told what it runs.", spec: production, change: version("18"), want: "version may not change its major: 17 → 18: claim a new DatabaseCluster and move the data"},
-		"DowngradeSilent": {reason: "In both directions.", spec: production, change: version("16"), want: "version may not go back: 17 → 16"},
-		"MajorAsleep":     {reason: "Nor while nobody reads it.", spec: "{size: 1, version: '17', hibernated: true}", change: func(c *cluster) { c.edit("18", "version") }, want: "version may not change its major: 17 → 18: claim a new DatabaseCluster and move the data"},
-		"Shrink":          {reason: "Volumes do not shrink, whatever the claim said before.", spec: production, change: func(c *cluster) { c.edit("10Gi", "storageSize") }, want: "storageSize may not shrink: 20Gi → 10Gi"},
-		"ShrinkUnits":     {reason: "Quantities are compared, not texts.", spec: production, change: func(c *cluster) { c.edit("20G", "storageSize") }, want: "storageSize may not shrink: 20Gi → 20G"},
-		"ShrinkDefault":   {reason: "Also below the default that was taken.", spec: "{size: 1, version: '17'}", change: func(c *cluster) { c.edit("5Gi", "storageSize") }, want: "storageSize may not shrink: 10Gi → 5Gi"},
+		"MinorOfImage":    {reason: "What runs counts, where the claim left it to the image.", spec: functionstest.OneServer, change: version("17.2", "17.11"), want: "version may not go back: 17.11 → 17.2"},
+		"MinorOfOne":      {reason: "The newest that ran counts: its data is what a standby copies.", spec: functionstest.Production, change: version("17.3", "17.2", "17.4", "17.2"), want: "version may not go back: 17.4 → 17.3"},
+		"Major":           {reason: "Data of 17 is not read by 18 as it is.", spec: functionstest.Production, change: version("18", "17.2"), want: "version may not change its major: 17.2 → 18: claim a new DatabaseCluster and move the data"},
+		"MajorSilent":     {reason: "Also when no server has told what it runs.", spec: functionstest.Production, change: version("18"), want: "version may not change its major: 17 → 18: claim a new DatabaseCluster and move the data"},
+		"DowngradeSilent": {reason: "In both directions.", spec: functionstest.Production, change: version("16"), want: "version may not go back: 17 → 16"},
+		"MajorAsleep":     {reason: "Nor while nobody reads it.", spec: "{size: 1, version: '17', hibernated: true}", change: func(c *functionstest.Crossplane) { c.Edit("18", "version") }, want: "version may not change its major: 17 → 18: claim a new DatabaseCluster and move the data"},
+		"Shrink":          {reason: "Volumes do not shrink, whatever the claim said before.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.Edit("10Gi", "storageSize") }, want: "storageSize may not shrink: 20Gi → 10Gi"},
+		"ShrinkUnits":     {reason: "Quantities are compared, not texts.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.Edit("20G", "storageSize") }, want: "storageSize may not shrink: 20Gi → 20G"},
+		"ShrinkDefault":   {reason: "Also below the default that was taken.", spec: "{size: 1, version: '17'}", change: func(c *functionstest.Crossplane) { c.Edit("5Gi", "storageSize") }, want: "storageSize may not shrink: 10Gi → 5Gi"},
 		"ShrinkGrown": {
-			reason: "Nor below what the servers were told since.", spec: production,
-			change: func(c *cluster) {
-				c.edit("30Gi", "storageSize")
-				c.settle()
-				c.edit("25Gi", "storageSize")
+			reason: "Nor below what the servers were told since.", spec: functionstest.Production,
+			change: func(c *functionstest.Crossplane) {
+				c.Edit("30Gi", "storageSize")
+				c.Settle()
+				c.Edit("25Gi", "storageSize")
 			},
 			want: "storageSize may not shrink: 30Gi → 25Gi",
 		},
-		"Engine":         {reason: "Another engine is another database.", spec: production, change: func(c *cluster) { c.edit("mysql", "engine") }, want: "engine mysql is not available yet: use engine postgresql"},
-		"OwnerGone":      {reason: "A database does not lose its owner.", spec: "{size: 1, version: '17', users: [{name: clerk}], databases: [{name: shop, owner: clerk}]}", change: func(c *cluster) { c.edit(nil, "users") }, want: "databases.shop.owner is clerk, who is not among users"},
-		"Settings":       {reason: "Nonsense of the installation stops nothing that runs.", spec: production, change: func(c *cluster) { c.install("{storageClassName: [fast]}") }, want: "cannot read EnvironmentConfig storeplane: data.storageClassName: must be a string, is a list"},
-		"Registry":       {reason: "Nor does a registry that is none.", spec: production, change: func(c *cluster) { c.install("{imageRegistry: 'https://x'}") }, want: `cannot use EnvironmentConfig storeplane: data.imageRegistry must be a registry and path like registry.example.com/storeplane, is "https://x"`},
-		"Unreadable":     {reason: "What cannot be read is left alone.", spec: production, change: func(c *cluster) { set(c.observed["postgresql"], "three", "spec", "replicas") }, want: "cannot read the observed StatefulSet of component postgresql: spec.replicas: must be a whole number, is a string"},
-		"SmallerDefault": {reason: "Another environment's default does not shrink volumes: the claim keeps what it has.", spec: "{size: 1, version: '17', environment: staging}", change: func(c *cluster) { c.edit("development", "environment") }},
-		"BiggerDefault":  {reason: "Nor does it grow them.", spec: "{size: 1, version: '17'}", change: func(c *cluster) { c.edit("production", "environment") }},
-		"SameQuantity":   {reason: "The same quantity in other words is no change.", spec: production, change: func(c *cluster) { c.edit("20480Mi", "storageSize") }},
-		"Grow":           {reason: "Volumes grow.", spec: production, change: func(c *cluster) { c.edit("30Gi", "storageSize") }},
-		"NewerMinor":     {reason: "A newer minor is fine.", spec: production, change: version("17.3", "17.2")},
-		"NoMinor":        {reason: "So is to leave the minor to the image.", spec: production, change: version("17", "17.2")},
-		"RolledOut":      {reason: "What was rolled out stays accepted, whatever its image says it is.", spec: production, change: version("17.2", "17.4")},
-		"RolledOutMajor": {reason: "Even that it is another major.", spec: production, change: version("17.2", "18.1")},
-		"RolledOutWords": {reason: "In whichever words.", spec: production, change: version("17.2.0", "17.4")},
-		"RolledOutOther": {reason: "What was not is compared with what runs.", spec: production, change: version("17.1", "17.4"), want: "version may not go back: 17.4 → 17.1"},
-		"FormerServer": {reason: "A server that is gone runs nothing.", spec: production, change: func(c *cluster) {
-			c.report("orders-postgresql-3.json", `{"version":"17.9"}`)
-			c.edit("17.3", "version")
+		"Engine":    {reason: "Another engine is another database.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.Edit("mysql", "engine") }, want: "engine mysql is not available yet: use engine postgresql"},
+		"OwnerGone": {reason: "A database does not lose its owner.", spec: "{size: 1, version: '17', users: [{name: clerk}], databases: [{name: shop, owner: clerk}]}", change: func(c *functionstest.Crossplane) { c.Edit(nil, "users") }, want: "databases.shop.owner is clerk, who is not among users"},
+		"Settings":  {reason: "Nonsense of the installation stops nothing that runs.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.InstallSettings("{storageClassName: [fast]}") }, want: "cannot read EnvironmentConfig storeplane: data.storageClassName: must be a string, is a list"},
+		"Registry":  {reason: "Nor does a registry that is none.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.InstallSettings("{imageRegistry: 'https://x'}") }, want: `cannot use EnvironmentConfig storeplane: data.imageRegistry must be a registry and path like registry.example.com/storeplane, is "https://x"`},
+		"Unreadable": {reason: "What cannot be read is left alone.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) {
+			functionstest.Set(c.Observed["postgresql"], "three", "spec", "replicas")
+		}, want: "cannot read the observed StatefulSet of component postgresql: spec.replicas: must be a whole number, is a string"},
+		"SmallerDefault": {reason: "Another environment's default does not shrink volumes: the claim keeps what it has.", spec: "{size: 1, version: '17', environment: staging}", change: func(c *functionstest.Crossplane) { c.Edit("development", "environment") }},
+		"BiggerDefault":  {reason: "Nor does it grow them.", spec: "{size: 1, version: '17'}", change: func(c *functionstest.Crossplane) { c.Edit("production", "environment") }},
+		"SameQuantity":   {reason: "The same quantity in other words is no change.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.Edit("20480Mi", "storageSize") }},
+		"Grow":           {reason: "Volumes grow.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.Edit("30Gi", "storageSize") }},
+		"NewerMinor":     {reason: "A newer minor is fine.", spec: functionstest.Production, change: version("17.3", "17.2")},
+		"NoMinor":        {reason: "So is to leave the minor to the image.", spec: functionstest.Production, change: version("17", "17.2")},
+		"RolledOut":      {reason: "What was rolled out stays accepted, whatever its image says it is.", spec: functionstest.Production, change: version("17.2", "17.4")},
+		"RolledOutMajor": {reason: "Even that it is another major.", spec: functionstest.Production, change: version("17.2", "18.1")},
+		"RolledOutWords": {reason: "In whichever words.", spec: functionstest.Production, change: version("17.2.0", "17.4")},
+		"RolledOutOther": {reason: "What was not is compared with what runs.", spec: functionstest.Production, change: version("17.1", "17.4"), want: "version may not go back: 17.4 → 17.1"},
+		"FormerServer": {reason: "A server that is gone runs nothing.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) {
+			c.Report("orders-postgresql-3.json", `{"version":"17.9"}`)
+			c.Edit("17.3", "version")
 		}},
 		"LeavingServer": {
-			reason: "One that is still held does.", spec: production,
-			change: func(c *cluster) {
-				c.edit(2, "size")
-				c.reconcile()
-				c.reportMember(2, func(m *instance.Member) { m.Version = "17.9" })
-				c.edit("17.3", "version")
+			reason: "One that is still held does.", spec: functionstest.Production,
+			change: func(c *functionstest.Crossplane) {
+				c.Edit(2, "size")
+				c.Reconcile()
+				c.ReportMember(2, func(m *instance.Member) { m.Version = "17.9" })
+				c.Edit("17.3", "version")
 			},
 			want: "version may not go back: 17.9 → 17.3",
 		},
 		"SleepingServer": {
-			reason: "And one that sleeps: its data is there.", spec: production,
-			change: func(c *cluster) {
-				c.edit(true, "hibernated")
-				c.settle()
-				c.reportMember(2, func(m *instance.Member) { m.Version = "17.9" })
-				c.edit("17.3", "version")
+			reason: "And one that sleeps: its data is there.", spec: functionstest.Production,
+			change: func(c *functionstest.Crossplane) {
+				c.Edit(true, "hibernated")
+				c.Settle()
+				c.ReportMember(2, func(m *instance.Member) { m.Version = "17.9" })
+				c.Edit("17.3", "version")
 			},
 			want: "version may not go back: 17.9 → 17.3",
 		},
-		"ThirdNumber":    {reason: "The third number means nothing.", spec: production, change: version("17.2.0", "17.2")},
-		"FirstMinor":     {reason: "So is to pin what runs.", spec: oneServer, change: version("17.2", "17.2")},
+		"ThirdNumber":    {reason: "The third number means nothing.", spec: functionstest.Production, change: version("17.2.0", "17.2")},
+		"FirstMinor":     {reason: "So is to pin what runs.", spec: functionstest.OneServer, change: version("17.2", "17.2")},
 		"NeverRan":       {reason: "And to go back from an image that never ran.", spec: "{size: 1, version: '17.99'}", change: version("17.2", "17.1")},
-		"StrangeVersion": {reason: "A report that is no version counts for nothing.", spec: production, change: version("17.1", "17.2beta1")},
-		"StrangeLabel": {reason: "A label that we did not write is none to compare with.", spec: production, change: func(c *cluster) {
-			set(c.observed["postgresql"], "stable", "metadata", "labels", "app.kubernetes.io/version")
+		"StrangeVersion": {reason: "A report that is no version counts for nothing.", spec: functionstest.Production, change: version("17.1", "17.2beta1")},
+		"StrangeLabel": {reason: "A label that we did not write is none to compare with.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) {
+			functionstest.Set(c.Observed["postgresql"], "stable", "metadata", "labels", "app.kubernetes.io/version")
 		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			if got := refusedWhileRunning(t, c, func() { tc.change(c) }); got != tc.want {
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			if got := functionstest.RefusedWhileRunning(t, c, func() { tc.change(c) }); got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
 		})
@@ -191,10 +194,10 @@ func TestDatabaseClusterRefusesChanges(t *testing.T) {
 
 // TestDatabaseClusterUnreadable: a status that cannot be read is our error.
 func TestDatabaseClusterUnreadable(t *testing.T) {
-	c := newCluster(t, databaseCluster(oneServer))
-	c.settle()
-	set(c.observed["postgresql"], "three", "status", "readyReplicas")
-	rsp := c.run()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.OneServer))
+	c.Settle()
+	functionstest.Set(c.Observed["postgresql"], "three", "status", "readyReplicas")
+	rsp := c.Run()
 	want := "cannot read the observed StatefulSet of component postgresql: status.readyReplicas: must be a whole number, is a string"
 	if r := rsp.GetResults(); len(r) != 1 || r[0].GetMessage() != want || r[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL || r[0].GetReason() != "InternalError" {
 		t.Errorf("want a fatal result %q, got %v", want, r)
@@ -209,34 +212,40 @@ func TestDatabaseClusterUnreadableReports(t *testing.T) {
 	running := want{phase: "Running"}
 	cases := map[string]struct {
 		reason string
-		change func(*cluster)
+		change func(*functionstest.Crossplane)
 		want   want
 	}{
-		"Cluster":     {reason: "Nonsense names no primary.", change: func(c *cluster) { c.report("cluster.json", "{") }, want: notElected},
-		"ClusterText": {reason: "Nor does another type.", change: func(c *cluster) { c.report("cluster.json", `"orders-postgresql-0"`) }, want: notElected},
-		"Empty":       {reason: "Nor nothing.", change: func(c *cluster) { c.report("cluster.json", "") }, want: notElected},
-		"NoData":      {reason: "Nor an empty ConfigMap.", change: func(c *cluster) { delete(c.observed["instances"].Fields, "data") }, want: notElected},
-		"Gone":        {reason: "Nor one that was deleted.", change: func(c *cluster) { delete(c.observed, "instances") }, want: notElected},
-		"NoText":      {reason: "Nor one whose values are none.", change: func(c *cluster) { set(c.observed["instances"], 7, "data", "cluster.json") }, want: notElected},
-		"Member":      {reason: "A server that tells nothing readable has no trouble to tell of.", change: func(c *cluster) { c.report("orders-postgresql-1.json", "[]") }, want: running},
-		"Stranger":    {reason: "One that is no server is looked at by nobody.", change: func(c *cluster) { c.report("orders-postgresql-77.json", `{"filling":95,"restart":true}`) }, want: running},
-		"Key":         {reason: "Nor is a key that is nobody's.", change: func(c *cluster) { c.report("notes", "x") }, want: running},
-		"Unknown":     {reason: "A newer manager may tell more.", change: func(c *cluster) { c.report("orders-postgresql-0.json", `{"capacity":"20Gi","mood":"good"}`) }, want: running},
-		"Capacity":    {reason: "A size that is none is none that grows.", change: func(c *cluster) { c.report("orders-postgresql-0.json", `{"capacity":"much"}`) }, want: running},
+		"Cluster":     {reason: "Nonsense names no primary.", change: func(c *functionstest.Crossplane) { c.Report("cluster.json", "{") }, want: notElected},
+		"ClusterText": {reason: "Nor does another type.", change: func(c *functionstest.Crossplane) { c.Report("cluster.json", `"orders-postgresql-0"`) }, want: notElected},
+		"Empty":       {reason: "Nor nothing.", change: func(c *functionstest.Crossplane) { c.Report("cluster.json", "") }, want: notElected},
+		"NoData":      {reason: "Nor an empty ConfigMap.", change: func(c *functionstest.Crossplane) { delete(c.Observed["instances"].Fields, "data") }, want: notElected},
+		"Gone":        {reason: "Nor one that was deleted.", change: func(c *functionstest.Crossplane) { delete(c.Observed, "instances") }, want: notElected},
+		"NoText": {reason: "Nor one whose values are none.", change: func(c *functionstest.Crossplane) {
+			functionstest.Set(c.Observed["instances"], 7, "data", "cluster.json")
+		}, want: notElected},
+		"Member": {reason: "A server that tells nothing readable has no trouble to tell of.", change: func(c *functionstest.Crossplane) { c.Report("orders-postgresql-1.json", "[]") }, want: running},
+		"Stranger": {reason: "One that is no server is looked at by nobody.", change: func(c *functionstest.Crossplane) {
+			c.Report("orders-postgresql-77.json", `{"filling":95,"restart":true}`)
+		}, want: running},
+		"Key": {reason: "Nor is a key that is nobody's.", change: func(c *functionstest.Crossplane) { c.Report("notes", "x") }, want: running},
+		"Unknown": {reason: "A newer manager may tell more.", change: func(c *functionstest.Crossplane) {
+			c.Report("orders-postgresql-0.json", `{"capacity":"20Gi","mood":"good"}`)
+		}, want: running},
+		"Capacity": {reason: "A size that is none is none that grows.", change: func(c *functionstest.Crossplane) { c.Report("orders-postgresql-0.json", `{"capacity":"much"}`) }, want: running},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(production))
-			c.settle()
-			before := proto.CloneOf(c.observed["postgresql"])
+			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c.Settle()
+			before := proto.CloneOf(c.Observed["postgresql"])
 			tc.change(c)
-			if rsp := c.reconcile(); len(rsp.GetResults()) > 0 {
+			if rsp := c.Reconcile(); len(rsp.GetResults()) > 0 {
 				t.Fatalf("%s\nrefused: %v", tc.reason, rsp.GetResults())
 			}
-			if got := (want{c.phase(), c.message()}); got != tc.want {
+			if got := (want{c.Phase(), c.Message()}); got != tc.want {
 				t.Errorf("%s\nwant %+v, got %+v", tc.reason, tc.want, got)
 			}
-			if !proto.Equal(before, c.observed["postgresql"]) {
+			if !proto.Equal(before, c.Observed["postgresql"]) {
 				t.Errorf("%s\nthe servers are left alone", tc.reason)
 			}
 		})
@@ -246,12 +255,12 @@ func TestDatabaseClusterUnreadableReports(t *testing.T) {
 // TestDatabaseClusterUnreadableDesire: what the managers were told, when it cannot
 // be read, is told again, and volumes do not shrink for it.
 func TestDatabaseClusterUnreadableDesire(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.settle()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Settle()
 	want := told(t, c)
 	for _, text := range []any{"{", "", 7} {
-		set(c.observed["config"], text, "data", "instance.json")
-		if rsp := c.reconcile(); len(rsp.GetResults()) > 0 {
+		functionstest.Set(c.Observed["config"], text, "data", "instance.json")
+		if rsp := c.Reconcile(); len(rsp.GetResults()) > 0 {
 			t.Fatalf("refused: %v", rsp.GetResults())
 		}
 		if got := told(t, c); got.Storage != want.Storage || got.Size != want.Size {

@@ -14,14 +14,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // repositorySize is what the volume of the backups is made with.
-func repositorySize(t *testing.T, c *cluster) string {
+func repositorySize(t *testing.T, c *functionstest.Crossplane) string {
 	t.Helper()
-	set := as[k8sappsv1.StatefulSet](t, c.observed["repository"])
+	set := functionstest.As[k8sappsv1.StatefulSet](t, c.Observed["repository"])
 	size := set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
 	return size.String()
 }
@@ -53,13 +54,13 @@ func TestDatabaseClusterRepositorySize(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if tc.refusal != "" {
-				if got := refused(t, databaseCluster(spec(tc.backup))); !strings.Contains(got, tc.refusal) {
+				if got := functionstest.Refused(t, functionstest.DatabaseCluster(spec(tc.backup))); !strings.Contains(got, tc.refusal) {
 					t.Errorf("%s\nwant %q, got %q", tc.reason, tc.refusal, got)
 				}
 				return
 			}
-			c := newCluster(t, databaseCluster(spec(tc.backup)))
-			c.settle()
+			c := functionstest.New(t, functionstest.DatabaseCluster(spec(tc.backup)))
+			c.Settle()
 			if got := repositorySize(t, c); got != tc.want {
 				t.Errorf("%s\nwant %s, got %s", tc.reason, tc.want, got)
 			}
@@ -73,41 +74,41 @@ func TestDatabaseClusterRepositorySize(t *testing.T) {
 // TestDatabaseClusterRepositoryGrows: a volume that is there keeps its size until
 // the claim asks for more, and is never in the way of another change.
 func TestDatabaseClusterRepositoryGrows(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	watched(c)
-	c.settle()
-	c.status("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "True", reason: Verified}]}`)
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Serve("backup")
+	c.Settle()
+	c.SetStatus("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "True", reason: Verified}]}`)
 	// As it was made once, of twice the database's volume.
-	template := get(c.observed["repository"], "spec", "volumeClaimTemplates").GetListValue().GetValues()[0].GetStructValue()
-	set(template, "40Gi", "spec", "resources", "requests", "storage")
+	template := functionstest.Get(c.Observed["repository"], "spec", "volumeClaimTemplates").GetListValue().GetValues()[0].GetStructValue()
+	functionstest.Set(template, "40Gi", "spec", "resources", "requests", "storage")
 	once := told(t, c)
 	once.Repository = nil
 	b, err := json.Marshal(once)
 	if err != nil {
 		t.Fatal(err)
 	}
-	set(c.observed["config"], string(b), "data", instance.DesiredKey)
+	functionstest.Set(c.Observed["config"], string(b), "data", instance.DesiredKey)
 	step := func(what, wantSize, wantBackup string) {
 		t.Helper()
-		c.settle()
+		c.Settle()
 		if got := told(t, c).Repository.Storage; got != wantSize {
 			t.Errorf("%s: want %s, got %s", what, wantSize, got)
 		}
 		if got := repositorySize(t, c); got != "40Gi" {
 			t.Errorf("%s: a template cannot be changed, got %s", what, got)
 		}
-		if got := c.verdict("BackupHealthy"); !strings.HasPrefix(got, wantBackup) {
+		if got := c.ConditionLine("BackupHealthy"); !strings.HasPrefix(got, wantBackup) {
 			t.Errorf("%s: want %q, got %q", what, wantBackup, got)
 		}
 	}
 	const small = "True RepositoryTooSmall A volume of %s cannot hold the backups of 30d at a full one each 7 days: half-full volumes of %s need %s: raise backup.storageSize"
 	step("An old one", "40Gi", fmt.Sprintf(small, "40Gi", "20Gi", "76Gi"))
-	c.edit("100Gi", "backup", "storageSize")
+	c.Edit("100Gi", "backup", "storageSize")
 	step("It grows", "100Gi", "True StoredInCluster")
-	c.edit("50Gi", "storageSize")
+	c.Edit("50Gi", "storageSize")
 	step("The database grows, whatever there is for its backups", "100Gi", fmt.Sprintf(small, "100Gi", "50Gi", "189Gi"))
-	shrink := func() { c.edit("90Gi", "backup", "storageSize") }
-	if got, want := refusedWhileRunning(t, c, shrink), "backup.storageSize may not shrink: 100Gi → 90Gi"; got != want {
+	shrink := func() { c.Edit("90Gi", "backup", "storageSize") }
+	if got, want := functionstest.RefusedWhileRunning(t, c, shrink), "backup.storageSize may not shrink: 100Gi → 90Gi"; got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
 }
@@ -115,8 +116,8 @@ func TestDatabaseClusterRepositoryGrows(t *testing.T) {
 // TestDatabaseClusterFullEvery: without a schedule of incremental backups a full
 // one is made each week; the first one always is.
 func TestDatabaseClusterFullEvery(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.settle()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Settle()
 	task := func(pod corev1.PodTemplateSpec) backup.Task {
 		t.Helper()
 		out := backup.Task{}
@@ -125,14 +126,14 @@ func TestDatabaseClusterFullEvery(t *testing.T) {
 		}
 		return out
 	}
-	if got := task(as[batchv1.CronJob](t, c.observed["backup-full"]).Spec.JobTemplate.Spec.Template); !got.Full || got.FullEvery != 7 {
+	if got := task(functionstest.As[batchv1.CronJob](t, c.Observed["backup-full"]).Spec.JobTemplate.Spec.Template); !got.Full || got.FullEvery != 7 {
 		t.Errorf("want a full backup each 7 days, got %t, %d", got.Full, got.FullEvery)
 	}
-	first := slices.IndexFunc(c.names(), func(n string) bool { return strings.HasPrefix(n, "backup-first-") })
+	first := slices.IndexFunc(c.ComponentNames(), func(n string) bool { return strings.HasPrefix(n, "backup-first-") })
 	if first < 0 {
 		t.Fatal("there is no first backup")
 	}
-	if got := task(as[batchv1.Job](t, c.observed[c.names()[first]]).Spec.Template); !got.Full || got.FullEvery != 0 {
+	if got := task(functionstest.As[batchv1.Job](t, c.Observed[c.ComponentNames()[first]]).Spec.Template); !got.Full || got.FullEvery != 0 {
 		t.Errorf("want a full backup first, got %t, %d", got.Full, got.FullEvery)
 	}
 }
@@ -140,34 +141,34 @@ func TestDatabaseClusterFullEvery(t *testing.T) {
 // TestDatabaseClusterRepositoryMonitoring: how full the volume is reaches
 // Prometheus.
 func TestDatabaseClusterRepositoryMonitoring(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	podMonitors(c)
-	c.settle()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Serve("podmonitor")
+	c.Settle()
 	want := metav1.LabelSelector{
 		MatchLabels:      map[string]string{"app.kubernetes.io/instance": "orders"},
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app.kubernetes.io/component", Operator: "In", Values: []string{"postgresql", "repository"}}},
 	}
-	if diff := cmp.Diff(want, as[monitoringv1.PodMonitor](t, c.observed["podmonitor"]).Spec.Selector); diff != "" {
+	if diff := cmp.Diff(want, functionstest.As[monitoringv1.PodMonitor](t, c.Observed["podmonitor"]).Spec.Selector); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	container := as[k8sappsv1.StatefulSet](t, c.observed["repository"]).Spec.Template.Spec.Containers[0]
+	container := functionstest.As[k8sappsv1.StatefulSet](t, c.Observed["repository"]).Spec.Template.Spec.Containers[0]
 	if !slices.Contains(container.Command, "--metrics=:8009") || !slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == "instance" && p.ContainerPort == 8009 }) {
 		t.Errorf("the server of the volume exports nothing: %v, %v", container.Command, container.Ports)
 	}
-	c.edit(false, "monitoring", "enabled")
-	c.reconcile()
-	if container := as[k8sappsv1.StatefulSet](t, c.observed["repository"]).Spec.Template.Spec.Containers[0]; len(container.Ports) != 1 || len(container.Command) != 2 {
+	c.Edit(false, "monitoring", "enabled")
+	c.Reconcile()
+	if container := functionstest.As[k8sappsv1.StatefulSet](t, c.Observed["repository"]).Spec.Template.Spec.Containers[0]; len(container.Ports) != 1 || len(container.Command) != 2 {
 		t.Errorf("nothing is exported where nothing is wanted: %v", container.Command)
 	}
 }
 
 // TestDatabaseClusterRepositoryRefusal: what the storage says is in StorageHealthy.
 func TestDatabaseClusterRepositoryRefusal(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.settle()
-	c.reportCluster(func(r *instance.Cluster) { r.Repository = "cannot grow to 500Gi: no" })
-	c.reconcile()
-	if got, want := c.verdict("StorageHealthy"), "False VolumeResizeFailed Volumes do not have their size: that of the backups cannot grow to 500Gi: no"; got != want {
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Settle()
+	c.ReportCluster(func(r *instance.Cluster) { r.Repository = "cannot grow to 500Gi: no" })
+	c.Reconcile()
+	if got, want := c.ConditionLine("StorageHealthy"), "False VolumeResizeFailed Volumes do not have their size: that of the backups cannot grow to 500Gi: no"; got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 // TestDatabaseClusterRights: the servers may do to their own objects what they
@@ -31,20 +33,20 @@ func TestDatabaseClusterRights(t *testing.T) {
 			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},
 		}
 	}
-	for name, spec := range map[string]string{"One": oneServer, "Production": production, "Big": bigCluster} {
+	for name, spec := range map[string]string{"One": functionstest.OneServer, "Production": functionstest.Production, "Big": functionstest.BigCluster} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(spec))
-			c.settle()
+			c := functionstest.New(t, functionstest.DatabaseCluster(spec))
+			c.Settle()
 			want := rules(volumes)
 			if name == "Production" {
 				// The volume of the backups.
 				want = rules(append(slices.Clone(volumes), "data-orders-repository-0"))
 			}
-			role, binding := as[rbacv1.Role](t, c.observed["role"]), as[rbacv1.RoleBinding](t, c.observed["rolebinding"])
+			role, binding := functionstest.As[rbacv1.Role](t, c.Observed["role"]), functionstest.As[rbacv1.RoleBinding](t, c.Observed["rolebinding"])
 			if diff := cmp.Diff(want, role.Rules); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
-			account := as[corev1.ServiceAccount](t, c.observed["account"])
+			account := functionstest.As[corev1.ServiceAccount](t, c.Observed["account"])
 			if binding.RoleRef.Name != role.Name || len(binding.Subjects) != 1 || binding.Subjects[0].Name != account.Name || binding.Subjects[0].Namespace != "team" {
 				t.Errorf("got %v for Role %s and ServiceAccount %s", binding, role.Name, account.Name)
 			}
@@ -54,7 +56,7 @@ func TestDatabaseClusterRights(t *testing.T) {
 			}
 
 			// What the rules name is what there is.
-			if set.Name != "orders-postgresql" || !slices.Contains(volumes, set.Spec.VolumeClaimTemplates[0].Name+"-"+set.Name+"-0") || as[corev1.Secret](t, c.observed["credentials"]).Name != "orders-credentials" {
+			if set.Name != "orders-postgresql" || !slices.Contains(volumes, set.Spec.VolumeClaimTemplates[0].Name+"-"+set.Name+"-0") || functionstest.As[corev1.Secret](t, c.Observed["credentials"]).Name != "orders-credentials" {
 				t.Errorf("the rules name other objects than there are")
 			}
 			for _, r := range role.Rules {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
@@ -59,29 +60,29 @@ func TestDatabaseClusterScalesDown(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.settle()
-			c.edit(int64(tc.size), "size")
-			c.reconcile()
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Settle()
+			c.Edit(int64(tc.size), "size")
+			c.Reconcile()
 			if got, want := *servers(t, c).Spec.Replicas, max(5, tc.size); got != want {
 				t.Errorf("%s\nWhat was reported before the edit lets nobody go: want %d, got %d", tc.reason, want, got)
 			}
-			c.heal("instances")
+			c.Heal("instances")
 			if tc.report != nil {
-				c.reportCluster(tc.report)
+				c.ReportCluster(tc.report)
 			}
 			if tc.status != "" {
-				c.status("postgresql", tc.status)
+				c.SetStatus("postgresql", tc.status)
 			}
-			c.reconcile()
+			c.Reconcile()
 			if got := *servers(t, c).Spec.Replicas; got != tc.want {
 				t.Errorf("%s\nwant %d, got %d", tc.reason, tc.want, got)
 			}
 			if got := told(t, c).Size; got != tc.size {
 				t.Errorf("%s\nThe managers are told what is asked for, so that the primary moves: want %d, got %d", tc.reason, tc.size, got)
 			}
-			if c.phase() != "Scaling" {
-				t.Errorf("%s\nwant Scaling, got %s", tc.reason, c.phase())
+			if c.Phase() != "Scaling" {
+				t.Errorf("%s\nwant Scaling, got %s", tc.reason, c.Phase())
 			}
 		})
 	}
@@ -90,33 +91,33 @@ func TestDatabaseClusterScalesDown(t *testing.T) {
 // TestDatabaseClusterScalesDownLater: what is held is released, and said so
 // meanwhile.
 func TestDatabaseClusterScalesDownLater(t *testing.T) {
-	c := newCluster(t, databaseCluster("{size: 5, version: '17'}"))
-	c.settle()
-	c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-4" })
-	c.edit(3, "size")
+	c := functionstest.New(t, functionstest.DatabaseCluster("{size: 5, version: '17'}"))
+	c.Settle()
+	c.ReportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-4" })
+	c.Edit(3, "size")
 	for range 3 {
-		c.reconcile()
-		if want := "Switchover in progress"; *servers(t, c).Spec.Replicas != 5 || c.component("postgresql") != want && c.component("postgresql") != "Reconciling databases, users and passwords" {
-			t.Errorf("want five servers and %q, got %d and %q", want, *servers(t, c).Spec.Replicas, c.component("postgresql"))
+		c.Reconcile()
+		if want := "Switchover in progress"; *servers(t, c).Spec.Replicas != 5 || c.ComponentStatus("postgresql") != want && c.ComponentStatus("postgresql") != "Reconciling databases, users and passwords" {
+			t.Errorf("want five servers and %q, got %d and %q", want, *servers(t, c).Spec.Replicas, c.ComponentStatus("postgresql"))
 		}
 		// The manager has taken up what it is told, and has not moved yet.
-		c.heal("instances")
-		c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-4" })
+		c.Heal("instances")
+		c.ReportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-4" })
 	}
-	if want := "Waiting for postgresql (Switchover in progress)"; c.phase() != "Scaling" || c.message() != want {
-		t.Errorf("want Scaling and %q, got %s and %q", want, c.phase(), c.message())
+	if want := "Waiting for postgresql (Switchover in progress)"; c.Phase() != "Scaling" || c.Message() != want {
+		t.Errorf("want Scaling and %q, got %s and %q", want, c.Phase(), c.Message())
 	}
-	c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-1" })
-	c.reconcile()
+	c.ReportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-1" })
+	c.Reconcile()
 	if got := *servers(t, c).Spec.Replicas; got != 3 {
 		t.Errorf("want three servers once the primary has moved, got %d", got)
 	}
-	c.settle()
+	c.Settle()
 
 	// The service to read from goes with the last standby.
-	c.edit(1, "size")
-	c.settle()
-	if c.observed["replica"] != nil || fields(c.observed["connection"], "data")["ro-host"] != nil || get(c.claim, "status", "readOnlyEndpoint") != nil {
+	c.Edit(1, "size")
+	c.Settle()
+	if c.Observed["replica"] != nil || functionstest.Fields(c.Observed["connection"], "data")["ro-host"] != nil || functionstest.Get(c.Claim, "status", "readOnlyEndpoint") != nil {
 		t.Errorf("one server has nothing to read from")
 	}
 }
@@ -125,39 +126,39 @@ func TestDatabaseClusterScalesDownLater(t *testing.T) {
 // managers had read. The primary that wrote it may have handed over since, to a
 // server that goes.
 func TestDatabaseClusterScalesDownUnread(t *testing.T) {
-	c := newCluster(t, databaseCluster("{size: 5, version: '17', environment: production}"))
-	c.settle()
+	c := functionstest.New(t, functionstest.DatabaseCluster("{size: 5, version: '17', environment: production}"))
+	c.Settle()
 	step := func(what string, want int32) {
 		t.Helper()
 		for range 2 {
-			c.reconcile()
+			c.Reconcile()
 		}
 		if got := *servers(t, c).Spec.Replicas; got != want {
 			t.Errorf("%s: want %d servers, got %d", what, want, got)
 		}
 	}
-	read := get(c.observed["config"], "data", instance.DesiredKey).GetStringValue()
+	read := functionstest.Get(c.Observed["config"], "data", instance.DesiredKey).GetStringValue()
 	stale := func(r *instance.Cluster) { r.Applied = instance.Digest(read) }
 
-	c.edit(4, "size")
+	c.Edit(4, "size")
 	step("Fewer are asked for", 5)
-	c.heal("instances")
-	c.edit(3, "size")
+	c.Heal("instances")
+	c.Edit(3, "size")
 	step("Another size is asked for before those have gone", 5)
-	c.heal("instances")
-	c.reportCluster(stale)
+	c.Heal("instances")
+	c.ReportCluster(stale)
 	step("The report is of the size at first", 5)
-	c.reportCluster(func(r *instance.Cluster) { r.Applied = "" })
+	c.ReportCluster(func(r *instance.Cluster) { r.Applied = "" })
 	step("Or of none", 5)
-	c.heal("instances")
+	c.Heal("instances")
 	step("It is of the size that is asked for", 3)
 
-	c.edit(1, "size")
+	c.Edit(1, "size")
 	step("The last one is waited for too", 3)
-	c.heal("instances")
+	c.Heal("instances")
 	step("And stays alone", 1)
 
-	c.edit(5, "size")
+	c.Edit(5, "size")
 	step("More wait for nobody to read it", 5)
 }
 
@@ -166,41 +167,41 @@ func TestDatabaseClusterUpdateStrategy(t *testing.T) {
 	const rolling, onDelete = "RollingUpdate", "OnDelete"
 	const status = "{observedGeneration: 1, replicas: %d, readyReplicas: %d, updatedReplicas: %d}"
 	two := "{size: 2, version: '17'}"
-	toOne := func(c *cluster) {
-		c.edit(1, "size")
-		c.reconcile()
-		c.heal("instances")
+	toOne := func(c *functionstest.Crossplane) {
+		c.Edit(1, "size")
+		c.Reconcile()
+		c.Heal("instances")
 	}
 	cases := map[string]struct {
 		reason string
 		spec   string
-		change func(*cluster)
+		change func(*functionstest.Crossplane)
 		want   string
 	}{
-		"One":        {reason: "One server has nobody to hand over to.", spec: oneServer, want: rolling},
+		"One":        {reason: "One server has nobody to hand over to.", spec: functionstest.OneServer, want: rolling},
 		"Two":        {reason: "Of more the primary's manager replaces the standbys first.", spec: two, want: onDelete},
-		"Production": {reason: "However many.", spec: production, want: onDelete},
-		"SomeReady":  {reason: "While one is up there is somebody to do that.", spec: two, change: func(c *cluster) { c.status("postgresql", fmt.Sprintf(status, 2, 1, 0)) }, want: onDelete},
-		"NoneReady":  {reason: "When none is up and all are current there is nothing to replace.", spec: two, change: func(c *cluster) { c.status("postgresql", fmt.Sprintf(status, 2, 0, 2)) }, want: onDelete},
-		"Dead":       {reason: "When none is up and one is outdated nobody would replace it.", spec: two, change: func(c *cluster) { c.status("postgresql", fmt.Sprintf(status, 2, 0, 1)) }, want: rolling},
-		"Grows":      {reason: "The second server brings the change.", spec: oneServer, change: func(c *cluster) { c.edit(2, "size") }, want: onDelete},
+		"Production": {reason: "However many.", spec: functionstest.Production, want: onDelete},
+		"SomeReady":  {reason: "While one is up there is somebody to do that.", spec: two, change: func(c *functionstest.Crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 1, 0)) }, want: onDelete},
+		"NoneReady":  {reason: "When none is up and all are current there is nothing to replace.", spec: two, change: func(c *functionstest.Crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 0, 2)) }, want: onDelete},
+		"Dead":       {reason: "When none is up and one is outdated nobody would replace it.", spec: two, change: func(c *functionstest.Crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 0, 1)) }, want: rolling},
+		"Grows":      {reason: "The second server brings the change.", spec: functionstest.OneServer, change: func(c *functionstest.Crossplane) { c.Edit(2, "size") }, want: onDelete},
 		"Shrinks":    {reason: "The last one is left alone.", spec: two, change: toOne, want: rolling},
-		"ShrinksHeld": {reason: "While another one is held it is not.", spec: two, change: func(c *cluster) {
+		"ShrinksHeld": {reason: "While another one is held it is not.", spec: two, change: func(c *functionstest.Crossplane) {
 			toOne(c)
-			c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-1" })
+			c.ReportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-1" })
 		}, want: onDelete},
-		"ShrinksUnread":   {reason: "Nor while the managers have not read that it shall be.", spec: two, change: func(c *cluster) { c.edit(1, "size") }, want: onDelete},
-		"Hibernated":      {reason: "In its sleep nothing changes it.", spec: two, change: func(c *cluster) { c.edit(true, "hibernated"); c.settle() }, want: onDelete},
-		"HibernatedOfOne": {reason: "Nor there.", spec: oneServer, change: func(c *cluster) { c.edit(true, "hibernated"); c.settle() }, want: rolling},
+		"ShrinksUnread":   {reason: "Nor while the managers have not read that it shall be.", spec: two, change: func(c *functionstest.Crossplane) { c.Edit(1, "size") }, want: onDelete},
+		"Hibernated":      {reason: "In its sleep nothing changes it.", spec: two, change: func(c *functionstest.Crossplane) { c.Edit(true, "hibernated"); c.Settle() }, want: onDelete},
+		"HibernatedOfOne": {reason: "Nor there.", spec: functionstest.OneServer, change: func(c *functionstest.Crossplane) { c.Edit(true, "hibernated"); c.Settle() }, want: rolling},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.settle()
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Settle()
 			if tc.change != nil {
 				tc.change(c)
 			}
-			c.reconcile()
+			c.Reconcile()
 			if got := string(servers(t, c).Spec.UpdateStrategy.Type); got != tc.want {
 				t.Errorf("%s\nwant %s, got %s", tc.reason, tc.want, got)
 			}
@@ -214,56 +215,56 @@ func TestDatabaseClusterUpdateStrategy(t *testing.T) {
 // TestDatabaseClusterRevives: a change that no server survived is repaired by
 // the next one.
 func TestDatabaseClusterRevives(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.settle()
-	c.edit("17.3", "version")
-	c.reconcile()
-	generation := get(c.observed["postgresql"], "metadata", "generation").GetNumberValue()
-	c.status("postgresql", fmt.Sprintf("{observedGeneration: %v, replicas: 3, updatedReplicas: 1}", generation))
-	c.reconcile()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Settle()
+	c.Edit("17.3", "version")
+	c.Reconcile()
+	generation := functionstest.Get(c.Observed["postgresql"], "metadata", "generation").GetNumberValue()
+	c.SetStatus("postgresql", fmt.Sprintf("{observedGeneration: %v, replicas: 3, updatedReplicas: 1}", generation))
+	c.Reconcile()
 	if got := servers(t, c).Spec.UpdateStrategy.Type; got != "RollingUpdate" {
 		t.Errorf("want the outdated ones to be replaced, got %s", got)
 	}
-	c.settle()
-	if got := servers(t, c).Spec.UpdateStrategy.Type; got != "OnDelete" || c.phase() != "Running" {
-		t.Errorf("want the manager to do that again, got %s in phase %s", got, c.phase())
+	c.Settle()
+	if got := servers(t, c).Spec.UpdateStrategy.Type; got != "OnDelete" || c.Phase() != "Running" {
+		t.Errorf("want the manager to do that again, got %s in phase %s", got, c.Phase())
 	}
 }
 
 // TestDatabaseClusterHibernates: servers go and come back, all else stays.
 func TestDatabaseClusterHibernates(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.settle()
-	before, passwords := c.names(), drawn(c)
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Settle()
+	before, passwords := c.ComponentNames(), drawn(c)
 	// No primary is waited for: all of them go, whoever it is.
-	c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-2" })
-	c.edit(true, "hibernated")
-	c.reconcile()
+	c.ReportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-2" })
+	c.Edit(true, "hibernated")
+	c.Reconcile()
 	if got := *servers(t, c).Spec.Replicas; got != 0 {
 		t.Errorf("want no servers, got %d", got)
 	}
 	if !told(t, c).Hibernated {
 		t.Errorf("the managers are told that none is to take over")
 	}
-	c.settle()
-	rsp := c.reconcile()
-	if len(waiting(rsp)) > 0 || c.phase() != "Hibernated" || c.message() != "" {
-		t.Errorf("want it to sleep and be ready, got %s, %q, waiting for %v", c.phase(), c.message(), waiting(rsp))
+	c.Settle()
+	rsp := c.Reconcile()
+	if len(functionstest.Waiting(rsp)) > 0 || c.Phase() != "Hibernated" || c.Message() != "" {
+		t.Errorf("want it to sleep and be ready, got %s, %q, waiting for %v", c.Phase(), c.Message(), functionstest.Waiting(rsp))
 	}
-	if p := get(c.claim, "status", "primary"); p != nil {
+	if p := functionstest.Get(c.Claim, "status", "primary"); p != nil {
 		t.Errorf("nobody is primary, got %v", p)
 	}
-	if got := fmt.Sprint(c.names()); got != fmt.Sprint(before) {
+	if got := fmt.Sprint(c.ComponentNames()); got != fmt.Sprint(before) {
 		t.Errorf("want all to stay, got %s, had %v", got, before)
 	}
 	if policy := servers(t, c).Spec.PersistentVolumeClaimRetentionPolicy; policy.WhenScaled != "Retain" {
 		t.Errorf("the volumes stay, got %v", policy)
 	}
 
-	c.edit(false, "hibernated")
-	c.settle()
-	if got := *servers(t, c).Spec.Replicas; got != 3 || c.phase() != "Running" || told(t, c).Hibernated {
-		t.Errorf("want three servers again, got %d in phase %s", got, c.phase())
+	c.Edit(false, "hibernated")
+	c.Settle()
+	if got := *servers(t, c).Spec.Replicas; got != 3 || c.Phase() != "Running" || told(t, c).Hibernated {
+		t.Errorf("want three servers again, got %d in phase %s", got, c.Phase())
 	}
 	if fmt.Sprint(drawn(c)) != fmt.Sprint(passwords) {
 		t.Errorf("its passwords are those that are in the data")
@@ -272,18 +273,18 @@ func TestDatabaseClusterHibernates(t *testing.T) {
 
 // TestDatabaseClusterHibernatesChanged: it may wake up with another size.
 func TestDatabaseClusterHibernatesChanged(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.settle()
-	c.edit(true, "hibernated")
-	c.settle()
-	c.edit(2, "size")
-	c.edit("30Gi", "storageSize")
-	c.settle()
-	if got := *servers(t, c).Spec.Replicas; got != 0 || c.phase() != "Hibernated" {
-		t.Errorf("want it to sleep on, got %d servers in phase %s", got, c.phase())
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Settle()
+	c.Edit(true, "hibernated")
+	c.Settle()
+	c.Edit(2, "size")
+	c.Edit("30Gi", "storageSize")
+	c.Settle()
+	if got := *servers(t, c).Spec.Replicas; got != 0 || c.Phase() != "Hibernated" {
+		t.Errorf("want it to sleep on, got %d servers in phase %s", got, c.Phase())
 	}
-	c.edit(false, "hibernated")
-	c.settle()
+	c.Edit(false, "hibernated")
+	c.Settle()
 	if got := *servers(t, c).Spec.Replicas; got != 2 || told(t, c).Storage != "30Gi" {
 		t.Errorf("want two servers with 30Gi, got %d with %s", got, told(t, c).Storage)
 	}
@@ -323,29 +324,29 @@ func TestDatabaseClusterWakesWithFewer(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(five))
-			c.settle()
-			c.edit(true, "hibernated")
-			c.settle()
-			c.reportCluster(tc.before)
-			c.edit(tc.size, "size")
-			c.reconcile()
+			c := functionstest.New(t, functionstest.DatabaseCluster(five))
+			c.Settle()
+			c.Edit(true, "hibernated")
+			c.Settle()
+			c.ReportCluster(tc.before)
+			c.Edit(tc.size, "size")
+			c.Reconcile()
 			if got := *servers(t, c).Spec.Replicas; got != 0 {
 				t.Errorf("%s\nit sleeps on: want no servers, got %d", tc.reason, got)
 			}
-			c.edit(false, "hibernated")
+			c.Edit(false, "hibernated")
 			for range 3 {
-				c.reconcile()
+				c.Reconcile()
 				if got := *servers(t, c).Spec.Replicas; got != tc.want {
 					t.Fatalf("%s\nwant %d servers to wake, got %d", tc.reason, tc.want, got)
 				}
 			}
 			// One that stays takes over.
-			c.settle()
-			c.reportCluster(func(r *instance.Cluster) {
+			c.Settle()
+			c.ReportCluster(func(r *instance.Cluster) {
 				r.Primary, r.Standbys = instance.Pod("orders-postgresql", 0), []instance.Standby{{Name: instance.Pod("orders-postgresql", 1), Streaming: true, Synchronous: true}}
 			})
-			c.settle()
+			c.Settle()
 			if got := *servers(t, c).Spec.Replicas; got != tc.size {
 				t.Errorf("%s\nwant %d servers in the end, got %d", tc.reason, tc.size, got)
 			}
@@ -356,38 +357,38 @@ func TestDatabaseClusterWakesWithFewer(t *testing.T) {
 // TestDatabaseClusterLost: where servers that ran have lost all volumes, the claim says
 // so; what a server of a deleted cluster has written is not what this one's say.
 func TestDatabaseClusterLost(t *testing.T) {
-	c := newCluster(t, databaseCluster(oneServer))
-	c.settle()
-	if c.phase() != "Running" {
-		t.Fatalf("want it Running, got %s: %s", c.phase(), c.message())
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.OneServer))
+	c.Settle()
+	if c.Phase() != "Running" {
+		t.Fatalf("want it Running, got %s: %s", c.Phase(), c.Message())
 	}
-	c.reportCluster(func(r *instance.Cluster) { r.Set, r.Owner = "of-another-one", "of-another-one" })
-	c.reconcile()
-	if got := get(c.claim, "status", "primary").GetStringValue(); got != "" {
+	c.ReportCluster(func(r *instance.Cluster) { r.Set, r.Owner = "of-another-one", "of-another-one" })
+	c.Reconcile()
+	if got := functionstest.Get(c.Claim, "status", "primary").GetStringValue(); got != "" {
 		t.Errorf("want no primary by what another cluster's server says, got %s", got)
 	}
-	c.reportCluster(func(r *instance.Cluster) {
-		r.Set = get(c.observed["postgresql"], "metadata", "uid").GetStringValue()
+	c.ReportCluster(func(r *instance.Cluster) {
+		r.Set = functionstest.Get(c.Observed["postgresql"], "metadata", "uid").GetStringValue()
 	})
-	c.reconcile()
-	if got := get(c.claim, "status", "primary").GetStringValue(); got != "orders-postgresql-0" {
+	c.Reconcile()
+	if got := functionstest.Get(c.Claim, "status", "primary").GetStringValue(); got != "orders-postgresql-0" {
 		t.Errorf("want its own primary, got %q", got)
 	}
 
 	const lost = "no volume has this cluster's data any more"
-	c.status("postgresql", `{"observedGeneration": 1, "replicas": 1, "readyReplicas": 0}`)
-	c.reportMember(0, func(m *instance.Member) { m.Held = &instance.Held{Message: lost, Undecided: true} })
-	c.reconcile()
-	if c.phase() != "Failed" || !strings.Contains(c.message(), lost) || c.verdict("ReplicationHealthy") != "False LeaderUndecided "+lost {
-		t.Errorf("want Failed and %q, got %s, %q and %q", lost, c.phase(), c.message(), c.verdict("ReplicationHealthy"))
+	c.SetStatus("postgresql", `{"observedGeneration": 1, "replicas": 1, "readyReplicas": 0}`)
+	c.ReportMember(0, func(m *instance.Member) { m.Held = &instance.Held{Message: lost, Undecided: true} })
+	c.Reconcile()
+	if c.Phase() != "Failed" || !strings.Contains(c.Message(), lost) || c.ConditionLine("ReplicationHealthy") != "False LeaderUndecided "+lost {
+		t.Errorf("want Failed and %q, got %s, %q and %q", lost, c.Phase(), c.Message(), c.ConditionLine("ReplicationHealthy"))
 	}
 }
 
 // TestDatabaseClusterReclaimed: volumes that an earlier cluster of the name left
 // are compared before one leads, whatever size is asked for.
 func TestDatabaseClusterReclaimed(t *testing.T) {
-	c := newCluster(t, databaseCluster(oneServer))
-	c.reconcile()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.OneServer))
+	c.Reconcile()
 	size := func() int32 { return *servers(t, c).Spec.Replicas }
 	say := func(m instance.Member) {
 		t.Helper()
@@ -395,41 +396,41 @@ func TestDatabaseClusterReclaimed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.report(instance.MemberKey("orders-postgresql-0"), string(b))
+		c.Report(instance.MemberKey("orders-postgresql-0"), string(b))
 	}
 	const waits = "Waiting to know what is on volume claim data-orders-postgresql-2"
 	say(instance.Member{Servers: 3, Held: &instance.Held{Message: waits}})
-	c.reconcile()
-	if size() != 3 || c.message() != "Waiting for postgresql ("+waits+")" {
-		t.Errorf("want a server for each volume and %q, got %d and %q", waits, size(), c.message())
+	c.Reconcile()
+	if size() != 3 || c.Message() != "Waiting for postgresql ("+waits+")" {
+		t.Errorf("want a server for each volume and %q, got %d and %q", waits, size(), c.Message())
 	}
 
 	const undecided = "It is not decided which volume leads: volume claims a, b hold different databases"
 	say(instance.Member{Servers: 3, Held: &instance.Held{Message: undecided, Undecided: true}})
-	c.reconcile()
-	if c.phase() != "Failed" || !strings.Contains(c.message(), undecided) || c.verdict("ReplicationHealthy") != "False LeaderUndecided "+undecided {
-		t.Errorf("want Failed and %q, got %s, %q and %q", undecided, c.phase(), c.message(), c.verdict("ReplicationHealthy"))
+	c.Reconcile()
+	if c.Phase() != "Failed" || !strings.Contains(c.Message(), undecided) || c.ConditionLine("ReplicationHealthy") != "False LeaderUndecided "+undecided {
+		t.Errorf("want Failed and %q, got %s, %q and %q", undecided, c.Phase(), c.Message(), c.ConditionLine("ReplicationHealthy"))
 	}
-	set(c.claim, "data-orders-postgresql-2@00000000", "metadata", "annotations", instance.LeadWithAnnotation)
-	c.reconcile()
+	functionstest.Set(c.Claim, "data-orders-postgresql-2@00000000", "metadata", "annotations", instance.LeadWithAnnotation)
+	c.Reconcile()
 	if got := told(t, c).LeadWith; got != "data-orders-postgresql-2@00000000" {
 		t.Errorf("want the annotation to reach the managers, got %q", got)
 	}
 
 	// The newest leads on a server that shall not be: it moves first.
 	say(instance.Member{})
-	c.heal("instances")
-	c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-2" })
-	c.heal("postgresql")
+	c.Heal("instances")
+	c.ReportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-2" })
+	c.Heal("postgresql")
 	for range 3 {
-		if c.reconcile(); size() != 3 {
+		if c.Reconcile(); size() != 3 {
 			t.Fatalf("want three servers until the primary has moved, got %d", size())
 		}
 	}
-	c.settle()
-	c.reportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-0" })
-	c.settle()
-	if size() != 1 || c.phase() != "Running" {
-		t.Errorf("want one server in the end, got %d in phase %s", size(), c.phase())
+	c.Settle()
+	c.ReportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-0" })
+	c.Settle()
+	if size() != 1 || c.Phase() != "Running" {
+		t.Errorf("want one server in the end, got %d in phase %s", size(), c.Phase())
 	}
 }

@@ -8,22 +8,22 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/types/known/structpb"
 	"sigs.k8s.io/yaml"
 
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // drawn are all passwords of a claim, by Secret and key.
-func drawn(c *cluster) map[string]string {
+func drawn(c *functionstest.Crossplane) map[string]string {
 	out := map[string]string{}
-	for _, n := range c.names() {
-		if get(c.observed[n], "kind").GetStringValue() != "Secret" {
+	for _, n := range c.ComponentNames() {
+		if functionstest.Get(c.Observed[n], "kind").GetStringValue() != "Secret" {
 			continue
 		}
-		for k := range get(c.observed[n], "data").GetStructValue().GetFields() {
+		for k := range functionstest.Get(c.Observed[n], "data").GetStructValue().GetFields() {
 			if k == "password" || strings.HasSuffix(k, "-password") || strings.HasPrefix(k, "user-") {
-				out[n+"/"+k] = c.value(n, k)
+				out[n+"/"+k] = c.SecretValue(n, k)
 			}
 		}
 	}
@@ -31,9 +31,9 @@ func drawn(c *cluster) map[string]string {
 }
 
 func TestDatabaseClusterPasswords(t *testing.T) {
-	spec := strings.Replace(production, "{", "{users: [{name: reader}], ", 1)
-	c := newCluster(t, databaseCluster(spec))
-	c.settle()
+	spec := strings.Replace(functionstest.Production, "{", "{users: [{name: reader}], ", 1)
+	c := functionstest.New(t, functionstest.DatabaseCluster(spec))
+	c.Settle()
 	passwords := drawn(c)
 	keys := []string{
 		"connection/password", "credentials/replication-password", "credentials/restapi-password", "credentials/rewind-password", "credentials/superuser-password",
@@ -58,19 +58,19 @@ func TestDatabaseClusterPasswords(t *testing.T) {
 
 	// However often and whatever is asked, they stay.
 	for _, change := range []func(){
-		func() {}, func() { c.edit(4, "size") }, func() { c.edit("17.5", "version") }, func() { c.edit(map[string]any{"work_mem": "1MB"}, "parameters") },
-		func() { c.edit([]any{map[string]any{"name": "shop", "owner": "reader"}}, "databases") }, func() { c.edit(true, "hibernated") }, func() { c.edit(false, "hibernated") },
+		func() {}, func() { c.Edit(4, "size") }, func() { c.Edit("17.5", "version") }, func() { c.Edit(map[string]any{"work_mem": "1MB"}, "parameters") },
+		func() { c.Edit([]any{map[string]any{"name": "shop", "owner": "reader"}}, "databases") }, func() { c.Edit(true, "hibernated") }, func() { c.Edit(false, "hibernated") },
 	} {
 		change()
-		c.settle()
+		c.Settle()
 		if diff := cmp.Diff(passwords, drawn(c)); diff != "" {
 			t.Errorf("-before, +after:\n%s", diff)
 		}
 	}
 
 	// Another claim has others.
-	other := newCluster(t, databaseCluster(production))
-	other.settle()
+	other := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	other.Settle()
 	for k, v := range drawn(other) {
 		if v == passwords[k] {
 			t.Errorf("two claims share %s", k)
@@ -81,11 +81,11 @@ func TestDatabaseClusterPasswords(t *testing.T) {
 // TestDatabaseClusterSetPassword: an administrator may write a password of his
 // own, where it is read from.
 func TestDatabaseClusterSetPassword(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.settle()
-	set(c.observed["connection"], base64.StdEncoding.EncodeToString([]byte("changed")), "data", "password")
-	c.settle()
-	if c.value("credentials", "user-app") != "changed" || c.value("connection", "password") != "changed" || !strings.Contains(c.value("connection", "uri"), ":changed@") {
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Settle()
+	functionstest.Set(c.Observed["connection"], base64.StdEncoding.EncodeToString([]byte("changed")), "data", "password")
+	c.Settle()
+	if c.SecretValue("credentials", "user-app") != "changed" || c.SecretValue("connection", "password") != "changed" || !strings.Contains(c.SecretValue("connection", "uri"), ":changed@") {
 		t.Errorf("what is in the connection Secret holds, and goes on to the servers")
 	}
 }
@@ -95,14 +95,14 @@ func TestDatabaseClusterSetPassword(t *testing.T) {
 func TestDatabaseClusterRotation(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		change func(*cluster)
+		change func(*functionstest.Crossplane)
 		want   []string
 	}{
-		"Nothing":     {reason: "What is there is read back.", change: func(*cluster) {}},
+		"Nothing":     {reason: "What is there is read back.", change: func(*functionstest.Crossplane) {}},
 		"App":         {reason: "The application's.", change: takeKey("connection", "password"), want: []string{"connection/password", "credentials/user-app"}},
-		"AppEmpty":    {reason: "To empty it is to take it out.", change: func(c *cluster) { set(c.observed["connection"], "", "data", "password") }, want: []string{"connection/password", "credentials/user-app"}},
-		"AppSecret":   {reason: "To delete the Secret too.", change: func(c *cluster) { delete(c.observed, "connection") }, want: []string{"connection/password", "credentials/user-app"}},
-		"AppData":     {reason: "And to empty it.", change: func(c *cluster) { delete(fields(c.observed["connection"]), "data") }, want: []string{"connection/password", "credentials/user-app"}},
+		"AppEmpty":    {reason: "To empty it is to take it out.", change: func(c *functionstest.Crossplane) { functionstest.Set(c.Observed["connection"], "", "data", "password") }, want: []string{"connection/password", "credentials/user-app"}},
+		"AppSecret":   {reason: "To delete the Secret too.", change: func(c *functionstest.Crossplane) { delete(c.Observed, "connection") }, want: []string{"connection/password", "credentials/user-app"}},
+		"AppData":     {reason: "And to empty it.", change: func(c *functionstest.Crossplane) { delete(functionstest.Fields(c.Observed["connection"]), "data") }, want: []string{"connection/password", "credentials/user-app"}},
 		"User":        {reason: "Another user's.", change: takeKey("user-reader", "password"), want: []string{"credentials/user-reader", "user-reader/password"}},
 		"Superuser":   {reason: "The superuser's.", change: takeKey("credentials", "superuser-password"), want: []string{"credentials/superuser-password"}},
 		"Replication": {reason: "The standbys'.", change: takeKey("credentials", "replication-password"), want: []string{"credentials/replication-password"}},
@@ -112,12 +112,12 @@ func TestDatabaseClusterRotation(t *testing.T) {
 		"File":        {reason: "So is their file.", change: takeKey("credentials", "credentials.yaml")},
 		"Credentials": {
 			reason: "Without the servers' Secret theirs are drawn again: the managers set them where they need none. Applications keep theirs.",
-			change: func(c *cluster) { delete(c.observed, "credentials") },
+			change: func(c *functionstest.Crossplane) { delete(c.Observed, "credentials") },
 			want:   []string{"credentials/replication-password", "credentials/restapi-password", "credentials/rewind-password", "credentials/superuser-password"},
 		},
 		"Two": {
 			reason: "Two at once.",
-			change: func(c *cluster) {
+			change: func(c *functionstest.Crossplane) {
 				takeKey("connection", "password")(c)
 				takeKey("credentials", "rewind-password")(c)
 			},
@@ -126,11 +126,11 @@ func TestDatabaseClusterRotation(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(strings.Replace(production, "{", "{users: [{name: reader}], ", 1)))
-			c.settle()
-			before, pods := drawn(c), get(c.observed["postgresql"], "spec")
+			c := functionstest.New(t, functionstest.DatabaseCluster(strings.Replace(functionstest.Production, "{", "{users: [{name: reader}], ", 1)))
+			c.Settle()
+			before, pods := drawn(c), functionstest.Get(c.Observed["postgresql"], "spec")
 			tc.change(c)
-			c.reconcile()
+			c.Reconcile()
 			var got []string
 			after := drawn(c)
 			for _, k := range slices.Sorted(maps.Keys(after)) {
@@ -141,16 +141,16 @@ func TestDatabaseClusterRotation(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if after["connection/password"] != after["credentials/user-app"] || !strings.Contains(c.value("connection", "uri"), after["connection/password"]) {
+			if after["connection/password"] != after["credentials/user-app"] || !strings.Contains(c.SecretValue("connection", "uri"), after["connection/password"]) {
 				t.Errorf("%s\nan application and the servers have the same password", tc.reason)
 			}
-			if !strings.Contains(c.value("credentials", "credentials.yaml"), after["credentials/superuser-password"]) {
+			if !strings.Contains(c.SecretValue("credentials", "credentials.yaml"), after["credentials/superuser-password"]) {
 				t.Errorf("%s\nPatroni's file has the password as it is", tc.reason)
 			}
-			if diff := cmp.Diff(pods.AsInterface(), get(c.observed["postgresql"], "spec").AsInterface()); diff != "" {
+			if diff := cmp.Diff(pods.AsInterface(), functionstest.Get(c.Observed["postgresql"], "spec").AsInterface()); diff != "" {
 				t.Errorf("%s\nno pod is replaced for a password: -before, +after:\n%s", tc.reason, diff)
 			}
-			c.settle()
+			c.Settle()
 			if diff := cmp.Diff(after, drawn(c)); diff != "" {
 				t.Errorf("%s\nit is drawn once: -before, +after:\n%s", tc.reason, diff)
 			}
@@ -158,38 +158,40 @@ func TestDatabaseClusterRotation(t *testing.T) {
 	}
 }
 
-func takeKey(component, key string) func(*cluster) {
-	return func(c *cluster) { delete(fields(c.observed[component], "data"), key) }
+func takeKey(component, key string) func(*functionstest.Crossplane) {
+	return func(c *functionstest.Crossplane) { delete(functionstest.Fields(c.Observed[component], "data"), key) }
 }
 
 // TestDatabaseClusterRotationReady: the claim is ready once the servers have
 // taken the password, not when it was drawn.
 func TestDatabaseClusterRotationReady(t *testing.T) {
 	const lining = "Waiting for postgresql (Reconciling databases, users and passwords)"
-	for name, change := range map[string]func(*cluster){"User": takeKey("connection", "password"), "Servers": takeKey("credentials", "superuser-password")} {
+	for name, change := range map[string]func(*functionstest.Crossplane){"User": takeKey("connection", "password"), "Servers": takeKey("credentials", "superuser-password")} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(production))
-			c.settle()
-			version := func() string { return get(c.observed["credentials"], "metadata", "resourceVersion").GetStringValue() }
+			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c.Settle()
+			version := func() string {
+				return functionstest.Get(c.Observed["credentials"], "metadata", "resourceVersion").GetStringValue()
+			}
 			old := version()
 			change(c)
 			// In the pass that draws it the Secret is the old one yet.
 			for range 3 {
-				rsp := c.reconcile()
-				if diff := cmp.Diff([]string{"instances"}, waiting(rsp)); diff != "" || c.message() != lining {
-					t.Errorf("want to wait for the managers, got %s, %q:\n%s", c.phase(), c.message(), diff)
+				rsp := c.Reconcile()
+				if diff := cmp.Diff([]string{"instances"}, functionstest.Waiting(rsp)); diff != "" || c.Message() != lining {
+					t.Errorf("want to wait for the managers, got %s, %q:\n%s", c.Phase(), c.Message(), diff)
 				}
 			}
 			if version() == old {
 				t.Fatalf("the Secret was to change")
 			}
-			c.reportCluster(func(r *instance.Cluster) { r.Credentials = old })
-			if c.reconcile(); c.message() != lining {
-				t.Errorf("want to wait while they tell of the old Secret, got %s, %q", c.phase(), c.message())
+			c.ReportCluster(func(r *instance.Cluster) { r.Credentials = old })
+			if c.Reconcile(); c.Message() != lining {
+				t.Errorf("want to wait while they tell of the old Secret, got %s, %q", c.Phase(), c.Message())
 			}
-			c.reportCluster(func(r *instance.Cluster) { r.Credentials = version() })
-			if rsp := c.reconcile(); len(waiting(rsp)) > 0 || c.phase() != "Running" {
-				t.Errorf("want Running once they tell of the new one, got %s, %q", c.phase(), c.message())
+			c.ReportCluster(func(r *instance.Cluster) { r.Credentials = version() })
+			if rsp := c.Reconcile(); len(functionstest.Waiting(rsp)) > 0 || c.Phase() != "Running" {
+				t.Errorf("want Running once they tell of the new one, got %s, %q", c.Phase(), c.Message())
 			}
 		})
 	}
@@ -199,14 +201,14 @@ func TestDatabaseClusterRotationReady(t *testing.T) {
 // administrator wrote there.
 func TestDatabaseClusterCredentialsFile(t *testing.T) {
 	for _, password := range []string{"plain", `"`, `\`, "a: b", "x'y", "a\nb", "#", "ünï", "😀", "\x07\x7f", "{{x}}", "%"} {
-		c := newCluster(t, databaseCluster(oneServer))
-		c.reconcile()
+		c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.OneServer))
+		c.Reconcile()
 		for _, k := range []string{"superuser-password", "replication-password", "rewind-password", "restapi-password"} {
-			set(c.observed["credentials"], base64.StdEncoding.EncodeToString([]byte(password)), "data", k)
+			functionstest.Set(c.Observed["credentials"], base64.StdEncoding.EncodeToString([]byte(password)), "data", k)
 		}
-		c.reconcile()
+		c.Reconcile()
 		var got map[string]any
-		if err := yaml.UnmarshalStrict([]byte(c.value("credentials", "credentials.yaml")), &got); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(c.SecretValue("credentials", "credentials.yaml")), &got); err != nil {
 			t.Fatalf("%q: %v", password, err)
 		}
 		with := func(user string) map[string]any {
@@ -223,28 +225,4 @@ func TestDatabaseClusterCredentialsFile(t *testing.T) {
 			t.Errorf("%q: -want, +got:\n%s", password, diff)
 		}
 	}
-}
-
-// public keys of Secrets: anybody may read them elsewhere too.
-var public = []string{"username", "host", "ro-host", "port", "dbname", "ca.crt", "tls.crt"}
-
-// secretValues of all Secrets among some objects, those of public keys left out.
-func secretValues(t testing.TB, objects map[string]*structpb.Struct) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	for n, o := range objects {
-		if get(o, "kind").GetStringValue() != "Secret" {
-			continue
-		}
-		for k, v := range get(o, "data").GetStructValue().GetFields() {
-			b, err := base64.StdEncoding.DecodeString(v.GetStringValue())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Contains(public, k) && len(b) > 0 {
-				out[n+"/"+k] = string(b)
-			}
-		}
-	}
-	return out
 }

@@ -2,37 +2,39 @@ package functions_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // TestDatabaseClusterReady: servers that are up are not a database yet; a
 // primary must have been elected, and have made what was asked for.
 func TestDatabaseClusterReady(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.reconcile()
-	c.heal("postgresql")
-	c.reconcile()
-	if want := "Waiting for postgresql (No primary has been elected yet)"; c.phase() != "Creating" || c.message() != want {
-		t.Errorf("want Creating until a primary is elected, got %s, %q", c.phase(), c.message())
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Reconcile()
+	c.Heal("postgresql")
+	c.Reconcile()
+	if want := "Waiting for postgresql (No primary has been elected yet)"; c.Phase() != "Creating" || c.Message() != want {
+		t.Errorf("want Creating until a primary is elected, got %s, %q", c.Phase(), c.Message())
 	}
-	c.report("cluster.json", `{"primary":"orders-postgresql-0","system":"7"}`)
-	c.reconcile()
-	if want := "Waiting for postgresql (Reconciling databases, users and passwords)"; c.phase() != "Creating" || c.message() != want {
-		t.Errorf("want Creating until it is what the claim says, got %s, %q", c.phase(), c.message())
+	c.Report("cluster.json", `{"primary":"orders-postgresql-0","system":"7"}`)
+	c.Reconcile()
+	if want := "Waiting for postgresql (Reconciling databases, users and passwords)"; c.Phase() != "Creating" || c.Message() != want {
+		t.Errorf("want Creating until it is what the claim says, got %s, %q", c.Phase(), c.Message())
 	}
-	c.heal()
-	c.reportCluster(func(r *instance.Cluster) { r.Timeline = 4 })
-	c.reconcile()
-	if want := "Waiting for backup (Not created yet)"; c.phase() != "Creating" || c.message() != want {
-		t.Errorf("want Creating until backups are scheduled, got %s, %q", c.phase(), c.message())
+	c.Heal()
+	c.ReportCluster(func(r *instance.Cluster) { r.Timeline = 4 })
+	c.Reconcile()
+	if want := "Waiting for backup (Not created yet)"; c.Phase() != "Creating" || c.Message() != want {
+		t.Errorf("want Creating until backups are scheduled, got %s, %q", c.Phase(), c.Message())
 	}
-	c.reconcile()
-	status := get(c.claim, "status").GetStructValue()
+	c.Reconcile()
+	status := functionstest.Get(c.Claim, "status").GetStructValue()
 	delete(status.Fields, "conditions")
 	delete(status.Fields, "components")
 	want := map[string]any{
@@ -45,94 +47,94 @@ func TestDatabaseClusterReady(t *testing.T) {
 }
 
 func TestDatabaseClusterPhases(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
 	step := func(what, want string) {
 		t.Helper()
-		c.reconcile()
-		if c.phase() != want {
-			t.Errorf("%s: want %s, got %s (%s)", what, want, c.phase(), c.message())
+		c.Reconcile()
+		if c.Phase() != want {
+			t.Errorf("%s: want %s, got %s (%s)", what, want, c.Phase(), c.Message())
 		}
 	}
 	step("Nothing exists", "Creating")
 	step("The servers start", "Creating")
-	c.heal("postgresql")
+	c.Heal("postgresql")
 	step("They are up", "Creating")
-	c.heal()
+	c.Heal()
 	step("They are what the claim says", "Creating")
 	step("Backups are scheduled", "Running")
 
 	const three = `{observedGeneration: %d, replicas: 3, readyReplicas: %d, currentReplicas: 3, updatedReplicas: %d, currentRevision: a, updateRevision: %s}`
-	c.status("postgresql", fmt.Sprintf(three, 1, 2, 3, "a"))
+	c.SetStatus("postgresql", fmt.Sprintf(three, 1, 2, 3, "a"))
 	step("A server is down", "Degraded")
-	c.heal()
+	c.Heal()
 	step("It is back", "Running")
 
-	c.edit(5, "size")
+	c.Edit(5, "size")
 	step("More servers are asked for", "Scaling")
 	step("And are on their way", "Scaling")
-	c.heal("postgresql")
+	c.Heal("postgresql")
 	step("They are up and have told nothing yet", "Scaling")
 	for i := range int32(5) {
-		c.report(instance.MemberKey(instance.Pod("orders-postgresql", i)), `{"capacity":"20Gi"}`)
+		c.Report(instance.MemberKey(instance.Pod("orders-postgresql", i)), `{"capacity":"20Gi"}`)
 	}
 	step("PostgreSQL has run on none of them yet", "Scaling")
-	c.heal()
+	c.Heal()
 	step("They are there", "Running")
 
-	c.edit(3, "size")
+	c.Edit(3, "size")
 	step("Fewer are asked for", "Scaling")
-	c.heal("instances")
+	c.Heal("instances")
 	step("The managers have read it", "Scaling")
 	step("Two are on their way out", "Scaling")
-	c.heal()
+	c.Heal()
 	step("They are gone", "Running")
 
-	c.edit("17.4", "version")
+	c.Edit("17.4", "version")
 	step("Another minor is asked for", "Upgrading")
-	generation := int(get(c.observed["postgresql"], "metadata", "generation").GetNumberValue())
-	c.status("postgresql", fmt.Sprintf(three, generation, 2, 1, "b"))
+	generation := int(functionstest.Get(c.Observed["postgresql"], "metadata", "generation").GetNumberValue())
+	c.SetStatus("postgresql", fmt.Sprintf(three, generation, 2, 1, "b"))
 	step("It rolls", "Upgrading")
-	c.heal()
+	c.Heal()
 	step("It is there", "Running")
 
-	c.edit(map[string]any{"work_mem": "16MB"}, "parameters")
+	c.Edit(map[string]any{"work_mem": "16MB"}, "parameters")
 	step("A parameter is changed", "Upgrading")
-	c.heal()
+	c.Heal()
 	step("It is there", "Running")
 
-	c.edit("30Gi", "storageSize")
+	c.Edit("30Gi", "storageSize")
 	step("More storage is asked for", "Upgrading")
-	c.heal()
+	c.Heal()
 	step("It is there", "Running")
 
-	c.edit(true, "hibernated")
+	c.Edit(true, "hibernated")
 	step("Sleep is asked for", "Scaling")
 	step("The servers go", "Scaling")
-	c.heal()
+	c.Heal()
 	step("They are gone", "Hibernated")
 	step("They stay gone", "Hibernated")
 
-	c.edit("17.5", "version")
+	c.Edit("17.5", "version")
 	step("Another minor is asked for in its sleep", "Upgrading")
-	c.heal()
+	c.Heal()
 	step("It is there", "Hibernated")
 
-	c.edit(false, "hibernated")
+	c.Edit(false, "hibernated")
 	step("It is woken", "Scaling")
 	step("The servers start", "Scaling")
-	c.heal()
+	c.Heal()
 	step("They are there", "Running")
 }
 
 func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 	const two, three = "{size: 2, version: '17'}", "{size: 3, version: '17', environment: production}"
-	standby := func(i int, change func(*instance.Standby)) func(*cluster) {
-		return func(c *cluster) {
-			c.reportCluster(func(r *instance.Cluster) { change(&r.Standbys[i]) })
+	standby := func(i int, change func(*instance.Standby)) func(*functionstest.Crossplane) {
+		return func(c *functionstest.Crossplane) {
+			c.ReportCluster(func(r *instance.Cluster) { change(&r.Standbys[i]) })
 		}
 	}
-	unsynchronous := func(c *cluster) {
-		c.reportCluster(func(r *instance.Cluster) {
+	unsynchronous := func(c *functionstest.Crossplane) {
+		c.ReportCluster(func(r *instance.Cluster) {
 			for i := range r.Standbys {
 				r.Standbys[i].Synchronous = false
 			}
@@ -144,22 +146,22 @@ func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
-		change func(*cluster)
+		change func(*functionstest.Crossplane)
 		want   want
 	}{
 		"Healthy":      {reason: "All follow, and some are in step.", spec: three, want: want{"True Healthy", "Running", ""}},
-		"SingleServer": {reason: "One server has nobody who could follow.", spec: oneServer, want: want{"True SingleServer", "Running", ""}},
+		"SingleServer": {reason: "One server has nobody who could follow.", spec: functionstest.OneServer, want: want{"True SingleServer", "Running", ""}},
 		"Hibernated":   {reason: "Who sleeps follows nobody, and is not to.", spec: "{size: 3, version: '17', hibernated: true}", want: want{"True Hibernated", "Hibernated", ""}},
 		"Asynchronous": {reason: "Nobody has to be in step who was not asked to.", spec: two, change: unsynchronous, want: want{"True Healthy", "Running", ""}},
 		"OneOfTwo":     {reason: "One in step is enough.", spec: three, change: standby(0, func(s *instance.Standby) { s.Synchronous = false }), want: want{"True Healthy", "Running", ""}},
 		"NoPrimary": {
-			reason: "Nobody takes writes.", spec: three, change: func(c *cluster) { c.reportCluster(func(r *instance.Cluster) { r.Primary = "" }) },
+			reason: "Nobody takes writes.", spec: three, change: func(c *functionstest.Crossplane) { c.ReportCluster(func(r *instance.Cluster) { r.Primary = "" }) },
 			want: notReady("False NoPrimary No primary takes writes", "Waiting for postgresql (No primary has been elected yet)"),
 		},
 		"NoneReady": {
 			reason: "What was told last is not so when nobody is up.", spec: three,
-			change: func(c *cluster) {
-				c.status("postgresql", "{observedGeneration: 1, replicas: 3, updatedReplicas: 3}")
+			change: func(c *functionstest.Crossplane) {
+				c.SetStatus("postgresql", "{observedGeneration: 1, replicas: 3, updatedReplicas: 3}")
 			},
 			want: notReady("False NoPrimary No primary takes writes", "Waiting for postgresql (Not all pods are ready)"),
 		},
@@ -177,15 +179,15 @@ func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 		},
 		"NotThere": {
 			reason: "So is one of which nothing is known.", spec: three,
-			change: func(c *cluster) {
-				c.reportCluster(func(r *instance.Cluster) { r.Standbys = r.Standbys[1:] })
+			change: func(c *functionstest.Crossplane) {
+				c.ReportCluster(func(r *instance.Cluster) { r.Standbys = r.Standbys[1:] })
 			},
 			want: degraded("StandbyMissing", "Not following the primary: orders-postgresql-1"),
 		},
 		"NoneThere": {
 			reason: "All of them are named.", spec: two,
-			change: func(c *cluster) {
-				c.reportCluster(func(r *instance.Cluster) { r.Primary, r.Standbys = "orders-postgresql-1", nil })
+			change: func(c *functionstest.Crossplane) {
+				c.ReportCluster(func(r *instance.Cluster) { r.Primary, r.Standbys = "orders-postgresql-1", nil })
 			},
 			want: degraded("StandbyMissing", "Not following the primary: orders-postgresql-0"),
 		},
@@ -195,7 +197,7 @@ func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 		},
 		"MissingAndLagging": {
 			reason: "Who does not follow comes before who is behind.", spec: three,
-			change: func(c *cluster) {
+			change: func(c *functionstest.Crossplane) {
 				standby(0, func(s *instance.Standby) { s.Lagging = true })(c)
 				standby(1, func(s *instance.Standby) { s.Streaming = false })(c)
 			},
@@ -203,8 +205,8 @@ func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 		},
 		"Stranger": {
 			reason: "Who follows and is no server of the claim's is somebody else's.", spec: three,
-			change: func(c *cluster) {
-				c.reportCluster(func(r *instance.Cluster) {
+			change: func(c *functionstest.Crossplane) {
+				c.ReportCluster(func(r *instance.Cluster) {
 					r.Standbys = append(r.Standbys, instance.Standby{Name: "orders-postgresql-7", Lagging: true})
 				})
 			},
@@ -213,36 +215,36 @@ func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.settle()
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Settle()
 			if tc.change != nil {
 				tc.change(c)
 			}
-			rsp := c.reconcile()
-			if got := (want{c.verdict("ReplicationHealthy"), c.phase(), c.message()}); got != tc.want {
+			rsp := c.Reconcile()
+			if got := (want{c.ConditionLine("ReplicationHealthy"), c.Phase(), c.Message()}); got != tc.want {
 				t.Errorf("%s\nwant %+v\ngot  %+v", tc.reason, tc.want, got)
 			}
 			// It serves as long as it has a primary: who waits for Ready waits
 			// for no standby.
-			if ready := len(waiting(rsp)) == 0; ready != (c.conditionFields("ReplicationHealthy")["reason"].GetStringValue() != "NoPrimary") {
-				t.Errorf("%s\ngot ready %t, waiting for %v", tc.reason, ready, waiting(rsp))
+			if ready := len(functionstest.Waiting(rsp)) == 0; ready == strings.Contains(c.ConditionLine("ReplicationHealthy"), " NoPrimary ") {
+				t.Errorf("%s\ngot ready %t, waiting for %v", tc.reason, ready, functionstest.Waiting(rsp))
 			}
 		})
 	}
 }
 
 func TestDatabaseClusterStorageHealthy(t *testing.T) {
-	member := func(ordinal int32, change func(*instance.Member)) func(*cluster) {
-		return func(c *cluster) { c.reportMember(ordinal, change) }
+	member := func(ordinal int32, change func(*instance.Member)) func(*functionstest.Crossplane) {
+		return func(c *functionstest.Crossplane) { c.ReportMember(ordinal, change) }
 	}
-	both := func(changes ...func(*cluster)) func(*cluster) {
-		return func(c *cluster) {
+	both := func(changes ...func(*functionstest.Crossplane)) func(*functionstest.Crossplane) {
+		return func(c *functionstest.Crossplane) {
 			for _, change := range changes {
 				change(c)
 			}
 		}
 	}
-	filled := func(ordinal int32, percent int) func(*cluster) {
+	filled := func(ordinal int32, percent int) func(*functionstest.Crossplane) {
 		return member(ordinal, func(m *instance.Member) { m.Filling = percent })
 	}
 	const no = "cannot grow: its StorageClass does not allow it"
@@ -251,7 +253,7 @@ func TestDatabaseClusterStorageHealthy(t *testing.T) {
 	degraded := func(reason, message string) want { return want{"False " + reason + " " + message, "Degraded", message} }
 	cases := map[string]struct {
 		reason string
-		change func(*cluster)
+		change func(*functionstest.Crossplane)
 		want   want
 	}{
 		"Room":       {reason: "There is room.", want: want{"True Healthy", "Running", ""}},
@@ -265,22 +267,24 @@ func TestDatabaseClusterStorageHealthy(t *testing.T) {
 		},
 		"VolumeResizeFailed": {reason: "A volume that cannot grow says why.", change: stuck, want: degraded("VolumeResizeFailed", "Volumes do not have their size: that of orders-postgresql-1 "+no)},
 		"FullAndStuck":       {reason: "That it is full comes first.", change: both(stuck, filled(1, 80)), want: degraded("NearlyFull", "Volumes are filled: that of orders-postgresql-1 to more than 80 percent: raise storageSize")},
-		"FormerServer":       {reason: "A server that is gone fills nothing.", change: func(c *cluster) { c.report("orders-postgresql-3.json", `{"filling":90}`) }, want: want{"True Healthy", "Running", ""}},
-		"StorageAndLast":     {reason: "Of two troubles the message has the first, each has its condition.", change: both(filled(0, 90), func(c *cluster) { c.reportCluster(func(r *instance.Cluster) { r.Standbys[0].Lagging = true }) }), want: want{"False Full Volumes are filled: that of orders-postgresql-0 to more than 90 percent: raise storageSize", "Degraded", "Far behind the primary: orders-postgresql-1"}},
+		"FormerServer":       {reason: "A server that is gone fills nothing.", change: func(c *functionstest.Crossplane) { c.Report("orders-postgresql-3.json", `{"filling":90}`) }, want: want{"True Healthy", "Running", ""}},
+		"StorageAndLast": {reason: "Of two troubles the message has the first, each has its condition.", change: both(filled(0, 90), func(c *functionstest.Crossplane) {
+			c.ReportCluster(func(r *instance.Cluster) { r.Standbys[0].Lagging = true })
+		}), want: want{"False Full Volumes are filled: that of orders-postgresql-0 to more than 90 percent: raise storageSize", "Degraded", "Far behind the primary: orders-postgresql-1"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(production))
-			c.settle()
+			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c.Settle()
 			if tc.change != nil {
 				tc.change(c)
 			}
-			rsp := c.reconcile()
-			if got := (want{c.verdict("StorageHealthy"), c.phase(), c.message()}); got != tc.want {
+			rsp := c.Reconcile()
+			if got := (want{c.ConditionLine("StorageHealthy"), c.Phase(), c.Message()}); got != tc.want {
 				t.Errorf("%s\nwant %+v\ngot  %+v", tc.reason, tc.want, got)
 			}
-			if len(waiting(rsp)) > 0 {
-				t.Errorf("%s\nit serves, so it is ready: got %v", tc.reason, waiting(rsp))
+			if len(functionstest.Waiting(rsp)) > 0 {
+				t.Errorf("%s\nit serves, so it is ready: got %v", tc.reason, functionstest.Waiting(rsp))
 			}
 		})
 	}
@@ -309,15 +313,15 @@ func TestDatabaseClusterProblems(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(production))
-			c.settle()
-			c.reportCluster(func(r *instance.Cluster) { r.Problems = tc.problems })
-			rsp := c.reconcile()
-			if got := (want{c.verdict("ParametersApplied"), c.verdict("DatabasesReady")}); got != tc.want {
+			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c.Settle()
+			c.ReportCluster(func(r *instance.Cluster) { r.Problems = tc.problems })
+			rsp := c.Reconcile()
+			if got := (want{c.ConditionLine("ParametersApplied"), c.ConditionLine("DatabasesReady")}); got != tc.want {
 				t.Errorf("%s\nwant %+v\ngot  %+v", tc.reason, tc.want, got)
 			}
-			if c.phase() != "Running" || len(waiting(rsp)) > 0 {
-				t.Errorf("%s\nit serves as before: got %s, waiting for %v", tc.reason, c.phase(), waiting(rsp))
+			if c.Phase() != "Running" || len(functionstest.Waiting(rsp)) > 0 {
+				t.Errorf("%s\nit serves as before: got %s, waiting for %v", tc.reason, c.Phase(), functionstest.Waiting(rsp))
 			}
 		})
 	}
@@ -326,7 +330,7 @@ func TestDatabaseClusterProblems(t *testing.T) {
 // TestDatabaseClusterConditionsBefore: before anything has been made no
 // condition says that it was.
 func TestDatabaseClusterConditionsBefore(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
 	want := map[string]string{
 		"ReplicationHealthy": "False NoPrimary No primary takes writes", "ParametersApplied": "False Pending Nothing has been applied yet", "DatabasesReady": "False Pending Nothing has been applied yet",
 		"StorageHealthy": "True Healthy", "BackupHealthy": "False Pending Nothing has been archived yet", "ArchivingHealthy": "False Pending Nothing has been archived yet",
@@ -334,23 +338,23 @@ func TestDatabaseClusterConditionsBefore(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		for typ, w := range want {
-			if got := c.verdict(typ); got != w {
+			if got := c.ConditionLine(typ); got != w {
 				t.Errorf("%s: %s: want %q, got %q", when, typ, w, got)
 			}
 		}
 	}
-	c.reconcile()
+	c.Reconcile()
 	check("Nothing exists")
-	c.reconcile()
+	c.Reconcile()
 	check("The servers start")
-	c.settle()
+	c.Settle()
 	want["ReplicationHealthy"], want["ParametersApplied"], want["DatabasesReady"] = "True Healthy", "True Applied", "True Applied"
 	want["BackupHealthy"], want["ArchivingHealthy"] = noBackups, "True Archiving"
 	check("All is there")
 	// A change that is under way takes nothing back: what is new is missing
 	// until it follows.
-	c.edit(5, "size")
-	c.reconcile()
+	c.Edit(5, "size")
+	c.Reconcile()
 	want["ReplicationHealthy"] = "False StandbyMissing Not following the primary: orders-postgresql-3, orders-postgresql-4"
 	check("More is asked for")
 }
@@ -358,13 +362,13 @@ func TestDatabaseClusterConditionsBefore(t *testing.T) {
 // TestDatabaseClusterSameBytes: the same input gives the same bytes, in
 // whichever order a map is walked, also where much is wrong.
 func TestDatabaseClusterSameBytes(t *testing.T) {
-	c := newCluster(t, databaseCluster(bigCluster))
-	podMonitors(c)
-	c.settle()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.BigCluster))
+	c.Serve("podmonitor")
+	c.Settle()
 	for i := range int32(5) {
-		c.reportMember(i, func(m *instance.Member) { m.Filling, m.Restart = 80+10*int(i%2), true })
+		c.ReportMember(i, func(m *instance.Member) { m.Filling, m.Restart = 80+10*int(i%2), true })
 	}
-	c.reportCluster(func(r *instance.Cluster) {
+	c.ReportCluster(func(r *instance.Cluster) {
 		for i := range r.Standbys {
 			r.Standbys[i].Streaming = i%2 == 0
 		}
@@ -373,7 +377,7 @@ func TestDatabaseClusterSameBytes(t *testing.T) {
 		}
 	})
 	bytes := func() string {
-		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c.run())
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c.Run())
 		if err != nil {
 			t.Fatal(err)
 		}

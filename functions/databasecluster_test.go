@@ -5,63 +5,27 @@ import (
 	"slices"
 	"testing"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-func databaseCluster(spec string) string {
-	return "apiVersion: apps.example.com/v1\nkind: DatabaseCluster\nmetadata: {name: orders, namespace: team}\nspec: " + spec
-}
-
-const (
-	oneServer  = "{size: 1, version: '17'}"
-	production = "{size: 3, version: '17.2', environment: production, storageSize: 20Gi}"
-
-	// bigCluster uses every field that asks for no object of somebody else's.
-	bigCluster = `
-  size: 5
-  version: 17.2.0
-  engine: postgresql
-  environment: production
-  storageSize: 20Gi
-  storageClassName: fast
-  resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {memory: 2Gi}}
-  parameters: {work_mem: 16MB, log_line_prefix: "%m 'x' \"y\" "}
-  synchronous: true
-  synchronousMode: strict
-  tls: {required: false}
-  databases: [{name: shop, owner: order_writer, extensions: [pg_trgm]}, {name: reports}]
-  users: [{name: order_writer}, {name: reader}]
-  backup: {enabled: false}
-  monitoring: {enabled: true}
-  deletionProtection: true
-  clients: {app: backend}
-`
-)
-
-// podMonitors is a cluster that has the kind PodMonitor.
-func podMonitors(c *cluster) {
-	c.schemas = map[string]*fnv1.Schema{"podmonitor": {OpenapiV3: &structpb.Struct{Fields: map[string]*structpb.Value{"type": structpb.NewStringValue("object")}}}}
-}
-
 // servers is the StatefulSet as it is.
-func servers(t testing.TB, c *cluster) *k8sappsv1.StatefulSet {
+func servers(t testing.TB, c *functionstest.Crossplane) *k8sappsv1.StatefulSet {
 	t.Helper()
-	return as[k8sappsv1.StatefulSet](t, c.observed["postgresql"])
+	return functionstest.As[k8sappsv1.StatefulSet](t, c.Observed["postgresql"])
 }
 
 // told is what the instance managers are told.
-func told(t testing.TB, c *cluster) instance.Desired {
+func told(t testing.TB, c *functionstest.Crossplane) instance.Desired {
 	t.Helper()
 	var out instance.Desired
-	if err := json.Unmarshal([]byte(as[corev1.ConfigMap](t, c.observed["config"]).Data[instance.DesiredKey]), &out); err != nil {
+	if err := json.Unmarshal([]byte(functionstest.As[corev1.ConfigMap](t, c.Observed["config"]).Data[instance.DesiredKey]), &out); err != nil {
 		t.Fatalf("the instance managers cannot read what they are told: %v", err)
 	}
 	return out
@@ -69,9 +33,9 @@ func told(t testing.TB, c *cluster) instance.Desired {
 
 // patroni reads the servers' configuration as YAML, refusing what is there
 // twice.
-func patroni(t testing.TB, c *cluster) map[string]any {
+func patroni(t testing.TB, c *functionstest.Crossplane) map[string]any {
 	t.Helper()
-	text := as[corev1.ConfigMap](t, c.observed["config"]).Data["patroni.yaml"]
+	text := functionstest.As[corev1.ConfigMap](t, c.Observed["config"]).Data["patroni.yaml"]
 	out := map[string]any{}
 	if err := yaml.UnmarshalStrict([]byte(text), &out); err != nil {
 		t.Fatalf("patroni.yaml is no YAML: %v\n%s", err, text)
@@ -80,9 +44,9 @@ func patroni(t testing.TB, c *cluster) map[string]any {
 }
 
 // dynamic reads the configuration that all servers share, as Patroni does.
-func dynamic(t testing.TB, c *cluster) map[string]any {
+func dynamic(t testing.TB, c *functionstest.Crossplane) map[string]any {
 	t.Helper()
-	text := get(c.observed["patroni-config"], "metadata", "annotations", "config").GetStringValue()
+	text := functionstest.Get(c.Observed["patroni-config"], "metadata", "annotations", "config").GetStringValue()
 	out := map[string]any{}
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
 		t.Fatalf("Patroni's dynamic configuration is no JSON: %v\n%s", err, text)
@@ -103,33 +67,35 @@ func TestDatabaseClusterComponents(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		spec    string
-		prepare func(*cluster)
+		prepare func(*functionstest.Crossplane)
 		want    []string
 	}{
-		"One":        {reason: "One server has no replica to read from, and no budget to keep.", spec: oneServer, want: one},
+		"One":        {reason: "One server has no replica to read from, and no budget to keep.", spec: functionstest.OneServer, want: one},
 		"Two":        {reason: "Two have one.", spec: "{size: 2, version: '17'}", want: with("replica")},
 		"Staging":    {reason: "Staging has a budget also with one.", spec: "{size: 1, version: '17', environment: staging}", want: with(backed("disruptionbudget")...)},
-		"Production": {reason: "Production is protected too.", spec: production, want: with(backed("disruptionbudget", "protection", "replica")...)},
+		"Production": {reason: "Production is protected too.", spec: functionstest.Production, want: with(backed("disruptionbudget", "protection", "replica")...)},
 		"Hibernated": {reason: "What sleeps is all there but its pods.", spec: "{size: 1, version: '17', hibernated: true}", want: one},
 		"Users":      {reason: "Each user has a Secret to connect with.", spec: "{size: 1, version: '17', users: [{name: reader}, {name: order_writer}]}", want: with("user-order-writer", "user-reader")},
-		"PodMonitor": {reason: "Where there are PodMonitors there is one.", spec: oneServer, prepare: podMonitors, want: with("podmonitor")},
+		"PodMonitor": {reason: "Where there are PodMonitors there is one.", spec: functionstest.OneServer, prepare: func(c *functionstest.Crossplane) { c.Serve("podmonitor") }, want: with("podmonitor")},
 		"Unmonitored": {
-			reason: "Unless nobody wants the metrics.", spec: "{size: 1, version: '17', monitoring: {enabled: false}}", prepare: podMonitors, want: one,
+			reason: "Unless nobody wants the metrics.", spec: "{size: 1, version: '17', monitoring: {enabled: false}}", prepare: func(c *functionstest.Crossplane) { c.Serve("podmonitor") }, want: one,
 		},
 		"BroughtTLS": {
 			reason: "A claim with certificates of its own needs no authority.", spec: "{size: 1, version: '17', tls: {secretName: certs}}",
-			prepare: func(c *cluster) { c.others = append(c.others, certs(c.t, nil)) },
-			want:    slices.DeleteFunc(with(), func(n string) bool { return n == "ca" || n == "tls" }),
+			prepare: func(c *functionstest.Crossplane) {
+				c.Others = append(c.Others, functionstest.CertificateSecret(t, nil))
+			},
+			want: slices.DeleteFunc(with(), func(n string) bool { return n == "ca" || n == "tls" }),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
 			if tc.prepare != nil {
 				tc.prepare(c)
 			}
-			c.settle()
-			if diff := cmp.Diff(tc.want, c.names()); diff != "" {
+			c.Settle()
+			if diff := cmp.Diff(tc.want, c.ComponentNames()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -140,9 +106,9 @@ func TestDatabaseClusterComponents(t *testing.T) {
 // it, so one pass applies all, but for what the API server only takes when another
 // object is there.
 func TestDatabaseClusterAtOnce(t *testing.T) {
-	c := newCluster(t, databaseCluster(bigCluster))
-	podMonitors(c)
-	got := c.settle()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.BigCluster))
+	c.Serve("podmonitor")
+	got := c.Settle()
 	if len(got) != 2 || !slices.Contains(got[0], "role") || !slices.Equal(got[1], []string{"rolebinding"}) {
 		t.Errorf("want all in one pass and then the rolebinding, got %v", got)
 	}
@@ -157,16 +123,16 @@ func TestDatabaseClusterSettings(t *testing.T) {
 		spec   string
 		want   want
 	}{
-		"Silent": {reason: "All containers come from the installation's registry.", spec: oneServer, want: want{"registry.local:5000/mine/postgresql:17", "fast"}},
+		"Silent": {reason: "All containers come from the installation's registry.", spec: functionstest.OneServer, want: want{"registry.local:5000/mine/postgresql:17", "fast"}},
 		"Minor":  {reason: "A minor is the image's tag.", spec: "{size: 1, version: '17.2'}", want: want{"registry.local:5000/mine/postgresql:17.2", "fast"}},
 		"Patch":  {reason: "A third number means nothing.", spec: "{size: 1, version: '17.2.0'}", want: want{"registry.local:5000/mine/postgresql:17.2", "fast"}},
 		"Own":    {reason: "The claim's own class wins.", spec: "{size: 1, version: '18', storageClassName: slow}", want: want{"registry.local:5000/mine/postgresql:18", "slow"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.install("{imageRegistry: 'registry.local:5000/mine', storageClassName: fast}")
-			c.settle()
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.InstallSettings("{imageRegistry: 'registry.local:5000/mine', storageClassName: fast}")
+			c.Settle()
 			set := servers(t, c)
 			for _, container := range slices.Concat(set.Spec.Template.Spec.InitContainers, set.Spec.Template.Spec.Containers) {
 				if container.Image != tc.want.images {

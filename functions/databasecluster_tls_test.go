@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"maps"
@@ -21,13 +20,12 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/pki"
 )
 
 const day = 24 * time.Hour
-
-var newYear = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // clock is a source whose time stands still until it is set.
 type clock struct {
@@ -38,40 +36,7 @@ type clock struct {
 
 func (c *clock) Now() time.Time { return c.now }
 
-func newClock() *clock { return &clock{now: newYear} }
-
-// secretObject of the claim's namespace.
-func secretObject(t testing.TB, name string, values map[string]string) *structpb.Struct {
-	t.Helper()
-	data := map[string]any{}
-	for k, v := range values {
-		data[k] = base64.StdEncoding.EncodeToString([]byte(v))
-	}
-	s, err := structpb.NewStruct(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": "team"}, "data": data})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// certs is a Secret with certificates that a user brings, all right but for what
-// is changed.
-func certs(t testing.TB, change func(map[string]string)) *structpb.Struct {
-	t.Helper()
-	ca, err := pki.Authority("company", pki.Pair{}, newYear)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := pki.Server(ca, []string{"orders-primary.team.svc"}, newYear)
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := map[string]string{"tls.crt": pair.Certificate, "tls.key": pair.Key, "ca.crt": ca.Certificate}
-	if change != nil {
-		change(values)
-	}
-	return secretObject(t, "certs", values)
-}
+func newClock() *clock { return &clock{now: functionstest.NewYear} }
 
 func x509Of(t testing.TB, text string) *x509.Certificate {
 	t.Helper()
@@ -90,20 +55,20 @@ func x509Of(t testing.TB, text string) *x509.Certificate {
 // whichever server it reaches, by each of its names.
 func TestDatabaseClusterTLS(t *testing.T) {
 	clk := newClock()
-	c := newCluster(t, databaseCluster(production), functions.WithSource(clk))
-	c.settle()
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production), functions.WithSource(clk))
+	c.Settle()
 	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM([]byte(c.value("connection", "ca.crt"))) {
+	if !roots.AppendCertsFromPEM([]byte(c.SecretValue("connection", "ca.crt"))) {
 		t.Fatalf("ca.crt of the connection Secret is no certificate")
 	}
-	server := x509Of(t, c.value("tls", "tls.crt"))
+	server := x509Of(t, c.SecretValue("tls", "tls.crt"))
 	cases := map[string]struct {
 		reason string
 		name   string
 		fails  bool
 	}{
-		"Host":      {reason: "The host of the connection Secret.", name: c.value("connection", "host")},
-		"ReadOnly":  {reason: "The host to read from.", name: c.value("connection", "ro-host")},
+		"Host":      {reason: "The host of the connection Secret.", name: c.SecretValue("connection", "host")},
+		"ReadOnly":  {reason: "The host to read from.", name: c.SecretValue("connection", "ro-host")},
 		"Short":     {reason: "The same from within the namespace.", name: "orders-primary"},
 		"Namespace": {reason: "The same from another one.", name: "orders-primary.team"},
 		"Full":      {reason: "The same in full.", name: "orders-replica.team.svc.cluster.local"},
@@ -120,11 +85,11 @@ func TestDatabaseClusterTLS(t *testing.T) {
 			}
 		})
 	}
-	if got := c.value("tls", "ca.crt"); got != c.value("connection", "ca.crt") {
+	if got := c.SecretValue("tls", "ca.crt"); got != c.SecretValue("connection", "ca.crt") {
 		t.Errorf("The servers trust the same authority as the clients")
 	}
-	for n := range c.observed {
-		if n != "ca" && n != "backup-tls" && get(c.observed[n], "data", "ca.key") != nil {
+	for n := range c.Observed {
+		if n != "ca" && n != "backup-tls" && functionstest.Get(c.Observed[n], "data", "ca.key") != nil {
 			t.Errorf("The authority's key is in its own Secret only, and in %s", n)
 		}
 	}
@@ -134,13 +99,13 @@ func TestDatabaseClusterTLS(t *testing.T) {
 // near, and renewed then. No pod is replaced for it.
 func TestDatabaseClusterRenewal(t *testing.T) {
 	type want struct{ authority, server bool }
-	take := func(component, key string) func(*cluster) {
-		return func(c *cluster) { delete(fields(c.observed[component], "data"), key) }
+	take := func(component, key string) func(*functionstest.Crossplane) {
+		return func(c *functionstest.Crossplane) { delete(functionstest.Fields(c.Observed[component], "data"), key) }
 	}
 	cases := map[string]struct {
 		reason string
 		after  time.Duration
-		change func(*cluster)
+		change func(*functionstest.Crossplane)
 		want   want // renewed
 	}{
 		"Soon":           {reason: "What holds is read back.", after: time.Minute},
@@ -152,17 +117,17 @@ func TestDatabaseClusterRenewal(t *testing.T) {
 		"SevenYears":     {reason: "It is renewed three years before its end.", after: 7*365*day + time.Hour, want: want{authority: true, server: true}},
 		"NoCertificate":  {reason: "A certificate that is taken out is made anew.", change: take("tls", "tls.crt"), want: want{server: true}},
 		"NoKey":          {reason: "So is one whose key is.", change: take("tls", "tls.key"), want: want{server: true}},
-		"NoSecret":       {reason: "So is one whose Secret is gone.", change: func(c *cluster) { delete(c.observed, "tls") }, want: want{server: true}},
-		"Unreadable":     {reason: "So is what is none.", change: func(c *cluster) { set(c.observed["tls"], "bm9uZQ==", "data", "tls.crt") }, want: want{server: true}},
-		"NoBase64":       {reason: "Whatever it is.", change: func(c *cluster) { set(c.observed["tls"], "%", "data", "tls.key") }, want: want{server: true}},
+		"NoSecret":       {reason: "So is one whose Secret is gone.", change: func(c *functionstest.Crossplane) { delete(c.Observed, "tls") }, want: want{server: true}},
+		"Unreadable":     {reason: "So is what is none.", change: func(c *functionstest.Crossplane) { functionstest.Set(c.Observed["tls"], "bm9uZQ==", "data", "tls.crt") }, want: want{server: true}},
+		"NoBase64":       {reason: "Whatever it is.", change: func(c *functionstest.Crossplane) { functionstest.Set(c.Observed["tls"], "%", "data", "tls.key") }, want: want{server: true}},
 		"NoAuthorityKey": {reason: "To take the authority's key out is to want another authority.", change: take("ca", "ca.key"), want: want{authority: true, server: true}},
-		"NoAuthority":    {reason: "So is to delete it.", change: func(c *cluster) { delete(c.observed, "ca") }, want: want{authority: true, server: true}},
+		"NoAuthority":    {reason: "So is to delete it.", change: func(c *functionstest.Crossplane) { delete(c.Observed, "ca") }, want: want{authority: true, server: true}},
 		"StrangersCertificate": {
 			reason: "What another authority signed is none of ours.",
-			change: func(c *cluster) {
-				s := get(certs(c.t, nil), "data").GetStructValue().GetFields()
-				set(c.observed["tls"], s["tls.crt"].GetStringValue(), "data", "tls.crt")
-				set(c.observed["tls"], s["tls.key"].GetStringValue(), "data", "tls.key")
+			change: func(c *functionstest.Crossplane) {
+				s := functionstest.Get(functionstest.CertificateSecret(t, nil), "data").GetStructValue().GetFields()
+				functionstest.Set(c.Observed["tls"], s["tls.crt"].GetStringValue(), "data", "tls.crt")
+				functionstest.Set(c.Observed["tls"], s["tls.key"].GetStringValue(), "data", "tls.key")
 			},
 			want: want{server: true},
 		},
@@ -170,51 +135,51 @@ func TestDatabaseClusterRenewal(t *testing.T) {
 	check := func(tc struct {
 		reason string
 		after  time.Duration
-		change func(*cluster)
+		change func(*functionstest.Crossplane)
 		want   want
 	}, refused bool,
 	) func(*testing.T) {
 		return func(t *testing.T) {
 			clk := newClock()
-			c := newCluster(t, databaseCluster(production), functions.WithSource(clk))
-			c.settle()
-			ca, server, template := c.value("ca", "ca.crt"), c.value("tls", "tls.crt"), proto.CloneOf(get(c.observed["postgresql"], "spec"))
-			clk.now = newYear.Add(tc.after)
+			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production), functions.WithSource(clk))
+			c.Settle()
+			ca, server, template := c.SecretValue("ca", "ca.crt"), c.SecretValue("tls", "tls.crt"), proto.CloneOf(functionstest.Get(c.Observed["postgresql"], "spec"))
+			clk.now = functionstest.NewYear.Add(tc.after)
 			if tc.change != nil {
 				tc.change(c)
 			}
 			if refused {
-				if c.observed["tls"] == nil || c.observed["ca"] == nil {
+				if c.Observed["tls"] == nil || c.Observed["ca"] == nil {
 					// What does not exist is not created for a claim that is refused.
 					return
 				}
 				// Of a claim that is refused too: it may stay so for long.
-				c.edit("1Gi", "storageSize")
+				c.Edit("1Gi", "storageSize")
 			}
-			c.reconcile()
-			got := want{authority: c.value("ca", "ca.crt") != ca, server: c.value("tls", "tls.crt") != server}
+			c.Reconcile()
+			got := want{authority: c.SecretValue("ca", "ca.crt") != ca, server: c.SecretValue("tls", "tls.crt") != server}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if !proto.Equal(template, get(c.observed["postgresql"], "spec")) {
+			if !proto.Equal(template, functionstest.Get(c.Observed["postgresql"], "spec")) {
 				t.Errorf("%s\nNo pod is replaced for a certificate", tc.reason)
 			}
-			if err := pki.Check(pki.Pair{Certificate: c.value("tls", "tls.crt"), Key: c.value("tls", "tls.key")}, c.value("tls", "ca.crt")); err != nil {
+			if err := pki.Check(pki.Pair{Certificate: c.SecretValue("tls", "tls.crt"), Key: c.SecretValue("tls", "tls.key")}, c.SecretValue("tls", "ca.crt")); err != nil {
 				t.Errorf("%s\n%v", tc.reason, err)
 			}
 			for _, component := range []string{"tls", "connection"} {
-				if c.value(component, "ca.crt") != c.value("ca", "ca.crt") {
+				if c.SecretValue(component, "ca.crt") != c.SecretValue("ca", "ca.crt") {
 					t.Errorf("%s\n%s has another authority", tc.reason, component)
 				}
 			}
-			again := c.value("tls", "tls.crt")
+			again := c.SecretValue("tls", "tls.crt")
 			if refused {
-				if status, _ := c.condition("Accepted"); status != "False" || !isFatal(c.reconcile()) || c.value("tls", "tls.crt") != again {
+				if status, _ := c.Condition("Accepted"); status != "False" || !functionstest.IsFatal(c.Reconcile()) || c.SecretValue("tls", "tls.crt") != again {
 					t.Errorf("%s\nWhile nothing is due a refusal changes nothing: Accepted %s", tc.reason, status)
 				}
 				return
 			}
-			if c.settle(); c.value("tls", "tls.crt") != again {
+			if c.Settle(); c.SecretValue("tls", "tls.crt") != again {
 				t.Errorf("%s\nIt is renewed once", tc.reason)
 			}
 		}
@@ -229,16 +194,16 @@ func TestDatabaseClusterRenewal(t *testing.T) {
 // what it signs after its renewal, and the other way round.
 func TestDatabaseClusterAuthorityKey(t *testing.T) {
 	clk := newClock()
-	c := newCluster(t, databaseCluster(oneServer), functions.WithSource(clk))
-	c.settle()
-	key, old := c.value("ca", "ca.key"), x509Of(t, c.value("ca", "ca.crt"))
-	clk.now = newYear.Add(7*365*day + time.Hour)
-	c.settle()
-	renewed, server := x509Of(t, c.value("ca", "ca.crt")), x509Of(t, c.value("tls", "tls.crt"))
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.OneServer), functions.WithSource(clk))
+	c.Settle()
+	key, old := c.SecretValue("ca", "ca.key"), x509Of(t, c.SecretValue("ca", "ca.crt"))
+	clk.now = functionstest.NewYear.Add(7*365*day + time.Hour)
+	c.Settle()
+	renewed, server := x509Of(t, c.SecretValue("ca", "ca.crt")), x509Of(t, c.SecretValue("tls", "tls.crt"))
 	if bytes.Equal(old.Raw, renewed.Raw) {
 		t.Fatalf("want another certificate of the authority")
 	}
-	if c.value("ca", "ca.key") != key || !renewed.PublicKey.(*ecdsa.PublicKey).Equal(old.PublicKey) {
+	if c.SecretValue("ca", "ca.key") != key || !renewed.PublicKey.(*ecdsa.PublicKey).Equal(old.PublicKey) {
 		t.Errorf("want the same key")
 	}
 	for what, root := range map[string]*x509.Certificate{"the old one": old, "the renewed one": renewed} {
@@ -256,16 +221,16 @@ func TestDatabaseClusterSSLMode(t *testing.T) {
 		spec   string
 		want   string
 	}{
-		"Default":  {reason: "A client does not come in the clear.", spec: oneServer, want: "sslmode=require"},
+		"Default":  {reason: "A client does not come in the clear.", spec: functionstest.OneServer, want: "sslmode=require"},
 		"Required": {reason: "So it is when the claim says so.", spec: "{size: 1, version: '17', tls: {required: true}}", want: "sslmode=require"},
 		"Optional": {reason: "One that cannot do it comes as it can.", spec: "{size: 1, version: '17', tls: {required: false}}", want: "sslmode=prefer"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.reconcile()
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Reconcile()
 			for _, k := range []string{"uri", "jdbc-uri"} {
-				if got := c.value("connection", k); strings.Count(got, "sslmode=") != 1 || !strings.Contains(got, tc.want) {
+				if got := c.SecretValue("connection", k); strings.Count(got, "sslmode=") != 1 || !strings.Contains(got, tc.want) {
 					t.Errorf("%s\n%s: want %s, got %s", tc.reason, k, tc.want, got)
 				}
 			}
@@ -292,26 +257,26 @@ func TestDatabaseClusterBroughtTLS(t *testing.T) {
 		secrets []*structpb.Struct
 		want    string
 	}{
-		"Good":        {reason: "What fits is taken.", secrets: []*structpb.Struct{certs(t, nil)}},
+		"Good":        {reason: "What fits is taken.", secrets: []*structpb.Struct{functionstest.CertificateSecret(t, nil)}},
 		"NoSecret":    {reason: "The Secret is missing.", want: missing("tls.crt")},
-		"OtherSecret": {reason: "Another is not meant.", secrets: []*structpb.Struct{secretObject(t, "certificates", nil)}, want: missing("tls.crt")},
-		"NoData":      {reason: "It has nothing.", secrets: []*structpb.Struct{certs(t, func(v map[string]string) { clear(v) })}, want: missing("tls.crt")},
-		"NoCert":      {reason: "It lacks the certificate.", secrets: []*structpb.Struct{certs(t, without("tls.crt"))}, want: missing("tls.crt")},
-		"NoKey":       {reason: "It lacks the key.", secrets: []*structpb.Struct{certs(t, without("tls.key"))}, want: missing("tls.key")},
-		"NoCA":        {reason: "It lacks the authority: clients could not verify.", secrets: []*structpb.Struct{certs(t, without("ca.crt"))}, want: missing("ca.crt")},
-		"EmptyCA":     {reason: "Nothing is none.", secrets: []*structpb.Struct{certs(t, to("ca.crt", ""))}, want: missing("ca.crt")},
-		"NoPEM":       {reason: "The certificate is none.", secrets: []*structpb.Struct{certs(t, to("tls.crt", "x"))}, want: pairless + "failed to find any PEM data in certificate input"},
-		"NoPEMKey":    {reason: "The key is none.", secrets: []*structpb.Struct{certs(t, to("tls.key", "hunter2"))}, want: pairless + "failed to find any PEM data in key input"},
-		"OtherKey":    {reason: "The key is another's.", secrets: []*structpb.Struct{certs(t, to("tls.key", otherKey(t)))}, want: pairless + "private key does not match public key"},
-		"NoPEMCA":     {reason: "The authority is none.", secrets: []*structpb.Struct{certs(t, to("ca.crt", "x"))}, want: unusable + "ca.crt: it is no certificate in PEM"},
-		"KeyAsCA":     {reason: "A key is no authority, and not repeated.", secrets: []*structpb.Struct{certs(t, func(v map[string]string) { v["ca.crt"] = v["tls.key"] })}, want: unusable + "ca.crt: it is no certificate in PEM"},
-		"GarbledCA":   {reason: "PEM alone makes no certificate.", secrets: []*structpb.Struct{certs(t, to("ca.crt", "-----BEGIN CERTIFICATE-----\neA==\n-----END CERTIFICATE-----\n"))}, want: unusable + "ca.crt: it is no certificate that can be read"},
+		"OtherSecret": {reason: "Another is not meant.", secrets: []*structpb.Struct{functionstest.Secret(t, "certificates", nil)}, want: missing("tls.crt")},
+		"NoData":      {reason: "It has nothing.", secrets: []*structpb.Struct{functionstest.CertificateSecret(t, func(v map[string]string) { clear(v) })}, want: missing("tls.crt")},
+		"NoCert":      {reason: "It lacks the certificate.", secrets: []*structpb.Struct{functionstest.CertificateSecret(t, without("tls.crt"))}, want: missing("tls.crt")},
+		"NoKey":       {reason: "It lacks the key.", secrets: []*structpb.Struct{functionstest.CertificateSecret(t, without("tls.key"))}, want: missing("tls.key")},
+		"NoCA":        {reason: "It lacks the authority: clients could not verify.", secrets: []*structpb.Struct{functionstest.CertificateSecret(t, without("ca.crt"))}, want: missing("ca.crt")},
+		"EmptyCA":     {reason: "Nothing is none.", secrets: []*structpb.Struct{functionstest.CertificateSecret(t, to("ca.crt", ""))}, want: missing("ca.crt")},
+		"NoPEM":       {reason: "The certificate is none.", secrets: []*structpb.Struct{functionstest.CertificateSecret(t, to("tls.crt", "x"))}, want: pairless + "failed to find any PEM data in certificate input"},
+		"NoPEMKey":    {reason: "The key is none.", secrets: []*structpb.Struct{functionstest.CertificateSecret(t, to("tls.key", "hunter2"))}, want: pairless + "failed to find any PEM data in key input"},
+		"OtherKey":    {reason: "The key is another's.", secrets: []*structpb.Struct{functionstest.CertificateSecret(t, to("tls.key", otherKey(t)))}, want: pairless + "private key does not match public key"},
+		"NoPEMCA":     {reason: "The authority is none.", secrets: []*structpb.Struct{functionstest.CertificateSecret(t, to("ca.crt", "x"))}, want: unusable + "ca.crt: it is no certificate in PEM"},
+		"KeyAsCA":     {reason: "A key is no authority, and not repeated.", secrets: []*structpb.Struct{functionstest.CertificateSecret(t, func(v map[string]string) { v["ca.crt"] = v["tls.key"] })}, want: unusable + "ca.crt: it is no certificate in PEM"},
+		"GarbledCA":   {reason: "PEM alone makes no certificate.", secrets: []*structpb.Struct{functionstest.CertificateSecret(t, to("ca.crt", "-----BEGIN CERTIFICATE-----\neA==\n-----END CERTIFICATE-----\n"))}, want: unusable + "ca.crt: it is no certificate that can be read"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(broughtTLS))
-			c.others = tc.secrets
-			rsp := c.reconcile()
+			c := functionstest.New(t, functionstest.DatabaseCluster(broughtTLS))
+			c.Others = tc.secrets
+			rsp := c.Reconcile()
 			got := ""
 			if r := rsp.GetResults(); len(r) > 0 {
 				got = r[0].GetMessage()
@@ -319,8 +284,8 @@ func TestDatabaseClusterBroughtTLS(t *testing.T) {
 			if got != tc.want {
 				t.Fatalf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
-			if (len(c.observed) == 0) != (tc.want != "") {
-				t.Errorf("%s\ngot %v", tc.reason, c.names())
+			if (len(c.Observed) == 0) != (tc.want != "") {
+				t.Errorf("%s\ngot %v", tc.reason, c.ComponentNames())
 			}
 		})
 	}
@@ -328,7 +293,7 @@ func TestDatabaseClusterBroughtTLS(t *testing.T) {
 
 func otherKey(t testing.TB) string {
 	t.Helper()
-	ca, err := pki.Authority("other", pki.Pair{}, newYear)
+	ca, err := pki.Authority("other", pki.Pair{}, functionstest.NewYear)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,51 +303,51 @@ func otherKey(t testing.TB) string {
 // TestDatabaseClusterBroughtAuthority: clients are given the user's authority,
 // and nothing of the user's key is copied.
 func TestDatabaseClusterBroughtAuthority(t *testing.T) {
-	c := newCluster(t, databaseCluster(broughtTLS))
-	brought := certs(t, nil)
-	c.others = append(c.others, brought)
-	c.settle()
-	data := get(brought, "data").GetStructValue()
-	if got := get(c.observed["connection"], "data", "ca.crt").GetStringValue(); got != get(data, "ca.crt").GetStringValue() {
+	c := functionstest.New(t, functionstest.DatabaseCluster(broughtTLS))
+	brought := functionstest.CertificateSecret(t, nil)
+	c.Others = append(c.Others, brought)
+	c.Settle()
+	data := functionstest.Get(brought, "data").GetStructValue()
+	if got := functionstest.Get(c.Observed["connection"], "data", "ca.crt").GetStringValue(); got != functionstest.Get(data, "ca.crt").GetStringValue() {
 		t.Errorf("want the user's authority in the connection Secret, got %s", got)
 	}
-	for n, o := range c.observed {
-		if strings.Contains(o.String(), get(data, "tls.key").GetStringValue()) {
+	for n, o := range c.Observed {
+		if strings.Contains(o.String(), functionstest.Get(data, "tls.key").GetStringValue()) {
 			t.Errorf("%s holds the user's key", n)
 		}
 	}
 
 	// A new authority reaches the clients.
-	c.others = []*structpb.Struct{certs(t, nil)}
-	c.reconcile()
-	if got := get(c.observed["connection"], "data", "ca.crt").GetStringValue(); got != get(c.others[0], "data", "ca.crt").GetStringValue() {
+	c.Others = []*structpb.Struct{functionstest.CertificateSecret(t, nil)}
+	c.Reconcile()
+	if got := functionstest.Get(c.Observed["connection"], "data", "ca.crt").GetStringValue(); got != functionstest.Get(c.Others[0], "data", "ca.crt").GetStringValue() {
 		t.Errorf("want the user's new authority in the connection Secret, got %s", got)
 	}
 
 	// One that is gone stops nothing that runs.
-	before := c.names()
-	c.others = nil
-	rsp := c.reconcile()
-	if r := rsp.GetResults(); len(r) != 1 || r[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !slices.Equal(before, c.names()) {
-		t.Errorf("want a refusal that changes nothing, got %v and %v", r, c.names())
+	before := c.ComponentNames()
+	c.Others = nil
+	rsp := c.Reconcile()
+	if r := rsp.GetResults(); len(r) != 1 || r[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !slices.Equal(before, c.ComponentNames()) {
+		t.Errorf("want a refusal that changes nothing, got %v and %v", r, c.ComponentNames())
 	}
 }
 
 // TestDatabaseClusterChangesTLS: from one's own authority to the user's, and
 // back.
 func TestDatabaseClusterChangesTLS(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
-	c.others = append(c.others, certs(t, nil))
-	c.settle()
-	own := c.value("connection", "ca.crt")
-	c.edit(map[string]any{"secretName": "certs"}, "tls")
-	c.settle()
-	if c.observed["ca"] != nil || c.observed["tls"] != nil {
-		t.Errorf("the authority goes when it signs for nobody, got %v", c.names())
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	c.Others = append(c.Others, functionstest.CertificateSecret(t, nil))
+	c.Settle()
+	own := c.SecretValue("connection", "ca.crt")
+	c.Edit(map[string]any{"secretName": "certs"}, "tls")
+	c.Settle()
+	if c.Observed["ca"] != nil || c.Observed["tls"] != nil {
+		t.Errorf("the authority goes when it signs for nobody, got %v", c.ComponentNames())
 	}
-	c.edit(nil, "tls")
-	c.settle()
-	if got := c.value("connection", "ca.crt"); got == own || got != c.value("ca", "ca.crt") {
+	c.Edit(nil, "tls")
+	c.Settle()
+	if got := c.SecretValue("connection", "ca.crt"); got == own || got != c.SecretValue("ca", "ca.crt") {
 		t.Errorf("want a new authority")
 	}
 }
@@ -390,18 +355,18 @@ func TestDatabaseClusterChangesTLS(t *testing.T) {
 // TestDatabaseClusterPeers: while authorities change, servers know each other by
 // the present one and by two before it.
 func TestDatabaseClusterPeers(t *testing.T) {
-	c := newCluster(t, databaseCluster(production))
+	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
 	bring := func(text string) string {
-		c.others = []*structpb.Struct{certs(t, func(values map[string]string) { values["ca.crt"] = text + values["ca.crt"] + "\n" })}
-		c.edit(map[string]any{"secretName": "certs"}, "tls")
-		c.settle()
-		ca, _ := compose.SecretValue(c.others[0], "ca.crt")
+		c.Others = []*structpb.Struct{functionstest.CertificateSecret(t, func(values map[string]string) { values["ca.crt"] = text + values["ca.crt"] + "\n" })}
+		c.Edit(map[string]any{"secretName": "certs"}, "tls")
+		c.Settle()
+		ca, _ := compose.SecretValue(c.Others[0], "ca.crt")
 		return strings.TrimSuffix(ca, "\n")
 	}
-	peers := func() string { return get(c.observed["config"], "data", "peers.crt").GetStringValue() }
+	peers := func() string { return functionstest.Get(c.Observed["config"], "data", "peers.crt").GetStringValue() }
 
-	c.settle()
-	own := c.value("ca", "ca.crt")
+	c.Settle()
+	own := c.SecretValue("ca", "ca.crt")
 	if diff := cmp.Diff(own, peers()); diff != "" {
 		t.Errorf("one authority is known at first\n-want, +got:\n%s", diff)
 	}
@@ -409,7 +374,7 @@ func TestDatabaseClusterPeers(t *testing.T) {
 	if diff := cmp.Diff(first+own, peers()); diff != "" {
 		t.Errorf("the one that was brought comes first\n-want, +got:\n%s", diff)
 	}
-	c.reconcile()
+	c.Reconcile()
 	if diff := cmp.Diff(first+own, peers()); diff != "" {
 		t.Errorf("another pass changes nothing\n-want, +got:\n%s", diff)
 	}
@@ -449,11 +414,11 @@ func TestDatabaseClusterPending(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.others = []*structpb.Struct{certs(t, nil), secretObject(t, "mine", map[string]string{"password": "a"}), secretObject(t, "other", map[string]string{"password": "b"})}
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Others = []*structpb.Struct{functionstest.CertificateSecret(t, nil), functionstest.Secret(t, "mine", map[string]string{"password": "a"}), functionstest.Secret(t, "other", map[string]string{"password": "b"})}
 			check := func(when string) {
 				t.Helper()
-				rsp := c.call(c.request())
+				rsp := c.Call(c.Request())
 				if len(rsp.GetResults()) > 0 {
 					t.Fatalf("%s\n%s: a fatal result ends the call before anything is fetched: %v", tc.reason, when, rsp.GetResults())
 				}
@@ -466,20 +431,20 @@ func TestDatabaseClusterPending(t *testing.T) {
 					t.Errorf("%s\n%s: -want, +got:\n%s", tc.reason, when, diff)
 				}
 				kept := slices.Sorted(maps.Keys(rsp.GetDesired().GetResources()))
-				if diff := cmp.Diff(c.names(), kept, cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(c.ComponentNames(), kept, cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("%s\n%s: nothing new is applied and nothing goes: -there, +applied:\n%s", tc.reason, when, diff)
 				}
 				for n, r := range rsp.GetDesired().GetResources() {
 					for _, f := range []string{"spec", "data"} {
-						if !proto.Equal(get(c.observed[n], f), get(r.GetResource(), f)) {
+						if !proto.Equal(functionstest.Get(c.Observed[n], f), functionstest.Get(r.GetResource(), f)) {
 							t.Errorf("%s\n%s: %s of %s is changed", tc.reason, when, f, n)
 						}
 					}
 				}
 			}
 			check("Before anything is there")
-			c.settle()
-			c.edit("17.5", "version")
+			c.Settle()
+			c.Edit("17.5", "version")
 			check("While it runs")
 		})
 	}

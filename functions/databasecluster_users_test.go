@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
@@ -40,8 +41,8 @@ func TestDatabaseClusterConnection(t *testing.T) {
 		spec   string
 		want   map[string]map[string]string
 	}{
-		"One":     {reason: "One server has no host to read only from.", spec: oneServer, want: map[string]map[string]string{"connection": keys(1, "app", "app")}},
-		"Replica": {reason: "Several have.", spec: production, want: map[string]map[string]string{"connection": keys(3, "app", "app")}},
+		"One":     {reason: "One server has no host to read only from.", spec: functionstest.OneServer, want: map[string]map[string]string{"connection": keys(1, "app", "app")}},
+		"Replica": {reason: "Several have.", spec: functionstest.Production, want: map[string]map[string]string{"connection": keys(3, "app", "app")}},
 		"Users": {
 			reason: "A user who owns one database comes to it, others to that of all.",
 			spec: `{size: 1, version: '17', users: [{name: shop_owner}, {name: reader}, {name: of_two}],
@@ -57,20 +58,20 @@ func TestDatabaseClusterConnection(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.settle()
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Settle()
 			got := map[string]map[string]string{}
-			for _, n := range c.names() {
+			for _, n := range c.ComponentNames() {
 				if n != "connection" && !strings.HasPrefix(n, "user-") {
 					continue
 				}
-				s := as[corev1.Secret](t, c.observed[n])
+				s := functionstest.As[corev1.Secret](t, c.Observed[n])
 				if s.Name != "orders-"+n {
 					t.Errorf("want Secret orders-%s, got %s", n, s.Name)
 				}
 				got[n] = map[string]string{}
 				for k, v := range s.Data {
-					got[n][k] = strings.NewReplacer(string(s.Data["password"]), "PASSWORD", c.value("ca", "ca.crt"), "CA").Replace(string(v))
+					got[n][k] = strings.NewReplacer(string(s.Data["password"]), "PASSWORD", c.SecretValue("ca", "ca.crt"), "CA").Replace(string(v))
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -89,11 +90,11 @@ func TestDatabaseClusterTold(t *testing.T) {
 		want   instance.Desired
 	}{
 		"One": {
-			reason: "Every cluster has a user and a database.", spec: oneServer,
+			reason: "Every cluster has a user and a database.", spec: functionstest.OneServer,
 			want: instance.Desired{Claim: "orders", Size: 1, Storage: "10Gi", Users: []string{"app"}, Databases: []instance.Database{app}},
 		},
 		"Production": {
-			reason: "Production waits for a standby.", spec: production,
+			reason: "Production waits for a standby.", spec: functionstest.Production,
 			want: instance.Desired{Claim: "orders", Size: 3, Synchronous: true, Storage: "20Gi", Users: []string{"app"}, Databases: []instance.Database{app},
 				Backup:     &instance.Backup{Destination: backupv1.Destination{Type: "volume", Bucket: "data-orders-repository-0"}},
 				Repository: &instance.Volume{Claim: "data-orders-repository-0", Storage: "100Gi"},
@@ -114,13 +115,13 @@ func TestDatabaseClusterTold(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.reconcile()
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Reconcile()
 			if diff := cmp.Diff(tc.want, told(t, c), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			for _, u := range told(t, c).Users {
-				if c.value("credentials", instance.PasswordKey(u)) == "" {
+				if c.SecretValue("credentials", instance.PasswordKey(u)) == "" {
 					t.Errorf("%s\nthe managers find no password of %s", tc.reason, u)
 				}
 			}
@@ -147,31 +148,31 @@ func TestDatabaseClusterBroughtPassword(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, databaseCluster(broughtPassword))
+			c := functionstest.New(t, functionstest.DatabaseCluster(broughtPassword))
 			if tc.secret != nil {
-				c.others = append(c.others, secretObject(t, "mine", tc.secret))
+				c.Others = append(c.Others, functionstest.Secret(t, "mine", tc.secret))
 			}
-			rsp := c.reconcile()
+			rsp := c.Reconcile()
 			if tc.err != "" {
-				if r := rsp.GetResults(); len(r) != 1 || r[0].GetMessage() != tc.err || len(c.observed) > 0 {
+				if r := rsp.GetResults(); len(r) != 1 || r[0].GetMessage() != tc.err || len(c.Observed) > 0 {
 					t.Errorf("%s\nwant %q, got %v", tc.reason, tc.err, r)
 				}
 				return
 			}
-			if got := c.value("credentials", "user-reader"); got != tc.want {
+			if got := c.SecretValue("credentials", "user-reader"); got != tc.want {
 				t.Errorf("%s\nThe managers: want %q, got %q", tc.reason, tc.want, got)
 			}
-			if got := c.value("user-reader", "password"); got != tc.want {
+			if got := c.SecretValue("user-reader", "password"); got != tc.want {
 				t.Errorf("%s\nThe application: want %q, got %q", tc.reason, tc.want, got)
 			}
-			u, err := url.Parse(c.value("user-reader", "uri"))
+			u, err := url.Parse(c.SecretValue("user-reader", "uri"))
 			if err != nil {
 				t.Fatalf("%s\nuri: %v", tc.reason, err)
 			}
 			if got, _ := u.User.Password(); got != tc.want || u.User.Username() != "reader" || u.Host != "orders-primary.team.svc:5432" {
 				t.Errorf("%s\nuri: want password %q, got %q in %s", tc.reason, tc.want, got, u)
 			}
-			j, err := url.Parse(strings.TrimPrefix(c.value("user-reader", "jdbc-uri"), "jdbc:"))
+			j, err := url.Parse(strings.TrimPrefix(c.SecretValue("user-reader", "jdbc-uri"), "jdbc:"))
 			if err != nil {
 				t.Fatalf("%s\njdbc-uri: %v", tc.reason, err)
 			}
@@ -185,23 +186,23 @@ func TestDatabaseClusterBroughtPassword(t *testing.T) {
 // TestDatabaseClusterBroughtPasswordChanges: the user's Secret is followed, and
 // when it is lost all stays as it was.
 func TestDatabaseClusterBroughtPasswordChanges(t *testing.T) {
-	c := newCluster(t, databaseCluster(broughtPassword))
-	c.others = []*structpb.Struct{secretObject(t, "mine", map[string]string{"password": "one"})}
-	c.settle()
-	c.others = []*structpb.Struct{secretObject(t, "mine", map[string]string{"password": "two"})}
-	c.reconcile()
-	if got := c.value("credentials", "user-reader") + " " + c.value("user-reader", "password"); got != "two two" {
+	c := functionstest.New(t, functionstest.DatabaseCluster(broughtPassword))
+	c.Others = []*structpb.Struct{functionstest.Secret(t, "mine", map[string]string{"password": "one"})}
+	c.Settle()
+	c.Others = []*structpb.Struct{functionstest.Secret(t, "mine", map[string]string{"password": "two"})}
+	c.Reconcile()
+	if got := c.SecretValue("credentials", "user-reader") + " " + c.SecretValue("user-reader", "password"); got != "two two" {
 		t.Errorf("want the new password in both Secrets, got %s", got)
 	}
-	c.settle()
+	c.Settle()
 
-	before := c.names()
-	c.others = nil
-	rsp := c.reconcile()
+	before := c.ComponentNames()
+	c.Others = nil
+	rsp := c.Reconcile()
 	if r := rsp.GetResults(); len(r) != 1 || r[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL {
 		t.Errorf("want a fatal result, got %v", r)
 	}
-	if diff := cmp.Diff(before, c.names()); diff != "" || c.value("user-reader", "password") != "two" {
+	if diff := cmp.Diff(before, c.ComponentNames()); diff != "" || c.SecretValue("user-reader", "password") != "two" {
 		t.Errorf("want all as it was: -before, +after:\n%s", diff)
 	}
 	if rsp.GetRequirements().GetResources()["password-reader"] == nil {
@@ -211,15 +212,15 @@ func TestDatabaseClusterBroughtPasswordChanges(t *testing.T) {
 
 // TestDatabaseClusterUserGoes: with a user his Secret goes, and nobody else's.
 func TestDatabaseClusterUserGoes(t *testing.T) {
-	c := newCluster(t, databaseCluster("{size: 1, version: '17', users: [{name: reader}, {name: writer}]}"))
-	c.settle()
-	writer := c.value("user-writer", "password")
-	c.edit([]any{map[string]any{"name": "writer"}}, "users")
-	c.settle()
-	if c.observed["user-reader"] != nil || c.value("credentials", "user-reader") != "" {
-		t.Errorf("what was the reader's is gone, got %v", c.names())
+	c := functionstest.New(t, functionstest.DatabaseCluster("{size: 1, version: '17', users: [{name: reader}, {name: writer}]}"))
+	c.Settle()
+	writer := c.SecretValue("user-writer", "password")
+	c.Edit([]any{map[string]any{"name": "writer"}}, "users")
+	c.Settle()
+	if c.Observed["user-reader"] != nil || c.SecretValue("credentials", "user-reader") != "" {
+		t.Errorf("what was the reader's is gone, got %v", c.ComponentNames())
 	}
-	if c.value("user-writer", "password") != writer || c.value("credentials", "user-writer") != writer {
+	if c.SecretValue("user-writer", "password") != writer || c.SecretValue("credentials", "user-writer") != writer {
 		t.Errorf("what is the writer's stays")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
@@ -15,32 +14,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
-)
-
-func ecommercePlatform(spec string) string {
-	return "apiVersion: platform.example.com/v1\nkind: EcommercePlatform\nmetadata: {name: store, namespace: team}\nspec: " + spec
-}
-
-const (
-	smallShop = "{frontend: {image: front:1}, backend: {image: back:1}}"
-	bigShop   = `
-  environment: production
-  frontend:
-    image: front:1
-    replicas: 3
-    probe: {path: /healthz}
-    autoscaling: {minReplicas: 3, maxReplicas: 9}
-  backend:
-    image: back:1
-    port: 9000
-    env: [{name: LOG, value: debug}]
-    migration: {command: [/back, migrate]}
-    cronJobs: [{name: report, schedule: "0 4 * * *", timeZone: Europe/Paris, args: [report]}]
-  database: {version: "17.2", storage: 20Gi, size: 2}
-  cache: {memory: 128Mi}
-  ingress: {host: store.example.com, tls: {secretName: cert}}
-  config: {CURRENCY: EUR}
-`
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 // TestEcommercePlatformOrder: database and cache, then the backend, then the
@@ -52,13 +26,13 @@ func TestEcommercePlatformOrder(t *testing.T) {
 		spec   string
 		want   [][]string
 	}{
-		"Small":   {reason: "Without an ingress the frontend is last.", spec: smallShop, want: [][]string{append(slices.Clone(cache), "database"), {"backend"}, {"frontend"}}},
-		"Big":     {reason: "The ingress opens once there is something behind it, and a config is there before the backend.", spec: bigShop, want: [][]string{append(slices.Clone(cache), "database", "protection"), {"appconfig"}, {"backend"}, {"frontend"}, {"ingress", "ingress-networkpolicy"}}},
+		"Small":   {reason: "Without an ingress the frontend is last.", spec: functionstest.SmallShop, want: [][]string{append(slices.Clone(cache), "database"), {"backend"}, {"frontend"}}},
+		"Big":     {reason: "The ingress opens once there is something behind it, and a config is there before the backend.", spec: functionstest.BigShop, want: [][]string{append(slices.Clone(cache), "database", "protection"), {"appconfig"}, {"backend"}, {"frontend"}, {"ingress", "ingress-networkpolicy"}}},
 		"NoCache": {reason: "Without a cache nobody waits for one.", spec: "{frontend: {image: front:1}, backend: {image: back:1}, cache: {enabled: false}}", want: [][]string{{"database"}, {"backend"}, {"frontend"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, newCluster(t, ecommercePlatform(tc.spec)).settle()); diff != "" {
+			if diff := cmp.Diff(tc.want, functionstest.New(t, functionstest.EcommercePlatform(tc.spec)).Settle()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -67,13 +41,13 @@ func TestEcommercePlatformOrder(t *testing.T) {
 
 // TestEcommercePlatformWaits: the order is that of health, not of rounds.
 func TestEcommercePlatformWaits(t *testing.T) {
-	c := newCluster(t, ecommercePlatform(bigShop))
+	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
 	has := func(what string, want ...string) {
 		t.Helper()
-		c.reconcile()
+		c.Reconcile()
 		var got []string
 		for _, n := range []string{"database", "cache-server", "backend", "frontend", "ingress"} {
-			if c.observed[n] != nil {
+			if c.Observed[n] != nil {
 				got = append(got, n)
 			}
 		}
@@ -84,42 +58,42 @@ func TestEcommercePlatformWaits(t *testing.T) {
 	for range 4 {
 		has("Nothing is healthy", "database", "cache-server")
 	}
-	if c.phase() != "Deploying" || !strings.Contains(c.message(), "database") || !strings.Contains(c.message(), "cache") || strings.Contains(c.message(), "frontend") {
-		t.Errorf("The message names what is waited for and nothing that waits itself: got %s, %q", c.phase(), c.message())
+	if c.Phase() != "Deploying" || !strings.Contains(c.Message(), "database") || !strings.Contains(c.Message(), "cache") || strings.Contains(c.Message(), "frontend") {
+		t.Errorf("The message names what is waited for and nothing that waits itself: got %s, %q", c.Phase(), c.Message())
 	}
-	if status, _ := c.condition("BackendReady"); status != "False" {
+	if status, _ := c.Condition("BackendReady"); status != "False" {
 		t.Errorf("The backend is not ready before it exists: got %s", status)
 	}
-	c.heal("cache-server")
+	c.Heal("cache-server")
 	has("The cache is up", "database", "cache-server")
-	c.heal("database")
+	c.Heal("database")
 	has("The database is up", "database", "cache-server")
 	has("The config has no bundle yet", "database", "cache-server")
-	c.heal("appconfig")
+	c.Heal("appconfig")
 	has("The config has its bundle", "database", "cache-server", "backend")
 	has("The backend starts", "database", "cache-server", "backend")
-	c.heal("backend")
+	c.Heal("backend")
 	has("The backend is up", "database", "cache-server", "backend", "frontend")
 
 	// What exists stays, whatever happens to what it came after.
-	c.status("database", `{phase: Scaling, message: "Waiting for postgresql", conditions: [{type: Ready, status: "False"}]}`)
-	c.status("backend", `{phase: Degraded, message: "Waiting for web (Not all pods are ready)", conditions: [{type: Ready, status: "False"}]}`)
+	c.SetStatus("database", `{phase: Scaling, message: "Waiting for postgresql", conditions: [{type: Ready, status: "False"}]}`)
+	c.SetStatus("backend", `{phase: Degraded, message: "Waiting for web (Not all pods are ready)", conditions: [{type: Ready, status: "False"}]}`)
 	has("The database is down", "database", "cache-server", "backend", "frontend")
-	if got := c.message(); !strings.Contains(got, "database (Not ready yet: see DatabaseCluster store-database)") || strings.Contains(got, "postgresql") {
+	if got := c.Message(); !strings.Contains(got, "database (Not ready yet: see DatabaseCluster store-database)") || strings.Contains(got, "postgresql") {
 		t.Errorf("The message says where to look, and does not follow what a nested claim says while it changes: got %q", got)
 	}
-	if got := c.message(); !strings.Contains(got, "backend (web (Not all pods are ready))") {
+	if got := c.Message(); !strings.Contains(got, "backend (web (Not all pods are ready))") {
 		t.Errorf("One that was well and is not any more is explained in its own words: got %q", got)
 	}
-	c.heal()
+	c.Heal()
 	has("All is well", "database", "cache-server", "backend", "frontend", "ingress")
-	c.heal()
-	c.reconcile()
-	if c.phase() != "Running" || c.message() != "" {
-		t.Errorf("got %s, %q", c.phase(), c.message())
+	c.Heal()
+	c.Reconcile()
+	if c.Phase() != "Running" || c.Message() != "" {
+		t.Errorf("got %s, %q", c.Phase(), c.Message())
 	}
 	for _, typ := range []string{"DatabaseReady", "CacheReady", "BackendReady", "FrontendReady", "IngressReady"} {
-		if status, _ := c.condition(typ); status != "True" {
+		if status, _ := c.Condition(typ); status != "True" {
 			t.Errorf("%s: want True, got %s", typ, status)
 		}
 	}
@@ -127,13 +101,13 @@ func TestEcommercePlatformWaits(t *testing.T) {
 		"url": "https://store.example.com", "frontend": "http://store-frontend-web.team.svc:8080", "backend": "http://store-backend-web.team.svc:9000",
 		"database": "store-database-primary.team.svc:5432", "cache": "store-cache.team.svc:6379",
 	}
-	if diff := cmp.Diff(want, get(c.claim, "status", "endpoints").GetStructValue().AsMap()); diff != "" {
+	if diff := cmp.Diff(want, functionstest.Get(c.Claim, "status", "endpoints").GetStructValue().AsMap()); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	c.status("frontend", `{phase: Failed, message: "image is missing", conditions: [{type: Ready, status: "False"}]}`)
-	c.reconcile()
-	if c.phase() != "Failed" || !strings.Contains(c.message(), "frontend (image is missing)") {
-		t.Errorf("A nested claim that failed fails the shop, in its words: got %s, %q", c.phase(), c.message())
+	c.SetStatus("frontend", `{phase: Failed, message: "image is missing", conditions: [{type: Ready, status: "False"}]}`)
+	c.Reconcile()
+	if c.Phase() != "Failed" || !strings.Contains(c.Message(), "frontend (image is missing)") {
+		t.Errorf("A nested claim that failed fails the shop, in its words: got %s, %q", c.Phase(), c.Message())
 	}
 }
 
@@ -143,19 +117,19 @@ func TestEcommercePlatformNeedsBoth(t *testing.T) {
 	component := map[string]string{"database": "database", "cache": "cache-server"}
 	for first, second := range map[string]string{"database": "cache", "cache": "database"} {
 		t.Run(first, func(t *testing.T) {
-			c := newCluster(t, ecommercePlatform(smallShop))
-			c.reconcile()
-			c.heal(component[first])
-			c.reconcile()
-			if c.observed["backend"] != nil {
+			c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
+			c.Reconcile()
+			c.Heal(component[first])
+			c.Reconcile()
+			if c.Observed["backend"] != nil {
 				t.Errorf("only the %s is up, yet the backend starts", first)
 			}
-			if got := c.message(); !strings.Contains(got, second) || strings.Contains(got, first) {
+			if got := c.Message(); !strings.Contains(got, second) || strings.Contains(got, first) {
 				t.Errorf("want a message that names the %s alone, got %q", second, got)
 			}
-			c.heal(component[second])
-			c.reconcile()
-			if c.observed["backend"] == nil {
+			c.Heal(component[second])
+			c.Reconcile()
+			if c.Observed["backend"] == nil {
 				t.Errorf("both are up, yet the backend does not start")
 			}
 		})
@@ -163,11 +137,11 @@ func TestEcommercePlatformNeedsBoth(t *testing.T) {
 }
 
 func TestEcommercePlatformWiring(t *testing.T) {
-	c := newCluster(t, ecommercePlatform(bigShop))
-	c.settle()
+	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+	c.Settle()
 	env := func(component string) map[string]string {
 		out := map[string]string{}
-		for _, e := range as[appsv1.WebApp](t, c.observed[component]).Spec.Env {
+		for _, e := range functionstest.As[appsv1.WebApp](t, c.Observed[component]).Spec.Env {
 			out[e.Name] = e.Value
 			if e.ValueFrom != nil {
 				out[e.Name] = e.ValueFrom.SecretKeyRef.Name + "/" + e.ValueFrom.SecretKeyRef.Key
@@ -184,7 +158,7 @@ func TestEcommercePlatformWiring(t *testing.T) {
 		t.Errorf("frontend: -want, +got:\n%s", diff)
 	}
 
-	back, front := as[appsv1.WebApp](t, c.observed["backend"]), as[appsv1.WebApp](t, c.observed["frontend"])
+	back, front := functionstest.As[appsv1.WebApp](t, c.Observed["backend"]), functionstest.As[appsv1.WebApp](t, c.Observed["frontend"])
 	if back.Spec.Migration == nil || len(back.Spec.CronJobs) != 1 || *back.Spec.Replicas != 2 || back.Spec.Environment != "production" || len(back.Spec.Config) != 0 {
 		t.Errorf("backend: got %+v", back.Spec)
 	}
@@ -202,7 +176,7 @@ func TestEcommercePlatformWiring(t *testing.T) {
 			t.Error("the frontend knows nothing of a database")
 		}
 	}
-	db := as[appsv1.DatabaseCluster](t, c.observed["database"])
+	db := functionstest.As[appsv1.DatabaseCluster](t, c.Observed["database"])
 	if db.Spec.Size != 2 || db.Spec.Version != "17.2" || db.Spec.StorageSize != "20Gi" || db.Spec.Environment != "production" || db.Spec.Engine != "postgresql" || db.Spec.DeletionProtection == nil || !*db.Spec.DeletionProtection {
 		t.Errorf("database: got %+v", db.Spec)
 	}
@@ -226,15 +200,15 @@ func TestEcommercePlatformDefaults(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, ecommercePlatform(smallShop))
+			c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
 			if tc.env != "" {
-				c.edit(tc.env, "environment")
+				c.Edit(tc.env, "environment")
 			}
-			c.settle()
-			db := as[appsv1.DatabaseCluster](t, c.observed["database"])
+			c.Settle()
+			db := functionstest.As[appsv1.DatabaseCluster](t, c.Observed["database"])
 			got := want{
-				db.Spec.Size, *as[appsv1.WebApp](t, c.observed["frontend"]).Spec.Replicas, *as[appsv1.WebApp](t, c.observed["backend"]).Spec.Replicas,
-				db.Spec.Environment, as[k8sappsv1.Deployment](t, c.observed["cache-server"]).Spec.Template.Spec.Containers[0].Resources.Requests.Memory().String(),
+				db.Spec.Size, *functionstest.As[appsv1.WebApp](t, c.Observed["frontend"]).Spec.Replicas, *functionstest.As[appsv1.WebApp](t, c.Observed["backend"]).Spec.Replicas,
+				db.Spec.Environment, functionstest.As[k8sappsv1.Deployment](t, c.Observed["cache-server"]).Spec.Template.Spec.Containers[0].Resources.Requests.Memory().String(),
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
@@ -249,11 +223,11 @@ func TestEcommercePlatformDefaults(t *testing.T) {
 // TestEcommercePlatformOwnEnvironment: what the claim sets itself wins, and
 // nothing is set twice.
 func TestEcommercePlatformOwnEnvironment(t *testing.T) {
-	c := newCluster(t, ecommercePlatform(`{frontend: {image: f, env: [{name: BACKEND_URL, value: mine}]}, backend: {image: b, env: [{name: A, value: x}, {name: REDIS_URL, value: mine}]}}`))
-	c.settle()
+	c := functionstest.New(t, functionstest.EcommercePlatform(`{frontend: {image: f, env: [{name: BACKEND_URL, value: mine}]}, backend: {image: b, env: [{name: A, value: x}, {name: REDIS_URL, value: mine}]}}`))
+	c.Settle()
 	var got []string
 	for _, n := range []string{"backend", "frontend"} {
-		for _, e := range as[appsv1.WebApp](t, c.observed[n]).Spec.Env {
+		for _, e := range functionstest.As[appsv1.WebApp](t, c.Observed[n]).Spec.Env {
 			got = append(got, e.Name+"="+e.Value)
 		}
 	}
@@ -280,9 +254,9 @@ func TestEcommercePlatformVerifies(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, ecommercePlatform("{frontend: {image: f}, backend: {image: b, "+tc.backend+"}, database: {"+tc.database+"}}"))
-			c.settle()
-			back := as[appsv1.WebApp](t, c.observed["backend"]).Spec
+			c := functionstest.New(t, functionstest.EcommercePlatform("{frontend: {image: f}, backend: {image: b, "+tc.backend+"}, database: {"+tc.database+"}}"))
+			c.Settle()
+			back := functionstest.As[appsv1.WebApp](t, c.Observed["backend"]).Spec
 			got := ""
 			for _, e := range back.Env {
 				if e.Name == "DATABASE_URL" && e.ValueFrom != nil {
@@ -316,12 +290,12 @@ func TestEcommercePlatformVerifiesLater(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, ecommercePlatform(smallShop))
-			c.settle()
+			c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
+			c.Settle()
 			key := func() *structpb.Value {
-				for _, e := range get(c.observed["backend"], "spec", "env").GetListValue().GetValues() {
+				for _, e := range functionstest.Get(c.Observed["backend"], "spec", "env").GetListValue().GetValues() {
 					if f := e.GetStructValue(); f.GetFields()["name"].GetStringValue() == "DATABASE_URL" {
-						return get(f, "valueFrom", "secretKeyRef", "key")
+						return functionstest.Get(f, "valueFrom", "secretKeyRef", "key")
 					}
 				}
 				t.Fatal("the backend has no DATABASE_URL")
@@ -329,9 +303,9 @@ func TestEcommercePlatformVerifiesLater(t *testing.T) {
 			}
 			key().Kind = &structpb.Value_StringValue{StringValue: "uri"}
 			if tc.secret != "" {
-				c.add(tc.secret)
+				c.Add(tc.secret)
 			}
-			c.settle()
+			c.Settle()
 			if got := key().GetStringValue(); got != tc.want {
 				t.Errorf("DATABASE_URL: want key %q, got %q", tc.want, got)
 			}
@@ -340,55 +314,55 @@ func TestEcommercePlatformVerifiesLater(t *testing.T) {
 }
 
 func TestEcommercePlatformWithoutCache(t *testing.T) {
-	c := newCluster(t, ecommercePlatform(smallShop))
-	c.settle()
-	c.edit(map[string]any{"enabled": false}, "cache")
-	c.settle()
-	for _, n := range c.names() {
+	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
+	c.Settle()
+	c.Edit(map[string]any{"enabled": false}, "cache")
+	c.Settle()
+	for _, n := range c.ComponentNames() {
 		if strings.HasPrefix(n, "cache") {
 			t.Errorf("%s must go with the cache", n)
 		}
 	}
-	for _, e := range as[appsv1.WebApp](t, c.observed["backend"]).Spec.Env {
+	for _, e := range functionstest.As[appsv1.WebApp](t, c.Observed["backend"]).Spec.Env {
 		if e.Name == "REDIS_URL" {
 			t.Errorf("REDIS_URL must go with the cache")
 		}
 	}
-	if status, message := c.condition("CacheReady"); status != "True" || message != "Not part of this claim" {
+	if status, message := c.Condition("CacheReady"); status != "True" || message != "Not part of this claim" {
 		t.Errorf("CacheReady: got %s, %q", status, message)
 	}
-	if v := get(c.claim, "status", "endpoints", "cache"); v != nil {
+	if v := functionstest.Get(c.Claim, "status", "endpoints", "cache"); v != nil {
 		t.Errorf("There is no endpoint of a cache: got %v", v)
 	}
-	if status, _ := c.condition("Pruned"); status != "True" || c.phase() != "Running" {
-		t.Errorf("A cache holds nothing that must be kept: got %s, %s", status, c.phase())
+	if status, _ := c.Condition("Pruned"); status != "True" || c.Phase() != "Running" {
+		t.Errorf("A cache holds nothing that must be kept: got %s, %s", status, c.Phase())
 	}
 }
 
 // TestEcommercePlatformCache: Redis has the claim's memory, eviction and password.
 func TestEcommercePlatformCache(t *testing.T) {
-	c := newCluster(t, ecommercePlatform(bigShop))
-	c.settle()
-	password, conf := c.value("cache-secret", "password"), c.value("cache-secret", "redis.conf")
+	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+	c.Settle()
+	password, conf := c.SecretValue("cache-secret", "password"), c.SecretValue("cache-secret", "redis.conf")
 	if !strings.Contains(conf, "requirepass "+password+"\n") {
 		t.Errorf("got redis.conf without its password")
 	}
-	if got := c.value("cache-secret", "uri"); got != "redis://:"+password+"@store-cache.team.svc:6379/0" {
+	if got := c.SecretValue("cache-secret", "uri"); got != "redis://:"+password+"@store-cache.team.svc:6379/0" {
 		t.Errorf("got uri %s", strings.ReplaceAll(got, password, "PASSWORD"))
 	}
 	args := func(want ...string) {
 		t.Helper()
-		got := as[k8sappsv1.Deployment](t, c.observed["cache-server"]).Spec.Template.Spec.Containers[0].Args
+		got := functionstest.As[k8sappsv1.Deployment](t, c.Observed["cache-server"]).Spec.Template.Spec.Containers[0].Args
 		if diff := cmp.Diff(append([]string{"/etc/redis/redis.conf"}, want...), got); diff != "" {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 	}
 	args("--maxmemory", "134217728", "--maxmemory-policy", "allkeys-lru")
-	c.edit("256Mi", "cache", "memory")
-	c.edit("volatile-ttl", "cache", "evictionPolicy")
-	c.settle()
+	c.Edit("256Mi", "cache", "memory")
+	c.Edit("volatile-ttl", "cache", "evictionPolicy")
+	c.Settle()
 	args("--maxmemory", "268435456", "--maxmemory-policy", "volatile-ttl")
-	if c.value("cache-secret", "password") != password || c.value("cache-secret", "redis.conf") != conf {
+	if c.SecretValue("cache-secret", "password") != password || c.SecretValue("cache-secret", "redis.conf") != conf {
 		t.Errorf("the password was drawn again, or its file has changed")
 	}
 }
@@ -396,9 +370,9 @@ func TestEcommercePlatformCache(t *testing.T) {
 // TestEcommercePlatformCacheComesBack: a cache whose node has died is started on
 // another one after half a minute, and there are never two by a change.
 func TestEcommercePlatformCacheComesBack(t *testing.T) {
-	c := newCluster(t, ecommercePlatform(bigShop))
-	c.settle()
-	d := as[k8sappsv1.Deployment](t, c.observed["cache-server"])
+	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+	c.Settle()
+	d := functionstest.As[k8sappsv1.Deployment](t, c.Observed["cache-server"])
 	got := map[string]int64{}
 	for _, tol := range d.Spec.Template.Spec.Tolerations {
 		got[tol.Key] = *tol.TolerationSeconds
@@ -421,10 +395,10 @@ func TestEcommercePlatformDatabase(t *testing.T) {
   backup: {enabled: true, schedule: "@daily", retention: 7d, destination: {type: s3, bucket: b}},
   restoreFrom: {backupRef: {name: old}},
 }`
-	c := newCluster(t, ecommercePlatform("{frontend: {image: f}, backend: {image: b}, database: "+options+"}"))
-	c.reconcile()
-	want := parse(t, options).AsMap()
-	got := get(c.observed["database"], "spec").GetStructValue().AsMap()
+	c := functionstest.New(t, functionstest.EcommercePlatform("{frontend: {image: f}, backend: {image: b}, database: "+options+"}"))
+	c.Reconcile()
+	want := functionstest.Parse(t, options).AsMap()
+	got := functionstest.Get(c.Observed["database"], "spec").GetStructValue().AsMap()
 	for k := range got {
 		if _, ok := want[k]; !ok {
 			delete(got, k)
@@ -438,40 +412,40 @@ func TestEcommercePlatformDatabase(t *testing.T) {
 // TestEcommercePlatformDegradedAndReady: a database that has lost a standby
 // serves, and its shop says that somebody should look.
 func TestEcommercePlatformDegradedAndReady(t *testing.T) {
-	c := newCluster(t, ecommercePlatform(smallShop))
-	c.settle()
-	c.status("database", `{phase: Degraded, message: "Not following the primary: store-database-postgresql-1", conditions: [{type: Ready, status: "True"}]}`)
-	rsp := c.reconcile()
-	if got := c.message(); c.phase() != "Degraded" || got != "Degraded: database (Not following the primary: store-database-postgresql-1)" {
-		t.Errorf("got %s, %q", c.phase(), got)
+	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
+	c.Settle()
+	c.SetStatus("database", `{phase: Degraded, message: "Not following the primary: store-database-postgresql-1", conditions: [{type: Ready, status: "True"}]}`)
+	rsp := c.Reconcile()
+	if got := c.Message(); c.Phase() != "Degraded" || got != "Degraded: database (Not following the primary: store-database-postgresql-1)" {
+		t.Errorf("got %s, %q", c.Phase(), got)
 	}
-	if w := waiting(rsp); len(w) > 0 {
+	if w := functionstest.Waiting(rsp); len(w) > 0 {
 		t.Errorf("It is Ready: got %v", w)
 	}
-	c.heal("database")
-	c.reconcile()
-	if c.phase() != "Running" || c.message() != "" {
-		t.Errorf("got %s, %q", c.phase(), c.message())
+	c.Heal("database")
+	c.Reconcile()
+	if c.Phase() != "Running" || c.Message() != "" {
+		t.Errorf("got %s, %q", c.Phase(), c.Message())
 	}
 }
 
 // TestEcommercePlatformTiers: what a WebApp offers, a shop's tiers do too.
 func TestEcommercePlatformTiers(t *testing.T) {
-	c := newCluster(t, ecommercePlatform(`
+	c := functionstest.New(t, functionstest.EcommercePlatform(`
   frontend: {image: f, metrics: {port: 9100}, volumes: [{name: data, mountPath: /data, emptyDir: {}}], imagePullSecrets: [{name: pull}]}
   backend: {image: b, sidecars: [{name: proxy, image: p}], workers: [{name: mail, args: [mail]}]}
 `))
-	c.settle()
-	front, back := as[appsv1.WebApp](t, c.observed["frontend"]).Spec, as[appsv1.WebApp](t, c.observed["backend"]).Spec
+	c.Settle()
+	front, back := functionstest.As[appsv1.WebApp](t, c.Observed["frontend"]).Spec, functionstest.As[appsv1.WebApp](t, c.Observed["backend"]).Spec
 	if front.Metrics == nil || *front.Metrics.Port != 9100 || len(front.Volumes) != 1 || len(front.ImagePullSecrets) != 1 {
 		t.Errorf("frontend: got %+v", front)
 	}
 	if len(back.Sidecars) != 1 || len(back.Workers) != 1 || back.Workers[0].Name != "mail" {
 		t.Errorf("backend: got %+v", back)
 	}
-	c.edit(false, "monitoring", "enabled")
-	c.settle()
-	if got := as[appsv1.WebApp](t, c.observed["frontend"]).Spec.Metrics; got != nil {
+	c.Edit(false, "monitoring", "enabled")
+	c.Settle()
+	if got := functionstest.As[appsv1.WebApp](t, c.Observed["frontend"]).Spec.Metrics; got != nil {
 		t.Errorf("Without monitoring nobody reads metrics: got %+v", got)
 	}
 }
@@ -479,52 +453,52 @@ func TestEcommercePlatformTiers(t *testing.T) {
 // TestEcommercePlatformGateway: an HTTPRoute where the claim names a Gateway and
 // the cluster has the kind.
 func TestEcommercePlatformGateway(t *testing.T) {
-	c := newCluster(t, ecommercePlatform(smallShop))
-	c.schemas = map[string]*fnv1.Schema{"httproute": {OpenapiV3: parse(t, "{type: object}")}}
-	c.settle()
-	c.edit(map[string]any{"host": "shop.example.com", "gateway": map[string]any{"name": "public", "sectionName": "https"}}, "ingress")
-	c.reconcile()
-	c.reconcile()
-	if got := c.message(); got != "Waiting for ingress (The Gateway has not taken the route yet)" {
+	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
+	c.Serve("httproute")
+	c.Settle()
+	c.Edit(map[string]any{"host": "shop.example.com", "gateway": map[string]any{"name": "public", "sectionName": "https"}}, "ingress")
+	c.Reconcile()
+	c.Reconcile()
+	if got := c.Message(); got != "Waiting for ingress (The Gateway has not taken the route yet)" {
 		t.Errorf("got %q", got)
 	}
-	c.status("httproute", `{parents: [{parentRef: {group: gateway.networking.k8s.io, kind: Gateway, name: public, namespace: team, sectionName: https}, conditions: [{type: Accepted, status: "True", observedGeneration: 1}]}]}`)
-	c.reconcile()
-	if c.phase() != "Running" {
-		t.Errorf("got %s, %q", c.phase(), c.message())
+	c.SetStatus("httproute", `{parents: [{parentRef: {group: gateway.networking.k8s.io, kind: Gateway, name: public, namespace: team, sectionName: https}, conditions: [{type: Accepted, status: "True", observedGeneration: 1}]}]}`)
+	c.Reconcile()
+	if c.Phase() != "Running" {
+		t.Errorf("got %s, %q", c.Phase(), c.Message())
 	}
-	if c.observed["ingress"] != nil || c.observed["httproute"] == nil || get(c.claim, "status", "endpoints", "url").GetStringValue() != "https://shop.example.com" {
-		t.Errorf("want an HTTPRoute and no Ingress, got %v, %v", c.names(), get(c.claim, "status", "endpoints"))
+	if c.Observed["ingress"] != nil || c.Observed["httproute"] == nil || functionstest.Get(c.Claim, "status", "endpoints", "url").GetStringValue() != "https://shop.example.com" {
+		t.Errorf("want an HTTPRoute and no Ingress, got %v, %v", c.ComponentNames(), functionstest.Get(c.Claim, "status", "endpoints"))
 	}
-	if got := get(c.observed["httproute"], "spec", "rules", 0, "backendRefs", 0, "name").GetStringValue(); got != "store-frontend-web" {
+	if got := functionstest.Get(c.Observed["httproute"], "spec", "rules", 0, "backendRefs", 0, "name").GetStringValue(); got != "store-frontend-web" {
 		t.Errorf("want it to lead to the frontend, got %s", got)
 	}
-	c.schemas = nil
-	c.edit(map[string]any{"host": "other.example.com", "gateway": map[string]any{"name": "public"}}, "ingress")
-	c.reconcile()
-	if status, message := c.condition("Accepted"); status != "True" || c.observed["httproute"] == nil {
+	c.Schemas = nil
+	c.Edit(map[string]any{"host": "other.example.com", "gateway": map[string]any{"name": "public"}}, "ingress")
+	c.Reconcile()
+	if status, message := c.Condition("Accepted"); status != "True" || c.Observed["httproute"] == nil {
 		t.Errorf("what exists is of a kind that exists, whatever discovery finds now: got %s, %q", status, message)
 	}
 }
 
 func TestEcommercePlatformIngress(t *testing.T) {
-	c := newCluster(t, ecommercePlatform(bigShop))
-	c.install("{ingress: {className: nginx, namespace: ingress-nginx}}")
-	c.settle()
-	ing := as[networkingv1.Ingress](t, c.observed["ingress"])
+	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+	c.InstallSettings("{ingress: {className: nginx, namespace: ingress-nginx}}")
+	c.Settle()
+	ing := functionstest.As[networkingv1.Ingress](t, c.Observed["ingress"])
 	backend := ing.Spec.Rules[0].HTTP.Paths[0].Backend.Service
 	if ing.Name != "store-ingress" || *ing.Spec.IngressClassName != "nginx" || backend.Name != "store-frontend-web" || backend.Port.Number != 8080 || ing.Spec.TLS[0].SecretName != "cert" {
 		t.Errorf("got %+v", ing.Spec)
 	}
-	c.edit(map[string]any{"host": "store.example.com", "tls": map[string]any{"issuer": "le"}}, "ingress")
-	c.settle()
-	if got := as[networkingv1.Ingress](t, c.observed["ingress"]).Spec.TLS[0].SecretName; got != "store-tls" {
+	c.Edit(map[string]any{"host": "store.example.com", "tls": map[string]any{"issuer": "le"}}, "ingress")
+	c.Settle()
+	if got := functionstest.As[networkingv1.Ingress](t, c.Observed["ingress"]).Spec.TLS[0].SecretName; got != "store-tls" {
 		t.Errorf("The certificate goes to store-tls, as the field says: got %s", got)
 	}
-	c.edit(nil, "ingress")
-	c.settle()
-	if c.observed["ingress"] != nil || c.observed["ingress-networkpolicy"] != nil || get(c.claim, "status", "endpoints", "url") != nil {
-		t.Errorf("without an ingress nothing of it stays: got %v", c.names())
+	c.Edit(nil, "ingress")
+	c.Settle()
+	if c.Observed["ingress"] != nil || c.Observed["ingress-networkpolicy"] != nil || functionstest.Get(c.Claim, "status", "endpoints", "url") != nil {
+		t.Errorf("without an ingress nothing of it stays: got %v", c.ComponentNames())
 	}
 }
 
@@ -568,7 +542,7 @@ func TestEcommercePlatformRefuses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := refused(t, ecommercePlatform(tc.spec)); got != tc.want {
+			if got := functionstest.Refused(t, functionstest.EcommercePlatform(tc.spec)); got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
 		})
@@ -587,10 +561,10 @@ func volumes(n int) []string {
 // TestEcommercePlatformEnforcesCaps: what the XRD caps the function caps again.
 func TestEcommercePlatformEnforcesCaps(t *testing.T) {
 	for _, tier := range []string{"frontend", "backend"} {
-		c := newCluster(t, ecommercePlatform(smallShop))
-		c.edit("production", "environment")
-		c.edit(map[string]any{"maxReplicas": 11}, tier, "autoscaling")
-		rsp := c.run()
+		c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
+		c.Edit("production", "environment")
+		c.Edit(map[string]any{"maxReplicas": 11}, tier, "autoscaling")
+		rsp := c.Run()
 		if len(rsp.GetResults()) == 0 || !strings.HasPrefix(rsp.GetResults()[0].GetMessage(), tier+".autoscaling.maxReplicas ") {
 			t.Errorf("Production has at most 10 pods, however they come to be: want a refusal of %s.autoscaling.maxReplicas, got %v", tier, rsp.GetResults())
 		}
@@ -600,22 +574,22 @@ func TestEcommercePlatformEnforcesCaps(t *testing.T) {
 func TestEcommercePlatformRefusesWhileRunning(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		change func(*cluster)
+		change func(*functionstest.Crossplane)
 		want   string
 	}{
-		"MySQL": {reason: "A database is not changed into another.", change: func(c *cluster) { c.edit("mysql", "database", "type") }, want: "database.type mysql is not available yet: use postgresql"},
-		"Cron": {reason: "A mistake in a schedule stops nothing.", change: func(c *cluster) {
-			c.edit([]any{map[string]any{"name": "x", "schedule": "61 * * * *"}}, "backend", "cronJobs")
+		"MySQL": {reason: "A database is not changed into another.", change: func(c *functionstest.Crossplane) { c.Edit("mysql", "database", "type") }, want: "database.type mysql is not available yet: use postgresql"},
+		"Cron": {reason: "A mistake in a schedule stops nothing.", change: func(c *functionstest.Crossplane) {
+			c.Edit([]any{map[string]any{"name": "x", "schedule": "61 * * * *"}}, "backend", "cronJobs")
 		}, want: `backend.cronJobs x: schedule "61 * * * *" is no cron expression: end of range (61) above maximum (59): 61`},
-		"Password": {reason: "A password that Redis cannot read.", change: func(c *cluster) {
-			set(c.observed["cache-secret"], base64.StdEncoding.EncodeToString([]byte("two words")), "data", "password")
+		"Password": {reason: "A password that Redis cannot read.", change: func(c *functionstest.Crossplane) {
+			functionstest.Set(c.Observed["cache-secret"], base64.StdEncoding.EncodeToString([]byte("two words")), "data", "password")
 		}, want: "Secret store-cache: password may hold only printable ASCII characters but spaces, quotes and backslashes: change it, or delete the key to get another one"},
-		"Settings": {reason: "Nonsense of the installation stops nothing.", change: func(c *cluster) { c.install("{ingress: [nginx]}") }, want: "cannot read EnvironmentConfig storeplane: data.ingress: must be an object, is a list"},
+		"Settings": {reason: "Nonsense of the installation stops nothing.", change: func(c *functionstest.Crossplane) { c.InstallSettings("{ingress: [nginx]}") }, want: "cannot read EnvironmentConfig storeplane: data.ingress: must be an object, is a list"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, ecommercePlatform(bigShop))
-			if got := refusedWhileRunning(t, c, func() { tc.change(c) }); got != tc.want {
+			c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+			if got := functionstest.RefusedWhileRunning(t, c, func() { tc.change(c) }); got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
 		})
@@ -626,43 +600,45 @@ func TestEcommercePlatformRefusesWhileRunning(t *testing.T) {
 // reaches Redis, which reads it once, and the backend, which has it from its
 // environment.
 func TestEcommercePlatformCachePassword(t *testing.T) {
-	set := func(value string) func(*cluster) {
-		return func(c *cluster) {
-			set(c.observed["cache-secret"], base64.StdEncoding.EncodeToString([]byte(value)), "data", "password")
+	set := func(value string) func(*functionstest.Crossplane) {
+		return func(c *functionstest.Crossplane) {
+			functionstest.Set(c.Observed["cache-secret"], base64.StdEncoding.EncodeToString([]byte(value)), "data", "password")
 		}
 	}
 	cases := map[string]struct {
 		reason string
-		change func(*cluster)
+		change func(*functionstest.Crossplane)
 		same   bool
 	}{
-		"Nothing": {reason: "At rest nothing changes.", change: func(*cluster) {}, same: true},
+		"Nothing": {reason: "At rest nothing changes.", change: func(*functionstest.Crossplane) {}, same: true},
 		"Edited":  {reason: "One that a person sets.", change: set("chosen")},
-		"Lost":    {reason: "One that is taken out is drawn again.", change: func(c *cluster) { delete(fields(c.observed["cache-secret"], "data"), "password") }},
-		"Gone":    {reason: "So is one whose Secret is deleted.", change: func(c *cluster) { delete(c.observed, "cache-secret") }},
+		"Lost": {reason: "One that is taken out is drawn again.", change: func(c *functionstest.Crossplane) {
+			delete(functionstest.Fields(c.Observed["cache-secret"], "data"), "password")
+		}},
+		"Gone": {reason: "So is one whose Secret is deleted.", change: func(c *functionstest.Crossplane) { delete(c.Observed, "cache-secret") }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, ecommercePlatform(bigShop))
-			c.settle()
+			c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+			c.Settle()
 			type versions struct{ Password, Redis, Backend string }
 			read := func() versions {
-				v := versions{Password: c.value("cache-secret", "password")}
-				v.Redis = as[k8sappsv1.Deployment](t, c.observed["cache-server"]).Spec.Template.Annotations["storeplane.example.com/password-version"]
-				for _, e := range as[appsv1.WebApp](t, c.observed["backend"]).Spec.Env {
+				v := versions{Password: c.SecretValue("cache-secret", "password")}
+				v.Redis = functionstest.As[k8sappsv1.Deployment](t, c.Observed["cache-server"]).Spec.Template.Annotations["storeplane.example.com/password-version"]
+				for _, e := range functionstest.As[appsv1.WebApp](t, c.Observed["backend"]).Spec.Env {
 					if e.Name == "REDIS_URL_VERSION" {
 						v.Backend = e.Value
 					}
 				}
 				return v
 			}
-			before, conf := read(), c.value("cache-secret", "redis.conf")
+			before, conf := read(), c.SecretValue("cache-secret", "redis.conf")
 			tc.change(c)
-			c.reconcile()
-			if v := read(); v.Redis != before.Redis && c.value("cache-secret", "redis.conf") == conf {
+			c.Reconcile()
+			if v := read(); v.Redis != before.Redis && c.SecretValue("cache-secret", "redis.conf") == conf {
 				t.Errorf("%s\nRedis is not replaced before its file has the password", tc.reason)
 			}
-			c.reconcile()
+			c.Reconcile()
 			after := read()
 			if after.Redis == "" || after.Redis != after.Backend || strings.Contains(after.Password, after.Redis) {
 				t.Errorf("%s\nwant one version of both: %+v", tc.reason, after)
@@ -670,7 +646,7 @@ func TestEcommercePlatformCachePassword(t *testing.T) {
 			if same := after == before; same != tc.same || !same && after.Redis == before.Redis {
 				t.Errorf("%s\nwant the same %t: before %+v, after %+v", tc.reason, tc.same, before, after)
 			}
-			if conf, uri := c.value("cache-secret", "redis.conf"), c.value("cache-secret", "uri"); !strings.Contains(conf, "requirepass "+after.Password+"\n") || !strings.Contains(uri, ":"+after.Password+"@") {
+			if conf, uri := c.SecretValue("cache-secret", "redis.conf"), c.SecretValue("cache-secret", "uri"); !strings.Contains(conf, "requirepass "+after.Password+"\n") || !strings.Contains(uri, ":"+after.Password+"@") {
 				t.Errorf("%s\nall of the Secret has the password", tc.reason)
 			}
 		})
@@ -680,18 +656,18 @@ func TestEcommercePlatformCachePassword(t *testing.T) {
 // TestEcommercePlatformConnectionExists: the Secrets that the tiers read are
 // the ones that are made.
 func TestEcommercePlatformConnectionExists(t *testing.T) {
-	all := expand(t, ecommercePlatform(bigShop), "")
+	all := functionstest.Expand(t, functionstest.EcommercePlatform(functionstest.BigShop), "")
 	secrets := map[string]*corev1.Secret{}
 	for _, o := range all {
-		if o.kind() == "Secret" {
-			s := as[corev1.Secret](t, o.object)
+		if o.Kind() == "Secret" {
+			s := functionstest.As[corev1.Secret](t, o.Object)
 			secrets[s.Name] = s
 		}
 	}
 	refs := 0
 	for _, o := range all {
-		for _, p := range o.pods(t) {
-			for _, c := range p.spec.Containers {
+		for _, p := range o.Pods(t) {
+			for _, c := range p.Spec.Containers {
 				for _, e := range c.Env {
 					if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil {
 						continue
@@ -699,7 +675,7 @@ func TestEcommercePlatformConnectionExists(t *testing.T) {
 					refs++
 					ref := e.ValueFrom.SecretKeyRef
 					if s := secrets[ref.Name]; s == nil || len(s.Data[ref.Key]) == 0 {
-						t.Errorf("%s of %s reads key %s of Secret %s, which there is not", e.Name, o.name(), ref.Key, ref.Name)
+						t.Errorf("%s of %s reads key %s of Secret %s, which there is not", e.Name, o.Name(), ref.Key, ref.Name)
 					}
 				}
 			}

@@ -20,60 +20,16 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
-
-// composed is one object that a claim makes.
-type composed struct {
-	claim     string // kind and name of the claim that composes it
-	component string
-	object    *structpb.Struct
-}
-
-func (o composed) kind() string { return get(o.object, "kind").GetStringValue() }
-
-func (o composed) name() string {
-	return o.kind() + " " + get(o.object, "metadata", "name").GetStringValue()
-}
-
-func (o composed) pods(t testing.TB) []pod {
-	t.Helper()
-	return pods(t, map[string]*structpb.Struct{o.component: o.object})
-}
-
-// expand settles a claim and all claims that it composes, and returns all that
-// there is in the end.
-func expand(t testing.TB, claim, settings string) []composed {
-	t.Helper()
-	c := newCluster(t, claim)
-	if settings != "" {
-		c.install(settings)
-	}
-	return c.expand()
-}
-
-func (c *cluster) expand() []composed {
-	c.t.Helper()
-	c.settle()
-	var out []composed
-	for _, n := range c.names() {
-		o := composed{claim: get(c.claim, "kind").GetStringValue() + " " + get(c.claim, "metadata", "name").GetStringValue(), component: n, object: c.observed[n]}
-		out = append(out, o)
-		if o.kind() == "WebApp" || o.kind() == "DatabaseCluster" {
-			nested := &cluster{t: c.t, fn: c.fn, settings: c.settings, claim: proto.CloneOf(o.object), observed: map[string]*structpb.Struct{}, annotations: map[string][]string{}}
-			delete(nested.claim.Fields, "status")
-			out = append(out, nested.expand()...)
-		}
-	}
-	return out
-}
 
 // claims of every kind, from the smallest to one that uses every field.
 func claims() map[string]string {
 	out := map[string]string{
-		"WebAppSmall": smallApp, "WebAppMigrated": migratedApp, "WebAppBig": bigApp, "WebAppFull": fullApp,
-		"DatabaseClusterOne": databaseCluster(oneServer), "DatabaseClusterProduction": databaseCluster(production), "DatabaseClusterBig": databaseCluster(bigCluster),
-		"EcommercePlatformSmall": ecommercePlatform(smallShop), "EcommercePlatformBig": ecommercePlatform(bigShop),
-		"EcommercePlatformStaging": ecommercePlatform("{environment: staging, frontend: {image: f}, backend: {image: b}}"),
+		"WebAppSmall": functionstest.SmallApp, "WebAppMigrated": functionstest.MigratedApp, "WebAppBig": functionstest.BigApp, "WebAppFull": functionstest.FullApp,
+		"DatabaseClusterOne": functionstest.DatabaseCluster(functionstest.OneServer), "DatabaseClusterProduction": functionstest.DatabaseCluster(functionstest.Production), "DatabaseClusterBig": functionstest.DatabaseCluster(functionstest.BigCluster),
+		"EcommercePlatformSmall": functionstest.EcommercePlatform(functionstest.SmallShop), "EcommercePlatformBig": functionstest.EcommercePlatform(functionstest.BigShop),
+		"EcommercePlatformStaging": functionstest.EcommercePlatform("{environment: staging, frontend: {image: f}, backend: {image: b}}"),
 	}
 	return out
 }
@@ -89,24 +45,24 @@ var longest = map[string]string{
 // objects have names and labels that the API server takes, and so have the pods
 // and objects that controllers make of them.
 func TestNamesFit(t *testing.T) {
-	web := strings.Replace(bigApp, "name: hello,", "name: "+longest["WebApp"]+",", 1)
+	web := strings.Replace(functionstest.BigApp, "name: hello,", "name: "+longest["WebApp"]+",", 1)
 	// With a name of 40, a CronJob's may have 6.
 	web = strings.Replace(web, "name: clean", "name: clean6", 1)
 	web += "  workers: [{name: " + strings.Repeat("w", 15) + ", args: [work], autoscaling: {maxReplicas: 2}}]\n"
-	shop := strings.Replace(ecommercePlatform(bigShop), "name: store,", "name: "+longest["EcommercePlatform"]+",", 1)
+	shop := strings.Replace(functionstest.EcommercePlatform(functionstest.BigShop), "name: store,", "name: "+longest["EcommercePlatform"]+",", 1)
 	shop = strings.Replace(shop, "name: report", "name: report7", 1)
 	cases := map[string]string{
 		"WebApp":            web,
-		"DatabaseCluster":   strings.Replace(databaseCluster("{size: 10, version: '17', environment: production, users: [{name: "+strings.Repeat("u", 63)+"}, {name: _a__b}]}"), "name: orders,", "name: "+longest["DatabaseCluster"]+",", 1),
+		"DatabaseCluster":   strings.Replace(functionstest.DatabaseCluster("{size: 10, version: '17', environment: production, users: [{name: "+strings.Repeat("u", 63)+"}, {name: _a__b}]}"), "name: orders,", "name: "+longest["DatabaseCluster"]+",", 1),
 		"EcommercePlatform": shop,
 	}
 	for kind, claim := range cases {
 		t.Run(kind, func(t *testing.T) {
-			for _, o := range expand(t, claim, "") {
-				name := get(o.object, "metadata", "name").GetStringValue()
+			for _, o := range functionstest.Expand(t, claim, "") {
+				name := functionstest.Get(o.Object, "metadata", "name").GetStringValue()
 				check := validation.IsDNS1123Label
 				limit := 63
-				switch o.kind() {
+				switch o.Kind() {
 				case "Secret":
 					check, limit = validation.IsDNS1123Subdomain, 253
 				case "Service":
@@ -116,22 +72,22 @@ func TestNamesFit(t *testing.T) {
 					// where 63 is the limit.
 					limit = 52
 				case "WebApp", "DatabaseCluster":
-					limit = len(longest[o.kind()])
+					limit = len(longest[o.Kind()])
 				}
 				if errs := check(name); len(errs) > 0 {
-					t.Errorf("%s: %v", o.name(), errs)
+					t.Errorf("%s: %v", o.Name(), errs)
 				}
 				if len(name) > limit {
-					t.Errorf("%s has %d characters, more than %d", o.name(), len(name), limit)
+					t.Errorf("%s has %d characters, more than %d", o.Name(), len(name), limit)
 				}
-				for _, m := range labelsOf(o.object) {
+				for _, m := range labelsOf(o.Object) {
 					for k, v := range m {
 						if errs := slices.Concat(validation.IsQualifiedName(k), validation.IsValidLabelValue(v.GetStringValue())); len(errs) > 0 {
-							t.Errorf("%s: label %s=%s: %v", o.name(), k, v.GetStringValue(), errs)
+							t.Errorf("%s: label %s=%s: %v", o.Name(), k, v.GetStringValue(), errs)
 						}
 					}
 				}
-				for _, p := range o.pods(t) {
+				for _, p := range o.Pods(t) {
 					checkPodNames(t, o, p)
 				}
 			}
@@ -158,27 +114,27 @@ func labelsOf(obj *structpb.Struct) []map[string]*structpb.Value {
 	return out
 }
 
-func checkPodNames(t *testing.T, o composed, p pod) {
+func checkPodNames(t *testing.T, o functionstest.Composed, p functionstest.Pod) {
 	t.Helper()
-	for _, v := range p.spec.Volumes {
+	for _, v := range p.Spec.Volumes {
 		if errs := validation.IsDNS1123Label(v.Name); len(errs) > 0 {
-			t.Errorf("%s: volume %s: %v", o.name(), v.Name, errs)
+			t.Errorf("%s: volume %s: %v", o.Name(), v.Name, errs)
 		}
 	}
-	for _, c := range slices.Concat(p.spec.InitContainers, p.spec.Containers) {
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		if errs := validation.IsDNS1123Label(c.Name); len(errs) > 0 {
-			t.Errorf("%s: container %s: %v", o.name(), c.Name, errs)
+			t.Errorf("%s: container %s: %v", o.Name(), c.Name, errs)
 		}
 		for _, port := range c.Ports {
 			if errs := validation.IsValidPortName(port.Name); len(errs) > 0 {
-				t.Errorf("%s: port %s: %v", o.name(), port.Name, errs)
+				t.Errorf("%s: port %s: %v", o.Name(), port.Name, errs)
 			}
 		}
 	}
-	if o.kind() == "StatefulSet" {
+	if o.Kind() == "StatefulSet" {
 		// The tenth pod's name is its host name.
-		if errs := validation.IsDNS1123Label(get(o.object, "metadata", "name").GetStringValue() + "-9"); len(errs) > 0 {
-			t.Errorf("%s: its pods: %v", o.name(), errs)
+		if errs := validation.IsDNS1123Label(functionstest.Get(o.Object, "metadata", "name").GetStringValue() + "-9"); len(errs) > 0 {
+			t.Errorf("%s: its pods: %v", o.Name(), errs)
 		}
 	}
 }
@@ -194,38 +150,38 @@ func TestRestrictedPods(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			for _, o := range expand(t, claim, "") {
-				for _, p := range o.pods(t) {
+			for _, o := range functionstest.Expand(t, claim, "") {
+				for _, p := range o.Pods(t) {
 					n++
-					if r := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &metav1.ObjectMeta{Labels: p.labels}, &p.spec)); !r.Allowed {
-						t.Errorf("%s is not restricted: %s: %s", o.name(), r.ForbiddenReason(), r.ForbiddenDetail())
+					if r := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &metav1.ObjectMeta{Labels: p.Labels}, &p.Spec)); !r.Allowed {
+						t.Errorf("%s is not restricted: %s: %s", o.Name(), r.ForbiddenReason(), r.ForbiddenDetail())
 					}
-					for _, c := range slices.Concat(p.spec.InitContainers, p.spec.Containers) {
+					for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 						if ro := c.SecurityContext.ReadOnlyRootFilesystem; ro == nil || !*ro {
-							t.Errorf("%s: the root of container %s can be written to", o.name(), c.Name)
+							t.Errorf("%s: the root of container %s can be written to", o.Name(), c.Name)
 						}
 						if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
-							t.Errorf("%s: container %s needs requests and a limit of memory: %v", o.name(), c.Name, c.Resources)
+							t.Errorf("%s: container %s needs requests and a limit of memory: %v", o.Name(), c.Name, c.Resources)
 						}
 					}
-					if mounted := p.spec.AutomountServiceAccountToken; mounted == nil || *mounted {
-						t.Errorf("%s: all containers have the token, got automount %v", o.name(), mounted)
+					if mounted := p.Spec.AutomountServiceAccountToken; mounted == nil || *mounted {
+						t.Errorf("%s: all containers have the token, got automount %v", o.Name(), mounted)
 					}
 					var tokens []string
-					for _, c := range slices.Concat(p.spec.InitContainers, p.spec.Containers) {
+					for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 						if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "token" }) {
 							tokens = append(tokens, c.Name)
 						}
 					}
 					want := []string(nil)
-					if strings.HasSuffix(o.name(), "-postgresql") {
+					if strings.HasSuffix(o.Name(), "-postgresql") {
 						want = []string{"instance", "postgresql"}
 					}
 					if !slices.Equal(tokens, want) {
-						t.Errorf("%s: %v have a token, want %v: only Patroni and the manager talk to the API server", o.name(), tokens, want)
+						t.Errorf("%s: %v have a token, want %v: only Patroni and the manager talk to the API server", o.Name(), tokens, want)
 					}
-					if p.spec.EnableServiceLinks == nil || *p.spec.EnableServiceLinks {
-						t.Errorf("%s: no environment of other people's Services", o.name())
+					if p.Spec.EnableServiceLinks == nil || *p.Spec.EnableServiceLinks {
+						t.Errorf("%s: no environment of other people's Services", o.Name())
 					}
 				}
 			}
@@ -239,27 +195,27 @@ func TestRestrictedPods(t *testing.T) {
 // TestDisk: no pod fills its node's disk for all others, and each asks for what it uses there.
 func TestDisk(t *testing.T) {
 	cases := map[string]struct{ claim, tmp string }{
-		"WebApp":          {claim: smallApp, tmp: "1Gi"},
-		"WebAppLimited":   {claim: smallApp + "  resources: {requests: {ephemeral-storage: 1Gi}, limits: {ephemeral-storage: 3Gi}}\n", tmp: "3Gi"},
-		"DatabaseCluster": {claim: databaseCluster(production), tmp: "1Gi"},
-		"Shop":            {claim: ecommercePlatform(smallShop)},
+		"WebApp":          {claim: functionstest.SmallApp, tmp: "1Gi"},
+		"WebAppLimited":   {claim: functionstest.SmallApp + "  resources: {requests: {ephemeral-storage: 1Gi}, limits: {ephemeral-storage: 3Gi}}\n", tmp: "3Gi"},
+		"DatabaseCluster": {claim: functionstest.DatabaseCluster(functionstest.Production), tmp: "1Gi"},
+		"Shop":            {claim: functionstest.EcommercePlatform(functionstest.SmallShop)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			for _, o := range expand(t, tc.claim, "") {
-				for _, p := range o.pods(t) {
-					for _, v := range p.spec.Volumes {
+			for _, o := range functionstest.Expand(t, tc.claim, "") {
+				for _, p := range o.Pods(t) {
+					for _, v := range p.Spec.Volumes {
 						switch d := v.EmptyDir; {
 						case d == nil || d.Medium == corev1.StorageMediumMemory:
 						case d.SizeLimit == nil:
-							t.Errorf("%s: volume %s has no limit", o.name(), v.Name)
+							t.Errorf("%s: volume %s has no limit", o.Name(), v.Name)
 						case v.Name == "tmp" && tc.tmp != "" && d.SizeLimit.String() != tc.tmp:
-							t.Errorf("%s: /tmp is limited to %s, want %s", o.name(), d.SizeLimit, tc.tmp)
+							t.Errorf("%s: /tmp is limited to %s, want %s", o.Name(), d.SizeLimit, tc.tmp)
 						}
 					}
-					for _, c := range slices.Concat(p.spec.InitContainers, p.spec.Containers) {
+					for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 						if c.Resources.Requests.StorageEphemeral().IsZero() {
-							t.Errorf("%s: container %s asks for no storage: %v", o.name(), c.Name, c.Resources)
+							t.Errorf("%s: container %s asks for no storage: %v", o.Name(), c.Name, c.Resources)
 						}
 					}
 				}
@@ -273,33 +229,33 @@ func TestDisk(t *testing.T) {
 func TestLabels(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
-			platform := get(parse(t, claim), "metadata", "name").GetStringValue()
-			for _, o := range expand(t, claim, "") {
-				_, claimName, _ := strings.Cut(o.claim, " ")
+			platform := functionstest.Get(functionstest.Parse(t, claim), "metadata", "name").GetStringValue()
+			for _, o := range functionstest.Expand(t, claim, "") {
+				_, claimName, _ := strings.Cut(o.Claim, " ")
 				check := func(what string, labels map[string]string) {
 					t.Helper()
 					for _, k := range []string{"app.kubernetes.io/name", "app.kubernetes.io/component"} {
 						if labels[k] == "" {
-							t.Errorf("%s of %s has no label %s", what, o.name(), k)
+							t.Errorf("%s of %s has no label %s", what, o.Name(), k)
 						}
 					}
 					for k, want := range map[string]string{
 						"platform": platform, "app.kubernetes.io/part-of": platform, "app.kubernetes.io/instance": claimName, "app.kubernetes.io/managed-by": "storeplane",
 					} {
 						if labels[k] != want {
-							t.Errorf("%s of %s has label %s=%s, want %s", what, o.name(), k, labels[k], want)
+							t.Errorf("%s of %s has label %s=%s, want %s", what, o.Name(), k, labels[k], want)
 						}
 					}
 				}
-				check("the object", as[metav1.PartialObjectMetadata](t, o.object).Labels)
-				for _, p := range o.pods(t) {
-					check("the pod template", p.labels)
+				check("the object", functionstest.As[metav1.PartialObjectMetadata](t, o.Object).Labels)
+				for _, p := range o.Pods(t) {
+					check("the pod template", p.Labels)
 				}
-				if got := get(o.object, "metadata", "namespace").GetStringValue(); got != "team" {
-					t.Errorf("%s is in namespace %q, not in its claim's", o.name(), got)
+				if got := functionstest.Get(o.Object, "metadata", "namespace").GetStringValue(); got != "team" {
+					t.Errorf("%s is in namespace %q, not in its claim's", o.Name(), got)
 				}
-				if got := get(o.object, "metadata", "name").GetStringValue(); !strings.HasPrefix(got, claimName+"-") {
-					t.Errorf("%s is not named after its claim %s", o.name(), claimName)
+				if got := functionstest.Get(o.Object, "metadata", "name").GetStringValue(); !strings.HasPrefix(got, claimName+"-") {
+					t.Errorf("%s is not named after its claim %s", o.Name(), claimName)
 				}
 			}
 		})
@@ -311,20 +267,20 @@ func TestLabels(t *testing.T) {
 func TestPasswordsStayInSecrets(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, claim)
-			podMonitors(c)
+			c := functionstest.New(t, claim)
+			c.Serve("podmonitor")
 			for range 6 {
-				rsp := c.reconcile()
+				rsp := c.Reconcile()
 				applied := map[string]*structpb.Struct{}
 				for n, r := range rsp.GetDesired().GetResources() {
 					applied[n] = r.GetResource()
 				}
-				secret := secretValues(t, applied)
+				secret := functionstest.SecretValues(t, applied)
 				checkNotSaid(t, rsp, secret)
 				if strings.HasPrefix(name, "WebApp") != (len(secret) == 0) {
 					t.Errorf("want passwords of databases and caches, got %d", len(secret))
 				}
-				c.heal()
+				c.Heal()
 			}
 		})
 	}
@@ -336,7 +292,7 @@ func checkNotSaid(t *testing.T, rsp *fnv1.RunFunctionResponse, secret map[string
 	t.Helper()
 	rest := proto.CloneOf(rsp)
 	for n, r := range rest.GetDesired().GetResources() {
-		if get(r.GetResource(), "kind").GetStringValue() == "Secret" {
+		if functionstest.Get(r.GetResource(), "kind").GetStringValue() == "Secret" {
 			delete(rest.GetDesired().GetResources()[n].GetResource().GetFields(), "data")
 		}
 	}
@@ -356,17 +312,17 @@ func checkNotSaid(t *testing.T, rsp *fnv1.RunFunctionResponse, secret map[string
 // TestBroughtSecretsStay: what users bring is where it is needed, and in no
 // refusal.
 func TestBroughtSecretsStay(t *testing.T) {
-	c := newCluster(t, databaseCluster("{size: 1, version: '17', tls: {secretName: certs}, users: [{name: reader, passwordSecretRef: {name: mine}}]}"))
-	good := certs(t, nil)
-	mine := secretObject(t, "mine", map[string]string{"password": "a very long password"})
-	broken := certs(t, func(v map[string]string) { v["ca.crt"] = v["tls.key"] })
+	c := functionstest.New(t, functionstest.DatabaseCluster("{size: 1, version: '17', tls: {secretName: certs}, users: [{name: reader, passwordSecretRef: {name: mine}}]}"))
+	good := functionstest.CertificateSecret(t, nil)
+	mine := functionstest.Secret(t, "mine", map[string]string{"password": "a very long password"})
+	broken := functionstest.CertificateSecret(t, func(v map[string]string) { v["ca.crt"] = v["tls.key"] })
 	for _, secrets := range [][]*structpb.Struct{nil, {good}, {mine}, {broken, mine}, {good, mine}, {broken, mine}} {
-		c.others = secrets
+		c.Others = secrets
 		secret := map[string]string{}
 		for i, s := range secrets {
-			maps.Copy(secret, secretValues(t, map[string]*structpb.Struct{strconv.Itoa(i): s}))
+			maps.Copy(secret, functionstest.SecretValues(t, map[string]*structpb.Struct{strconv.Itoa(i): s}))
 		}
-		checkNotSaid(t, c.reconcile(), secret)
+		checkNotSaid(t, c.Reconcile(), secret)
 	}
 }
 
@@ -374,9 +330,9 @@ func TestBroughtSecretsStay(t *testing.T) {
 func TestReview(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
-			one, two := newCluster(t, claim, functions.WithReview()), newCluster(t, claim, functions.WithReview())
+			one, two := functionstest.New(t, claim, functions.WithReview()), functionstest.New(t, claim, functions.WithReview())
 			for range 5 {
-				a, b := one.reconcile(), two.reconcile()
+				a, b := one.Reconcile(), two.Reconcile()
 				x, err := proto.MarshalOptions{Deterministic: true}.Marshal(a)
 				if err != nil {
 					t.Fatal(err)
@@ -389,18 +345,18 @@ func TestReview(t *testing.T) {
 					t.Fatalf("two reviews of one claim differ")
 				}
 				for n, r := range a.GetDesired().GetResources() {
-					if get(r.GetResource(), "kind").GetStringValue() != "Secret" {
+					if functionstest.Get(r.GetResource(), "kind").GetStringValue() != "Secret" {
 						continue
 					}
-					for k, v := range get(r.GetResource(), "data").GetStructValue().GetFields() {
+					for k, v := range functionstest.Get(r.GetResource(), "data").GetStructValue().GetFields() {
 						got, _ := base64.StdEncoding.DecodeString(v.GetStringValue())
-						if drawn := k != "ca.crt" && k != "tls.crt" && slices.Contains(public, k); !drawn && !strings.Contains(string(got), "generated-at-first-apply") {
+						if drawn := k != "ca.crt" && k != "tls.crt" && slices.Contains(functionstest.PublicKeys, k); !drawn && !strings.Contains(string(got), "generated-at-first-apply") {
 							t.Errorf("%s of %s: want a placeholder, got %q", k, n, got)
 						}
 					}
 				}
-				one.heal()
-				two.heal()
+				one.Heal()
+				two.Heal()
 			}
 		})
 	}
@@ -411,11 +367,11 @@ func TestReview(t *testing.T) {
 func TestSettledChangesNothing(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, claim)
-			c.settle()
-			first := c.reconcile()
+			c := functionstest.New(t, claim)
+			c.Settle()
+			first := c.Reconcile()
 			for range 5 {
-				again := c.reconcile()
+				again := c.Reconcile()
 				x, err := proto.MarshalOptions{Deterministic: true}.Marshal(first)
 				if err != nil {
 					t.Fatal(err)
@@ -436,18 +392,18 @@ func TestSettledChangesNothing(t *testing.T) {
 func TestRequestIsLeftAlone(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, claim)
+			c := functionstest.New(t, claim)
 			for range 4 {
-				req := c.request()
+				req := c.Request()
 				before := proto.CloneOf(req)
-				if _, err := c.fn.RunFunction(t.Context(), req); err != nil {
+				if _, err := c.Function.RunFunction(t.Context(), req); err != nil {
 					t.Fatal(err)
 				}
 				if !proto.Equal(before, req) {
 					t.Fatalf("the request was changed")
 				}
-				c.reconcile()
-				c.heal()
+				c.Reconcile()
+				c.Heal()
 			}
 		})
 	}
@@ -458,25 +414,25 @@ func TestRequestIsLeftAlone(t *testing.T) {
 func TestMessages(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, claim)
+			c := functionstest.New(t, claim)
 			for round := range 8 {
-				c.reconcile()
-				if (c.phase() == "Running") != (c.message() == "") {
-					t.Errorf("round %d: phase %s, message %q", round, c.phase(), c.message())
+				c.Reconcile()
+				if (c.Phase() == "Running") != (c.Message() == "") {
+					t.Errorf("round %d: phase %s, message %q", round, c.Phase(), c.Message())
 				}
-				if strings.Contains(c.message(), "\n") {
-					t.Errorf("round %d: want one line, got %q", round, c.message())
+				if strings.Contains(c.Message(), "\n") {
+					t.Errorf("round %d: want one line, got %q", round, c.Message())
 				}
-				for _, v := range get(c.claim, "status", "components").GetListValue().GetValues() {
+				for _, v := range functionstest.Get(c.Claim, "status", "components").GetListValue().GetValues() {
 					f := v.GetStructValue().GetFields()
 					if f["ready"].GetBoolValue() != (f["message"].GetStringValue() == "") {
 						t.Errorf("round %d: component %v: what is not ready says why", round, v)
 					}
 				}
-				c.heal()
+				c.Heal()
 			}
-			if c.phase() != "Running" {
-				t.Errorf("want Running in the end, got %s: %s", c.phase(), c.message())
+			if c.Phase() != "Running" {
+				t.Errorf("want Running in the end, got %s: %s", c.Phase(), c.Message())
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/images"
 )
 
@@ -20,19 +21,19 @@ func TestImages(t *testing.T) {
 		set.Digests[name] = digest[1:]
 	}
 	cases := map[string]struct{ reason, claim, settings, below string }{
-		"Shop":     {reason: "A shop's cache is one of ours.", claim: ecommercePlatform(bigShop), below: registry},
-		"Database": {reason: "So are servers, their managers and the Jobs that back them up.", claim: databaseCluster(production), below: registry},
-		"Mirror":   {reason: "A registry of the installation's own holds copies.", claim: databaseCluster(production), settings: "{imageRegistry: " + mirror + "}", below: mirror},
+		"Shop":     {reason: "A shop's cache is one of ours.", claim: functionstest.EcommercePlatform(functionstest.BigShop), below: registry},
+		"Database": {reason: "So are servers, their managers and the Jobs that back them up.", claim: functionstest.DatabaseCluster(functionstest.Production), below: registry},
+		"Mirror":   {reason: "A registry of the installation's own holds copies.", claim: functionstest.DatabaseCluster(functionstest.Production), settings: "{imageRegistry: " + mirror + "}", below: mirror},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, tc.claim, functions.WithImages(set))
+			c := functionstest.New(t, tc.claim, functions.WithImages(set))
 			if tc.settings != "" {
-				c.install(tc.settings)
+				c.InstallSettings(tc.settings)
 			}
-			c.settle()
+			c.Settle()
 			found := 0
-			for component, o := range c.observed {
+			for component, o := range c.Observed {
 				for _, image := range imagesOf(structpb.NewStructValue(o)) {
 					if !strings.HasPrefix(image, tc.below+"/") {
 						continue

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/build"
 )
 
@@ -23,24 +24,24 @@ import (
 func TestSelectors(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
-			all := expand(t, claim, "")
+			all := functionstest.Expand(t, claim, "")
 			templates := map[string]map[string]string{} // labels by object
 			specs := map[string]corev1.PodSpec{}
 			exists := map[string]bool{}
 			seen := map[string]string{}
 			for _, o := range all {
-				exists[o.name()] = true
-				if o.kind() == "AppConfig" {
+				exists[o.Name()] = true
+				if o.Kind() == "AppConfig" {
 					// The provider makes it.
-					p := get(o.object, "spec", "forProvider").GetStructValue()
-					exists["ConfigMap "+bundleOf(get(p, "application").GetStringValue(), get(p, "config").GetStructValue().AsMap())] = true
+					p := functionstest.Get(o.Object, "spec", "forProvider").GetStructValue()
+					exists["ConfigMap "+functionstest.BundleName(functionstest.Get(p, "application").GetStringValue(), functionstest.Get(p, "config").GetStructValue().AsMap())] = true
 				}
-				if other, ok := seen[o.name()]; ok {
-					t.Errorf("%s is composed by %s and by %s", o.name(), other, o.claim)
+				if other, ok := seen[o.Name()]; ok {
+					t.Errorf("%s is composed by %s and by %s", o.Name(), other, o.Claim)
 				}
-				seen[o.name()] = o.claim
-				for _, p := range o.pods(t) {
-					templates[o.name()], specs[o.name()] = p.labels, p.spec
+				seen[o.Name()] = o.Claim
+				for _, p := range o.Pods(t) {
+					templates[o.Name()], specs[o.Name()] = p.Labels, p.Spec
 				}
 			}
 			// The role is written by Patroni while it runs.
@@ -58,11 +59,11 @@ func TestSelectors(t *testing.T) {
 				slices.Sort(out)
 				return out
 			}
-			one := func(o composed, labels map[string]string) string {
+			one := func(o functionstest.Composed, labels map[string]string) string {
 				t.Helper()
 				s := selected(labels)
 				if len(s) != 1 {
-					t.Errorf("%s must select the pods of one object, selects those of %v by %v", o.name(), s, labels)
+					t.Errorf("%s must select the pods of one object, selects those of %v by %v", o.Name(), s, labels)
 					return ""
 				}
 				return s[0]
@@ -75,9 +76,9 @@ func TestSelectors(t *testing.T) {
 
 			protected := map[string]bool{}
 			for _, o := range all {
-				switch o.kind() {
+				switch o.Kind() {
 				case "Service":
-					s := as[corev1.Service](t, o.object)
+					s := functionstest.As[corev1.Service](t, o.Object)
 					of := one(o, s.Spec.Selector)
 					for _, p := range s.Spec.Ports {
 						if !slices.ContainsFunc(specs[of].Containers, func(c corev1.Container) bool {
@@ -85,21 +86,21 @@ func TestSelectors(t *testing.T) {
 								return p.TargetPort == intstr.FromString(cp.Name) && cp.ContainerPort == p.Port
 							})
 						}) {
-							t.Errorf("%s leads to port %v, which %s does not have", o.name(), p, of)
+							t.Errorf("%s leads to port %v, which %s does not have", o.Name(), p, of)
 						}
 					}
 				case "NetworkPolicy":
-					np := as[networkingv1.NetworkPolicy](t, o.object)
+					np := functionstest.As[networkingv1.NetworkPolicy](t, o.Object)
 					closed := selected(np.Spec.PodSelector.MatchLabels)
 					if len(closed) == 0 {
-						t.Errorf("%s selects no pod by %v", o.name(), np.Spec.PodSelector.MatchLabels)
+						t.Errorf("%s selects no pod by %v", o.Name(), np.Spec.PodSelector.MatchLabels)
 						continue
 					}
 					// Jobs of one component share a policy.
 					of := closed[0]
 					for _, c := range closed {
 						if protected[c] = true; templates[c][build.LabelComponent] != templates[of][build.LabelComponent] {
-							t.Errorf("%s selects those of %v, which are of several components", o.name(), closed)
+							t.Errorf("%s selects those of %v, which are of several components", o.Name(), closed)
 						}
 					}
 					for _, rule := range np.Spec.Egress {
@@ -110,53 +111,53 @@ func TestSelectors(t *testing.T) {
 							reached := one(o, to.PodSelector.MatchLabels)
 							for _, p := range rule.Ports {
 								if !port(reached, p.Port.IntVal) {
-									t.Errorf("%s lets through to port %v, which %s does not have", o.name(), p.Port, reached)
+									t.Errorf("%s lets through to port %v, which %s does not have", o.Name(), p.Port, reached)
 								}
 							}
 						}
 					}
 					for _, rule := range np.Spec.Ingress {
 						if len(rule.Ports) == 0 || len(rule.From) == 0 {
-							t.Errorf("%s: a way in without ports or peers is open to all: %v", o.name(), rule)
+							t.Errorf("%s: a way in without ports or peers is open to all: %v", o.Name(), rule)
 						}
 						for _, p := range rule.Ports {
 							if !port(of, p.Port.IntVal) {
-								t.Errorf("%s admits to port %v, which %s does not have", o.name(), p.Port, of)
+								t.Errorf("%s admits to port %v, which %s does not have", o.Name(), p.Port, of)
 							}
 						}
 						for _, from := range rule.From {
 							if from.PodSelector == nil && from.NamespaceSelector == nil {
-								t.Errorf("%s: a peer without a selector", o.name())
+								t.Errorf("%s: a peer without a selector", o.Name())
 							}
 							// A claim's clients are somebody else's.
 							if from.PodSelector != nil && len(from.PodSelector.MatchLabels) > 0 && from.PodSelector.MatchLabels["app"] == "" && len(selected(from.PodSelector.MatchLabels)) == 0 {
-								t.Errorf("%s admits %v, which no pod is", o.name(), from.PodSelector.MatchLabels)
+								t.Errorf("%s admits %v, which no pod is", o.Name(), from.PodSelector.MatchLabels)
 							}
 						}
 					}
 				case "PodDisruptionBudget":
-					one(o, as[policyv1.PodDisruptionBudget](t, o.object).Spec.Selector.MatchLabels)
+					one(o, functionstest.As[policyv1.PodDisruptionBudget](t, o.Object).Spec.Selector.MatchLabels)
 				case "Deployment":
-					if got := one(o, as[k8sappsv1.Deployment](t, o.object).Spec.Selector.MatchLabels); got != o.name() {
-						t.Errorf("%s selects %s", o.name(), got)
+					if got := one(o, functionstest.As[k8sappsv1.Deployment](t, o.Object).Spec.Selector.MatchLabels); got != o.Name() {
+						t.Errorf("%s selects %s", o.Name(), got)
 					}
 				case "StatefulSet":
-					s := as[k8sappsv1.StatefulSet](t, o.object)
-					if got := one(o, s.Spec.Selector.MatchLabels); got != o.name() {
-						t.Errorf("%s selects %s", o.name(), got)
+					s := functionstest.As[k8sappsv1.StatefulSet](t, o.Object)
+					if got := one(o, s.Spec.Selector.MatchLabels); got != o.Name() {
+						t.Errorf("%s selects %s", o.Name(), got)
 					}
 					if !exists["Service "+s.Spec.ServiceName] {
-						t.Errorf("%s: there is no Service %s", o.name(), s.Spec.ServiceName)
+						t.Errorf("%s: there is no Service %s", o.Name(), s.Spec.ServiceName)
 					}
 				case "HorizontalPodAutoscaler":
-					ref := as[autoscalingv2.HorizontalPodAutoscaler](t, o.object).Spec.ScaleTargetRef
+					ref := functionstest.As[autoscalingv2.HorizontalPodAutoscaler](t, o.Object).Spec.ScaleTargetRef
 					if !exists[ref.Kind+" "+ref.Name] {
-						t.Errorf("%s scales %v, which there is not", o.name(), ref)
+						t.Errorf("%s scales %v, which there is not", o.Name(), ref)
 					}
 				case "Ingress":
-					for _, p := range as[networkingv1.Ingress](t, o.object).Spec.Rules[0].HTTP.Paths {
+					for _, p := range functionstest.As[networkingv1.Ingress](t, o.Object).Spec.Rules[0].HTTP.Paths {
 						if !exists["Service "+p.Backend.Service.Name] {
-							t.Errorf("%s leads to Service %s, which there is not", o.name(), p.Backend.Service.Name)
+							t.Errorf("%s leads to Service %s, which there is not", o.Name(), p.Backend.Service.Name)
 						}
 					}
 				}
@@ -206,16 +207,16 @@ func TestSelectors(t *testing.T) {
 
 // TestWhoReachesWhom is a shop's network as its policies make it.
 func TestWhoReachesWhom(t *testing.T) {
-	all := expand(t, ecommercePlatform(bigShop), "{ingress: {namespace: ingress-nginx}, monitoring: {namespace: observability}}")
+	all := functionstest.Expand(t, functionstest.EcommercePlatform(functionstest.BigShop), "{ingress: {namespace: ingress-nginx}, monitoring: {namespace: observability}}")
 	type way struct{ labels map[string]string }
 	people := map[string]way{}
 	for _, o := range all {
-		for _, p := range o.pods(t) {
-			name := get(o.object, "metadata", "name").GetStringValue()
-			if o.kind() == "Job" && strings.Contains(name, "migration") {
+		for _, p := range o.Pods(t) {
+			name := functionstest.Get(o.Object, "metadata", "name").GetStringValue()
+			if o.Kind() == "Job" && strings.Contains(name, "migration") {
 				name = "store-backend-migration"
 			}
-			people[name] = way{p.labels}
+			people[name] = way{p.Labels}
 		}
 	}
 	people["stranger"] = way{map[string]string{"app": "other"}}
@@ -236,10 +237,10 @@ func TestWhoReachesWhom(t *testing.T) {
 		closed := false
 		from := map[string]bool{}
 		for _, o := range all {
-			if o.kind() != "NetworkPolicy" {
+			if o.Kind() != "NetworkPolicy" {
 				continue
 			}
-			np := as[networkingv1.NetworkPolicy](t, o.object)
+			np := functionstest.As[networkingv1.NetworkPolicy](t, o.Object)
 			if !matches(&np.Spec.PodSelector, w.labels) {
 				continue
 			}
@@ -325,14 +326,14 @@ func TestWhatIsReached(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := map[string][]string{}
-			c := newCluster(t, databaseCluster(tc.spec))
-			c.others = append(c.others, secretObject(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}), secretObject(t, "account", map[string]string{"AZURE_STORAGE_ACCOUNT": "a"}))
-			c.reconcile()
-			for _, n := range c.names() {
-				if get(c.observed[n], "kind").GetStringValue() != "NetworkPolicy" {
+			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c.Others = append(c.Others, functionstest.Secret(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}), functionstest.Secret(t, "account", map[string]string{"AZURE_STORAGE_ACCOUNT": "a"}))
+			c.Reconcile()
+			for _, n := range c.ComponentNames() {
+				if functionstest.Get(c.Observed[n], "kind").GetStringValue() != "NetworkPolicy" {
 					continue
 				}
-				np := as[networkingv1.NetworkPolicy](t, c.observed[n])
+				np := functionstest.As[networkingv1.NetworkPolicy](t, c.Observed[n])
 				if !slices.Contains(np.Spec.PolicyTypes, networkingv1.PolicyTypeEgress) {
 					continue
 				}

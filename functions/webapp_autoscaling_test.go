@@ -8,12 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 func TestWebAppAutoscaling(t *testing.T) {
-	c := newCluster(t, bigApp)
-	c.settle()
-	hpa := as[autoscalingv2.HorizontalPodAutoscaler](t, c.observed["autoscaler"])
+	c := functionstest.New(t, functionstest.BigApp)
+	c.Settle()
+	hpa := functionstest.As[autoscalingv2.HorizontalPodAutoscaler](t, c.Observed["autoscaler"])
 	type want struct {
 		target        autoscalingv2.CrossVersionObjectReference
 		min, max, cpu int32
@@ -22,22 +24,22 @@ func TestWebAppAutoscaling(t *testing.T) {
 	if diff := cmp.Diff(want{autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "hello-web"}, 2, 5, 70}, got, cmp.AllowUnexported(want{})); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	if got := as[k8sappsv1.Deployment](t, c.observed["web"]).Name; got != hpa.Spec.ScaleTargetRef.Name {
+	if got := functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"]).Name; got != hpa.Spec.ScaleTargetRef.Name {
 		t.Errorf("The autoscaler scales %s, the Deployment is %s", hpa.Spec.ScaleTargetRef.Name, got)
 	}
 
 	// replicas is ignored while autoscaling is set, and holds again after.
-	c.edit(7, "replicas")
-	c.reconcile()
-	if got := as[k8sappsv1.Deployment](t, c.observed["web"]).Spec.Replicas; got == nil || *got != 2 {
+	c.Edit(7, "replicas")
+	c.Reconcile()
+	if got := functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"]).Spec.Replicas; got == nil || *got != 2 {
 		t.Errorf("replicas is ignored while autoscaling is set: got %v", got)
 	}
-	c.edit(nil, "autoscaling")
-	c.settle()
-	if got := as[k8sappsv1.Deployment](t, c.observed["web"]).Spec.Replicas; got == nil || *got != 7 {
+	c.Edit(nil, "autoscaling")
+	c.Settle()
+	if got := functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"]).Spec.Replicas; got == nil || *got != 7 {
 		t.Errorf("Without autoscaling replicas holds again: got %v", got)
 	}
-	if slices.Contains(c.names(), "autoscaler") {
+	if slices.Contains(c.ComponentNames(), "autoscaler") {
 		t.Errorf("and the autoscaler goes")
 	}
 }
@@ -62,7 +64,7 @@ func TestWebAppAutoscaledRequests(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]string{}
-			for _, p := range webAppPods(t, webApp("{image: x, "+tc.spec+"}")) {
+			for _, p := range webAppPods(t, functionstest.WebApp("{image: x, "+tc.spec+"}")) {
 				for _, c := range slices.Concat(p.InitContainers, p.Containers) {
 					got[c.Name] = c.Resources.Requests.Cpu().String() + " " + c.Resources.Requests.Memory().String()
 				}
@@ -81,11 +83,11 @@ func TestWebAppAutoscaledReplicas(t *testing.T) {
 	const app = "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "
 	const autoscaled = app + "{image: x, autoscaling: {minReplicas: 3, maxReplicas: 9}}"
 	const none = 0 // is applied
-	settled := func(c *cluster) { c.settle() }
+	settled := func(c *functionstest.Crossplane) { c.Settle() }
 	cases := map[string]struct {
 		reason  string
 		claim   string
-		before  func(*cluster)
+		before  func(*functionstest.Crossplane)
 		applied int
 		live    int
 	}{
@@ -93,84 +95,95 @@ func TestWebAppAutoscaledReplicas(t *testing.T) {
 		"FirstOne": {reason: "Without a lower bound it is the one that the API server gives.", claim: app + "{image: x, autoscaling: {maxReplicas: 9}}", applied: none, live: 1},
 		"Ignored":  {reason: "The claim's own number is ignored.", claim: app + "{image: x, replicas: 7, autoscaling: {minReplicas: 3, maxReplicas: 9}}", applied: 3, live: 3},
 		"Again":    {reason: "As long as nobody else scaled it, the live number is applied: to let it go would make it one.", claim: autoscaled, before: settled, applied: 3, live: 3},
-		"Scaled":   {reason: "Once the autoscaler did, the number is its own.", claim: autoscaled, before: func(c *cluster) { c.settle(); c.scale("web", 6) }, applied: none, live: 6},
+		"Scaled":   {reason: "Once the autoscaler did, the number is its own.", claim: autoscaled, before: func(c *functionstest.Crossplane) { c.Settle(); c.Scale("web", 6) }, applied: none, live: 6},
 		"ScaledAndSettled": {
 			reason: "And stays so.", claim: autoscaled,
-			before:  func(c *cluster) { c.settle(); c.scale("web", 6); c.settle(); c.scale("web", 4); c.settle() },
+			before: func(c *functionstest.Crossplane) {
+				c.Settle()
+				c.Scale("web", 6)
+				c.Settle()
+				c.Scale("web", 4)
+				c.Settle()
+			},
 			applied: none, live: 4,
 		},
 		"ScaledAndChanged": {
 			reason: "Whatever else is changed.", claim: autoscaled,
-			before:  func(c *cluster) { c.settle(); c.scale("web", 6); c.edit("y", "image") },
+			before:  func(c *functionstest.Crossplane) { c.Settle(); c.Scale("web", 6); c.Edit("y", "image") },
 			applied: none, live: 6,
 		},
-		"ScaledToOne": {reason: "Also when it is one.", claim: autoscaled, before: func(c *cluster) { c.settle(); c.scale("web", 1) }, applied: none, live: 1},
+		"ScaledToOne": {reason: "Also when it is one.", claim: autoscaled, before: func(c *functionstest.Crossplane) { c.Settle(); c.Scale("web", 1) }, applied: none, live: 1},
 		"ScaledByHand": {
 			reason: "Who it was does not matter.", claim: autoscaled,
-			before: func(c *cluster) {
-				c.settle()
-				c.scale("web", 5)
-				c.managed("web", "kubectl", "scale", "f:spec", "f:replicas")
+			before: func(c *functionstest.Crossplane) {
+				c.Settle()
+				c.Scale("web", 5)
+				c.SetFieldManager("web", "kubectl", "scale", "f:spec", "f:replicas")
 			},
 			applied: none, live: 5,
 		},
 		"StatusOnly": {
 			reason: "Who writes the status has not scaled anything.", claim: autoscaled,
-			before: func(c *cluster) {
-				c.settle()
-				c.managed("web", "kube-controller-manager", "status", "f:status", "f:replicas")
+			before: func(c *functionstest.Crossplane) {
+				c.Settle()
+				c.SetFieldManager("web", "kube-controller-manager", "status", "f:status", "f:replicas")
 			},
 			applied: 3, live: 3,
 		},
 		"LowerBound": {
 			reason: "A new lower bound is the autoscaler's to reach.", claim: autoscaled,
-			before:  func(c *cluster) { c.settle(); c.edit(5, "autoscaling", "minReplicas") },
+			before:  func(c *functionstest.Crossplane) { c.Settle(); c.Edit(5, "autoscaling", "minReplicas") },
 			applied: 3, live: 3,
 		},
 		"BecomesAutoscaled": {
 			reason: "A claim that had a number keeps it until the autoscaler has another.", claim: app + "{image: x, replicas: 5}",
-			before: func(c *cluster) {
-				c.settle()
-				c.edit(nil, "replicas")
-				c.edit(map[string]any{"minReplicas": 2, "maxReplicas": 9}, "autoscaling")
+			before: func(c *functionstest.Crossplane) {
+				c.Settle()
+				c.Edit(nil, "replicas")
+				c.Edit(map[string]any{"minReplicas": 2, "maxReplicas": 9}, "autoscaling")
 			},
 			applied: 5, live: 5,
 		},
 		"NoLongerAutoscaled": {
 			reason: "Without autoscaling the claim's number holds, whoever scaled it.", claim: autoscaled,
-			before:  func(c *cluster) { c.settle(); c.scale("web", 6); c.edit(nil, "autoscaling"); c.edit(2, "replicas") },
+			before: func(c *functionstest.Crossplane) {
+				c.Settle()
+				c.Scale("web", 6)
+				c.Edit(nil, "autoscaling")
+				c.Edit(2, "replicas")
+			},
 			applied: 2, live: 2,
 		},
 		"ScaledByHandWithoutAutoscaling": {
 			reason: "Nor does it without autoscaling.", claim: app + "{image: x, replicas: 2}",
-			before:  func(c *cluster) { c.settle(); c.scale("web", 6) },
+			before:  func(c *functionstest.Crossplane) { c.Settle(); c.Scale("web", 6) },
 			applied: 2, live: 2,
 		},
 		"AutoscaledAgain": {
 			reason: "And the way back is the same as the first time.", claim: autoscaled,
-			before: func(c *cluster) {
-				c.settle()
-				c.scale("web", 6)
-				c.edit(nil, "autoscaling")
-				c.edit(2, "replicas")
-				c.settle()
-				c.edit(map[string]any{"minReplicas": 3, "maxReplicas": 9}, "autoscaling")
+			before: func(c *functionstest.Crossplane) {
+				c.Settle()
+				c.Scale("web", 6)
+				c.Edit(nil, "autoscaling")
+				c.Edit(2, "replicas")
+				c.Settle()
+				c.Edit(map[string]any{"minReplicas": 3, "maxReplicas": 9}, "autoscaling")
 			},
 			applied: 2, live: 2,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, tc.claim)
+			c := functionstest.New(t, tc.claim)
 			if tc.before != nil {
 				tc.before(c)
 			}
-			rsp := c.reconcile()
-			applied := get(rsp.GetDesired().GetResources()["web"].GetResource(), "spec", "replicas")
+			rsp := c.Reconcile()
+			applied := functionstest.Get(rsp.GetDesired().GetResources()["web"].GetResource(), "spec", "replicas")
 			if got := int(applied.GetNumberValue()); got != tc.applied || (applied == nil) != (tc.applied == none) {
 				t.Errorf("%s\nwant %d replicas applied (0 is none), got %v", tc.reason, tc.applied, applied)
 			}
-			if got := int(get(c.observed["web"], "spec", "replicas").GetNumberValue()); got != tc.live {
+			if got := int(functionstest.Get(c.Observed["web"], "spec", "replicas").GetNumberValue()); got != tc.live {
 				t.Errorf("%s\nwant %d pods in the cluster, got %d", tc.reason, tc.live, got)
 			}
 		})
@@ -192,25 +205,25 @@ func TestWebAppAutoscaledHealth(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, bigApp)
-			c.settle()
-			c.scale("web", 4)
-			c.settle()
-			c.status("web", fmt.Sprintf("{observedGeneration: %v, %s}", get(c.observed["web"], "metadata", "generation").GetNumberValue(), tc.status))
-			c.reconcile()
-			if c.phase() != tc.want {
-				t.Errorf("%s\nwant %s, got %s (%s)", tc.reason, tc.want, c.phase(), c.message())
+			c := functionstest.New(t, functionstest.BigApp)
+			c.Settle()
+			c.Scale("web", 4)
+			c.Settle()
+			c.SetStatus("web", fmt.Sprintf("{observedGeneration: %v, %s}", functionstest.Get(c.Observed["web"], "metadata", "generation").GetNumberValue(), tc.status))
+			c.Reconcile()
+			if c.Phase() != tc.want {
+				t.Errorf("%s\nwant %s, got %s (%s)", tc.reason, tc.want, c.Phase(), c.Message())
 			}
 		})
 	}
 
 	// Without autoscaling all that are asked for must be there.
-	c := newCluster(t, migratedApp)
-	c.settle()
-	c.status("web", "{observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1, conditions: "+up+"}")
-	c.reconcile()
-	if c.phase() != "Degraded" {
-		t.Errorf("Without autoscaling a pod that is missing is trouble: got %s", c.phase())
+	c := functionstest.New(t, functionstest.MigratedApp)
+	c.Settle()
+	c.SetStatus("web", "{observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1, conditions: "+up+"}")
+	c.Reconcile()
+	if c.Phase() != "Degraded" {
+		t.Errorf("Without autoscaling a pod that is missing is trouble: got %s", c.Phase())
 	}
 }
 
@@ -218,15 +231,15 @@ func TestWebAppAutoscaledHealth(t *testing.T) {
 // while a change waits for its migration. Applying the number that was observed
 // would take it away from the autoscaler.
 func TestWebAppAutoscaledHeldChange(t *testing.T) {
-	c := newCluster(t, bigApp)
-	c.settle()
-	c.scale("web", 4)
-	c.edit("registry.example.com/hello:2", "image")
-	rsp := c.reconcile()
-	if v := get(rsp.GetDesired().GetResources()["web"].GetResource(), "spec", "replicas"); v != nil {
+	c := functionstest.New(t, functionstest.BigApp)
+	c.Settle()
+	c.Scale("web", 4)
+	c.Edit("registry.example.com/hello:2", "image")
+	rsp := c.Reconcile()
+	if v := functionstest.Get(rsp.GetDesired().GetResources()["web"].GetResource(), "spec", "replicas"); v != nil {
 		t.Errorf("want no replicas in what is applied, got %v", v)
 	}
-	if got := get(c.observed["web"], "spec", "replicas").GetNumberValue(); got != 4 {
+	if got := functionstest.Get(c.Observed["web"], "spec", "replicas").GetNumberValue(); got != 4 {
 		t.Errorf("want the 4 pods that the autoscaler asked for, got %v", got)
 	}
 }
@@ -237,25 +250,25 @@ func TestWebAppAutoscaledHeldChange(t *testing.T) {
 func TestWebAppBecomesAutoscaledWhileHeld(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
-		scale   func(*cluster)
+		scale   func(*functionstest.Crossplane)
 		applied float64 // 0 is none
 	}{
-		"Nobody": {reason: "Nobody else has scaled it: its number is applied as it is.", scale: func(*cluster) {}, applied: 5},
-		"Other":  {reason: "Somebody has: the number is theirs.", scale: func(c *cluster) { c.scale("web", 5) }},
+		"Nobody": {reason: "Nobody else has scaled it: its number is applied as it is.", scale: func(*functionstest.Crossplane) {}, applied: 5},
+		"Other":  {reason: "Somebody has: the number is theirs.", scale: func(c *functionstest.Crossplane) { c.Scale("web", 5) }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, migratedApp)
-			c.edit(5, "replicas")
-			c.settle()
+			c := functionstest.New(t, functionstest.MigratedApp)
+			c.Edit(5, "replicas")
+			c.Settle()
 			tc.scale(c)
-			c.edit("registry.example.com/hello:2", "image")
-			c.edit(map[string]any{"minReplicas": 3, "maxReplicas": 9}, "autoscaling")
-			rsp := c.reconcile()
-			if got := get(rsp.GetDesired().GetResources()["web"].GetResource(), "spec", "replicas").GetNumberValue(); got != tc.applied {
+			c.Edit("registry.example.com/hello:2", "image")
+			c.Edit(map[string]any{"minReplicas": 3, "maxReplicas": 9}, "autoscaling")
+			rsp := c.Reconcile()
+			if got := functionstest.Get(rsp.GetDesired().GetResources()["web"].GetResource(), "spec", "replicas").GetNumberValue(); got != tc.applied {
 				t.Errorf("%s\nwant %v replicas applied (0 is none), got %v", tc.reason, tc.applied, got)
 			}
-			if got := get(c.observed["web"], "spec", "replicas").GetNumberValue(); got != 5 {
+			if got := functionstest.Get(c.Observed["web"], "spec", "replicas").GetNumberValue(); got != 5 {
 				t.Errorf("%s\nwant the 5 pods that serve, got %v", tc.reason, got)
 			}
 		})

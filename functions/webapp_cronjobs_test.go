@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 // TestWebAppCronJobFields: what a claim says of its runs is what the CronJob
@@ -21,14 +23,14 @@ func TestWebAppCronJobFields(t *testing.T) {
 		claim  string
 		want   fields
 	}{
-		"Default": {reason: "Runs do not overlap, are tried twice more, and the last three are kept.", claim: webApp(`{image: x, cronJobs: [{name: clean, schedule: "@daily"}]}`), want: fields{Concurrency: "Forbid", Starting: 300, Successful: 3, FailedLimit: 3, Backoff: 2}},
-		"Own":     {reason: "Zero is a number too.", claim: fullApp, want: fields{Concurrency: "Replace", Suspend: true, Starting: 20, Deadline: 30, Successful: 0, FailedLimit: 9, Backoff: 0}},
+		"Default": {reason: "Runs do not overlap, are tried twice more, and the last three are kept.", claim: functionstest.WebApp(`{image: x, cronJobs: [{name: clean, schedule: "@daily"}]}`), want: fields{Concurrency: "Forbid", Starting: 300, Successful: 3, FailedLimit: 3, Backoff: 2}},
+		"Own":     {reason: "Zero is a number too.", claim: functionstest.FullApp, want: fields{Concurrency: "Replace", Suspend: true, Starting: 20, Deadline: 30, Successful: 0, FailedLimit: 9, Backoff: 0}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, tc.claim)
-			c.settle()
-			s := as[batchv1.CronJob](t, c.observed["cron-clean"]).Spec
+			c := functionstest.New(t, tc.claim)
+			c.Settle()
+			s := functionstest.As[batchv1.CronJob](t, c.Observed["cron-clean"]).Spec
 			got := fields{
 				Concurrency: s.ConcurrencyPolicy, Suspend: s.Suspend != nil && *s.Suspend, Starting: *s.StartingDeadlineSeconds,
 				Successful: *s.SuccessfulJobsHistoryLimit, FailedLimit: *s.FailedJobsHistoryLimit, Backoff: *s.JobTemplate.Spec.BackoffLimit,
@@ -46,18 +48,18 @@ func TestWebAppCronJobFields(t *testing.T) {
 // TestWebAppCronJobsMigrate: a CronJob runs no image before its migration is
 // through, as pods do not.
 func TestWebAppCronJobsMigrate(t *testing.T) {
-	c := newCluster(t, webApp(`{image: "x:1", migration: {args: [m]}, cronJobs: [{name: clean, schedule: "@daily"}]}`))
-	c.settle()
+	c := functionstest.New(t, functionstest.WebApp(`{image: "x:1", migration: {args: [m]}, cronJobs: [{name: clean, schedule: "@daily"}]}`))
+	c.Settle()
 	image := func() string {
-		return as[batchv1.CronJob](t, c.observed["cron-clean"]).Spec.JobTemplate.Spec.Template.Spec.Containers[0].Image
+		return functionstest.As[batchv1.CronJob](t, c.Observed["cron-clean"]).Spec.JobTemplate.Spec.Template.Spec.Containers[0].Image
 	}
-	c.edit("x:2", "image")
-	c.reconcile()
-	c.reconcile()
-	if image() != "x:1" || c.component("cron-clean") != "Its change waits for migration" {
-		t.Errorf("The migration is not through: want x:1 that waits, got %s, %q", image(), c.component("cron-clean"))
+	c.Edit("x:2", "image")
+	c.Reconcile()
+	c.Reconcile()
+	if image() != "x:1" || c.ComponentStatus("cron-clean") != "Its change waits for migration" {
+		t.Errorf("The migration is not through: want x:1 that waits, got %s, %q", image(), c.ComponentStatus("cron-clean"))
 	}
-	c.settle()
+	c.Settle()
 	if image() != "x:2" {
 		t.Errorf("It is: want x:2, got %s", image())
 	}
@@ -81,25 +83,25 @@ func TestWebAppCronJobStatus(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, webApp(`{image: x, cronJobs: [{name: clean, schedule: "@daily"}]}`))
-			c.reconcile()
-			if get(c.claim, "status", "cronJobs") != nil {
+			c := functionstest.New(t, functionstest.WebApp(`{image: x, cronJobs: [{name: clean, schedule: "@daily"}]}`))
+			c.Reconcile()
+			if functionstest.Get(c.Claim, "status", "cronJobs") != nil {
 				t.Errorf("%s\nwhat does not exist has no status", tc.reason)
 			}
-			c.settle()
-			c.status("cron-clean", tc.status)
-			c.reconcile()
-			if diff := cmp.Diff([]any{tc.want}, get(c.claim, "status", "cronJobs").GetListValue().AsSlice()); diff != "" {
+			c.Settle()
+			c.SetStatus("cron-clean", tc.status)
+			c.Reconcile()
+			if diff := cmp.Diff([]any{tc.want}, functionstest.Get(c.Claim, "status", "cronJobs").GetListValue().AsSlice()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if c.phase() != "Running" {
-				t.Errorf("%s\na run is no part of the claim's health: got %s", tc.reason, c.phase())
+			if c.Phase() != "Running" {
+				t.Errorf("%s\na run is no part of the claim's health: got %s", tc.reason, c.Phase())
 			}
 		})
 	}
-	c := newCluster(t, webApp(`{image: x, cronJobs: [{name: clean, schedule: "@daily", suspend: true}]}`))
-	c.settle()
-	if diff := cmp.Diff([]any{map[string]any{"name": "clean", "suspended": true}}, get(c.claim, "status", "cronJobs").GetListValue().AsSlice()); diff != "" {
+	c := functionstest.New(t, functionstest.WebApp(`{image: x, cronJobs: [{name: clean, schedule: "@daily", suspend: true}]}`))
+	c.Settle()
+	if diff := cmp.Diff([]any{map[string]any{"name": "clean", "suspended": true}}, functionstest.Get(c.Claim, "status", "cronJobs").GetListValue().AsSlice()); diff != "" {
 		t.Errorf("suspended: -want, +got:\n%s", diff)
 	}
 }

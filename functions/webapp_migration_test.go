@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/test/plane"
 	"github.com/storeplane/storeplane/test/plane/planetest"
@@ -23,9 +24,9 @@ import (
 func migrationOf(image, arg string) string { return "migration-" + build.Digest(image, "", arg) }
 
 // migrations that are observed, with what they do: runs, ended, or suspended.
-func (c *cluster) migrations() []string {
+func migrations(c *functionstest.Crossplane) []string {
 	var out []string
-	for _, n := range c.names() {
+	for _, n := range c.ComponentNames() {
 		if strings.HasPrefix(n, "migration-") {
 			out = append(out, n)
 		}
@@ -35,14 +36,14 @@ func (c *cluster) migrations() []string {
 
 // migrating is a claim whose first image runs, and whose second one is being
 // migrated to.
-func migrating(t *testing.T, status string) (c *cluster, second string) {
+func migrating(t *testing.T, status string) (c *functionstest.Crossplane, second string) {
 	t.Helper()
-	c = newCluster(t, webApp(`{image: "x:1", migration: {args: [m]}}`))
-	c.settle()
-	c.edit("x:2", "image")
-	c.reconcile()
+	c = functionstest.New(t, functionstest.WebApp(`{image: "x:1", migration: {args: [m]}}`))
+	c.Settle()
+	c.Edit("x:2", "image")
+	c.Reconcile()
 	second = migrationOf("x:2", "m")
-	c.status(second, status)
+	c.SetStatus(second, status)
 	return c, second
 }
 
@@ -58,60 +59,60 @@ func TestWebAppMigrationsNeverOverlap(t *testing.T) {
 	third := migrationOf("x:3", "m")
 	cases := map[string]struct {
 		reason string
-		edit   func(*cluster)
+		edit   func(*functionstest.Crossplane)
 		during string // its status meanwhile
 		ended  string // its status then
 		next   string // the migration that begins then
 	}{
-		"Completes": {reason: "One that completes is over.", edit: func(c *cluster) { c.edit("x:3", "image") }, during: running, ended: complete, next: third},
-		"Fails":     {reason: "One that fails for good is over too.", edit: func(c *cluster) { c.edit("x:3", "image") }, during: running, ended: failed, next: third},
-		"Failing":   {reason: "One that is about to fail still has a pod.", edit: func(c *cluster) { c.edit("x:3", "image") }, during: failing, ended: failed, next: third},
-		"Back":      {reason: "The image before is migrated to anew, and not beside it.", edit: func(c *cluster) { c.edit("x:1", "image") }, during: running, ended: complete, next: migrationOf("x:1", "m")},
-		"Args":      {reason: "Another way to call it is another migration.", edit: func(c *cluster) { c.edit([]any{"n"}, "migration", "args") }, during: running, ended: complete, next: migrationOf("x:2", "n")},
+		"Completes": {reason: "One that completes is over.", edit: func(c *functionstest.Crossplane) { c.Edit("x:3", "image") }, during: running, ended: complete, next: third},
+		"Fails":     {reason: "One that fails for good is over too.", edit: func(c *functionstest.Crossplane) { c.Edit("x:3", "image") }, during: running, ended: failed, next: third},
+		"Failing":   {reason: "One that is about to fail still has a pod.", edit: func(c *functionstest.Crossplane) { c.Edit("x:3", "image") }, during: failing, ended: failed, next: third},
+		"Back":      {reason: "The image before is migrated to anew, and not beside it.", edit: func(c *functionstest.Crossplane) { c.Edit("x:1", "image") }, during: running, ended: complete, next: migrationOf("x:1", "m")},
+		"Args":      {reason: "Another way to call it is another migration.", edit: func(c *functionstest.Crossplane) { c.Edit([]any{"n"}, "migration", "args") }, during: running, ended: complete, next: migrationOf("x:2", "n")},
 		"Twice": {
 			reason: "Of those that were asked for meanwhile only the last one runs.",
-			edit:   func(c *cluster) { c.edit("x:4", "image"); c.reconcile(); c.edit("x:3", "image") },
+			edit:   func(c *functionstest.Crossplane) { c.Edit("x:4", "image"); c.Reconcile(); c.Edit("x:3", "image") },
 			during: running, ended: complete, next: third,
 		},
-		"Removed": {reason: "Also one that the claim has no more is not stopped half-way.", edit: func(c *cluster) { c.edit(nil, "migration") }, during: running, ended: complete},
+		"Removed": {reason: "Also one that the claim has no more is not stopped half-way.", edit: func(c *functionstest.Crossplane) { c.Edit(nil, "migration") }, during: running, ended: complete},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, second := migrating(t, tc.during)
-			before := get(c.observed[second], "spec")
+			before := functionstest.Get(c.Observed[second], "spec")
 			tc.edit(c)
 			for range 3 {
-				c.reconcile()
-				if diff := cmp.Diff([]string{second}, c.migrations()); diff != "" {
+				c.Reconcile()
+				if diff := cmp.Diff([]string{second}, migrations(c)); diff != "" {
 					t.Fatalf("%s\nWhile it runs, it alone: -want, +got:\n%s", tc.reason, diff)
 				}
-				if !cmpValues(before, get(c.observed[second], "spec")) {
-					t.Fatalf("%s\nIt is left as it is, got %v", tc.reason, get(c.observed[second], "spec"))
+				if !cmpValues(before, functionstest.Get(c.Observed[second], "spec")) {
+					t.Fatalf("%s\nIt is left as it is, got %v", tc.reason, functionstest.Get(c.Observed[second], "spec"))
 				}
-				if got := c.imageOf("web"); got != "x:1" {
+				if got := imageOf(c, "web"); got != "x:1" {
 					t.Fatalf("%s\nNo pod has a new image meanwhile, got %s", tc.reason, got)
 				}
 			}
 			words := "Job hello-" + second + " of image x:2 has not ended, and the change follows once it has: to give it up, kubectl delete job/hello-" + second + " --cascade=foreground"
-			if got := c.component("migration"); got != words {
+			if got := c.ComponentStatus("migration"); got != words {
 				t.Errorf("%s\nThe claim says what it waits for and what to do: want %q, got %q", tc.reason, words, got)
 			}
-			if got := c.verdict("MigrationReady"); got != "False Waiting" {
+			if got := c.ConditionLine("MigrationReady"); got != "False Waiting" {
 				t.Errorf("%s\nIts condition waits, got %q", tc.reason, got)
 			}
 
-			c.status(second, tc.ended)
-			c.reconcile()
+			c.SetStatus(second, tc.ended)
+			c.Reconcile()
 			var want []string
 			if tc.next != "" {
 				want = []string{tc.next}
 			}
-			if diff := cmp.Diff(want, c.migrations()); diff != "" {
+			if diff := cmp.Diff(want, migrations(c)); diff != "" {
 				t.Fatalf("%s\nOnce it has ended, the next: -want, +got:\n%s", tc.reason, diff)
 			}
-			c.settle()
-			if c.phase() != "Running" {
-				t.Errorf("%s\nAnd all is well: got %s, %q", tc.reason, c.phase(), c.message())
+			c.Settle()
+			if c.Phase() != "Running" {
+				t.Errorf("%s\nAnd all is well: got %s, %q", tc.reason, c.Phase(), c.Message())
 			}
 		})
 	}
@@ -122,7 +123,9 @@ func TestWebAppMigrationsNeverOverlap(t *testing.T) {
 // that no pod of it starts any more, and has ended once all of them are gone.
 func TestWebAppMigrationThatDoesNotRun(t *testing.T) {
 	third := migrationOf("x:3", "m")
-	suspended := func(c *cluster, n string) bool { return get(c.observed[n], "spec", "suspend").GetBoolValue() }
+	suspended := func(c *functionstest.Crossplane, n string) bool {
+		return functionstest.Get(c.Observed[n], "spec", "suspend").GetBoolValue()
+	}
 	cases := map[string]struct{ reason, status string }{
 		"New":      {"Its controller has not seen it yet.", "{}"},
 		"NotUp":    {"Its pod does not come up.", "{active: 1}"},
@@ -132,51 +135,51 @@ func TestWebAppMigrationThatDoesNotRun(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, second := migrating(t, tc.status)
-			c.edit("x:3", "image")
-			c.reconcile()
-			if diff := cmp.Diff([]string{second}, c.migrations()); diff != "" || !suspended(c, second) {
+			c.Edit("x:3", "image")
+			c.Reconcile()
+			if diff := cmp.Diff([]string{second}, migrations(c)); diff != "" || !suspended(c, second) {
 				t.Fatalf("%s\nIt is suspended, and nothing else begins: suspended %v, -want, +got:\n%s", tc.reason, suspended(c, second), diff)
 			}
 			// A pod of it may have started in the last moment.
-			c.status(second, `{terminating: 1, conditions: [{type: Suspended, status: "True"}]}`)
-			c.reconcile()
-			if diff := cmp.Diff([]string{second}, c.migrations()); diff != "" {
+			c.SetStatus(second, `{terminating: 1, conditions: [{type: Suspended, status: "True"}]}`)
+			c.Reconcile()
+			if diff := cmp.Diff([]string{second}, migrations(c)); diff != "" {
 				t.Fatalf("%s\nIts pods are waited for: -want, +got:\n%s", tc.reason, diff)
 			}
-			c.status(second, `{conditions: [{type: Suspended, status: "True"}]}`)
-			c.reconcile()
-			if diff := cmp.Diff([]string{third}, c.migrations()); diff != "" {
+			c.SetStatus(second, `{conditions: [{type: Suspended, status: "True"}]}`)
+			c.Reconcile()
+			if diff := cmp.Diff([]string{third}, migrations(c)); diff != "" {
 				t.Fatalf("%s\nThen the next one begins: -want, +got:\n%s", tc.reason, diff)
 			}
-			c.settle()
+			c.Settle()
 		})
 	}
 
 	t.Run("AskedForAgain", func(t *testing.T) {
 		c, second := migrating(t, "{active: 1}")
-		c.edit("x:3", "image")
-		c.reconcile()
-		c.edit("x:2", "image")
-		c.reconcile()
-		if diff := cmp.Diff([]string{second}, c.migrations()); diff != "" || suspended(c, second) {
+		c.Edit("x:3", "image")
+		c.Reconcile()
+		c.Edit("x:2", "image")
+		c.Reconcile()
+		if diff := cmp.Diff([]string{second}, migrations(c)); diff != "" || suspended(c, second) {
 			t.Fatalf("It goes on: suspended %v, -want, +got:\n%s", suspended(c, second), diff)
 		}
-		c.status(second, "{active: 1, ready: 1}")
-		c.reconcile()
+		c.SetStatus(second, "{active: 1, ready: 1}")
+		c.Reconcile()
 		if suspended(c, second) {
 			t.Error("It stays so")
 		}
-		c.settle()
-		if got := c.imageOf("web"); got != "x:2" {
+		c.Settle()
+		if got := imageOf(c, "web"); got != "x:2" {
 			t.Errorf("And its image rolls, got %s", got)
 		}
 	})
 
 	t.Run("SuspendedByHand", func(t *testing.T) {
 		c, second := migrating(t, "{active: 1}")
-		set(c.observed[second], true, "spec", "suspend")
-		c.reconcile()
-		c.reconcile()
+		functionstest.Set(c.Observed[second], true, "spec", "suspend")
+		c.Reconcile()
+		c.Reconcile()
 		if !suspended(c, second) {
 			t.Error("What a person suspended is left so")
 		}
@@ -184,8 +187,8 @@ func TestWebAppMigrationThatDoesNotRun(t *testing.T) {
 }
 
 // imageOf the first container of a component's pods.
-func (c *cluster) imageOf(component string) string {
-	return get(c.observed[component], "spec", "template", "spec", "containers", 0, "image").GetStringValue()
+func imageOf(c *functionstest.Crossplane, component string) string {
+	return functionstest.Get(c.Observed[component], "spec", "template", "spec", "containers", 0, "image").GetStringValue()
 }
 
 func cmpValues(a, b *structpb.Value) bool { return cmp.Equal(a.AsInterface(), b.AsInterface()) }
@@ -204,7 +207,7 @@ func TestAPIServerSuspendsMigrations(t *testing.T) {
 	c, second := migrating(t, "{}")
 	apply := func(desired *structpb.Struct, suspended bool) {
 		t.Helper()
-		u := &unstructured.Unstructured{Object: whole(desired.AsMap()).(map[string]any)}
+		u := functionstest.Unstructured(desired)
 		for _, f := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
 			unstructured.RemoveNestedField(u.Object, "metadata", f)
 		}
@@ -220,15 +223,15 @@ func TestAPIServerSuspendsMigrations(t *testing.T) {
 		must(err)
 		observed := &structpb.Struct{}
 		must(protojson.Unmarshal(raw, observed))
-		c.observed[second] = observed
+		c.Observed[second] = observed
 	}
-	desired := func() *structpb.Struct { return c.run().GetDesired().GetResources()[second].GetResource() }
+	desired := func() *structpb.Struct { return c.Run().GetDesired().GetResources()[second].GetResource() }
 
-	apply(c.observed[second], false)
-	c.edit("x:3", "image")
+	apply(c.Observed[second], false)
+	c.Edit("x:3", "image")
 	apply(desired(), true)
 	apply(desired(), true) // nothing changes any more
-	c.edit("x:2", "image")
+	c.Edit("x:2", "image")
 	apply(desired(), false)
 	apply(desired(), false)
 }

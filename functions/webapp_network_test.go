@@ -10,28 +10,22 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// gateways are a cluster's with the Gateway API.
-func gateways(c *cluster) {
-	podMonitors(c)
-	c.schemas["httproute"] = c.schemas["podmonitor"]
-	delete(c.schemas, "podmonitor")
-}
-
 func TestWebAppGateway(t *testing.T) {
 	const spec = "{image: x, port: 9000, ingress: {host: hello.example.com, annotations: {a: b}, gateway: {name: public, namespace: infra, sectionName: https}}}"
-	c := newCluster(t, webApp(spec))
-	gateways(c)
+	c := functionstest.New(t, functionstest.WebApp(spec))
+	c.Serve("httproute")
 	for range 3 {
-		c.reconcile()
-		c.heal()
+		c.Reconcile()
+		c.Heal()
 	}
-	if c.observed["ingress"] != nil {
+	if c.Observed["ingress"] != nil {
 		t.Errorf("A Gateway takes the place of an Ingress")
 	}
-	route := as[gatewayv1.HTTPRoute](t, c.observed["httproute"])
+	route := functionstest.As[gatewayv1.HTTPRoute](t, c.Observed["httproute"])
 	want := gatewayv1.HTTPRouteSpec{
 		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "public", Namespace: new(gatewayv1.Namespace("infra")), SectionName: new(gatewayv1.SectionName("https"))}}},
 		Hostnames:       []gatewayv1.Hostname{"hello.example.com"},
@@ -42,14 +36,14 @@ func TestWebAppGateway(t *testing.T) {
 	if diff := cmp.Diff(want, route.Spec); diff != "" || route.Name != "hello-web" || route.Annotations["a"] != "b" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	if got := get(c.claim, "status", "url").GetStringValue(); got != "https://hello.example.com" {
+	if got := functionstest.Get(c.Claim, "status", "url").GetStringValue(); got != "https://hello.example.com" {
 		t.Errorf("got url %s", got)
 	}
 
 	says := func(what, want string) {
 		t.Helper()
-		c.reconcile()
-		if got := c.component("ingress"); got != want {
+		c.Reconcile()
+		if got := c.ComponentStatus("ingress"); got != want {
 			t.Errorf("%s: want %q, got %q", what, want, got)
 		}
 	}
@@ -58,32 +52,32 @@ func TestWebAppGateway(t *testing.T) {
 	}
 	says("Nobody has looked at it", "The Gateway has not taken the route yet")
 	const parent = "{parentRef: {name: public, namespace: infra, sectionName: https}, conditions: ["
-	c.status("httproute", "{parents: ["+parent+condition("Accepted", "False", "NotAllowedByListeners")+"]}]}")
+	c.SetStatus("httproute", "{parents: ["+parent+condition("Accepted", "False", "NotAllowedByListeners")+"]}]}")
 	says("It is refused", "The Gateway does not take the route (NotAllowedByListeners): see its HTTPRoute")
-	c.status("httproute", "{parents: ["+parent+condition("Accepted", "True", "Accepted")+", "+condition("ResolvedRefs", "False", "BackendNotFound")+"]}]}")
+	c.SetStatus("httproute", "{parents: ["+parent+condition("Accepted", "True", "Accepted")+", "+condition("ResolvedRefs", "False", "BackendNotFound")+"]}]}")
 	says("It leads nowhere", "The Gateway finds no Service behind the route (BackendNotFound): see its HTTPRoute")
-	c.status("httproute", "{parents: ["+parent+condition("Accepted", "True", "Accepted")+", "+condition("ResolvedRefs", "True", "ResolvedRefs")+"]}]}")
+	c.SetStatus("httproute", "{parents: ["+parent+condition("Accepted", "True", "Accepted")+", "+condition("ResolvedRefs", "True", "ResolvedRefs")+"]}]}")
 	says("It is taken", "ready")
-	if c.phase() != "Running" {
-		t.Errorf("got %s: %s", c.phase(), c.message())
+	if c.Phase() != "Running" {
+		t.Errorf("got %s: %s", c.Phase(), c.Message())
 	}
 	taken := parent + condition("Accepted", "True", "Accepted") + "]}"
-	c.status("httproute", "{parents: [{parentRef: {name: old}, conditions: []}, "+taken+"]}")
+	c.SetStatus("httproute", "{parents: [{parentRef: {name: old}, conditions: []}, "+taken+"]}")
 	says("The Gateway before has left its entry", "ready")
-	c.status("httproute", "{parents: ["+parent+condition("Accepted", "False", "NoMatchingParent")+"]}, "+taken+"]}")
+	c.SetStatus("httproute", "{parents: ["+parent+condition("Accepted", "False", "NoMatchingParent")+"]}, "+taken+"]}")
 	says("Another controller has nothing to do with it", "ready")
-	c.status("httproute", "{parents: [{parentRef: {name: public}, conditions: ["+condition("Accepted", "True", "Accepted")+"]}]}")
+	c.SetStatus("httproute", "{parents: [{parentRef: {name: public}, conditions: ["+condition("Accepted", "True", "Accepted")+"]}]}")
 	says("A Gateway of the same name is another one", "The Gateway has not taken the route yet")
-	c.status("httproute", "{parents: ["+taken+"]}")
-	c.edit("other.example.com", "ingress", "host")
-	c.reconcile()
+	c.SetStatus("httproute", "{parents: ["+taken+"]}")
+	c.Edit("other.example.com", "ingress", "host")
+	c.Reconcile()
 	says("What was said is about an older one", "The Gateway has not taken the route yet")
 
 	// And back to an Ingress.
-	c.edit(nil, "ingress", "gateway")
-	c.settle()
-	if c.observed["httproute"] != nil || c.observed["ingress"] == nil || get(c.claim, "status", "url").GetStringValue() != "http://other.example.com" {
-		t.Errorf("An Ingress takes its place again: got %v", c.names())
+	c.Edit(nil, "ingress", "gateway")
+	c.Settle()
+	if c.Observed["httproute"] != nil || c.Observed["ingress"] == nil || functionstest.Get(c.Claim, "status", "url").GetStringValue() != "http://other.example.com" {
+		t.Errorf("An Ingress takes its place again: got %v", c.ComponentNames())
 	}
 }
 
@@ -100,7 +94,7 @@ func TestWebAppIngressRefuses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := refused(t, webApp(tc.spec)); got != tc.want {
+			if got := functionstest.Refused(t, functionstest.WebApp(tc.spec)); got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
 		})
@@ -108,10 +102,10 @@ func TestWebAppIngressRefuses(t *testing.T) {
 }
 
 func TestWebAppIngressAnnotations(t *testing.T) {
-	c := newCluster(t, webApp("{image: x, ingress: {host: a.b, annotations: {nginx.ingress.kubernetes.io/proxy-body-size: 8m, cert-manager.io/cluster-issuer: other}, tls: {issuer: letsencrypt}}}"))
-	c.settle()
+	c := functionstest.New(t, functionstest.WebApp("{image: x, ingress: {host: a.b, annotations: {nginx.ingress.kubernetes.io/proxy-body-size: 8m, cert-manager.io/cluster-issuer: other}, tls: {issuer: letsencrypt}}}"))
+	c.Settle()
 	want := map[string]string{"nginx.ingress.kubernetes.io/proxy-body-size": "8m", "cert-manager.io/cluster-issuer": "letsencrypt"}
-	got := as[networkingv1.Ingress](t, c.observed["ingress"]).Annotations
+	got := functionstest.As[networkingv1.Ingress](t, c.Observed["ingress"]).Annotations
 	delete(got, compose.AppliedAnnotation)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("The claim's own, and the issuer where it is named: -want, +got:\n%s", diff)
@@ -120,6 +114,7 @@ func TestWebAppIngressAnnotations(t *testing.T) {
 
 // TestWebAppMetrics: who scrapes what, through which way in.
 func TestWebAppMetrics(t *testing.T) {
+	podMonitors := func(c *functionstest.Crossplane) { c.Serve("podmonitor") }
 	type want struct {
 		Ports   []string // of the application's container
 		Scraped string   // port and path
@@ -128,7 +123,7 @@ func TestWebAppMetrics(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		spec    string
-		cluster func(*cluster)
+		cluster func(*functionstest.Crossplane)
 		want    want
 	}{
 		"None":     {reason: "What has no metrics is not scraped.", spec: "{image: x}", cluster: podMonitors, want: want{Ports: []string{"http 8080"}, Ways: []string{"8080 pods"}}},
@@ -140,25 +135,25 @@ func TestWebAppMetrics(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, webApp(tc.spec))
-			c.install("{monitoring: {namespace: observability}, ingress: {namespace: ingress-nginx}}")
+			c := functionstest.New(t, functionstest.WebApp(tc.spec))
+			c.InstallSettings("{monitoring: {namespace: observability}, ingress: {namespace: ingress-nginx}}")
 			if tc.cluster != nil {
 				tc.cluster(c)
 			}
-			c.settle()
+			c.Settle()
 			got := want{}
-			d := as[k8sappsv1.Deployment](t, c.observed["web"])
+			d := functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"])
 			for _, p := range d.Spec.Template.Spec.Containers[0].Ports {
 				got.Ports = append(got.Ports, p.Name+" "+strconv.Itoa(int(p.ContainerPort)))
 			}
-			if pm := c.observed["podmonitor"]; pm != nil {
-				spec := as[monitoringv1.PodMonitor](t, pm).Spec
+			if pm := c.Observed["podmonitor"]; pm != nil {
+				spec := functionstest.As[monitoringv1.PodMonitor](t, pm).Spec
 				got.Scraped = *spec.PodMetricsEndpoints[0].Port + " " + spec.PodMetricsEndpoints[0].Path
 				if diff := cmp.Diff(d.Spec.Selector.MatchLabels, spec.Selector.MatchLabels); diff != "" {
 					t.Errorf("%s\nit reads the pods that take requests: -want, +got:\n%s", tc.reason, diff)
 				}
 			}
-			for _, rule := range as[networkingv1.NetworkPolicy](t, c.observed["networkpolicy"]).Spec.Ingress {
+			for _, rule := range functionstest.As[networkingv1.NetworkPolicy](t, c.Observed["networkpolicy"]).Spec.Ingress {
 				for _, from := range rule.From {
 					who := "pods"
 					if from.NamespaceSelector != nil {

@@ -11,26 +11,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/build"
 )
-
-func webApp(spec string) string {
-	return "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: " + spec
-}
 
 // webAppPods of a claim that has settled, by component. A migration's name has a
 // digest.
 func webAppPods(t *testing.T, claim string) map[string]corev1.PodSpec {
 	t.Helper()
-	c := newCluster(t, claim)
-	c.settle()
+	c := functionstest.New(t, claim)
+	c.Settle()
 	out := map[string]corev1.PodSpec{}
-	for _, p := range pods(t, c.observed) {
-		name := p.component
+	for _, p := range functionstest.Pods(t, c.Observed) {
+		name := p.Component
 		if strings.HasPrefix(name, "migration-") {
 			name = "migration"
 		}
-		out[name] = p.spec
+		out[name] = p.Spec
 	}
 	return out
 }
@@ -46,7 +43,7 @@ func TestWebAppContainers(t *testing.T) {
 		"cron-clean":      {"sidecar proxy", "sidecar logs", "cron"},
 	}
 	got := map[string][]string{}
-	for name, spec := range webAppPods(t, fullApp) {
+	for name, spec := range webAppPods(t, functionstest.FullApp) {
 		for _, c := range spec.InitContainers {
 			kind := "init "
 			if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
@@ -102,7 +99,7 @@ func TestWebAppContainerEnvironment(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, field := range []string{"initContainers", "sidecars"} {
-				pod := webAppPods(t, webApp("{image: 'app:1', env: [{name: MODE, value: full}], envFrom: [{secretRef: {name: ours}}], "+field+": ["+tc.container+"]}"))["web"]
+				pod := webAppPods(t, functionstest.WebApp("{image: 'app:1', env: [{name: MODE, value: full}], envFrom: [{secretRef: {name: ours}}], "+field+": ["+tc.container+"]}"))["web"]
 				c := &pod.InitContainers[0]
 				if c.Image != tc.image {
 					t.Errorf("%s\n%s: want image %s, got %s", tc.reason, field, tc.image, c.Image)
@@ -122,7 +119,7 @@ func TestWebAppContainerEnvironment(t *testing.T) {
 // it says is for the container that it says it of.
 func TestWebAppContainerResources(t *testing.T) {
 	const small = "{limits: {memory: 16Mi}, requests: {cpu: 1m, memory: 8Mi}}"
-	pods := webAppPods(t, webApp(`{image: x, resources: {limits: {memory: 1Gi}, requests: {cpu: 1m, memory: 8Mi}},
+	pods := webAppPods(t, functionstest.WebApp(`{image: x, resources: {limits: {memory: 1Gi}, requests: {cpu: 1m, memory: 8Mi}},
   initContainers: [{name: a}, {name: b, resources: `+small+`}], sidecars: [{name: c}, {name: d, resources: `+small+`}],
   workers: [{name: e, args: [e]}, {name: f, args: [f], resources: `+small+`}],
   cronJobs: [{name: g, schedule: "@daily"}, {name: h, schedule: "@daily", resources: `+small+`}]}`))
@@ -145,7 +142,7 @@ func TestWebAppContainerResources(t *testing.T) {
 }
 
 func TestWebAppSidecarPort(t *testing.T) {
-	pod := webAppPods(t, webApp("{image: x, sidecars: [{name: proxy, image: p, port: 6432}, {name: logs, image: l}]}"))["web"]
+	pod := webAppPods(t, functionstest.WebApp("{image: x, sidecars: [{name: proxy, image: p, port: 6432}, {name: logs, image: l}]}"))["web"]
 	proxy, logs := pod.InitContainers[0], pod.InitContainers[1]
 	if p := proxy.StartupProbe; p == nil || p.TCPSocket.Port.IntVal != 6432 || proxy.Ports[0].ContainerPort != 6432 {
 		t.Errorf("The application starts once its proxy listens: got %v", proxy)
@@ -156,7 +153,7 @@ func TestWebAppSidecarPort(t *testing.T) {
 }
 
 func TestWebAppVolumes(t *testing.T) {
-	pod := webAppPods(t, webApp(`{image: x, volumes: [
+	pod := webAppPods(t, functionstest.WebApp(`{image: x, volumes: [
   {name: conf, mountPath: /etc/hello, configMap: {name: hello, items: [{key: a, path: b/c}]}},
   {name: certs, mountPath: /etc/certs, secret: {secretName: certs}},
   {name: fast, mountPath: /run/hello, emptyDir: {medium: Memory, sizeLimit: 16Mi}}]}`))["web"]
@@ -194,7 +191,7 @@ func TestWebAppShutdown(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			pods := webAppPods(t, webApp("{"+tc.spec+", workers: [{name: w, args: [w]}]}"))
+			pods := webAppPods(t, functionstest.WebApp("{"+tc.spec+", workers: [{name: w, args: [w]}]}"))
 			web, worker := pods["web"], pods["worker-w"]
 			if got := *web.TerminationGracePeriodSeconds; got != tc.serving {
 				t.Errorf("%s\nwant %d, got %d", tc.reason, tc.serving, got)
@@ -225,9 +222,9 @@ func TestWebAppStart(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, webApp(tc.spec))
-			c.settle()
-			d := as[k8sappsv1.Deployment](t, c.observed["web"])
+			c := functionstest.New(t, functionstest.WebApp(tc.spec))
+			c.Settle()
+			d := functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"])
 			p := d.Spec.Template.Spec.Containers[0].StartupProbe
 			if got := p.PeriodSeconds * p.FailureThreshold; got != tc.want {
 				t.Errorf("%s\nwant %d seconds to start, got %d", tc.reason, tc.want, got)
@@ -242,20 +239,20 @@ func TestWebAppStart(t *testing.T) {
 // TestWebAppVersionLabel: pods say which version they run, and nothing selects by
 // it.
 func TestWebAppVersionLabel(t *testing.T) {
-	c := newCluster(t, fullApp)
-	c.settle()
-	for _, p := range pods(t, c.observed) {
-		if got := p.labels["app.kubernetes.io/version"]; got != "1.2.3" {
-			t.Errorf("pods of %s: want version 1.2.3, got %q", p.component, got)
+	c := functionstest.New(t, functionstest.FullApp)
+	c.Settle()
+	for _, p := range functionstest.Pods(t, c.Observed) {
+		if got := p.Labels["app.kubernetes.io/version"]; got != "1.2.3" {
+			t.Errorf("pods of %s: want version 1.2.3, got %q", p.Component, got)
 		}
 	}
-	d := as[k8sappsv1.Deployment](t, c.observed["web"])
+	d := functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"])
 	if d.Labels["app.kubernetes.io/version"] != "1.2.3" || d.Spec.Selector.MatchLabels["app.kubernetes.io/version"] != "" {
 		t.Errorf("The Deployment is labelled and does not select by it: got %v, %v", d.Labels, d.Spec.Selector)
 	}
-	c = newCluster(t, webApp("{image: 'hello@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef'}"))
-	c.settle()
-	if v, ok := as[k8sappsv1.Deployment](t, c.observed["web"]).Labels["app.kubernetes.io/version"]; ok {
+	c = functionstest.New(t, functionstest.WebApp("{image: 'hello@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef'}"))
+	c.Settle()
+	if v, ok := functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"]).Labels["app.kubernetes.io/version"]; ok {
 		t.Errorf("A digest is no version: got %q", v)
 	}
 }
@@ -264,10 +261,10 @@ func TestWebAppVersionLabel(t *testing.T) {
 // run again.
 func TestWebAppMigrationLimits(t *testing.T) {
 	job := func(spec string) *batchv1.Job {
-		c := newCluster(t, webApp(spec))
-		c.settle()
-		i := slices.IndexFunc(c.names(), func(n string) bool { return strings.HasPrefix(n, "migration-") })
-		return as[batchv1.Job](t, c.observed[c.names()[i]])
+		c := functionstest.New(t, functionstest.WebApp(spec))
+		c.Settle()
+		i := slices.IndexFunc(c.ComponentNames(), func(n string) bool { return strings.HasPrefix(n, "migration-") })
+		return functionstest.As[batchv1.Job](t, c.Observed[c.ComponentNames()[i]])
 	}
 	plain := job("{image: x, migration: {args: [m]}}")
 	if *plain.Spec.BackoffLimit != 4 || *plain.Spec.ActiveDeadlineSeconds != 3600 {
@@ -300,42 +297,42 @@ func TestWebAppMigrationLimits(t *testing.T) {
 // TestWebAppMigrationReady says in words that a migration failed, what that
 // holds, and where to look.
 func TestWebAppMigrationReady(t *testing.T) {
-	c := newCluster(t, migratedApp)
-	c.settle()
-	if got := c.verdict("MigrationReady"); got != "True Healthy" {
+	c := functionstest.New(t, functionstest.MigratedApp)
+	c.Settle()
+	if got := c.ConditionLine("MigrationReady"); got != "True Healthy" {
 		t.Errorf("got %q", got)
 	}
-	c.edit("registry.example.com/hello:2", "image")
-	c.reconcile()
-	c.reconcile()
-	if got := c.verdict("MigrationReady"); got != "False Waiting" {
+	c.Edit("registry.example.com/hello:2", "image")
+	c.Reconcile()
+	c.Reconcile()
+	if got := c.ConditionLine("MigrationReady"); got != "False Waiting" {
 		t.Errorf("got %q", got)
 	}
-	i := slices.IndexFunc(c.names(), func(n string) bool { return strings.HasPrefix(n, "migration-") })
-	name := c.names()[i]
-	c.status(name, `{failed: 5, conditions: [{type: Failed, status: "True", reason: DeadlineExceeded}]}`)
-	c.reconcile()
+	i := slices.IndexFunc(c.ComponentNames(), func(n string) bool { return strings.HasPrefix(n, "migration-") })
+	name := c.ComponentNames()[i]
+	c.SetStatus(name, `{failed: 5, conditions: [{type: Failed, status: "True", reason: DeadlineExceeded}]}`)
+	c.Reconcile()
 	words := "The Job failed (DeadlineExceeded) and holds the rollout: see kubectl logs job/hello-" + name
-	if got := c.verdict("MigrationReady"); got != "False Failed "+words {
+	if got := c.ConditionLine("MigrationReady"); got != "False Failed "+words {
 		t.Errorf("want %q, got %q", words, got)
 	}
-	if got := c.message(); !strings.Contains(got, "migration ("+words+")") || c.phase() != "Failed" {
-		t.Errorf("The claim says so too: got %s, %q", c.phase(), got)
+	if got := c.Message(); !strings.Contains(got, "migration ("+words+")") || c.Phase() != "Failed" {
+		t.Errorf("The claim says so too: got %s, %q", c.Phase(), got)
 	}
 	// Who deletes the Job has it tried again.
-	delete(c.observed, name)
-	c.reconcile()
-	c.heal(name)
-	c.reconcile()
-	c.heal()
-	c.reconcile()
-	if c.phase() != "Running" || c.verdict("MigrationReady") != "True Healthy" {
-		t.Errorf("want it tried again: got %s, %q", c.phase(), c.verdict("MigrationReady"))
+	delete(c.Observed, name)
+	c.Reconcile()
+	c.Heal(name)
+	c.Reconcile()
+	c.Heal()
+	c.Reconcile()
+	if c.Phase() != "Running" || c.ConditionLine("MigrationReady") != "True Healthy" {
+		t.Errorf("want it tried again: got %s, %q", c.Phase(), c.ConditionLine("MigrationReady"))
 	}
 
-	c = newCluster(t, smallApp)
-	c.reconcile()
-	if got := c.verdict("MigrationReady"); got != "True Disabled Not part of this claim" {
+	c = functionstest.New(t, functionstest.SmallApp)
+	c.Reconcile()
+	if got := c.ConditionLine("MigrationReady"); got != "True Disabled Not part of this claim" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -14,92 +14,9 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
-
-const smallApp = `
-apiVersion: apps.example.com/v1
-kind: WebApp
-metadata: {name: hello, namespace: team}
-spec:
-  image: registry.example.com/hello:1
-`
-
-const migratedApp = `
-apiVersion: apps.example.com/v1
-kind: WebApp
-metadata: {name: hello, namespace: team}
-spec:
-  image: registry.example.com/hello:1
-  replicas: 2
-  config: {GREETING: hi}
-  migration: {command: [/hello, migrate]}
-`
-
-const bigApp = `
-apiVersion: apps.example.com/v1
-kind: WebApp
-metadata: {name: hello, namespace: team}
-spec:
-  image: registry.example.com/hello:1
-  environment: production
-  port: 9000
-  config: {GREETING: hi}
-  migration: {args: [migrate]}
-  autoscaling: {minReplicas: 2, maxReplicas: 5, targetCPUUtilization: 70}
-  probe: {path: /readyz}
-  ingress: {host: hello.example.com, tls: {issuer: letsencrypt}}
-  cronJobs:
-  - {name: clean, schedule: "0 3 * * *", timeZone: Europe/Paris, args: [clean]}
-  - {name: report, schedule: "@weekly", command: [/hello, report]}
-`
-
-// fullApp has what bigApp has not.
-const fullApp = `
-apiVersion: apps.example.com/v1
-kind: WebApp
-metadata: {name: hello, namespace: team}
-spec:
-  image: registry.example.com/hello:1.2.3@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
-  environment: staging
-  env: [{name: MODE, value: full}, {name: OTHER, value: a}]
-  probe: {path: /readyz, port: 9000, liveness: {path: /livez}, startup: {seconds: 60}}
-  terminationGracePeriodSeconds: 90
-  autoscaling:
-    maxReplicas: 5
-    targetMemoryUtilization: 75
-    metrics:
-    - {type: Pods, name: requests_per_second, averageValue: "100"}
-    - {type: External, name: queue_length, averageValue: 500m, selector: {matchLabels: {queue: mail}}}
-  volumes:
-  - {name: scratch, mountPath: /var/cache/hello, emptyDir: {sizeLimit: 1Gi}}
-  - {name: shared, mountPath: /data, readOnly: true, persistentVolumeClaim: {claimName: shared}}
-  initContainers:
-  - {name: warm-up, args: [warm], env: [{name: MODE, value: warm}]}
-  sidecars:
-  - {name: proxy, image: registry.example.com/proxy:1, port: 6432}
-  - {name: logs, image: registry.example.com/logs:1, resources: {requests: {cpu: 1m, memory: 8Mi}, limits: {memory: 16Mi}}}
-  imagePullSecrets: [{name: pull}]
-  metrics: {port: 9090}
-  nodeSelector: {disk: fast}
-  tolerations: [{key: spot, operator: Exists}]
-  priorityClassName: high
-  migration: {args: [migrate], backoffLimit: 1, activeDeadlineSeconds: 60}
-  cronJobs:
-  - name: clean
-    schedule: "@daily"
-    args: [clean]
-    concurrencyPolicy: Replace
-    suspend: true
-    startingDeadlineSeconds: 20
-    successfulJobsHistoryLimit: 0
-    failedJobsHistoryLimit: 9
-    backoffLimit: 0
-    activeDeadlineSeconds: 30
-    resources: {requests: {cpu: 1m, memory: 8Mi}, limits: {memory: 16Mi}}
-  workers:
-  - {name: mailer, args: [mail], replicas: 2, probe: {command: [/hello, alive]}}
-  - {name: mailer-x, args: [x], autoscaling: {minReplicas: 2, maxReplicas: 4}, resources: {requests: {cpu: 1m, memory: 8Mi}, limits: {memory: 16Mi}}}
-`
 
 func TestWebAppOrder(t *testing.T) {
 	cases := map[string]struct {
@@ -109,17 +26,17 @@ func TestWebAppOrder(t *testing.T) {
 	}{
 		"Small": {
 			reason: "What the pods mount is applied with them: the kubelet waits for it.",
-			claim:  smallApp,
+			claim:  functionstest.SmallApp,
 			want:   [][]string{{"account", "networkpolicy", "service", "web"}},
 		},
 		"Migrated": {
 			reason: "The migration comes before the first pod, and its bundle before the migration.",
-			claim:  migratedApp,
+			claim:  functionstest.MigratedApp,
 			want:   [][]string{{"account", "appconfig", "networkpolicy", "service"}, {"migration"}, {"web"}},
 		},
 		"Big": {
 			reason: "What needs running pods comes last.",
-			claim:  bigApp,
+			claim:  functionstest.BigApp,
 			want: [][]string{
 				{"account", "appconfig", "disruptionbudget", "ingress", "networkpolicy", "service"}, {"migration"}, {"web"},
 				{"autoscaler", "cron-clean", "cron-report"},
@@ -128,8 +45,8 @@ func TestWebAppOrder(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, tc.claim)
-			got := c.settle()
+			c := functionstest.New(t, tc.claim)
+			got := c.Settle()
 			// A migration's name has a digest.
 			for _, round := range got {
 				for i, n := range round {
@@ -147,7 +64,7 @@ func TestWebAppOrder(t *testing.T) {
 
 // TestWebAppStatus follows what a claim says of itself while it starts.
 func TestWebAppStatus(t *testing.T) {
-	c := newCluster(t, smallApp)
+	c := functionstest.New(t, functionstest.SmallApp)
 	type said struct {
 		phase, endpoint, image string
 		silent                 bool
@@ -157,10 +74,10 @@ func TestWebAppStatus(t *testing.T) {
 	}
 	step := func(what string, want said) {
 		t.Helper()
-		rsp := c.reconcile()
+		rsp := c.Reconcile()
 		got := said{
-			c.phase(), get(c.claim, "status", "endpoint").GetStringValue(), get(c.claim, "status", "image").GetStringValue(),
-			c.message() == "", rsp.GetDesired().GetComposite().GetReady() == fnv1.Ready_READY_FALSE,
+			c.Phase(), functionstest.Get(c.Claim, "status", "endpoint").GetStringValue(), functionstest.Get(c.Claim, "status", "image").GetStringValue(),
+			c.Message() == "", rsp.GetDesired().GetComposite().GetReady() == fnv1.Ready_READY_FALSE,
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(said{})); diff != "" {
 			t.Errorf("%s: -want, +got:\n%s", what, diff)
@@ -169,49 +86,49 @@ func TestWebAppStatus(t *testing.T) {
 	const endpoint, image = "http://hello-web.team.svc:8080", "registry.example.com/hello:1"
 	step("Nothing exists yet", said{phase: "Pending", endpoint: endpoint, refused: true})
 	step("The pods start", said{phase: "Deploying", endpoint: endpoint, image: image, refused: true})
-	c.heal()
+	c.Heal()
 	step("All is well", said{phase: "Running", endpoint: endpoint, image: image, silent: true, refused: true})
 	step("It says so", said{phase: "Running", endpoint: endpoint, image: image, silent: true})
-	c.status("web", `{observedGeneration: 1, replicas: 1, updatedReplicas: 1}`)
+	c.SetStatus("web", `{observedGeneration: 1, replicas: 1, updatedReplicas: 1}`)
 	step("The pod crashed", said{phase: "Degraded", endpoint: endpoint, image: image, refused: true})
-	c.heal()
+	c.Heal()
 	step("It is back", said{phase: "Running", endpoint: endpoint, image: image, silent: true, refused: true})
-	c.edit("registry.example.com/hello:2", "image")
+	c.Edit("registry.example.com/hello:2", "image")
 	step("The claim changed", said{phase: "Deploying", endpoint: endpoint, image: image, refused: true})
 	step("The change rolls", said{phase: "Deploying", endpoint: endpoint, image: "registry.example.com/hello:2", refused: true})
-	c.heal()
+	c.Heal()
 	step("It is there", said{phase: "Running", endpoint: endpoint, image: "registry.example.com/hello:2", silent: true, refused: true})
 	step("It says so again", said{phase: "Running", endpoint: endpoint, image: "registry.example.com/hello:2", silent: true})
-	c.status("web", `{observedGeneration: 2, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`)
+	c.SetStatus("web", `{observedGeneration: 2, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`)
 	step("It makes no progress", said{phase: "Failed", endpoint: endpoint, image: "registry.example.com/hello:2", refused: true})
 }
 
 // TestWebAppMigrates: a new image rolls only once its own migration completed.
 func TestWebAppMigrates(t *testing.T) {
-	migration := func(c *cluster) string {
-		i := slices.IndexFunc(c.names(), func(n string) bool { return strings.HasPrefix(n, "migration-") })
+	migration := func(c *functionstest.Crossplane) string {
+		i := slices.IndexFunc(c.ComponentNames(), func(n string) bool { return strings.HasPrefix(n, "migration-") })
 		if i < 0 {
 			t.Fatal("there is no migration")
 		}
-		return c.names()[i]
+		return c.ComponentNames()[i]
 	}
-	image := func(c *cluster, component string) string {
-		return get(c.observed[component], "spec", "template", "spec", "containers", 0, "image").GetStringValue()
+	image := func(c *functionstest.Crossplane, component string) string {
+		return functionstest.Get(c.Observed[component], "spec", "template", "spec", "containers", 0, "image").GetStringValue()
 	}
 
-	c := newCluster(t, migratedApp)
-	c.settle()
+	c := functionstest.New(t, functionstest.MigratedApp)
+	c.Settle()
 	first := migration(c)
-	before := proto.CloneOf(c.observed["web"])
+	before := proto.CloneOf(c.Observed["web"])
 
-	c.edit("registry.example.com/hello:2", "image")
-	rsp := c.reconcile()
+	c.Edit("registry.example.com/hello:2", "image")
+	rsp := c.Reconcile()
 	second := migration(c)
 	if second == first || image(c, second) != "registry.example.com/hello:2" {
 		t.Fatalf("A new image has a migration of its own that runs it: got %s with %s", second, image(c, second))
 	}
-	if slices.Contains(c.names(), first) {
-		t.Errorf("The old migration is done and goes: got %v", c.names())
+	if slices.Contains(c.ComponentNames(), first) {
+		t.Errorf("The old migration is done and goes: got %v", c.ComponentNames())
 	}
 
 	untouched := func(when string) {
@@ -219,62 +136,62 @@ func TestWebAppMigrates(t *testing.T) {
 		if diff := cmp.Diff(applicable(before), rsp.GetDesired().GetResources()["web"].GetResource(), protocmp.Transform()); diff != "" {
 			t.Errorf("%s: the Deployment stays exactly as it was: -want, +got:\n%s", when, diff)
 		}
-		if got := get(c.claim, "status", "image").GetStringValue(); got != "registry.example.com/hello:1" {
+		if got := functionstest.Get(c.Claim, "status", "image").GetStringValue(); got != "registry.example.com/hello:1" {
 			t.Errorf("%s: the status says which image runs, got %s", when, got)
 		}
 	}
 	untouched("The migration is not there")
-	rsp = c.reconcile()
+	rsp = c.Reconcile()
 	untouched("The migration starts")
-	if c.phase() != "Deploying" || !strings.Contains(c.message(), "migration") {
-		t.Errorf("The claim waits for its migration: got %s, %q", c.phase(), c.message())
+	if c.Phase() != "Deploying" || !strings.Contains(c.Message(), "migration") {
+		t.Errorf("The claim waits for its migration: got %s, %q", c.Phase(), c.Message())
 	}
 
-	c.status(second, `{failed: 1, active: 1}`)
-	rsp = c.reconcile()
+	c.SetStatus(second, `{failed: 1, active: 1}`)
+	rsp = c.Reconcile()
 	untouched("The migration is tried again")
-	if c.phase() != "Deploying" {
-		t.Errorf("A try that failed is not the end: got %s", c.phase())
+	if c.Phase() != "Deploying" {
+		t.Errorf("A try that failed is not the end: got %s", c.Phase())
 	}
 
-	c.status(second, `{failed: 5, conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded}]}`)
-	rsp = c.reconcile()
+	c.SetStatus(second, `{failed: 5, conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded}]}`)
+	rsp = c.Reconcile()
 	untouched("The migration failed")
-	if c.phase() != "Failed" || !strings.Contains(c.message(), "The Job failed (BackoffLimitExceeded)") {
-		t.Errorf("A migration that failed fails the claim, in words: got %s, %q", c.phase(), c.message())
+	if c.Phase() != "Failed" || !strings.Contains(c.Message(), "The Job failed (BackoffLimitExceeded)") {
+		t.Errorf("A migration that failed fails the claim, in words: got %s, %q", c.Phase(), c.Message())
 	}
 	for range 3 {
-		rsp = c.reconcile()
+		rsp = c.Reconcile()
 	}
 	untouched("However often it is looked at")
 
 	// A third image mends it.
-	c.edit("registry.example.com/hello:3", "image")
-	rsp = c.reconcile()
+	c.Edit("registry.example.com/hello:3", "image")
+	rsp = c.Reconcile()
 	third := migration(c)
 	untouched("The next migration is not there")
 	if third == second {
 		t.Fatalf("The third image has a migration of its own")
 	}
-	c.heal(third)
-	c.reconcile()
+	c.Heal(third)
+	c.Reconcile()
 	if got := image(c, "web"); got != "registry.example.com/hello:3" {
 		t.Errorf("Once its migration completed the new image rolls: got %s", got)
 	}
-	c.heal()
-	c.reconcile()
-	if c.phase() != "Running" || c.message() != "" {
-		t.Errorf("And all is well: got %s, %q", c.phase(), c.message())
+	c.Heal()
+	c.Reconcile()
+	if c.Phase() != "Running" || c.Message() != "" {
+		t.Errorf("And all is well: got %s, %q", c.Phase(), c.Message())
 	}
 
 	// Nothing of it is run twice.
-	uid := get(c.observed[third], "metadata", "uid").GetStringValue()
-	c.edit(3, "replicas")
-	c.settle()
-	if migration(c) != third || get(c.observed[third], "metadata", "uid").GetStringValue() != uid {
-		t.Errorf("A change that is not the image's needs no migration: got %v", c.names())
+	uid := functionstest.Get(c.Observed[third], "metadata", "uid").GetStringValue()
+	c.Edit(3, "replicas")
+	c.Settle()
+	if migration(c) != third || functionstest.Get(c.Observed[third], "metadata", "uid").GetStringValue() != uid {
+		t.Errorf("A change that is not the image's needs no migration: got %v", c.ComponentNames())
 	}
-	if got := as[k8sappsv1.Deployment](t, c.observed["web"]).Spec.Replicas; *got != 3 {
+	if got := functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"]).Spec.Replicas; *got != 3 {
 		t.Errorf("It is applied at once: got %d replicas", *got)
 	}
 }
@@ -282,13 +199,13 @@ func TestWebAppMigrates(t *testing.T) {
 // TestWebAppMigrationHoldsAllChanges: while a migration is under way no other
 // change of the Deployment slips by with the new image.
 func TestWebAppMigrationHoldsAllChanges(t *testing.T) {
-	c := newCluster(t, migratedApp)
-	c.settle()
-	before := proto.CloneOf(c.observed["web"])
-	c.edit("registry.example.com/hello:2", "image")
-	c.edit("hello", "config", "GREETING")
-	c.edit(4, "replicas")
-	rsp := c.reconcile()
+	c := functionstest.New(t, functionstest.MigratedApp)
+	c.Settle()
+	before := proto.CloneOf(c.Observed["web"])
+	c.Edit("registry.example.com/hello:2", "image")
+	c.Edit("hello", "config", "GREETING")
+	c.Edit(4, "replicas")
+	rsp := c.Reconcile()
 	if diff := cmp.Diff(applicable(before), rsp.GetDesired().GetResources()["web"].GetResource(), protocmp.Transform()); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
@@ -300,13 +217,13 @@ func applicable(obj *structpb.Struct) *structpb.Struct {
 	s := proto.CloneOf(obj)
 	delete(s.Fields, "status")
 	for _, f := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
-		delete(fields(s, "metadata"), f)
+		delete(functionstest.Fields(s, "metadata"), f)
 	}
 	return s
 }
 
 func TestWebAppEnvironment(t *testing.T) {
-	bundle := bundleOf("hello", map[string]any{"A": "b"})
+	bundle := functionstest.BundleName("hello", map[string]any{"A": "b"})
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -326,18 +243,18 @@ func TestWebAppEnvironment(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec)
-			c.edit([]any{map[string]any{"name": "n", "schedule": "@daily", "args": []any{"a"}}}, "cronJobs")
-			c.edit(map[string]any{"args": []any{"m"}}, "migration")
-			c.settle()
+			c := functionstest.New(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec)
+			c.Edit([]any{map[string]any{"name": "n", "schedule": "@daily", "args": []any{"a"}}}, "cronJobs")
+			c.Edit(map[string]any{"args": []any{"m"}}, "migration")
+			c.Settle()
 			n := 0
-			for _, p := range pods(t, c.observed) {
+			for _, p := range functionstest.Pods(t, c.Observed) {
 				n++
 				var env, from []string
-				for _, e := range p.spec.Containers[0].Env {
+				for _, e := range p.Spec.Containers[0].Env {
 					env = append(env, e.Name+"="+e.Value)
 				}
-				for _, f := range p.spec.Containers[0].EnvFrom {
+				for _, f := range p.Spec.Containers[0].EnvFrom {
 					if f.ConfigMapRef != nil {
 						from = append(from, f.ConfigMapRef.Name)
 					}
@@ -346,10 +263,10 @@ func TestWebAppEnvironment(t *testing.T) {
 					}
 				}
 				if diff := cmp.Diff(tc.env, env); diff != "" {
-					t.Errorf("%s\nenv of %s: -want, +got:\n%s", tc.reason, p.component, diff)
+					t.Errorf("%s\nenv of %s: -want, +got:\n%s", tc.reason, p.Component, diff)
 				}
 				if diff := cmp.Diff(tc.from, from); diff != "" {
-					t.Errorf("%s\nenvFrom of %s: -want, +got:\n%s", tc.reason, p.component, diff)
+					t.Errorf("%s\nenvFrom of %s: -want, +got:\n%s", tc.reason, p.Component, diff)
 				}
 			}
 			if n != 3 {
@@ -382,7 +299,7 @@ func TestWebAppProbe(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			app := webAppPods(t, webApp(tc.spec))["web"].Containers[0]
+			app := webAppPods(t, functionstest.WebApp(tc.spec))["web"].Containers[0]
 			if got := say(app.ReadinessProbe.ProbeHandler); got != tc.ready {
 				t.Errorf("%s\nreadiness: want %s, got %s", tc.reason, tc.ready, got)
 			}
@@ -397,28 +314,28 @@ func TestWebAppProbe(t *testing.T) {
 }
 
 func TestWebAppCronJobs(t *testing.T) {
-	c := newCluster(t, bigApp)
-	c.settle()
-	clean := as[batchv1.CronJob](t, c.observed["cron-clean"])
+	c := functionstest.New(t, functionstest.BigApp)
+	c.Settle()
+	clean := functionstest.As[batchv1.CronJob](t, c.Observed["cron-clean"])
 	if clean.Name != "hello-cron-clean" || clean.Spec.Schedule != "0 3 * * *" || *clean.Spec.TimeZone != "Europe/Paris" || clean.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {
 		t.Errorf("got %v", clean.Spec)
 	}
-	if report := as[batchv1.CronJob](t, c.observed["cron-report"]); report.Spec.TimeZone != nil || report.Spec.Schedule != "@weekly" {
+	if report := functionstest.As[batchv1.CronJob](t, c.Observed["cron-report"]); report.Spec.TimeZone != nil || report.Spec.Schedule != "@weekly" {
 		t.Errorf("got %v", report.Spec)
 	}
-	c.edit([]any{map[string]any{"name": "report", "schedule": "@daily", "args": []any{"x"}}}, "cronJobs")
-	c.settle()
-	if slices.Contains(c.names(), "cron-clean") || as[batchv1.CronJob](t, c.observed["cron-report"]).Spec.Schedule != "@daily" {
-		t.Errorf("one goes, one changes: got %v", c.names())
+	c.Edit([]any{map[string]any{"name": "report", "schedule": "@daily", "args": []any{"x"}}}, "cronJobs")
+	c.Settle()
+	if slices.Contains(c.ComponentNames(), "cron-clean") || functionstest.As[batchv1.CronJob](t, c.Observed["cron-report"]).Spec.Schedule != "@daily" {
+		t.Errorf("one goes, one changes: got %v", c.ComponentNames())
 	}
 }
 
 func TestWebAppIngress(t *testing.T) {
-	c := newCluster(t, bigApp)
-	c.install(`{ingress: {className: nginx, namespace: ingress-nginx}}`)
-	c.settle()
-	ing := as[networkingv1.Ingress](t, c.observed["ingress"])
-	service := as[corev1.Service](t, c.observed["service"])
+	c := functionstest.New(t, functionstest.BigApp)
+	c.InstallSettings(`{ingress: {className: nginx, namespace: ingress-nginx}}`)
+	c.Settle()
+	ing := functionstest.As[networkingv1.Ingress](t, c.Observed["ingress"])
+	service := functionstest.As[corev1.Service](t, c.Observed["service"])
 	backend := ing.Spec.Rules[0].HTTP.Paths[0].Backend.Service
 	if *ing.Spec.IngressClassName != "nginx" || ing.Spec.Rules[0].Host != "hello.example.com" || backend.Name != service.Name || backend.Port.Number != service.Spec.Ports[0].Port {
 		t.Errorf("got %v for Service %s %v", ing.Spec, service.Name, service.Spec.Ports)
@@ -427,10 +344,10 @@ func TestWebAppIngress(t *testing.T) {
 	if got := ing.Spec.TLS[0].SecretName; got != "hello-tls" {
 		t.Errorf("The certificate goes to hello-tls, as the field says: got %s", got)
 	}
-	if got := get(c.claim, "status", "url").GetStringValue(); got != "https://hello.example.com" {
+	if got := functionstest.Get(c.Claim, "status", "url").GetStringValue(); got != "https://hello.example.com" {
 		t.Errorf("got url %s", got)
 	}
-	np := as[networkingv1.NetworkPolicy](t, c.observed["networkpolicy"])
+	np := functionstest.As[networkingv1.NetworkPolicy](t, c.Observed["networkpolicy"])
 	if !slices.ContainsFunc(np.Spec.Ingress[0].From, func(p networkingv1.NetworkPolicyPeer) bool {
 		return p.NamespaceSelector != nil && p.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] == "ingress-nginx"
 	}) {
@@ -471,7 +388,7 @@ func TestWebAppRefuses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := refused(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec); got != tc.want {
+			if got := functionstest.Refused(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec); got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
 		})
@@ -493,38 +410,38 @@ func TestWebAppEnforcesCaps(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := refused(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec); !strings.HasPrefix(got, tc.field+" ") {
+			if got := functionstest.Refused(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec); !strings.HasPrefix(got, tc.field+" ") {
 				t.Errorf("%s\nwant a refusal that begins with %s, got %q", tc.reason, tc.field, got)
 			}
 		})
 	}
-	if got := refused(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: {image: x, environment: staging, replicas: 11}"); got != "" {
+	if got := functionstest.Refused(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: {image: x, environment: staging, replicas: 11}"); got != "" {
 		t.Errorf("More than 10 are fine in staging: got %q", got)
 	}
 }
 
 func TestWebAppRefusesWhileRunning(t *testing.T) {
-	c := newCluster(t, bigApp)
-	got := refusedWhileRunning(t, c, func() {
-		c.edit([]any{map[string]any{"name": "clean", "schedule": "61 * * * *"}}, "cronJobs")
+	c := functionstest.New(t, functionstest.BigApp)
+	got := functionstest.RefusedWhileRunning(t, c, func() {
+		c.Edit([]any{map[string]any{"name": "clean", "schedule": "61 * * * *"}}, "cronJobs")
 	})
 	if want := `cronJobs clean: schedule "61 * * * *" is no cron expression: end of range (61) above maximum (59): 61`; got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
-	c.edit([]any{}, "cronJobs")
-	c.settle()
-	if status, _ := c.condition("Accepted"); status != "True" || c.phase() != "Running" {
-		t.Errorf("A claim that was put right is accepted again: got %s, %s", status, c.phase())
+	c.Edit([]any{}, "cronJobs")
+	c.Settle()
+	if status, _ := c.Condition("Accepted"); status != "True" || c.Phase() != "Running" {
+		t.Errorf("A claim that was put right is accepted again: got %s, %s", status, c.Phase())
 	}
 }
 
 // TestWebAppUnreadable: an observed object that cannot be read is not the
 // claim's fault, and nothing is changed.
 func TestWebAppUnreadable(t *testing.T) {
-	c := newCluster(t, smallApp)
-	c.settle()
-	set(c.observed["web"], "one", "status", "availableReplicas")
-	rsp := c.run()
+	c := functionstest.New(t, functionstest.SmallApp)
+	c.Settle()
+	functionstest.Set(c.Observed["web"], "one", "status", "availableReplicas")
+	rsp := c.Run()
 	want := "cannot read the observed Deployment of component web: status.availableReplicas: must be a whole number, is a string"
 	if r := rsp.GetResults(); len(r) != 1 || r[0].GetMessage() != want || r[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL || r[0].GetReason() != "InternalError" {
 		t.Errorf("want a fatal result %q, got %v", want, r)

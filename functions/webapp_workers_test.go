@@ -12,12 +12,14 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 func TestWebAppWorkers(t *testing.T) {
-	c := newCluster(t, fullApp)
-	c.settle()
-	mailer := as[k8sappsv1.Deployment](t, c.observed["worker-mailer"])
+	c := functionstest.New(t, functionstest.FullApp)
+	c.Settle()
+	mailer := functionstest.As[k8sappsv1.Deployment](t, c.Observed["worker-mailer"])
 	container := mailer.Spec.Template.Spec.Containers[0]
 	if mailer.Name != "hello-worker-mailer" || *mailer.Spec.Replicas != 2 || container.Args[0] != "mail" || len(container.Ports) > 0 {
 		t.Errorf("a worker is the application with other arguments and without ports: got %v", mailer)
@@ -25,28 +27,28 @@ func TestWebAppWorkers(t *testing.T) {
 	if container.ReadinessProbe != nil || container.StartupProbe != nil || !slices.Equal(container.LivenessProbe.Exec.Command, []string{"/hello", "alive"}) {
 		t.Errorf("it is only asked whether it is stuck: got %v", container)
 	}
-	web := as[k8sappsv1.Deployment](t, c.observed["web"]).Spec.Template.Spec.Containers[0]
+	web := functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"]).Spec.Template.Spec.Containers[0]
 	if diff := cmp.Diff(web.Env, container.Env); diff != "" || web.Image != container.Image {
 		t.Errorf("it has the application's image and environment: -want, +got:\n%s", diff)
 	}
-	if np := as[networkingv1.NetworkPolicy](t, c.observed["networkpolicy-worker-mailer"]); len(np.Spec.Ingress) > 0 || !slices.Equal(np.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
+	if np := functionstest.As[networkingv1.NetworkPolicy](t, c.Observed["networkpolicy-worker-mailer"]); len(np.Spec.Ingress) > 0 || !slices.Equal(np.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
 		t.Errorf("nobody reaches it: got %v", np.Spec)
 	}
-	if hpa := as[autoscalingv2.HorizontalPodAutoscaler](t, c.observed["autoscaler-worker-mailer-x"]); hpa.Spec.ScaleTargetRef.Name != "hello-worker-mailer-x" {
+	if hpa := functionstest.As[autoscalingv2.HorizontalPodAutoscaler](t, c.Observed["autoscaler-worker-mailer-x"]); hpa.Spec.ScaleTargetRef.Name != "hello-worker-mailer-x" {
 		t.Errorf("its autoscaler scales it: got %v", hpa.Spec.ScaleTargetRef)
 	}
-	if got := *as[k8sappsv1.Deployment](t, c.observed["worker-mailer-x"]).Spec.Replicas; got != 2 {
+	if got := *functionstest.As[k8sappsv1.Deployment](t, c.Observed["worker-mailer-x"]).Spec.Replicas; got != 2 {
 		t.Errorf("until it does its lower bound holds: got %d", got)
 	}
 	want := []any{map[string]any{"name": "mailer", "availableReplicas": 2.0}, map[string]any{"name": "mailer-x", "availableReplicas": 2.0}}
-	if diff := cmp.Diff(want, get(c.claim, "status", "workers").GetListValue().AsSlice()); diff != "" {
+	if diff := cmp.Diff(want, functionstest.Get(c.Claim, "status", "workers").GetListValue().AsSlice()); diff != "" {
 		t.Errorf("status: -want, +got:\n%s", diff)
 	}
 
-	c.edit([]any{map[string]any{"name": "mailer", "args": []any{"mail"}, "replicas": 3}}, "workers")
-	c.settle()
+	c.Edit([]any{map[string]any{"name": "mailer", "args": []any{"mail"}, "replicas": 3}}, "workers")
+	c.Settle()
 	var left []string
-	for _, n := range c.names() {
+	for _, n := range c.ComponentNames() {
 		if strings.Contains(n, "mailer") {
 			left = append(left, n)
 		}
@@ -54,7 +56,7 @@ func TestWebAppWorkers(t *testing.T) {
 	if diff := cmp.Diff([]string{"disruptionbudget-worker-mailer", "networkpolicy-worker-mailer", "worker-mailer"}, left); diff != "" {
 		t.Errorf("a worker goes with all that it had: -want, +got:\n%s", diff)
 	}
-	if got := *as[k8sappsv1.Deployment](t, c.observed["worker-mailer"]).Spec.Replicas; got != 3 {
+	if got := *functionstest.As[k8sappsv1.Deployment](t, c.Observed["worker-mailer"]).Spec.Replicas; got != 3 {
 		t.Errorf("the other one changes: got %d", got)
 	}
 }
@@ -62,16 +64,16 @@ func TestWebAppWorkers(t *testing.T) {
 // TestWebAppWorkerScaled: the number of a worker's pods is its autoscaler's once
 // it has scaled.
 func TestWebAppWorkerScaled(t *testing.T) {
-	c := newCluster(t, webApp("{image: x, workers: [{name: w, args: [w], autoscaling: {minReplicas: 2, maxReplicas: 5}}]}"))
-	c.settle()
-	c.scale("worker-w", 4)
-	c.edit("y", "image")
-	rsp := c.reconcile()
-	if v := get(rsp.GetDesired().GetResources()["worker-w"].GetResource(), "spec", "replicas"); v != nil {
+	c := functionstest.New(t, functionstest.WebApp("{image: x, workers: [{name: w, args: [w], autoscaling: {minReplicas: 2, maxReplicas: 5}}]}"))
+	c.Settle()
+	c.Scale("worker-w", 4)
+	c.Edit("y", "image")
+	rsp := c.Reconcile()
+	if v := functionstest.Get(rsp.GetDesired().GetResources()["worker-w"].GetResource(), "spec", "replicas"); v != nil {
 		t.Errorf("want no number applied, got %v", v)
 	}
-	c.settle()
-	if got := get(c.observed["worker-w"], "spec", "replicas").GetNumberValue(); got != 4 {
+	c.Settle()
+	if got := functionstest.Get(c.Observed["worker-w"], "spec", "replicas").GetNumberValue(); got != 4 {
 		t.Errorf("want the autoscaler's 4, got %v", got)
 	}
 }
@@ -79,23 +81,23 @@ func TestWebAppWorkerScaled(t *testing.T) {
 // TestWebAppWorkersMigrate: workers roll after the migration, and not before the
 // pods that take requests may.
 func TestWebAppWorkersMigrate(t *testing.T) {
-	c := newCluster(t, webApp("{image: 'x:1', migration: {args: [m]}, workers: [{name: w, args: [w]}]}"))
-	c.settle()
+	c := functionstest.New(t, functionstest.WebApp("{image: 'x:1', migration: {args: [m]}, workers: [{name: w, args: [w]}]}"))
+	c.Settle()
 	image := func() string {
-		return as[k8sappsv1.Deployment](t, c.observed["worker-w"]).Spec.Template.Spec.Containers[0].Image
+		return functionstest.As[k8sappsv1.Deployment](t, c.Observed["worker-w"]).Spec.Template.Spec.Containers[0].Image
 	}
-	c.edit("x:2", "image")
-	c.reconcile()
-	c.reconcile()
+	c.Edit("x:2", "image")
+	c.Reconcile()
+	c.Reconcile()
 	if image() != "x:1" {
 		t.Errorf("The migration is not through: want x:1, got %s", image())
 	}
-	for _, n := range c.names() {
+	for _, n := range c.ComponentNames() {
 		if strings.HasPrefix(n, "migration-") {
-			c.heal(n)
+			c.Heal(n)
 		}
 	}
-	c.reconcile()
+	c.Reconcile()
 	if image() != "x:2" {
 		t.Errorf("It is: want x:2, got %s", image())
 	}
@@ -132,9 +134,9 @@ func TestWebAppAutoscalingTargets(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, webApp("{image: x, autoscaling: "+tc.spec+"}"))
-			c.settle()
-			hpa := as[autoscalingv2.HorizontalPodAutoscaler](t, c.observed["autoscaler"])
+			c := functionstest.New(t, functionstest.WebApp("{image: x, autoscaling: "+tc.spec+"}"))
+			c.Settle()
+			hpa := functionstest.As[autoscalingv2.HorizontalPodAutoscaler](t, c.Observed["autoscaler"])
 			if diff := cmp.Diff(tc.want, hpa.Spec.Metrics); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

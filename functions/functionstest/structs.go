@@ -1,14 +1,16 @@
-package functions_test
+package functionstest
 
 import (
 	"testing"
 
 	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
-func parse(t testing.TB, text string) *structpb.Struct {
+// Parse reads an object that is YAML.
+func Parse(t testing.TB, text string) *structpb.Struct {
 	t.Helper()
 	b, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -21,8 +23,9 @@ func parse(t testing.TB, text string) *structpb.Struct {
 	return s
 }
 
-// fields of an object, along a path that is made where it is missing.
-func fields(s *structpb.Struct, path ...string) map[string]*structpb.Value {
+// Fields returns the fields of an object along a path, which it creates where it is
+// missing.
+func Fields(s *structpb.Struct, path ...string) map[string]*structpb.Value {
 	for _, p := range path {
 		if s.GetFields()[p].GetStructValue() == nil {
 			s.Fields[p] = structpb.NewStructValue(&structpb.Struct{})
@@ -35,8 +38,8 @@ func fields(s *structpb.Struct, path ...string) map[string]*structpb.Value {
 	return s.GetFields()
 }
 
-// get reads a value along a path of field names and list indices.
-func get(s *structpb.Struct, path ...any) *structpb.Value {
+// Get reads a value along a path of field names and list indices.
+func Get(s *structpb.Struct, path ...any) *structpb.Value {
 	v := structpb.NewStructValue(s)
 	for _, p := range path {
 		switch k := p.(type) {
@@ -53,29 +56,38 @@ func get(s *structpb.Struct, path ...any) *structpb.Value {
 	return v
 }
 
-// set writes a value along a path of field names.
-func set(s *structpb.Struct, value any, path ...string) {
+// Set writes a value along a path of field names, which it creates where it is
+// missing.
+func Set(s *structpb.Struct, value any, path ...string) {
 	v, err := structpb.NewValue(value)
 	if err != nil {
 		panic(err)
 	}
-	fields(s, path[:len(path)-1]...)[path[len(path)-1]] = v
+	Fields(s, path[:len(path)-1]...)[path[len(path)-1]] = v
 }
 
-// as reads an object of the cluster, or one to apply, into its type.
-func as[T any](t testing.TB, s *structpb.Struct) *T {
+// As reads an object of the cluster, or one to apply, into its type.
+func As[T any](t testing.TB, s *structpb.Struct) *T {
 	t.Helper()
 	if s == nil {
 		t.Fatalf("there is no such %T", *new(T))
 	}
 	out := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole(s.AsMap()).(map[string]any), out); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(Unstructured(s).Object, out); err != nil {
 		t.Fatalf("cannot read a %T: %v", *out, err)
 	}
 	return out
 }
 
-// whole makes integers of numbers without a fraction.
+// Unstructured reads an object as clients do, with integers where a number has no
+// fraction.
+func Unstructured(s *structpb.Struct) *unstructured.Unstructured {
+	object := s.AsMap()
+	whole(object)
+	return &unstructured.Unstructured{Object: object}
+}
+
+// whole makes integers of numbers without a fraction, in place.
 func whole(v any) any {
 	switch x := v.(type) {
 	case map[string]any:

@@ -1,0 +1,234 @@
+package functionstest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/storeplane/storeplane/functions"
+)
+
+// Crossplane simulates Crossplane and a cluster for one claim. It stores what the
+// function desires, removes what the function no longer desires, and changes the
+// status of an object only when a test tells it to.
+type Crossplane struct {
+	// Function is the function under test.
+	Function *functions.Function
+
+	// Claim is the claim as the cluster has it.
+	Claim *structpb.Struct
+
+	// Observed are the objects that are composed of the claim, by component.
+	Observed map[string]*structpb.Struct
+
+	// Settings is the EnvironmentConfig of the installation, nil where there is none.
+	Settings *structpb.Struct
+
+	// Others are objects that exist too and that the claim does not compose.
+	Others []*structpb.Struct
+
+	// Schemas are those of the kinds that the cluster serves, by requirement.
+	Schemas map[string]*fnv1.Schema
+
+	t testing.TB
+
+	// versions counts the resource versions that were given.
+	versions int
+
+	// annotations are the keys that were applied, by component. All others are
+	// somebody else's and stay.
+	annotations map[string][]string
+}
+
+// New simulates Crossplane for a claim, which is YAML, and a function with these
+// options. Nothing is composed of the claim yet.
+func New(t testing.TB, claim string, opts ...functions.Option) *Crossplane {
+	t.Helper()
+	c := &Crossplane{
+		t: t, Function: functions.New(opts...), Claim: Parse(t, claim),
+		Observed: map[string]*structpb.Struct{}, annotations: map[string][]string{},
+	}
+	m := Fields(c.Claim, "metadata")
+	m["uid"] = structpb.NewStringValue("00000000-0000-4000-8000-000000000001")
+	if m["generation"] == nil {
+		m["generation"] = structpb.NewNumberValue(1)
+	}
+	return c
+}
+
+// Edit sets a field of the claim's spec as a user does, so that its generation goes
+// up. A nil value removes the field.
+func (c *Crossplane) Edit(value any, path ...string) {
+	if value == nil {
+		delete(Fields(c.Claim, append([]string{"spec"}, path[:len(path)-1]...)...), path[len(path)-1])
+	} else {
+		Set(c.Claim, value, append([]string{"spec"}, path...)...)
+	}
+	Set(c.Claim, Get(c.Claim, "metadata", "generation").GetNumberValue()+1, "metadata", "generation")
+}
+
+// InstallSettings makes data that of the EnvironmentConfig of the installation.
+func (c *Crossplane) InstallSettings(data string) {
+	c.Settings = Parse(c.t, "apiVersion: apiextensions.crossplane.io/v1beta1\nkind: EnvironmentConfig\nmetadata: {name: storeplane}")
+	Fields(c.Settings)["data"] = structpb.NewStructValue(Parse(c.t, data))
+}
+
+// Serve makes the cluster serve the kinds whose schemas these requirements ask for.
+func (c *Crossplane) Serve(requirements ...string) {
+	if c.Schemas == nil {
+		c.Schemas = map[string]*fnv1.Schema{}
+	}
+	for _, r := range requirements {
+		c.Schemas[r] = &fnv1.Schema{OpenapiV3: Parse(c.t, "{type: object}")}
+	}
+}
+
+// Request returns what Crossplane calls the function with first.
+func (c *Crossplane) Request() *fnv1.RunFunctionRequest {
+	req := &fnv1.RunFunctionRequest{
+		Meta:              &fnv1.RequestMeta{Tag: "tag"},
+		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: c.Claim}, Resources: map[string]*fnv1.Resource{}},
+		Desired:           &fnv1.State{},
+		RequiredResources: map[string]*fnv1.Resources{"settings": {}},
+		RequiredSchemas:   c.Schemas,
+	}
+	for n, o := range c.Observed {
+		req.Observed.Resources[n] = &fnv1.Resource{Resource: o}
+	}
+	if c.Settings != nil {
+		req.RequiredResources["settings"].Items = []*fnv1.Resource{{Resource: c.Settings}}
+	}
+	return req
+}
+
+// Call calls the function once, with a copy of the request, as gRPC does.
+func (c *Crossplane) Call(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
+	c.t.Helper()
+	rsp, err := c.Function.RunFunction(context.Background(), proto.CloneOf(req))
+	if err != nil {
+		c.t.Fatalf("RunFunction(): %v", err)
+	}
+	return rsp
+}
+
+// Run calls the function until it requires nothing new, and fails the test where
+// Crossplane gives up (FetchingFunctionRunner of crossplane/crossplane v2.4.0). It
+// stores nothing.
+func (c *Crossplane) Run() *fnv1.RunFunctionResponse {
+	c.t.Helper()
+	req := c.Request()
+	var asked *fnv1.Requirements
+	for range 6 {
+		rsp := c.Call(req)
+		if IsFatal(rsp) || proto.Equal(asked, rsp.GetRequirements()) {
+			return rsp
+		}
+		asked, req = rsp.GetRequirements(), c.Request()
+		for name, sel := range asked.GetResources() {
+			req.RequiredResources[name] = c.fetch(sel)
+		}
+	}
+	c.t.Fatalf("the function asks for more each time it is called: %v", asked)
+	return nil
+}
+
+// IsFatal tells whether a response has a fatal result, so that Crossplane applies
+// nothing of it.
+func IsFatal(rsp *fnv1.RunFunctionResponse) bool {
+	return slices.ContainsFunc(rsp.GetResults(), func(r *fnv1.Result) bool { return r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL })
+}
+
+// fetch returns the objects that a requirement selects.
+func (c *Crossplane) fetch(sel *fnv1.ResourceSelector) *fnv1.Resources {
+	out := &fnv1.Resources{}
+	for _, o := range c.Others {
+		meta := Get(o, "metadata").GetStructValue()
+		match := Get(o, "apiVersion").GetStringValue() == sel.GetApiVersion() && Get(o, "kind").GetStringValue() == sel.GetKind() &&
+			Get(meta, "namespace").GetStringValue() == sel.GetNamespace()
+		if n := sel.GetMatchName(); n != "" {
+			match = match && Get(meta, "name").GetStringValue() == n
+		}
+		for k, v := range sel.GetMatchLabels().GetLabels() {
+			match = match && Get(meta, "labels", k).GetStringValue() == v
+		}
+		if match {
+			out.Items = append(out.Items, &fnv1.Resource{Resource: o})
+		}
+	}
+	return out
+}
+
+// Add creates an object, which is YAML, that the claim does not compose.
+func (c *Crossplane) Add(object string) {
+	c.t.Helper()
+	c.Others = append(c.Others, Parse(c.t, object))
+}
+
+// Reconcile runs the function and stores what it desires. A fatal result changes
+// nothing but conditions.
+func (c *Crossplane) Reconcile() *fnv1.RunFunctionResponse {
+	c.t.Helper()
+	rsp := c.Run()
+	if !IsFatal(rsp) {
+		for n := range c.Observed {
+			if rsp.GetDesired().GetResources()[n] == nil {
+				delete(c.Observed, n)
+			}
+		}
+		for n, r := range rsp.GetDesired().GetResources() {
+			c.store(n, r.GetResource())
+		}
+		status := Get(rsp.GetDesired().GetComposite().GetResource(), "status").GetStructValue()
+		c.Claim.Fields["status"] = structpb.NewStructValue(proto.CloneOf(status))
+	}
+	conditions := &structpb.ListValue{}
+	for _, cond := range rsp.GetConditions() {
+		status := map[fnv1.Status]string{fnv1.Status_STATUS_CONDITION_TRUE: "True", fnv1.Status_STATUS_CONDITION_FALSE: "False"}[cond.GetStatus()]
+		conditions.Values = append(conditions.Values, structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+			"type": structpb.NewStringValue(cond.GetType()), "status": structpb.NewStringValue(status),
+			"reason": structpb.NewStringValue(cond.GetReason()), "message": structpb.NewStringValue(cond.GetMessage()),
+		}}))
+	}
+	Fields(c.Claim, "status")["conditions"] = structpb.NewListValue(conditions)
+	return rsp
+}
+
+// Settle reconciles and heals until nothing new appears, and returns the components
+// in the order in which they appeared, one list for each round.
+func (c *Crossplane) Settle() [][]string {
+	c.t.Helper()
+	var out [][]string
+	for range 20 {
+		before := maps.Clone(c.Observed)
+		rsp := c.Reconcile()
+		if len(rsp.GetResults()) > 0 {
+			c.t.Fatalf("refused: %v", rsp.GetResults())
+		}
+		var appeared []string
+		for _, n := range slices.Sorted(maps.Keys(c.Observed)) {
+			if before[n] == nil {
+				appeared = append(appeared, n)
+			}
+		}
+		c.Heal()
+		if len(appeared) > 0 {
+			out = append(out, appeared)
+			continue
+		}
+		if c.Reconcile(); c.Phase() != "Running" && c.Phase() != "Hibernated" {
+			c.Heal()
+			continue
+		}
+		return out
+	}
+	c.t.Fatalf("the claim does not settle: %v", Get(c.Claim, "status"))
+	return nil
+}
+
+// ComponentNames returns the names of the observed components, sorted.
+func (c *Crossplane) ComponentNames() []string { return slices.Sorted(maps.Keys(c.Observed)) }
