@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"maps"
@@ -12,8 +12,8 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestDatabaseClusterDynamic: the configuration that all servers share, whole.
-func TestDatabaseClusterDynamic(t *testing.T) {
+// TestDynamic: the configuration that all servers share, whole.
+func TestDynamic(t *testing.T) {
 	config := func(synchronous, params map[string]any) map[string]any {
 		all := map[string]any{
 			"max_connections": "200", "max_locks_per_transaction": "64", "max_prepared_transactions": "0", "max_worker_processes": "8", "track_commit_timestamp": "off",
@@ -63,7 +63,7 @@ func TestDatabaseClusterDynamic(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			c.Reconcile()
 			if diff := cmp.Diff(tc.want, dynamic(t, c)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
@@ -80,47 +80,43 @@ func TestDatabaseClusterDynamic(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterChanges: what reaches servers that run, and for which of it
+// TestChanges: what reaches servers that run, and for which of it
 // their pods are replaced. Patroni takes up its dynamic configuration by itself,
 // and its managers restart what must restart.
-func TestDatabaseClusterChanges(t *testing.T) {
+func TestChanges(t *testing.T) {
 	type want struct{ config, rolls bool }
-	parameter := func(name, value string) func(*functionstest.Crossplane) {
-		return func(c *functionstest.Crossplane) { c.Edit(map[string]any{name: value}, "parameters") }
+	parameter := func(name, value string) func(*crossplane) {
+		return func(c *crossplane) { c.Edit(map[string]any{name: value}, "parameters") }
 	}
 	cases := map[string]struct {
 		reason string
-		change func(*functionstest.Crossplane)
+		change func(*crossplane)
 		want   want
 	}{
-		"Nothing":      {reason: "Nothing is changed.", change: func(*functionstest.Crossplane) {}},
-		"Asynchronous": {reason: "Servers take it up as they run.", change: func(c *functionstest.Crossplane) { c.Edit(false, "synchronous") }, want: want{config: true}},
-		"Said":         {reason: "What holds anyway is no change.", change: func(c *functionstest.Crossplane) { c.Edit(true, "synchronous") }},
-		"Strict":       {reason: "Servers take it up as they run.", change: func(c *functionstest.Crossplane) { c.Edit("strict", "synchronousMode") }, want: want{config: true}},
-		"OneServer":    {reason: "The last server has nobody to wait for.", change: func(c *functionstest.Crossplane) { c.Edit(1, "size") }, want: want{config: true}},
-		"TwoServers":   {reason: "Two still do.", change: func(c *functionstest.Crossplane) { c.Edit(2, "size") }},
+		"Nothing":      {reason: "Nothing is changed.", change: func(*crossplane) {}},
+		"Asynchronous": {reason: "Servers take it up as they run.", change: func(c *crossplane) { c.Edit(false, "synchronous") }, want: want{config: true}},
+		"Said":         {reason: "What holds anyway is no change.", change: func(c *crossplane) { c.Edit(true, "synchronous") }},
+		"Strict":       {reason: "Servers take it up as they run.", change: func(c *crossplane) { c.Edit("strict", "synchronousMode") }, want: want{config: true}},
+		"OneServer":    {reason: "The last server has nobody to wait for.", change: func(c *crossplane) { c.Edit(1, "size") }, want: want{config: true}},
+		"TwoServers":   {reason: "Two still do.", change: func(c *crossplane) { c.Edit(2, "size") }},
 		"Default":      {reason: "To say the default is no change.", change: parameter("max_connections", "200")},
 		"Reload":       {reason: "A parameter replaces no pod.", change: parameter("work_mem", "16MB"), want: want{config: true}},
 		"Restart":      {reason: "Nor does one that needs a restart: the managers see to it.", change: parameter("max_connections", "500"), want: want{config: true}},
 		"Libraries":    {reason: "Whichever it is.", change: parameter("shared_preload_libraries", "pg_stat_statements"), want: want{config: true}},
-		"User":         {reason: "Users and databases are made as servers run.", change: func(c *functionstest.Crossplane) { c.Edit([]any{map[string]any{"name": "reader"}}, "users") }},
-		"Database":     {reason: "Users and databases are made as servers run.", change: func(c *functionstest.Crossplane) { c.Edit([]any{map[string]any{"name": "shop"}}, "databases") }},
-		"Storage":      {reason: "Volumes grow as servers run.", change: func(c *functionstest.Crossplane) { c.Edit("30Gi", "storageSize") }},
-		"Rotation": {reason: "So do passwords change.", change: func(c *functionstest.Crossplane) {
-			delete(functionstest.Fields(c.Observed["connection"], "data"), "password")
-		}},
-		"Clients":    {reason: "Who may reach them is the network's.", change: func(c *functionstest.Crossplane) { c.Edit(map[string]any{"app": "x"}, "clients") }},
-		"Protection": {reason: "Protection is Crossplane's.", change: func(c *functionstest.Crossplane) { c.Edit(false, "deletionProtection") }},
-		"Clear":      {reason: "Who may come in in the clear is in their file.", change: func(c *functionstest.Crossplane) { c.Edit(map[string]any{"required": false}, "tls") }, want: want{rolls: true}},
-		"Version":    {reason: "Another image is another pod.", change: func(c *functionstest.Crossplane) { c.Edit("17.4", "version") }, want: want{rolls: true}},
-		"Resources": {reason: "So are other resources.", change: func(c *functionstest.Crossplane) {
-			c.Edit(map[string]any{"limits": map[string]any{"memory": "4Gi"}}, "resources")
-		}, want: want{rolls: true}},
-		"Unmonitored": {reason: "And one container less.", change: func(c *functionstest.Crossplane) { c.Edit(map[string]any{"enabled": false}, "monitoring") }, want: want{rolls: true}},
+		"User":         {reason: "Users and databases are made as servers run.", change: func(c *crossplane) { c.Edit([]any{map[string]any{"name": "reader"}}, "users") }},
+		"Database":     {reason: "Users and databases are made as servers run.", change: func(c *crossplane) { c.Edit([]any{map[string]any{"name": "shop"}}, "databases") }},
+		"Storage":      {reason: "Volumes grow as servers run.", change: func(c *crossplane) { c.Edit("30Gi", "storageSize") }},
+		"Rotation":     {reason: "So do passwords change.", change: func(c *crossplane) { delete(functionstest.Fields(c.Observed["connection"], "data"), "password") }},
+		"Clients":      {reason: "Who may reach them is the network's.", change: func(c *crossplane) { c.Edit(map[string]any{"app": "x"}, "clients") }},
+		"Protection":   {reason: "Protection is Crossplane's.", change: func(c *crossplane) { c.Edit(false, "deletionProtection") }},
+		"Clear":        {reason: "Who may come in in the clear is in their file.", change: func(c *crossplane) { c.Edit(map[string]any{"required": false}, "tls") }, want: want{rolls: true}},
+		"Version":      {reason: "Another image is another pod.", change: func(c *crossplane) { c.Edit("17.4", "version") }, want: want{rolls: true}},
+		"Resources":    {reason: "So are other resources.", change: func(c *crossplane) { c.Edit(map[string]any{"limits": map[string]any{"memory": "4Gi"}}, "resources") }, want: want{rolls: true}},
+		"Unmonitored":  {reason: "And one container less.", change: func(c *crossplane) { c.Edit(map[string]any{"enabled": false}, "monitoring") }, want: want{rolls: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c := simulate(t, functionstest.Production)
 			c.Settle()
 			template := func() *structpb.Value { return functionstest.Get(c.Observed["postgresql"], "spec", "template") }
 			config, pods := dynamic(t, c), template()
@@ -138,12 +134,12 @@ func TestDatabaseClusterChanges(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterParameterNames: a name that YAML takes for something else
+// TestParameterNames: a name that YAML takes for something else
 // than text stays the name that it is.
-func TestDatabaseClusterParameterNames(t *testing.T) {
+func TestParameterNames(t *testing.T) {
 	for _, name := range []string{"on", "null", "true", "12", "1e3", "0x1f", "no", "work_mem", "auto_explain.log_nested_statements"} {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.OneServer))
+			c := simulate(t, functionstest.OneServer)
 			c.Edit(map[string]any{name: "md5"}, "parameters")
 			c.Reconcile()
 			for where, params := range map[string]any{"dynamic": dynamic(t, c), "bootstrap": patroni(t, c)["bootstrap"].(map[string]any)["dcs"]} {
@@ -159,9 +155,9 @@ func TestDatabaseClusterParameterNames(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterHostileParameters: whatever a value holds, it stays one
+// TestHostileParameters: whatever a value holds, it stays one
 // value, and changes nothing of what the pods are made of.
-func TestDatabaseClusterHostileParameters(t *testing.T) {
+func TestHostileParameters(t *testing.T) {
 	names := rapid.SampledFrom([]string{"work_mem", "shared_preload_libraries", "log_line_prefix", "search_path", "pg_stat_statements.max", "max_connections", "track_commit_timestamp"})
 	values := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 		`"`, `\`, `'`, "a\nb", "a: b", "- x", "#", "{{x}}", "%", "", " ", "\t", "\x00", "\x7f", "\u0085", "\u2028", "\ufeff", "ünï", "😀", "on", "null", "017", "1e3", "~", "!!binary x", "&a *a",

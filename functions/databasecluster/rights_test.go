@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestDatabaseClusterRights: the servers may do to their own objects what they
+// TestRights: the servers may do to their own objects what they
 // must, and to others' nothing but what cannot be told apart by name.
-func TestDatabaseClusterRights(t *testing.T) {
+func TestRights(t *testing.T) {
 	states := []string{"orders-postgresql", "orders-postgresql-status", "orders-postgresql-config", "orders-postgresql-failover", "orders-postgresql-leader", "orders-postgresql-sync"}
 	var pods, volumes []string
 	for i := range 10 {
@@ -35,7 +35,7 @@ func TestDatabaseClusterRights(t *testing.T) {
 	}
 	for name, spec := range map[string]string{"One": functionstest.OneServer, "Production": functionstest.Production, "Big": functionstest.BigCluster} {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(spec))
+			c := simulate(t, spec)
 			c.Settle()
 			want := rules(volumes)
 			if name == "Production" {

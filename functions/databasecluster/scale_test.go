@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"encoding/json"
@@ -10,9 +10,9 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// TestDatabaseClusterScalesDown: servers go once they hold nothing that is
+// TestScalesDown: servers go once they hold nothing that is
 // needed: neither the primary, nor the only standby in step.
-func TestDatabaseClusterScalesDown(t *testing.T) {
+func TestScalesDown(t *testing.T) {
 	primary := func(ordinal int32) func(*instance.Cluster) {
 		return func(r *instance.Cluster) {
 			was := r.Primary
@@ -60,7 +60,7 @@ func TestDatabaseClusterScalesDown(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			c.Settle()
 			c.Edit(int64(tc.size), "size")
 			c.Reconcile()
@@ -88,10 +88,10 @@ func TestDatabaseClusterScalesDown(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterScalesDownLater: what is held is released, and said so
+// TestScalesDownLater: what is held is released, and said so
 // meanwhile.
-func TestDatabaseClusterScalesDownLater(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster("{size: 5, version: '17'}"))
+func TestScalesDownLater(t *testing.T) {
+	c := simulate(t, "{size: 5, version: '17'}")
 	c.Settle()
 	c.ReportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-4" })
 	c.Edit(3, "size")
@@ -122,11 +122,11 @@ func TestDatabaseClusterScalesDownLater(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterScalesDownUnread: a report holds for the size that the
+// TestScalesDownUnread: a report holds for the size that the
 // managers had read. The primary that wrote it may have handed over since, to a
 // server that goes.
-func TestDatabaseClusterScalesDownUnread(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster("{size: 5, version: '17', environment: production}"))
+func TestScalesDownUnread(t *testing.T) {
+	c := simulate(t, "{size: 5, version: '17', environment: production}")
 	c.Settle()
 	step := func(what string, want int32) {
 		t.Helper()
@@ -162,12 +162,12 @@ func TestDatabaseClusterScalesDownUnread(t *testing.T) {
 	step("More wait for nobody to read it", 5)
 }
 
-// TestDatabaseClusterUpdateStrategy: who replaces pods when they change.
-func TestDatabaseClusterUpdateStrategy(t *testing.T) {
+// TestUpdateStrategy: who replaces pods when they change.
+func TestUpdateStrategy(t *testing.T) {
 	const rolling, onDelete = "RollingUpdate", "OnDelete"
 	const status = "{observedGeneration: 1, replicas: %d, readyReplicas: %d, updatedReplicas: %d}"
 	two := "{size: 2, version: '17'}"
-	toOne := func(c *functionstest.Crossplane) {
+	toOne := func(c *crossplane) {
 		c.Edit(1, "size")
 		c.Reconcile()
 		c.Heal("instances")
@@ -175,28 +175,28 @@ func TestDatabaseClusterUpdateStrategy(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
-		change func(*functionstest.Crossplane)
+		change func(*crossplane)
 		want   string
 	}{
 		"One":        {reason: "One server has nobody to hand over to.", spec: functionstest.OneServer, want: rolling},
 		"Two":        {reason: "Of more the primary's manager replaces the standbys first.", spec: two, want: onDelete},
 		"Production": {reason: "However many.", spec: functionstest.Production, want: onDelete},
-		"SomeReady":  {reason: "While one is up there is somebody to do that.", spec: two, change: func(c *functionstest.Crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 1, 0)) }, want: onDelete},
-		"NoneReady":  {reason: "When none is up and all are current there is nothing to replace.", spec: two, change: func(c *functionstest.Crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 0, 2)) }, want: onDelete},
-		"Dead":       {reason: "When none is up and one is outdated nobody would replace it.", spec: two, change: func(c *functionstest.Crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 0, 1)) }, want: rolling},
-		"Grows":      {reason: "The second server brings the change.", spec: functionstest.OneServer, change: func(c *functionstest.Crossplane) { c.Edit(2, "size") }, want: onDelete},
+		"SomeReady":  {reason: "While one is up there is somebody to do that.", spec: two, change: func(c *crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 1, 0)) }, want: onDelete},
+		"NoneReady":  {reason: "When none is up and all are current there is nothing to replace.", spec: two, change: func(c *crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 0, 2)) }, want: onDelete},
+		"Dead":       {reason: "When none is up and one is outdated nobody would replace it.", spec: two, change: func(c *crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 0, 1)) }, want: rolling},
+		"Grows":      {reason: "The second server brings the change.", spec: functionstest.OneServer, change: func(c *crossplane) { c.Edit(2, "size") }, want: onDelete},
 		"Shrinks":    {reason: "The last one is left alone.", spec: two, change: toOne, want: rolling},
-		"ShrinksHeld": {reason: "While another one is held it is not.", spec: two, change: func(c *functionstest.Crossplane) {
+		"ShrinksHeld": {reason: "While another one is held it is not.", spec: two, change: func(c *crossplane) {
 			toOne(c)
 			c.ReportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-1" })
 		}, want: onDelete},
-		"ShrinksUnread":   {reason: "Nor while the managers have not read that it shall be.", spec: two, change: func(c *functionstest.Crossplane) { c.Edit(1, "size") }, want: onDelete},
-		"Hibernated":      {reason: "In its sleep nothing changes it.", spec: two, change: func(c *functionstest.Crossplane) { c.Edit(true, "hibernated"); c.Settle() }, want: onDelete},
-		"HibernatedOfOne": {reason: "Nor there.", spec: functionstest.OneServer, change: func(c *functionstest.Crossplane) { c.Edit(true, "hibernated"); c.Settle() }, want: rolling},
+		"ShrinksUnread":   {reason: "Nor while the managers have not read that it shall be.", spec: two, change: func(c *crossplane) { c.Edit(1, "size") }, want: onDelete},
+		"Hibernated":      {reason: "In its sleep nothing changes it.", spec: two, change: func(c *crossplane) { c.Edit(true, "hibernated"); c.Settle() }, want: onDelete},
+		"HibernatedOfOne": {reason: "Nor there.", spec: functionstest.OneServer, change: func(c *crossplane) { c.Edit(true, "hibernated"); c.Settle() }, want: rolling},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			c.Settle()
 			if tc.change != nil {
 				tc.change(c)
@@ -212,10 +212,10 @@ func TestDatabaseClusterUpdateStrategy(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterRevives: a change that no server survived is repaired by
+// TestRevives: a change that no server survived is repaired by
 // the next one.
-func TestDatabaseClusterRevives(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestRevives(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	c.Edit("17.3", "version")
 	c.Reconcile()
@@ -231,9 +231,9 @@ func TestDatabaseClusterRevives(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterHibernates: servers go and come back, all else stays.
-func TestDatabaseClusterHibernates(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+// TestHibernates: servers go and come back, all else stays.
+func TestHibernates(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	before, passwords := c.ComponentNames(), drawn(c)
 	// No primary is waited for: all of them go, whoever it is.
@@ -271,9 +271,9 @@ func TestDatabaseClusterHibernates(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterHibernatesChanged: it may wake up with another size.
-func TestDatabaseClusterHibernatesChanged(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+// TestHibernatesChanged: it may wake up with another size.
+func TestHibernatesChanged(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	c.Edit(true, "hibernated")
 	c.Settle()
@@ -290,10 +290,10 @@ func TestDatabaseClusterHibernatesChanged(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterWakesWithFewer: a primary that fell asleep wakes, whatever
+// TestWakesWithFewer: a primary that fell asleep wakes, whatever
 // size is asked for by then: its volume may hold what no other has. It goes once
 // one that stays has taken over.
-func TestDatabaseClusterWakesWithFewer(t *testing.T) {
+func TestWakesWithFewer(t *testing.T) {
 	const five = "{size: 5, version: '17', environment: production}"
 	asleep := func(primary int32, standbys ...int32) func(*instance.Cluster) {
 		return func(r *instance.Cluster) {
@@ -324,7 +324,7 @@ func TestDatabaseClusterWakesWithFewer(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(five))
+			c := simulate(t, five)
 			c.Settle()
 			c.Edit(true, "hibernated")
 			c.Settle()
@@ -354,10 +354,10 @@ func TestDatabaseClusterWakesWithFewer(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterLost: where servers that ran have lost all volumes, the claim says
+// TestLost: where servers that ran have lost all volumes, the claim says
 // so; what a server of a deleted cluster has written is not what this one's say.
-func TestDatabaseClusterLost(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.OneServer))
+func TestLost(t *testing.T) {
+	c := simulate(t, functionstest.OneServer)
 	c.Settle()
 	if c.Phase() != "Running" {
 		t.Fatalf("want it Running, got %s: %s", c.Phase(), c.Message())
@@ -384,10 +384,10 @@ func TestDatabaseClusterLost(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterReclaimed: volumes that an earlier cluster of the name left
+// TestReclaimed: volumes that an earlier cluster of the name left
 // are compared before one leads, whatever size is asked for.
-func TestDatabaseClusterReclaimed(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.OneServer))
+func TestReclaimed(t *testing.T) {
+	c := simulate(t, functionstest.OneServer)
 	c.Reconcile()
 	size := func() int32 { return *servers(t, c).Spec.Replicas }
 	say := func(m instance.Member) {

@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-func TestDatabaseClusterRefuses(t *testing.T) {
+func TestRefuses(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -74,9 +74,9 @@ func TestDatabaseClusterRefuses(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterOwnParameters: whatever Storeplane or Patroni relies on is
+// TestOwnParameters: whatever Storeplane or Patroni relies on is
 // refused, wherever it would end up.
-func TestDatabaseClusterOwnParameters(t *testing.T) {
+func TestOwnParameters(t *testing.T) {
 	for _, name := range []string{
 		"archive_cleanup_command", "archive_command", "archive_mode", "cluster_name", "data_directory", "hba_file", "hot_standby", "ident_file", "listen_addresses", "max_replication_slots",
 		"max_wal_senders", "password_encryption", "port", "primary_conninfo", "recovery_end_command", "recovery_target_time", "restore_command", "ssl", "ssl_cert_file", "ssl_key_file",
@@ -93,11 +93,11 @@ func TestDatabaseClusterOwnParameters(t *testing.T) {
 
 // version asks for a version while the servers run others, the last of which all
 // further ones run. Without one they have told nothing.
-func version(want string, run ...string) func(*functionstest.Crossplane) {
+func version(want string, run ...string) func(*crossplane) {
 	if len(run) == 0 {
 		run = []string{""}
 	}
-	return func(c *functionstest.Crossplane) {
+	return func(c *crossplane) {
 		for i := range int32(functionstest.Get(c.Claim, "spec", "size").GetNumberValue()) {
 			c.ReportMember(i, func(m *instance.Member) { m.Version = run[min(int(i), len(run)-1)] })
 		}
@@ -105,11 +105,11 @@ func version(want string, run ...string) func(*functionstest.Crossplane) {
 	}
 }
 
-func TestDatabaseClusterRefusesChanges(t *testing.T) {
+func TestRefusesChanges(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
-		change func(*functionstest.Crossplane)
+		change func(*crossplane)
 		want   string
 	}{
 		"Downgrade":       {reason: "Data of 17 is not read by 16.", spec: functionstest.Production, change: version("16", "17.2"), want: "version may not go back: 17.2 → 16"},
@@ -120,43 +120,41 @@ func TestDatabaseClusterRefusesChanges(t *testing.T) {
 		"Major":           {reason: "Data of 17 is not read by 18 as it is.", spec: functionstest.Production, change: version("18", "17.2"), want: "version may not change its major: 17.2 → 18: claim a new DatabaseCluster and move the data"},
 		"MajorSilent":     {reason: "Also when no server has told what it runs.", spec: functionstest.Production, change: version("18"), want: "version may not change its major: 17 → 18: claim a new DatabaseCluster and move the data"},
 		"DowngradeSilent": {reason: "In both directions.", spec: functionstest.Production, change: version("16"), want: "version may not go back: 17 → 16"},
-		"MajorAsleep":     {reason: "Nor while nobody reads it.", spec: "{size: 1, version: '17', hibernated: true}", change: func(c *functionstest.Crossplane) { c.Edit("18", "version") }, want: "version may not change its major: 17 → 18: claim a new DatabaseCluster and move the data"},
-		"Shrink":          {reason: "Volumes do not shrink, whatever the claim said before.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.Edit("10Gi", "storageSize") }, want: "storageSize may not shrink: 20Gi → 10Gi"},
-		"ShrinkUnits":     {reason: "Quantities are compared, not texts.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.Edit("20G", "storageSize") }, want: "storageSize may not shrink: 20Gi → 20G"},
-		"ShrinkDefault":   {reason: "Also below the default that was taken.", spec: "{size: 1, version: '17'}", change: func(c *functionstest.Crossplane) { c.Edit("5Gi", "storageSize") }, want: "storageSize may not shrink: 10Gi → 5Gi"},
+		"MajorAsleep":     {reason: "Nor while nobody reads it.", spec: "{size: 1, version: '17', hibernated: true}", change: func(c *crossplane) { c.Edit("18", "version") }, want: "version may not change its major: 17 → 18: claim a new DatabaseCluster and move the data"},
+		"Shrink":          {reason: "Volumes do not shrink, whatever the claim said before.", spec: functionstest.Production, change: func(c *crossplane) { c.Edit("10Gi", "storageSize") }, want: "storageSize may not shrink: 20Gi → 10Gi"},
+		"ShrinkUnits":     {reason: "Quantities are compared, not texts.", spec: functionstest.Production, change: func(c *crossplane) { c.Edit("20G", "storageSize") }, want: "storageSize may not shrink: 20Gi → 20G"},
+		"ShrinkDefault":   {reason: "Also below the default that was taken.", spec: "{size: 1, version: '17'}", change: func(c *crossplane) { c.Edit("5Gi", "storageSize") }, want: "storageSize may not shrink: 10Gi → 5Gi"},
 		"ShrinkGrown": {
 			reason: "Nor below what the servers were told since.", spec: functionstest.Production,
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				c.Edit("30Gi", "storageSize")
 				c.Settle()
 				c.Edit("25Gi", "storageSize")
 			},
 			want: "storageSize may not shrink: 30Gi → 25Gi",
 		},
-		"Engine":    {reason: "Another engine is another database.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.Edit("mysql", "engine") }, want: "engine mysql is not available yet: use engine postgresql"},
-		"OwnerGone": {reason: "A database does not lose its owner.", spec: "{size: 1, version: '17', users: [{name: clerk}], databases: [{name: shop, owner: clerk}]}", change: func(c *functionstest.Crossplane) { c.Edit(nil, "users") }, want: "databases.shop.owner is clerk, who is not among users"},
-		"Settings":  {reason: "Nonsense of the installation stops nothing that runs.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.InstallSettings("{storageClassName: [fast]}") }, want: "cannot read EnvironmentConfig storeplane: data.storageClassName: must be a string, is a list"},
-		"Registry":  {reason: "Nor does a registry that is none.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.InstallSettings("{imageRegistry: 'https://x'}") }, want: `cannot use EnvironmentConfig storeplane: data.imageRegistry must be a registry and path like registry.example.com/storeplane, is "https://x"`},
-		"Unreadable": {reason: "What cannot be read is left alone.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) {
-			functionstest.Set(c.Observed["postgresql"], "three", "spec", "replicas")
-		}, want: "cannot read the observed StatefulSet of component postgresql: spec.replicas: must be a whole number, is a string"},
-		"SmallerDefault": {reason: "Another environment's default does not shrink volumes: the claim keeps what it has.", spec: "{size: 1, version: '17', environment: staging}", change: func(c *functionstest.Crossplane) { c.Edit("development", "environment") }},
-		"BiggerDefault":  {reason: "Nor does it grow them.", spec: "{size: 1, version: '17'}", change: func(c *functionstest.Crossplane) { c.Edit("production", "environment") }},
-		"SameQuantity":   {reason: "The same quantity in other words is no change.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.Edit("20480Mi", "storageSize") }},
-		"Grow":           {reason: "Volumes grow.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) { c.Edit("30Gi", "storageSize") }},
+		"Engine":         {reason: "Another engine is another database.", spec: functionstest.Production, change: func(c *crossplane) { c.Edit("mysql", "engine") }, want: "engine mysql is not available yet: use engine postgresql"},
+		"OwnerGone":      {reason: "A database does not lose its owner.", spec: "{size: 1, version: '17', users: [{name: clerk}], databases: [{name: shop, owner: clerk}]}", change: func(c *crossplane) { c.Edit(nil, "users") }, want: "databases.shop.owner is clerk, who is not among users"},
+		"Settings":       {reason: "Nonsense of the installation stops nothing that runs.", spec: functionstest.Production, change: func(c *crossplane) { c.InstallSettings("{storageClassName: [fast]}") }, want: "cannot read EnvironmentConfig storeplane: data.storageClassName: must be a string, is a list"},
+		"Registry":       {reason: "Nor does a registry that is none.", spec: functionstest.Production, change: func(c *crossplane) { c.InstallSettings("{imageRegistry: 'https://x'}") }, want: `cannot use EnvironmentConfig storeplane: data.imageRegistry must be a registry and path like registry.example.com/storeplane, is "https://x"`},
+		"Unreadable":     {reason: "What cannot be read is left alone.", spec: functionstest.Production, change: func(c *crossplane) { functionstest.Set(c.Observed["postgresql"], "three", "spec", "replicas") }, want: "cannot read the observed StatefulSet of component postgresql: spec.replicas: must be a whole number, is a string"},
+		"SmallerDefault": {reason: "Another environment's default does not shrink volumes: the claim keeps what it has.", spec: "{size: 1, version: '17', environment: staging}", change: func(c *crossplane) { c.Edit("development", "environment") }},
+		"BiggerDefault":  {reason: "Nor does it grow them.", spec: "{size: 1, version: '17'}", change: func(c *crossplane) { c.Edit("production", "environment") }},
+		"SameQuantity":   {reason: "The same quantity in other words is no change.", spec: functionstest.Production, change: func(c *crossplane) { c.Edit("20480Mi", "storageSize") }},
+		"Grow":           {reason: "Volumes grow.", spec: functionstest.Production, change: func(c *crossplane) { c.Edit("30Gi", "storageSize") }},
 		"NewerMinor":     {reason: "A newer minor is fine.", spec: functionstest.Production, change: version("17.3", "17.2")},
 		"NoMinor":        {reason: "So is to leave the minor to the image.", spec: functionstest.Production, change: version("17", "17.2")},
 		"RolledOut":      {reason: "What was rolled out stays accepted, whatever its image says it is.", spec: functionstest.Production, change: version("17.2", "17.4")},
 		"RolledOutMajor": {reason: "Even that it is another major.", spec: functionstest.Production, change: version("17.2", "18.1")},
 		"RolledOutWords": {reason: "In whichever words.", spec: functionstest.Production, change: version("17.2.0", "17.4")},
 		"RolledOutOther": {reason: "What was not is compared with what runs.", spec: functionstest.Production, change: version("17.1", "17.4"), want: "version may not go back: 17.4 → 17.1"},
-		"FormerServer": {reason: "A server that is gone runs nothing.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) {
+		"FormerServer": {reason: "A server that is gone runs nothing.", spec: functionstest.Production, change: func(c *crossplane) {
 			c.Report("orders-postgresql-3.json", `{"version":"17.9"}`)
 			c.Edit("17.3", "version")
 		}},
 		"LeavingServer": {
 			reason: "One that is still held does.", spec: functionstest.Production,
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				c.Edit(2, "size")
 				c.Reconcile()
 				c.ReportMember(2, func(m *instance.Member) { m.Version = "17.9" })
@@ -166,7 +164,7 @@ func TestDatabaseClusterRefusesChanges(t *testing.T) {
 		},
 		"SleepingServer": {
 			reason: "And one that sleeps: its data is there.", spec: functionstest.Production,
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				c.Edit(true, "hibernated")
 				c.Settle()
 				c.ReportMember(2, func(m *instance.Member) { m.Version = "17.9" })
@@ -178,13 +176,13 @@ func TestDatabaseClusterRefusesChanges(t *testing.T) {
 		"FirstMinor":     {reason: "So is to pin what runs.", spec: functionstest.OneServer, change: version("17.2", "17.2")},
 		"NeverRan":       {reason: "And to go back from an image that never ran.", spec: "{size: 1, version: '17.99'}", change: version("17.2", "17.1")},
 		"StrangeVersion": {reason: "A report that is no version counts for nothing.", spec: functionstest.Production, change: version("17.1", "17.2beta1")},
-		"StrangeLabel": {reason: "A label that we did not write is none to compare with.", spec: functionstest.Production, change: func(c *functionstest.Crossplane) {
+		"StrangeLabel": {reason: "A label that we did not write is none to compare with.", spec: functionstest.Production, change: func(c *crossplane) {
 			functionstest.Set(c.Observed["postgresql"], "stable", "metadata", "labels", "app.kubernetes.io/version")
 		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			if got := functionstest.RefusedWhileRunning(t, c, func() { tc.change(c) }); got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
@@ -192,9 +190,9 @@ func TestDatabaseClusterRefusesChanges(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterUnreadable: a status that cannot be read is our error.
-func TestDatabaseClusterUnreadable(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.OneServer))
+// TestUnreadable: a status that cannot be read is our error.
+func TestUnreadable(t *testing.T) {
+	c := simulate(t, functionstest.OneServer)
 	c.Settle()
 	functionstest.Set(c.Observed["postgresql"], "three", "status", "readyReplicas")
 	rsp := c.Run()
@@ -204,38 +202,32 @@ func TestDatabaseClusterUnreadable(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterUnreadableReports: what the pods write cannot stop the
+// TestUnreadableReports: what the pods write cannot stop the
 // claim. It is as good as not written yet.
-func TestDatabaseClusterUnreadableReports(t *testing.T) {
+func TestUnreadableReports(t *testing.T) {
 	type want struct{ phase, message string }
 	notElected := want{"Degraded", "Waiting for postgresql (No primary has been elected yet)"}
 	running := want{phase: "Running"}
 	cases := map[string]struct {
 		reason string
-		change func(*functionstest.Crossplane)
+		change func(*crossplane)
 		want   want
 	}{
-		"Cluster":     {reason: "Nonsense names no primary.", change: func(c *functionstest.Crossplane) { c.Report("cluster.json", "{") }, want: notElected},
-		"ClusterText": {reason: "Nor does another type.", change: func(c *functionstest.Crossplane) { c.Report("cluster.json", `"orders-postgresql-0"`) }, want: notElected},
-		"Empty":       {reason: "Nor nothing.", change: func(c *functionstest.Crossplane) { c.Report("cluster.json", "") }, want: notElected},
-		"NoData":      {reason: "Nor an empty ConfigMap.", change: func(c *functionstest.Crossplane) { delete(c.Observed["instances"].Fields, "data") }, want: notElected},
-		"Gone":        {reason: "Nor one that was deleted.", change: func(c *functionstest.Crossplane) { delete(c.Observed, "instances") }, want: notElected},
-		"NoText": {reason: "Nor one whose values are none.", change: func(c *functionstest.Crossplane) {
-			functionstest.Set(c.Observed["instances"], 7, "data", "cluster.json")
-		}, want: notElected},
-		"Member": {reason: "A server that tells nothing readable has no trouble to tell of.", change: func(c *functionstest.Crossplane) { c.Report("orders-postgresql-1.json", "[]") }, want: running},
-		"Stranger": {reason: "One that is no server is looked at by nobody.", change: func(c *functionstest.Crossplane) {
-			c.Report("orders-postgresql-77.json", `{"filling":95,"restart":true}`)
-		}, want: running},
-		"Key": {reason: "Nor is a key that is nobody's.", change: func(c *functionstest.Crossplane) { c.Report("notes", "x") }, want: running},
-		"Unknown": {reason: "A newer manager may tell more.", change: func(c *functionstest.Crossplane) {
-			c.Report("orders-postgresql-0.json", `{"capacity":"20Gi","mood":"good"}`)
-		}, want: running},
-		"Capacity": {reason: "A size that is none is none that grows.", change: func(c *functionstest.Crossplane) { c.Report("orders-postgresql-0.json", `{"capacity":"much"}`) }, want: running},
+		"Cluster":     {reason: "Nonsense names no primary.", change: func(c *crossplane) { c.Report("cluster.json", "{") }, want: notElected},
+		"ClusterText": {reason: "Nor does another type.", change: func(c *crossplane) { c.Report("cluster.json", `"orders-postgresql-0"`) }, want: notElected},
+		"Empty":       {reason: "Nor nothing.", change: func(c *crossplane) { c.Report("cluster.json", "") }, want: notElected},
+		"NoData":      {reason: "Nor an empty ConfigMap.", change: func(c *crossplane) { delete(c.Observed["instances"].Fields, "data") }, want: notElected},
+		"Gone":        {reason: "Nor one that was deleted.", change: func(c *crossplane) { delete(c.Observed, "instances") }, want: notElected},
+		"NoText":      {reason: "Nor one whose values are none.", change: func(c *crossplane) { functionstest.Set(c.Observed["instances"], 7, "data", "cluster.json") }, want: notElected},
+		"Member":      {reason: "A server that tells nothing readable has no trouble to tell of.", change: func(c *crossplane) { c.Report("orders-postgresql-1.json", "[]") }, want: running},
+		"Stranger":    {reason: "One that is no server is looked at by nobody.", change: func(c *crossplane) { c.Report("orders-postgresql-77.json", `{"filling":95,"restart":true}`) }, want: running},
+		"Key":         {reason: "Nor is a key that is nobody's.", change: func(c *crossplane) { c.Report("notes", "x") }, want: running},
+		"Unknown":     {reason: "A newer manager may tell more.", change: func(c *crossplane) { c.Report("orders-postgresql-0.json", `{"capacity":"20Gi","mood":"good"}`) }, want: running},
+		"Capacity":    {reason: "A size that is none is none that grows.", change: func(c *crossplane) { c.Report("orders-postgresql-0.json", `{"capacity":"much"}`) }, want: running},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c := simulate(t, functionstest.Production)
 			c.Settle()
 			before := proto.CloneOf(c.Observed["postgresql"])
 			tc.change(c)
@@ -252,10 +244,10 @@ func TestDatabaseClusterUnreadableReports(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterUnreadableDesire: what the managers were told, when it cannot
+// TestUnreadableDesire: what the managers were told, when it cannot
 // be read, is told again, and volumes do not shrink for it.
-func TestDatabaseClusterUnreadableDesire(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestUnreadableDesire(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	want := told(t, c)
 	for _, text := range []any{"{", "", 7} {

@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 
 // orphaned is a new claim in a namespace where another one of its name has left all
 // that it had, as kubectl delete --cascade=orphan does.
-func orphaned(t testing.TB, c *functionstest.Crossplane, claim string) *functionstest.Crossplane {
+func orphaned(t testing.TB, c *crossplane, claim string) *crossplane {
 	t.Helper()
 	next := functionstest.New(t, claim)
 	next.Function, next.Settings = c.Function, c.Settings
@@ -27,9 +27,9 @@ func orphaned(t testing.TB, c *functionstest.Crossplane, claim string) *function
 	return next
 }
 
-// TestDatabaseClusterOrphans: a claim that is created again finds what it had,
+// TestOrphans: a claim that is created again finds what it had,
 // whatever its own file says that does not matter any more.
-func TestDatabaseClusterOrphans(t *testing.T) {
+func TestOrphans(t *testing.T) {
 	cases := map[string]struct {
 		reason      string
 		first, then string
@@ -48,7 +48,7 @@ func TestDatabaseClusterOrphans(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			was := functionstest.New(t, functionstest.DatabaseCluster(tc.first))
+			was := simulate(t, tc.first)
 			was.Settle()
 			c := orphaned(t, was, functionstest.DatabaseCluster(tc.then))
 			c.Reconcile()
@@ -73,11 +73,11 @@ func TestDatabaseClusterOrphans(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterRefusedName: a claim that is refused for a name that is taken
+// TestRefusedName: a claim that is refused for a name that is taken
 // has its certificates renewed all the same.
-func TestDatabaseClusterRefusedName(t *testing.T) {
+func TestRefusedName(t *testing.T) {
 	clk := newClock()
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production), functions.WithSource(clk))
+	c := simulate(t, functionstest.Production, functions.WithSource(clk))
 	c.Settle()
 	c.Others = append(c.Others, functionstest.Secret(t, "orders-user-reader", map[string]string{"password": "theirs"}))
 	c.Edit([]any{map[string]any{"name": "reader"}}, "users")
@@ -91,23 +91,5 @@ func TestDatabaseClusterRefusedName(t *testing.T) {
 	}
 	if c.Observed["user-reader"] != nil {
 		t.Errorf("nothing is applied over what is not the claim's")
-	}
-}
-
-// TestProtectionsAreApart: a DatabaseCluster and an EcommercePlatform of one name
-// share no object.
-func TestProtectionsAreApart(t *testing.T) {
-	names := map[string]string{}
-	for _, claim := range []string{functionstest.DatabaseCluster(functionstest.Production), functionstest.EcommercePlatform(functionstest.BigShop)} {
-		c := functionstest.New(t, claim)
-		functionstest.Set(c.Claim, "store", "metadata", "name")
-		c.Settle()
-		for component, o := range c.Observed {
-			key := functionstest.Get(o, "kind").GetStringValue() + " " + functionstest.Get(o, "metadata", "name").GetStringValue()
-			if other := names[key]; other != "" {
-				t.Errorf("%s is %s of both kinds", key, component)
-			}
-			names[key] = component
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"slices"
@@ -11,9 +11,9 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestDatabaseClusterPatroni: what Patroni is told agrees with what is made.
-func TestDatabaseClusterPatroni(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+// TestPatroni: what Patroni is told agrees with what is made.
+func TestPatroni(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Edit(map[string]any{"work_mem": "16MB", "max_connections": "500"}, "parameters")
 	c.Settle()
 	p := patroni(t, c)
@@ -62,8 +62,8 @@ func TestDatabaseClusterPatroni(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterWaysIn: who gets in, and how he must show who he is.
-func TestDatabaseClusterWaysIn(t *testing.T) {
+// TestWaysIn: who gets in, and how he must show who he is.
+func TestWaysIn(t *testing.T) {
 	ways := func(kind string) []any {
 		return []any{
 			"local all postgres,monitoring peer map=pod", "local all all scram-sha-256", "hostssl replication standby all scram-sha-256",
@@ -81,7 +81,7 @@ func TestDatabaseClusterWaysIn(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			c.Reconcile()
 			pg := patroni(t, c)["postgresql"].(map[string]any)
 			if diff := cmp.Diff(tc.want, pg["pg_hba"]); diff != "" {
@@ -98,9 +98,9 @@ func TestDatabaseClusterWaysIn(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterPatroniNames: a claim may have any name that the XRD lets
+// TestPatroniNames: a claim may have any name that the XRD lets
 // through, also one that YAML takes for something else than text.
-func TestDatabaseClusterPatroniNames(t *testing.T) {
+func TestPatroniNames(t *testing.T) {
 	for _, name := range []string{"orders", "no", "on", "yes", "off", "true", "false", "null", "n", "y", "e1", "a-1"} {
 		t.Run(name, func(t *testing.T) {
 			c := functionstest.New(t, strings.Replace(functionstest.DatabaseCluster(functionstest.OneServer), "name: orders", "name: '"+name+"'", 1))
@@ -117,9 +117,9 @@ func TestDatabaseClusterPatroniNames(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterMounts: the servers have of each Secret what they need and
+// TestMounts: the servers have of each Secret what they need and
 // no more, and other users of the node cannot read it.
-func TestDatabaseClusterMounts(t *testing.T) {
+func TestMounts(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -131,7 +131,7 @@ func TestDatabaseClusterMounts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			c.Others = append(c.Others, functionstest.CertificateSecret(t, nil))
 			c.Settle()
 			got := map[string][]string{}

@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"encoding/base64"
@@ -15,7 +15,7 @@ import (
 )
 
 // drawn are all passwords of a claim, by Secret and key.
-func drawn(c *functionstest.Crossplane) map[string]string {
+func drawn(c *crossplane) map[string]string {
 	out := map[string]string{}
 	for _, n := range c.ComponentNames() {
 		if functionstest.Get(c.Observed[n], "kind").GetStringValue() != "Secret" {
@@ -30,9 +30,9 @@ func drawn(c *functionstest.Crossplane) map[string]string {
 	return out
 }
 
-func TestDatabaseClusterPasswords(t *testing.T) {
+func TestPasswords(t *testing.T) {
 	spec := strings.Replace(functionstest.Production, "{", "{users: [{name: reader}], ", 1)
-	c := functionstest.New(t, functionstest.DatabaseCluster(spec))
+	c := simulate(t, spec)
 	c.Settle()
 	passwords := drawn(c)
 	keys := []string{
@@ -69,7 +69,7 @@ func TestDatabaseClusterPasswords(t *testing.T) {
 	}
 
 	// Another claim has others.
-	other := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+	other := simulate(t, functionstest.Production)
 	other.Settle()
 	for k, v := range drawn(other) {
 		if v == passwords[k] {
@@ -78,10 +78,10 @@ func TestDatabaseClusterPasswords(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterSetPassword: an administrator may write a password of his
+// TestSetPassword: an administrator may write a password of his
 // own, where it is read from.
-func TestDatabaseClusterSetPassword(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestSetPassword(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	functionstest.Set(c.Observed["connection"], base64.StdEncoding.EncodeToString([]byte("changed")), "data", "password")
 	c.Settle()
@@ -90,19 +90,19 @@ func TestDatabaseClusterSetPassword(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterRotation: a key that is taken out of its Secret is drawn
+// TestRotation: a key that is taken out of its Secret is drawn
 // again, reaches the servers, and nothing else changes.
-func TestDatabaseClusterRotation(t *testing.T) {
+func TestRotation(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		change func(*functionstest.Crossplane)
+		change func(*crossplane)
 		want   []string
 	}{
-		"Nothing":     {reason: "What is there is read back.", change: func(*functionstest.Crossplane) {}},
+		"Nothing":     {reason: "What is there is read back.", change: func(*crossplane) {}},
 		"App":         {reason: "The application's.", change: takeKey("connection", "password"), want: []string{"connection/password", "credentials/user-app"}},
-		"AppEmpty":    {reason: "To empty it is to take it out.", change: func(c *functionstest.Crossplane) { functionstest.Set(c.Observed["connection"], "", "data", "password") }, want: []string{"connection/password", "credentials/user-app"}},
-		"AppSecret":   {reason: "To delete the Secret too.", change: func(c *functionstest.Crossplane) { delete(c.Observed, "connection") }, want: []string{"connection/password", "credentials/user-app"}},
-		"AppData":     {reason: "And to empty it.", change: func(c *functionstest.Crossplane) { delete(functionstest.Fields(c.Observed["connection"]), "data") }, want: []string{"connection/password", "credentials/user-app"}},
+		"AppEmpty":    {reason: "To empty it is to take it out.", change: func(c *crossplane) { functionstest.Set(c.Observed["connection"], "", "data", "password") }, want: []string{"connection/password", "credentials/user-app"}},
+		"AppSecret":   {reason: "To delete the Secret too.", change: func(c *crossplane) { delete(c.Observed, "connection") }, want: []string{"connection/password", "credentials/user-app"}},
+		"AppData":     {reason: "And to empty it.", change: func(c *crossplane) { delete(functionstest.Fields(c.Observed["connection"]), "data") }, want: []string{"connection/password", "credentials/user-app"}},
 		"User":        {reason: "Another user's.", change: takeKey("user-reader", "password"), want: []string{"credentials/user-reader", "user-reader/password"}},
 		"Superuser":   {reason: "The superuser's.", change: takeKey("credentials", "superuser-password"), want: []string{"credentials/superuser-password"}},
 		"Replication": {reason: "The standbys'.", change: takeKey("credentials", "replication-password"), want: []string{"credentials/replication-password"}},
@@ -112,12 +112,12 @@ func TestDatabaseClusterRotation(t *testing.T) {
 		"File":        {reason: "So is their file.", change: takeKey("credentials", "credentials.yaml")},
 		"Credentials": {
 			reason: "Without the servers' Secret theirs are drawn again: the managers set them where they need none. Applications keep theirs.",
-			change: func(c *functionstest.Crossplane) { delete(c.Observed, "credentials") },
+			change: func(c *crossplane) { delete(c.Observed, "credentials") },
 			want:   []string{"credentials/replication-password", "credentials/restapi-password", "credentials/rewind-password", "credentials/superuser-password"},
 		},
 		"Two": {
 			reason: "Two at once.",
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				takeKey("connection", "password")(c)
 				takeKey("credentials", "rewind-password")(c)
 			},
@@ -126,7 +126,7 @@ func TestDatabaseClusterRotation(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(strings.Replace(functionstest.Production, "{", "{users: [{name: reader}], ", 1)))
+			c := simulate(t, strings.Replace(functionstest.Production, "{", "{users: [{name: reader}], ", 1))
 			c.Settle()
 			before, pods := drawn(c), functionstest.Get(c.Observed["postgresql"], "spec")
 			tc.change(c)
@@ -158,17 +158,17 @@ func TestDatabaseClusterRotation(t *testing.T) {
 	}
 }
 
-func takeKey(component, key string) func(*functionstest.Crossplane) {
-	return func(c *functionstest.Crossplane) { delete(functionstest.Fields(c.Observed[component], "data"), key) }
+func takeKey(component, key string) func(*crossplane) {
+	return func(c *crossplane) { delete(functionstest.Fields(c.Observed[component], "data"), key) }
 }
 
-// TestDatabaseClusterRotationReady: the claim is ready once the servers have
+// TestRotationReady: the claim is ready once the servers have
 // taken the password, not when it was drawn.
-func TestDatabaseClusterRotationReady(t *testing.T) {
+func TestRotationReady(t *testing.T) {
 	const lining = "Waiting for postgresql (Reconciling databases, users and passwords)"
-	for name, change := range map[string]func(*functionstest.Crossplane){"User": takeKey("connection", "password"), "Servers": takeKey("credentials", "superuser-password")} {
+	for name, change := range map[string]func(*crossplane){"User": takeKey("connection", "password"), "Servers": takeKey("credentials", "superuser-password")} {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c := simulate(t, functionstest.Production)
 			c.Settle()
 			version := func() string {
 				return functionstest.Get(c.Observed["credentials"], "metadata", "resourceVersion").GetStringValue()
@@ -197,11 +197,11 @@ func TestDatabaseClusterRotationReady(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterCredentialsFile: what Patroni reads is YAML, whatever an
+// TestCredentialsFile: what Patroni reads is YAML, whatever an
 // administrator wrote there.
-func TestDatabaseClusterCredentialsFile(t *testing.T) {
+func TestCredentialsFile(t *testing.T) {
 	for _, password := range []string{"plain", `"`, `\`, "a: b", "x'y", "a\nb", "#", "ünï", "😀", "\x07\x7f", "{{x}}", "%"} {
-		c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.OneServer))
+		c := simulate(t, functionstest.OneServer)
 		c.Reconcile()
 		for _, k := range []string{"superuser-password", "replication-password", "rewind-password", "restapi-password"} {
 			functionstest.Set(c.Observed["credentials"], base64.StdEncoding.EncodeToString([]byte(password)), "data", k)

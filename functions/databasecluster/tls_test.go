@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"bytes"
@@ -51,11 +51,11 @@ func x509Of(t testing.TB, text string) *x509.Certificate {
 	return cert
 }
 
-// TestDatabaseClusterTLS: a client that has the connection Secret can verify
+// TestTLS: a client that has the connection Secret can verify
 // whichever server it reaches, by each of its names.
-func TestDatabaseClusterTLS(t *testing.T) {
+func TestTLS(t *testing.T) {
 	clk := newClock()
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production), functions.WithSource(clk))
+	c := simulate(t, functionstest.Production, functions.WithSource(clk))
 	c.Settle()
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(c.SecretValue("connection", "ca.crt"))) {
@@ -95,17 +95,17 @@ func TestDatabaseClusterTLS(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterRenewal: certificates are read back until their end is
+// TestRenewal: certificates are read back until their end is
 // near, and renewed then. No pod is replaced for it.
-func TestDatabaseClusterRenewal(t *testing.T) {
+func TestRenewal(t *testing.T) {
 	type want struct{ authority, server bool }
-	take := func(component, key string) func(*functionstest.Crossplane) {
-		return func(c *functionstest.Crossplane) { delete(functionstest.Fields(c.Observed[component], "data"), key) }
+	take := func(component, key string) func(*crossplane) {
+		return func(c *crossplane) { delete(functionstest.Fields(c.Observed[component], "data"), key) }
 	}
 	cases := map[string]struct {
 		reason string
 		after  time.Duration
-		change func(*functionstest.Crossplane)
+		change func(*crossplane)
 		want   want // renewed
 	}{
 		"Soon":           {reason: "What holds is read back.", after: time.Minute},
@@ -117,14 +117,14 @@ func TestDatabaseClusterRenewal(t *testing.T) {
 		"SevenYears":     {reason: "It is renewed three years before its end.", after: 7*365*day + time.Hour, want: want{authority: true, server: true}},
 		"NoCertificate":  {reason: "A certificate that is taken out is made anew.", change: take("tls", "tls.crt"), want: want{server: true}},
 		"NoKey":          {reason: "So is one whose key is.", change: take("tls", "tls.key"), want: want{server: true}},
-		"NoSecret":       {reason: "So is one whose Secret is gone.", change: func(c *functionstest.Crossplane) { delete(c.Observed, "tls") }, want: want{server: true}},
-		"Unreadable":     {reason: "So is what is none.", change: func(c *functionstest.Crossplane) { functionstest.Set(c.Observed["tls"], "bm9uZQ==", "data", "tls.crt") }, want: want{server: true}},
-		"NoBase64":       {reason: "Whatever it is.", change: func(c *functionstest.Crossplane) { functionstest.Set(c.Observed["tls"], "%", "data", "tls.key") }, want: want{server: true}},
+		"NoSecret":       {reason: "So is one whose Secret is gone.", change: func(c *crossplane) { delete(c.Observed, "tls") }, want: want{server: true}},
+		"Unreadable":     {reason: "So is what is none.", change: func(c *crossplane) { functionstest.Set(c.Observed["tls"], "bm9uZQ==", "data", "tls.crt") }, want: want{server: true}},
+		"NoBase64":       {reason: "Whatever it is.", change: func(c *crossplane) { functionstest.Set(c.Observed["tls"], "%", "data", "tls.key") }, want: want{server: true}},
 		"NoAuthorityKey": {reason: "To take the authority's key out is to want another authority.", change: take("ca", "ca.key"), want: want{authority: true, server: true}},
-		"NoAuthority":    {reason: "So is to delete it.", change: func(c *functionstest.Crossplane) { delete(c.Observed, "ca") }, want: want{authority: true, server: true}},
+		"NoAuthority":    {reason: "So is to delete it.", change: func(c *crossplane) { delete(c.Observed, "ca") }, want: want{authority: true, server: true}},
 		"StrangersCertificate": {
 			reason: "What another authority signed is none of ours.",
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				s := functionstest.Get(functionstest.CertificateSecret(t, nil), "data").GetStructValue().GetFields()
 				functionstest.Set(c.Observed["tls"], s["tls.crt"].GetStringValue(), "data", "tls.crt")
 				functionstest.Set(c.Observed["tls"], s["tls.key"].GetStringValue(), "data", "tls.key")
@@ -135,13 +135,13 @@ func TestDatabaseClusterRenewal(t *testing.T) {
 	check := func(tc struct {
 		reason string
 		after  time.Duration
-		change func(*functionstest.Crossplane)
+		change func(*crossplane)
 		want   want
 	}, refused bool,
 	) func(*testing.T) {
 		return func(t *testing.T) {
 			clk := newClock()
-			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production), functions.WithSource(clk))
+			c := simulate(t, functionstest.Production, functions.WithSource(clk))
 			c.Settle()
 			ca, server, template := c.SecretValue("ca", "ca.crt"), c.SecretValue("tls", "tls.crt"), proto.CloneOf(functionstest.Get(c.Observed["postgresql"], "spec"))
 			clk.now = functionstest.NewYear.Add(tc.after)
@@ -190,11 +190,11 @@ func TestDatabaseClusterRenewal(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterAuthorityKey: who trusts the authority as it was trusts
+// TestAuthorityKey: who trusts the authority as it was trusts
 // what it signs after its renewal, and the other way round.
-func TestDatabaseClusterAuthorityKey(t *testing.T) {
+func TestAuthorityKey(t *testing.T) {
 	clk := newClock()
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.OneServer), functions.WithSource(clk))
+	c := simulate(t, functionstest.OneServer, functions.WithSource(clk))
 	c.Settle()
 	key, old := c.SecretValue("ca", "ca.key"), x509Of(t, c.SecretValue("ca", "ca.crt"))
 	clk.now = functionstest.NewYear.Add(7*365*day + time.Hour)
@@ -215,7 +215,7 @@ func TestDatabaseClusterAuthorityKey(t *testing.T) {
 	}
 }
 
-func TestDatabaseClusterSSLMode(t *testing.T) {
+func TestSSLMode(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -227,7 +227,7 @@ func TestDatabaseClusterSSLMode(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			c.Reconcile()
 			for _, k := range []string{"uri", "jdbc-uri"} {
 				if got := c.SecretValue("connection", k); strings.Count(got, "sslmode=") != 1 || !strings.Contains(got, tc.want) {
@@ -240,7 +240,7 @@ func TestDatabaseClusterSSLMode(t *testing.T) {
 
 const broughtTLS = "{size: 1, version: '17', tls: {secretName: certs}}"
 
-func TestDatabaseClusterBroughtTLS(t *testing.T) {
+func TestBroughtTLS(t *testing.T) {
 	without := func(key string) func(map[string]string) {
 		return func(v map[string]string) { delete(v, key) }
 	}
@@ -274,7 +274,7 @@ func TestDatabaseClusterBroughtTLS(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(broughtTLS))
+			c := simulate(t, broughtTLS)
 			c.Others = tc.secrets
 			rsp := c.Reconcile()
 			got := ""
@@ -300,10 +300,10 @@ func otherKey(t testing.TB) string {
 	return ca.Key
 }
 
-// TestDatabaseClusterBroughtAuthority: clients are given the user's authority,
+// TestBroughtAuthority: clients are given the user's authority,
 // and nothing of the user's key is copied.
-func TestDatabaseClusterBroughtAuthority(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(broughtTLS))
+func TestBroughtAuthority(t *testing.T) {
+	c := simulate(t, broughtTLS)
 	brought := functionstest.CertificateSecret(t, nil)
 	c.Others = append(c.Others, brought)
 	c.Settle()
@@ -333,10 +333,10 @@ func TestDatabaseClusterBroughtAuthority(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterChangesTLS: from one's own authority to the user's, and
+// TestChangesTLS: from one's own authority to the user's, and
 // back.
-func TestDatabaseClusterChangesTLS(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestChangesTLS(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Others = append(c.Others, functionstest.CertificateSecret(t, nil))
 	c.Settle()
 	own := c.SecretValue("connection", "ca.crt")
@@ -352,10 +352,10 @@ func TestDatabaseClusterChangesTLS(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterPeers: while authorities change, servers know each other by
+// TestPeers: while authorities change, servers know each other by
 // the present one and by two before it.
-func TestDatabaseClusterPeers(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestPeers(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	bring := func(text string) string {
 		c.Others = []*structpb.Struct{functionstest.CertificateSecret(t, func(values map[string]string) { values["ca.crt"] = text + values["ca.crt"] + "\n" })}
 		c.Edit(map[string]any{"secretName": "certs"}, "tls")
@@ -389,9 +389,9 @@ func TestDatabaseClusterPeers(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterPending: until Crossplane has fetched what the claim names
+// TestPending: until Crossplane has fetched what the claim names
 // the function asks for it, all at once, and changes nothing.
-func TestDatabaseClusterPending(t *testing.T) {
+func TestPending(t *testing.T) {
 	secret := func(name string) *fnv1.ResourceSelector {
 		return &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Secret", Namespace: new("team"), Match: &fnv1.ResourceSelector_MatchName{MatchName: name}}
 	}
@@ -414,7 +414,7 @@ func TestDatabaseClusterPending(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			c.Others = []*structpb.Struct{functionstest.CertificateSecret(t, nil), functionstest.Secret(t, "mine", map[string]string{"password": "a"}), functionstest.Secret(t, "other", map[string]string{"password": "b"})}
 			check := func(when string) {
 				t.Helper()

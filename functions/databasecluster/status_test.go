@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// TestDatabaseClusterReady: servers that are up are not a database yet; a
+// TestReady: servers that are up are not a database yet; a
 // primary must have been elected, and have made what was asked for.
-func TestDatabaseClusterReady(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestReady(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Reconcile()
 	c.Heal("postgresql")
 	c.Reconcile()
@@ -46,8 +46,8 @@ func TestDatabaseClusterReady(t *testing.T) {
 	}
 }
 
-func TestDatabaseClusterPhases(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestPhases(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	step := func(what, want string) {
 		t.Helper()
 		c.Reconcile()
@@ -126,14 +126,12 @@ func TestDatabaseClusterPhases(t *testing.T) {
 	step("They are there", "Running")
 }
 
-func TestDatabaseClusterReplicationHealthy(t *testing.T) {
+func TestReplicationHealthy(t *testing.T) {
 	const two, three = "{size: 2, version: '17'}", "{size: 3, version: '17', environment: production}"
-	standby := func(i int, change func(*instance.Standby)) func(*functionstest.Crossplane) {
-		return func(c *functionstest.Crossplane) {
-			c.ReportCluster(func(r *instance.Cluster) { change(&r.Standbys[i]) })
-		}
+	standby := func(i int, change func(*instance.Standby)) func(*crossplane) {
+		return func(c *crossplane) { c.ReportCluster(func(r *instance.Cluster) { change(&r.Standbys[i]) }) }
 	}
-	unsynchronous := func(c *functionstest.Crossplane) {
+	unsynchronous := func(c *crossplane) {
 		c.ReportCluster(func(r *instance.Cluster) {
 			for i := range r.Standbys {
 				r.Standbys[i].Synchronous = false
@@ -146,7 +144,7 @@ func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
-		change func(*functionstest.Crossplane)
+		change func(*crossplane)
 		want   want
 	}{
 		"Healthy":      {reason: "All follow, and some are in step.", spec: three, want: want{"True Healthy", "Running", ""}},
@@ -155,12 +153,12 @@ func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 		"Asynchronous": {reason: "Nobody has to be in step who was not asked to.", spec: two, change: unsynchronous, want: want{"True Healthy", "Running", ""}},
 		"OneOfTwo":     {reason: "One in step is enough.", spec: three, change: standby(0, func(s *instance.Standby) { s.Synchronous = false }), want: want{"True Healthy", "Running", ""}},
 		"NoPrimary": {
-			reason: "Nobody takes writes.", spec: three, change: func(c *functionstest.Crossplane) { c.ReportCluster(func(r *instance.Cluster) { r.Primary = "" }) },
+			reason: "Nobody takes writes.", spec: three, change: func(c *crossplane) { c.ReportCluster(func(r *instance.Cluster) { r.Primary = "" }) },
 			want: notReady("False NoPrimary No primary takes writes", "Waiting for postgresql (No primary has been elected yet)"),
 		},
 		"NoneReady": {
 			reason: "What was told last is not so when nobody is up.", spec: three,
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				c.SetStatus("postgresql", "{observedGeneration: 1, replicas: 3, updatedReplicas: 3}")
 			},
 			want: notReady("False NoPrimary No primary takes writes", "Waiting for postgresql (Not all pods are ready)"),
@@ -179,14 +177,12 @@ func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 		},
 		"NotThere": {
 			reason: "So is one of which nothing is known.", spec: three,
-			change: func(c *functionstest.Crossplane) {
-				c.ReportCluster(func(r *instance.Cluster) { r.Standbys = r.Standbys[1:] })
-			},
-			want: degraded("StandbyMissing", "Not following the primary: orders-postgresql-1"),
+			change: func(c *crossplane) { c.ReportCluster(func(r *instance.Cluster) { r.Standbys = r.Standbys[1:] }) },
+			want:   degraded("StandbyMissing", "Not following the primary: orders-postgresql-1"),
 		},
 		"NoneThere": {
 			reason: "All of them are named.", spec: two,
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				c.ReportCluster(func(r *instance.Cluster) { r.Primary, r.Standbys = "orders-postgresql-1", nil })
 			},
 			want: degraded("StandbyMissing", "Not following the primary: orders-postgresql-0"),
@@ -197,7 +193,7 @@ func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 		},
 		"MissingAndLagging": {
 			reason: "Who does not follow comes before who is behind.", spec: three,
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				standby(0, func(s *instance.Standby) { s.Lagging = true })(c)
 				standby(1, func(s *instance.Standby) { s.Streaming = false })(c)
 			},
@@ -205,7 +201,7 @@ func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 		},
 		"Stranger": {
 			reason: "Who follows and is no server of the claim's is somebody else's.", spec: three,
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				c.ReportCluster(func(r *instance.Cluster) {
 					r.Standbys = append(r.Standbys, instance.Standby{Name: "orders-postgresql-7", Lagging: true})
 				})
@@ -215,7 +211,7 @@ func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			c.Settle()
 			if tc.change != nil {
 				tc.change(c)
@@ -233,18 +229,18 @@ func TestDatabaseClusterReplicationHealthy(t *testing.T) {
 	}
 }
 
-func TestDatabaseClusterStorageHealthy(t *testing.T) {
-	member := func(ordinal int32, change func(*instance.Member)) func(*functionstest.Crossplane) {
-		return func(c *functionstest.Crossplane) { c.ReportMember(ordinal, change) }
+func TestStorageHealthy(t *testing.T) {
+	member := func(ordinal int32, change func(*instance.Member)) func(*crossplane) {
+		return func(c *crossplane) { c.ReportMember(ordinal, change) }
 	}
-	both := func(changes ...func(*functionstest.Crossplane)) func(*functionstest.Crossplane) {
-		return func(c *functionstest.Crossplane) {
+	both := func(changes ...func(*crossplane)) func(*crossplane) {
+		return func(c *crossplane) {
 			for _, change := range changes {
 				change(c)
 			}
 		}
 	}
-	filled := func(ordinal int32, percent int) func(*functionstest.Crossplane) {
+	filled := func(ordinal int32, percent int) func(*crossplane) {
 		return member(ordinal, func(m *instance.Member) { m.Filling = percent })
 	}
 	const no = "cannot grow: its StorageClass does not allow it"
@@ -253,7 +249,7 @@ func TestDatabaseClusterStorageHealthy(t *testing.T) {
 	degraded := func(reason, message string) want { return want{"False " + reason + " " + message, "Degraded", message} }
 	cases := map[string]struct {
 		reason string
-		change func(*functionstest.Crossplane)
+		change func(*crossplane)
 		want   want
 	}{
 		"Room":       {reason: "There is room.", want: want{"True Healthy", "Running", ""}},
@@ -267,14 +263,12 @@ func TestDatabaseClusterStorageHealthy(t *testing.T) {
 		},
 		"VolumeResizeFailed": {reason: "A volume that cannot grow says why.", change: stuck, want: degraded("VolumeResizeFailed", "Volumes do not have their size: that of orders-postgresql-1 "+no)},
 		"FullAndStuck":       {reason: "That it is full comes first.", change: both(stuck, filled(1, 80)), want: degraded("NearlyFull", "Volumes are filled: that of orders-postgresql-1 to more than 80 percent: raise storageSize")},
-		"FormerServer":       {reason: "A server that is gone fills nothing.", change: func(c *functionstest.Crossplane) { c.Report("orders-postgresql-3.json", `{"filling":90}`) }, want: want{"True Healthy", "Running", ""}},
-		"StorageAndLast": {reason: "Of two troubles the message has the first, each has its condition.", change: both(filled(0, 90), func(c *functionstest.Crossplane) {
-			c.ReportCluster(func(r *instance.Cluster) { r.Standbys[0].Lagging = true })
-		}), want: want{"False Full Volumes are filled: that of orders-postgresql-0 to more than 90 percent: raise storageSize", "Degraded", "Far behind the primary: orders-postgresql-1"}},
+		"FormerServer":       {reason: "A server that is gone fills nothing.", change: func(c *crossplane) { c.Report("orders-postgresql-3.json", `{"filling":90}`) }, want: want{"True Healthy", "Running", ""}},
+		"StorageAndLast":     {reason: "Of two troubles the message has the first, each has its condition.", change: both(filled(0, 90), func(c *crossplane) { c.ReportCluster(func(r *instance.Cluster) { r.Standbys[0].Lagging = true }) }), want: want{"False Full Volumes are filled: that of orders-postgresql-0 to more than 90 percent: raise storageSize", "Degraded", "Far behind the primary: orders-postgresql-1"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c := simulate(t, functionstest.Production)
 			c.Settle()
 			if tc.change != nil {
 				tc.change(c)
@@ -290,9 +284,9 @@ func TestDatabaseClusterStorageHealthy(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterProblems: what the managers could not do, by subject. The
+// TestProblems: what the managers could not do, by subject. The
 // rest of the claim goes on.
-func TestDatabaseClusterProblems(t *testing.T) {
+func TestProblems(t *testing.T) {
 	extension := instance.Problem{Subject: instance.SubjectDatabase, Name: "shop", Message: `extension "postgis" is not available`}
 	role := instance.Problem{Subject: instance.SubjectUser, Name: "reader", Message: "owns objects, so it stays"}
 	parameter := instance.Problem{Subject: instance.SubjectParameter, Name: "work_mem", Message: `invalid value for parameter "work_mem": "lots"`}
@@ -313,7 +307,7 @@ func TestDatabaseClusterProblems(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c := simulate(t, functionstest.Production)
 			c.Settle()
 			c.ReportCluster(func(r *instance.Cluster) { r.Problems = tc.problems })
 			rsp := c.Reconcile()
@@ -327,10 +321,10 @@ func TestDatabaseClusterProblems(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterConditionsBefore: before anything has been made no
+// TestConditionsBefore: before anything has been made no
 // condition says that it was.
-func TestDatabaseClusterConditionsBefore(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestConditionsBefore(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	want := map[string]string{
 		"ReplicationHealthy": "False NoPrimary No primary takes writes", "ParametersApplied": "False Pending Nothing has been applied yet", "DatabasesReady": "False Pending Nothing has been applied yet",
 		"StorageHealthy": "True Healthy", "BackupHealthy": "False Pending Nothing has been archived yet", "ArchivingHealthy": "False Pending Nothing has been archived yet",
@@ -359,10 +353,10 @@ func TestDatabaseClusterConditionsBefore(t *testing.T) {
 	check("More is asked for")
 }
 
-// TestDatabaseClusterSameBytes: the same input gives the same bytes, in
+// TestSameBytes: the same input gives the same bytes, in
 // whichever order a map is walked, also where much is wrong.
-func TestDatabaseClusterSameBytes(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.BigCluster))
+func TestSameBytes(t *testing.T) {
+	c := simulate(t, functionstest.BigCluster)
 	c.Serve("podmonitor")
 	c.Settle()
 	for i := range int32(5) {

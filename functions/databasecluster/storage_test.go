@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"testing"
@@ -11,10 +11,10 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// TestDatabaseClusterGrows: the managers grow the volumes. The StatefulSet stays
+// TestGrows: the managers grow the volumes. The StatefulSet stays
 // as it is: the API server refuses another template.
-func TestDatabaseClusterGrows(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestGrows(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	set := proto.CloneOf(functionstest.Get(c.Observed["postgresql"], "spec"))
 	capacity := func(sizes ...string) {
@@ -58,10 +58,10 @@ func TestDatabaseClusterGrows(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterCanNotGrow: a volume that cannot grow is said to be so,
+// TestCanNotGrow: a volume that cannot grow is said to be so,
 // and what runs goes on.
-func TestDatabaseClusterCanNotGrow(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestCanNotGrow(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	c.Edit("30Gi", "storageSize")
 	c.Reconcile()
@@ -79,32 +79,30 @@ func TestDatabaseClusterCanNotGrow(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterVolumes: the template of volumes cannot be changed once
+// TestVolumes: the template of volumes cannot be changed once
 // the StatefulSet exists, or the API server refuses all of it for ever.
-func TestDatabaseClusterVolumes(t *testing.T) {
-	template := func(c *functionstest.Crossplane) *structpb.Value {
+func TestVolumes(t *testing.T) {
+	template := func(c *crossplane) *structpb.Value {
 		return functionstest.Get(c.Observed["postgresql"], "spec", "volumeClaimTemplates")
 	}
 	cases := map[string]struct {
 		reason  string
 		before  string // settings
-		change  func(*functionstest.Crossplane)
+		change  func(*crossplane)
 		storage string
 	}{
-		"InstallationsClass":      {reason: "The installation has another default class now.", before: "{storageClassName: old}", change: func(c *functionstest.Crossplane) { c.InstallSettings("{storageClassName: new}") }, storage: "10Gi"},
-		"InstallationsFirstClass": {reason: "The installation has a default class now.", change: func(c *functionstest.Crossplane) { c.InstallSettings("{storageClassName: new}") }, storage: "10Gi"},
-		"InstallationsNoClass":    {reason: "The installation's default class is gone.", before: "{storageClassName: old}", change: func(c *functionstest.Crossplane) { c.Settings = nil }, storage: "10Gi"},
-		"ClaimsClass":             {reason: "The claim names a class that it did not name: the XRD does not see that.", change: func(c *functionstest.Crossplane) { c.Edit("new", "storageClassName") }, storage: "10Gi"},
-		"Environment":             {reason: "The claim moves to production: what it did not say it keeps.", change: func(c *functionstest.Crossplane) { c.Edit("production", "environment") }, storage: "10Gi"},
-		"SameQuantity":            {reason: "The claim says the same size in other words.", change: func(c *functionstest.Crossplane) { c.Edit("10240Mi", "storageSize") }, storage: "10Gi"},
-		"Bigger":                  {reason: "The claim asks for more.", change: func(c *functionstest.Crossplane) { c.Edit("1Ti", "storageSize") }, storage: "1Ti"},
-		"PlatformLabel": {reason: "The claim is given a platform.", change: func(c *functionstest.Crossplane) {
-			functionstest.Set(c.Claim, "store", "metadata", "labels", "platform")
-		}, storage: "10Gi"},
+		"InstallationsClass":      {reason: "The installation has another default class now.", before: "{storageClassName: old}", change: func(c *crossplane) { c.InstallSettings("{storageClassName: new}") }, storage: "10Gi"},
+		"InstallationsFirstClass": {reason: "The installation has a default class now.", change: func(c *crossplane) { c.InstallSettings("{storageClassName: new}") }, storage: "10Gi"},
+		"InstallationsNoClass":    {reason: "The installation's default class is gone.", before: "{storageClassName: old}", change: func(c *crossplane) { c.Settings = nil }, storage: "10Gi"},
+		"ClaimsClass":             {reason: "The claim names a class that it did not name: the XRD does not see that.", change: func(c *crossplane) { c.Edit("new", "storageClassName") }, storage: "10Gi"},
+		"Environment":             {reason: "The claim moves to production: what it did not say it keeps.", change: func(c *crossplane) { c.Edit("production", "environment") }, storage: "10Gi"},
+		"SameQuantity":            {reason: "The claim says the same size in other words.", change: func(c *crossplane) { c.Edit("10240Mi", "storageSize") }, storage: "10Gi"},
+		"Bigger":                  {reason: "The claim asks for more.", change: func(c *crossplane) { c.Edit("1Ti", "storageSize") }, storage: "1Ti"},
+		"PlatformLabel":           {reason: "The claim is given a platform.", change: func(c *crossplane) { functionstest.Set(c.Claim, "store", "metadata", "labels", "platform") }, storage: "10Gi"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.OneServer))
+			c := simulate(t, functionstest.OneServer)
 			if tc.before != "" {
 				c.InstallSettings(tc.before)
 			}

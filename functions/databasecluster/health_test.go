@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"fmt"
@@ -12,25 +12,25 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// TestDatabaseClusterServersHealth: when the servers are what the claim says.
+// TestServersHealth: when the servers are what the claim says.
 // Those that are replaced on deletion are current, for a library, as soon as all
 // are ready.
-func TestDatabaseClusterServersHealth(t *testing.T) {
-	pod := func(name, message string) func(*functionstest.Crossplane) {
-		return func(c *functionstest.Crossplane) {
+func TestServersHealth(t *testing.T) {
+	pod := func(name, message string) func(*crossplane) {
+		return func(c *crossplane) {
 			c.ReportCluster(func(r *instance.Cluster) {
 				r.Problems = append(r.Problems, instance.Problem{Subject: instance.SubjectPod, Name: name, Message: message})
 			})
 		}
 	}
-	member := func(ordinal int32, change func(*instance.Member)) func(*functionstest.Crossplane) {
-		return func(c *functionstest.Crossplane) { c.ReportMember(ordinal, change) }
+	member := func(ordinal int32, change func(*instance.Member)) func(*crossplane) {
+		return func(c *crossplane) { c.ReportMember(ordinal, change) }
 	}
 	const well = "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 3}"
 	cases := map[string]struct {
 		reason string
 		status string
-		change func(*functionstest.Crossplane)
+		change func(*crossplane)
 		want   string
 	}{
 		"Well":          {reason: "All are there, ready and current.", status: well, want: "ready"},
@@ -42,14 +42,14 @@ func TestDatabaseClusterServersHealth(t *testing.T) {
 		"Outdated":      {reason: "One is of an older revision: it is replaced when it is deleted.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 2, currentRevision: a, updateRevision: b}", want: "Servers are being replaced one at a time"},
 		"OutdatedWhy":   {reason: "It is not, and the manager says why.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 2}", change: pod("orders-postgresql-0", "the primary cannot hand over"), want: "the primary cannot hand over"},
 		"Restart":       {reason: "A parameter waits for a restart.", status: well, change: member(2, func(m *instance.Member) { m.Restart = true }), want: "Servers are being restarted one at a time"},
-		"RestartFormer": {reason: "That of a server that is gone waits for nothing.", status: well, change: func(c *functionstest.Crossplane) { c.Report("orders-postgresql-3.json", `{"restart":true}`) }, want: "ready"},
+		"RestartFormer": {reason: "That of a server that is gone waits for nothing.", status: well, change: func(c *crossplane) { c.Report("orders-postgresql-3.json", `{"restart":true}`) }, want: "ready"},
 		"Growing":       {reason: "A volume has not its size yet.", status: well, change: member(1, func(m *instance.Member) { m.Capacity = "10Gi" }), want: "Volumes are being grown"},
 		"Stuck":         {reason: "One that cannot have it is waited for by nobody.", status: well, change: member(1, func(m *instance.Member) { m.Capacity, m.Volume = "10Gi", "cannot grow" }), want: "ready"},
 		"Bigger":        {reason: "More than asked for is fine: disks come in sizes.", status: well, change: member(1, func(m *instance.Member) { m.Capacity = "25Gi" }), want: "ready"},
-		"Silent": {reason: "Who has told nothing is waited for by its pod alone.", status: well, change: func(c *functionstest.Crossplane) {
+		"Silent": {reason: "Who has told nothing is waited for by its pod alone.", status: well, change: func(c *crossplane) {
 			delete(functionstest.Fields(c.Observed["instances"], "data"), "orders-postgresql-1.json")
 		}, want: "ready"},
-		"OtherProblem": {reason: "What is no pod's keeps no pod back.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: func(c *functionstest.Crossplane) {
+		"OtherProblem": {reason: "What is no pod's keeps no pod back.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: func(c *crossplane) {
 			c.ReportCluster(func(r *instance.Cluster) {
 				r.Problems = []instance.Problem{{Subject: instance.SubjectUser, Message: "x"}}
 			})
@@ -57,7 +57,7 @@ func TestDatabaseClusterServersHealth(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c := simulate(t, functionstest.Production)
 			c.Settle()
 			c.SetStatus("postgresql", tc.status)
 			if tc.change != nil {
@@ -74,9 +74,9 @@ func TestDatabaseClusterServersHealth(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterPodTrouble: while no server is up the pods are looked at,
+// TestPodTrouble: while no server is up the pods are looked at,
 // and say in words why. Pods that run are not: they change all the time.
-func TestDatabaseClusterPodTrouble(t *testing.T) {
+func TestPodTrouble(t *testing.T) {
 	pod := func(ordinal int, status string) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: orders-postgresql-%d, namespace: team, labels: {storeplane.example.com/patroni: orders-postgresql}}\nstatus: %s", ordinal, status)
 	}
@@ -113,7 +113,7 @@ func TestDatabaseClusterPodTrouble(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c := simulate(t, functionstest.Production)
 			if asked := c.Reconcile().GetRequirements().GetResources(); asked["pods"] != nil {
 				t.Errorf("%s\nwhat does not exist has no pods: got %v", tc.reason, asked)
 			}
@@ -130,10 +130,10 @@ func TestDatabaseClusterPodTrouble(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterPodTroubleLater: also where all was well before, and not
+// TestPodTroubleLater: also where all was well before, and not
 // while nobody wants a pod.
-func TestDatabaseClusterPodTroubleLater(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestPodTroubleLater(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	if rsp := c.Run(); len(rsp.GetRequirements().GetResources()) > 0 {
 		t.Errorf("want nothing to be asked for while all is well, got %v", rsp.GetRequirements())

@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"encoding/json"
@@ -20,16 +20,16 @@ import (
 )
 
 // repositorySize is what the volume of the backups is made with.
-func repositorySize(t *testing.T, c *functionstest.Crossplane) string {
+func repositorySize(t *testing.T, c *crossplane) string {
 	t.Helper()
 	set := functionstest.As[k8sappsv1.StatefulSet](t, c.Observed["repository"])
 	size := set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
 	return size.String()
 }
 
-// TestDatabaseClusterRepositorySize: the default volume holds the default
+// TestRepositorySize: the default volume holds the default
 // schedule and retention, and what a new one does not hold is refused.
-func TestDatabaseClusterRepositorySize(t *testing.T) {
+func TestRepositorySize(t *testing.T) {
 	spec := func(backup string) string {
 		return "{size: 1, version: '17', storageSize: 100Gi, backup: {enabled: true, " + backup + "}}"
 	}
@@ -59,7 +59,7 @@ func TestDatabaseClusterRepositorySize(t *testing.T) {
 				}
 				return
 			}
-			c := functionstest.New(t, functionstest.DatabaseCluster(spec(tc.backup)))
+			c := simulate(t, spec(tc.backup))
 			c.Settle()
 			if got := repositorySize(t, c); got != tc.want {
 				t.Errorf("%s\nwant %s, got %s", tc.reason, tc.want, got)
@@ -71,10 +71,10 @@ func TestDatabaseClusterRepositorySize(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterRepositoryGrows: a volume that is there keeps its size until
+// TestRepositoryGrows: a volume that is there keeps its size until
 // the claim asks for more, and is never in the way of another change.
-func TestDatabaseClusterRepositoryGrows(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestRepositoryGrows(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Serve("backup")
 	c.Settle()
 	c.SetStatus("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "True", reason: Verified}]}`)
@@ -113,10 +113,10 @@ func TestDatabaseClusterRepositoryGrows(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterFullEvery: without a schedule of incremental backups a full
+// TestFullEvery: without a schedule of incremental backups a full
 // one is made each week; the first one always is.
-func TestDatabaseClusterFullEvery(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestFullEvery(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	task := func(pod corev1.PodTemplateSpec) backup.Task {
 		t.Helper()
@@ -138,10 +138,10 @@ func TestDatabaseClusterFullEvery(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterRepositoryMonitoring: how full the volume is reaches
+// TestRepositoryMonitoring: how full the volume is reaches
 // Prometheus.
-func TestDatabaseClusterRepositoryMonitoring(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestRepositoryMonitoring(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Serve("podmonitor")
 	c.Settle()
 	want := metav1.LabelSelector{
@@ -162,9 +162,9 @@ func TestDatabaseClusterRepositoryMonitoring(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterRepositoryRefusal: what the storage says is in StorageHealthy.
-func TestDatabaseClusterRepositoryRefusal(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+// TestRepositoryRefusal: what the storage says is in StorageHealthy.
+func TestRepositoryRefusal(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	c.ReportCluster(func(r *instance.Cluster) { r.Repository = "cannot grow to 500Gi: no" })
 	c.Reconcile()

@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"encoding/json"
@@ -10,19 +10,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/storeplane/storeplane/functions"
 	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
+// crossplane is the simulation that tests play claims on.
+type crossplane = functionstest.Crossplane
+
+// simulate simulates Crossplane for a DatabaseCluster with this spec.
+func simulate(t testing.TB, spec string, opts ...functions.Option) *crossplane {
+	t.Helper()
+	return functionstest.New(t, functionstest.DatabaseCluster(spec), opts...)
+}
+
 // servers is the StatefulSet as it is.
-func servers(t testing.TB, c *functionstest.Crossplane) *k8sappsv1.StatefulSet {
+func servers(t testing.TB, c *crossplane) *k8sappsv1.StatefulSet {
 	t.Helper()
 	return functionstest.As[k8sappsv1.StatefulSet](t, c.Observed["postgresql"])
 }
 
 // told is what the instance managers are told.
-func told(t testing.TB, c *functionstest.Crossplane) instance.Desired {
+func told(t testing.TB, c *crossplane) instance.Desired {
 	t.Helper()
 	var out instance.Desired
 	if err := json.Unmarshal([]byte(functionstest.As[corev1.ConfigMap](t, c.Observed["config"]).Data[instance.DesiredKey]), &out); err != nil {
@@ -33,7 +43,7 @@ func told(t testing.TB, c *functionstest.Crossplane) instance.Desired {
 
 // patroni reads the servers' configuration as YAML, refusing what is there
 // twice.
-func patroni(t testing.TB, c *functionstest.Crossplane) map[string]any {
+func patroni(t testing.TB, c *crossplane) map[string]any {
 	t.Helper()
 	text := functionstest.As[corev1.ConfigMap](t, c.Observed["config"]).Data["patroni.yaml"]
 	out := map[string]any{}
@@ -44,7 +54,7 @@ func patroni(t testing.TB, c *functionstest.Crossplane) map[string]any {
 }
 
 // dynamic reads the configuration that all servers share, as Patroni does.
-func dynamic(t testing.TB, c *functionstest.Crossplane) map[string]any {
+func dynamic(t testing.TB, c *crossplane) map[string]any {
 	t.Helper()
 	text := functionstest.Get(c.Observed["patroni-config"], "metadata", "annotations", "config").GetStringValue()
 	out := map[string]any{}
@@ -54,7 +64,7 @@ func dynamic(t testing.TB, c *functionstest.Crossplane) map[string]any {
 	return out
 }
 
-func TestDatabaseClusterComponents(t *testing.T) {
+func TestComponents(t *testing.T) {
 	one := []string{
 		"account", "ca", "config", "connection", "credentials", "headless", "instances", "networkpolicy", "patroni-config", "patroni-failover", "patroni-sync",
 		"postgresql", "primary", "role", "rolebinding", "tls",
@@ -67,7 +77,7 @@ func TestDatabaseClusterComponents(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		spec    string
-		prepare func(*functionstest.Crossplane)
+		prepare func(*crossplane)
 		want    []string
 	}{
 		"One":        {reason: "One server has no replica to read from, and no budget to keep.", spec: functionstest.OneServer, want: one},
@@ -76,13 +86,13 @@ func TestDatabaseClusterComponents(t *testing.T) {
 		"Production": {reason: "Production is protected too.", spec: functionstest.Production, want: with(backed("disruptionbudget", "protection", "replica")...)},
 		"Hibernated": {reason: "What sleeps is all there but its pods.", spec: "{size: 1, version: '17', hibernated: true}", want: one},
 		"Users":      {reason: "Each user has a Secret to connect with.", spec: "{size: 1, version: '17', users: [{name: reader}, {name: order_writer}]}", want: with("user-order-writer", "user-reader")},
-		"PodMonitor": {reason: "Where there are PodMonitors there is one.", spec: functionstest.OneServer, prepare: func(c *functionstest.Crossplane) { c.Serve("podmonitor") }, want: with("podmonitor")},
+		"PodMonitor": {reason: "Where there are PodMonitors there is one.", spec: functionstest.OneServer, prepare: func(c *crossplane) { c.Serve("podmonitor") }, want: with("podmonitor")},
 		"Unmonitored": {
-			reason: "Unless nobody wants the metrics.", spec: "{size: 1, version: '17', monitoring: {enabled: false}}", prepare: func(c *functionstest.Crossplane) { c.Serve("podmonitor") }, want: one,
+			reason: "Unless nobody wants the metrics.", spec: "{size: 1, version: '17', monitoring: {enabled: false}}", prepare: func(c *crossplane) { c.Serve("podmonitor") }, want: one,
 		},
 		"BroughtTLS": {
 			reason: "A claim with certificates of its own needs no authority.", spec: "{size: 1, version: '17', tls: {secretName: certs}}",
-			prepare: func(c *functionstest.Crossplane) {
+			prepare: func(c *crossplane) {
 				c.Others = append(c.Others, functionstest.CertificateSecret(t, nil))
 			},
 			want: slices.DeleteFunc(with(), func(n string) bool { return n == "ca" || n == "tls" }),
@@ -90,7 +100,7 @@ func TestDatabaseClusterComponents(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			if tc.prepare != nil {
 				tc.prepare(c)
 			}
@@ -102,11 +112,11 @@ func TestDatabaseClusterComponents(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterAtOnce: nothing of a database waits for anything else of
+// TestAtOnce: nothing of a database waits for anything else of
 // it, so one pass applies all, but for what the API server only takes when another
 // object is there.
-func TestDatabaseClusterAtOnce(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.BigCluster))
+func TestAtOnce(t *testing.T) {
+	c := simulate(t, functionstest.BigCluster)
 	c.Serve("podmonitor")
 	got := c.Settle()
 	if len(got) != 2 || !slices.Contains(got[0], "role") || !slices.Equal(got[1], []string{"rolebinding"}) {
@@ -114,9 +124,9 @@ func TestDatabaseClusterAtOnce(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterSettings: what the installation says holds where the claim
+// TestSettings: what the installation says holds where the claim
 // is silent.
-func TestDatabaseClusterSettings(t *testing.T) {
+func TestSettings(t *testing.T) {
 	type want struct{ images, class string }
 	cases := map[string]struct {
 		reason string
@@ -130,7 +140,7 @@ func TestDatabaseClusterSettings(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			c.InstallSettings("{imageRegistry: 'registry.local:5000/mine', storageClassName: fast}")
 			c.Settle()
 			set := servers(t, c)

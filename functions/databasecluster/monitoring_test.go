@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"slices"
@@ -13,12 +13,12 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestDatabaseClusterMonitoring: metrics are there when they are wanted, and a
+// TestMonitoring: metrics are there when they are wanted, and a
 // PodMonitor when the cluster has the kind too.
-func TestDatabaseClusterMonitoring(t *testing.T) {
-	noSchema := func(c *functionstest.Crossplane) { c.Schemas = map[string]*fnv1.Schema{"podmonitor": {}} }
-	otherSchema := func(c *functionstest.Crossplane) { c.Serve("servicemonitor") }
-	podMonitors := func(c *functionstest.Crossplane) { c.Serve("podmonitor") }
+func TestMonitoring(t *testing.T) {
+	noSchema := func(c *crossplane) { c.Schemas = map[string]*fnv1.Schema{"podmonitor": {}} }
+	otherSchema := func(c *crossplane) { c.Serve("servicemonitor") }
+	podMonitors := func(c *crossplane) { c.Serve("podmonitor") }
 	type want struct {
 		Containers []string
 		Scraped    []string // ports
@@ -30,7 +30,7 @@ func TestDatabaseClusterMonitoring(t *testing.T) {
 		reason   string
 		spec     string
 		settings string
-		cluster  func(*functionstest.Crossplane)
+		cluster  func(*crossplane)
 		want     want
 	}{
 		"Default":      {reason: "Metrics are exported, and nobody is let in who was not named.", spec: functionstest.OneServer, want: want{containers, nil, ""}},
@@ -45,7 +45,7 @@ func TestDatabaseClusterMonitoring(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			if tc.settings != "" {
 				c.InstallSettings(tc.settings)
 			}
@@ -97,10 +97,10 @@ func TestDatabaseClusterMonitoring(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterSidecar: the manager is there before PostgreSQL starts and
+// TestSidecar: the manager is there before PostgreSQL starts and
 // after it stops.
-func TestDatabaseClusterSidecar(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestSidecar(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	pod := servers(t, c).Spec.Template.Spec
 	var names []string

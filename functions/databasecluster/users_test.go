@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-func TestDatabaseClusterConnection(t *testing.T) {
+func TestConnection(t *testing.T) {
 	keys := func(size int, user, dbname string) map[string]string {
 		hosts := []string{"orders-primary.team.svc:5432"}
 		for i := range size {
@@ -58,7 +58,7 @@ func TestDatabaseClusterConnection(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			c.Settle()
 			got := map[string]map[string]string{}
 			for _, n := range c.ComponentNames() {
@@ -81,8 +81,8 @@ func TestDatabaseClusterConnection(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterTold: what the managers make of the servers.
-func TestDatabaseClusterTold(t *testing.T) {
+// TestTold: what the managers make of the servers.
+func TestTold(t *testing.T) {
 	app := instance.Database{Name: "app", Owner: "app"}
 	cases := map[string]struct {
 		reason string
@@ -115,7 +115,7 @@ func TestDatabaseClusterTold(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			c.Reconcile()
 			if diff := cmp.Diff(tc.want, told(t, c), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
@@ -131,7 +131,7 @@ func TestDatabaseClusterTold(t *testing.T) {
 
 const broughtPassword = "{size: 1, version: '17', users: [{name: reader, passwordSecretRef: {name: mine}}]}"
 
-func TestDatabaseClusterBroughtPassword(t *testing.T) {
+func TestBroughtPassword(t *testing.T) {
 	const missing = "users: Secret mine, which holds the password of reader, does not exist or has no key password: create it"
 	cases := map[string]struct {
 		reason string
@@ -148,7 +148,7 @@ func TestDatabaseClusterBroughtPassword(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(broughtPassword))
+			c := simulate(t, broughtPassword)
 			if tc.secret != nil {
 				c.Others = append(c.Others, functionstest.Secret(t, "mine", tc.secret))
 			}
@@ -183,10 +183,10 @@ func TestDatabaseClusterBroughtPassword(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterBroughtPasswordChanges: the user's Secret is followed, and
+// TestBroughtPasswordChanges: the user's Secret is followed, and
 // when it is lost all stays as it was.
-func TestDatabaseClusterBroughtPasswordChanges(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(broughtPassword))
+func TestBroughtPasswordChanges(t *testing.T) {
+	c := simulate(t, broughtPassword)
 	c.Others = []*structpb.Struct{functionstest.Secret(t, "mine", map[string]string{"password": "one"})}
 	c.Settle()
 	c.Others = []*structpb.Struct{functionstest.Secret(t, "mine", map[string]string{"password": "two"})}
@@ -210,9 +210,9 @@ func TestDatabaseClusterBroughtPasswordChanges(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterUserGoes: with a user his Secret goes, and nobody else's.
-func TestDatabaseClusterUserGoes(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster("{size: 1, version: '17', users: [{name: reader}, {name: writer}]}"))
+// TestUserGoes: with a user his Secret goes, and nobody else's.
+func TestUserGoes(t *testing.T) {
+	c := simulate(t, "{size: 1, version: '17', users: [{name: reader}, {name: writer}]}")
 	c.Settle()
 	writer := c.SecretValue("user-writer", "password")
 	c.Edit([]any{map[string]any{"name": "writer"}}, "users")

@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"encoding/base64"
@@ -19,9 +19,9 @@ func generating(encryption string) string {
 }
 
 // inShared plays a claim that is backed up to a store that namespaces share.
-func inShared(t *testing.T, spec, encryption string) *functionstest.Crossplane {
+func inShared(t *testing.T, spec, encryption string) *crossplane {
 	t.Helper()
-	c := functionstest.New(t, functionstest.DatabaseCluster(spec))
+	c := simulate(t, spec)
 	c.InstallSettings(generating(encryption))
 	c.Serve("backup")
 	platform := functionstest.Secret(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
@@ -43,7 +43,7 @@ const inStore = "{size: 1, version: '17', backup: {enabled: true}}"
 
 // encryptedBy is the Secret that a claim's backups are encrypted with, as its Backup, its
 // servers and its Jobs have it.
-func encryptedBy(t *testing.T, c *functionstest.Crossplane) string {
+func encryptedBy(t *testing.T, c *crossplane) string {
 	t.Helper()
 	name := functionstest.Get(c.Observed["backup"], "spec", "forProvider", "encryption", "secretRef", "name").GetStringValue()
 	told := instance.Backup{}
@@ -62,7 +62,7 @@ func encryptedBy(t *testing.T, c *functionstest.Crossplane) string {
 	return name
 }
 
-func TestDatabaseClusterOwnKey(t *testing.T) {
+func TestOwnKey(t *testing.T) {
 	cases := map[string]struct {
 		reason, spec, encryption string
 		others                   []string
@@ -111,8 +111,8 @@ func TestDatabaseClusterOwnKey(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterOwnKeyStays: what a repository began with it goes on with.
-func TestDatabaseClusterOwnKeyStays(t *testing.T) {
+// TestOwnKeyStays: what a repository began with it goes on with.
+func TestOwnKeyStays(t *testing.T) {
 	t.Run("TurnedOn", func(t *testing.T) {
 		c := inShared(t, inStore, "None")
 		c.Settle()
@@ -171,8 +171,8 @@ func TestDatabaseClusterOwnKeyStays(t *testing.T) {
 	})
 }
 
-// TestDatabaseClusterOwnKeyFirst: no server runs before its key is kept.
-func TestDatabaseClusterOwnKeyFirst(t *testing.T) {
+// TestOwnKeyFirst: no server runs before its key is kept.
+func TestOwnKeyFirst(t *testing.T) {
 	c := inShared(t, inStore, "Generated")
 	c.Reconcile()
 	key := c.SecretValue("backup-key", backup.EscrowKey)
@@ -207,8 +207,8 @@ func TestDatabaseClusterOwnKeyFirst(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterOwnKeyNoProvider: nothing keeps a copy where there is no provider.
-func TestDatabaseClusterOwnKeyNoProvider(t *testing.T) {
+// TestOwnKeyNoProvider: nothing keeps a copy where there is no provider.
+func TestOwnKeyNoProvider(t *testing.T) {
 	c := inShared(t, inStore, "Generated")
 	c.Schemas = nil
 	c.Reconcile()
@@ -230,9 +230,9 @@ func TestDatabaseClusterOwnKeyNoProvider(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterRestoreEscrow: what a namespace that is lost has backed up is read with
+// TestRestoreEscrow: what a namespace that is lost has backed up is read with
 // the copy of its key, by whom the platform lets restore it.
-func TestDatabaseClusterRestoreEscrow(t *testing.T) {
+func TestRestoreEscrow(t *testing.T) {
 	cases := map[string]struct {
 		reason, of string
 		others     []string

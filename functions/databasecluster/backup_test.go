@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"encoding/json"
@@ -27,15 +27,15 @@ const backedUp = `{size: 2, version: '17', backup: {enabled: true, incrementalSc
   destination: {type: s3, bucket: b, prefix: team, endpoint: 'https://store.example.com', secretRef: {name: store}},
   encryption: {secretRef: {name: key, key: passphrase}}}}`
 
-func storeSecrets(t testing.TB, c *functionstest.Crossplane) {
+func storeSecrets(t testing.TB, c *crossplane) {
 	c.Others = append(c.Others, functionstest.Secret(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "id-of-the-store", "AWS_SECRET_ACCESS_KEY": "secret-of-the-store"}),
 		functionstest.Secret(t, "key", map[string]string{"passphrase": "secret-passphrase"}))
 }
 
-// TestDatabaseClusterBackup: once there is a database, its backups are
+// TestBackup: once there is a database, its backups are
 // scheduled, and the first one is made.
-func TestDatabaseClusterBackup(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(backedUp))
+func TestBackup(t *testing.T) {
+	c := simulate(t, backedUp)
 	c.Serve("backup")
 	storeSecrets(t, c)
 	c.Reconcile()
@@ -108,10 +108,10 @@ func TestDatabaseClusterBackup(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterBackupConditions: what is wrong with backups is told in
+// TestBackupConditions: what is wrong with backups is told in
 // words.
-func TestDatabaseClusterBackupConditions(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestBackupConditions(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Serve("backup")
 	c.Settle()
 	step := func(what, wantBackup, wantArchiving, wantPhase string) {
@@ -140,10 +140,10 @@ func TestDatabaseClusterBackupConditions(t *testing.T) {
 	step("The repository is not there", "False RepositoryNotReady cannot set up the repository", "False RepositoryNotReady cannot set up the repository", "Running")
 }
 
-// TestDatabaseClusterStanza: a cluster that was restored backs up into a place of
+// TestStanza: a cluster that was restored backs up into a place of
 // its own, also once its managers' reports are gone.
-func TestDatabaseClusterStanza(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestStanza(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	stanza := func() string {
 		task := backup.Task{}
@@ -170,10 +170,10 @@ func TestDatabaseClusterStanza(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterSlot: servers keep WAL until it is archived, once there is a
+// TestSlot: servers keep WAL until it is archived, once there is a
 // manager that lets go of it.
-func TestDatabaseClusterSlot(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestSlot(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	for stanza, want := range map[string]any{"": nil, "7000000000000000001": map[string]any{instance.ArchiveSlot: map[string]any{"type": "physical"}}} {
 		c.ReportCluster(func(r *instance.Cluster) { r.Stanza = stanza })
@@ -185,7 +185,7 @@ func TestDatabaseClusterSlot(t *testing.T) {
 }
 
 // firstBackup is the component of the Job that makes it.
-func firstBackup(t testing.TB, c *functionstest.Crossplane) string {
+func firstBackup(t testing.TB, c *crossplane) string {
 	t.Helper()
 	for n := range c.Observed {
 		if strings.HasPrefix(n, "backup-first-") {
@@ -196,10 +196,10 @@ func firstBackup(t testing.TB, c *functionstest.Crossplane) string {
 	return ""
 }
 
-// TestDatabaseClusterArchiveGap: WAL that is lost is reported, and a backup begins
+// TestArchiveGap: WAL that is lost is reported, and a backup begins
 // that ends the gap.
-func TestDatabaseClusterArchiveGap(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestArchiveGap(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Serve("backup")
 	c.Settle()
 	c.Reconcile()
@@ -273,11 +273,11 @@ func TestDatabaseClusterArchiveGap(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterRepositoryFull: while WAL is not archived since the volume of
+// TestRepositoryFull: while WAL is not archived since the volume of
 // the backups is full, a backup begins at once, which makes room; one at a time, and
 // never soon after another.
-func TestDatabaseClusterRepositoryFull(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestRepositoryFull(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Serve("backup")
 	c.Settle()
 	c.Reconcile()
@@ -335,10 +335,10 @@ func TestDatabaseClusterRepositoryFull(t *testing.T) {
 	step("There is room for long", "True Archiving", "Running", "backup-room-3")
 }
 
-// TestDatabaseClusterRepositoryFullNow: the backup that makes room waits for no standby,
+// TestRepositoryFullNow: the backup that makes room waits for no standby,
 // is not what a claim is ready by, and is not joined by the next one after a gap.
-func TestDatabaseClusterRepositoryFullNow(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestRepositoryFullNow(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Serve("backup")
 	c.Settle()
 	c.Reconcile()
@@ -404,11 +404,11 @@ func TestDatabaseClusterRepositoryFullNow(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterRepositoryRecovers: a pod of the backups' own volume that cannot
+// TestRepositoryRecovers: a pod of the backups' own volume that cannot
 // start is replaced once the claim is fixed, as pods of a StatefulSet are if
 // it does not order them. Those of before cannot be changed.
-func TestDatabaseClusterRepositoryRecovers(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestRepositoryRecovers(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Settle()
 	policy := func() string {
 		return string(functionstest.As[k8sappsv1.StatefulSet](t, c.Observed["repository"]).Spec.PodManagementPolicy)
@@ -423,10 +423,10 @@ func TestDatabaseClusterRepositoryRecovers(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterBackupSettings: the installation's store, with a copy of
+// TestBackupSettings: the installation's store, with a copy of
 // its credentials, which is bound to the installation's place.
-func TestDatabaseClusterBackupSettings(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+func TestBackupSettings(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Serve("backup")
 	c.Settings = functionstest.Parse(t, "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: gcs, bucket: b, prefix: p, secretRef: {name: store, namespace: platform, perNamespace: true}, grants: [{of: lost, to: [team]}]}}}")
 	s := functionstest.Secret(t, "store-team", map[string]string{"credentials.json": "{}"})
@@ -454,10 +454,10 @@ func TestDatabaseClusterBackupSettings(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterBackupSettingsHere: in the namespace that the installation's
+// TestBackupSettingsHere: in the namespace that the installation's
 // Secrets are in nothing is copied, and the servers and the Backup use the Secret that was
 // looked for.
-func TestDatabaseClusterBackupSettingsHere(t *testing.T) {
+func TestBackupSettingsHere(t *testing.T) {
 	cases := map[string]struct{ reason, ref, want string }{
 		"PerNamespace": {reason: "The one of this namespace, as in any other.", ref: "{name: store, namespace: team, perNamespace: true}", want: "store-team"},
 		"Shared":       {reason: "The one for all is right here.", ref: "{name: store, namespace: team, shared: true}", want: "store"},
@@ -465,7 +465,7 @@ func TestDatabaseClusterBackupSettingsHere(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+			c := simulate(t, functionstest.Production)
 			c.Serve("backup")
 			c.InstallSettings("{backup: {type: gcs, bucket: b, secretRef: " + tc.ref + "}}")
 			c.Others = append(c.Others, functionstest.Secret(t, tc.want, map[string]string{"credentials.json": "{}"}))
@@ -489,9 +489,9 @@ func TestDatabaseClusterBackupSettingsHere(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterBounds: the platform's credentials open the platform's place, and of
+// TestBounds: the platform's credentials open the platform's place, and of
 // that what a namespace has backed up itself or was granted.
-func TestDatabaseClusterBounds(t *testing.T) {
+func TestBounds(t *testing.T) {
 	const install = "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: s3, bucket: b, prefix: p, endpoint: 'https://all', secretRef: {name: store, namespace: platform, shared: true}, grants: [{of: lost, to: [team]}]}}}"
 	platform := functionstest.Secret(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
 	functionstest.Fields(platform, "metadata")["namespace"] = structpb.NewStringValue("platform")
@@ -513,7 +513,7 @@ func TestDatabaseClusterBounds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			c.Settings = functionstest.Parse(t, install)
 			c.Others = append(c.Others, platform, copied)
 			c.Serve("restoregrant")
@@ -545,10 +545,10 @@ func TestDatabaseClusterBounds(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterRestore: a cluster is filled from a backup, says how it
+// TestRestore: a cluster is filled from a backup, says how it
 // goes, and forgets where it came from.
-func TestDatabaseClusterRestore(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster("{size: 2, version: '17', restoreFrom: {destination: {type: volume, bucket: old}, name: sales, systemIdentifier: '7000000000000000002', time: '2020-01-02T03:04:05Z'}}"))
+func TestRestore(t *testing.T) {
+	c := simulate(t, "{size: 2, version: '17', restoreFrom: {destination: {type: volume, bucket: old}, name: sales, systemIdentifier: '7000000000000000002', time: '2020-01-02T03:04:05Z'}}")
 	c.Reconcile()
 	c.Reconcile()
 	r := instance.Restore{}
@@ -596,10 +596,10 @@ func TestDatabaseClusterRestore(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterRestoreBackup: a Backup says where its backups lie.
-func TestDatabaseClusterRestoreBackup(t *testing.T) {
+// TestRestoreBackup: a Backup says where its backups lie.
+func TestRestoreBackup(t *testing.T) {
 	const claim = "{size: 1, version: '17', restoreFrom: {backupRef: {name: sales-backup}}}"
-	c := functionstest.New(t, functionstest.DatabaseCluster(claim))
+	c := simulate(t, claim)
 	c.Serve("backup")
 	storeSecrets(t, c)
 	c.Others = append(c.Others, functionstest.Parse(t, `{apiVersion: backup.example.com/v1, kind: Backup, metadata: {name: sales-backup, namespace: team}, spec: {forProvider: {method: physical,
@@ -642,9 +642,9 @@ func TestBackupName(t *testing.T) {
 	}
 }
 
-// TestDatabaseClusterFullWithGap: where a backup after a gap begins, that one makes room.
-func TestDatabaseClusterFullWithGap(t *testing.T) {
-	c := functionstest.New(t, functionstest.DatabaseCluster(functionstest.Production))
+// TestFullWithGap: where a backup after a gap begins, that one makes room.
+func TestFullWithGap(t *testing.T) {
+	c := simulate(t, functionstest.Production)
 	c.Serve("backup")
 	c.Settle()
 	c.Reconcile()

@@ -1,4 +1,4 @@
-package functions_test
+package databasecluster_test
 
 import (
 	"strings"
@@ -9,9 +9,9 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestDatabaseClusterRefusedCopies: what is copied from another Secret goes on
+// TestRefusedCopies: what is copied from another Secret goes on
 // being copied while the claim is refused, and nothing else changes.
-func TestDatabaseClusterRefusedCopies(t *testing.T) {
+func TestRefusedCopies(t *testing.T) {
 	platform := func(value string) *structpb.Struct {
 		s := functionstest.Secret(t, "store", map[string]string{"credentials.json": value})
 		functionstest.Fields(s, "metadata")["namespace"] = structpb.NewStringValue("platform")
@@ -28,18 +28,18 @@ func TestDatabaseClusterRefusedCopies(t *testing.T) {
 		others  []*structpb.Struct
 		// restoring claims have no database to settle on.
 		restoring bool
-		change    func(*functionstest.Crossplane)
+		change    func(*crossplane)
 		// copied tells whether what was changed has arrived, keeps that it must not.
-		copied func(*functionstest.Crossplane) bool
+		copied func(*crossplane) bool
 		keeps  bool
 	}{
 		"TLS": {
 			reason: "Clients and servers get the authority of a certificate that the user has renewed.",
 			spec:   strings.Replace(broughtTLS, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{functionstest.CertificateSecret(t, nil)},
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				c.Others = []*structpb.Struct{functionstest.CertificateSecret(t, nil)}
 			},
-			copied: func(c *functionstest.Crossplane) bool {
+			copied: func(c *crossplane) bool {
 				want := functionstest.Get(c.Others[0], "data", "ca.crt").GetStringValue()
 				peers := functionstest.Get(c.Observed["config"], "data", "peers.crt").GetStringValue()
 				return functionstest.Get(c.Observed["connection"], "data", "ca.crt").GetStringValue() == want && strings.HasPrefix(peers, c.SecretValue("connection", "ca.crt"))
@@ -48,71 +48,71 @@ func TestDatabaseClusterRefusedCopies(t *testing.T) {
 		"UnusableTLS": {
 			reason: "What no server can use is not copied.",
 			spec:   strings.Replace(broughtTLS, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{functionstest.CertificateSecret(t, nil)}, keeps: true,
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				c.Others = []*structpb.Struct{functionstest.CertificateSecret(t, func(v map[string]string) { v["tls.key"] = otherKey(t) })}
 			},
-			copied: func(c *functionstest.Crossplane) bool {
+			copied: func(c *crossplane) bool {
 				return functionstest.Get(c.Observed["connection"], "data", "ca.crt").GetStringValue() == functionstest.Get(c.Others[0], "data", "ca.crt").GetStringValue()
 			},
 		},
 		"OtherTLS": {
 			reason: "The Secret that the servers mount counts, not one that a refused claim names.",
 			spec:   strings.Replace(broughtTLS, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{functionstest.CertificateSecret(t, nil)}, keeps: true,
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				other := functionstest.CertificateSecret(t, nil)
 				functionstest.Fields(other, "metadata")["name"] = structpb.NewStringValue("other")
 				c.Others = append(c.Others, other)
 				c.Edit(map[string]any{"secretName": "other"}, "tls")
 			},
-			copied: func(c *functionstest.Crossplane) bool {
+			copied: func(c *crossplane) bool {
 				return functionstest.Get(c.Observed["connection"], "data", "ca.crt").GetStringValue() == functionstest.Get(c.Others[1], "data", "ca.crt").GetStringValue()
 			},
 		},
 		"Store": {
 			reason: "Servers go on archiving when the installation's credentials are rotated.",
 			spec:   "{size: 1, version: '17', storageSize: 10Gi, backup: {enabled: true}}", install: store("b"), others: []*structpb.Struct{platform("old")},
-			change: func(c *functionstest.Crossplane) { c.Others = []*structpb.Struct{platform("new")} },
-			copied: func(c *functionstest.Crossplane) bool {
+			change: func(c *crossplane) { c.Others = []*structpb.Struct{platform("new")} },
+			copied: func(c *crossplane) bool {
 				return c.SecretValue("backup-store", "credentials.json") == "new"
 			},
 		},
 		"OtherStore": {
 			reason: "Credentials of another store do not open the one that is in use.",
 			spec:   "{size: 1, version: '17', storageSize: 10Gi, backup: {enabled: true}}", install: store("b"), others: []*structpb.Struct{platform("old")}, keeps: true,
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				c.InstallSettings("{" + store("other") + "}")
 				c.Others = []*structpb.Struct{platform("new")}
 			},
-			copied: func(c *functionstest.Crossplane) bool {
+			copied: func(c *crossplane) bool {
 				return c.SecretValue("backup-store", "credentials.json") == "new"
 			},
 		},
 		"Source": {
 			reason: "A restore goes on when the credentials of what it reads are rotated.",
 			spec:   restore, others: []*structpb.Struct{functionstest.Secret(t, "store", map[string]string{"AWS_SECRET_ACCESS_KEY": "old"})}, restoring: true,
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				c.Others = []*structpb.Struct{functionstest.Secret(t, "store", map[string]string{"AWS_SECRET_ACCESS_KEY": "new"})}
 			},
-			copied: func(c *functionstest.Crossplane) bool {
+			copied: func(c *crossplane) bool {
 				return c.SecretValue("source", "AWS_SECRET_ACCESS_KEY") == "new"
 			},
 		},
 		"OtherPassword": {
 			reason: "The Secret that a password came from counts, not one that a refused claim names.",
 			spec:   strings.Replace(broughtPassword, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{functionstest.Secret(t, "mine", map[string]string{"password": "old one"})}, keeps: true,
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				c.Others = append(c.Others, functionstest.Secret(t, "other", map[string]string{"password": "new one"}))
 				c.Edit([]any{map[string]any{"name": "reader", "passwordSecretRef": map[string]any{"name": "other"}}}, "users")
 			},
-			copied: func(c *functionstest.Crossplane) bool { return c.SecretValue("user-reader", "password") == "new one" },
+			copied: func(c *crossplane) bool { return c.SecretValue("user-reader", "password") == "new one" },
 		},
 		"Password": {
 			reason: "A password that a user brings reaches the database and whoever connects with it.",
 			spec:   strings.Replace(broughtPassword, "{", "{storageSize: 10Gi, ", 1), others: []*structpb.Struct{functionstest.Secret(t, "mine", map[string]string{"password": "old one"})},
-			change: func(c *functionstest.Crossplane) {
+			change: func(c *crossplane) {
 				c.Others = []*structpb.Struct{functionstest.Secret(t, "mine", map[string]string{"password": "new&one"})}
 			},
-			copied: func(c *functionstest.Crossplane) bool {
+			copied: func(c *crossplane) bool {
 				return c.SecretValue("user-reader", "password") == "new&one" && c.SecretValue("credentials", "user-reader") == "new&one" &&
 					strings.Contains(c.SecretValue("user-reader", "uri"), "//reader:new&one@") && strings.Contains(c.SecretValue("user-reader", "multi-host-uri"), "//reader:new&one@") && strings.Contains(c.SecretValue("user-reader", "verified-uri"), "//reader:new&one@") &&
 					strings.Contains(c.SecretValue("user-reader", "jdbc-uri"), "&password=new%26one&")
@@ -121,7 +121,7 @@ func TestDatabaseClusterRefusedCopies(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.DatabaseCluster(tc.spec))
+			c := simulate(t, tc.spec)
 			c.Serve("backup")
 			c.Others = tc.others
 			if tc.install != "" {
