@@ -1,4 +1,4 @@
-package functions_test
+package webapp_test
 
 import (
 	"slices"
@@ -18,7 +18,16 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-func TestWebAppOrder(t *testing.T) {
+// crossplane is the simulation that tests play claims on.
+type crossplane = functionstest.Crossplane
+
+// simulate simulates Crossplane for a WebApp with this spec.
+func simulate(t testing.TB, spec string) *crossplane {
+	t.Helper()
+	return functionstest.New(t, functionstest.WebApp(spec))
+}
+
+func TestOrder(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		claim  string
@@ -62,8 +71,8 @@ func TestWebAppOrder(t *testing.T) {
 	}
 }
 
-// TestWebAppStatus follows what a claim says of itself while it starts.
-func TestWebAppStatus(t *testing.T) {
+// TestStatus follows what a claim says of itself while it starts.
+func TestStatus(t *testing.T) {
 	c := functionstest.New(t, functionstest.SmallApp)
 	type said struct {
 		phase, endpoint, image string
@@ -103,16 +112,16 @@ func TestWebAppStatus(t *testing.T) {
 	step("It makes no progress", said{phase: "Failed", endpoint: endpoint, image: "registry.example.com/hello:2", refused: true})
 }
 
-// TestWebAppMigrates: a new image rolls only once its own migration completed.
-func TestWebAppMigrates(t *testing.T) {
-	migration := func(c *functionstest.Crossplane) string {
+// TestMigrates: a new image rolls only once its own migration completed.
+func TestMigrates(t *testing.T) {
+	migration := func(c *crossplane) string {
 		i := slices.IndexFunc(c.ComponentNames(), func(n string) bool { return strings.HasPrefix(n, "migration-") })
 		if i < 0 {
 			t.Fatal("there is no migration")
 		}
 		return c.ComponentNames()[i]
 	}
-	image := func(c *functionstest.Crossplane, component string) string {
+	image := func(c *crossplane, component string) string {
 		return functionstest.Get(c.Observed[component], "spec", "template", "spec", "containers", 0, "image").GetStringValue()
 	}
 
@@ -196,9 +205,9 @@ func TestWebAppMigrates(t *testing.T) {
 	}
 }
 
-// TestWebAppMigrationHoldsAllChanges: while a migration is under way no other
+// TestMigrationHoldsAllChanges: while a migration is under way no other
 // change of the Deployment slips by with the new image.
-func TestWebAppMigrationHoldsAllChanges(t *testing.T) {
+func TestMigrationHoldsAllChanges(t *testing.T) {
 	c := functionstest.New(t, functionstest.MigratedApp)
 	c.Settle()
 	before := proto.CloneOf(c.Observed["web"])
@@ -222,7 +231,7 @@ func applicable(obj *structpb.Struct) *structpb.Struct {
 	return s
 }
 
-func TestWebAppEnvironment(t *testing.T) {
+func TestEnvironment(t *testing.T) {
 	bundle := functionstest.BundleName("hello", map[string]any{"A": "b"})
 	cases := map[string]struct {
 		reason string
@@ -276,7 +285,7 @@ func TestWebAppEnvironment(t *testing.T) {
 	}
 }
 
-func TestWebAppProbe(t *testing.T) {
+func TestProbe(t *testing.T) {
 	const tcp = "tcp http"
 	cases := map[string]struct {
 		reason string
@@ -313,7 +322,7 @@ func TestWebAppProbe(t *testing.T) {
 	}
 }
 
-func TestWebAppCronJobs(t *testing.T) {
+func TestCronJobs(t *testing.T) {
 	c := functionstest.New(t, functionstest.BigApp)
 	c.Settle()
 	clean := functionstest.As[batchv1.CronJob](t, c.Observed["cron-clean"])
@@ -330,7 +339,7 @@ func TestWebAppCronJobs(t *testing.T) {
 	}
 }
 
-func TestWebAppIngress(t *testing.T) {
+func TestIngress(t *testing.T) {
 	c := functionstest.New(t, functionstest.BigApp)
 	c.InstallSettings(`{ingress: {className: nginx, namespace: ingress-nginx}}`)
 	c.Settle()
@@ -355,7 +364,7 @@ func TestWebAppIngress(t *testing.T) {
 	}
 }
 
-func TestWebAppRefuses(t *testing.T) {
+func TestRefuses(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -395,9 +404,9 @@ func TestWebAppRefuses(t *testing.T) {
 	}
 }
 
-// TestWebAppEnforcesCaps: what the XRD caps the function caps again, for claims
+// TestEnforcesCaps: what the XRD caps the function caps again, for claims
 // that slipped by it.
-func TestWebAppEnforcesCaps(t *testing.T) {
+func TestEnforcesCaps(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -420,7 +429,7 @@ func TestWebAppEnforcesCaps(t *testing.T) {
 	}
 }
 
-func TestWebAppRefusesWhileRunning(t *testing.T) {
+func TestRefusesWhileRunning(t *testing.T) {
 	c := functionstest.New(t, functionstest.BigApp)
 	got := functionstest.RefusedWhileRunning(t, c, func() {
 		c.Edit([]any{map[string]any{"name": "clean", "schedule": "61 * * * *"}}, "cronJobs")
@@ -435,9 +444,9 @@ func TestWebAppRefusesWhileRunning(t *testing.T) {
 	}
 }
 
-// TestWebAppUnreadable: an observed object that cannot be read is not the
+// TestUnreadable: an observed object that cannot be read is not the
 // claim's fault, and nothing is changed.
-func TestWebAppUnreadable(t *testing.T) {
+func TestUnreadable(t *testing.T) {
 	c := functionstest.New(t, functionstest.SmallApp)
 	c.Settle()
 	functionstest.Set(c.Observed["web"], "one", "status", "availableReplicas")

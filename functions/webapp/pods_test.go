@@ -1,4 +1,4 @@
-package functions_test
+package webapp_test
 
 import (
 	"slices"
@@ -32,9 +32,9 @@ func webAppPods(t *testing.T, claim string) map[string]corev1.PodSpec {
 	return out
 }
 
-// TestWebAppContainers: which containers are in which pod, and in what order they
+// TestContainers: which containers are in which pod, and in what order they
 // start.
-func TestWebAppContainers(t *testing.T) {
+func TestContainers(t *testing.T) {
 	want := map[string][]string{
 		"web":             {"sidecar proxy", "sidecar logs", "init warm-up", "app"},
 		"worker-mailer":   {"sidecar proxy", "sidecar logs", "init warm-up", "worker"},
@@ -72,9 +72,9 @@ func TestWebAppContainers(t *testing.T) {
 	}
 }
 
-// TestWebAppContainerEnvironment: what the application is told is for its own
+// TestContainerEnvironment: what the application is told is for its own
 // image only.
-func TestWebAppContainerEnvironment(t *testing.T) {
+func TestContainerEnvironment(t *testing.T) {
 	env := func(c *corev1.Container) []string {
 		var out []string
 		for _, e := range c.Env {
@@ -115,9 +115,9 @@ func TestWebAppContainerEnvironment(t *testing.T) {
 	}
 }
 
-// TestWebAppContainerResources: what a claim does not say has a default, and what
+// TestContainerResources: what a claim does not say has a default, and what
 // it says is for the container that it says it of.
-func TestWebAppContainerResources(t *testing.T) {
+func TestContainerResources(t *testing.T) {
 	const small = "{limits: {memory: 16Mi}, requests: {cpu: 1m, memory: 8Mi}}"
 	pods := webAppPods(t, functionstest.WebApp(`{image: x, resources: {limits: {memory: 1Gi}, requests: {cpu: 1m, memory: 8Mi}},
   initContainers: [{name: a}, {name: b, resources: `+small+`}], sidecars: [{name: c}, {name: d, resources: `+small+`}],
@@ -141,7 +141,7 @@ func TestWebAppContainerResources(t *testing.T) {
 	}
 }
 
-func TestWebAppSidecarPort(t *testing.T) {
+func TestSidecarPort(t *testing.T) {
 	pod := webAppPods(t, functionstest.WebApp("{image: x, sidecars: [{name: proxy, image: p, port: 6432}, {name: logs, image: l}]}"))["web"]
 	proxy, logs := pod.InitContainers[0], pod.InitContainers[1]
 	if p := proxy.StartupProbe; p == nil || p.TCPSocket.Port.IntVal != 6432 || proxy.Ports[0].ContainerPort != 6432 {
@@ -152,7 +152,7 @@ func TestWebAppSidecarPort(t *testing.T) {
 	}
 }
 
-func TestWebAppVolumes(t *testing.T) {
+func TestVolumes(t *testing.T) {
 	pod := webAppPods(t, functionstest.WebApp(`{image: x, volumes: [
   {name: conf, mountPath: /etc/hello, configMap: {name: hello, items: [{key: a, path: b/c}]}},
   {name: certs, mountPath: /etc/certs, secret: {secretName: certs}},
@@ -178,9 +178,9 @@ func TestWebAppVolumes(t *testing.T) {
 	}
 }
 
-// TestWebAppShutdown: a pod answers while it leaves its Service, and then has the
+// TestShutdown: a pod answers while it leaves its Service, and then has the
 // time that the claim gives it.
-func TestWebAppShutdown(t *testing.T) {
+func TestShutdown(t *testing.T) {
 	cases := map[string]struct {
 		reason           string
 		spec             string
@@ -209,8 +209,8 @@ func TestWebAppShutdown(t *testing.T) {
 	}
 }
 
-// TestWebAppStart: how long a start may take, and that a rollout has longer.
-func TestWebAppStart(t *testing.T) {
+// TestStart: how long a start may take, and that a rollout has longer.
+func TestStart(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -222,7 +222,7 @@ func TestWebAppStart(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.WebApp(tc.spec))
+			c := simulate(t, tc.spec)
 			c.Settle()
 			d := functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"])
 			p := d.Spec.Template.Spec.Containers[0].StartupProbe
@@ -236,9 +236,9 @@ func TestWebAppStart(t *testing.T) {
 	}
 }
 
-// TestWebAppVersionLabel: pods say which version they run, and nothing selects by
+// TestVersionLabel: pods say which version they run, and nothing selects by
 // it.
-func TestWebAppVersionLabel(t *testing.T) {
+func TestVersionLabel(t *testing.T) {
 	c := functionstest.New(t, functionstest.FullApp)
 	c.Settle()
 	for _, p := range functionstest.Pods(t, c.Observed) {
@@ -250,18 +250,18 @@ func TestWebAppVersionLabel(t *testing.T) {
 	if d.Labels["app.kubernetes.io/version"] != "1.2.3" || d.Spec.Selector.MatchLabels["app.kubernetes.io/version"] != "" {
 		t.Errorf("The Deployment is labelled and does not select by it: got %v, %v", d.Labels, d.Spec.Selector)
 	}
-	c = functionstest.New(t, functionstest.WebApp("{image: 'hello@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef'}"))
+	c = simulate(t, "{image: 'hello@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef'}")
 	c.Settle()
 	if v, ok := functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"]).Labels["app.kubernetes.io/version"]; ok {
 		t.Errorf("A digest is no version: got %q", v)
 	}
 }
 
-// TestWebAppMigrationLimits: a migration is bounded, and what changes it makes it
+// TestMigrationLimits: a migration is bounded, and what changes it makes it
 // run again.
-func TestWebAppMigrationLimits(t *testing.T) {
+func TestMigrationLimits(t *testing.T) {
 	job := func(spec string) *batchv1.Job {
-		c := functionstest.New(t, functionstest.WebApp(spec))
+		c := simulate(t, spec)
 		c.Settle()
 		i := slices.IndexFunc(c.ComponentNames(), func(n string) bool { return strings.HasPrefix(n, "migration-") })
 		return functionstest.As[batchv1.Job](t, c.Observed[c.ComponentNames()[i]])
@@ -294,9 +294,9 @@ func TestWebAppMigrationLimits(t *testing.T) {
 	}
 }
 
-// TestWebAppMigrationReady says in words that a migration failed, what that
+// TestMigrationReady says in words that a migration failed, what that
 // holds, and where to look.
-func TestWebAppMigrationReady(t *testing.T) {
+func TestMigrationReady(t *testing.T) {
 	c := functionstest.New(t, functionstest.MigratedApp)
 	c.Settle()
 	if got := c.ConditionLine("MigrationReady"); got != "True Healthy" {

@@ -1,4 +1,4 @@
-package functions_test
+package webapp_test
 
 import (
 	"strconv"
@@ -14,9 +14,9 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-func TestWebAppGateway(t *testing.T) {
+func TestGateway(t *testing.T) {
 	const spec = "{image: x, port: 9000, ingress: {host: hello.example.com, annotations: {a: b}, gateway: {name: public, namespace: infra, sectionName: https}}}"
-	c := functionstest.New(t, functionstest.WebApp(spec))
+	c := simulate(t, spec)
 	c.Serve("httproute")
 	for range 3 {
 		c.Reconcile()
@@ -81,7 +81,7 @@ func TestWebAppGateway(t *testing.T) {
 	}
 }
 
-func TestWebAppIngressRefuses(t *testing.T) {
+func TestIngressRefuses(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -101,8 +101,8 @@ func TestWebAppIngressRefuses(t *testing.T) {
 	}
 }
 
-func TestWebAppIngressAnnotations(t *testing.T) {
-	c := functionstest.New(t, functionstest.WebApp("{image: x, ingress: {host: a.b, annotations: {nginx.ingress.kubernetes.io/proxy-body-size: 8m, cert-manager.io/cluster-issuer: other}, tls: {issuer: letsencrypt}}}"))
+func TestIngressAnnotations(t *testing.T) {
+	c := simulate(t, "{image: x, ingress: {host: a.b, annotations: {nginx.ingress.kubernetes.io/proxy-body-size: 8m, cert-manager.io/cluster-issuer: other}, tls: {issuer: letsencrypt}}}")
 	c.Settle()
 	want := map[string]string{"nginx.ingress.kubernetes.io/proxy-body-size": "8m", "cert-manager.io/cluster-issuer": "letsencrypt"}
 	got := functionstest.As[networkingv1.Ingress](t, c.Observed["ingress"]).Annotations
@@ -112,9 +112,9 @@ func TestWebAppIngressAnnotations(t *testing.T) {
 	}
 }
 
-// TestWebAppMetrics: who scrapes what, through which way in.
-func TestWebAppMetrics(t *testing.T) {
-	podMonitors := func(c *functionstest.Crossplane) { c.Serve("podmonitor") }
+// TestMetrics: who scrapes what, through which way in.
+func TestMetrics(t *testing.T) {
+	podMonitors := func(c *crossplane) { c.Serve("podmonitor") }
 	type want struct {
 		Ports   []string // of the application's container
 		Scraped string   // port and path
@@ -123,7 +123,7 @@ func TestWebAppMetrics(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		spec    string
-		cluster func(*functionstest.Crossplane)
+		cluster func(*crossplane)
 		want    want
 	}{
 		"None":     {reason: "What has no metrics is not scraped.", spec: "{image: x}", cluster: podMonitors, want: want{Ports: []string{"http 8080"}, Ways: []string{"8080 pods"}}},
@@ -135,7 +135,7 @@ func TestWebAppMetrics(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.WebApp(tc.spec))
+			c := simulate(t, tc.spec)
 			c.InstallSettings("{monitoring: {namespace: observability}, ingress: {namespace: ingress-nginx}}")
 			if tc.cluster != nil {
 				tc.cluster(c)

@@ -1,4 +1,4 @@
-package functions_test
+package webapp_test
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ import (
 func migrationOf(image, arg string) string { return "migration-" + build.Digest(image, "", arg) }
 
 // migrations that are observed, with what they do: runs, ended, or suspended.
-func migrations(c *functionstest.Crossplane) []string {
+func migrations(c *crossplane) []string {
 	var out []string
 	for _, n := range c.ComponentNames() {
 		if strings.HasPrefix(n, "migration-") {
@@ -36,9 +36,9 @@ func migrations(c *functionstest.Crossplane) []string {
 
 // migrating is a claim whose first image runs, and whose second one is being
 // migrated to.
-func migrating(t *testing.T, status string) (c *functionstest.Crossplane, second string) {
+func migrating(t *testing.T, status string) (c *crossplane, second string) {
 	t.Helper()
-	c = functionstest.New(t, functionstest.WebApp(`{image: "x:1", migration: {args: [m]}}`))
+	c = simulate(t, `{image: "x:1", migration: {args: [m]}}`)
 	c.Settle()
 	c.Edit("x:2", "image")
 	c.Reconcile()
@@ -47,9 +47,9 @@ func migrating(t *testing.T, status string) (c *functionstest.Crossplane, second
 	return c, second
 }
 
-// TestWebAppMigrationsNeverOverlap: a migration that is under way ends before the
+// TestMigrationsNeverOverlap: a migration that is under way ends before the
 // next one begins, whatever is edited meanwhile.
-func TestWebAppMigrationsNeverOverlap(t *testing.T) {
+func TestMigrationsNeverOverlap(t *testing.T) {
 	const (
 		running  = "{active: 1, ready: 1}"
 		complete = `{succeeded: 1, conditions: [{type: Complete, status: "True"}]}`
@@ -59,22 +59,22 @@ func TestWebAppMigrationsNeverOverlap(t *testing.T) {
 	third := migrationOf("x:3", "m")
 	cases := map[string]struct {
 		reason string
-		edit   func(*functionstest.Crossplane)
+		edit   func(*crossplane)
 		during string // its status meanwhile
 		ended  string // its status then
 		next   string // the migration that begins then
 	}{
-		"Completes": {reason: "One that completes is over.", edit: func(c *functionstest.Crossplane) { c.Edit("x:3", "image") }, during: running, ended: complete, next: third},
-		"Fails":     {reason: "One that fails for good is over too.", edit: func(c *functionstest.Crossplane) { c.Edit("x:3", "image") }, during: running, ended: failed, next: third},
-		"Failing":   {reason: "One that is about to fail still has a pod.", edit: func(c *functionstest.Crossplane) { c.Edit("x:3", "image") }, during: failing, ended: failed, next: third},
-		"Back":      {reason: "The image before is migrated to anew, and not beside it.", edit: func(c *functionstest.Crossplane) { c.Edit("x:1", "image") }, during: running, ended: complete, next: migrationOf("x:1", "m")},
-		"Args":      {reason: "Another way to call it is another migration.", edit: func(c *functionstest.Crossplane) { c.Edit([]any{"n"}, "migration", "args") }, during: running, ended: complete, next: migrationOf("x:2", "n")},
+		"Completes": {reason: "One that completes is over.", edit: func(c *crossplane) { c.Edit("x:3", "image") }, during: running, ended: complete, next: third},
+		"Fails":     {reason: "One that fails for good is over too.", edit: func(c *crossplane) { c.Edit("x:3", "image") }, during: running, ended: failed, next: third},
+		"Failing":   {reason: "One that is about to fail still has a pod.", edit: func(c *crossplane) { c.Edit("x:3", "image") }, during: failing, ended: failed, next: third},
+		"Back":      {reason: "The image before is migrated to anew, and not beside it.", edit: func(c *crossplane) { c.Edit("x:1", "image") }, during: running, ended: complete, next: migrationOf("x:1", "m")},
+		"Args":      {reason: "Another way to call it is another migration.", edit: func(c *crossplane) { c.Edit([]any{"n"}, "migration", "args") }, during: running, ended: complete, next: migrationOf("x:2", "n")},
 		"Twice": {
 			reason: "Of those that were asked for meanwhile only the last one runs.",
-			edit:   func(c *functionstest.Crossplane) { c.Edit("x:4", "image"); c.Reconcile(); c.Edit("x:3", "image") },
+			edit:   func(c *crossplane) { c.Edit("x:4", "image"); c.Reconcile(); c.Edit("x:3", "image") },
 			during: running, ended: complete, next: third,
 		},
-		"Removed": {reason: "Also one that the claim has no more is not stopped half-way.", edit: func(c *functionstest.Crossplane) { c.Edit(nil, "migration") }, during: running, ended: complete},
+		"Removed": {reason: "Also one that the claim has no more is not stopped half-way.", edit: func(c *crossplane) { c.Edit(nil, "migration") }, during: running, ended: complete},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -118,12 +118,12 @@ func TestWebAppMigrationsNeverOverlap(t *testing.T) {
 	}
 }
 
-// TestWebAppMigrationThatDoesNotRun: one that has no running pod, as of an image
+// TestMigrationThatDoesNotRun: one that has no running pod, as of an image
 // that cannot be pulled, is not waited for until its deadline. It is suspended, so
 // that no pod of it starts any more, and has ended once all of them are gone.
-func TestWebAppMigrationThatDoesNotRun(t *testing.T) {
+func TestMigrationThatDoesNotRun(t *testing.T) {
 	third := migrationOf("x:3", "m")
-	suspended := func(c *functionstest.Crossplane, n string) bool {
+	suspended := func(c *crossplane, n string) bool {
 		return functionstest.Get(c.Observed[n], "spec", "suspend").GetBoolValue()
 	}
 	cases := map[string]struct{ reason, status string }{
@@ -187,7 +187,7 @@ func TestWebAppMigrationThatDoesNotRun(t *testing.T) {
 }
 
 // imageOf the first container of a component's pods.
-func imageOf(c *functionstest.Crossplane, component string) string {
+func imageOf(c *crossplane, component string) string {
 	return functionstest.Get(c.Observed[component], "spec", "template", "spec", "containers", 0, "image").GetStringValue()
 }
 

@@ -1,4 +1,4 @@
-package functions_test
+package webapp_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-func TestWebAppAutoscaling(t *testing.T) {
+func TestAutoscaling(t *testing.T) {
 	c := functionstest.New(t, functionstest.BigApp)
 	c.Settle()
 	hpa := functionstest.As[autoscalingv2.HorizontalPodAutoscaler](t, c.Observed["autoscaler"])
@@ -44,9 +44,9 @@ func TestWebAppAutoscaling(t *testing.T) {
 	}
 }
 
-// TestWebAppAutoscaledRequests: an autoscaler knows the use of a pod only where
+// TestAutoscaledRequests: an autoscaler knows the use of a pod only where
 // each of its containers requests what is aimed at.
-func TestWebAppAutoscaledRequests(t *testing.T) {
+func TestAutoscaledRequests(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -76,18 +76,18 @@ func TestWebAppAutoscaledRequests(t *testing.T) {
 	}
 }
 
-// TestWebAppAutoscaledReplicas: what is applied of the number of pods, and what
+// TestAutoscaledReplicas: what is applied of the number of pods, and what
 // the cluster makes of it. Nothing of it may take pods away from a claim that is
 // autoscaled, or from its autoscaler.
-func TestWebAppAutoscaledReplicas(t *testing.T) {
+func TestAutoscaledReplicas(t *testing.T) {
 	const app = "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "
 	const autoscaled = app + "{image: x, autoscaling: {minReplicas: 3, maxReplicas: 9}}"
 	const none = 0 // is applied
-	settled := func(c *functionstest.Crossplane) { c.Settle() }
+	settled := func(c *crossplane) { c.Settle() }
 	cases := map[string]struct {
 		reason  string
 		claim   string
-		before  func(*functionstest.Crossplane)
+		before  func(*crossplane)
 		applied int
 		live    int
 	}{
@@ -95,27 +95,21 @@ func TestWebAppAutoscaledReplicas(t *testing.T) {
 		"FirstOne": {reason: "Without a lower bound it is the one that the API server gives.", claim: app + "{image: x, autoscaling: {maxReplicas: 9}}", applied: none, live: 1},
 		"Ignored":  {reason: "The claim's own number is ignored.", claim: app + "{image: x, replicas: 7, autoscaling: {minReplicas: 3, maxReplicas: 9}}", applied: 3, live: 3},
 		"Again":    {reason: "As long as nobody else scaled it, the live number is applied: to let it go would make it one.", claim: autoscaled, before: settled, applied: 3, live: 3},
-		"Scaled":   {reason: "Once the autoscaler did, the number is its own.", claim: autoscaled, before: func(c *functionstest.Crossplane) { c.Settle(); c.Scale("web", 6) }, applied: none, live: 6},
+		"Scaled":   {reason: "Once the autoscaler did, the number is its own.", claim: autoscaled, before: func(c *crossplane) { c.Settle(); c.Scale("web", 6) }, applied: none, live: 6},
 		"ScaledAndSettled": {
 			reason: "And stays so.", claim: autoscaled,
-			before: func(c *functionstest.Crossplane) {
-				c.Settle()
-				c.Scale("web", 6)
-				c.Settle()
-				c.Scale("web", 4)
-				c.Settle()
-			},
+			before:  func(c *crossplane) { c.Settle(); c.Scale("web", 6); c.Settle(); c.Scale("web", 4); c.Settle() },
 			applied: none, live: 4,
 		},
 		"ScaledAndChanged": {
 			reason: "Whatever else is changed.", claim: autoscaled,
-			before:  func(c *functionstest.Crossplane) { c.Settle(); c.Scale("web", 6); c.Edit("y", "image") },
+			before:  func(c *crossplane) { c.Settle(); c.Scale("web", 6); c.Edit("y", "image") },
 			applied: none, live: 6,
 		},
-		"ScaledToOne": {reason: "Also when it is one.", claim: autoscaled, before: func(c *functionstest.Crossplane) { c.Settle(); c.Scale("web", 1) }, applied: none, live: 1},
+		"ScaledToOne": {reason: "Also when it is one.", claim: autoscaled, before: func(c *crossplane) { c.Settle(); c.Scale("web", 1) }, applied: none, live: 1},
 		"ScaledByHand": {
 			reason: "Who it was does not matter.", claim: autoscaled,
-			before: func(c *functionstest.Crossplane) {
+			before: func(c *crossplane) {
 				c.Settle()
 				c.Scale("web", 5)
 				c.SetFieldManager("web", "kubectl", "scale", "f:spec", "f:replicas")
@@ -124,7 +118,7 @@ func TestWebAppAutoscaledReplicas(t *testing.T) {
 		},
 		"StatusOnly": {
 			reason: "Who writes the status has not scaled anything.", claim: autoscaled,
-			before: func(c *functionstest.Crossplane) {
+			before: func(c *crossplane) {
 				c.Settle()
 				c.SetFieldManager("web", "kube-controller-manager", "status", "f:status", "f:replicas")
 			},
@@ -132,12 +126,12 @@ func TestWebAppAutoscaledReplicas(t *testing.T) {
 		},
 		"LowerBound": {
 			reason: "A new lower bound is the autoscaler's to reach.", claim: autoscaled,
-			before:  func(c *functionstest.Crossplane) { c.Settle(); c.Edit(5, "autoscaling", "minReplicas") },
+			before:  func(c *crossplane) { c.Settle(); c.Edit(5, "autoscaling", "minReplicas") },
 			applied: 3, live: 3,
 		},
 		"BecomesAutoscaled": {
 			reason: "A claim that had a number keeps it until the autoscaler has another.", claim: app + "{image: x, replicas: 5}",
-			before: func(c *functionstest.Crossplane) {
+			before: func(c *crossplane) {
 				c.Settle()
 				c.Edit(nil, "replicas")
 				c.Edit(map[string]any{"minReplicas": 2, "maxReplicas": 9}, "autoscaling")
@@ -146,22 +140,17 @@ func TestWebAppAutoscaledReplicas(t *testing.T) {
 		},
 		"NoLongerAutoscaled": {
 			reason: "Without autoscaling the claim's number holds, whoever scaled it.", claim: autoscaled,
-			before: func(c *functionstest.Crossplane) {
-				c.Settle()
-				c.Scale("web", 6)
-				c.Edit(nil, "autoscaling")
-				c.Edit(2, "replicas")
-			},
+			before:  func(c *crossplane) { c.Settle(); c.Scale("web", 6); c.Edit(nil, "autoscaling"); c.Edit(2, "replicas") },
 			applied: 2, live: 2,
 		},
 		"ScaledByHandWithoutAutoscaling": {
 			reason: "Nor does it without autoscaling.", claim: app + "{image: x, replicas: 2}",
-			before:  func(c *functionstest.Crossplane) { c.Settle(); c.Scale("web", 6) },
+			before:  func(c *crossplane) { c.Settle(); c.Scale("web", 6) },
 			applied: 2, live: 2,
 		},
 		"AutoscaledAgain": {
 			reason: "And the way back is the same as the first time.", claim: autoscaled,
-			before: func(c *functionstest.Crossplane) {
+			before: func(c *crossplane) {
 				c.Settle()
 				c.Scale("web", 6)
 				c.Edit(nil, "autoscaling")
@@ -190,9 +179,9 @@ func TestWebAppAutoscaledReplicas(t *testing.T) {
 	}
 }
 
-// TestWebAppAutoscaledHealth: pods that the autoscaler adds are no trouble of
+// TestAutoscaledHealth: pods that the autoscaler adds are no trouble of
 // the claim, a template that rolls and too few pods are.
-func TestWebAppAutoscaledHealth(t *testing.T) {
+func TestAutoscaledHealth(t *testing.T) {
 	const up, down = `[{type: Available, status: "True"}]`, `[{type: Available, status: "False"}]`
 	cases := map[string]struct {
 		reason string
@@ -227,10 +216,10 @@ func TestWebAppAutoscaledHealth(t *testing.T) {
 	}
 }
 
-// TestWebAppAutoscaledHeldChange: the number of pods is the autoscaler's also
+// TestAutoscaledHeldChange: the number of pods is the autoscaler's also
 // while a change waits for its migration. Applying the number that was observed
 // would take it away from the autoscaler.
-func TestWebAppAutoscaledHeldChange(t *testing.T) {
+func TestAutoscaledHeldChange(t *testing.T) {
 	c := functionstest.New(t, functionstest.BigApp)
 	c.Settle()
 	c.Scale("web", 4)
@@ -244,17 +233,17 @@ func TestWebAppAutoscaledHeldChange(t *testing.T) {
 	}
 }
 
-// TestWebAppBecomesAutoscaledWhileHeld: a claim that hands its pods over to an
+// TestBecomesAutoscaledWhileHeld: a claim that hands its pods over to an
 // autoscaler together with a new image keeps them all while the change waits:
 // there is no autoscaler yet, and a Deployment without a number has one pod.
-func TestWebAppBecomesAutoscaledWhileHeld(t *testing.T) {
+func TestBecomesAutoscaledWhileHeld(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
-		scale   func(*functionstest.Crossplane)
+		scale   func(*crossplane)
 		applied float64 // 0 is none
 	}{
-		"Nobody": {reason: "Nobody else has scaled it: its number is applied as it is.", scale: func(*functionstest.Crossplane) {}, applied: 5},
-		"Other":  {reason: "Somebody has: the number is theirs.", scale: func(c *functionstest.Crossplane) { c.Scale("web", 5) }},
+		"Nobody": {reason: "Nobody else has scaled it: its number is applied as it is.", scale: func(*crossplane) {}, applied: 5},
+		"Other":  {reason: "Somebody has: the number is theirs.", scale: func(c *crossplane) { c.Scale("web", 5) }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package functions_test
+package webapp_test
 
 import (
 	"slices"
@@ -16,7 +16,7 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-func TestWebAppWorkers(t *testing.T) {
+func TestWorkers(t *testing.T) {
 	c := functionstest.New(t, functionstest.FullApp)
 	c.Settle()
 	mailer := functionstest.As[k8sappsv1.Deployment](t, c.Observed["worker-mailer"])
@@ -61,10 +61,10 @@ func TestWebAppWorkers(t *testing.T) {
 	}
 }
 
-// TestWebAppWorkerScaled: the number of a worker's pods is its autoscaler's once
+// TestWorkerScaled: the number of a worker's pods is its autoscaler's once
 // it has scaled.
-func TestWebAppWorkerScaled(t *testing.T) {
-	c := functionstest.New(t, functionstest.WebApp("{image: x, workers: [{name: w, args: [w], autoscaling: {minReplicas: 2, maxReplicas: 5}}]}"))
+func TestWorkerScaled(t *testing.T) {
+	c := simulate(t, "{image: x, workers: [{name: w, args: [w], autoscaling: {minReplicas: 2, maxReplicas: 5}}]}")
 	c.Settle()
 	c.Scale("worker-w", 4)
 	c.Edit("y", "image")
@@ -78,10 +78,10 @@ func TestWebAppWorkerScaled(t *testing.T) {
 	}
 }
 
-// TestWebAppWorkersMigrate: workers roll after the migration, and not before the
+// TestWorkersMigrate: workers roll after the migration, and not before the
 // pods that take requests may.
-func TestWebAppWorkersMigrate(t *testing.T) {
-	c := functionstest.New(t, functionstest.WebApp("{image: 'x:1', migration: {args: [m]}, workers: [{name: w, args: [w]}]}"))
+func TestWorkersMigrate(t *testing.T) {
+	c := simulate(t, "{image: 'x:1', migration: {args: [m]}, workers: [{name: w, args: [w]}]}")
 	c.Settle()
 	image := func() string {
 		return functionstest.As[k8sappsv1.Deployment](t, c.Observed["worker-w"]).Spec.Template.Spec.Containers[0].Image
@@ -103,8 +103,8 @@ func TestWebAppWorkersMigrate(t *testing.T) {
 	}
 }
 
-// TestWebAppAutoscalingTargets: what an autoscaler aims at.
-func TestWebAppAutoscalingTargets(t *testing.T) {
+// TestAutoscalingTargets: what an autoscaler aims at.
+func TestAutoscalingTargets(t *testing.T) {
 	utilization := func(of corev1.ResourceName, percent int32) autoscalingv2.MetricSpec {
 		return autoscalingv2.MetricSpec{Type: "Resource", Resource: &autoscalingv2.ResourceMetricSource{
 			Name: of, Target: autoscalingv2.MetricTarget{Type: "Utilization", AverageUtilization: &percent},
@@ -134,7 +134,7 @@ func TestWebAppAutoscalingTargets(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.WebApp("{image: x, autoscaling: "+tc.spec+"}"))
+			c := simulate(t, "{image: x, autoscaling: "+tc.spec+"}")
 			c.Settle()
 			hpa := functionstest.As[autoscalingv2.HorizontalPodAutoscaler](t, c.Observed["autoscaler"])
 			if diff := cmp.Diff(tc.want, hpa.Spec.Metrics); diff != "" {

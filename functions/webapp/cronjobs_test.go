@@ -1,4 +1,4 @@
-package functions_test
+package webapp_test
 
 import (
 	"testing"
@@ -9,9 +9,9 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestWebAppCronJobFields: what a claim says of its runs is what the CronJob
+// TestCronJobFields: what a claim says of its runs is what the CronJob
 // says, and what it does not has defaults.
-func TestWebAppCronJobFields(t *testing.T) {
+func TestCronJobFields(t *testing.T) {
 	type fields struct {
 		Concurrency                      batchv1.ConcurrencyPolicy
 		Suspend                          bool
@@ -45,10 +45,10 @@ func TestWebAppCronJobFields(t *testing.T) {
 	}
 }
 
-// TestWebAppCronJobsMigrate: a CronJob runs no image before its migration is
+// TestCronJobsMigrate: a CronJob runs no image before its migration is
 // through, as pods do not.
-func TestWebAppCronJobsMigrate(t *testing.T) {
-	c := functionstest.New(t, functionstest.WebApp(`{image: "x:1", migration: {args: [m]}, cronJobs: [{name: clean, schedule: "@daily"}]}`))
+func TestCronJobsMigrate(t *testing.T) {
+	c := simulate(t, `{image: "x:1", migration: {args: [m]}, cronJobs: [{name: clean, schedule: "@daily"}]}`)
 	c.Settle()
 	image := func() string {
 		return functionstest.As[batchv1.CronJob](t, c.Observed["cron-clean"]).Spec.JobTemplate.Spec.Template.Spec.Containers[0].Image
@@ -65,9 +65,9 @@ func TestWebAppCronJobsMigrate(t *testing.T) {
 	}
 }
 
-// TestWebAppCronJobStatus: how the last run went, as far as a CronJob's status
+// TestCronJobStatus: how the last run went, as far as a CronJob's status
 // tells.
-func TestWebAppCronJobStatus(t *testing.T) {
+func TestCronJobStatus(t *testing.T) {
 	const due, before, after = "2024-05-01T03:00:00Z", "2024-04-30T03:01:00Z", "2024-05-01T03:01:00Z"
 	cases := map[string]struct {
 		reason string
@@ -83,7 +83,7 @@ func TestWebAppCronJobStatus(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.WebApp(`{image: x, cronJobs: [{name: clean, schedule: "@daily"}]}`))
+			c := simulate(t, `{image: x, cronJobs: [{name: clean, schedule: "@daily"}]}`)
 			c.Reconcile()
 			if functionstest.Get(c.Claim, "status", "cronJobs") != nil {
 				t.Errorf("%s\nwhat does not exist has no status", tc.reason)
@@ -99,7 +99,7 @@ func TestWebAppCronJobStatus(t *testing.T) {
 			}
 		})
 	}
-	c := functionstest.New(t, functionstest.WebApp(`{image: x, cronJobs: [{name: clean, schedule: "@daily", suspend: true}]}`))
+	c := simulate(t, `{image: x, cronJobs: [{name: clean, schedule: "@daily", suspend: true}]}`)
 	c.Settle()
 	if diff := cmp.Diff([]any{map[string]any{"name": "clean", "suspended": true}}, functionstest.Get(c.Claim, "status", "cronJobs").GetListValue().AsSlice()); diff != "" {
 		t.Errorf("suspended: -want, +got:\n%s", diff)

@@ -1,4 +1,4 @@
-package functions_test
+package webapp_test
 
 import (
 	"slices"
@@ -17,7 +17,7 @@ import (
 )
 
 // runs is the image and the first environment of an observed Deployment.
-func runs(t *testing.T, c *functionstest.Crossplane) (image, bundle string) {
+func runs(t *testing.T, c *crossplane) (image, bundle string) {
 	t.Helper()
 	return runsOf(functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"]).Spec.Template.Spec)
 }
@@ -43,15 +43,15 @@ spec:
 `
 
 // configured is an app whose first config has proven itself.
-func configured(t *testing.T) *functionstest.Crossplane {
+func configured(t *testing.T) *crossplane {
 	t.Helper()
 	c := functionstest.New(t, configuredApp)
 	c.Settle()
 	return c
 }
 
-// TestWebAppConfig: a claim's config is an AppConfig whose bundle the pods take.
-func TestWebAppConfig(t *testing.T) {
+// TestConfig: a claim's config is an AppConfig whose bundle the pods take.
+func TestConfig(t *testing.T) {
 	c := functionstest.New(t, configuredApp)
 	c.Reconcile()
 	want := configv1.AppConfigParameters{
@@ -93,9 +93,9 @@ func TestWebAppConfig(t *testing.T) {
 	}
 }
 
-// TestWebAppConfigRollsOut: one edit of the claim is one change of its pods, once
+// TestConfigRollsOut: one edit of the claim is one change of its pods, once
 // the provider has taken it up.
-func TestWebAppConfigRollsOut(t *testing.T) {
+func TestConfigRollsOut(t *testing.T) {
 	c := configured(t)
 	before := proto.CloneOf(c.Observed["web"])
 	first := c.LastGoodBundle()
@@ -134,9 +134,9 @@ func TestWebAppConfigRollsOut(t *testing.T) {
 	}
 }
 
-// TestWebAppConfigRollsBack: what the provider puts back the pods take, and the
+// TestConfigRollsBack: what the provider puts back the pods take, and the
 // claim says what was wrong until its config is another.
-func TestWebAppConfigRollsBack(t *testing.T) {
+func TestConfigRollsBack(t *testing.T) {
 	const wrong = "Deployment hello-web: pod hello-web-1: container app keeps failing"
 	c := configured(t)
 	first := c.LastGoodBundle()
@@ -180,9 +180,9 @@ func TestWebAppConfigRollsBack(t *testing.T) {
 	}
 }
 
-// TestWebAppConfigRollsBackWhileEdited: what does not work is taken from the pods
+// TestConfigRollsBackWhileEdited: what does not work is taken from the pods
 // also while the next edit waits.
-func TestWebAppConfigRollsBackWhileEdited(t *testing.T) {
+func TestConfigRollsBackWhileEdited(t *testing.T) {
 	c := configured(t)
 	first := c.LastGoodBundle()
 	c.Edit("2", "config", "A")
@@ -206,8 +206,8 @@ func TestWebAppConfigRollsBackWhileEdited(t *testing.T) {
 	}
 }
 
-// TestWebAppConfigFails: there is nothing to go back to.
-func TestWebAppConfigFails(t *testing.T) {
+// TestConfigFails: there is nothing to go back to.
+func TestConfigFails(t *testing.T) {
 	c := functionstest.New(t, configuredApp)
 	c.Reconcile()
 	b := c.TakeUpConfig()
@@ -218,9 +218,9 @@ func TestWebAppConfigFails(t *testing.T) {
 	}
 }
 
-// TestWebAppConfigAdded: a running app gets a config only once there is its
+// TestConfigAdded: a running app gets a config only once there is its
 // bundle.
-func TestWebAppConfigAdded(t *testing.T) {
+func TestConfigAdded(t *testing.T) {
 	c := functionstest.New(t, functionstest.SmallApp)
 	c.Settle()
 	c.Edit(map[string]any{"A": "1"}, "config")
@@ -237,10 +237,10 @@ func TestWebAppConfigAdded(t *testing.T) {
 	}
 }
 
-// TestWebAppConfigMigration: a migration has the config of its claim, and none
+// TestConfigMigration: a migration has the config of its claim, and none
 // that may never be made: a Job cannot be changed.
-func TestWebAppConfigMigration(t *testing.T) {
-	migration := func(c *functionstest.Crossplane) *batchv1.Job {
+func TestConfigMigration(t *testing.T) {
+	migration := func(c *crossplane) *batchv1.Job {
 		for _, n := range c.ComponentNames() {
 			if strings.HasPrefix(n, "migration-") {
 				return functionstest.As[batchv1.Job](t, c.Observed[n])
