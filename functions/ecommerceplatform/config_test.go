@@ -1,4 +1,4 @@
-package functions_test
+package ecommerceplatform_test
 
 import (
 	"testing"
@@ -24,10 +24,10 @@ func tiers(t *testing.T, c *functionstest.Crossplane) [2]string {
 
 const configuredShop = "{environment: production, frontend: {image: f:1, envFrom: [{secretRef: {name: s}}]}, backend: {image: b:1}, config: {A: '1'}}"
 
-// TestEcommercePlatformConfig: one AppConfig for both tiers, whose own claims
+// TestConfig: one AppConfig for both tiers, whose own claims
 // know nothing of it but a bundle.
-func TestEcommercePlatformConfig(t *testing.T) {
-	c := functionstest.New(t, functionstest.EcommercePlatform(configuredShop))
+func TestConfig(t *testing.T) {
+	c := simulate(t, configuredShop)
 	c.Settle()
 	want := configv1.AppConfigParameters{
 		Application: "store", Environment: configv1.Prod, Config: map[string]string{"A": "1"}, Templating: configv1.TemplatingNone,
@@ -60,10 +60,10 @@ func TestEcommercePlatformConfig(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformConfigRollsOut: the backend first, and only if it is well
+// TestConfigRollsOut: the backend first, and only if it is well
 // the frontend. The way back waits for nobody.
-func TestEcommercePlatformConfigRollsOut(t *testing.T) {
-	c := functionstest.New(t, functionstest.EcommercePlatform(configuredShop))
+func TestConfigRollsOut(t *testing.T) {
+	c := simulate(t, configuredShop)
 	c.Settle()
 	first := c.LastGoodBundle()
 	is := func(when, backend, frontend string) {

@@ -1,4 +1,4 @@
-package functions_test
+package ecommerceplatform_test
 
 import (
 	"encoding/base64"
@@ -17,9 +17,15 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestEcommercePlatformOrder: database and cache, then the backend, then the
+// simulate simulates Crossplane for an EcommercePlatform with this spec.
+func simulate(t testing.TB, spec string) *functionstest.Crossplane {
+	t.Helper()
+	return functionstest.New(t, functionstest.EcommercePlatform(spec))
+}
+
+// TestOrder: database and cache, then the backend, then the
 // frontend, then the ingress.
-func TestEcommercePlatformOrder(t *testing.T) {
+func TestOrder(t *testing.T) {
 	cache := []string{"cache-account", "cache-networkpolicy", "cache-secret", "cache-server", "cache-service"}
 	cases := map[string]struct {
 		reason string
@@ -32,16 +38,16 @@ func TestEcommercePlatformOrder(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, functionstest.New(t, functionstest.EcommercePlatform(tc.spec)).Settle()); diff != "" {
+			if diff := cmp.Diff(tc.want, simulate(t, tc.spec).Settle()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-// TestEcommercePlatformWaits: the order is that of health, not of rounds.
-func TestEcommercePlatformWaits(t *testing.T) {
-	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+// TestWaits: the order is that of health, not of rounds.
+func TestWaits(t *testing.T) {
+	c := simulate(t, functionstest.BigShop)
 	has := func(what string, want ...string) {
 		t.Helper()
 		c.Reconcile()
@@ -111,13 +117,13 @@ func TestEcommercePlatformWaits(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformNeedsBoth: the backend waits for the database and for
+// TestNeedsBoth: the backend waits for the database and for
 // the cache, whichever is up first.
-func TestEcommercePlatformNeedsBoth(t *testing.T) {
+func TestNeedsBoth(t *testing.T) {
 	component := map[string]string{"database": "database", "cache": "cache-server"}
 	for first, second := range map[string]string{"database": "cache", "cache": "database"} {
 		t.Run(first, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
+			c := simulate(t, functionstest.SmallShop)
 			c.Reconcile()
 			c.Heal(component[first])
 			c.Reconcile()
@@ -136,8 +142,8 @@ func TestEcommercePlatformNeedsBoth(t *testing.T) {
 	}
 }
 
-func TestEcommercePlatformWiring(t *testing.T) {
-	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+func TestWiring(t *testing.T) {
+	c := simulate(t, functionstest.BigShop)
 	c.Settle()
 	env := func(component string) map[string]string {
 		out := map[string]string{}
@@ -182,7 +188,7 @@ func TestEcommercePlatformWiring(t *testing.T) {
 	}
 }
 
-func TestEcommercePlatformDefaults(t *testing.T) {
+func TestDefaults(t *testing.T) {
 	type want struct {
 		size, frontend, backend int32
 		environment             appsv1.Environment
@@ -200,7 +206,7 @@ func TestEcommercePlatformDefaults(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
+			c := simulate(t, functionstest.SmallShop)
 			if tc.env != "" {
 				c.Edit(tc.env, "environment")
 			}
@@ -220,10 +226,10 @@ func TestEcommercePlatformDefaults(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformOwnEnvironment: what the claim sets itself wins, and
+// TestOwnEnvironment: what the claim sets itself wins, and
 // nothing is set twice.
-func TestEcommercePlatformOwnEnvironment(t *testing.T) {
-	c := functionstest.New(t, functionstest.EcommercePlatform(`{frontend: {image: f, env: [{name: BACKEND_URL, value: mine}]}, backend: {image: b, env: [{name: A, value: x}, {name: REDIS_URL, value: mine}]}}`))
+func TestOwnEnvironment(t *testing.T) {
+	c := simulate(t, `{frontend: {image: f, env: [{name: BACKEND_URL, value: mine}]}, backend: {image: b, env: [{name: A, value: x}, {name: REDIS_URL, value: mine}]}}`)
 	c.Settle()
 	var got []string
 	for _, n := range []string{"backend", "frontend"} {
@@ -236,9 +242,9 @@ func TestEcommercePlatformOwnEnvironment(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformVerifies: the backend verifies its database unless the claim leaves
+// TestVerifies: the backend verifies its database unless the claim leaves
 // no way to: what was accepted without that is accepted still.
-func TestEcommercePlatformVerifies(t *testing.T) {
+func TestVerifies(t *testing.T) {
 	cases := map[string]struct {
 		reason, backend, database string
 		want                      string
@@ -254,7 +260,7 @@ func TestEcommercePlatformVerifies(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.EcommercePlatform("{frontend: {image: f}, backend: {image: b, "+tc.backend+"}, database: {"+tc.database+"}}"))
+			c := simulate(t, "{frontend: {image: f}, backend: {image: b, "+tc.backend+"}, database: {"+tc.database+"}}")
 			c.Settle()
 			back := functionstest.As[appsv1.WebApp](t, c.Observed["backend"]).Spec
 			got := ""
@@ -276,10 +282,10 @@ func TestEcommercePlatformVerifies(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformVerifiesLater: a backend that runs already verifies its database once
+// TestVerifiesLater: a backend that runs already verifies its database once
 // the connection Secret has what that needs, which a database that is paused or refused does
 // not write.
-func TestEcommercePlatformVerifiesLater(t *testing.T) {
+func TestVerifiesLater(t *testing.T) {
 	secret := func(keys string) string {
 		return "apiVersion: v1\nkind: Secret\nmetadata: {name: store-database-connection, namespace: team}\ndata: {" + keys + "}"
 	}
@@ -290,7 +296,7 @@ func TestEcommercePlatformVerifiesLater(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
+			c := simulate(t, functionstest.SmallShop)
 			c.Settle()
 			key := func() *structpb.Value {
 				for _, e := range functionstest.Get(c.Observed["backend"], "spec", "env").GetListValue().GetValues() {
@@ -313,8 +319,8 @@ func TestEcommercePlatformVerifiesLater(t *testing.T) {
 	}
 }
 
-func TestEcommercePlatformWithoutCache(t *testing.T) {
-	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
+func TestWithoutCache(t *testing.T) {
+	c := simulate(t, functionstest.SmallShop)
 	c.Settle()
 	c.Edit(map[string]any{"enabled": false}, "cache")
 	c.Settle()
@@ -339,9 +345,9 @@ func TestEcommercePlatformWithoutCache(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformCache: Redis has the claim's memory, eviction and password.
-func TestEcommercePlatformCache(t *testing.T) {
-	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+// TestCache: Redis has the claim's memory, eviction and password.
+func TestCache(t *testing.T) {
+	c := simulate(t, functionstest.BigShop)
 	c.Settle()
 	password, conf := c.SecretValue("cache-secret", "password"), c.SecretValue("cache-secret", "redis.conf")
 	if !strings.Contains(conf, "requirepass "+password+"\n") {
@@ -367,10 +373,10 @@ func TestEcommercePlatformCache(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformCacheComesBack: a cache whose node has died is started on
+// TestCacheComesBack: a cache whose node has died is started on
 // another one after half a minute, and there are never two by a change.
-func TestEcommercePlatformCacheComesBack(t *testing.T) {
-	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+func TestCacheComesBack(t *testing.T) {
+	c := simulate(t, functionstest.BigShop)
 	c.Settle()
 	d := functionstest.As[k8sappsv1.Deployment](t, c.Observed["cache-server"])
 	got := map[string]int64{}
@@ -385,9 +391,9 @@ func TestEcommercePlatformCacheComesBack(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformDatabase: what a DatabaseCluster offers, a shop's database
+// TestDatabase: what a DatabaseCluster offers, a shop's database
 // does too.
-func TestEcommercePlatformDatabase(t *testing.T) {
+func TestDatabase(t *testing.T) {
 	const options = `{
   storageClassName: fast, synchronous: false, synchronousMode: strict,
   resources: {requests: {cpu: "1"}}, parameters: {work_mem: 16MB}, tls: {required: false},
@@ -395,7 +401,7 @@ func TestEcommercePlatformDatabase(t *testing.T) {
   backup: {enabled: true, schedule: "@daily", retention: 7d, destination: {type: s3, bucket: b}},
   restoreFrom: {backupRef: {name: old}},
 }`
-	c := functionstest.New(t, functionstest.EcommercePlatform("{frontend: {image: f}, backend: {image: b}, database: "+options+"}"))
+	c := simulate(t, "{frontend: {image: f}, backend: {image: b}, database: "+options+"}")
 	c.Reconcile()
 	want := functionstest.Parse(t, options).AsMap()
 	got := functionstest.Get(c.Observed["database"], "spec").GetStructValue().AsMap()
@@ -409,10 +415,10 @@ func TestEcommercePlatformDatabase(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformDegradedAndReady: a database that has lost a standby
+// TestDegradedAndReady: a database that has lost a standby
 // serves, and its shop says that somebody should look.
-func TestEcommercePlatformDegradedAndReady(t *testing.T) {
-	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
+func TestDegradedAndReady(t *testing.T) {
+	c := simulate(t, functionstest.SmallShop)
 	c.Settle()
 	c.SetStatus("database", `{phase: Degraded, message: "Not following the primary: store-database-postgresql-1", conditions: [{type: Ready, status: "True"}]}`)
 	rsp := c.Reconcile()
@@ -429,12 +435,12 @@ func TestEcommercePlatformDegradedAndReady(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformTiers: what a WebApp offers, a shop's tiers do too.
-func TestEcommercePlatformTiers(t *testing.T) {
-	c := functionstest.New(t, functionstest.EcommercePlatform(`
+// TestTiers: what a WebApp offers, a shop's tiers do too.
+func TestTiers(t *testing.T) {
+	c := simulate(t, `
   frontend: {image: f, metrics: {port: 9100}, volumes: [{name: data, mountPath: /data, emptyDir: {}}], imagePullSecrets: [{name: pull}]}
   backend: {image: b, sidecars: [{name: proxy, image: p}], workers: [{name: mail, args: [mail]}]}
-`))
+`)
 	c.Settle()
 	front, back := functionstest.As[appsv1.WebApp](t, c.Observed["frontend"]).Spec, functionstest.As[appsv1.WebApp](t, c.Observed["backend"]).Spec
 	if front.Metrics == nil || *front.Metrics.Port != 9100 || len(front.Volumes) != 1 || len(front.ImagePullSecrets) != 1 {
@@ -450,10 +456,10 @@ func TestEcommercePlatformTiers(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformGateway: an HTTPRoute where the claim names a Gateway and
+// TestGateway: an HTTPRoute where the claim names a Gateway and
 // the cluster has the kind.
-func TestEcommercePlatformGateway(t *testing.T) {
-	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
+func TestGateway(t *testing.T) {
+	c := simulate(t, functionstest.SmallShop)
 	c.Serve("httproute")
 	c.Settle()
 	c.Edit(map[string]any{"host": "shop.example.com", "gateway": map[string]any{"name": "public", "sectionName": "https"}}, "ingress")
@@ -481,8 +487,8 @@ func TestEcommercePlatformGateway(t *testing.T) {
 	}
 }
 
-func TestEcommercePlatformIngress(t *testing.T) {
-	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+func TestIngress(t *testing.T) {
+	c := simulate(t, functionstest.BigShop)
 	c.InstallSettings("{ingress: {className: nginx, namespace: ingress-nginx}}")
 	c.Settle()
 	ing := functionstest.As[networkingv1.Ingress](t, c.Observed["ingress"])
@@ -502,7 +508,7 @@ func TestEcommercePlatformIngress(t *testing.T) {
 	}
 }
 
-func TestEcommercePlatformRefuses(t *testing.T) {
+func TestRefuses(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -558,10 +564,10 @@ func volumes(n int) []string {
 	return out
 }
 
-// TestEcommercePlatformEnforcesCaps: what the XRD caps the function caps again.
-func TestEcommercePlatformEnforcesCaps(t *testing.T) {
+// TestEnforcesCaps: what the XRD caps the function caps again.
+func TestEnforcesCaps(t *testing.T) {
 	for _, tier := range []string{"frontend", "backend"} {
-		c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.SmallShop))
+		c := simulate(t, functionstest.SmallShop)
 		c.Edit("production", "environment")
 		c.Edit(map[string]any{"maxReplicas": 11}, tier, "autoscaling")
 		rsp := c.Run()
@@ -571,7 +577,7 @@ func TestEcommercePlatformEnforcesCaps(t *testing.T) {
 	}
 }
 
-func TestEcommercePlatformRefusesWhileRunning(t *testing.T) {
+func TestRefusesWhileRunning(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		change func(*functionstest.Crossplane)
@@ -588,7 +594,7 @@ func TestEcommercePlatformRefusesWhileRunning(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+			c := simulate(t, functionstest.BigShop)
 			if got := functionstest.RefusedWhileRunning(t, c, func() { tc.change(c) }); got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
@@ -596,10 +602,10 @@ func TestEcommercePlatformRefusesWhileRunning(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformCachePassword: a password that changes in its Secret
+// TestCachePassword: a password that changes in its Secret
 // reaches Redis, which reads it once, and the backend, which has it from its
 // environment.
-func TestEcommercePlatformCachePassword(t *testing.T) {
+func TestCachePassword(t *testing.T) {
 	set := func(value string) func(*functionstest.Crossplane) {
 		return func(c *functionstest.Crossplane) {
 			functionstest.Set(c.Observed["cache-secret"], base64.StdEncoding.EncodeToString([]byte(value)), "data", "password")
@@ -619,7 +625,7 @@ func TestEcommercePlatformCachePassword(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+			c := simulate(t, functionstest.BigShop)
 			c.Settle()
 			type versions struct{ Password, Redis, Backend string }
 			read := func() versions {
@@ -653,9 +659,9 @@ func TestEcommercePlatformCachePassword(t *testing.T) {
 	}
 }
 
-// TestEcommercePlatformConnectionExists: the Secrets that the tiers read are
+// TestConnectionExists: the Secrets that the tiers read are
 // the ones that are made.
-func TestEcommercePlatformConnectionExists(t *testing.T) {
+func TestConnectionExists(t *testing.T) {
 	all := functionstest.Expand(t, functionstest.EcommercePlatform(functionstest.BigShop), "")
 	secrets := map[string]*corev1.Secret{}
 	for _, o := range all {
