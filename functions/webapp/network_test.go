@@ -50,6 +50,7 @@ func TestGateway(t *testing.T) {
 	condition := func(typ, status, reason string) string {
 		return "{type: " + typ + ", status: '" + status + "', reason: " + reason + ", observedGeneration: 1}"
 	}
+	c.SetStatus("httproute", "{}")
 	says("Nobody has looked at it", "The Gateway has not taken the route yet")
 	const parent = "{parentRef: {name: public, namespace: infra, sectionName: https}, conditions: ["
 	c.SetStatus("httproute", "{parents: ["+parent+condition("Accepted", "False", "NotAllowedByListeners")+"]}]}")

@@ -99,7 +99,7 @@ func (p *play) run(ctx context.Context, claim *object) error {
 				return fmt.Errorf("cannot settle what %s composes: %w", claim.ref(), err)
 			}
 		} else {
-			heal(o.live)
+			Heal(o.live)
 		}
 		composed = append(composed, o.live)
 	}

@@ -26,9 +26,8 @@ var healers = map[schema.GroupKind]func(*unstructured.Unstructured) map[string]a
 	{Kind: "PersistentVolumeClaim"}:                         volumeClaim,
 }
 
-// heal an object that is no claim: make its status what it is once all went
-// well.
-func heal(u *unstructured.Unstructured) {
+// Heal makes the status of an object that is no claim what it is once all went well.
+func Heal(u *unstructured.Unstructured) {
 	gk := u.GroupVersionKind().GroupKind()
 	if h, ok := healers[gk]; ok {
 		u.Object["status"] = h(u)

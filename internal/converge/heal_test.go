@@ -69,7 +69,7 @@ func TestHeal(t *testing.T) {
 			u := &unstructured.Unstructured{Object: tc.object}
 			u.SetName("thing")
 			u.SetGeneration(2)
-			heal(u)
+			Heal(u)
 			s, err := toStruct(u)
 			if err != nil {
 				t.Fatal(err)
