@@ -10,6 +10,7 @@ import (
 
 	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/converge"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
@@ -160,7 +161,7 @@ func TestOwnKeyStays(t *testing.T) {
 		const want = "backups are encrypted with the key in Secret orders-backup-key, which does not exist, and neither does the copy of it: have the platform team create Secret team.orders in namespace storeplane-escrow with the key in key"
 		delete(c.Observed, "backup-key")
 		rsp := c.Reconcile()
-		if _, message := c.Condition("Accepted"); message != want || !functionstest.IsFatal(rsp) {
+		if _, message := c.Condition("Accepted"); message != want || !converge.IsFatal(rsp) {
 			t.Fatalf("Another key reads nothing: got %q", message)
 		}
 		c.Add(escrow("team", "orders", key))
@@ -185,7 +186,7 @@ func TestOwnKeyFirst(t *testing.T) {
 	}
 	// A pass that ended in between has stored no key: nothing was written with it.
 	delete(c.Observed, "backup-key")
-	if rsp := c.Reconcile(); functionstest.IsFatal(rsp) || c.SecretValue("backup-key", backup.EscrowKey) == "" {
+	if rsp := c.Reconcile(); converge.IsFatal(rsp) || c.SecretValue("backup-key", backup.EscrowKey) == "" {
 		t.Fatalf("A claim whose key was never stored has no way out: %v", rsp.GetResults())
 	}
 	key = c.SecretValue("backup-key", backup.EscrowKey)

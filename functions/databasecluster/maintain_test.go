@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/storeplane/storeplane/functions/functionstest"
+	"github.com/storeplane/storeplane/internal/converge"
 )
 
 // TestRefusedCopies: what is copied from another Secret goes on
@@ -147,7 +148,7 @@ func TestRefusedCopies(t *testing.T) {
 			if got := c.ComponentNames(); strings.Join(got, " ") != strings.Join(names, " ") || c.Observed["postgresql"].GetFields()["spec"].String() != server {
 				t.Errorf("%s\nnothing else changes, got %v", tc.reason, got)
 			}
-			if !functionstest.IsFatal(c.Reconcile()) {
+			if !converge.IsFatal(c.Reconcile()) {
 				t.Errorf("%s\nwhile nothing is due a refusal is fatal", tc.reason)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/storeplane/storeplane/functions"
 	"github.com/storeplane/storeplane/functions/functionstest"
+	"github.com/storeplane/storeplane/internal/converge"
 )
 
 // orphaned is a new claim in a namespace where another one of its name has left all
@@ -81,12 +82,12 @@ func TestRefusedName(t *testing.T) {
 	c.Settle()
 	c.Others = append(c.Others, functionstest.Secret(t, "orders-user-reader", map[string]string{"password": "theirs"}))
 	c.Edit([]any{map[string]any{"name": "reader"}}, "users")
-	if rsp := c.Reconcile(); !functionstest.IsFatal(rsp) {
+	if rsp := c.Reconcile(); !converge.IsFatal(rsp) {
 		t.Fatalf("want a claim whose name is taken refused, got %v", rsp.GetResults())
 	}
 	was := c.SecretValue("tls", "tls.crt")
 	clk.now = functionstest.NewYear.Add(61 * 24 * time.Hour)
-	if rsp := c.Reconcile(); functionstest.IsFatal(rsp) || c.SecretValue("tls", "tls.crt") == was {
+	if rsp := c.Reconcile(); converge.IsFatal(rsp) || c.SecretValue("tls", "tls.crt") == was {
 		t.Errorf("want the certificate renewed, got %v", rsp.GetResults())
 	}
 	if c.Observed["user-reader"] != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/storeplane/storeplane/functions"
 	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/converge"
 	"github.com/storeplane/storeplane/internal/pki"
 )
 
@@ -174,7 +175,7 @@ func TestRenewal(t *testing.T) {
 			}
 			again := c.SecretValue("tls", "tls.crt")
 			if refused {
-				if status, _ := c.Condition("Accepted"); status != "False" || !functionstest.IsFatal(c.Reconcile()) || c.SecretValue("tls", "tls.crt") != again {
+				if status, _ := c.Condition("Accepted"); status != "False" || !converge.IsFatal(c.Reconcile()) || c.SecretValue("tls", "tls.crt") != again {
 					t.Errorf("%s\nWhile nothing is due a refusal changes nothing: Accepted %s", tc.reason, status)
 				}
 				return
@@ -418,7 +419,10 @@ func TestPending(t *testing.T) {
 			c.Others = []*structpb.Struct{functionstest.CertificateSecret(t, nil), functionstest.Secret(t, "mine", map[string]string{"password": "a"}), functionstest.Secret(t, "other", map[string]string{"password": "b"})}
 			check := func(when string) {
 				t.Helper()
-				rsp := c.Call(c.Request())
+				rsp, err := c.Function.RunFunction(t.Context(), c.Request())
+				if err != nil {
+					t.Fatal(err)
+				}
 				if len(rsp.GetResults()) > 0 {
 					t.Fatalf("%s\n%s: a fatal result ends the call before anything is fetched: %v", tc.reason, when, rsp.GetResults())
 				}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/internal/converge"
 )
 
 // Crossplane simulates Crossplane and a cluster for one claim. It stores what the
@@ -106,45 +107,19 @@ func (c *Crossplane) Request() *fnv1.RunFunctionRequest {
 	return req
 }
 
-// Call calls the function once, with a copy of the request, as gRPC does.
-func (c *Crossplane) Call(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
+// Run calls the function until it requires nothing new, and fails the test where
+// Crossplane gives up. It stores nothing.
+func (c *Crossplane) Run() *fnv1.RunFunctionResponse {
 	c.t.Helper()
-	rsp, err := c.Function.RunFunction(context.Background(), proto.CloneOf(req))
+	rsp, err := converge.Call(context.Background(), c.Function, c.Request(), c.fetch)
 	if err != nil {
-		c.t.Fatalf("RunFunction(): %v", err)
+		c.t.Fatal(err)
 	}
 	return rsp
 }
 
-// Run calls the function until it requires nothing new, and fails the test where
-// Crossplane gives up (FetchingFunctionRunner of crossplane/crossplane v2.4.0). It
-// stores nothing.
-func (c *Crossplane) Run() *fnv1.RunFunctionResponse {
-	c.t.Helper()
-	req := c.Request()
-	var asked *fnv1.Requirements
-	for range 6 {
-		rsp := c.Call(req)
-		if IsFatal(rsp) || proto.Equal(asked, rsp.GetRequirements()) {
-			return rsp
-		}
-		asked, req = rsp.GetRequirements(), c.Request()
-		for name, sel := range asked.GetResources() {
-			req.RequiredResources[name] = c.fetch(sel)
-		}
-	}
-	c.t.Fatalf("the function asks for more each time it is called: %v", asked)
-	return nil
-}
-
-// IsFatal tells whether a response has a fatal result, so that Crossplane applies
-// nothing of it.
-func IsFatal(rsp *fnv1.RunFunctionResponse) bool {
-	return slices.ContainsFunc(rsp.GetResults(), func(r *fnv1.Result) bool { return r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL })
-}
-
 // fetch returns the objects that a requirement selects.
-func (c *Crossplane) fetch(sel *fnv1.ResourceSelector) *fnv1.Resources {
+func (c *Crossplane) fetch(sel *fnv1.ResourceSelector) (*fnv1.Resources, error) {
 	out := &fnv1.Resources{}
 	for _, o := range c.Others {
 		meta := Get(o, "metadata").GetStructValue()
@@ -160,7 +135,7 @@ func (c *Crossplane) fetch(sel *fnv1.ResourceSelector) *fnv1.Resources {
 			out.Items = append(out.Items, &fnv1.Resource{Resource: o})
 		}
 	}
-	return out
+	return out, nil
 }
 
 // Add creates an object, which is YAML, that the claim does not compose.
@@ -174,7 +149,7 @@ func (c *Crossplane) Add(object string) {
 func (c *Crossplane) Reconcile() *fnv1.RunFunctionResponse {
 	c.t.Helper()
 	rsp := c.Run()
-	if !IsFatal(rsp) {
+	if !converge.IsFatal(rsp) {
 		for n := range c.Observed {
 			if rsp.GetDesired().GetResources()[n] == nil {
 				delete(c.Observed, n)

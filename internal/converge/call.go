@@ -3,41 +3,56 @@ package converge
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fetches is how often Crossplane calls a function again that asks for more
-// resources.
-const fetches = 5
+// calls is how often Crossplane calls a function that requires something else each
+// time.
+const calls = 6
 
-// call the function for a claim with what is observed of it, and again as long
-// as it asks for resources.
+// Call calls a function as Crossplane does (FetchingFunctionRunner of
+// crossplane/crossplane v2.4.0): again, with what it requires, until it requires nothing
+// new. The function gets copies of the request, which is Call's to change.
+func Call(ctx context.Context, function Runner, req *fnv1.RunFunctionRequest, fetch func(*fnv1.ResourceSelector) (*fnv1.Resources, error)) (*fnv1.RunFunctionResponse, error) {
+	bootstrap := req.GetRequiredResources()
+	var required *fnv1.Requirements
+	for range calls {
+		rsp, err := function.RunFunction(ctx, proto.CloneOf(req))
+		if err != nil {
+			return nil, err
+		}
+		if IsFatal(rsp) || proto.Equal(required, rsp.GetRequirements()) {
+			return rsp, nil
+		}
+		required, req.RequiredResources = rsp.GetRequirements(), map[string]*fnv1.Resources{}
+		maps.Copy(req.GetRequiredResources(), bootstrap)
+		for name, sel := range required.GetResources() {
+			if req.RequiredResources[name], err = fetch(sel); err != nil {
+				return nil, fmt.Errorf("cannot fetch required resource %s: %w", name, err)
+			}
+		}
+	}
+	return nil, fmt.Errorf("the function requires other resources after %d calls: %v", calls, required)
+}
+
+// IsFatal tells whether a response has a fatal result, so that Crossplane applies
+// nothing of it.
+func IsFatal(rsp *fnv1.RunFunctionResponse) bool {
+	return slices.ContainsFunc(rsp.GetResults(), func(r *fnv1.Result) bool { return r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL })
+}
+
+// call the function for a claim with what is observed of it.
 func (p *play) call(ctx context.Context, claim *object) (*fnv1.RunFunctionResponse, error) {
 	req, err := p.request(claim)
 	if err != nil {
 		return nil, err
 	}
-	var asked map[string]*fnv1.ResourceSelector
-	for range fetches {
-		rsp, err := p.Function.RunFunction(ctx, req)
-		if err != nil {
-			return nil, err
-		}
-		want := rsp.GetRequirements().GetResources()
-		if same(asked, want) {
-			return rsp, nil
-		}
-		asked = want
-		for name, sel := range want {
-			if req.RequiredResources[name], err = p.fetch(sel); err != nil {
-				return nil, fmt.Errorf("cannot fetch required resource %s: %w", name, err)
-			}
-		}
-	}
-	return nil, fmt.Errorf("the function asks for other resources after %d calls", fetches)
+	return Call(ctx, p.Function, req, p.fetch)
 }
 
 func (p *play) request(claim *object) (*fnv1.RunFunctionRequest, error) {
@@ -113,16 +128,4 @@ func selects(sel *fnv1.ResourceSelector, u *unstructured.Unstructured) bool {
 		return true
 	}
 	return sel.GetMatchName() == "" || u.GetName() == sel.GetMatchName()
-}
-
-func same(a, b map[string]*fnv1.ResourceSelector) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if !proto.Equal(v, b[k]) {
-			return false
-		}
-	}
-	return true
 }

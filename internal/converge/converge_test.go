@@ -3,6 +3,7 @@ package converge_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -360,6 +361,44 @@ func TestRunRequiredResources(t *testing.T) {
 	// Two rounds, each with one call more since the function asks.
 	if diff := cmp.Diff(4, calls); diff != "" {
 		t.Errorf("\nCrossplane calls again once its answer is there.\nRun(...): -want, +got calls:\n%s", diff)
+	}
+}
+
+func TestCall(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		requires int // as many resources, one after the other
+		fatal    bool
+		calls    int
+		err      bool
+	}{
+		"Nothing": {reason: "A function that requires nothing is called once.", calls: 1},
+		"Once":    {reason: "One that requires the same again has it.", requires: 1, calls: 2},
+		"Most":    {reason: "Crossplane calls again five times.", requires: 5, calls: 6},
+		"TooMany": {reason: "After that it gives up.", requires: 9, calls: 6, err: true},
+		"Fatal":   {reason: "A fatal result is the last one.", requires: 1, fatal: true, calls: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			function := runner(func(input) *fnv1.RunFunctionResponse {
+				calls++
+				rsp := &fnv1.RunFunctionResponse{}
+				if tc.requires > 0 {
+					n := min(calls, tc.requires)
+					rsp.Requirements = &fnv1.Requirements{Resources: map[string]*fnv1.ResourceSelector{strconv.Itoa(n): {}}}
+				}
+				if tc.fatal {
+					rsp.Results = []*fnv1.Result{{Severity: fnv1.Severity_SEVERITY_FATAL}}
+				}
+				return rsp
+			})
+			fetch := func(*fnv1.ResourceSelector) (*fnv1.Resources, error) { return &fnv1.Resources{}, nil }
+			_, err := converge.Call(t.Context(), function, &fnv1.RunFunctionRequest{}, fetch)
+			if calls != tc.calls || (err != nil) != tc.err {
+				t.Errorf("%s\nCall(...): want %d calls and an error %t, got %d calls and %v", tc.reason, tc.calls, tc.err, calls, err)
+			}
+		})
 	}
 }
 
