@@ -122,16 +122,7 @@ func (c *Crossplane) Run() *fnv1.RunFunctionResponse {
 func (c *Crossplane) fetch(sel *fnv1.ResourceSelector) (*fnv1.Resources, error) {
 	out := &fnv1.Resources{}
 	for _, o := range c.Others {
-		meta := Get(o, "metadata").GetStructValue()
-		match := Get(o, "apiVersion").GetStringValue() == sel.GetApiVersion() && Get(o, "kind").GetStringValue() == sel.GetKind() &&
-			Get(meta, "namespace").GetStringValue() == sel.GetNamespace()
-		if n := sel.GetMatchName(); n != "" {
-			match = match && Get(meta, "name").GetStringValue() == n
-		}
-		for k, v := range sel.GetMatchLabels().GetLabels() {
-			match = match && Get(meta, "labels", k).GetStringValue() == v
-		}
-		if match {
+		if converge.Selects(sel, Unstructured(o)) {
 			out.Items = append(out.Items, &fnv1.Resource{Resource: o})
 		}
 	}

@@ -91,7 +91,7 @@ func (p *play) request(claim *object) (*fnv1.RunFunctionRequest, error) {
 func (p *play) fetch(sel *fnv1.ResourceSelector) (*fnv1.Resources, error) {
 	out := &fnv1.Resources{}
 	for _, u := range p.world.all() {
-		if !selects(sel, u) {
+		if !Selects(sel, u) {
 			continue
 		}
 		s, err := toStruct(u)
@@ -112,7 +112,8 @@ func (w *world) all() []*unstructured.Unstructured {
 	return out
 }
 
-func selects(sel *fnv1.ResourceSelector, u *unstructured.Unstructured) bool {
+// Selects tells whether a requirement selects an object.
+func Selects(sel *fnv1.ResourceSelector, u *unstructured.Unstructured) bool {
 	if u.GetAPIVersion() != sel.GetApiVersion() || u.GetKind() != sel.GetKind() {
 		return false
 	}
