@@ -81,6 +81,9 @@ type backing struct {
 	key      string
 	escrowed bool
 
+	// plain says that the backups are not encrypted, though new ones in their place would be.
+	plain bool
+
 	// watched tells that there is a provider to watch over the backups.
 	watched bool
 }

@@ -59,7 +59,7 @@ func (d *inputs) ownKey(c *compose.Claim, b *backing, platforms bool) error {
 	case b.key != "":
 		b.encryption = &appsv1.SecretKeyReference{Name: d.Name(backupKey), Key: backup.EscrowKey}
 	}
-	b.escrowed = b.key != "" || draws
+	b.escrowed, b.plain = b.key != "" || draws, b.key == "" && draws
 	return nil
 }
 

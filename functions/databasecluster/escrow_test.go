@@ -129,6 +129,17 @@ func TestOwnKeyStays(t *testing.T) {
 		if functionstest.Get(c.Observed["backup"], "metadata", "annotations", backup.EscrowAnnotation).GetStringValue() == "" {
 			t.Error("That the backups are plain is not written down: the claim could be created again")
 		}
+		c.SetStatus("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "True", reason: Verified}]}`)
+		c.Reconcile()
+		const want = "True NotEncrypted Backups are not encrypted, since they began without a key: to encrypt them, name another backup.destination, with backup.encryption"
+		if got := c.ConditionLine("BackupHealthy"); got != want {
+			t.Errorf("want %q, got %q", want, got)
+		}
+		c.InstallSettings(generating("None"))
+		c.Reconcile()
+		if got := c.ConditionLine("BackupHealthy"); got != "True Healthy" {
+			t.Errorf("An installation that wants plain backups has them: got %q", got)
+		}
 	})
 	t.Run("TurnedOff", func(t *testing.T) {
 		c := inShared(t, inStore, "Generated")

@@ -126,6 +126,12 @@ const (
 	// +storeplane:of=DatabaseCluster: BackupHealthy
 	ReasonStoredInCluster = "StoredInCluster"
 
+	// ReasonNotEncrypted means that there is a good backup, and that backups in the platform's store
+	// are encrypted by default, but these began without a key: to encrypt them, name another
+	// backup.destination, with backup.encryption.
+	// +storeplane:of=DatabaseCluster: BackupHealthy
+	ReasonNotEncrypted = "NotEncrypted"
+
 	// ReasonSingleServer means that the cluster has one server, so that there is no replication.
 	// +storeplane:of=DatabaseCluster: ReplicationHealthy
 	ReasonSingleServer = "SingleServer"
