@@ -108,8 +108,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// TestBackupConditions: what is wrong with backups is told in
-// words.
+// TestBackupConditions: conditions show what is wrong with backups.
 func TestBackupConditions(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Serve("backup")

@@ -105,7 +105,7 @@ func (d *cluster) backups() verdict {
 		return verdict{True: true, reason: appsv1.ReasonStoredInCluster, message: "Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's"}
 	}
 	if d.backup.plain {
-		return verdict{True: true, reason: appsv1.ReasonNotEncrypted, message: "Backups are not encrypted, since they began without a key: to encrypt them, name another backup.destination, with backup.encryption"}
+		return verdict{True: true, reason: appsv1.ReasonNotEncrypted, message: "Backups are not encrypted, since their repository has no key: to encrypt them, name another backup.destination, with backup.encryption"}
 	}
 	return verdict{True: true, reason: appsv1.ReasonHealthy}
 }

@@ -131,7 +131,7 @@ func TestOwnKeyStays(t *testing.T) {
 		}
 		c.SetStatus("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "True", reason: Verified}]}`)
 		c.Reconcile()
-		const want = "True NotEncrypted Backups are not encrypted, since they began without a key: to encrypt them, name another backup.destination, with backup.encryption"
+		const want = "True NotEncrypted Backups are not encrypted, since their repository has no key: to encrypt them, name another backup.destination, with backup.encryption"
 		if got := c.ConditionLine("BackupHealthy"); got != want {
 			t.Errorf("want %q, got %q", want, got)
 		}

@@ -127,8 +127,8 @@ const (
 	ReasonStoredInCluster = "StoredInCluster"
 
 	// ReasonNotEncrypted means that there is a good backup, and that backups in the platform's store
-	// are encrypted by default, but these began without a key: to encrypt them, name another
-	// backup.destination, with backup.encryption.
+	// are encrypted by default, but the repository of these has no key: to encrypt them, name
+	// another backup.destination, with backup.encryption.
 	// +storeplane:of=DatabaseCluster: BackupHealthy
 	ReasonNotEncrypted = "NotEncrypted"
 

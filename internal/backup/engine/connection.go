@@ -171,8 +171,17 @@ func (c Connection) Host(port string) (string, string) {
 // https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
 func (c Connection) Addresses() []string {
 	var out []string
+	named := cmp.Or(c.Params.Get("hostaddr"), c.Params.Get("host"))
 	ports := strings.Split(c.Params.Get("port"), ",")
-	for i, h := range strings.Split(cmp.Or(c.Params.Get("hostaddr"), c.Params.Get("host"), c.Hosts), ",") {
+	if named != "" && c.Params.Get("port") == "" {
+		// Other hosts in the place of those before them keep their ports.
+		ports = nil
+		for _, h := range strings.Split(c.Hosts, ",") {
+			_, port := Connection{Hosts: h}.Host("")
+			ports = append(ports, port)
+		}
+	}
+	for i, h := range strings.Split(cmp.Or(named, c.Hosts), ",") {
 		// A path is a socket.
 		if h == "" || strings.HasPrefix(h, "/") {
 			continue

@@ -107,6 +107,8 @@ func TestAddresses(t *testing.T) {
 		"One port":   {reason: "One port is that of all.", keys: map[string]string{"uri": "postgresql:///shop?host=a,b&port=5433"}, want: []string{"a:5433", "b:5433"}},
 		"Address":    {reason: "An address is what is connected to, whatever the name is.", keys: map[string]string{"uri": "postgresql:///shop?host=a&hostaddr=10.0.0.7"}, want: []string{"10.0.0.7"}},
 		"Overridden": {reason: "A port among the parameters counts more than one before them.", keys: map[string]string{"uri": "postgresql://shop@db.example.com:5433,[fd00::1]/shop?port=6432"}, want: []string{"db.example.com:6432", "[fd00::1]:6432"}},
+		"Kept port":  {reason: "Hosts among the parameters keep the port before them.", keys: map[string]string{"uri": "postgresql://shop@:6432/shop?host=a,b"}, want: []string{"a:6432", "b:6432"}},
+		"Replaced":   {reason: "So does one that replaces another.", keys: map[string]string{"uri": "postgresql://shop@db:6432/shop?host=db2"}, want: []string{"db2:6432"}},
 		"Socket":     {reason: "A socket is no address.", keys: map[string]string{"uri": "postgresql:///shop?host=/run/postgresql"}},
 	}
 	for name, tc := range cases {

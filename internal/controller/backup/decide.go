@@ -228,11 +228,12 @@ func (v *view) base(d *Decision) error {
 		{want: wantAccount, have: v.Account, taken: v.Account != nil && !v.ours(v.Account), same: func() bool {
 			return v.Account != nil && !differs(wantAccount, v.Account, wantAccount.AutomountServiceAccountToken, v.Account.AutomountServiceAccountToken)
 		}},
-		{want: wantPolicy, have: v.Policy, taken: v.Policy != nil && !v.ours(v.Policy), same: func() bool {
-			return v.Policy != nil && !differs(wantPolicy, v.Policy, nil, nil) && equality.Semantic.DeepEqual(wantPolicy.Spec, v.Policy.Spec)
-		}},
+		// First, since the other one may let pods at work reach less than it did.
 		{want: wantSource, have: v.SourcePolicy, taken: wantSource != nil && v.SourcePolicy != nil && !v.ours(v.SourcePolicy), same: func() bool {
 			return wantSource == nil || v.SourcePolicy != nil && !differs(wantSource, v.SourcePolicy, nil, nil) && equality.Semantic.DeepEqual(wantSource.Spec, v.SourcePolicy.Spec)
+		}},
+		{want: wantPolicy, have: v.Policy, taken: v.Policy != nil && !v.ours(v.Policy), same: func() bool {
+			return v.Policy != nil && !differs(wantPolicy, v.Policy, nil, nil) && equality.Semantic.DeepEqual(wantPolicy.Spec, v.Policy.Spec)
 		}},
 		{want: wantSecret, have: v.Secret, taken: wantSecret != nil && v.Secret != nil && !v.ours(v.Secret), same: func() bool {
 			return wantSecret == nil || v.Secret != nil && !differs(wantSecret, v.Secret, wantSecret.Type, v.Secret.Type) && equality.Semantic.DeepEqual(wantSecret.Data, v.Secret.Data)

@@ -101,9 +101,13 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 		out.Secret, out.Print, out.Authenticates = secret.Name, printOf(secret), authenticates(d.Type, secret.Data)
 		return out, nil
 	}
-	err = r.credentials(ctx, namespace, config.Credentials, copyName, &out)
+	if err := r.credentials(ctx, namespace, config.Credentials, copyName, &out); err != nil {
+		// It is not known whether pods have credentials or an identity: no store is.
+		out.Destination = backupv1.Destination{}
+		return out, err
+	}
 	out.Authenticates = authenticates(d.Type, out.Copy)
-	return out, err
+	return out, nil
 }
 
 // Resolved store of a destination that says all itself, as a DatabaseCluster's does.

@@ -16,6 +16,7 @@ import unittest
 from unittest import mock
 
 import psutil
+from psutil import TimeoutExpired
 
 # Before patroni.ha, which it imports in turn.
 from patroni.postgresql import Postgresql  # isort: skip
@@ -409,47 +410,73 @@ class PromotionTest(unittest.TestCase):
 class CaughtUpTest(unittest.TestCase):
     """A primary is shut down, and its archiver goes on for long: the lock is released once a replica has all."""
 
-    def stop(self, on_shutdown):
-        running = iter([True] * 20)
-        postmaster = mock.Mock(is_running=lambda: next(running, False), signal_stop=lambda *args: None)
-        server = mock.Mock(is_running=lambda: postmaster, controldata=lambda: {"Database cluster state": "shut down"})
+    def stop(self, on_shutdown, stop_timeout=None):
+        self.postmaster = mock.Mock(signal_stop=lambda *args: None)
+        self.postmaster.wait.side_effect = [TimeoutExpired(1)] * 20 + [None] * 5
+        server = mock.Mock(is_running=lambda: self.postmaster, controldata=lambda: {"Database cluster state": "shut down"})
         server._checkpoint_locations_from_controldata.return_value = (160, 40)
-        with mock.patch("patroni.postgresql.time.sleep"):
-            self.assertEqual((True, True), Postgresql._do_stop(server, "fast", False, False, None, on_shutdown, None, None))
+        # What was there before the patch asked once, in the place where this asks again.
+        server._ask_until_released = getattr(Postgresql, "_ask_until_released", None)
+        self.assertEqual((True, True), Postgresql._do_stop(server, "fast", False, False, None, on_shutdown, None, stop_timeout))
+        return server
 
-    def test_demoted(self):
-        ha = mock.Mock(_async_executor=mock.MagicMock())
-        ha.is_failover_possible.side_effect = [False, False, True]
-        ha.state_handler.stop = lambda *args, **kwargs: self.stop(kwargs["on_shutdown"])
-        with mock.patch("patroni.ha.time.sleep"):
-            Ha.demote(ha, "graceful")
-        self.assertEqual([mock.call(40)], ha.release_leader_key_voluntarily.mock_calls,
-                         "the lock is released once, and by a replica that has the shutdown checkpoint")
-
-    def test_shut_down(self):
-        ha = mock.Mock()
-        ha.is_paused.return_value = ha._join_aborted = False
+    def primary(self, **has):
+        ha = mock.Mock(_async_executor=mock.MagicMock(), _join_aborted=False, **has)
+        ha.is_paused.return_value = False
         ha.is_leader.return_value = True
-        ha.is_failover_possible.side_effect = [False, False, True]
-        ha.while_not_sync_standby = lambda stop: stop()
-        ha.state_handler.stop = lambda *args, **kwargs: self.stop(kwargs["on_shutdown"])
         ha.state_handler.is_running.return_value = False
-        with mock.patch("patroni.ha.time.sleep"):
-            Ha.shutdown(ha)
-        self.assertEqual([mock.call(ha.cluster.leader, 40)], ha.dcs.delete_leader.mock_calls,
-                         "the lock is released once, and by a replica that has the shutdown checkpoint")
+        ha.state_handler.stop = lambda *args, **kwargs: self.stop(kwargs["on_shutdown"])
+        ha.while_not_sync_standby = lambda stop: stop()
+        ha._delete_leader = lambda lsn: Ha._delete_leader(ha, lsn)
+        ha.release_leader_key_voluntarily = lambda lsn: Ha.release_leader_key_voluntarily(ha, lsn)
+        return ha
+
+    def released(self, ha, *answers):
+        """The lock is released by a replica that has the shutdown checkpoint, and again where that failed."""
+        self.assertEqual([mock.call(ha.cluster.leader, 40)] * len(answers), ha.dcs.delete_leader.mock_calls)
+
+    def test_caught_up_later(self):
+        for end in (lambda ha: Ha.demote(ha, "graceful"), Ha.shutdown):
+            for answers in ([True], [False, True]):
+                ha = self.primary()
+                ha.is_failover_possible.side_effect = [False, False] + [True] * len(answers)
+                ha.dcs.delete_leader.side_effect = answers
+                with self.subTest(answers), mock.patch("patroni.ha.time.sleep"):
+                    end(ha)
+                    self.released(ha, *answers)
 
     def test_lock_lost(self):
-        ha = mock.Mock()
-        ha.is_paused.return_value = ha._join_aborted = False
-        ha.is_leader.side_effect = [True, True, False, False, False, False]
+        ha = self.primary()
+        ha.is_leader.side_effect = [True, True] + [False] * 9
         asked = []
-        ha.while_not_sync_standby = lambda stop: stop()
         ha.state_handler.stop = lambda *args, **kwargs: self.stop(lambda *at: asked.append(at) or kwargs["on_shutdown"](*at))
         with mock.patch("patroni.ha.time.sleep"):
             Ha.shutdown(ha)
         self.assertEqual(1, len(asked), "there is nothing to release any more")
         ha.dcs.delete_leader.assert_not_called()
+
+    def test_stops_meanwhile(self):
+        asked = []
+        def on_shutdown(*at):
+            asked.append(at)
+            self.postmaster.wait.side_effect = None
+        self.stop(on_shutdown)
+        self.assertEqual(1, len(asked), "a server that has stopped is not asked for")
+
+    def test_deadline(self):
+        with mock.patch("patroni.postgresql.time.monotonic", mock.Mock(side_effect=[0, 1, 2, 3, 4])):
+            server = self.stop(lambda *at: False, stop_timeout=3)
+        self.assertEqual(mock.call(timeout=3), self.postmaster.wait.mock_calls[-1], "it has the time that it had before")
+        server.terminate_postmaster.assert_called_once_with(self.postmaster, "fast", 3)
+
+
+def killed(conn, cmdline, env):
+    """Starts a process as patroni.postgresql.postmaster.pg_ctl_start does, and is killed."""
+    os.setsid()
+    process = subprocess.Popen(["sleep", "60"], close_fds=True)
+    with open(cmdline[0], "w") as f:
+        f.write(str(process.pid))
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 class StartTest(unittest.TestCase):
@@ -476,15 +503,35 @@ class StartTest(unittest.TestCase):
         ended.join(5)
         self.assertFalse(ended.is_alive(), "the start of PostgreSQL does not end: its process was killed")
 
+    def test_started_is_stopped(self):
+        folder = self.folder(os.getpid())
+        file = os.path.join(folder, "pid")
+        with mock.patch("patroni.postgresql.postmaster.pg_ctl_start", killed):
+            result = []
+            start = threading.Thread(target=lambda: result.append(PostmasterProcess.start(file, folder, "/dev/null", [])), daemon=True)
+            start.start()
+            start.join(10)
+        self.assertEqual([None], result)
+        with open(file) as f:
+            pid = int(f.read())
+        self.addCleanup(lambda: psutil.pid_exists(pid) and os.kill(pid, signal.SIGKILL))
+        gone = time.monotonic() + 5
+        while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE and time.monotonic() < gone:
+            time.sleep(0.05)
+        self.assertFalse(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE,
+                         "a server that nothing knows of runs on")
+
     def test_reload_spares_others(self):
         other = subprocess.Popen(["sleep", "60"])
         self.addCleanup(other.wait)
         self.addCleanup(other.kill)
         folder = self.folder(other.pid)
-        server = mock.Mock(is_running=lambda: PostmasterProcess.from_pidfile(folder))
+        server = mock.Mock(_data_dir=folder)
         server.pg_ctl = lambda *args: os.kill(PostmasterProcess._from_pidfile(folder).pid, signal.SIGHUP) is None
+        known = server._postmaster_proc
         self.assertFalse(Postgresql.reload(server), "a server that does not run was reloaded")
         self.assertIsNone(other.poll(), "another process was signaled in the stead of PostgreSQL")
+        self.assertIs(known, server._postmaster_proc, "a start that goes on loses its server")
 
 
 if __name__ == "__main__":
