@@ -18,9 +18,15 @@ import (
 // ten seconds that one was.
 
 // knownWithin is what a pod that is killed in a moment can wait for others.
-const knownWithin = 800 * time.Millisecond
+const (
+	knownWithin = 800 * time.Millisecond
 
-// serveGone says whether another server's pod is gone, or killed in a moment.
+	// goneWithin is longer: the manager answers once it has waited for the others.
+	goneWithin = knownWithin + 200*time.Millisecond
+)
+
+// serveGone says whether a server's pod is gone, or killed in a moment: another one's by
+// the API server, this one's, for its stop hook, by the other servers.
 func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
 	asked := patroni.Asked{}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&asked); err != nil || m.ordinal(asked.Pod) < 0 {
@@ -29,6 +35,10 @@ func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), knownWithin)
 	defer cancel()
+	if asked.Pod == m.Pod {
+		_ = json.NewEncoder(w).Encode(patroni.Answer{Gone: m.gone(ctx, asked)})
+		return
+	}
 	pod, err := m.kube.Pod(ctx, asked.Pod)
 	answer := patroni.Answer{Gone: kube.Missing(err)}
 	switch {
@@ -50,11 +60,10 @@ func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
 
 // gone says whether another server finds this one's pod gone. All are asked at once, and
 // the first that knows decides; where the API server is too slow for all of them it is
-// taken for gone.
-func (s *stopper) gone(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, knownWithin)
-	defer cancel()
-	members, err := s.patroni.Cluster(ctx)
+// taken for gone. The connections are those that a primary keeps: the network may admit no
+// new one any more.
+func (m *Manager) gone(ctx context.Context, self patroni.Asked) bool {
+	members, err := m.patroni.Cluster(ctx)
 	if err != nil {
 		return false
 	}
@@ -65,12 +74,12 @@ func (s *stopper) gone(ctx context.Context) bool {
 	answers := make(chan answer, len(members.Members))
 	asked := 0
 	for _, other := range members.Members {
-		if other.Name == s.Pod || other.Host == "" {
+		if other.Name == m.Pod || other.Host == "" {
 			continue
 		}
 		asked++
 		go func() {
-			gone, err := s.sibling(other.Host).Gone(ctx, patroni.Asked{Pod: s.Pod, UID: s.kube.UID()})
+			gone, err := m.sibling(other.Host).Gone(ctx, self)
 			answers <- answer{gone: gone, err: err}
 		}()
 	}
@@ -83,4 +92,13 @@ func (s *stopper) gone(ctx context.Context) bool {
 		slow = slow || errors.Is(a.err, context.DeadlineExceeded) || errors.Is(a.err, patroni.ErrSlow)
 	}
 	return slow
+}
+
+// gone says whether the manager, which runs beside this hook, hears from another server
+// that this pod is gone.
+func (s *stopper) gone(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, goneWithin)
+	defer cancel()
+	gone, err := s.manager.Gone(ctx, patroni.Asked{Pod: s.Pod, UID: s.kube.UID()})
+	return err == nil && gone
 }

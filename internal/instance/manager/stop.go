@@ -46,8 +46,8 @@ type stopper struct {
 	patroni *patroni.Client
 	server  stopping
 
-	// sibling is the manager of another server, by its address.
-	sibling func(host string) *patroni.Client
+	// manager of this server.
+	manager *patroni.Client
 
 	// begin to stop Patroni, and its server with it.
 	begin func() error
@@ -74,7 +74,7 @@ func Stop(ctx context.Context, c Config, config *rest.Config, log *slog.Logger) 
 	password := c.password()
 	s := &stopper{
 		Config: c, log: log, kube: client, patroni: patroni.At(c.Patroni, password), server: c.server(),
-		sibling: c.sibling(password), begin: stopContainer,
+		manager: c.sibling(password)("127.0.0.1"), begin: stopContainer,
 	}
 	s.prepare(ctx)
 }

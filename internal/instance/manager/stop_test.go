@@ -45,6 +45,8 @@ func TestStop(t *testing.T) {
 		// stranger is a server whose token is refused, and known says that the others'
 		// are not.
 		stranger, known bool
+		// cut is a server whose pod's network admits no new connection.
+		cut bool
 		// slow is how long the API server takes to answer the others.
 		slow time.Duration
 		// patience of the others with it, where it is less than they have.
@@ -145,6 +147,12 @@ func TestStop(t *testing.T) {
 			atMost:  candidateWithin / 2,
 			hurried: true,
 		},
+		"Cut": {
+			reason: "The network admits no new connection of it by then: those go on that its manager has kept", stranger: true, known: true, cut: true,
+			prepare: func(_ *testing.T, a *api, _ *servers) { a.remove(own) },
+			atMost:  candidateWithin / 2,
+			hurried: true,
+		},
 		"Cached": {
 			reason: "Where they find it, deleted with its grace, the ServiceAccount is gone, and the API server takes their tokens for good yet", stranger: true, known: true,
 			atMost: candidateWithin / 2,
@@ -234,8 +242,22 @@ func TestStop(t *testing.T) {
 			}
 			c := configOf(t, pod, at.URL)
 			c.Socket = t.TempDir()
+			m, err := New(c, config, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.sibling = func(string) *patroni.Client { return patroni.At(beside.URL, c.password()) }
+			own := httptest.NewServer(m.handler())
+			defer own.Close()
+			if tc.cut {
+				if err := m.sibling("").Knock(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				_ = beside.Listener.Close()
+				eventually(t, "The connection is kept.", func() bool { return m.sibling("").Knock(t.Context()) == nil })
+			}
 			start := time.Now()
-			hook := &stopper{Config: c, log: slog.New(slog.DiscardHandler), kube: client, patroni: patroni.At(c.Patroni, c.password()), server: s, begin: func() error { return nil }, sibling: func(string) *patroni.Client { return patroni.At(beside.URL, c.password()) }}
+			hook := &stopper{Config: c, log: slog.New(slog.DiscardHandler), kube: client, patroni: patroni.At(c.Patroni, c.password()), server: s, begin: func() error { return nil }, manager: patroni.At(own.URL, c.password())}
 			ctx := t.Context()
 			if tc.within > 0 {
 				var cancel context.CancelFunc
