@@ -21,24 +21,24 @@ import (
 const (
 	knownWithin = 800 * time.Millisecond
 
-	// goneWithin is longer: the manager answers once it has waited for the others.
-	goneWithin = knownWithin + 200*time.Millisecond
+	// hurriedWithin is longer: the manager answers once it has waited for the API server,
+	// then for the others.
+	hurriedWithin = 2*knownWithin + 200*time.Millisecond
 )
 
-// serveGone says whether a server's pod is gone, or killed in a moment: another one's by
-// the API server, this one's, for its stop hook, by the other servers.
+// serveGone says whether a server's pod is gone, or killed in a moment.
 func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
 	asked := patroni.Asked{}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&asked); err != nil || m.ordinal(asked.Pod) < 0 {
 		http.Error(w, "cannot read which pod is asked for", http.StatusBadRequest)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), knownWithin)
-	defer cancel()
 	if asked.Pod == m.Pod {
-		_ = json.NewEncoder(w).Encode(patroni.Answer{Gone: m.gone(ctx, asked)})
+		_ = json.NewEncoder(w).Encode(m.ending(r.Context()))
 		return
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), knownWithin)
+	defer cancel()
 	pod, err := m.kube.Pod(ctx, asked.Pod)
 	answer := patroni.Answer{Gone: kube.Missing(err)}
 	switch {
@@ -58,11 +58,30 @@ func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
+// ending says whether this server's own pod is gone, or killed in a moment. A pod that is
+// not known any more may be one that was deleted by force: the other servers know.
+func (m *Manager) ending(ctx context.Context) patroni.Answer {
+	self, cancel := context.WithTimeout(ctx, knownWithin)
+	defer cancel()
+	pod, err := m.kube.Self(self, m.Pod)
+	switch {
+	case err == nil:
+		grace, hurried := hurriedBy(pod)
+		return patroni.Answer{Gone: hurried, Seconds: int64(grace / time.Second)}
+	case kube.Missing(err):
+		return patroni.Answer{Gone: true}
+	case kube.Unknown(err), self.Err() != nil:
+		return patroni.Answer{Gone: m.gone(ctx)}
+	}
+	return patroni.Answer{}
+}
+
 // gone says whether another server finds this one's pod gone. All are asked at once, and
 // the first that knows decides; where the API server is too slow for all of them it is
-// taken for gone. The connections are those that a primary keeps: the network may admit no
-// new one any more.
-func (m *Manager) gone(ctx context.Context, self patroni.Asked) bool {
+// taken for gone.
+func (m *Manager) gone(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, knownWithin)
+	defer cancel()
 	members, err := m.patroni.Cluster(ctx)
 	if err != nil {
 		return false
@@ -79,8 +98,8 @@ func (m *Manager) gone(ctx context.Context, self patroni.Asked) bool {
 		}
 		asked++
 		go func() {
-			gone, err := m.sibling(other.Host).Gone(ctx, self)
-			answers <- answer{gone: gone, err: err}
+			answered, err := m.sibling(other.Host).Gone(ctx, patroni.Asked{Pod: m.Pod, UID: m.kube.UID()})
+			answers <- answer{gone: answered.Gone, err: err}
 		}()
 	}
 	slow := false
@@ -92,13 +111,4 @@ func (m *Manager) gone(ctx context.Context, self patroni.Asked) bool {
 		slow = slow || errors.Is(a.err, context.DeadlineExceeded) || errors.Is(a.err, patroni.ErrSlow)
 	}
 	return slow
-}
-
-// gone says whether the manager, which runs beside this hook, hears from another server
-// that this pod is gone.
-func (s *stopper) gone(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, goneWithin)
-	defer cancel()
-	gone, err := s.manager.Gone(ctx, patroni.Asked{Pod: s.Pod, UID: s.kube.UID()})
-	return err == nil && gone
 }

@@ -101,16 +101,19 @@ func (s *stopper) prepare(ctx context.Context) {
 }
 
 // hurried says whether the server is to be killed in a moment, and after what time: 0
-// where the pod is no more. A pod that is not known any more may be one that was deleted
-// by force: the other servers know. Patroni stops a server and lets go of its lock in about a
+// where the pod is no more. Patroni stops a server and lets go of its lock in about a
 // second: to begin with a switchover, and be killed in the middle of it, would take far
-// longer.
+// longer. The manager is asked, which runs beside this hook and has connections: once a
+// pod's object is gone, the network may admit no new one of it.
 func (s *stopper) hurried(ctx context.Context) (time.Duration, bool) {
-	pod, err := s.kube.Self(ctx, s.Pod)
+	ctx, cancel := context.WithTimeout(ctx, hurriedWithin)
+	defer cancel()
+	answer, err := s.manager.Gone(ctx, patroni.Asked{Pod: s.Pod})
 	if err != nil {
-		return 0, kube.Missing(err) || kube.Unknown(err) && s.gone(ctx)
+		s.log.Info("The manager does not say how much time there is", "error", err.Error())
+		return 0, false
 	}
-	return hurriedBy(pod)
+	return time.Duration(answer.Seconds) * time.Second, answer.Gone
 }
 
 func hurriedBy(pod *corev1.Pod) (time.Duration, bool) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/client-go/rest"
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
@@ -231,7 +232,11 @@ func TestStop(t *testing.T) {
 			if tc.stranger {
 				config = stranger(t)
 			}
-			client, err := kube.New(config, "shop")
+			reached := config
+			if tc.cut {
+				reached = &rest.Config{Host: "http://127.0.0.1:1"}
+			}
+			client, err := kube.New(reached, "shop")
 			if err != nil {
 				t.Fatal(err)
 			}

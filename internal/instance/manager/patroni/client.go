@@ -131,21 +131,25 @@ type Asked struct {
 type Answer struct {
 	// Gone says that there is no such pod, or that it is killed in a moment.
 	Gone bool `json:"gone"`
+
+	// Seconds of its grace period, where it is that manager's own pod and is killed in a
+	// moment.
+	Seconds int64 `json:"seconds,omitempty"`
 }
 
-// Gone asks a manager, not Patroni, whether another pod is gone: it is ErrRefused where
+// Gone asks a manager, not Patroni, whether its own or another pod is gone: it is ErrRefused where
 // the API server does not know that manager's pod either, and ErrSlow where the API server
 // did not answer it in time. The password is Patroni's.
-func (c *Client) Gone(ctx context.Context, pod Asked) (bool, error) {
+func (c *Client) Gone(ctx context.Context, pod Asked) (Answer, error) {
 	answer, err := c.ask(ctx, GonePath, pod)
 	if err != nil {
-		return false, err
+		return Answer{}, err
 	}
 	a := Answer{}
 	if err := json.Unmarshal([]byte(answer), &a); err != nil {
-		return false, fmt.Errorf("cannot read the answer to %s: %w", GonePath, err)
+		return Answer{}, fmt.Errorf("cannot read the answer to %s: %w", GonePath, err)
 	}
-	return a.Gone, nil
+	return a, nil
 }
 
 // FencePath of a manager's API.
