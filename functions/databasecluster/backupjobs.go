@@ -163,14 +163,17 @@ func (d *cluster) mountStore(pod *corev1.PodSpec, containers ...*corev1.Containe
 		mount(secretVolume("store", s), backup.StoreDir)
 	}
 	if e := d.backup.encryption; e != nil {
-		v := secretVolume("encryption", e.Name)
+		v := secretVolume(encryptionVolume, e.Name)
 		v.Secret.Items = []corev1.KeyToPath{{Key: e.Key, Path: "key"}}
 		mount(v, encryptionDir)
 	}
 }
 
-// encryptionDir is the folder of backup.KeyFile.
-const encryptionDir = "/etc/storeplane/encryption"
+// encryptionVolume has backup.KeyFile, in encryptionDir.
+const (
+	encryptionVolume = "encryption"
+	encryptionDir    = "/etc/storeplane/encryption"
+)
 
 func claimVolume(name string) corev1.Volume {
 	return corev1.Volume{Name: "volume", VolumeSource: corev1.VolumeSource{

@@ -2,6 +2,7 @@ package databasecluster
 
 import (
 	"cmp"
+	"slices"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
@@ -29,16 +30,22 @@ const (
 // that has a key keeps it, also where the Secret was deleted by mistake, and one that is plain
 // stays plain.
 func (d *inputs) ownKey(c *compose.Claim, b *backing, platforms bool) error {
-	if b.encryption != nil {
-		return nil
-	}
 	was, err := observedBackup(c)
 	if err != nil {
+		return err
+	}
+	if err := d.checkKey(was, b); err != nil || b.encryption != nil {
 		return err
 	}
 	draws := platforms && d.settings.Backup.Generates()
 	drawn := false
 	has, isOwn, isNew := c.Observed(backupKey) != nil, was.isOwn(d.Name(backupKey)), !c.IsComposed(d.server)
+	if was == nil {
+		// The kind of Backups may be gone, and the objects with it.
+		if isOwn, err = d.mountsKey(c); err != nil {
+			return err
+		}
+	}
 	switch {
 	case has, c.IsReview() && draws:
 		b.key, err = c.Secret(backupKey, backup.EscrowKey, compose.Source.Password)
@@ -63,6 +70,26 @@ func (d *inputs) ownKey(c *compose.Claim, b *backing, platforms bool) error {
 	return nil
 }
 
+// checkKey refuses to go on with other encryption in a repository than what it has: neither
+// its backups could be read then, nor could another be made. A claim's schema refuses what it
+// can see, which is nothing where spec.backup itself comes or goes.
+func (d *inputs) checkKey(was *observed, b *backing) error {
+	if was == nil || !d.hasData() || !was.isAt(b.destination) {
+		return nil
+	}
+	has, own := was.Spec.ForProvider.Encryption, was.isOwn(d.Name(backupKey))
+	const ways = "name another backup.destination with it, or undo the change"
+	switch {
+	case has == nil && b.encryption != nil:
+		return compose.Invalidf("backup.encryption cannot be added: the backups of this database are not encrypted: %s", ways)
+	case has != nil && b.encryption == nil && !own:
+		return compose.Invalidf("backup.encryption cannot be removed: the backups of this database are encrypted with Secret %s: %s", has.SecretRef.Name, ways)
+	case own && b.encryption != nil && b.encryption.Name != has.SecretRef.Name:
+		return compose.Invalidf("backup.encryption cannot be added: the backups of this database are encrypted with the key in Secret %s: %s", has.SecretRef.Name, ways)
+	}
+	return nil
+}
+
 // restoresOwn tells whether the claim goes on with backups of its own name. Without a copy of
 // their key they are plain, and a repository is either encrypted or not.
 func (d *inputs) restoresOwn() bool {
@@ -77,7 +104,8 @@ type observed struct {
 	} `json:"metadata"`
 	Spec struct {
 		ForProvider struct {
-			Encryption *backupv1.Encryption `json:"encryption"`
+			Destination backupv1.Destination `json:"destination"`
+			Encryption  *backupv1.Encryption `json:"encryption"`
 		} `json:"forProvider"`
 	} `json:"spec"`
 }
@@ -98,6 +126,30 @@ func (o *observed) isOwn(secret string) bool {
 		return false
 	}
 	return o.Spec.ForProvider.Encryption.SecretRef.Name == secret && o.Metadata.Annotations[backup.EscrowAnnotation] != ""
+}
+
+// mountsKey tells whether the servers were given the key of the database's own.
+func (d *inputs) mountsKey(c *compose.Claim) (bool, error) {
+	set := struct {
+		Spec struct {
+			Template struct {
+				Spec struct {
+					Volumes []corev1.Volume `json:"volumes"`
+				} `json:"spec"`
+			} `json:"template"`
+		} `json:"spec"`
+	}{}
+	_, err := c.ReadObserved(d.server, &set)
+	return slices.ContainsFunc(set.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Name == encryptionVolume && v.Secret != nil && v.Secret.SecretName == d.Name(backupKey)
+	}), err
+}
+
+// isAt tells whether the backups lie at a place, with whichever credentials.
+func (o *observed) isAt(place backupv1.Destination) bool {
+	was := o.Spec.ForProvider.Destination
+	was.SecretRef, place.SecretRef = nil, nil
+	return was == place
 }
 
 // keptKey is the one in escrow, or a new one for a database that has none and is new, where

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/types/known/structpb"
+	"sigs.k8s.io/yaml"
 
 	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/backup"
@@ -181,6 +182,69 @@ func TestOwnKeyStays(t *testing.T) {
 			t.Errorf("The copy has the key %q, got %q: %s", key, got, c.Message())
 		}
 	})
+	t.Run("DeletedWithProvider", func(t *testing.T) {
+		c := inShared(t, inStore, "Generated")
+		c.Settle()
+		key := c.SecretValue("backup-key", backup.EscrowKey)
+		c.Schemas = nil
+		delete(c.Observed, "backup")
+		delete(c.Observed, "backup-key")
+		if rsp := c.Reconcile(); !converge.IsFatal(rsp) {
+			t.Fatal("Servers that were given a key go on without it")
+		}
+		c.Add(escrow("team", "orders", key))
+		c.Settle()
+		if got := c.SecretValue("backup-key", backup.EscrowKey); got != key {
+			t.Errorf("The copy has the key %q, got %q: %s", key, got, c.Message())
+		}
+	})
+}
+
+// TestKeyChanges: a repository is read and written with the key that it began with.
+func TestKeyChanges(t *testing.T) {
+	const mine = "encryption: {secretRef: {name: mine, key: k}}"
+	const ways = ": name another backup.destination with it, or undo the change"
+	const added = "backup.encryption cannot be added: the backups of this database are "
+	cases := map[string]struct{ reason, before, after, encryption, want string }{
+		"Added":     {reason: "The schema cannot compare with a backup that was not in the claim.", before: "{}", after: "{" + mine + "}", encryption: "None", want: added + "not encrypted" + ways},
+		"OwnKey":    {reason: "What was drawn is a key too.", before: "{}", after: "{" + mine + "}", encryption: "Generated", want: added + "encrypted with the key in Secret orders-backup-key" + ways},
+		"Removed":   {reason: "Nor when it goes.", before: "{" + mine + "}", after: "{}", encryption: "None", want: "backup.encryption cannot be removed: the backups of this database are encrypted with Secret mine" + ways},
+		"Moved":     {reason: "Another place begins with another key.", before: "{}", after: "{destination: {type: s3, bucket: own}, " + mine + "}", encryption: "None"},
+		"MovedBack": {reason: "In both directions.", before: "{destination: {type: s3, bucket: own}, " + mine + "}", after: "{}", encryption: "None"},
+		"Same":      {reason: "The key that was drawn can be named.", before: "{}", after: "{encryption: {secretRef: {name: orders-backup-key, key: key}}}", encryption: "Generated"},
+		"Renamed":   {reason: "A key of the claim's own may move to another Secret.", before: "{" + mine + "}", after: "{encryption: {secretRef: {name: ours, key: k}}}", encryption: "None"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := inShared(t, "{environment: production, size: 1, version: '17', backup: "+tc.before+"}", tc.encryption)
+			secret := func(name, key string) {
+				c.Add("{apiVersion: v1, kind: Secret, metadata: {namespace: team, name: " + name + "}, data: {" + key + ": azE=}}")
+			}
+			secret("mine", "k")
+			secret("ours", "k")
+			c.Settle()
+			secret("orders-backup-key", "key")
+			if c.Phase() != "Running" {
+				t.Fatalf("%s: %s", c.Phase(), c.Message())
+			}
+			after := map[string]any{}
+			if err := yaml.Unmarshal([]byte(tc.after), &after); err != nil {
+				t.Fatal(err)
+			}
+			change := func() { c.Edit(after, "backup") }
+			if tc.want != "" {
+				if got := functionstest.RefusedWhileRunning(t, c, change); got != tc.want {
+					t.Errorf("%s\nwant %q\ngot  %q", tc.reason, tc.want, got)
+				}
+				return
+			}
+			change()
+			c.Settle()
+			if c.Phase() != "Running" {
+				t.Errorf("%s\n%s: %s", tc.reason, c.Phase(), c.Message())
+			}
+		})
+	}
 }
 
 // TestOwnKeyFirst: no server runs before its key is kept.
