@@ -326,7 +326,7 @@ func Endpoint(spec *appsv1.DatabaseClusterSpec, name, namespace string) string {
 // DatabaseCluster's connection Secret.
 func Authority(name string) appsv1.Volume {
 	return appsv1.Volume{Name: "database-authority", MountPath: engine.AuthorityDir(name), Secret: &corev1.SecretVolumeSource{
-		SecretName: ConnectionSecret(name), Items: []corev1.KeyToPath{{Key: keyAuthority, Path: keyAuthority}},
+		SecretName: ConnectionSecret(name), Items: []corev1.KeyToPath{{Key: build.KeyAuthority, Path: build.KeyAuthority}},
 	}}
 }
 

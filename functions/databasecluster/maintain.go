@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/instance"
 )
@@ -17,25 +18,23 @@ import (
 // Secret follows it. A mistake in a claim may stand for longer than a
 // certificate.
 func (d *inputs) maintenance(c *compose.Claim) (map[string]*structpb.Struct, error) {
-	t := tlsFiles{}
 	u := due{claim: c, objects: map[string]*structpb.Struct{}}
 	if c.Observed(authority) != nil && c.Observed(certificate) != nil {
-		if err := d.renewServer(c, &t); err != nil {
+		own, err := d.ownCertificates(c)
+		if err != nil {
 			return nil, err
 		}
-		signer := t.authority.Certificate
-		u.secret(authority, map[string]string{keyAuthority: signer, keyAuthorityKy: t.authority.Key})
-		u.secret(certificate, map[string]string{keyCertificate: t.server.Certificate, keyPrivate: t.server.Key, keyAuthority: signer})
+		signer := own.Authority.Certificate
+		u.secret(authority, map[string]string{build.KeyAuthority: signer, build.KeyAuthorityKey: own.Authority.Key})
+		u.secret(certificate, map[string]string{build.KeyCertificate: own.Server.Certificate, build.KeyPrivate: own.Server.Key, build.KeyAuthority: signer})
 		u.authority(signer)
 	}
 	if c.Observed(backupTLS) != nil {
-		if err := d.renewBackup(c, &t); err != nil {
+		own, err := d.backupCertificates(c)
+		if err != nil {
 			return nil, err
 		}
-		u.secret(backupTLS, map[string]string{
-			keyAuthority: t.backupAuthority.Certificate, keyAuthorityKy: t.backupAuthority.Key,
-			keyCertificate: t.backup.Certificate, keyPrivate: t.backup.Key,
-		})
+		u.secret(backupTLS, own.Values())
 	}
 	// All ask for what they need at once.
 	var pending error
@@ -162,7 +161,7 @@ func (u due) authority(certificate string) {
 	u.configMap(config, engine.FilePeers, peersOf(certificate, datum(u.claim.Observed(config), engine.FilePeers)))
 	for _, component := range u.claim.ObservedComponents("") {
 		if component == connection || strings.HasPrefix(component, userComponent("")) {
-			u.secret(component, map[string]string{keyAuthority: certificate})
+			u.secret(component, map[string]string{build.KeyAuthority: certificate})
 		}
 	}
 }

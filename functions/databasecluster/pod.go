@@ -44,7 +44,7 @@ func (d *cluster) pod() corev1.PodSpec {
 				},
 			}}},
 			secretVolume("credentials", d.Name(credentials), d.traits.PasswordFiles...),
-			secretVolume(engine.TLSVolume, d.tlsSecret(), keyCertificate, keyPrivate, keyAuthority),
+			secretVolume(engine.TLSVolume, d.tlsSecret(), build.KeyCertificate, build.KeyPrivate, build.KeyAuthority),
 			build.Scratch("tmp", tmpLimit),
 			build.Scratch("run", tmpLimit),
 			build.Memory("shm"),

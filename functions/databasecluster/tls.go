@@ -3,6 +3,7 @@ package databasecluster
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,14 +12,6 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pki"
-)
-
-// Keys of TLS Secrets, as Kubernetes and cert-manager name them.
-const (
-	keyCertificate = corev1.TLSCertKey
-	keyPrivate     = corev1.TLSPrivateKeyKey
-	keyAuthority   = "ca.crt"
-	keyAuthorityKy = "ca.key"
 )
 
 // tlsFiles are the cluster's own authority and what it signed for the servers.
@@ -65,30 +58,22 @@ func (d *inputs) drawTLS(c *compose.Claim, backedUp bool) (tlsFiles, error) {
 	if !backedUp {
 		return t, nil
 	}
-	if c.IsReview() {
-		p := pki.Pair{Certificate: compose.Placeholder, Key: compose.Placeholder}
-		t.backupAuthority, t.backup = p, p
-		return t, nil
-	}
-	err = d.renewBackup(c, &t)
+	b, err := d.backupCertificates(c)
+	t.backupAuthority, t.backup = b.Authority, b.Server
 	return t, err
 }
 
-// renewBackup reads what pgBackRest knows itself by, and renews what of it does
-// not hold for long any more.
-func (d *inputs) renewBackup(c *compose.Claim, t *tlsFiles) (err error) {
-	now := c.Now()
-	t.backupAuthority = pairOf(c, backupTLS, keyAuthority, keyAuthorityKy)
-	t.backup = pairOf(c, backupTLS, keyCertificate, keyPrivate)
-	if !pki.AuthorityHolds(t.backupAuthority, now) {
-		if t.backupAuthority, err = pki.Authority(d.Claim+"-"+backups, t.backupAuthority, now); err != nil {
-			return err
-		}
-	}
-	if names := d.backupNames(); !pki.ServerHolds(t.backup, t.backupAuthority, names, now) {
-		t.backup, err = pki.Peer(t.backupAuthority, pgbackrest.Name, names, now)
-	}
-	return err
+// backupCertificates are what pgBackRest's servers and clients know each other by.
+func (d *inputs) backupCertificates(c *compose.Claim) (build.Certificates, error) {
+	in := build.Holders{Authority: backupTLS, Server: backupTLS}
+	return build.Certify(c, in, d.Claim+"-"+backups, d.backupNames(), func(authority pki.Pair, names []string, now time.Time) (pki.Pair, error) {
+		return pki.Peer(authority, pgbackrest.Name, names, now)
+	})
+}
+
+// ownCertificates are the cluster's own authority and its servers' certificate.
+func (d *inputs) ownCertificates(c *compose.Claim) (build.Certificates, error) {
+	return build.Certify(c, build.Holders{Authority: authority, Server: certificate}, d.Claim, d.serverNames(), pki.Server)
 }
 
 // backupNames are the hosts at which pgBackRest serves.
@@ -101,50 +86,16 @@ func (d *inputs) backupNames() []string {
 
 // backupCertificate is for pgBackRest alone.
 func (d *cluster) backupCertificate() *corev1.Secret {
-	return build.Secret(d.Meta(backupTLS, d.server), map[string]string{
-		keyAuthority:   d.tls.backupAuthority.Certificate,
-		keyAuthorityKy: d.tls.backupAuthority.Key,
-		keyCertificate: d.tls.backup.Certificate,
-		keyPrivate:     d.tls.backup.Key,
-	})
+	own := build.Certificates{Authority: d.tls.backupAuthority, Server: d.tls.backup}
+	return build.Secret(d.Meta(backupTLS, d.server), own.Values())
 }
 
 func (d *inputs) drawServerTLS(c *compose.Claim) (tlsFiles, error) {
-	switch {
-	case !d.ownAuthority():
+	if !d.ownAuthority() {
 		return broughtTLS(c, certificate, d.spec.TLS.SecretName)
-	case c.IsReview():
-		p := pki.Pair{Certificate: compose.Placeholder, Key: compose.Placeholder}
-		return tlsFiles{authority: p, server: p}, nil
 	}
-	t := tlsFiles{}
-	err := d.renewServer(c, &t)
-	return t, err
-}
-
-// renewServer reads the cluster's own authority and its servers' certificate, and
-// renews what of them does not hold for long any more.
-func (d *inputs) renewServer(c *compose.Claim, t *tlsFiles) (err error) {
-	now := c.Now()
-	t.authority = pairOf(c, authority, keyAuthority, keyAuthorityKy)
-	t.server = pairOf(c, certificate, keyCertificate, keyPrivate)
-	if !pki.AuthorityHolds(t.authority, now) {
-		if t.authority, err = pki.Authority(d.Claim, t.authority, now); err != nil {
-			return err
-		}
-	}
-	if !pki.ServerHolds(t.server, t.authority, d.serverNames(), now) {
-		t.server, err = pki.Server(t.authority, d.serverNames(), now)
-	}
-	return err
-}
-
-// pairOf a composed Secret, empty when there is none.
-func pairOf(c *compose.Claim, component, certificate, key string) pki.Pair {
-	s := c.Observed(component)
-	cert, _ := compose.SecretValue(s, certificate)
-	private, _ := compose.SecretValue(s, key)
-	return pki.Pair{Certificate: cert, Key: private}
+	own, err := d.ownCertificates(c)
+	return tlsFiles{authority: own.Authority, server: own.Server}, err
 }
 
 // broughtTLS is what a Secret of the user holds.
@@ -157,17 +108,17 @@ func broughtTLS(c *compose.Claim, requirement, name string) (tlsFiles, error) {
 		return tlsFiles{authority: pki.Pair{Certificate: compose.Placeholder}}, nil
 	}
 	values := map[string]string{}
-	for _, k := range []string{keyCertificate, keyPrivate, keyAuthority} {
+	for _, k := range []string{build.KeyCertificate, build.KeyPrivate, build.KeyAuthority} {
 		v, ok := compose.SecretValue(s, k)
 		if !ok {
 			return tlsFiles{}, compose.Invalidf("tls.secretName: Secret %s does not exist or has no key %s: create it", name, k)
 		}
 		values[k] = v
 	}
-	if err := pki.Check(pki.Pair{Certificate: values[keyCertificate], Key: values[keyPrivate]}, values[keyAuthority]); err != nil {
+	if err := pki.Check(pki.Pair{Certificate: values[build.KeyCertificate], Key: values[build.KeyPrivate]}, values[build.KeyAuthority]); err != nil {
 		return tlsFiles{}, compose.Invalidf("tls.secretName: Secret %s cannot be used: %v", name, err)
 	}
-	return tlsFiles{authority: pki.Pair{Certificate: values[keyAuthority]}}, nil
+	return tlsFiles{authority: pki.Pair{Certificate: values[build.KeyAuthority]}}, nil
 }
 
 // peersOf is the present authority, before the last of those that the servers
@@ -206,15 +157,15 @@ func (d *inputs) serverNames() []string {
 
 func (d *cluster) authority() *corev1.Secret {
 	return build.Secret(d.Meta(authority, d.server), map[string]string{
-		keyAuthority:   d.tls.authority.Certificate,
-		keyAuthorityKy: d.tls.authority.Key,
+		build.KeyAuthority:    d.tls.authority.Certificate,
+		build.KeyAuthorityKey: d.tls.authority.Key,
 	})
 }
 
 func (d *cluster) certificate() *corev1.Secret {
 	return build.Secret(d.Meta(certificate, d.server), map[string]string{
-		keyCertificate: d.tls.server.Certificate,
-		keyPrivate:     d.tls.server.Key,
-		keyAuthority:   d.tls.authority.Certificate,
+		build.KeyCertificate: d.tls.server.Certificate,
+		build.KeyPrivate:     d.tls.server.Key,
+		build.KeyAuthority:   d.tls.authority.Certificate,
 	})
 }

@@ -36,18 +36,47 @@ const (
 	redisTag  = "8"
 )
 
-// cacheSecret holds the password, the URI for the backend, and that part of
-// Redis' configuration which contains the password.
+// readCache draws what a cache is known by. Whoever uses its password is replaced with it, so
+// one that was taken out of the Secret is drawn again.
+func (s *shop) readCache(c *compose.Claim) (err error) {
+	if !s.hasCache() {
+		return nil
+	}
+	if s.cachePassword, err = c.Rotatable(cacheSecret, keyPassword, compose.Source.Password); err != nil {
+		return err
+	}
+	if err := s.checkCachePassword(); err != nil {
+		return err
+	}
+	if s.cacheSalt, err = c.Rotatable(cacheSecret, keySalt, compose.Source.Password); err != nil {
+		return err
+	}
+	if err := s.drawCacheTLS(c); err != nil {
+		return err
+	}
+	s.cacheVersion = s.storedVersion(c)
+	return nil
+}
+
+// cacheSecret holds the password, the URI and the authority for the backend, and that part
+// of Redis' configuration which contains the password.
 func (s *shop) cacheSecret() *corev1.Secret {
-	host := s.cacheHost()
-	return build.Secret(s.Meta(cache, cacheApp), map[string]string{
+	host, scheme := s.cacheHost(), "redis"
+	if s.cacheHasTLS() {
+		scheme = "rediss"
+	}
+	values := map[string]string{
 		keyPassword: s.cachePassword,
 		keySalt:     s.cacheSalt,
 		"host":      host,
 		"port":      strconv.Itoa(cachePort),
-		keyURI:      "redis://" + url.UserPassword("", s.cachePassword).String() + "@" + net.JoinHostPort(host, strconv.Itoa(cachePort)) + "/0",
+		keyURI:      scheme + "://" + url.UserPassword("", s.cachePassword).String() + "@" + net.JoinHostPort(host, strconv.Itoa(cachePort)) + "/0",
 		keyConf:     s.redisConf(),
-	})
+	}
+	if s.cacheHasTLS() {
+		values[build.KeyAuthority] = s.cacheCertificates.Authority.Certificate
+	}
+	return build.Secret(s.Meta(cache, cacheApp), values)
 }
 
 // checkCachePassword refuses one, set by hand, that redis.conf would read as
@@ -61,16 +90,17 @@ func (s *shop) checkCachePassword() error {
 	return nil
 }
 
-// storedVersion of what Redis reads: of what the Secret holds, not of what it is to
-// hold, or pods could be replaced before it does and start with the old password for
+// storedVersion of what Redis and its clients read: of what the Secret holds, not of what it
+// is to hold, or pods could be replaced before it does and start with the old password for
 // good. It tells nothing without the salt, which is as secret.
 func (s *shop) storedVersion(c *compose.Claim) string {
-	salt, conf := s.cacheSalt, s.redisConf()
+	salt, conf, authority := s.cacheSalt, s.redisConf(), s.cacheCertificates.Authority.Certificate
 	if secret := c.Observed(cacheSecret); secret != nil && !c.IsReview() {
 		salt, _ = compose.SecretValue(secret, keySalt)
 		conf, _ = compose.SecretValue(secret, keyConf)
+		authority, _ = compose.SecretValue(secret, build.KeyAuthority)
 	}
-	return build.KeyedDigest(salt, conf)
+	return build.KeyedDigest(salt, conf+authority)
 }
 
 func (s *shop) cacheHost() string {
@@ -80,13 +110,16 @@ func (s *shop) cacheHost() string {
 // redisConf makes Redis a cache: nothing is written to disk, so it starts at
 // once.
 func (s *shop) redisConf() string {
+	listen := fmt.Sprintf("port %d\n", cachePort)
+	if s.cacheHasTLS() {
+		listen = redisTLS()
+	}
 	return fmt.Sprintf(`bind * -::*
-port %d
-requirepass %s
+%srequirepass %s
 save ""
 appendonly no
 dir /tmp
-`, cachePort, s.cachePassword)
+`, listen, s.cachePassword)
 }
 
 // cacheArgs are what a claim can change. Redis reads its configuration once: as
@@ -151,6 +184,25 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 	limit.Add(memory)
 	limit.Add(resource.MustParse("32Mi"))
 
+	annotations := map[string]string{passwordVersionAnnotation: s.cacheVersion}
+	mounts := []corev1.VolumeMount{
+		{Name: "config", MountPath: "/etc/redis", ReadOnly: true},
+		{Name: "tmp", MountPath: "/tmp"},
+	}
+	volumes := []corev1.Volume{
+		{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName:  s.Name(cache),
+			DefaultMode: new(int32(0o440)),
+			Items:       []corev1.KeyToPath{{Key: keyConf, Path: keyConf}},
+		}}},
+		build.Scratch("tmp", limit.String()),
+	}
+	if s.cacheHasTLS() {
+		annotations[certificateVersionAnnotation] = s.cacheCertificateVersion
+		mounts = append(mounts, corev1.VolumeMount{Name: "certificate", MountPath: certificateDir, ReadOnly: true})
+		volumes = append(volumes, s.cacheCertificateVolume())
+	}
+
 	alive := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("redis")}}
 	return &k8sappsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
@@ -165,7 +217,7 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
 					Labels:      s.Labels(cache, cacheApp),
-					Annotations: map[string]string{passwordVersionAnnotation: s.cacheVersion},
+					Annotations: annotations,
 				},
 				Spec: corev1.PodSpec{
 					ServiceAccountName:            s.Name(cache),
@@ -184,19 +236,9 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 						StartupProbe:    &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 1, FailureThreshold: 60},
 						ReadinessProbe:  &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 5},
 						LivenessProbe:   &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 10, FailureThreshold: 6},
-						VolumeMounts: []corev1.VolumeMount{
-							{Name: "config", MountPath: "/etc/redis", ReadOnly: true},
-							{Name: "tmp", MountPath: "/tmp"},
-						},
+						VolumeMounts:    mounts,
 					}},
-					Volumes: []corev1.Volume{
-						{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-							SecretName:  s.Name(cache),
-							DefaultMode: new(int32(0o440)),
-							Items:       []corev1.KeyToPath{{Key: "redis.conf", Path: "redis.conf"}},
-						}}},
-						build.Scratch("tmp", limit.String()),
-					},
+					Volumes: volumes,
 				},
 			},
 		},

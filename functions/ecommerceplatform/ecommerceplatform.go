@@ -7,6 +7,8 @@ package ecommerceplatform
 import (
 	"slices"
 
+	"google.golang.org/protobuf/types/known/structpb"
+
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster"
@@ -24,6 +26,7 @@ const (
 	cache       = "cache"
 	cacheServer = "cache-server"
 	cacheSecret = "cache-secret"
+	cacheTLS    = "cache-tls"
 	cacheSvc    = "cache-service"
 	cachePolicy = "cache-networkpolicy"
 	cacheSA     = "cache-account"
@@ -62,8 +65,14 @@ type shop struct {
 	// its version a secret's that tells nothing.
 	cachePassword, cacheSalt string
 
-	// cacheVersion is another one for another password that Redis would read.
+	// cacheVersion is another one for another password that Redis would read, or another
+	// authority that clients would.
 	cacheVersion string
+
+	// cacheCertificates are of a cache with TLS, and cacheCertificateVersion of the one that
+	// Redis would read.
+	cacheCertificates       build.Certificates
+	cacheCertificateVersion string
 
 	// config is nil where the claim has none.
 	config *build.Config
@@ -83,56 +92,55 @@ type shop struct {
 // Intent of an EcommercePlatform.
 func Intent(defaults settings.Settings) compose.Intent {
 	return func(c *compose.Claim) (*compose.Plan, error) {
-		s := &shop{Scope: build.ScopeOf(c)}
-		if err := c.Spec(&s.spec); err != nil {
+		s, p := &shop{Scope: build.ScopeOf(c)}, &compose.Plan{}
+		err := s.read(c, defaults)
+		switch {
+		case err == nil:
+			p = s.plan()
+		case !compose.IsInvalid(err):
 			return nil, err
 		}
-		s.profile = profile.Of(s.spec.Environment)
-		var err error
-		if s.settings, err = settings.Read(c, defaults); err != nil {
-			return nil, err
-		}
-		if err := validate(&s.spec, s.profile); err != nil {
-			return nil, err
-		}
-		if err := databasecluster.Check(&s.database().Spec); err != nil {
-			return nil, compose.Invalidf("database.%v", err)
-		}
-		if err := guardrails.Enforce(guardrails.EcommercePlatform(c.Namespace(), &s.spec), s.settings.Policy); err != nil {
-			return nil, err
-		}
-		if err := build.CheckIngress(c, s.spec.Ingress); err != nil {
-			return nil, err
-		}
-		if s.connection, err = s.connectsBy(c); err != nil {
-			return nil, err
-		}
-		if s.hasCache() {
-			// Whoever uses it is replaced with it, so one that was taken out of the
-			// Secret is drawn again.
-			if s.cachePassword, err = c.Rotatable(cacheSecret, keyPassword, compose.Source.Password); err != nil {
-				return nil, err
-			}
-			if err = s.checkCachePassword(); err != nil {
-				return nil, err
-			}
-			if s.cacheSalt, err = c.Rotatable(cacheSecret, keySalt, compose.Source.Password); err != nil {
-				return nil, err
-			}
-			s.cacheVersion = s.storedVersion(c)
-		}
-		if s.config, err = build.ReadConfig(c, s.Scope, s.spec.Config); err != nil {
-			return nil, err
-		}
-		s.allowance = build.ConfigAllowance(c, s.config)
-		if err := s.readBundles(c); err != nil {
-			return nil, err
-		}
-		if s.troubled, err = troubled(c); err != nil {
-			return nil, err
-		}
-		return s.plan(), nil
+		p.Maintain = func() (map[string]*structpb.Struct, error) { return s.maintenance(c) }
+		return p, err
 	}
+}
+
+// read the claim, the installation's settings and what is observed.
+func (s *shop) read(c *compose.Claim, defaults settings.Settings) (err error) {
+	if err := c.Spec(&s.spec); err != nil {
+		return err
+	}
+	s.profile = profile.Of(s.spec.Environment)
+	if s.settings, err = settings.Read(c, defaults); err != nil {
+		return err
+	}
+	if err := validate(&s.spec, s.profile); err != nil {
+		return err
+	}
+	if err := databasecluster.Check(&s.database().Spec); err != nil {
+		return compose.Invalidf("database.%v", err)
+	}
+	if err := guardrails.Enforce(guardrails.EcommercePlatform(c.Namespace(), &s.spec), s.settings.Policy); err != nil {
+		return err
+	}
+	if err := build.CheckIngress(c, s.spec.Ingress); err != nil {
+		return err
+	}
+	if s.connection, err = s.connectsBy(c); err != nil {
+		return err
+	}
+	if err := s.readCache(c); err != nil {
+		return err
+	}
+	if s.config, err = build.ReadConfig(c, s.Scope, s.spec.Config); err != nil {
+		return err
+	}
+	s.allowance = build.ConfigAllowance(c, s.config)
+	if err := s.readBundles(c); err != nil {
+		return err
+	}
+	s.troubled, err = troubled(c)
+	return err
 }
 
 // plan lists the components of a claim.
@@ -144,6 +152,9 @@ func (s *shop) plan() *compose.Plan {
 	needs := []string{database}
 	if s.hasCache() {
 		add(compose.Component{Name: cacheSecret, Part: cache, Object: s.cacheSecret()})
+		if s.cacheHasTLS() {
+			add(compose.Component{Name: cacheTLS, Part: cache, Object: s.cacheCertificate()})
+		}
 		add(compose.Component{Name: cacheSA, Part: cache, Object: build.ServiceAccount(s.Scope, cache, cacheApp)})
 		add(compose.Component{Name: cacheSvc, Part: cache, Object: s.cacheService()})
 		add(compose.Component{Name: cachePolicy, Part: cache, Object: s.cachePolicy()})

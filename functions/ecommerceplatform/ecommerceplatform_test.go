@@ -14,19 +14,20 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/functions"
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 // simulate simulates Crossplane for an EcommercePlatform with this spec.
-func simulate(t testing.TB, spec string) *functionstest.Crossplane {
+func simulate(t testing.TB, spec string, opts ...functions.Option) *functionstest.Crossplane {
 	t.Helper()
-	return functionstest.New(t, functionstest.EcommercePlatform(spec))
+	return functionstest.New(t, functionstest.EcommercePlatform(spec), opts...)
 }
 
 // TestOrder: database and cache, then the backend, then the
 // frontend, then the ingress.
 func TestOrder(t *testing.T) {
-	cache := []string{"cache-account", "cache-networkpolicy", "cache-secret", "cache-server", "cache-service"}
+	cache := []string{"cache-account", "cache-networkpolicy", "cache-secret", "cache-server", "cache-service", "cache-tls"}
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -157,7 +158,7 @@ func TestWiring(t *testing.T) {
 	}
 	got := env("backend")
 	delete(got, "REDIS_URL_VERSION")
-	if diff := cmp.Diff(map[string]string{"DATABASE_URL": "store-database-connection/verified-uri", "REDIS_URL": "store-cache/uri", "LOG": "debug"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"DATABASE_URL": "store-database-connection/verified-uri", "REDIS_URL": "store-cache/uri", "REDIS_CA_FILE": "/etc/storeplane/store-cache/ca.crt", "LOG": "debug"}, got); diff != "" {
 		t.Errorf("backend: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{"BACKEND_URL": "http://store-backend-web.team.svc:9000"}, env("frontend")); diff != "" {
@@ -171,15 +172,19 @@ func TestWiring(t *testing.T) {
 	if front.Spec.Probe.Path != "/healthz" || *front.Spec.Autoscaling.MinReplicas != 3 || len(front.Spec.Config) != 0 || len(front.Spec.Clients) != 0 {
 		t.Errorf("frontend: got %+v", front.Spec)
 	}
-	authority := []appsv1.Volume{{Name: "database-authority", MountPath: "/etc/storeplane/store-database", Secret: &corev1.SecretVolumeSource{
-		SecretName: "store-database-connection", Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
-	}}}
-	if diff := cmp.Diff(authority, back.Spec.Volumes[len(back.Spec.Volumes)-1:]); diff != "" {
-		t.Errorf("the backend verifies its database: -want, +got:\n%s", diff)
+	authority := func(name, path, secret string) appsv1.Volume {
+		return appsv1.Volume{Name: name, MountPath: path, Secret: &corev1.SecretVolumeSource{SecretName: secret, Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}}}
+	}
+	authorities := []appsv1.Volume{
+		authority("database-authority", "/etc/storeplane/store-database", "store-database-connection"),
+		authority("cache-authority", "/etc/storeplane/store-cache", "store-cache"),
+	}
+	if diff := cmp.Diff(authorities, back.Spec.Volumes[len(back.Spec.Volumes)-2:]); diff != "" {
+		t.Errorf("the backend verifies its database and its cache: -want, +got:\n%s", diff)
 	}
 	for _, v := range front.Spec.Volumes {
-		if v.Name == authority[0].Name {
-			t.Error("the frontend knows nothing of a database")
+		if v.Name == authorities[0].Name || v.Name == authorities[1].Name {
+			t.Error("the frontend knows nothing of a database, or of a cache")
 		}
 	}
 	db := functionstest.As[appsv1.DatabaseCluster](t, c.Observed["database"])
@@ -353,7 +358,7 @@ func TestCache(t *testing.T) {
 	if !strings.Contains(conf, "requirepass "+password+"\n") {
 		t.Errorf("got redis.conf without its password")
 	}
-	if got := c.SecretValue("cache-secret", "uri"); got != "redis://:"+password+"@store-cache.team.svc:6379/0" {
+	if got := c.SecretValue("cache-secret", "uri"); got != "rediss://:"+password+"@store-cache.team.svc:6379/0" {
 		t.Errorf("got uri %s", strings.ReplaceAll(got, password, "PASSWORD"))
 	}
 	args := func(want ...string) {

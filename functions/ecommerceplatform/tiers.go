@@ -1,6 +1,7 @@
 package ecommerceplatform
 
 import (
+	"path"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,9 @@ const (
 	envDatabaseURL = "DATABASE_URL"
 	envRedisURL    = "REDIS_URL"
 
+	// envRedisCA is the file of the authority that vouches for the cache.
+	envRedisCA = "REDIS_CA_FILE"
+
 	// envRedisVersion is not for the application: its change replaces the pods,
 	// which read the password when they start.
 	envRedisVersion = "REDIS_URL_VERSION"
@@ -33,10 +37,16 @@ func (s *shop) backend() *appsv1.WebApp {
 	if s.hasCache() && !slices.ContainsFunc(b.Env, func(e corev1.EnvVar) bool { return e.Name == envRedisURL }) {
 		env = append(env, build.FromSecret(envRedisURL, s.Name(cache), keyURI), corev1.EnvVar{Name: envRedisVersion, Value: s.cacheVersion})
 	}
-	wa := s.webApp(backend, &b.Workload, b.Replicas, env)
+	volumes := slices.Clone(b.Volumes)
 	if s.connection == keyVerifiedURI {
-		wa.Spec.Volumes = append(slices.Clone(b.Volumes), databasecluster.Authority(s.Name(database)))
+		volumes = append(volumes, databasecluster.Authority(s.Name(database)))
 	}
+	if own := s.cacheAuthority(); s.verifiesCache() && fits(volumes, own) {
+		volumes = append(volumes, own)
+		env = append(env, corev1.EnvVar{Name: envRedisCA, Value: path.Join(own.MountPath, build.KeyAuthority)})
+	}
+	wa := s.webApp(backend, &b.Workload, b.Replicas, env)
+	wa.Spec.Volumes = volumes
 	wa.Spec.Migration = b.Migration
 	wa.Spec.CronJobs = b.CronJobs
 	wa.Spec.Workers = b.Workers

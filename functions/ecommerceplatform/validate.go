@@ -16,8 +16,8 @@ import (
 )
 
 // Most entries of a WebApp's environment, and of its volumes. Of a tier's one envFrom is
-// the config, by some env it finds the others, and the backend has one volume to verify its
-// database.
+// the config, by some env it finds the others, and the backend has a volume each to verify
+// its database and its cache.
 const (
 	mostEnv     = 100
 	mostEnvFrom = 33
@@ -83,8 +83,8 @@ func wires(s *platformv1.EcommercePlatformSpec, tier string) []string {
 	switch {
 	case tier == frontend:
 		return []string{envBackendURL}
-	case hasCache(s):
-		return []string{envDatabaseURL, envRedisURL}
+	case hasCache(s) && len(unset([]string{envRedisURL}, s.Backend.Env)) > 0:
+		return []string{envDatabaseURL, envRedisURL, envRedisCA}
 	default:
 		return []string{envDatabaseURL}
 	}

@@ -60,10 +60,20 @@ func readsKey(e *corev1.EnvVar, secret, key string) bool {
 // mounted for: unless the claim says how to connect, brings a certificate whose authority
 // and names are its own, or has volumes that leave no room for it.
 func (s *shop) verifiable() bool {
-	d, volumes, own := s.spec.Database, s.spec.Backend.Volumes, databasecluster.Authority(s.Name(database))
+	d := s.spec.Database
 	if len(unset([]string{envDatabaseURL}, s.spec.Backend.Env)) == 0 || d != nil && d.TLS != nil && d.TLS.SecretName != "" {
 		return false
 	}
+	return fits(s.spec.Backend.Volumes, databasecluster.Authority(s.Name(database)))
+}
+
+// verifiesCache tells whether the backend connects to the cache by what it is given, with TLS.
+func (s *shop) verifiesCache() bool {
+	return s.hasCache() && s.cacheHasTLS() && len(unset([]string{envRedisURL}, s.spec.Backend.Env)) > 0
+}
+
+// fits tells whether there is room for a volume beside others.
+func fits(volumes []appsv1.Volume, own appsv1.Volume) bool {
 	return len(volumes) < mostVolumes && !slices.ContainsFunc(volumes, func(v appsv1.Volume) bool {
 		return v.Name == own.Name || strings.HasPrefix(own.MountPath+"/", v.MountPath+"/") || strings.HasPrefix(v.MountPath, own.MountPath+"/")
 	})

@@ -20,6 +20,7 @@ const (
 	AuthorityLifetime = 10 * 365 * 24 * time.Hour
 	AuthorityRenewal  = 3 * 365 * 24 * time.Hour
 	ServerLifetime    = 90 * 24 * time.Hour
+	StaticLifetime    = 365 * 24 * time.Hour
 	ServerRenewal     = 30 * 24 * time.Hour
 )
 
@@ -54,6 +55,15 @@ func Authority(name string, old Pair, now time.Time) (Pair, error) {
 // Server makes a certificate for servers of the given names, signed by an
 // authority.
 func Server(authority Pair, names []string, now time.Time) (Pair, error) {
+	return server(authority, names, now, ServerLifetime)
+}
+
+// StaticServer makes one for a server that reads it once, and is replaced with it.
+func StaticServer(authority Pair, names []string, now time.Time) (Pair, error) {
+	return server(authority, names, now, StaticLifetime)
+}
+
+func server(authority Pair, names []string, now time.Time, lifetime time.Duration) (Pair, error) {
 	parent, signer, err := parse(authority)
 	if err != nil {
 		return Pair{}, fmt.Errorf("cannot use the authority: %w", err)
@@ -62,7 +72,7 @@ func Server(authority Pair, names []string, now time.Time) (Pair, error) {
 	if err != nil {
 		return Pair{}, err
 	}
-	until := now.Add(ServerLifetime)
+	until := now.Add(lifetime)
 	if parent.NotAfter.Before(until) {
 		until = parent.NotAfter
 	}

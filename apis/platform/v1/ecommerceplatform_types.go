@@ -168,6 +168,21 @@ type Cache struct {
 	// +optional
 	// +kubebuilder:default=allkeys-lru
 	EvictionPolicy EvictionPolicy `json:"evictionPolicy,omitempty"`
+
+	// TLS of the connections to the cache.
+	// +optional
+	TLS *CacheTLS `json:"tls,omitempty"`
+}
+
+// CacheTLS says whether connections to a cache are encrypted.
+type CacheTLS struct {
+	// Enabled admits only connections with TLS, by a certificate that an
+	// authority of the cache's own has signed. False is for clients that support
+	// no TLS, and admits only connections without: the password and what is
+	// cached can then be read on the pods' network. Defaults to true.
+	// +optional
+	// +kubebuilder:default=true
+	Enabled *bool `json:"enabled,omitempty"`
 }
 
 // EvictionPolicy of a cache: Redis' maxmemory-policy.

@@ -71,6 +71,42 @@ func cacheIsClosed(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
+// cacheEncrypts: Redis answers nobody without TLS, and the shop uses it.
+func cacheEncrypts(ctx context.Context, n notes) error {
+	if err := dev.ready(ctx, settled); err != nil {
+		return err
+	}
+	if _, err := dev.order(ctx, "with-an-encrypted-cache-01"); err != nil {
+		return err
+	}
+	cache := slices.IndexFunc(dev.pods(), func(p string) bool { return strings.HasPrefix(p, cacheName+"-") })
+	if cache < 0 {
+		return errors.New("the cache has no pod")
+	}
+	pod := dev.pods()[cache]
+	if out, err := cluster.Exec(ctx, dev.namespace, pod, "redis", nil, "redis-cli", "ping"); err == nil && (strings.Contains(out, "PONG") || strings.Contains(out, "NOAUTH")) {
+		return fmt.Errorf("the cache answers without TLS: %s", strings.TrimSpace(out))
+	}
+	secrets, err := passwords(dev.world)
+	if err != nil {
+		return err
+	}
+	own := slices.IndexFunc(secrets, func(p password) bool { return p.where == cacheName+"/password" })
+	if own < 0 {
+		return errors.New("the cache has no password")
+	}
+	ask := "read -r REDISCLI_AUTH && export REDISCLI_AUTH && redis-cli --tls --insecure client list"
+	out, err := cluster.Exec(ctx, dev.namespace, pod, "redis", strings.NewReader(secrets[own].value+"\n"), "sh", "-c", ask)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(out, "name=shop-backend ") {
+		return fmt.Errorf("the backend is no client of the cache: %s", out)
+	}
+	n.Addf("%d connections of the backend", strings.Count(out, "name=shop-backend "))
+	return nil
+}
+
 // password is one of a Secret.
 type password struct{ where, value string }
 

@@ -77,7 +77,7 @@ func runServe(ctx context.Context, log *slog.Logger, db *store.Store) error {
 	var carts *cache.Carts
 	if url := os.Getenv("REDIS_URL"); url != "" {
 		var err error
-		if carts, err = cache.Open(url, log); err != nil {
+		if carts, err = cache.Open(url, os.Getenv("REDIS_CA_FILE"), log); err != nil {
 			return err
 		}
 		defer carts.Close()

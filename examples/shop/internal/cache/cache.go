@@ -5,9 +5,12 @@ package cache
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -39,12 +42,24 @@ type Carts struct {
 	wake   atomic.Int64 // Unix nanoseconds; until then the cache rests.
 }
 
-// Open returns the cache at url, a redis:// URI. It does not wait for Redis.
-// The error never holds the URI, since that holds a password.
-func Open(url string, log *slog.Logger) (*Carts, error) {
+// Open returns the cache at url, a redis:// or rediss:// URI; a server of the latter is
+// verified by the authorities of a file in PEM, or where there is none by those of the
+// system. It does not wait for Redis. The error never holds the URI, since that holds a
+// password.
+func Open(url, authorities string, log *slog.Logger) (*Carts, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
-		return nil, errors.New("cannot parse REDIS_URL: it should read redis://:password@host:6379/0 (it is not printed, as it holds a password)")
+		return nil, errors.New("cannot parse REDIS_URL: it should read rediss://:password@host:6379/0 (it is not printed, as it holds a password)")
+	}
+	if opts.TLSConfig != nil && authorities != "" {
+		pem, err := os.ReadFile(authorities)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read REDIS_CA_FILE: %w", err)
+		}
+		opts.TLSConfig.RootCAs = x509.NewCertPool()
+		if !opts.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("cannot use REDIS_CA_FILE: %s holds no certificate", authorities)
+		}
 	}
 	opts.DialTimeout = dialTimeout
 	opts.ReadTimeout = opTimeout

@@ -1,9 +1,12 @@
 package cache
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,7 +88,7 @@ func cart(version int64) shop.Cart {
 
 func TestCarts(t *testing.T) {
 	r := startRedis(t)
-	c, err := Open("redis://:pw@"+r.addr+"/0", discard)
+	c, err := Open("redis://:pw@"+r.addr+"/0", "", discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +122,7 @@ func TestCarts(t *testing.T) {
 
 func TestCartsWithoutRedis(t *testing.T) {
 	r := startRedis(t)
-	c, err := Open("redis://:pw@"+r.addr+"/0", discard)
+	c, err := Open("redis://:pw@"+r.addr+"/0", "", discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,8 +165,33 @@ func TestNoCache(t *testing.T) {
 }
 
 func TestOpenHidesSecrets(t *testing.T) {
-	_, err := Open("redis://:hunter2@host:port:port/x", discard)
+	_, err := Open("redis://:hunter2@host:port:port/x", "", discard)
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("Open(...): want an error without the password, got: %v", err)
+	}
+}
+
+// TestOpenAuthorities: a cache that could not be verified is not used without saying so.
+func TestOpenAuthorities(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct{ reason, uri, file, want string }{
+		"Missing": {reason: "What is named must be there.", uri: "rediss://:pw@cache:6379/0", file: empty + ".old", want: "cannot read REDIS_CA_FILE"},
+		"Empty":   {reason: "It must hold what it is for.", uri: "rediss://:pw@cache:6379/0", file: empty, want: "cannot use REDIS_CA_FILE"},
+		"System":  {reason: "Without it the system's authorities count.", uri: "rediss://:pw@cache:6379/0"},
+		"Plain":   {reason: "Without TLS there is nothing to verify.", uri: "redis://:pw@cache:6379/0", file: empty + ".old"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, err := Open(tc.uri, tc.file, discard)
+			if err == nil {
+				c.Close()
+			}
+			if got := fmt.Sprint(err); (tc.want == "") != (err == nil) || !strings.Contains(got, tc.want) {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+		})
 	}
 }

@@ -36,7 +36,7 @@ func TestShop(t *testing.T) {
 	if _, err := db.Migrate(t.Context(), log); err != nil {
 		t.Fatal(err)
 	}
-	broken, err := cache.Open("redis://:pw@127.0.0.1:1/0", log)
+	broken, err := cache.Open("redis://:pw@127.0.0.1:1/0", "", log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,125 @@
+package ecommerceplatform_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	k8sappsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/functions/functionstest"
+	"github.com/storeplane/storeplane/internal/compose"
+)
+
+// clock is a source whose time stands still until it is set.
+type clock struct {
+	compose.SystemSource
+
+	now time.Time
+}
+
+func (c *clock) Now() time.Time { return c.now }
+
+// TestCacheTLS: Redis admits connections with TLS alone, and the backend has what vouches for it.
+func TestCacheTLS(t *testing.T) {
+	clk := &clock{now: functionstest.NewYear}
+	c := simulate(t, functionstest.BigShop, functions.WithSource(clk))
+	c.Settle()
+	conf := c.SecretValue("cache-secret", "redis.conf")
+	if !strings.Contains(conf, "\nport 0\ntls-port 6379\n") {
+		t.Error("Redis admits connections without TLS")
+	}
+	authority := c.SecretValue("cache-tls", "ca.crt")
+	if authority == "" || c.SecretValue("cache-secret", "ca.crt") != authority {
+		t.Error("Clients have another authority than the cache's")
+	}
+	pod := func() corev1.PodTemplateSpec {
+		return functionstest.As[k8sappsv1.Deployment](t, c.Observed["cache-server"]).Spec.Template
+	}
+	mounted := []string{}
+	for _, v := range pod().Spec.Volumes {
+		if v.Secret != nil {
+			for _, item := range v.Secret.Items {
+				mounted = append(mounted, v.Secret.SecretName+"/"+item.Key)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"store-cache/redis.conf", "store-cache-tls/tls.crt", "store-cache-tls/tls.key"}, mounted); diff != "" {
+		t.Errorf("The authority's key is nothing for Redis: -want, +got:\n%s", diff)
+	}
+	backend := func() (volumes []string, version string) {
+		spec := functionstest.As[appsv1.WebApp](t, c.Observed["backend"]).Spec
+		for _, v := range spec.Volumes {
+			volumes = append(volumes, v.Name+" "+v.MountPath)
+		}
+		for _, e := range spec.Env {
+			if e.Name == "REDIS_URL_VERSION" {
+				version = e.Value
+			}
+		}
+		return volumes, version
+	}
+	volumes, version := backend()
+	if want := "cache-authority /etc/storeplane/store-cache"; !slices.Contains(volumes, want) {
+		t.Errorf("want a volume %s, got %v", want, volumes)
+	}
+
+	// A year later Redis has another certificate of the same authority.
+	before, certificate := pod().Annotations, c.SecretValue("cache-tls", "tls.crt")
+	clk.now = clk.now.Add(340 * 24 * time.Hour)
+	c.Settle()
+	_, after := backend()
+	if c.SecretValue("cache-tls", "tls.crt") == certificate || cmp.Equal(before, pod().Annotations) {
+		t.Error("The certificate is not renewed, or Redis goes on with the old one")
+	}
+	if c.SecretValue("cache-secret", "ca.crt") != authority || after != version {
+		t.Error("The backend is replaced for a certificate that it does not read")
+	}
+
+	c.Edit(false, "cache", "tls", "enabled")
+	c.Settle()
+	volumes, _ = backend()
+	if slices.ContainsFunc(volumes, func(v string) bool { return strings.HasPrefix(v, "cache-authority") }) || c.Observed["cache-tls"] != nil {
+		t.Errorf("Without TLS there is nothing to verify: got volumes %v", volumes)
+	}
+	if uri, conf := c.SecretValue("cache-secret", "uri"), c.SecretValue("cache-secret", "redis.conf"); !strings.HasPrefix(uri, "redis://") || !strings.Contains(conf, "\nport 6379\n") {
+		t.Error("A client without TLS is not admitted")
+	}
+}
+
+// TestCacheTLSRefused: a mistake in a claim may stand for longer than a certificate.
+func TestCacheTLSRefused(t *testing.T) {
+	clk := &clock{now: functionstest.NewYear}
+	c := simulate(t, functionstest.BigShop, functions.WithSource(clk))
+	c.Settle()
+	state := func() (certificate, version string, rest any) {
+		d := functionstest.As[k8sappsv1.Deployment](t, c.Observed["cache-server"])
+		version = d.Spec.Template.Annotations["storeplane.example.com/certificate-version"]
+		delete(d.Spec.Template.Annotations, "storeplane.example.com/certificate-version")
+		return c.SecretValue("cache-tls", "tls.crt"), version, d.Spec
+	}
+	certificate, version, rest := state()
+	c.Edit("eight", "cache", "memory")
+	c.Reconcile()
+	if got, gotVersion, _ := state(); got != certificate || gotVersion != version {
+		t.Error("A certificate that holds is renewed")
+	}
+	clk.now = clk.now.Add(340 * 24 * time.Hour)
+	c.Reconcile()
+	c.Reconcile()
+	got, gotVersion, gotRest := state()
+	if got == certificate || gotVersion == version {
+		t.Errorf("A claim that is refused keeps a certificate that expires: %s", c.Message())
+	}
+	if diff := cmp.Diff(rest, gotRest); diff != "" {
+		t.Errorf("Something else changes with it: -want, +got:\n%s", diff)
+	}
+	if status, _ := c.Condition("Accepted"); status != "False" {
+		t.Errorf("The claim is accepted: %s", c.Message())
+	}
+}

@@ -1,0 +1,46 @@
+package ecommerceplatform
+
+import (
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/compose"
+)
+
+// maintenance is what goes on while the claim is refused: the certificate of the cache is
+// renewed before it expires, and Redis is replaced with it. A mistake in a claim may stand for
+// longer than a certificate.
+func (s *shop) maintenance(c *compose.Claim) (map[string]*structpb.Struct, error) {
+	if c.Observed(cacheTLS) == nil || c.Observed(cacheSecret) == nil {
+		return nil, nil
+	}
+	own, err := s.certifyCache(c)
+	if err != nil {
+		return nil, err
+	}
+	due := map[string]*structpb.Struct{}
+	update := func(component, key, value string, path ...string) {
+		object := due[component]
+		if object == nil {
+			object = c.Kept(component)
+		}
+		if fields := fieldsAt(object, path...); fields != nil && fields[key].GetStringValue() != value {
+			fields[key], due[component] = structpb.NewStringValue(value), object
+		}
+	}
+	for key, value := range own.Values() {
+		update(cacheTLS, key, compose.SecretData(value), "data")
+	}
+	update(cacheSecret, build.KeyAuthority, compose.SecretData(own.Authority.Certificate), "data")
+	salt, _ := compose.SecretValue(c.Observed(cacheSecret), keySalt)
+	update(cacheServer, certificateVersionAnnotation, certificateVersion(c, salt, own.Server.Certificate), "spec", "template", "metadata", "annotations")
+	return due, nil
+}
+
+// fieldsAt a path of an object, or nil.
+func fieldsAt(object *structpb.Struct, path ...string) map[string]*structpb.Value {
+	for _, step := range path {
+		object = object.GetFields()[step].GetStructValue()
+	}
+	return object.GetFields()
+}

@@ -1,0 +1,66 @@
+package build
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/pki"
+)
+
+// Keys of TLS Secrets, as Kubernetes and cert-manager name them.
+const (
+	KeyCertificate  = corev1.TLSCertKey
+	KeyPrivate      = corev1.TLSPrivateKeyKey
+	KeyAuthority    = "ca.crt"
+	KeyAuthorityKey = "ca.key"
+)
+
+// Certificates of servers: an authority of their own, and what it has signed for them.
+type Certificates struct{ Authority, Server pki.Pair }
+
+// Values of a Secret that holds them all.
+func (t Certificates) Values() map[string]string {
+	return map[string]string{
+		KeyAuthority: t.Authority.Certificate, KeyAuthorityKey: t.Authority.Key,
+		KeyCertificate: t.Server.Certificate, KeyPrivate: t.Server.Key,
+	}
+}
+
+// Holders are the components whose Secrets hold certificates. They may be one.
+type Holders struct{ Authority, Server string }
+
+// Sign makes a certificate for servers of the given names.
+type Sign func(authority pki.Pair, names []string, now time.Time) (pki.Pair, error)
+
+// Certify reads certificates from composed Secrets, and makes or renews what of them does not
+// hold for long any more. A new authority gets a name. A review has placeholders.
+func Certify(c *compose.Claim, in Holders, name string, names []string, sign Sign) (Certificates, error) {
+	if c.IsReview() {
+		p := pki.Pair{Certificate: compose.Placeholder, Key: compose.Placeholder}
+		return Certificates{Authority: p, Server: p}, nil
+	}
+	now, err := c.Now(), error(nil)
+	out := Certificates{
+		Authority: pairOf(c, in.Authority, KeyAuthority, KeyAuthorityKey),
+		Server:    pairOf(c, in.Server, KeyCertificate, KeyPrivate),
+	}
+	if !pki.AuthorityHolds(out.Authority, now) {
+		if out.Authority, err = pki.Authority(name, out.Authority, now); err != nil {
+			return Certificates{}, err
+		}
+	}
+	if !pki.ServerHolds(out.Server, out.Authority, names, now) {
+		out.Server, err = sign(out.Authority, names, now)
+	}
+	return out, err
+}
+
+// pairOf a composed Secret, empty when there is none.
+func pairOf(c *compose.Claim, component, certificate, key string) pki.Pair {
+	s := c.Observed(component)
+	cert, _ := compose.SecretValue(s, certificate)
+	private, _ := compose.SecretValue(s, key)
+	return pki.Pair{Certificate: cert, Key: private}
+}
