@@ -101,7 +101,7 @@ func TestDecide(t *testing.T) {
 			reason: "All is made at once, and what it reaches is tried.",
 			state:  state(),
 			want: outcome{Phase: backupv1.BackupPending, Ready: waiting, Verified: noBackup, Do: []string{
-				"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-source", "apply NetworkPolicy orders-dump", "apply CronJob orders-dump", "apply CronJob orders-verify", "create " + check,
+				"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-database", "apply NetworkPolicy orders-dump", "apply CronJob orders-dump", "apply CronJob orders-verify", "create " + check,
 			}},
 		},
 		"SecretNotFound": {
@@ -110,7 +110,7 @@ func TestDecide(t *testing.T) {
 				s.Problem = &resolve.Problem{Reason: backupv1.ReasonSecretNotFound, Message: "no Secret"}
 			}),
 			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretNotFound: no Secret", Verified: noBackup,
-				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-source", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretNotFound"}},
+				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-database", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretNotFound"}},
 		},
 		"NothingToBackUp": {
 			reason: "The platform's credentials are not copied for a Backup of nothing.",
@@ -119,7 +119,7 @@ func TestDecide(t *testing.T) {
 				s.Problem = &resolve.Problem{Reason: backupv1.ReasonSecretNotFound, Message: "no Secret"}
 			}),
 			want: outcome{Phase: backupv1.BackupPending, Ready: "False SecretNotFound: no Secret", Verified: noBackup,
-				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-source", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretNotFound"}},
+				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-database", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretNotFound"}},
 		},
 		"NothingOfItsName": {
 			reason: "Nor for one whose ServiceAccount is somebody else's.",
@@ -129,7 +129,7 @@ func TestDecide(t *testing.T) {
 			}),
 			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning AlreadyExists"},
 				Ready: "False AlreadyExists: NetworkPolicy orders-dump exists already and is not this Backup's: delete it, or give the Backup another name",
-				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-source"}},
+				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-database"}},
 		},
 		"SecretGone": {
 			reason: "A CronJob that is there is left alone.",
@@ -143,14 +143,14 @@ func TestDecide(t *testing.T) {
 			state:  state(params(func(p *backupv1.BackupParameters) { p.Schedule = "61 * * * *" })),
 			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning InvalidSchedule"},
 				Ready: `False InvalidSchedule: schedule "61 * * * *" is no cron expression: end of range (61) above maximum (59): 61`,
-				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-source", "apply NetworkPolicy orders-dump"}},
+				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-database", "apply NetworkPolicy orders-dump"}},
 		},
 		"NewerThanTools": {
 			reason: "There are no tools for it.",
 			state:  state(func(s *State) { s.Source.Version = "19" }),
 			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning VersionUnknown"},
 				Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18",
-				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-source", "apply NetworkPolicy orders-dump"}},
+				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-database", "apply NetworkPolicy orders-dump"}},
 		},
 		"AlreadyExists": {
 			reason: "Nothing of somebody else's is overwritten.",
@@ -517,14 +517,14 @@ func TestDecide(t *testing.T) {
 				s.Policy.Spec.Egress = append(s.Policy.Spec.Egress, networkingv1.NetworkPolicyEgressRule{})
 				s.SourcePolicy.Spec.Egress[1].To = nil
 			}),
-			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"apply NetworkPolicy orders-dump-source", "apply NetworkPolicy orders-dump"}},
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"apply NetworkPolicy orders-dump-database", "apply NetworkPolicy orders-dump"}},
 		},
 		"Narrowed": {
 			reason: "So is one that is bound to more.",
 			state: state(settle(t), checked(t), isReady, func(s *State) {
 				s.SourcePolicy.Spec.Egress[0].To = s.SourcePolicy.Spec.Egress[1].To
 			}),
-			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"apply NetworkPolicy orders-dump-source"}},
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"apply NetworkPolicy orders-dump-database"}},
 		},
 		"SourceGone": {
 			reason: "Pods that verify go on reaching the store alone, whatever an older release let them reach, and those at work their database.",
@@ -546,7 +546,7 @@ func TestDecide(t *testing.T) {
 			state: state(settle(t), checked(t), isReady, func(s *State) {
 				s.Source.Hosts, s.Source.Print = []string{"orders-db.eu.example.com:6432"}, "source/2"
 			}),
-			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"apply NetworkPolicy orders-dump-source", "apply CronJob orders-dump", "apply CronJob orders-verify", "create " + checkName("orders", digestOf(t, state(func(s *State) { s.Source.Print = "source/2" })), 1)}},
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"apply NetworkPolicy orders-dump-database", "apply CronJob orders-dump", "apply CronJob orders-verify", "create " + checkName("orders", digestOf(t, state(func(s *State) { s.Source.Print = "source/2" })), 1)}},
 		},
 		"RunNow": {
 			reason: "A new value starts a backup.",

@@ -15,9 +15,10 @@ import (
 
 // Names of what a Backup makes. The definition caps the Backup's name so that
 // they fit. None is what a DatabaseCluster of the same name makes: to name a
-// Backup after its database is what people do.
+// Backup after its database is what people do. That of the policy to the database is
+// none of a DatabaseCluster <backup>-dump either, as <backup>-dump-source is.
 func objectName(backup string) string       { return backup + "-dump" }
-func sourcePolicyName(backup string) string { return backup + "-dump-source" }
+func sourcePolicyName(backup string) string { return backup + "-dump-database" }
 func storeSecretName(backup string) string  { return backup + "-dump-store" }
 func verifyName(backup string) string       { return backup + "-verify" }
 func runName(backup, value string) string   { return backup + "-run-" + digest(value) }

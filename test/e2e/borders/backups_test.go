@@ -23,11 +23,17 @@ func awaitRefusal(ctx context.Context, n notes, kind, name, reason string) error
 	for _, j := range ground.world.List("Job") {
 		err = errors.Join(err, errors.New("a Job was made all the same: "+j.GetName()))
 	}
-	if s := ground.world.Get("Secret", name+"-store"); s != nil {
-		err = errors.Join(err, errors.New("the platform's credentials were copied for it"))
+	for _, copied := range []string{copyOfBackup(name), copyOfRestore(name)} {
+		if ground.world.Get("Secret", copied) != nil {
+			err = errors.Join(err, errors.New("the platform's credentials were copied for it, into Secret "+copied))
+		}
 	}
 	return errors.Join(err, cluster.Delete(context.WithoutCancel(ctx), kind, tenantNamespace, name))
 }
+
+// Secrets with a copy of the platform's credentials.
+func copyOfBackup(name string) string  { return name + "-dump-store" }
+func copyOfRestore(name string) string { return name + "-restore-store" }
 
 const platforms = "providerConfigRef: {kind: ClusterProviderConfig, name: e2e-borders}"
 
@@ -64,12 +70,12 @@ func readsBackups(ctx context.Context, n notes) error {
 	}
 	// There is no store to read from: that it is tried is what the grant is for.
 	err = ground.world.Await(ctx, soon, "the Restore that the victim has granted to begin", func() (bool, string) {
-		return ground.world.Get("Job", "lent-restore") != nil, harness.ClaimOf(ground.world.Get("Restore", "lent")).Condition("Ready").Message
+		return ground.world.Get("Job", "lent-restore") != nil && ground.world.Get("Secret", copyOfRestore("lent")) != nil, harness.ClaimOf(ground.world.Get("Restore", "lent")).Condition("Ready").Message
 	})
 	err = errors.Join(err,
 		cluster.Delete(ctx, "Restore", tenantNamespace, "lent"),
 		ground.world.AwaitGone(ctx, soon, "Job", "lent-restore"),
-		ground.world.AwaitGone(ctx, soon, "Secret", "lent-store"),
+		ground.world.AwaitGone(ctx, soon, "Secret", copyOfRestore("lent")),
 		cluster.Delete(ctx, "RestoreGrant", victimNamespace, "e2e"),
 		restore("relapse"),
 	)

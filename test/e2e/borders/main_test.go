@@ -69,6 +69,8 @@ func attacks() types.Feature {
 		{"a tenant does not write settings of pgBackRest into a field", injectsSettings},
 		{"another tenant's pod reaches no port of a database, and one of its own namespace PostgreSQL's alone", reachesServers},
 		{"a database's server, or the pod of a Backup's Job, opens no connection to a neighbour", opensConnections},
+		{"a pod with a store's credentials reaches no neighbour, and not the cloud's metadata service", reachesMetadata},
+		{"ten AppConfigs of hostile templates do not hold up a Backup", burnsTemplates},
 		{"a tenant's pod reaches neither the function nor the provider", reachesPrograms},
 		{"a database's token reads and changes nothing of its neighbours", usesDatabaseToken},
 		{"the provider's token changes nothing but what AppConfigs change, and nothing of the system's", usesProviderToken},

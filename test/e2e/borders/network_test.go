@@ -120,7 +120,7 @@ func opensConnections(ctx context.Context, n notes) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Delete(ctx, "Backup", tenantNamespace, "closed")) }()
-	for policy, port := range map[string]string{"closed-dump": "9000", "closed-dump-source": "5432"} {
+	for policy, port := range map[string]string{"closed-dump": "9000", "closed-dump-database": "5432"} {
 		err := ground.world.Await(ctx, soon, "the policy "+policy+" of the Backup's pods", func() (bool, string) {
 			egress := harness.Field(ground.world.Get("NetworkPolicy", policy), "spec", "egress")
 			return strings.Contains(egress, port), egress

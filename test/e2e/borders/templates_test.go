@@ -1,0 +1,113 @@
+//go:build e2e
+
+package borders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// hostileAppConfigs are edited without end, and a Backup of another user begins all the same.
+const (
+	hostileAppConfigs = 10
+	beginsWithin      = 5 * time.Second
+)
+
+// hostileConfig has templates of the most that they may be, which read and write as much as
+// they may.
+func hostileConfig(name string) (string, error) {
+	const line = "{{ $a := upper (indent 9 .Values.long) }}{{ if eq $a (lower $a) }}x{{ end }}"
+	const longest = 64 << 10
+	config := map[string]string{}
+	for i := range 4 {
+		config[fmt.Sprintf("KEY_%d", i)] = strings.Repeat(line, longest/len(line))
+	}
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": "config.example.com/v1", "kind": "AppConfig", "metadata": map[string]any{"name": name, "namespace": tenantNamespace},
+		"spec": map[string]any{"forProvider": map[string]any{
+			"application": name, "config": config, "values": map[string]string{"long": strings.Repeat("a\n", 100)},
+		}},
+	})
+	return string(text), err
+}
+
+// burnsTemplates on the processor of the provider, which all tenants share.
+func burnsTemplates(ctx context.Context, n notes) (err error) {
+	if err := ready(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, started)
+	defer cancel()
+	name := func(i int) string { return fmt.Sprintf("hostile-%d", i) }
+	defer func() {
+		for i := range hostileAppConfigs {
+			err = errors.Join(err, cluster.Delete(context.WithoutCancel(ctx), "AppConfig", tenantNamespace, name(i)))
+		}
+	}()
+	for i := range hostileAppConfigs {
+		text, err := hostileConfig(name(i))
+		if err != nil {
+			return err
+		}
+		if err := create(ctx, ground.tenant, text); err != nil {
+			return err
+		}
+	}
+	editing, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	edits := make([]int, hostileAppConfigs)
+	for i := range hostileAppConfigs {
+		wg.Go(func() {
+			for editing.Err() == nil {
+				change := harness.Patch{"spec": harness.Patch{"forProvider": harness.Patch{"values": harness.Patch{"edit": fmt.Sprint(edits[i])}}}}
+				if _, err := ground.tenant.Patch(editing, "AppConfig", tenantNamespace, name(i), change); err == nil {
+					edits[i]++
+				}
+			}
+		})
+	}
+	defer wg.Wait()
+	defer stop()
+	refusal := func() string {
+		return harness.ClaimOf(ground.world.Get("AppConfig", name(0))).Condition("Rendered").Message
+	}
+	if err := ground.world.Await(ctx, soon, "a hostile template to be refused", func() (bool, string) { return refusal() != "", refusal() }); err != nil {
+		return err
+	}
+
+	filed := time.Now()
+	err = create(ctx, ground.tenant, `{apiVersion: backup.example.com/v1, kind: Backup, metadata: {name: honest, namespace: '${NAMESPACE}'}, spec: {forProvider: {
+		source: {type: postgresql, connection: {databaseClusterRef: {name: own}}}, destination: {type: s3, bucket: b, endpoint: 'https://store.example.com', secretRef: {name: neighbour}}}}}`)
+	if err != nil {
+		return err
+	}
+	err = ground.world.Await(ctx, soon, "the honest Backup to begin", func() (bool, string) {
+		for _, j := range ground.world.List("Job") {
+			if j.GetLabels()["backup.example.com/backup"] == "honest" {
+				return true, ""
+			}
+		}
+		return false, harness.ClaimOf(ground.world.Get("Backup", "honest")).Condition("Ready").Message
+	})
+	took := time.Since(filed)
+	err = errors.Join(err, cluster.Delete(context.WithoutCancel(ctx), "Backup", tenantNamespace, "honest"))
+	stop()
+	wg.Wait()
+	total := 0
+	for _, e := range edits {
+		total += e
+	}
+	n.Addf("a Backup began after %.2fs of %s, beside %d edits; %s", took.Seconds(), beginsWithin, total, refusal())
+	if took > beginsWithin {
+		err = errors.Join(err, fmt.Errorf("a Backup began after %.2fs, %s is the target", took.Seconds(), beginsWithin))
+	}
+	return err
+}
