@@ -335,16 +335,16 @@ type TargetStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Held is a change that waits until no more edits come.
-type Held struct {
+// Debouncing is a change that waits until no more edits come.
+type Debouncing struct {
 	// Bundle that is to be rolled out.
 	Bundle string `json:"bundle"`
 
-	// Since is when this bundle was first asked for.
-	Since metav1.Time `json:"since"`
+	// FirstChangeTime is when the first change began to wait.
+	FirstChangeTime metav1.Time `json:"firstChangeTime"`
 
-	// First is when the first change began to wait.
-	First metav1.Time `json:"first"`
+	// LastChangeTime is when this bundle was first asked for.
+	LastChangeTime metav1.Time `json:"lastChangeTime"`
 }
 
 // FailedRollout says why a bundle is not good.
@@ -390,9 +390,9 @@ type AppConfigObservation struct {
 	// +optional
 	LastStarted *metav1.Time `json:"lastStarted,omitempty"`
 
-	// Held is a change that waits until no more edits come.
+	// Debouncing is a change that waits until no more edits come.
 	// +optional
-	Held *Held `json:"held,omitempty"`
+	Debouncing *Debouncing `json:"debouncing,omitempty"`
 
 	// Failed says why the newest rollout failed. It is cleared when the content
 	// changes.

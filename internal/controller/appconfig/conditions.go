@@ -91,8 +91,8 @@ func (v *view) held() *refusal {
 		return &refusal{reason: configv1.ReasonPaused, message: "The management policies hold bundle " + v.Wanted + " back"}
 	case v.paused():
 		return &refusal{reason: configv1.ReasonPaused, message: "rollout.pause holds bundle " + v.Wanted + " back"}
-	case v.obs.Held != nil:
-		return &refusal{reason: configv1.ReasonDebouncing, message: "Bundle " + v.obs.Held.Bundle + " waits until no more edits come"}
+	case v.obs.Debouncing != nil:
+		return &refusal{reason: configv1.ReasonDebouncing, message: "Bundle " + v.obs.Debouncing.Bundle + " waits until no more edits come"}
 	}
 	return nil
 }

@@ -110,22 +110,22 @@ func (v *view) adopt() {
 func (v *view) choose() {
 	switch {
 	case v.Problem != nil:
-		v.obs.Held = nil
+		v.obs.Debouncing = nil
 		if v.Problem.Reason == configv1.ReasonBundleTaken {
 			// Without its label nothing tells that it is gone.
 			v.again(glance)
 		}
 	case v.Wanted == v.obs.Bundle:
-		v.obs.Held = nil
+		v.obs.Debouncing = nil
 		if f := v.obs.Failed; f != nil && f.Bundle != v.Wanted {
 			// The content was changed back.
 			v.obs.Failed = nil
 		}
 		v.d.Make = !v.Whole[v.Wanted] && !v.Frozen
 	case v.obs.Failed != nil && v.obs.Failed.Bundle == v.Wanted:
-		v.obs.Held = nil
+		v.obs.Debouncing = nil
 	case v.Frozen, v.paused():
-		v.obs.Held = nil
+		v.obs.Debouncing = nil
 	case v.mayStart():
 		v.start()
 	}
@@ -141,19 +141,19 @@ const (
 
 // mayStart a rollout now, else write down that it waits.
 func (v *view) mayStart() bool {
-	h := v.obs.Held
+	h := v.obs.Debouncing
 	if h == nil {
 		last := v.obs.LastStarted
 		if last == nil || v.Now.Sub(last.Time) >= spacing {
 			return true
 		}
-		h = &configv1.Held{First: metav1.NewTime(v.Now)}
+		h = &configv1.Debouncing{FirstChangeTime: metav1.NewTime(v.Now)}
 	}
 	if h.Bundle != v.Wanted {
-		h = &configv1.Held{Bundle: v.Wanted, Since: metav1.NewTime(v.Now), First: h.First}
+		h = &configv1.Debouncing{Bundle: v.Wanted, LastChangeTime: metav1.NewTime(v.Now), FirstChangeTime: h.FirstChangeTime}
 	}
-	v.obs.Held = h
-	left := min(quiet-v.Now.Sub(h.Since.Time), longest-v.Now.Sub(h.First.Time))
+	v.obs.Debouncing = h
+	left := min(quiet-v.Now.Sub(h.LastChangeTime.Time), longest-v.Now.Sub(h.FirstChangeTime.Time))
 	if left <= 0 {
 		return true
 	}
@@ -169,7 +169,7 @@ func (v *view) start() {
 	now := metav1.NewTime(v.Now)
 	v.obs.Bundle, v.obs.Pending = v.Wanted, v.Wanted
 	v.obs.PendingSince, v.obs.LastStarted = &now, &now
-	v.obs.Held, v.obs.Failed = nil, nil
+	v.obs.Debouncing, v.obs.Failed = nil, nil
 	v.d.Make = !v.Whole[v.Wanted]
 	v.started = true
 	v.State = new(*v.State)

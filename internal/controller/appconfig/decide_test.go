@@ -216,7 +216,7 @@ func TestDecide(t *testing.T) {
 		"MoreCome": {
 			reason: "Each one is waited for.",
 			state: given(known(func(o *configv1.AppConfigObservation) {
-				o.LastStarted, o.Held = ago(40), &configv1.Held{Bundle: third, Since: *ago(4), First: *ago(20)}
+				o.LastStarted, o.Debouncing = ago(40), &configv1.Debouncing{Bundle: third, LastChangeTime: *ago(4), FirstChangeTime: *ago(20)}
 			}), recorded(web, first, configv1.TargetUpdated, 10)),
 			want:  told{Bundle: first, LastGood: first, Ready: "False Debouncing: Bundle " + second + " waits until no more edits come", Targets: []string{"web Updated"}},
 			again: quiet,
@@ -224,7 +224,7 @@ func TestDecide(t *testing.T) {
 		"NoMoreCome": {
 			reason: "Until none comes.",
 			state: given(known(func(o *configv1.AppConfigObservation) {
-				o.LastStarted, o.Held = ago(10), &configv1.Held{Bundle: second, Since: *ago(5), First: *ago(9)}
+				o.LastStarted, o.Debouncing = ago(10), &configv1.Debouncing{Bundle: second, LastChangeTime: *ago(5), FirstChangeTime: *ago(9)}
 			})),
 			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing"}, Do: []string{"publish " + second, "patch web"}, Events: []string{"Normal RollingOut"}},
 			again: glance,
@@ -232,7 +232,7 @@ func TestDecide(t *testing.T) {
 		"TooManyCome": {
 			reason: "Or for a minute.",
 			state: given(known(func(o *configv1.AppConfigObservation) {
-				o.LastStarted, o.Held = ago(70), &configv1.Held{Bundle: third, Since: *ago(1), First: *ago(60)}
+				o.LastStarted, o.Debouncing = ago(70), &configv1.Debouncing{Bundle: third, LastChangeTime: *ago(1), FirstChangeTime: *ago(60)}
 			})),
 			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing"}, Do: []string{"publish " + second, "patch web"}, Events: []string{"Normal RollingOut"}},
 			again: glance,
