@@ -18,8 +18,8 @@ func TroubleOf(pods []*structpb.Struct) string {
 		if !ok || words != "" && pod.Name >= name {
 			continue
 		}
-		if w := podfailure.Of(pod); w != "" {
-			name, words = pod.Name, w
+		if f := podfailure.Of(pod); f != nil {
+			name, words = pod.Name, f.String()
 		}
 	}
 	if words == "" {

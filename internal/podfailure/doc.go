@@ -1,5 +1,5 @@
-// Package podfailure says in words why a pod does not come up. Both the function,
-// while no server is up, and the instance managers say it, and in the same words.
+// Package podfailure tells why a pod does not come up, typed for what depends on it, and in
+// the same words for all that say it.
 //
 // The words go into conditions and events, so they hold no counts and no times,
 // and not the changing words of one and the same trouble. What passes by itself

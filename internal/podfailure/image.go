@@ -19,7 +19,7 @@ func pulling(message string) string {
 		{"neverpull", "it is not on the node"},
 	} {
 		if strings.Contains(message, known.sign) {
-			return because(known.words)
+			return known.words
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package podfailure
 
 import (
+	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,42 +11,101 @@ import (
 // accident, and may have been a test of failover.
 const manyRestarts = 2
 
-// Of a pod, in words that follow its name, or "". The first container in trouble
-// speaks for all. A pod that is being deleted is in none.
-func Of(pod *corev1.Pod) string {
-	if pod.DeletionTimestamp != nil {
+// Kind of a failure.
+type Kind string
+
+// Kinds of failures. Those before ContainerStart may pass by themselves.
+const (
+	Unschedulable  Kind = "Unschedulable"
+	ImagePull      Kind = "ImagePull"
+	ContainerStart Kind = "ContainerStart"
+	OutOfMemory    Kind = "OutOfMemory"
+	CrashLoop      Kind = "CrashLoop"
+)
+
+// Failure is why a pod does not come up.
+type Failure struct {
+	Kind Kind
+
+	// Container that does not run, but for Unschedulable.
+	Container string
+
+	// Image of that container, for ImagePull.
+	Image string
+
+	// Cause in the words of who has met it, without those that change, or "".
+	Cause string
+
+	// Missing is the ConfigMap or Secret that ContainerStart fails for want of, or "".
+	Missing string
+}
+
+// String follows the name of the pod. It is "" for none.
+func (f *Failure) String() string {
+	if f == nil {
 		return ""
+	}
+	switch f.Kind {
+	case Unschedulable:
+		return "cannot be scheduled" + because(f.Cause)
+	case ImagePull:
+		return "cannot pull image " + f.Image + because(f.Cause)
+	case ContainerStart:
+		return "cannot start container " + f.Container + because(f.Cause)
+	case OutOfMemory:
+		return "container " + f.Container + " keeps running out of memory"
+	case CrashLoop:
+	}
+	return "container " + f.Container + " keeps failing"
+}
+
+// Of a pod, or nil. The first container in trouble speaks for all. A pod that is being
+// deleted has none.
+func Of(pod *corev1.Pod) *Failure {
+	if pod.DeletionTimestamp != nil {
+		return nil
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return "cannot be scheduled: " + scheduling(c.Message)
+			return &Failure{Kind: Unschedulable, Cause: scheduling(c.Message)}
 		}
 	}
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if words := container(s); words != "" {
-			return words
+		if f := container(s); f != nil {
+			return f
 		}
 	}
-	return ""
+	return nil
 }
 
-// container that does not run, or does not keep running, in words.
-func container(s corev1.ContainerStatus) string {
+// container that does not run, or does not keep running.
+func container(s corev1.ContainerStatus) *Failure {
 	if w := s.State.Waiting; w != nil {
 		switch w.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
-			return "cannot pull image " + s.Image + pulling(w.Message)
+			return &Failure{Kind: ImagePull, Container: s.Name, Image: s.Image, Cause: pulling(w.Message)}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return "cannot start container " + s.Name + because(w.Message)
+			return &Failure{Kind: ContainerStart, Container: s.Name, Cause: w.Message, Missing: missing(w.Message)}
 		}
 	}
 	switch {
 	case !isFailing(s):
-		return ""
+		return nil
 	case s.LastTerminationState.Terminated != nil && s.LastTerminationState.Terminated.Reason == "OOMKilled":
-		return "container " + s.Name + " keeps running out of memory"
+		return &Failure{Kind: OutOfMemory, Container: s.Name}
 	}
-	return "container " + s.Name + " keeps failing"
+	return &Failure{Kind: CrashLoop, Container: s.Name}
+}
+
+// reference is what the kubelet says of a ConfigMap or Secret that a container refers to and
+// that does not exist: it has the name from the API server's answer.
+var reference = regexp.MustCompile(`^(?:configmap|secret) "([^"]+)" not found$`)
+
+func missing(message string) string {
+	if m := reference.FindStringSubmatch(message); m != nil {
+		return m[1]
+	}
+	return ""
 }
 
 // isFailing tells whether a container fails again and again, be it that it is

@@ -99,8 +99,26 @@ func TestOf(t *testing.T) {
 			if tc.deleting {
 				pod.DeletionTimestamp = new(metav1.Unix(1e9, 0))
 			}
-			if got := Of(pod); got != tc.want {
+			if got := Of(pod).String(); got != tc.want {
 				t.Errorf("%s\nOf(...): want %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestMissing: what a container refers to is known by its name, whichever the kind.
+func TestMissing(t *testing.T) {
+	cases := map[string]struct{ reason, message, want string }{
+		"ConfigMap": {reason: "A ConfigMap that does not exist.", message: `configmap "store-config-1" not found`, want: "store-config-1"},
+		"Secret":    {reason: "A Secret that does not exist.", message: `secret "store-config-1" not found`, want: "store-config-1"},
+		"Key":       {reason: "One that exists and has not what is asked for.", message: "couldn't find key a in Secret team/x"},
+		"Other":     {reason: "Another object.", message: `serviceaccount "x" not found`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{Status: status(waits("CreateContainerConfigError", tc.message))}
+			if got := Of(pod); got.Kind != ContainerStart || got.Missing != tc.want {
+				t.Errorf("%s\nwant a missing %q, got %+v", tc.reason, tc.want, got)
 			}
 		})
 	}

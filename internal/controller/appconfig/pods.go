@@ -118,14 +118,14 @@ func (l *lookout) look(p *corev1.Pod) {
 
 // suspects a pod that is not ready. What is fatal comes before what is not.
 func (l *lookout) suspects(p *corev1.Pod) {
-	words := podfailure.Of(p)
-	fatal := words != "" && isFatal(words, l.target.Bundle)
+	failure := podfailure.Of(p)
+	fatal := isFatal(failure, l.target.Bundle)
 	if l.suspect != nil && (l.fatal || !fatal) {
 		return
 	}
-	l.suspect, l.fatal, l.words = p, fatal, words
+	l.suspect, l.fatal, l.words = p, fatal, failure.String()
 	l.container, l.previous = culprit(p)
-	if words == "" {
+	if failure == nil {
 		l.words = "is not ready"
 		if l.container != "" {
 			l.words = "container " + l.container + " is not ready"
@@ -134,16 +134,13 @@ func (l *lookout) suspects(p *corev1.Pod) {
 	l.target.Pods.Trouble = "pod " + p.Name + ": " + l.words
 }
 
-// isFatal trouble is the configuration's: it does not pass by itself. That an
+// isFatal tells whether a failure is the configuration's: it does not pass by itself. That an
 // image or a node is missing may, and so does that the bundle is not made yet.
-func isFatal(words, bundle string) bool {
-	switch {
-	case strings.HasPrefix(words, "cannot be scheduled"), strings.HasPrefix(words, "cannot pull image"):
-		return false
-	case strings.HasSuffix(words, `"`+bundle+`" not found`):
+func isFatal(f *podfailure.Failure, bundle string) bool {
+	if f == nil || f.Kind == podfailure.Unschedulable || f.Kind == podfailure.ImagePull {
 		return false
 	}
-	return true
+	return f.Missing == "" || f.Missing != bundle
 }
 
 // culprit is the container that keeps a pod from being ready, and whether its log
@@ -206,8 +203,7 @@ func (l *lookout) blocks(p *corev1.Pod, runs string) bool {
 	if runs != known.LastGood {
 		return true
 	}
-	words := podfailure.Of(p)
-	return words != "" && isFatal(words, runs) || l.Now.Sub(unreadySince(p)) >= appconfig.Deadline(l.params())/patience
+	return isFatal(podfailure.Of(p), runs) || l.Now.Sub(unreadySince(p)) >= appconfig.Deadline(l.params())/patience
 }
 
 // patience with pods of the last good bundle is that part of the deadline: the

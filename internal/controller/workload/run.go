@@ -194,8 +194,8 @@ func terminated(p *corev1.Pod) *corev1.ContainerStateTerminated {
 
 func troubleOf(pods []*corev1.Pod) string {
 	for _, p := range slices.Backward(pods) {
-		if words := podfailure.Of(p); words != "" {
-			return words
+		if f := podfailure.Of(p); f != nil {
+			return f.String()
 		}
 	}
 	return ""

@@ -15,11 +15,11 @@ import (
 func Pods(pods []*corev1.Pod, before []instance.Problem) []instance.Problem {
 	var problems []instance.Problem
 	for _, pod := range pods {
-		words := podfailure.Of(pod)
-		if words == "" {
+		failure := podfailure.Of(pod)
+		if failure == nil {
 			continue
 		}
-		p := instance.Problem{Subject: instance.SubjectPod, Name: pod.Name, Message: pod.Name + ": " + words}
+		p := instance.Problem{Subject: instance.SubjectPod, Name: pod.Name, Message: pod.Name + ": " + failure.String()}
 		i := slices.IndexFunc(before, func(b instance.Problem) bool {
 			return b.Subject == p.Subject && b.Name == p.Name && strings.HasPrefix(b.Message, p.Message+": ")
 		})
