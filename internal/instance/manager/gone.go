@@ -33,7 +33,7 @@ func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "cannot read which pod is asked for", http.StatusBadRequest)
 		return
 	}
-	if asked.Pod == m.Pod {
+	if asked.Pod == m.Pod && asked.UID == "" {
 		_ = json.NewEncoder(w).Encode(m.ending(r.Context()))
 		return
 	}
@@ -70,21 +70,27 @@ func (m *Manager) ending(ctx context.Context) patroni.Answer {
 		return patroni.Answer{Gone: hurried, Seconds: int64(grace / time.Second)}
 	case kube.Missing(err):
 		return patroni.Answer{Gone: true}
-	case kube.Unknown(err), self.Err() != nil:
-		return patroni.Answer{Gone: m.gone(ctx)}
+	case kube.Unknown(err):
+		gone, slow := m.gone(ctx)
+		return patroni.Answer{Gone: gone || slow}
+	case self.Err() != nil:
+		// That the API server is slow says nothing of this pod, which may have all of its
+		// grace period.
+		gone, _ := m.gone(ctx)
+		return patroni.Answer{Gone: gone}
 	}
 	return patroni.Answer{}
 }
 
 // gone says whether another server finds this one's pod gone. All are asked at once, and
-// the first that knows decides; where the API server is too slow for all of them it is
-// taken for gone.
-func (m *Manager) gone(ctx context.Context) bool {
+// the first that knows decides. slow says that the API server is too slow for all of them, and
+// knows those that it has answered.
+func (m *Manager) gone(ctx context.Context) (gone, slow bool) {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
 	members, err := m.patroni.Cluster(ctx)
 	if err != nil {
-		return false
+		return false, false
 	}
 	type answer struct {
 		gone bool
@@ -102,13 +108,14 @@ func (m *Manager) gone(ctx context.Context) bool {
 			answers <- answer{gone: answered.Gone, err: err}
 		}()
 	}
-	slow := false
+	strangers := false
 	for range asked {
 		a := <-answers
 		if a.err == nil {
-			return a.gone
+			return a.gone, false
 		}
+		strangers = strangers || errors.Is(a.err, patroni.ErrStranger)
 		slow = slow || errors.Is(a.err, context.DeadlineExceeded) || errors.Is(a.err, patroni.ErrSlow)
 	}
-	return slow
+	return false, slow && !strangers
 }

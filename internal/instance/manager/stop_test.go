@@ -50,6 +50,10 @@ func TestStop(t *testing.T) {
 		cut bool
 		// slow is how long the API server takes to answer the others.
 		slow time.Duration
+		// slowSelf is an API server that is as slow for this server.
+		slowSelf bool
+		// half of the others answer, and the rest does not.
+		half bool
 		// patience of the others with it, where it is less than they have.
 		patience time.Duration
 		// hurried servers stop without archiving.
@@ -169,6 +173,14 @@ func TestStop(t *testing.T) {
 			atMost:   candidateWithin / 2,
 			hurried:  true,
 		},
+		"Drained": {
+			reason: "A pod that has its grace period keeps it where the API server is too slow to say so: that it is says nothing of the pod", known: true, slow: 1200 * time.Millisecond, slowSelf: true,
+			want: []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-1"},
+		},
+		"HalfClaim": {
+			reason: "Where one that is not known either says so, the claim goes away, whichever other one is gone already", stranger: true, half: true,
+			atMost: candidateWithin / 2,
+		},
 		"Claim": {
 			reason: "Where none is known any more the claim goes away, and its pods have their time: the last WAL is archived", stranger: true,
 			atMost: candidateWithin / 2,
@@ -229,8 +241,11 @@ func TestStop(t *testing.T) {
 			}
 			beside := httptest.NewServer(answers)
 			defer beside.Close()
-			if tc.stranger {
+			switch {
+			case tc.stranger:
 				config = stranger(t)
+			case tc.slowSelf:
+				config = others
 			}
 			reached := config
 			if tc.cut {
@@ -251,7 +266,13 @@ func TestStop(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m.sibling = func(string) *patroni.Client { return patroni.At(beside.URL, c.password()) }
+			silent := hung(t).Host
+			m.sibling = func(host string) *patroni.Client {
+				if tc.half && host == "192.0.2.3" {
+					return patroni.At(silent, c.password())
+				}
+				return patroni.At(beside.URL, c.password())
+			}
 			own := httptest.NewServer(m.handler())
 			defer own.Close()
 			if tc.cut {

@@ -37,6 +37,9 @@ var ErrRefused = errors.New("Patroni refuses") //nolint:staticcheck // Patroni i
 // ErrSlow is what an answer is that another one did not have in time: 504.
 var ErrSlow = errors.New("another one did not answer in time")
 
+// ErrStranger is what an answer is of a manager whose own pod the API server does not know: 410.
+var ErrStranger = errors.New("the API server does not know the other one either")
+
 // Client of the Patroni of one server.
 type Client struct {
 	base     string
@@ -137,8 +140,8 @@ type Answer struct {
 	Seconds int64 `json:"seconds,omitempty"`
 }
 
-// Gone asks a manager, not Patroni, whether its own or another pod is gone: it is ErrRefused where
-// the API server does not know that manager's pod either, and ErrSlow where the API server
+// Gone asks a manager, not Patroni, whether its own or another pod is gone: it is ErrStranger
+// where the API server does not know that manager's pod either, and ErrSlow where the API server
 // did not answer it in time. The password is Patroni's.
 func (c *Client) Gone(ctx context.Context, pod Asked) (Answer, error) {
 	answer, err := c.ask(ctx, GonePath, pod)
@@ -245,6 +248,9 @@ func (c *Client) ask(ctx context.Context, path string, body any) (string, error)
 			return "", fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
 		case code == http.StatusUnauthorized:
 			continue
+		case code == http.StatusGone:
+			c.password.accepted(p)
+			return "", fmt.Errorf("%w: %s: %s", ErrStranger, path, answer)
 		case code == http.StatusGatewayTimeout:
 			c.password.accepted(p)
 			return "", fmt.Errorf("%w: %s: %s", ErrSlow, path, answer)
