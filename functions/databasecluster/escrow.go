@@ -78,13 +78,16 @@ func (d *inputs) checkKey(was *observed, b *backing) error {
 		return nil
 	}
 	has, own := was.Spec.ForProvider.Encryption, was.isOwn(d.Name(backupKey))
+	// A claim may name the key that was drawn, which is the same.
+	drawn := appsv1.SecretKeyReference{Name: d.Name(backupKey), Key: backup.EscrowKey}
+	named := b.encryption != nil && *b.encryption != drawn
 	const ways = "name another backup.destination with it, or undo the change"
 	switch {
 	case has == nil && b.encryption != nil:
 		return compose.Invalidf("backup.encryption cannot be added: the backups of this database are not encrypted: %s", ways)
-	case has != nil && b.encryption == nil && !own:
+	case has != nil && b.encryption == nil && !own && has.SecretRef.Name != drawn.Name:
 		return compose.Invalidf("backup.encryption cannot be removed: the backups of this database are encrypted with Secret %s: %s", has.SecretRef.Name, ways)
-	case own && b.encryption != nil && b.encryption.Name != has.SecretRef.Name:
+	case own && named:
 		return compose.Invalidf("backup.encryption cannot be added: the backups of this database are encrypted with the key in Secret %s: %s", has.SecretRef.Name, ways)
 	}
 	return nil
@@ -145,11 +148,10 @@ func (d *inputs) mountsKey(c *compose.Claim) (bool, error) {
 	}), err
 }
 
-// isAt tells whether the backups lie at a place, with whichever credentials.
+// isAt tells whether the backups lie at a place, however it is reached.
 func (o *observed) isAt(place backupv1.Destination) bool {
 	was := o.Spec.ForProvider.Destination
-	was.SecretRef, place.SecretRef = nil, nil
-	return was == place
+	return was.Type == place.Type && was.Bucket == place.Bucket && was.Prefix == place.Prefix && was.Endpoint == place.Endpoint
 }
 
 // keptKey is the one in escrow, or a new one for a database that has none and is new, where

@@ -205,13 +205,16 @@ func TestKeyChanges(t *testing.T) {
 	const mine = "encryption: {secretRef: {name: mine, key: k}}"
 	const ways = ": name another backup.destination with it, or undo the change"
 	const added = "backup.encryption cannot be added: the backups of this database are "
-	cases := map[string]struct{ reason, before, after, encryption, want string }{
+	cases := map[string]struct{ reason, before, after, then, encryption, want string }{
 		"Added":     {reason: "The schema cannot compare with a backup that was not in the claim.", before: "{}", after: "{" + mine + "}", encryption: "None", want: added + "not encrypted" + ways},
 		"OwnKey":    {reason: "What was drawn is a key too.", before: "{}", after: "{" + mine + "}", encryption: "Generated", want: added + "encrypted with the key in Secret orders-backup-key" + ways},
 		"Removed":   {reason: "Nor when it goes.", before: "{" + mine + "}", after: "{}", encryption: "None", want: "backup.encryption cannot be removed: the backups of this database are encrypted with Secret mine" + ways},
 		"Moved":     {reason: "Another place begins with another key.", before: "{}", after: "{destination: {type: s3, bucket: own}, " + mine + "}", encryption: "None"},
 		"MovedBack": {reason: "In both directions.", before: "{destination: {type: s3, bucket: own}, " + mine + "}", after: "{}", encryption: "None"},
 		"Same":      {reason: "The key that was drawn can be named.", before: "{}", after: "{encryption: {secretRef: {name: orders-backup-key, key: key}}}", encryption: "Generated"},
+		"SameBack":  {reason: "And left to the claim's own again.", before: "{}", after: "{encryption: {secretRef: {name: orders-backup-key, key: key}}}", then: "{}", encryption: "Generated"},
+		"Entry":     {reason: "Another entry of its Secret is another key.", before: "{}", after: "{encryption: {secretRef: {name: orders-backup-key, key: other}}}", encryption: "Generated", want: added + "encrypted with the key in Secret orders-backup-key" + ways},
+		"Region":    {reason: "The same place by another region is the same.", before: "{destination: {type: s3, bucket: own}}", after: "{destination: {type: s3, bucket: own, region: eu}, " + mine + "}", encryption: "None", want: added + "not encrypted" + ways},
 		"Renamed":   {reason: "A key of the claim's own may move to another Secret.", before: "{" + mine + "}", after: "{encryption: {secretRef: {name: ours, key: k}}}", encryption: "None"},
 	}
 	for name, tc := range cases {
@@ -223,15 +226,18 @@ func TestKeyChanges(t *testing.T) {
 			secret("mine", "k")
 			secret("ours", "k")
 			c.Settle()
-			secret("orders-backup-key", "key")
+			c.Add("{apiVersion: v1, kind: Secret, metadata: {namespace: team, name: orders-backup-key}, data: {key: azE=, other: azI=}}")
 			if c.Phase() != "Running" {
 				t.Fatalf("%s: %s", c.Phase(), c.Message())
 			}
-			after := map[string]any{}
-			if err := yaml.Unmarshal([]byte(tc.after), &after); err != nil {
-				t.Fatal(err)
+			edit := func(text string) {
+				after := map[string]any{}
+				if err := yaml.Unmarshal([]byte(text), &after); err != nil {
+					t.Fatal(err)
+				}
+				c.Edit(after, "backup")
 			}
-			change := func() { c.Edit(after, "backup") }
+			change := func() { edit(tc.after) }
 			if tc.want != "" {
 				if got := functionstest.RefusedWhileRunning(t, c, change); got != tc.want {
 					t.Errorf("%s\nwant %q\ngot  %q", tc.reason, tc.want, got)
@@ -240,6 +246,10 @@ func TestKeyChanges(t *testing.T) {
 			}
 			change()
 			c.Settle()
+			if tc.then != "" {
+				edit(tc.then)
+				c.Settle()
+			}
 			if c.Phase() != "Running" {
 				t.Errorf("%s\n%s: %s", tc.reason, c.Phase(), c.Message())
 			}

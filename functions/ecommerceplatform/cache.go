@@ -54,6 +54,9 @@ func (s *shop) readCache(c *compose.Claim) (err error) {
 	if err := s.drawCacheTLS(c); err != nil {
 		return err
 	}
+	if err := s.checkCacheAuthority(); err != nil {
+		return err
+	}
 	s.cacheVersion = s.storedVersion(c)
 	return nil
 }
@@ -197,7 +200,7 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 		}}},
 		build.Scratch("tmp", limit.String()),
 	}
-	if s.cacheHasTLS() {
+	if s.cacheServesTLS {
 		annotations[certificateVersionAnnotation] = s.cacheCertificateVersion
 		mounts = append(mounts, corev1.VolumeMount{Name: "certificate", MountPath: certificateDir, ReadOnly: true})
 		volumes = append(volumes, s.cacheCertificateVolume())

@@ -29,7 +29,7 @@ func (s *shop) cacheHasTLS() bool {
 // drawCacheTLS reads the certificates of the cache, and renews what of them does not hold for
 // long any more.
 func (s *shop) drawCacheTLS(c *compose.Claim) (err error) {
-	if !s.cacheHasTLS() {
+	if s.cacheServesTLS = s.storesTLS(c); !s.cacheHasTLS() && !s.cacheServesTLS {
 		return nil
 	}
 	if s.cacheCertificates, err = s.certifyCache(c); err != nil {
@@ -37,6 +37,17 @@ func (s *shop) drawCacheTLS(c *compose.Claim) (err error) {
 	}
 	s.cacheCertificateVersion = certificateVersion(c, s.cacheSalt, s.cacheCertificates.Server.Certificate)
 	return nil
+}
+
+// storesTLS tells whether pods that start find TLS in the Secret of the cache. Where it is
+// turned on or off, they are replaced once the Secret has it, and not before that, too.
+func (s *shop) storesTLS(c *compose.Claim) bool {
+	secret := c.Observed(cacheSecret)
+	if secret == nil || c.IsReview() {
+		return s.cacheHasTLS()
+	}
+	_, ok := compose.SecretValue(secret, build.KeyAuthority)
+	return ok
 }
 
 func (s *shop) certifyCache(c *compose.Claim) (build.Certificates, error) {

@@ -1,7 +1,9 @@
 package ecommerceplatform_test
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -121,5 +123,89 @@ func TestCacheTLSRefused(t *testing.T) {
 	}
 	if status, _ := c.Condition("Accepted"); status != "False" {
 		t.Errorf("The claim is accepted: %s", c.Message())
+	}
+}
+
+// TestCacheTLSTurns: Redis and the backend are replaced once when TLS is turned on or off, and
+// not before the Secret that their pods read says the same.
+func TestCacheTLSTurns(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		t.Run(strconv.FormatBool(on), func(t *testing.T) {
+			c := simulate(t, functionstest.BigShop)
+			c.Edit(!on, "cache", "tls", "enabled")
+			c.Settle()
+			states := map[string][]any{}
+			look := func() {
+				for name, spec := range map[string]any{
+					"cache":   functionstest.As[k8sappsv1.Deployment](t, c.Observed["cache-server"]).Spec.Template,
+					"backend": functionstest.As[appsv1.WebApp](t, c.Observed["backend"]).Spec,
+				} {
+					if last := len(states[name]) - 1; last < 0 || !cmp.Equal(states[name][last], spec) {
+						states[name] = append(states[name], spec)
+					}
+				}
+			}
+			look()
+			c.Edit(on, "cache", "tls", "enabled")
+			for range 5 {
+				c.Reconcile()
+				look()
+			}
+			for name, seen := range states {
+				if len(seen) != 2 {
+					t.Errorf("want one change of the %s, got %d", name, len(seen)-1)
+				}
+			}
+			if has := c.Observed["cache-tls"] != nil; has != on {
+				t.Errorf("there is a certificate: %t", has)
+			}
+		})
+	}
+}
+
+// TestVerifiesCache: a backend that is given a cache with TLS is given what to verify it by.
+func TestVerifiesCache(t *testing.T) {
+	volumes := func(n int) string {
+		out := ""
+		for i := range n {
+			out += fmt.Sprintf("{name: v%d, mountPath: /v%d, emptyDir: {}},", i, i)
+		}
+		return out
+	}
+	const room = "backend.volumes leave no room for volume cache-authority at /etc/storeplane/store-cache, by which the backend verifies the cache: remove or move one, or set cache.tls.enabled to false"
+	cases := map[string]struct {
+		reason, backend, cache string
+		mounted                bool
+		refused                string
+	}{
+		"Default":  {reason: "It is mounted.", mounted: true},
+		"Eighteen": {reason: "Beside the database's own, to the last.", backend: "volumes: [" + volumes(18) + "]", mounted: true},
+		"Nineteen": {reason: "With no room for it, the backend could not connect.", backend: "volumes: [" + volumes(19) + "]", refused: room},
+		"Parent":   {reason: "Nor where another volume hides it.", backend: "volumes: [{name: v, mountPath: /etc/storeplane, emptyDir: {}}]", refused: room},
+		"Name":     {reason: "Nor where one has its name.", backend: "volumes: [{name: cache-authority, mountPath: /v, emptyDir: {}}]", refused: room},
+		"Off":      {reason: "Without TLS there is nothing to mount.", backend: "volumes: [" + volumes(19) + "]", cache: "tls: {enabled: false}"},
+		"Own":      {reason: "Nor where the claim has another cache.", backend: "env: [{name: REDIS_URL, value: mine}]"},
+		"Named":    {reason: "A claim that names the Secret itself uses this cache.", backend: "env: [{name: REDIS_URL, valueFrom: {secretKeyRef: {name: store-cache, key: uri}}}]", mounted: true},
+		"Env":      {reason: "What a WebApp takes in all.", backend: "env: [" + strings.Repeat("{name: A, value: b},", 97) + "]", refused: "backend.env may have at most 96 entries beside the shop's own, has 97"},
+		"EnvOff":   {reason: "Without TLS there is one fewer.", backend: "env: [" + strings.Repeat("{name: A, value: b},", 97) + "]", cache: "tls: {enabled: false}"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec := "{frontend: {image: f}, backend: {image: b, " + tc.backend + "}, cache: {" + tc.cache + "}}"
+			if tc.refused != "" {
+				if got := functionstest.Refused(t, functionstest.EcommercePlatform(spec)); got != tc.refused {
+					t.Errorf("%s\nwant %q\ngot  %q", tc.reason, tc.refused, got)
+				}
+				return
+			}
+			c := simulate(t, spec)
+			c.Settle()
+			backend := functionstest.As[appsv1.WebApp](t, c.Observed["backend"]).Spec
+			volume := slices.ContainsFunc(backend.Volumes, func(v appsv1.Volume) bool { return v.Name == "cache-authority" })
+			file := slices.ContainsFunc(backend.Env, func(e corev1.EnvVar) bool { return e.Name == "REDIS_CA_FILE" })
+			if volume != tc.mounted || file != tc.mounted || len(backend.Env) > 100 || len(backend.Volumes) > 20 {
+				t.Errorf("%s\nmounted: %t, named: %t, of %d variables and %d volumes", tc.reason, volume, file, len(backend.Env), len(backend.Volumes))
+			}
+		})
 	}
 }

@@ -74,6 +74,9 @@ type shop struct {
 	cacheCertificates       build.Certificates
 	cacheCertificateVersion string
 
+	// cacheServesTLS tells whether Redis has TLS by what is stored.
+	cacheServesTLS bool
+
 	// config is nil where the claim has none.
 	config *build.Config
 
@@ -114,7 +117,7 @@ func (s *shop) read(c *compose.Claim, defaults settings.Settings) (err error) {
 	if s.settings, err = settings.Read(c, defaults); err != nil {
 		return err
 	}
-	if err := validate(&s.spec, s.profile); err != nil {
+	if err := s.validate(); err != nil {
 		return err
 	}
 	if err := databasecluster.Check(&s.database().Spec); err != nil {
@@ -152,7 +155,7 @@ func (s *shop) plan() *compose.Plan {
 	needs := []string{database}
 	if s.hasCache() {
 		add(compose.Component{Name: cacheSecret, Part: cache, Object: s.cacheSecret()})
-		if s.cacheHasTLS() {
+		if s.cacheHasTLS() || s.cacheServesTLS {
 			add(compose.Component{Name: cacheTLS, Part: cache, Object: s.cacheCertificate()})
 		}
 		add(compose.Component{Name: cacheSA, Part: cache, Object: build.ServiceAccount(s.Scope, cache, cacheApp)})

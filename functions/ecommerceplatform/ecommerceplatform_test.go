@@ -265,7 +265,7 @@ func TestVerifies(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := simulate(t, "{frontend: {image: f}, backend: {image: b, "+tc.backend+"}, database: {"+tc.database+"}}")
+			c := simulate(t, "{frontend: {image: f}, backend: {image: b, "+tc.backend+"}, database: {"+tc.database+"}, cache: {enabled: false}}")
 			c.Settle()
 			back := functionstest.As[appsv1.WebApp](t, c.Observed["backend"]).Spec
 			got := ""

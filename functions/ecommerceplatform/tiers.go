@@ -37,11 +37,8 @@ func (s *shop) backend() *appsv1.WebApp {
 	if s.hasCache() && !slices.ContainsFunc(b.Env, func(e corev1.EnvVar) bool { return e.Name == envRedisURL }) {
 		env = append(env, build.FromSecret(envRedisURL, s.Name(cache), keyURI), corev1.EnvVar{Name: envRedisVersion, Value: s.cacheVersion})
 	}
-	volumes := slices.Clone(b.Volumes)
-	if s.connection == keyVerifiedURI {
-		volumes = append(volumes, databasecluster.Authority(s.Name(database)))
-	}
-	if own := s.cacheAuthority(); s.verifiesCache() && fits(volumes, own) {
+	volumes := s.backendVolumes()
+	if own := s.cacheAuthority(); s.verifiesCache() && s.cacheServesTLS {
 		volumes = append(volumes, own)
 		env = append(env, corev1.EnvVar{Name: envRedisCA, Value: path.Join(own.MountPath, build.KeyAuthority)})
 	}

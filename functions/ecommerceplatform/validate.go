@@ -12,7 +12,6 @@ import (
 	"github.com/storeplane/storeplane/functions/webapp"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
-	"github.com/storeplane/storeplane/internal/profile"
 )
 
 // Most entries of a WebApp's environment, and of its volumes. Of a tier's one envFrom is
@@ -29,45 +28,46 @@ var leastMemory = resource.MustParse("16Mi")
 
 // validate repeats what the XRD checks, for what slips by it, and adds what
 // only a parser can tell. The smaller intents check what is theirs.
-func validate(s *platformv1.EcommercePlatformSpec, p *profile.Profile) error {
+func (s *shop) validate() error {
+	spec, p := &s.spec, s.profile
 	for _, t := range []struct {
 		name     string
 		workload *appsv1.Workload
 		replicas *int32
 	}{
-		{frontend, &s.Frontend.Workload, s.Frontend.Replicas},
-		{backend, &s.Backend.Workload, s.Backend.Replicas},
+		{frontend, &spec.Frontend.Workload, spec.Frontend.Replicas},
+		{backend, &spec.Backend.Workload, spec.Backend.Replicas},
 	} {
 		if t.workload.Image == "" {
 			return compose.Invalidf("%s.image is missing", t.name)
 		}
-		if len(s.Config) > 0 && len(t.workload.EnvFrom) >= mostEnvFrom {
+		if len(spec.Config) > 0 && len(t.workload.EnvFrom) >= mostEnvFrom {
 			return compose.Invalidf("%s.envFrom may have at most %d entries beside a config, has %d", t.name, mostEnvFrom-1, len(t.workload.EnvFrom))
 		}
-		if most := mostEnv - len(unset(wires(s, t.name), t.workload.Env)); len(t.workload.Env) > most {
+		if most := mostEnv - len(unset(s.wires(t.name), t.workload.Env)); len(t.workload.Env) > most {
 			return compose.Invalidf("%s.env may have at most %d entries beside the shop's own, has %d", t.name, most, len(t.workload.Env))
 		}
 		if err := webapp.CheckWorkload(t.workload); err != nil {
 			return compose.Invalidf("%s.%v", t.name, err)
 		}
-		if err := build.CheckReplicas(t.name+".", " in "+string(environment(s)), t.replicas, t.workload.Autoscaling, p.MaxReplicas); err != nil {
+		if err := build.CheckReplicas(t.name+".", " in "+string(environment(spec)), t.replicas, t.workload.Autoscaling, p.MaxReplicas); err != nil {
 			return compose.Invalidf("%v", err)
 		}
 	}
-	if err := build.CheckConfig(s.Config); err != nil {
+	if err := build.CheckConfig(spec.Config); err != nil {
 		return err
 	}
-	for _, w := range s.Backend.Workers {
-		if err := build.CheckReplicas("backend.workers "+w.Name+": ", " in "+string(environment(s)), w.Replicas, w.Autoscaling, p.MaxReplicas); err != nil {
+	for _, w := range spec.Backend.Workers {
+		if err := build.CheckReplicas("backend.workers "+w.Name+": ", " in "+string(environment(spec)), w.Replicas, w.Autoscaling, p.MaxReplicas); err != nil {
 			return compose.Invalidf("%v", err)
 		}
 	}
-	for _, j := range s.Backend.CronJobs {
+	for _, j := range spec.Backend.CronJobs {
 		if err := build.CheckSchedule(j.Schedule, j.TimeZone); err != nil {
 			return compose.Invalidf("backend.cronJobs %s: %v", j.Name, err)
 		}
 	}
-	if d := s.Database; d != nil {
+	if d := spec.Database; d != nil {
 		if d.Type == appsv1.MySQL {
 			return compose.Invalidf("database.type mysql is not available yet: use postgresql")
 		}
@@ -75,19 +75,22 @@ func validate(s *platformv1.EcommercePlatformSpec, p *profile.Profile) error {
 			return compose.Invalidf("database.storage must be a quantity above zero, like 20Gi: is %q", d.Storage)
 		}
 	}
-	return validateCache(s.Cache)
+	return validateCache(spec.Cache)
 }
 
 // wires are the environment variables by which a tier finds the others.
-func wires(s *platformv1.EcommercePlatformSpec, tier string) []string {
-	switch {
-	case tier == frontend:
+func (s *shop) wires(tier string) []string {
+	if tier == frontend {
 		return []string{envBackendURL}
-	case hasCache(s) && len(unset([]string{envRedisURL}, s.Backend.Env)) > 0:
-		return []string{envDatabaseURL, envRedisURL, envRedisCA}
-	default:
-		return []string{envDatabaseURL}
 	}
+	names := []string{envDatabaseURL}
+	if s.hasCache() && len(unset([]string{envRedisURL}, s.spec.Backend.Env)) > 0 {
+		names = append(names, envRedisURL, envRedisVersion)
+	}
+	if s.verifiesCache() && s.cacheHasTLS() {
+		names = append(names, envRedisCA)
+	}
+	return names
 }
 
 // unset are those of the names that a claim does not set itself.

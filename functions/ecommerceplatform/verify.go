@@ -67,9 +67,33 @@ func (s *shop) verifiable() bool {
 	return fits(s.spec.Backend.Volumes, databasecluster.Authority(s.Name(database)))
 }
 
-// verifiesCache tells whether the backend connects to the cache by what it is given, with TLS.
+// verifiesCache tells whether the backend connects to the cache by its Secret, be it that the
+// claim names that itself.
 func (s *shop) verifiesCache() bool {
-	return s.hasCache() && s.cacheHasTLS() && len(unset([]string{envRedisURL}, s.spec.Backend.Env)) > 0
+	if !s.hasCache() {
+		return false
+	}
+	i := slices.IndexFunc(s.spec.Backend.Env, func(e corev1.EnvVar) bool { return e.Name == envRedisURL })
+	return i < 0 || readsKey(&s.spec.Backend.Env[i], s.Name(cache), keyURI)
+}
+
+// checkCacheAuthority refuses a backend that would be given a cache with TLS, and nothing to
+// verify it by.
+func (s *shop) checkCacheAuthority() error {
+	own := s.cacheAuthority()
+	if !s.verifiesCache() || !s.cacheHasTLS() || fits(s.backendVolumes(), own) {
+		return nil
+	}
+	return compose.Invalidf("backend.volumes leave no room for volume %s at %s, by which the backend verifies the cache: remove or move one, or set cache.tls.enabled to false", own.Name, own.MountPath)
+}
+
+// backendVolumes are the claim's own, and that of its database.
+func (s *shop) backendVolumes() []appsv1.Volume {
+	volumes := slices.Clone(s.spec.Backend.Volumes)
+	if s.connection == keyVerifiedURI {
+		volumes = append(volumes, databasecluster.Authority(s.Name(database)))
+	}
+	return volumes
 }
 
 // fits tells whether there is room for a volume beside others.

@@ -68,9 +68,10 @@ func burnsTemplates(ctx context.Context, n notes) (err error) {
 		wg.Go(func() {
 			for editing.Err() == nil {
 				change := harness.Patch{"spec": harness.Patch{"forProvider": harness.Patch{"values": harness.Patch{"edit": fmt.Sprint(edits[i])}}}}
-				if _, err := ground.tenant.Patch(editing, "AppConfig", tenantNamespace, name(i), change); err == nil {
-					edits[i]++
+				if _, err := ground.tenant.Patch(editing, "AppConfig", tenantNamespace, name(i), change); err != nil {
+					return
 				}
+				edits[i]++
 			}
 		})
 	}
@@ -104,6 +105,9 @@ func burnsTemplates(ctx context.Context, n notes) (err error) {
 	total := 0
 	for _, e := range edits {
 		total += e
+	}
+	if total < hostileAppConfigs {
+		err = errors.Join(err, fmt.Errorf("the tenant made %d edits: that is no attack", total))
 	}
 	n.Addf("a Backup began after %.2fs of %s, beside %d edits; %s", took.Seconds(), beginsWithin, total, refusal())
 	if took > beginsWithin {

@@ -79,11 +79,12 @@ func cacheEncrypts(ctx context.Context, n notes) error {
 	if _, err := dev.order(ctx, "with-an-encrypted-cache-01"); err != nil {
 		return err
 	}
-	cache := slices.IndexFunc(dev.pods(), func(p string) bool { return strings.HasPrefix(p, cacheName+"-") })
+	pods := dev.pods()
+	cache := slices.IndexFunc(pods, func(p string) bool { return strings.HasPrefix(p, cacheName+"-") })
 	if cache < 0 {
 		return errors.New("the cache has no pod")
 	}
-	pod := dev.pods()[cache]
+	pod := pods[cache]
 	if out, err := cluster.Exec(ctx, dev.namespace, pod, "redis", nil, "redis-cli", "ping"); err == nil && (strings.Contains(out, "PONG") || strings.Contains(out, "NOAUTH")) {
 		return fmt.Errorf("the cache answers without TLS: %s", strings.TrimSpace(out))
 	}
