@@ -5,6 +5,7 @@ package postgresql
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
@@ -44,7 +45,10 @@ func (d *database) hibernates(ctx context.Context, n notes) error {
 func (d *database) volumes() map[string]string {
 	out := map[string]string{}
 	for _, v := range d.world.List("PersistentVolumeClaim") {
-		out[v.GetName()] = string(v.GetUID())
+		// Those of pods that verify a backup come and go.
+		if strings.HasPrefix(v.GetName(), "data-") {
+			out[v.GetName()] = string(v.GetUID())
+		}
 	}
 	return out
 }
