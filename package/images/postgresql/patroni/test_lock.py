@@ -1,5 +1,5 @@
 """Tests what lock.patch, failsafe.patch, wakeup.patch, promotion.patch, decided.patch, listed.patch,
-start.patch and caughtup.patch change, on Patroni as it is installed: its own client of Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server does.
+start.patch, caughtup.patch and loaded.patch change, on Patroni as it is installed: its own client of Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server does.
 
     python3 -m unittest test_lock.py
 """
@@ -20,6 +20,7 @@ from psutil import TimeoutExpired
 
 # Before patroni.ha, which it imports in turn.
 from patroni.postgresql import Postgresql  # isort: skip
+from patroni.postgresql.config import ConfigHandler
 from patroni.postgresql.postmaster import PostmasterProcess
 from patroni.dcs import get_dcs
 from patroni.exceptions import DCSError
@@ -532,6 +533,59 @@ class StartTest(unittest.TestCase):
         self.assertFalse(Postgresql.reload(server), "a server that does not run was reloaded")
         self.assertIsNone(other.poll(), "another process was signaled in the stead of PostgreSQL")
         self.assertIs(known, server._postmaster_proc, "a start that goes on loses its server")
+
+
+class LoadedTest(unittest.TestCase):
+    """What PostgreSQL says of its configuration may be of before it has loaded what was written."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.files = [os.path.join(folder.name, name) for name in ("postgresql.conf", "postgresql.auto.conf")]
+        self.config = ConfigHandler.__new__(ConfigHandler)
+        self.config._postgresql_conf, self.config._auto_conf = self.files
+        self.config._postgresql_conf_mtime = self.config._auto_conf_mtime = self.config._postmaster_ctime = None
+        self.config._passfile, self.config._passfile_mtime = None, False
+        self.config._postgresql = mock.Mock(major_version=170000)
+        self.config._postgresql.is_starting.return_value = False
+        self.config._postgresql.is_running.return_value.create_time.return_value = 1
+        self.config._postgresql.query = self.query
+        self.asked = 0
+        self.write("host=a")
+        self.load()
+
+    def write(self, conninfo):
+        self.written = conninfo
+        for file in self.files:
+            with open(file, "w") as f:
+                f.write(conninfo)
+
+    def load(self):
+        self.loaded, self.loaded_at = self.written, time.time()
+
+    def query(self, sql, *params):
+        if "pg_conf_load_time" in sql:
+            return [(self.loaded_at,)]
+        self.asked += 1
+        return [("primary_conninfo", self.loaded, None, "string", "sighup", None)]
+
+    def read(self):
+        with mock.patch.object(ConfigHandler, "_recovery_parameters_to_compare", {"primary_conninfo"}):
+            values, updated = self.config._read_recovery_params()
+        return values and values["primary_conninfo"][0], updated
+
+    def test_read_before_it_is_loaded(self):
+        self.assertEqual(("host=a", True), self.read())
+        time.sleep(0.02)
+        self.write("")
+        self.read()
+        self.load()
+        self.assertEqual(("", True), self.read(), "a standby that follows nobody counts as one that does, until something else is written")
+
+    def test_read_once(self):
+        self.assertEqual(("host=a", True), self.read())
+        self.assertEqual((None, False), self.read())
+        self.assertEqual(1, self.asked)
 
 
 if __name__ == "__main__":
