@@ -17,10 +17,9 @@ import (
 const (
 	metadataHost = "169.254.169.254"
 	metadataPort = 80
-	metadataLink = "storeplane-meta"
 )
 
-// serveMetadata at its address, of a link of its own on this node, until stop.
+// serveMetadata at its address, which this node has until stop.
 func serveMetadata(ctx context.Context) (stop func() error, err error) {
 	ip := func(ctx context.Context, args ...string) error {
 		if out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput(); err != nil {
@@ -28,15 +27,12 @@ func serveMetadata(ctx context.Context) (stop func() error, err error) {
 		}
 		return nil
 	}
-	remove := func() error { return ip(context.WithoutCancel(ctx), "link", "delete", metadataLink) }
-	// One that an interrupted run has left.
+	const address, link = metadataHost + "/32", "lo"
+	remove := func() error { return ip(context.WithoutCancel(ctx), "address", "delete", address, "dev", link) }
+	// What an interrupted run has left.
 	_ = remove()
-	if err := ip(ctx, "link", "add", metadataLink, "type", "dummy"); err != nil {
+	if err := ip(ctx, "address", "add", address, "dev", link); err != nil {
 		return nil, err
-	}
-	err = errors.Join(ip(ctx, "address", "add", metadataHost+"/32", "dev", metadataLink), ip(ctx, "link", "set", metadataLink, "up"))
-	if err != nil {
-		return nil, errors.Join(err, remove())
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("%s:%d", metadataHost, metadataPort))
 	if err != nil {

@@ -63,20 +63,25 @@ func burnsTemplates(ctx context.Context, n notes) (err error) {
 	}
 	editing, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
 	edits := make([]int, hostileAppConfigs)
 	for i := range hostileAppConfigs {
+		// A client of its own each: they are limited.
+		as, err := cluster.As(tenant)
+		if err != nil {
+			return err
+		}
 		wg.Go(func() {
 			for editing.Err() == nil {
 				change := harness.Patch{"spec": harness.Patch{"forProvider": harness.Patch{"values": harness.Patch{"edit": fmt.Sprint(edits[i])}}}}
-				if _, err := ground.tenant.Patch(editing, "AppConfig", tenantNamespace, name(i), change); err != nil {
+				if _, err := as.Patch(editing, "AppConfig", tenantNamespace, name(i), change); err != nil {
 					return
 				}
 				edits[i]++
 			}
 		})
 	}
-	defer wg.Wait()
-	defer stop()
 	refusal := func() string {
 		return harness.ClaimOf(ground.world.Get("AppConfig", name(0))).Condition("Rendered").Message
 	}
