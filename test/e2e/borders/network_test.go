@@ -138,13 +138,7 @@ func opensConnections(ctx context.Context, n notes) (err error) {
 	if err != nil {
 		return err
 	}
-	neighbour := ""
-	for _, p := range ground.world.List("Pod") {
-		if p.GetLabels()["app"] == "neighbour" {
-			neighbour = harness.Field(p, "status", "podIP")
-		}
-	}
-	database := harness.Field(ground.world.Get("Pod", "own-postgresql-0"), "status", "podIP")
+	neighbour, database := neighbourAddress(), harness.Field(ground.world.Get("Pod", "own-postgresql-0"), "status", "podIP")
 	errs := []error{
 		reaches(ctx, "a pod that no policy closes", own, neighbour, application),
 		reaches(ctx, "a pod that no policy closes", own, database, postgresql),
@@ -173,6 +167,16 @@ func opensConnections(ctx context.Context, n notes) (err error) {
 	}
 	n.Addf("port %d of a neighbour", application)
 	return errors.Join(errs...)
+}
+
+// neighbourAddress of a workload's pod that is none of the database's.
+func neighbourAddress() string {
+	for _, p := range ground.world.List("Pod") {
+		if p.GetLabels()["app"] == "neighbour" && p.GetDeletionTimestamp() == nil {
+			return harness.Field(p, "status", "podIP")
+		}
+	}
+	return ""
 }
 
 // closes waits until a network has learned of a pod's labels, and admits nothing more.

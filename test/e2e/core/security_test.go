@@ -71,7 +71,7 @@ func cacheIsClosed(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
-// cacheEncrypts: Redis answers nobody without TLS, and the shop uses it.
+// cacheEncrypts: Redis answers no client without TLS, and the shop uses it.
 func cacheEncrypts(ctx context.Context, n notes) error {
 	if err := dev.ready(ctx, settled); err != nil {
 		return err
