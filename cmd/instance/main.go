@@ -16,6 +16,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/instance/archive"
+	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/manager"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 	"github.com/storeplane/storeplane/internal/instance/rewind"
@@ -75,13 +76,16 @@ func (f *fence) Run(log *slog.Logger) error {
 type start struct {
 	archive.Config
 
-	Address string   `default:":8008" help:"Address at which to answer probes until Patroni does."`
-	Args    []string `arg:"" help:"Patroni's arguments." optional:""`
+	Address    string   `default:":8008" help:"Address at which to answer probes until Patroni does."`
+	ControlDir string   `default:"/etc/storeplane/control" help:"Folder of the certificate to answer with."`
+	Args       []string `arg:"" help:"Patroni's arguments." optional:""`
 }
 
 // Run Patroni in this program's place.
 func (s *start) Run(*slog.Logger) error {
-	err := until(func(ctx context.Context) error { return archive.Prepare(ctx, s.Config, s.Address, os.Stderr) })
+	err := until(func(ctx context.Context) error {
+		return archive.Prepare(ctx, s.Config, s.Address, control.TLS{Dir: s.ControlDir}, os.Stderr)
+	})
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,7 @@ const (
 	connection  = "connection"
 	authority   = "ca"
 	certificate = "tls"
+	controlTLS  = "control-tls"
 	account     = "account"
 	role        = "role"
 	roleBinding = "rolebinding"
@@ -269,6 +270,7 @@ func (d *cluster) plan() *compose.Plan {
 		add(compose.Component{Name: authority, Part: credentials, Object: d.authority()})
 		add(compose.Component{Name: certificate, Part: credentials, Object: d.certificate()})
 	}
+	add(compose.Component{Name: controlTLS, Part: credentials, Object: d.controlCertificate()})
 	add(compose.Component{Name: config, Part: d.server, Object: d.configMap()})
 	add(compose.Component{Name: account, Part: d.server, Object: build.ServiceAccount(d.Scope, d.server, d.server)})
 	add(compose.Component{Name: role, Part: d.server, Object: d.role()})

@@ -66,7 +66,7 @@ func dynamic(t testing.TB, c *crossplane) map[string]any {
 
 func TestComponents(t *testing.T) {
 	one := []string{
-		"account", "ca", "config", "connection", "credentials", "headless", "instances", "networkpolicy", "patroni-config", "patroni-failover", "patroni-sync",
+		"account", "ca", "config", "connection", "control-tls", "credentials", "headless", "instances", "networkpolicy", "patroni-config", "patroni-failover", "patroni-sync",
 		"postgresql", "primary", "role", "rolebinding", "tls",
 	}
 	with := func(more ...string) []string { return slices.Sorted(slices.Values(append(slices.Clone(one), more...))) }

@@ -36,6 +36,13 @@ func (d *inputs) maintenance(c *compose.Claim) (map[string]*structpb.Struct, err
 		}
 		u.secret(backupTLS, own.Values())
 	}
+	if c.Observed(controlTLS) != nil {
+		own, err := d.controlCertificates(c)
+		if err != nil {
+			return nil, err
+		}
+		u.secret(controlTLS, own.Values())
+	}
 	// All ask for what they need at once.
 	var pending error
 	for _, refresh := range []func(*compose.Claim, due) error{d.refreshTLS, d.refreshStore, d.refreshSource, d.refreshPasswords} {

@@ -162,7 +162,7 @@ func TestMounts(t *testing.T) {
 					t.Errorf("%s\nvolume %s: want files that others cannot read, got %o", tc.reason, v.Name, mode)
 				}
 			}
-			want := map[string][]string{"orders-postgresql": {"patroni.yaml", "peers.crt"}, "orders-credentials": {"credentials.yaml", "restapi-password"}, "kube-root-ca.crt": {"ca.crt"}, tc.tls: {"ca.crt", "tls.crt", "tls.key"}}
+			want := map[string][]string{"orders-postgresql": {"patroni.yaml", "peers.crt"}, "orders-credentials": {"credentials.yaml", "restapi-password"}, "kube-root-ca.crt": {"ca.crt"}, "orders-control-tls": {"ca.crt", "tls.crt", "tls.key"}, tc.tls: {"ca.crt", "tls.crt", "tls.key"}}
 			if tc.backup {
 				want["orders-postgresql"] = []string{"backup.json", "patroni.yaml", "peers.crt", "pgbackrest.conf"}
 				want["orders-backup-tls"] = []string{"ca.crt", "tls.crt", "tls.key"}

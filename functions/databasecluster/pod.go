@@ -11,6 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
@@ -45,6 +46,7 @@ func (d *cluster) pod() corev1.PodSpec {
 			}}},
 			secretVolume("credentials", d.Name(credentials), d.traits.PasswordFiles...),
 			secretVolume(engine.TLSVolume, d.tlsSecret(), build.KeyCertificate, build.KeyPrivate, build.KeyAuthority),
+			secretVolume(control.Volume, d.Name(controlTLS), control.FileCertificate, control.FileKey, control.FileAuthority),
 			build.Scratch("tmp", tmpLimit),
 			build.Scratch("run", tmpLimit),
 			build.Memory("shm"),
@@ -131,7 +133,8 @@ func secretVolume(name, secret string, keys ...string) corev1.Volume {
 // database is the server's container, with the claim's resources.
 func (d *cluster) database() corev1.Container {
 	c := d.engine.Server(d.facts)
-	c.VolumeMounts = append(c.VolumeMounts, build.TokenMount())
+	// Its hooks ask the manager.
+	c.VolumeMounts = append(c.VolumeMounts, build.TokenMount(), controlMount())
 	c.Resources = d.profile.Database
 	if d.spec.Resources != nil {
 		c.Resources = *d.spec.Resources
@@ -148,9 +151,14 @@ func keys(files map[string]string) []corev1.KeyToPath {
 	return out
 }
 
+// controlMount is the certificate that this cluster's servers know each other by.
+func controlMount() corev1.VolumeMount {
+	return corev1.VolumeMount{Name: control.Volume, MountPath: control.Dir, ReadOnly: true}
+}
+
 func (d *cluster) manager(image string) corev1.Container {
 	api := func(path string) corev1.ProbeHandler {
-		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(engine.ManagerContainer)}}
+		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(engine.ManagerContainer), Scheme: corev1.URISchemeHTTPS}}
 	}
 	return corev1.Container{
 		Name:            engine.ManagerContainer,
@@ -161,7 +169,7 @@ func (d *cluster) manager(image string) corev1.Container {
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
 		Resources:       build.Resources("10m", "32Mi", "128Mi"),
 		SecurityContext: build.ContainerSecurity(),
-		VolumeMounts:    append(slices.Clone(d.traits.Mounts), build.TokenMount()),
+		VolumeMounts:    append(slices.Clone(d.traits.Mounts), build.TokenMount(), controlMount()),
 		// It may wait for other servers, or for a decision, for as long as that
 		// takes: it is not restarted for it, which would take ever longer.
 		StartupProbe:  &corev1.Probe{ProbeHandler: api("/started"), PeriodSeconds: 1, FailureThreshold: 24 * 60 * 60, TimeoutSeconds: 3},

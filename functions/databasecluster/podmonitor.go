@@ -4,10 +4,12 @@ import (
 	"strconv"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/instance/control"
 )
 
 // podMonitorSchema is the name under which the Composition asks whether the
@@ -35,13 +37,24 @@ func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
 		{SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_app_kubernetes_io_instance"}, TargetLabel: "databasecluster"},
 		{Replacement: new(strconv.FormatBool(d.synchronous())), TargetLabel: "synchronous"},
 	}
-	for _, name := range []string{engine.ExporterContainer, d.traits.Supervisor.Name, engine.ManagerContainer} {
+	exporter := engine.ExporterContainer
+	pm.Spec.PodMetricsEndpoints = []monitoringv1.PodMetricsEndpoint{{Port: &exporter, RelabelConfigs: relabel}}
+	for _, name := range []string{d.traits.Supervisor.Name, engine.ManagerContainer} {
 		pm.Spec.PodMetricsEndpoints = append(pm.Spec.PodMetricsEndpoints, monitoringv1.PodMetricsEndpoint{
-			Port:           &name,
-			RelabelConfigs: relabel,
+			Port: &name, Scheme: "https", TLSConfig: d.scrapeTLS(), RelabelConfigs: relabel,
 		})
 	}
 	return pm
+}
+
+// scrapeTLS is how Prometheus knows the servers' APIs.
+func (d *cluster) scrapeTLS() *monitoringv1.SafeTLSConfig {
+	return &monitoringv1.SafeTLSConfig{
+		CA: monitoringv1.SecretOrConfigMap{Secret: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(controlTLS)}, Key: control.FileAuthority,
+		}},
+		ServerName: new(control.Name(d.Name(d.server), d.Namespace)),
+	}
 }
 
 // exporters are the servers, and the server of the backups' volume where there is

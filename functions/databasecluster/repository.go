@@ -60,7 +60,7 @@ func (d *cluster) exportVolume(c *corev1.Container) {
 		return
 	}
 	c.Command = append(c.Command, fmt.Sprintf("--metrics=:%d", instancePort))
-	c.Ports = append(c.Ports, corev1.ContainerPort{Name: engine.ManagerContainer, ContainerPort: instancePort})
+	c.Ports = append(c.Ports, corev1.ContainerPort{Name: engine.ExporterContainer, ContainerPort: instancePort})
 }
 
 // volumeServer runs pgBackRest's server beside a volume claim. Its configuration

@@ -152,7 +152,7 @@ func TestRepositoryMonitoring(t *testing.T) {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	container := functionstest.As[k8sappsv1.StatefulSet](t, c.Observed["repository"]).Spec.Template.Spec.Containers[0]
-	if !slices.Contains(container.Command, "--metrics=:8009") || !slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == "instance" && p.ContainerPort == 8009 }) {
+	if !slices.Contains(container.Command, "--metrics=:8009") || !slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == "metrics" && p.ContainerPort == 8009 }) {
 		t.Errorf("the server of the volume exports nothing: %v, %v", container.Command, container.Ports)
 	}
 	c.Edit(false, "monitoring", "enabled")

@@ -10,6 +10,7 @@ import (
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pki"
 )
@@ -26,6 +27,10 @@ type tlsFiles struct {
 	// other by. It is one of its own, so that no other certificate opens their
 	// doors, whoever has signed those of PostgreSQL.
 	backupAuthority, backup pki.Pair
+
+	// control is what servers know each other by where one asks another for something:
+	// by Patroni's API and the managers'.
+	control build.Certificates
 }
 
 // formerPeers is how many authorities before the present one servers know each
@@ -55,6 +60,9 @@ func (d *inputs) drawTLS(c *compose.Claim, backedUp bool) (tlsFiles, error) {
 		return t, err
 	}
 	t.peers = peersOf(t.authority.Certificate, datum(c.Observed(config), engine.FilePeers))
+	if t.control, err = d.controlCertificates(c); err != nil {
+		return t, err
+	}
 	if !backedUp {
 		return t, nil
 	}
@@ -68,6 +76,15 @@ func (d *inputs) backupCertificates(c *compose.Claim) (build.Certificates, error
 	in := build.Holders{Authority: backupTLS, Server: backupTLS}
 	return build.Certify(c, in, d.Claim+"-"+backups, d.backupNames(), func(authority pki.Pair, names []string, now time.Time) (pki.Pair, error) {
 		return pki.Peer(authority, pgbackrest.Name, names, now)
+	})
+}
+
+// controlCertificates are what servers know each other by.
+func (d *inputs) controlCertificates(c *compose.Claim) (build.Certificates, error) {
+	in := build.Holders{Authority: controlTLS, Server: controlTLS}
+	names := []string{control.Name(d.Name(d.server), d.Namespace)}
+	return build.Certify(c, in, d.Claim+"-control", names, func(authority pki.Pair, names []string, now time.Time) (pki.Pair, error) {
+		return pki.Peer(authority, "server", names, now)
 	})
 }
 
@@ -88,6 +105,11 @@ func (d *inputs) backupNames() []string {
 func (d *cluster) backupCertificate() *corev1.Secret {
 	own := build.Certificates{Authority: d.tls.backupAuthority, Server: d.tls.backup}
 	return build.Secret(d.Meta(backupTLS, d.server), own.Values())
+}
+
+// controlCertificate is for the servers' own APIs alone.
+func (d *cluster) controlCertificate() *corev1.Secret {
+	return build.Secret(d.Meta(controlTLS, d.server), d.tls.control.Values())
 }
 
 func (d *inputs) drawServerTLS(c *compose.Claim) (tlsFiles, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"maps"
@@ -90,7 +91,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("The servers trust the same authority as the clients")
 	}
 	for n := range c.Observed {
-		if n != "ca" && n != "backup-tls" && functionstest.Get(c.Observed[n], "data", "ca.key") != nil {
+		if n != "ca" && n != "backup-tls" && n != "control-tls" && functionstest.Get(c.Observed[n], "data", "ca.key") != nil {
 			t.Errorf("The authority's key is in its own Secret only, and in %s", n)
 		}
 	}
@@ -189,6 +190,60 @@ func TestRenewal(t *testing.T) {
 		t.Run(name, check(tc, false))
 		t.Run(name+"Refused", check(tc, true))
 	}
+}
+
+// TestControlTLS: servers know each other by a certificate of an authority that signs for
+// nothing else, whoever has signed that of PostgreSQL. It is renewed for a claim that is
+// refused too, and no pod is replaced for it.
+func TestControlTLS(t *testing.T) {
+	for name, spec := range map[string]string{"Own": functionstest.OneServer, "Brought": "{size: 1, version: '17', tls: {secretName: certs}}"} {
+		t.Run(name, func(t *testing.T) {
+			clk := newClock()
+			c := simulate(t, spec, functions.WithSource(clk))
+			c.Others = append(c.Others, functionstest.CertificateSecret(t, nil))
+			c.Settle()
+			check := func() *x509.Certificate {
+				t.Helper()
+				roots := x509.NewCertPool()
+				if !roots.AppendCertsFromPEM([]byte(c.SecretValue("control-tls", "ca.crt"))) {
+					t.Fatal("ca.crt of control-tls is no certificate")
+				}
+				cert := x509Of(t, c.SecretValue("control-tls", "tls.crt"))
+				for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+					if _, err := cert.Verify(x509.VerifyOptions{DNSName: "orders-postgresql.team.svc", Roots: roots, KeyUsages: []x509.ExtKeyUsage{usage}, CurrentTime: clk.now}); err != nil {
+						t.Errorf("a server is not known by it as %d: %v", usage, err)
+					}
+				}
+				server := c.SecretValue("tls", "tls.crt")
+				if server == "" {
+					server = decoded(t, functionstest.Get(c.Others[0], "data", "tls.crt").GetStringValue())
+				}
+				if _, err := x509Of(t, server).Verify(x509.VerifyOptions{Roots: roots, CurrentTime: clk.now}); err == nil {
+					t.Error("the certificate that clients see opens the servers' own APIs")
+				}
+				return cert
+			}
+			first, template := check(), proto.CloneOf(functionstest.Get(c.Observed["postgresql"], "spec"))
+			clk.now = clk.now.Add(61 * day)
+			c.Edit("1Gi", "storageSize")
+			c.Reconcile()
+			if second := check(); second.Equal(first) || !second.NotAfter.After(first.NotAfter) {
+				t.Error("it is not renewed while the claim is refused")
+			}
+			if status, _ := c.Condition("Accepted"); status != "False" || !proto.Equal(template, functionstest.Get(c.Observed["postgresql"], "spec")) {
+				t.Errorf("no pod is replaced for it: Accepted %s", status)
+			}
+		})
+	}
+}
+
+func decoded(t *testing.T, text string) string {
+	t.Helper()
+	out, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 // TestAuthorityKey: who trusts the authority as it was trusts

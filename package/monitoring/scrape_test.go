@@ -101,8 +101,9 @@ const pods = `
 - {targets: ["10.0.0.5:8080"], labels: {namespace: crossplane-system, pod_name: crossplane-0, pod_container_port_name: metrics, pod_label_app: crossplane, pod_annotation_prometheus_io_scrape: "true"}}
 - {targets: ["10.0.0.5:8081"], labels: {namespace: crossplane-system, pod_name: crossplane-0, pod_container_port_name: readyz, pod_label_app: crossplane, pod_annotation_prometheus_io_scrape: "true"}}
 - {targets: ["10.0.0.6:9187"], labels: {namespace: shop, pod_name: orders-postgresql-0, pod_container_port_name: metrics, pod_label_app_kubernetes_io_component: postgresql, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
+- {targets: ["10.0.0.6:8008"], labels: {namespace: shop, pod_name: orders-postgresql-0, pod_container_port_name: patroni, pod_label_app_kubernetes_io_component: postgresql, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
 - {targets: ["10.0.0.6:5432"], labels: {namespace: shop, pod_name: orders-postgresql-0, pod_container_port_name: postgresql, pod_label_app_kubernetes_io_component: postgresql, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
-- {targets: ["10.0.0.8:8009"], labels: {namespace: shop, pod_name: orders-repository-0, pod_container_port_name: instance, pod_label_app_kubernetes_io_component: repository, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
+- {targets: ["10.0.0.8:8009"], labels: {namespace: shop, pod_name: orders-repository-0, pod_container_port_name: metrics, pod_label_app_kubernetes_io_component: repository, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
 - {targets: ["10.0.0.8:8432"], labels: {namespace: shop, pod_name: orders-repository-0, pod_container_port_name: repository, pod_label_app_kubernetes_io_component: repository, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
 - {targets: ["10.0.0.7:9187"], labels: {namespace: shop, pod_name: somebody-0, pod_container_port_name: metrics, pod_label_app_kubernetes_io_component: postgresql, pod_label_app_kubernetes_io_instance: somebody}}
 `
@@ -150,16 +151,22 @@ func TestScrape(t *testing.T) {
 		"storeplane-function": {{"instance": "10.0.0.1:8080", "namespace": "crossplane-system", "pod": "function-0"}},
 		"storeplane-provider": {{"instance": "10.0.0.4:8080", "namespace": "crossplane-system", "pod": "provider-0"}},
 		"crossplane":          {{"instance": "10.0.0.5:8080", "namespace": "crossplane-system", "pod": "crossplane-0"}},
+		// Patroni has TLS.
 		"storeplane-databasecluster": {{
+			"instance": "10.0.0.6:8008", "namespace": "shop", "pod": "orders-postgresql-0", "endpoint": "patroni", "databasecluster": "orders", "__scheme__": "https",
+		}, {
 			"instance": "10.0.0.6:9187", "namespace": "shop", "pod": "orders-postgresql-0", "endpoint": "metrics", "databasecluster": "orders",
 		}, {
-			"instance": "10.0.0.8:8009", "namespace": "shop", "pod": "orders-repository-0", "endpoint": "instance", "databasecluster": "orders",
+			"instance": "10.0.0.8:8009", "namespace": "shop", "pod": "orders-repository-0", "endpoint": "metrics", "databasecluster": "orders",
 		}},
 	} {
 		t.Run(job, func(t *testing.T) {
 			t.Parallel()
 			for i := range want {
 				want[i]["job"] = job
+				if want[i]["__scheme__"] == "" {
+					want[i]["__scheme__"] = "http"
+				}
 			}
 			got := discovered(t, tool, configFile, job)
 			slices.SortFunc(got, func(a, b map[string]string) int { return strings.Compare(a["instance"], b["instance"]) })
@@ -185,7 +192,7 @@ func discovered(t *testing.T, tool, config, job string) []map[string]string {
 	}
 	var out []map[string]string
 	for _, f := range found {
-		maps.DeleteFunc(f.Labels, func(name, _ string) bool { return strings.HasPrefix(name, "__") })
+		maps.DeleteFunc(f.Labels, func(name, _ string) bool { return strings.HasPrefix(name, "__") && name != "__scheme__" })
 		if len(f.Labels) > 0 {
 			out = append(out, f.Labels)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/control"
 )
 
 // supervisor is the name of Patroni's port.
@@ -32,14 +33,14 @@ func mounts() []corev1.VolumeMount {
 
 func (d cluster) server(image string) corev1.Container {
 	api := func(path string) corev1.ProbeHandler {
-		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(supervisor)}}
+		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(supervisor), Scheme: corev1.URISchemeHTTPS}}
 	}
 	return corev1.Container{
 		Name:  name,
 		Image: image,
 		// Patroni reads all of the folder.
 		Args: []string{configDir},
-		Env: append(engine.Identity(d.Name(name)),
+		Env: append(append(engine.Identity(d.Name(name)), controlEnv()...),
 			corev1.EnvVar{Name: "PATRONI_NAME", Value: "$(POD_NAME)"},
 			corev1.EnvVar{Name: "PATRONI_KUBERNETES_NAMESPACE", Value: "$(POD_NAMESPACE)"},
 			corev1.EnvVar{Name: "PATRONI_KUBERNETES_POD_IP", Value: "$(POD_IP)"},
@@ -66,6 +67,25 @@ func (d cluster) server(image string) corev1.Container {
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
 			Exec: &corev1.ExecAction{Command: []string{instance.Program, "stop"}},
 		}},
+	}
+}
+
+// controlEnv has Patroni listen and ask with TLS. It is no part of the configuration's files,
+// which reach pods that run: the probes of a pod from before have no TLS. Without a
+// certificate of this cluster's servers a client may look and change nothing. Servers ask each
+// other by address: insecure leaves out the name alone where there is a certificate to show
+// (https://github.com/patroni/patroni/blob/v4.0.7/patroni/request.py#L122).
+func controlEnv() []corev1.EnvVar {
+	file := func(name string) string { return control.Dir + "/" + name }
+	return []corev1.EnvVar{
+		{Name: "PATRONI_RESTAPI_CERTFILE", Value: file(control.FileCertificate)},
+		{Name: "PATRONI_RESTAPI_KEYFILE", Value: file(control.FileKey)},
+		{Name: "PATRONI_RESTAPI_CAFILE", Value: file(control.FileAuthority)},
+		{Name: "PATRONI_RESTAPI_VERIFY_CLIENT", Value: "optional"},
+		{Name: "PATRONI_CTL_CERTFILE", Value: file(control.FileCertificate)},
+		{Name: "PATRONI_CTL_KEYFILE", Value: file(control.FileKey)},
+		{Name: "PATRONI_CTL_CACERT", Value: file(control.FileAuthority)},
+		{Name: "PATRONI_CTL_INSECURE", Value: "true"},
 	}
 }
 

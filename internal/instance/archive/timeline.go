@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
@@ -95,11 +96,11 @@ func (c Config) WithdrawTimeline() error {
 // Prepare the data for a server that starts: where that was asked for NewTimeline is
 // called until it succeeds. Why it does not is noted. In that time address answers the
 // kubelet that the container lives, as Patroni does afterwards.
-func Prepare(ctx context.Context, c Config, address string, log io.Writer) error {
+func Prepare(ctx context.Context, c Config, address string, by control.TLS, log io.Writer) error {
 	if c.TimelineState() == nil {
 		return nil
 	}
-	defer alive(ctx, address, log)()
+	defer alive(ctx, address, by, log)()
 	for s := c.TimelineState(); s != nil; s = c.TimelineState() {
 		if !s.Withdrawn {
 			err := c.NewTimeline(ctx, log)
@@ -134,8 +135,8 @@ func (c Config) settle(asked instance.TimelineState, err error) (done bool, _ er
 	return false, c.noteTimeline(asked)
 }
 
-// alive answers the kubelet's probes until it is told to stop.
-func alive(ctx context.Context, address string, log io.Writer) (stop func()) {
+// alive answers the kubelet's probes, as Patroni will, until it is told to stop.
+func alive(ctx context.Context, address string, by control.TLS, log io.Writer) (stop func()) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		_, _ = fmt.Fprintf(log, "cannot answer probes at %s: %v\n", address, err)
@@ -143,8 +144,8 @@ func alive(ctx context.Context, address string, log io.Writer) (stop func()) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /liveness", func(http.ResponseWriter, *http.Request) {})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	go func() { _ = server.Serve(listener) }()
+	server := &http.Server{Handler: mux, TLSConfig: by.Server(), ReadHeaderTimeout: 5 * time.Second}
+	go func() { _ = server.ServeTLS(listener, "", "") }()
 	return func() { _ = server.Close() }
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/control"
+	"github.com/storeplane/storeplane/internal/instance/control/controltest"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
@@ -67,7 +69,7 @@ func TestNewTimeline(t *testing.T) {
 
 			for range 2 { // the second time there is nothing to do
 				p.must(stale.AskTimeline(0, false))
-				p.must(Prepare(t.Context(), stale.Config, "127.0.0.1:0", testLog{t}))
+				p.must(Prepare(t.Context(), stale.Config, "127.0.0.1:0", control.TLS{}, testLog{t}))
 				if s := stale.TimelineState(); s != nil {
 					t.Errorf("%s\nit is prepared, and yet has state %+v", tc.reason, s)
 				}
@@ -161,7 +163,7 @@ func TestNewTimelineLater(t *testing.T) {
 	last.stop()
 
 	p.must(stale.AskTimeline(0, false))
-	p.must(Prepare(t.Context(), stale.Config, "127.0.0.1:0", testLog{t}))
+	p.must(Prepare(t.Context(), stale.Config, "127.0.0.1:0", control.TLS{}, testLog{t}))
 	p.must(os.WriteFile(filepath.Join(stale.DataDir(), "standby.signal"), nil, 0o600))
 	stale.start("primary_conninfo=")
 	stale.exec("ALTER SYSTEM RESET primary_conninfo")
@@ -194,7 +196,7 @@ func TestNewTimelineAlone(t *testing.T) {
 	p.away(true)
 	for range 2 { // the second time there is nothing to do
 		p.must(old.AskTimeline(3, true))
-		p.must(Prepare(t.Context(), old.Config, "127.0.0.1:0", testLog{t}))
+		p.must(Prepare(t.Context(), old.Config, "127.0.0.1:0", control.TLS{}, testLog{t}))
 		if got := old.Begun(); got != 4 {
 			t.Errorf("timeline %d was begun, and nobody led on it yet: got %d", 4, got)
 		}
@@ -264,12 +266,14 @@ func TestNewTimelineAway(t *testing.T) {
 	p.must(err)
 	address := listener.Addr().String()
 	p.must(listener.Close())
-	go func() { prepared <- Prepare(ctx, s.Config, address, testLog{t}) }()
+	by := controltest.Write(t, t.TempDir(), controltest.Authority(t), "server")
+	go func() { prepared <- Prepare(ctx, s.Config, address, by, testLog{t}) }()
 	p.eventually("it says what it waits for", func() bool {
 		state := s.TimelineState()
 		return state != nil && strings.Contains(state.Message, "cannot ask the archive for its timelines")
 	})
-	if res, err := http.Get("http://" + address + "/liveness"); err != nil || res.StatusCode != http.StatusOK { //nolint:noctx,bodyclose // the test's own
+	kubelet := http.Client{Transport: by.Transport()}
+	if res, err := kubelet.Get("https://" + address + "/liveness"); err != nil || res.StatusCode != http.StatusOK { //nolint:noctx,bodyclose // the test's own
 		t.Errorf("the kubelet would end the container: %v, %v", res, err)
 	}
 	cancel()
@@ -288,7 +292,7 @@ func TestNewTimelineAway(t *testing.T) {
 	p.must(s.AskTimeline(0, false))
 	p.must(s.ForgetTimeline())
 	p.must(s.AskTimeline(0, false))
-	p.must(Prepare(t.Context(), s.Config, "127.0.0.1:0", testLog{t}))
+	p.must(Prepare(t.Context(), s.Config, "127.0.0.1:0", control.TLS{}, testLog{t}))
 	s.start()
 	if at := s.current()[:8]; at != "00000001" {
 		t.Errorf("it is on timeline %s, want the one that it had: the archive knows no other", at)

@@ -112,7 +112,7 @@ func (b *member) mayHaveData(ctx context.Context) (string, error) {
 			return "", err
 		}
 		if pod.Status.PodIP != "" {
-			status, err := b.remote(pod.Status.PodIP).Status(ctx)
+			status, err := b.remote(patroniOf(pod)).Status(ctx)
 			if err == nil && status.Empty() {
 				continue
 			}

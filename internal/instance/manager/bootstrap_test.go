@@ -78,9 +78,9 @@ func TestBegin(t *testing.T) {
 			}
 			m.remote = func(string) *patroni.Client {
 				if tc.others == nil {
-					return patroni.At("http://127.0.0.1:1", m.password())
+					return patroni.At("http://127.0.0.1:1", m.access())
 				}
-				return patroni.At(at.URL, m.password())
+				return patroni.At(at.URL, m.access())
 			}
 			if tc.others != nil {
 				fake.set(func(s *servers) { s.status = *tc.others })

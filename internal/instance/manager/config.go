@@ -1,11 +1,13 @@
 package manager
 
 import (
-	"net"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
@@ -17,12 +19,13 @@ type Config struct {
 	Scope     string `env:"CLUSTER_SCOPE" help:"Name of its StatefulSet, which is Patroni's scope too." required:""`
 
 	Address     string `default:":8009"                       help:"Address at which to serve probes and metrics."`
-	Patroni     string `default:"http://127.0.0.1:8008"       help:"Patroni's API of this server."`
+	Patroni     string `default:"https://127.0.0.1:8008"      help:"Patroni's API of this server."`
 	Socket      string `default:"/var/run/postgresql"         help:"Folder of PostgreSQL's socket."`
 	Port        uint16 `default:"5432"                        help:"PostgreSQL's port."`
 	Volume      string `default:"/var/lib/postgresql/data"    help:"Where the volume is mounted."`
 	PatroniDir  string `default:"/etc/patroni"                help:"Folder of Patroni's configuration."`
 	TLSDir      string `default:"/etc/storeplane/tls"         help:"Folder of the server's certificate."`
+	ControlDir  string `default:"/etc/storeplane/control"     help:"Folder of the certificate that servers know each other by."`
 	Credentials string `default:"/etc/storeplane/credentials" help:"Folder of the credentials that are mounted."`
 
 	Repository string `default:"/etc/storeplane/repository"     help:"Folder of pgBackRest's configuration."`
@@ -52,15 +55,26 @@ func credentialsName(cl string) string   { return cl + "-credentials" }
 func (c Config) podName(n int) string    { return c.Scope + "-" + strconv.Itoa(n) }
 func (c Config) server() postgres.Server { return postgres.Server{Socket: c.Socket, Port: c.Port} }
 
-func (c Config) password() *patroni.Password {
-	return patroni.PasswordFile(filepath.Join(c.Credentials, keyREST))
+func (c Config) control() control.TLS {
+	return control.TLS{Dir: c.ControlDir, Name: control.Name(c.Scope, c.Namespace)}
 }
 
-// sibling is the manager of another server, by its address.
-func (c Config) sibling(password *patroni.Password) func(address string) *patroni.Client {
-	return func(address string) *patroni.Client {
-		return patroni.At("http://"+net.JoinHostPort(address, c.apiPort()), password)
+// access to the APIs of this cluster's servers.
+func (c Config) access() *patroni.Access {
+	return patroni.NewAccess(filepath.Join(c.Credentials, keyREST), c.control())
+}
+
+// clients by their base URLs.
+func clients(access *patroni.Access) func(base string) *patroni.Client {
+	return func(base string) *patroni.Client { return patroni.At(base, access) }
+}
+
+// patroniOf is the base URL of the API of a pod's Patroni, and "" for a pod without an address.
+func patroniOf(pod *corev1.Pod) string {
+	if pod.Status.PodIP == "" {
+		return ""
 	}
+	return patroni.Base(control.Scheme(&pod.Spec), pod.Status.PodIP, patroni.Port)
 }
 
 // ordinal of a pod of the set, or -1.

@@ -59,7 +59,7 @@ func (p *primary) replace(ctx context.Context, pod *corev1.Pod, words string) {
 func (p *primary) restart(ctx context.Context, pod *corev1.Pod, words string) {
 	client := p.patroni
 	if pod.Name != p.Pod {
-		client = p.remote(pod.Status.PodIP)
+		client = p.remote(patroniOf(pod))
 	}
 	status, err := client.Status(ctx)
 	if !p.note("ask "+pod.Name, err) {
@@ -91,7 +91,7 @@ func (p *primary) remind(ctx context.Context, v *view) {
 	}
 	for _, pod := range v.pods {
 		if pod.Name != p.Pod && pod.Status.PodIP != "" {
-			p.note("remind "+pod.Name, p.remote(pod.Status.PodIP).Reload(ctx))
+			p.note("remind "+pod.Name, p.remote(patroniOf(pod)).Reload(ctx))
 		}
 	}
 }

@@ -42,9 +42,12 @@ var errBehind = errors.New("another standby has received more of the log")
 // fencer is the hook that runs before a server is promoted.
 type fencer struct {
 	pod     string
+	port    string
 	log     *slog.Logger
 	patroni *patroni.Client
-	sibling func(address string) *patroni.Client
+
+	// sibling is the manager of another server, by its base URL.
+	sibling func(base string) *patroni.Client
 	server  interface {
 		Received(ctx context.Context) (int64, error)
 	}
@@ -53,8 +56,8 @@ type fencer struct {
 // Fence off whom the other servers follow, before this one is promoted. It fails only if
 // another one has received more: whatever else cannot be done is logged and left.
 func Fence(ctx context.Context, c Config, log *slog.Logger) error {
-	password := c.password()
-	f := &fencer{pod: c.Pod, log: log, patroni: patroni.At(c.Patroni, password), sibling: c.sibling(password), server: c.server()}
+	access := c.access()
+	f := &fencer{pod: c.Pod, port: c.apiPort(), log: log, patroni: patroni.At(c.Patroni, access), sibling: clients(access), server: c.server()}
 	return f.fence(ctx)
 }
 
@@ -80,7 +83,7 @@ func (f *fencer) fence(ctx context.Context) error {
 		}
 		asked++
 		go func() {
-			received, err := f.sibling(other.Host).Fence(ctx, f.pod)
+			received, err := f.sibling(other.Manager(f.port)).Fence(ctx, f.pod)
 			answers <- answer{pod: other.Name, received: received, err: err}
 		}()
 	}

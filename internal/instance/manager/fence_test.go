@@ -85,12 +85,12 @@ func TestFence(t *testing.T) {
 			beside := httptest.NewServer(other.handler())
 			defer beside.Close()
 			c := configOf(t, first, at.URL)
-			url, password := beside.URL, c.password()
+			url, access := beside.URL, c.access()
 			switch tc.other {
 			case "silent":
 				url = hung(t).Host
 			case "stranger":
-				password = patroni.PasswordFile(c.Volume + "/none")
+				access = patroni.NewAccess(c.Volume+"/none", c.control())
 			case "down":
 				at.Close()
 			}
@@ -99,8 +99,8 @@ func TestFence(t *testing.T) {
 			}
 			tc.own.since = time.Now()
 			f := &fencer{
-				pod: first, log: slog.New(slog.DiscardHandler), patroni: patroni.At(c.Patroni, c.password()), server: tc.own,
-				sibling: func(string) *patroni.Client { return patroni.At(url, password) },
+				pod: first, log: slog.New(slog.DiscardHandler), patroni: patroni.At(c.Patroni, c.access()), server: tc.own,
+				sibling: func(string) *patroni.Client { return patroni.At(url, access) },
 			}
 			start := time.Now()
 			err = f.fence(t.Context())

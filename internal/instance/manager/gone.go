@@ -104,7 +104,7 @@ func (m *Manager) gone(ctx context.Context) (gone, slow bool) {
 		}
 		asked++
 		go func() {
-			answered, err := m.sibling(other.Host).Gone(ctx, patroni.Asked{Pod: m.Pod, UID: m.kube.UID()})
+			answered, err := m.sibling(other.Manager(m.apiPort())).Gone(ctx, patroni.Asked{Pod: m.Pod, UID: m.kube.UID()})
 			answers <- answer{gone: answered.Gone, err: err}
 		}()
 	}

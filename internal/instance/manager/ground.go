@@ -37,7 +37,7 @@ type ground struct {
 	system  string
 	led     int64
 
-	// address of the primary, and its timeline.
+	// address of the Patroni of the primary, a URL, and its timeline.
 	address  string
 	timeline int64
 
@@ -244,11 +244,11 @@ func (b *member) leads(ctx context.Context, g *ground) (bool, error) {
 		return false, err
 	}
 	// A lock may outlive its holder: only one that answers leads.
-	status, err := b.remote(pod.Status.PodIP).Status(ctx)
+	status, err := b.remote(patroniOf(pod)).Status(ctx)
 	if err != nil || !status.Primary() {
 		return false, nil //nolint:nilerr // see above
 	}
-	g.address, g.timeline = pod.Status.PodIP, status.Timeline
+	g.address, g.timeline = patroniOf(pod), status.Timeline
 	return true, nil
 }
 

@@ -43,7 +43,7 @@ func (m *Manager) lead(members *patroni.Cluster) {
 	l := &led{at: time.Now()}
 	for _, other := range members.Members {
 		if other.Name != m.Pod && other.Host != "" {
-			l.others = append(l.others, other.Host)
+			l.others = append(l.others, other.Manager(m.apiPort()))
 		}
 	}
 	m.led.Store(l)

@@ -146,11 +146,12 @@ func TestEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			dead := hung(t).Host
-			m.sibling = func(host string) *patroni.Client {
-				if tc.silent && host == "192.0.2.2" {
-					return patroni.At(dead, m.password())
+			access := m.access()
+			m.sibling = func(base string) *patroni.Client {
+				if tc.silent && strings.Contains(base, "192.0.2.2") {
+					return patroni.At(dead, access)
 				}
-				return patroni.At(beside.URL, m.password())
+				return patroni.At(beside.URL, access)
 			}
 			members := []patroni.Member{{Name: first, Host: "192.0.2.1"}, {Name: second, Host: "192.0.2.2"}}
 			if tc.silent {
@@ -228,7 +229,8 @@ func TestLeaveCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.sibling = func(string) *patroni.Client { return patroni.At(beside.URL, m.password()) }
+	access := m.access()
+	m.sibling = func(string) *patroni.Client { return patroni.At(beside.URL, access) }
 	m.lead(&patroni.Cluster{Members: []patroni.Member{{Name: first}, {Name: second, Host: "192.0.2.2"}}})
 	select {
 	case <-idle:
@@ -264,7 +266,8 @@ func TestDemoted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.sibling = func(string) *patroni.Client { return patroni.At(beside.URL, m.password()) }
+	access := m.access()
+	m.sibling = func(string) *patroni.Client { return patroni.At(beside.URL, access) }
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan struct{})

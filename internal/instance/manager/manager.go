@@ -51,11 +51,8 @@ type Manager struct {
 	server  database
 	metrics *metrics
 
-	// remote is the Patroni of another server, by its address.
-	remote func(address string) *patroni.Client
-
-	// sibling is the manager of another server, by its address.
-	sibling func(address string) *patroni.Client
+	// remote is the Patroni of another server, and sibling its manager, by their base URLs.
+	remote, sibling func(base string) *patroni.Client
 
 	desired *kube.Watch[corev1.ConfigMap]
 	status  *kube.Watch[corev1.ConfigMap]
@@ -98,12 +95,11 @@ func New(c Config, config *rest.Config, log *slog.Logger) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	password := c.password()
+	access := c.access()
 	m := &Manager{
 		Config: c, notes: newNotes(log),
-		kube: client, patroni: patroni.At(c.Patroni, password), server: c.server(), metrics: newMetrics(),
-		remote:     func(address string) *patroni.Client { return patroni.New(address, password) },
-		sibling:    c.sibling(password),
+		kube: client, patroni: patroni.At(c.Patroni, access), server: c.server(), metrics: newMetrics(),
+		remote: clients(access), sibling: clients(access),
 		wakeMember: newSignal(), wakePrimary: newSignal(),
 	}
 	w := m.watcher(func() { m.wakeMember.send(); m.wakePrimary.send() })

@@ -91,7 +91,7 @@ func configOf(t *testing.T, pod, patroniURL string) Config {
 	}
 	return Config{
 		Pod: pod, Namespace: "shop", Scope: setName, Address: "127.0.0.1:0", Patroni: patroniURL,
-		Volume: dir, PatroniDir: dir, TLSDir: dir, Credentials: dir,
+		Volume: dir, PatroniDir: dir, TLSDir: dir, ControlDir: dir, Credentials: dir,
 	}
 }
 
@@ -103,7 +103,7 @@ func manage(t *testing.T, pod string, s *servers, at *httptest.Server, config *r
 		t.Fatal(err)
 	}
 	m.server = s
-	m.remote = func(string) *patroni.Client { return patroni.At(at.URL, m.password()) }
+	m.remote = func(string) *patroni.Client { return patroni.At(at.URL, m.access()) }
 	run(t, m)
 	return m
 }

@@ -114,7 +114,7 @@ func (b *member) pass(ctx context.Context) time.Duration {
 		next.Data = b.data
 	}
 	b.grow(ctx, &next)
-	b.metrics.certificate(b.TLSDir)
+	b.metrics.certificates(b.TLSDir, b.ControlDir)
 	if known {
 		b.publish(ctx, instance.MemberKey(b.Pod), next)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -39,7 +40,7 @@ func newMetrics() *metrics {
 	m.size = gauge("volume_bytes", "Size of the volume's file system.")
 	m.used = gauge("volume_used_bytes", "How much of it is used.")
 	m.expiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: "storeplane", Subsystem: "instance", Name: "certificate_expiry_timestamp_seconds", Help: "When the server's certificate expires. Absent without one.",
+		Namespace: "storeplane", Subsystem: "instance", Name: "certificate_expiry_timestamp_seconds", Help: "When the first of the server's certificates expires. Absent without one.",
 	}, nil)
 	m.registry.MustRegister(m.expiry)
 	m.up = gauge("patroni_up", "1 while Patroni answers.")
@@ -111,19 +112,35 @@ func (m *metrics) cluster(c *instance.Cluster, applied bool) {
 	m.drift.Set(number(!applied))
 }
 
-// certificate in a folder. Without one the metric keeps its value.
-func (m *metrics) certificate(dir string) {
+// certificates in folders, of which the one counts that expires first. Without any the metric
+// keeps its value.
+func (m *metrics) certificates(dirs ...string) {
+	var first time.Time
+	for _, dir := range dirs {
+		if end := expires(dir); !end.IsZero() && (first.IsZero() || end.Before(first)) {
+			first = end
+		}
+	}
+	if !first.IsZero() {
+		m.expiry.WithLabelValues().Set(float64(first.Unix()))
+	}
+}
+
+// expires is when the certificate in a folder does, or zero.
+func expires(dir string) time.Time {
 	data, err := os.ReadFile(filepath.Join(dir, "tls.crt")) //nolint:gosec // the folder is the pod's
 	if err != nil {
-		return
+		return time.Time{}
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {
-		return
+		return time.Time{}
 	}
-	if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
-		m.expiry.WithLabelValues().Set(float64(cert.NotAfter.Unix()))
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return time.Time{}
 	}
+	return cert.NotAfter
 }
 
 func number(is bool) float64 {

@@ -93,7 +93,7 @@ func (r *reclaimed) server(n int32, v *pgdatatest.Volume) *Manager {
 		r.t.Fatal(err)
 	}
 	m.server = r.fakes
-	m.remote = func(string) *patroni.Client { return patroni.At(r.at.URL, m.password()) }
+	m.remote = func(string) *patroni.Client { return patroni.At(r.at.URL, m.access()) }
 	run(r.t, m)
 	return m
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
@@ -19,10 +22,15 @@ func (m *Manager) serve(ctx context.Context) (<-chan error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen at %s: %w", m.Address, err)
 	}
-	server := &http.Server{Handler: m.handler(), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
+	server := &http.Server{
+		Handler: control.Certified(m.handler()), TLSConfig: m.control().Server(),
+		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
+		// It would note each probe that was not waited for.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
 	done := make(chan error, 1)
 	go func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			done <- fmt.Errorf("cannot serve at %s: %w", m.Address, err)
 			return
 		}

@@ -96,7 +96,7 @@ func (s *strays) due(v *view, now time.Time) []*corev1.Pod {
 // example. PostgreSQL would ask for it for ever. They copy the primary anew.
 func (p *primary) gather(ctx context.Context, v *view) {
 	for _, pod := range p.strays.due(v, time.Now()) {
-		client := p.remote(pod.Status.PodIP)
+		client := p.remote(patroniOf(pod))
 		position, err := client.Position(ctx)
 		if err != nil || position.Role != patroni.RoleReplica || position.State != patroni.StateRunning {
 			// It starts, recovers or copies: there is nothing to be done.

@@ -71,10 +71,10 @@ func Stop(ctx context.Context, c Config, config *rest.Config, log *slog.Logger) 
 		log.Info("Cannot reach the API server", "error", err.Error())
 		return
 	}
-	password := c.password()
+	access := c.access()
 	s := &stopper{
-		Config: c, log: log, kube: client, patroni: patroni.At(c.Patroni, password), server: c.server(),
-		manager: c.sibling(password)("127.0.0.1"), begin: stopContainer,
+		Config: c, log: log, kube: client, patroni: patroni.At(c.Patroni, access), server: c.server(),
+		manager: patroni.At(patroni.Base("https", "127.0.0.1", c.apiPort()), access), begin: stopContainer,
 	}
 	s.prepare(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -267,11 +268,12 @@ func TestStop(t *testing.T) {
 				t.Fatal(err)
 			}
 			silent := hung(t).Host
-			m.sibling = func(host string) *patroni.Client {
-				if tc.half && host == "192.0.2.3" {
-					return patroni.At(silent, c.password())
+			access := m.access()
+			m.sibling = func(base string) *patroni.Client {
+				if tc.half && strings.Contains(base, "192.0.2.3") {
+					return patroni.At(silent, access)
 				}
-				return patroni.At(beside.URL, c.password())
+				return patroni.At(beside.URL, access)
 			}
 			own := httptest.NewServer(m.handler())
 			defer own.Close()
@@ -283,7 +285,7 @@ func TestStop(t *testing.T) {
 				eventually(t, "The connection is kept.", func() bool { return m.sibling("").Knock(t.Context()) == nil })
 			}
 			start := time.Now()
-			hook := &stopper{Config: c, log: slog.New(slog.DiscardHandler), kube: client, patroni: patroni.At(c.Patroni, c.password()), server: s, begin: func() error { return nil }, manager: patroni.At(own.URL, c.password())}
+			hook := &stopper{Config: c, log: slog.New(slog.DiscardHandler), kube: client, patroni: patroni.At(c.Patroni, c.access()), server: s, begin: func() error { return nil }, manager: patroni.At(own.URL, c.access())}
 			ctx := t.Context()
 			if tc.within > 0 {
 				var cancel context.CancelFunc

@@ -7,23 +7,9 @@ import (
 	"strings"
 )
 
-// switchoverScript asks Patroni to hand over, as patronictl does: in the pod of
-// the primary, with the password that is there. It says what Patroni answers.
-const switchoverScript = `import base64, json, sys, urllib.error, urllib.request
-leader, candidate = sys.stdin.read().split()
-with open("/etc/storeplane/credentials/restapi-password") as f:
-    password = f.read().strip()
-request = urllib.request.Request("http://127.0.0.1:8008/switchover", method="POST",
-    data=json.dumps({"leader": leader, "candidate": candidate}).encode(),
-    headers={"Content-Type": "application/json", "Authorization": "Basic " + base64.b64encode(b"patroni:" + password.encode()).decode()})
-try:
-    print(urllib.request.urlopen(request, timeout=60).read().decode())
-except urllib.error.HTTPError as e:
-    sys.exit(e.read().decode())
-`
-
-// switchover to a server. Patroni refuses while the candidate does not count yet
-// for writes, so it is asked until it has done it.
+// switchover to a server, by patronictl in the pod of the primary, as the docs say. Patroni
+// refuses while the candidate does not count yet for writes, so it is asked until it has done
+// it.
 func (d *database) switchover(ctx context.Context, candidate string) error {
 	answer := ""
 	return d.world.Await(ctx, soon, candidate+" to be primary", func() (bool, string) {
@@ -34,7 +20,10 @@ func (d *database) switchover(ctx context.Context, candidate string) error {
 		case p.GetName() == candidate:
 			return true, ""
 		}
-		_, err := cluster.Exec(ctx, d.namespace, p.GetName(), container, strings.NewReader(p.GetName()+" "+candidate), "python3", "-c", switchoverScript)
+		scope := p.GetName()[:strings.LastIndexByte(p.GetName(), '-')]
+		said, err := cluster.Exec(ctx, d.namespace, p.GetName(), container, nil,
+			"patronictl", "-c", "/etc/patroni", "switchover", scope, "--leader", p.GetName(), "--candidate", candidate, "--force")
+		answer = said
 		if err != nil {
 			answer = err.Error()
 		}

@@ -13,7 +13,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
+
+	"github.com/storeplane/storeplane/internal/instance/control"
 )
 
 // Port of every member's API.
@@ -40,21 +43,42 @@ var ErrSlow = errors.New("another one did not answer in time")
 // ErrStranger is what an answer is of a manager whose own pod the API server does not know: 410.
 var ErrStranger = errors.New("the API server does not know the other one either")
 
+// Access to the APIs of a cluster's servers.
+type Access struct {
+	password  *Password
+	transport *http.Transport
+}
+
+// NewAccess by a password in a file, and by the certificate of this cluster's servers.
+func NewAccess(passwordFile string, by control.TLS) *Access {
+	return &Access{password: PasswordFile(passwordFile), transport: by.Transport()}
+}
+
 // Client of the Patroni of one server.
 type Client struct {
 	base     string
 	http     *http.Client
 	password *Password
+
+	// shown is the certificate that it had last, in DER, or nil.
+	shown atomic.Pointer[[]byte]
 }
 
-// New client of the server at a host: an address, or 127.0.0.1 for one's own.
-func New(host string, password *Password) *Client {
-	return &Client{base: "http://" + net.JoinHostPort(host, Port), http: &http.Client{}, password: password}
+// At is a client of a base URL. One that begins with https is of a server of this cluster,
+// or it is not spoken to.
+func At(base string, access *Access) *Client {
+	return &Client{base: base, http: &http.Client{Transport: access.transport}, password: access.password}
 }
 
-// At is a client of a base URL.
-func At(base string, password *Password) *Client {
-	return &Client{base: base, http: &http.Client{}, password: password}
+// Base URL of a port of a server.
+func Base(scheme, host, port string) string { return scheme + "://" + net.JoinHostPort(host, port) }
+
+// Shown is the certificate, in DER, that the server had when it was asked last, or nil.
+func (c *Client) Shown() []byte {
+	if shown := c.shown.Load(); shown != nil {
+		return *shown
+	}
+	return nil
 }
 
 // Status of this server.
@@ -215,6 +239,9 @@ func (c *Client) read(ctx context.Context, path string, into any) error {
 		return fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
 	}
 	defer func() { _ = res.Body.Close() }()
+	if res.TLS != nil && len(res.TLS.PeerCertificates) > 0 {
+		c.shown.Store(&res.TLS.PeerCertificates[0].Raw)
+	}
 	// The code says what the role is, the body says all.
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(into); err != nil {
 		return fmt.Errorf("cannot read Patroni's answer to %s: %w", path, err)

@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/storeplane/storeplane/internal/instance/control"
 )
 
 // clusterJSON is as Patroni 4 answers GET /cluster.
 const clusterJSON = `{"members": [
 	{"name": "db-0", "role": "leader", "state": "running", "api_url": "http://10.0.0.1:8008/patroni", "host": "10.0.0.1", "port": 5432, "timeline": 3, "pending_restart": true, "pending_restart_reason": {"max_connections": {"old_value": "100", "new_value": "200"}}},
-	{"name": "db-1", "role": "sync_standby", "state": "streaming", "host": "10.0.0.2", "port": 5432, "timeline": 3, "lag": 0},
+	{"name": "db-1", "role": "sync_standby", "state": "streaming", "api_url": "https://10.0.0.2:8008/patroni", "host": "10.0.0.2", "port": 5432, "timeline": 3, "lag": 0},
 	{"name": "db-2", "role": "replica", "state": "starting", "host": "10.0.0.3", "port": 5432, "lag": "unknown"}
 ], "scope": "db"}`
 
@@ -26,12 +28,18 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Cluster{Members: []Member{
-		{Name: "db-0", Role: "leader", State: "running", Host: "10.0.0.1", PendingRestart: true},
-		{Name: "db-1", Role: "sync_standby", State: "streaming", Host: "10.0.0.2"},
+		{Name: "db-0", Role: "leader", State: "running", Host: "10.0.0.1", APIURL: "http://10.0.0.1:8008/patroni", PendingRestart: true},
+		{Name: "db-1", Role: "sync_standby", State: "streaming", Host: "10.0.0.2", APIURL: "https://10.0.0.2:8008/patroni"},
 		{Name: "db-2", Role: "replica", State: "starting", Host: "10.0.0.3", Lag: -1},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("/cluster: -want, +got:\n%s", diff)
+	}
+	// A manager has TLS where the Patroni of its pod has.
+	for i, want := range []string{"http://10.0.0.1:8009", "https://10.0.0.2:8009", "http://10.0.0.3:8009"} {
+		if at := got.Members[i].Manager("8009"); at != want {
+			t.Errorf("Manager(...) of %s: got %s, want %s", got.Members[i].Name, at, want)
+		}
 	}
 	if got.Leader() != "db-0" {
 		t.Errorf("Leader(): got %q, want db-0", got.Leader())
@@ -120,7 +128,7 @@ func TestClient(t *testing.T) {
 		}
 	}
 	write("one\n")
-	c := At(server.URL, PasswordFile(file))
+	c := At(server.URL, NewAccess(file, control.TLS{}))
 
 	password = "one"
 	if err := c.Switchover(t.Context(), "db-0", "db-1"); err != nil || path != "/switchover" || body != `{"candidate":"db-1","leader":"db-0"}` {

@@ -3,6 +3,7 @@ package patroni
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // State of a server that is up.
@@ -75,9 +76,20 @@ type Member struct {
 	Role           string         `json:"role"`
 	State          string         `json:"state"`
 	Host           string         `json:"host"`
+	APIURL         string         `json:"api_url,omitempty"`
 	Lag            Lag            `json:"lag"`
 	PendingRestart bool           `json:"pending_restart"`
 	Tags           map[string]any `json:"tags"`
+}
+
+// Manager is the base URL of the instance manager beside this server, which has TLS where
+// Patroni has: both are of one pod.
+func (m Member) Manager(port string) string {
+	scheme := "http"
+	if strings.HasPrefix(m.APIURL, "https://") {
+		scheme = "https"
+	}
+	return Base(scheme, m.Host, port)
 }
 
 // Asleep says whether nobody leads, and no server does anything.

@@ -1,0 +1,151 @@
+//go:build e2e
+
+package borders
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// commandsServers as somebody would who has heard the password of a database's servers, and
+// comes from where a NetworkPolicy lets everybody through: the node. Without a certificate of
+// the servers' own authority nothing is changed, and without TLS nothing is heard.
+func commandsServers(ctx context.Context, n notes) error {
+	if err := ready(ctx); err != nil {
+		return err
+	}
+	if err := ground.world.AwaitReady(ctx, started, "DatabaseCluster", "own"); err != nil {
+		return err
+	}
+	host := harness.Field(ground.world.Get("Pod", "own-postgresql-0"), "status", "podIP")
+	patroni, manager := net.JoinHostPort(host, "8008"), net.JoinHostPort(host, "8009")
+	credentials, err := secret(ctx, "own-credentials")
+	if err != nil {
+		return err
+	}
+	server, err := certificate(ctx, "own-control-tls")
+	if err != nil {
+		return err
+	}
+	stranger, err := certificate(ctx, "own-tls")
+	if err != nil {
+		return err
+	}
+	ask := asker{ctx: ctx, password: credentials["restapi-password"]}
+	errs := []error{
+		ask.refused("without a certificate", nil, "https://"+patroni+"/restart", http.StatusForbidden, "client certificate required"),
+		ask.refused("without a certificate", nil, "https://"+manager+"/fence", http.StatusForbidden, "a certificate of this cluster's servers is needed"),
+		ask.unheard("with a certificate that clients see", stranger, "https://"+patroni+"/restart"),
+		ask.unheard("with a certificate that clients see", stranger, "https://"+manager+"/fence"),
+		ask.unheard("without TLS", nil, "http://"+patroni+"/restart"),
+		ask.refused("without TLS", nil, "http://"+manager+"/fence", http.StatusBadRequest, "HTTP request to an HTTPS server"),
+	}
+	n.Addf("%d attacks", len(errs))
+	// The servers themselves are heard.
+	code, answer, err := ask.post(server, "https://"+patroni+"/reload")
+	if err == nil && code >= http.StatusMultipleChoices {
+		err = fmt.Errorf("a server of this cluster is refused: %d, %s", code, answer)
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// secret of the tenant's namespace, as the platform team sees it.
+func secret(ctx context.Context, name string) (map[string]string, error) {
+	s, err := cluster.Get(ctx, "Secret", tenantNamespace, name)
+	if err != nil {
+		return nil, err
+	}
+	data, _, _ := unstructured.NestedStringMap(s.Object, "data")
+	out := map[string]string{}
+	for k, v := range data {
+		text, err := base64.StdEncoding.DecodeString(v)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read Secret %s: %w", name, err)
+		}
+		out[k] = string(text)
+	}
+	return out, nil
+}
+
+func certificate(ctx context.Context, name string) (*tls.Config, error) {
+	values, err := secret(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair([]byte(values["tls.crt"]), []byte(values["tls.key"]))
+	if err != nil {
+		return nil, fmt.Errorf("cannot use Secret %s: %w", name, err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(values["ca.crt"]))
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: "own-postgresql." + tenantNamespace + ".svc",
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil },
+	}, nil
+}
+
+// asker has the password of the servers.
+type asker struct {
+	ctx      context.Context //nolint:containedctx // It is one check's.
+	password string
+}
+
+func (a asker) post(by *tls.Config, url string) (int, string, error) {
+	ctx, cancel := context.WithTimeout(a.ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("{}"))
+	if err != nil {
+		return 0, "", err
+	}
+	req.SetBasicAuth("patroni", a.password)
+	transport := &http.Transport{TLSClientConfig: by}
+	defer transport.CloseIdleConnections()
+	res, err := transport.RoundTrip(req)
+	if err != nil {
+		return 0, "", err
+	}
+	answer, err := io.ReadAll(res.Body)
+	return res.StatusCode, strings.TrimSpace(string(answer)), errors.Join(err, res.Body.Close())
+}
+
+// trusting anything, as an attacker does.
+func trusting(by *tls.Config) *tls.Config {
+	out := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
+	if by != nil {
+		out.GetClientCertificate = by.GetClientCertificate
+	}
+	return out
+}
+
+func (a asker) refused(how string, by *tls.Config, url string, code int, words string) error {
+	got, answer, err := a.post(trusting(by), url)
+	if err != nil || got != code || !strings.Contains(answer, words) {
+		return fmt.Errorf("%s %s: got %d %q, %w, want %d with %q", how, url, got, answer, err, code, words)
+	}
+	return nil
+}
+
+// unheard is what ends before it is asked.
+func (a asker) unheard(how string, by *tls.Config, url string) error {
+	code, answer, err := a.post(trusting(by), url)
+	if err == nil {
+		return fmt.Errorf("%s %s: got %d %q, want no answer", how, url, code, answer)
+	}
+	if a.ctx.Err() != nil {
+		return a.ctx.Err()
+	}
+	return nil
+}
