@@ -31,6 +31,8 @@ func (a *app) container(name string, command, args []string) corev1.Container {
 		Resources:       a.profile.Web,
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts:    a.mounts(),
+		// The claim says why it ends.
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
 	if a.spec.Resources != nil {
 		c.Resources = *a.spec.Resources

@@ -1,6 +1,8 @@
 package webapp
 
 import (
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +10,8 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
 // live is what the function looks at of what is observed.
@@ -44,6 +48,33 @@ type liveDeployment struct {
 
 	// scaledByOther is true once somebody else has set the number of pods.
 	scaledByOther bool
+
+	// waits is what keeps its pods from becoming ready, in words, or "".
+	waits string
+}
+
+// judged by a judge of Deployments, with the words of its pods.
+func (l *liveDeployment) judged(by func(*structpb.Struct) health.Status) func(*structpb.Struct) health.Status {
+	return func(deployment *structpb.Struct) health.Status { return by(deployment).Because(l.waits) }
+}
+
+// waitsFor reads what keeps the pods of a component from becoming ready. Pods are asked for
+// only while some are not: Crossplane watches what is asked for.
+func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentStatus) string {
+	for _, cond := range status.Conditions {
+		if cond.Type == k8sappsv1.DeploymentReplicaFailure && cond.Status == corev1.ConditionTrue {
+			return podfailure.Uncreated(cond.Message)
+		}
+	}
+	if status.UnavailableReplicas == 0 && status.ReadyReplicas == status.Replicas && status.UpdatedReplicas == status.Replicas && status.Replicas > 0 {
+		return ""
+	}
+	s := build.ScopeOf(c)
+	pods, _ := c.Require("pods-"+component, &fnv1.ResourceSelector{
+		ApiVersion: "v1", Kind: "Pod", Namespace: &s.Namespace,
+		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: s.Selector(component)}},
+	})
+	return health.Waiting(pods, c.Now())
 }
 
 func observe(c *compose.Claim, s *appsv1.WebAppSpec, migration string, port int32) (live, error) {
@@ -73,6 +104,9 @@ func observeDeployment(c *compose.Claim, component string) (liveDeployment, bool
 		return l, ok, err
 	}
 	l.scaledByOther = c.OwnedByOther(component, "f:spec", "f:replicas")
+	if ok && (l.Spec.Replicas == nil || *l.Spec.Replicas > 0) {
+		l.waits = waitsFor(c, component, &l.Status)
+	}
 	return l, ok, nil
 }
 

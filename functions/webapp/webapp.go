@@ -111,10 +111,10 @@ func (a *app) plan() *compose.Plan {
 	// What the pods mount is applied in the same pass: to wait until it is
 	// stored would cost a pass, and the kubelet waits for it anyway.
 	changeGates := slices.Concat(gates, a.config.Holds(a.live.bundle(a.Scope), a.config.Bundle()))
-	deployment := compose.Component{Name: web, Make: func() compose.Object { return a.deployment() }, After: gates, ChangeAfter: changeGates}
+	deployment := compose.Component{Name: web, Make: func() compose.Object { return a.deployment() }, After: gates, ChangeAfter: changeGates, Health: a.live.judged(health.Of)}
 	if a.spec.Autoscaling != nil {
 		// While pods are added the others serve: that is no trouble.
-		deployment.Health, deployment.Scaled = health.Available, true
+		deployment.Health, deployment.Scaled = a.live.judged(health.Available), true
 	}
 	add(deployment)
 	add(compose.Component{Name: service, Part: web, Object: a.service()})

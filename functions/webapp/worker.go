@@ -16,12 +16,13 @@ func workerComponent(w *appsv1.Worker) string { return worker + "-" + w.Name }
 // after the migration, as the pods that take requests do.
 func (a *app) workerComponents(w *appsv1.Worker, after, changeAfter []string) []compose.Component {
 	name := workerComponent(w)
-	deployment := compose.Component{Name: name, Make: func() compose.Object { return a.workerDeployment(w) }, After: after, ChangeAfter: changeAfter}
+	l := a.live.workers[w.Name]
+	deployment := compose.Component{Name: name, Make: func() compose.Object { return a.workerDeployment(w) }, After: after, ChangeAfter: changeAfter, Health: l.judged(health.Of)}
 	// Names of its other objects begin otherwise, since a worker may have any
 	// name.
 	out := []compose.Component{{Name: policy + "-" + name, Part: name, Object: build.NetworkPolicy(a.Scope, name, a.name())}}
 	if w.Autoscaling != nil {
-		deployment.Health, deployment.Scaled = health.Available, true
+		deployment.Health, deployment.Scaled = l.judged(health.Available), true
 		out = append(out, compose.Component{
 			Name: scaler + "-" + name, Part: name, After: []string{name},
 			Make: func() compose.Object { return a.autoscaler(name, w.Autoscaling) },

@@ -25,6 +25,8 @@ var (
 	userInfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'<>]*@`)
 	// token of JSON Web Tokens' form: pods have some that no Secret holds.
 	token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)?`)
+	// assigned is what something is set to whose name says that it is secret.
+	assigned = regexp.MustCompile(`(?i)((?:password|passwd|passphrase|secret|token|api_?key|access_?key)["']?\s*[:=]\s*["']?)[^\s"',;&]+`)
 	// control characters, terminals' colours among them.
 	control = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 )
@@ -41,6 +43,7 @@ func LastWords(log string, secrets map[string][]byte) string {
 	}
 	log = userInfo.ReplaceAllString(log, "${1}"+hidden+"@")
 	log = token.ReplaceAllString(log, hidden)
+	log = assigned.ReplaceAllString(log, "${1}"+hidden)
 
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })

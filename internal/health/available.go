@@ -11,7 +11,7 @@ func Available(deployment *structpb.Struct) Status {
 	meta := deployment.GetFields()["metadata"].GetStructValue().GetFields()
 	st := deployment.GetFields()["status"].GetStructValue().GetFields()
 	if st["observedGeneration"].GetNumberValue() < meta["generation"].GetNumberValue() {
-		return progressing("Not all pods are ready")
+		return progressing(podsUnready)
 	}
 	available := condition(deployment, "Available")["status"].GetStringValue() == "True"
 	if available && st["updatedReplicas"].GetNumberValue() == st["replicas"].GetNumberValue() && st["availableReplicas"].GetNumberValue() > 0 {

@@ -35,6 +35,26 @@ type Status struct {
 // IsHealthy is true when others may rely on the object.
 func (s Status) IsHealthy() bool { return s.State == Healthy }
 
+// Because says of a workload that is not healthy what keeps its pods from becoming ready, where
+// that is known.
+func (s Status) Because(waits string) Status {
+	switch {
+	case waits == "" || s.IsHealthy():
+	case s.Message == podsUnready:
+		s.Message = waits
+	case s.Message == stuck+seePods:
+		s.Message = stuck + waits
+	}
+	return s
+}
+
+// Words of workloads whose pods are not ready.
+const (
+	podsUnready = "Not all pods are ready"
+	stuck       = "Rollout exceeded its progress deadline: "
+	seePods     = "see its pods"
+)
+
 func healthy() Status               { return Status{State: Healthy} }
 func progressing(msg string) Status { return Status{State: Progressing, Message: msg} }
 func failed(msg string) Status      { return Status{State: Failed, Message: msg} }

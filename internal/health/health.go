@@ -171,7 +171,7 @@ func words(obj *structpb.Struct, fallback string) string {
 		return fallback
 	}
 	if fallback == "Progress deadline exceeded" {
-		return "Rollout exceeded its progress deadline: see its pods"
+		return stuck + seePods
 	}
-	return "Not all pods are ready"
+	return podsUnready
 }

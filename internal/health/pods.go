@@ -1,10 +1,15 @@
 package health
 
 import (
+	"slices"
+	"strings"
+	"time"
+
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/storeplane/storeplane/internal/appconfig"
 	"github.com/storeplane/storeplane/internal/podfailure"
 	"github.com/storeplane/storeplane/internal/structs"
 )
@@ -26,6 +31,81 @@ func TroubleOf(pods []*structpb.Struct) string {
 		return ""
 	}
 	return name + ": " + words
+}
+
+// causeBytes is how long a cause may be in a message.
+const causeBytes = 256
+
+// Waiting says in words why the first of some pods, by name, is not ready at a moment, or "".
+// It is for who waits for them: what may pass by itself is said too. The last line of a
+// container's log is in it, without what looks like a secret.
+func Waiting(pods []*structpb.Struct, now time.Time) string {
+	var name, words string
+	for _, s := range pods {
+		var read struct {
+			Metadata struct {
+				Name              string       `json:"name"`
+				DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+			} `json:"metadata"`
+			Spec struct {
+				Volumes []corev1.Volume `json:"volumes"`
+			} `json:"spec"`
+			Status corev1.PodStatus `json:"status"`
+		}
+		if err := structs.Decode(s, &read); err != nil || words != "" && read.Metadata.Name >= name {
+			continue
+		}
+		pod := podfailure.Pod{PodStatus: read.Status, Deleting: read.Metadata.DeletionTimestamp != nil, Mounts: mounts(read.Spec.Volumes)}
+		f := podfailure.Why(pod, now)
+		if f == nil {
+			continue
+		}
+		f.Cause = cut(appconfig.LastWords(f.Cause, nil))
+		name, words = read.Metadata.Name, f.String()
+	}
+	if words == "" {
+		return ""
+	}
+	return name + ": " + words
+}
+
+// cut the end of a cause that is too long for a message.
+func cut(cause string) string {
+	if len(cause) <= causeBytes {
+		return cause
+	}
+	return strings.ToValidUTF8(cause[:causeBytes], "") + "…"
+}
+
+// mounts are the ConfigMaps and Secrets without which volumes are not mounted.
+func mounts(volumes []corev1.Volume) []string {
+	var out []string
+	add := func(kind, name string, optional *bool) {
+		if name != "" && (optional == nil || !*optional) {
+			out = append(out, kind+" "+name)
+		}
+	}
+	for _, v := range volumes {
+		if m := v.ConfigMap; m != nil {
+			add("ConfigMap", m.Name, m.Optional)
+		}
+		if s := v.Secret; s != nil {
+			add("Secret", s.SecretName, s.Optional)
+		}
+		if v.Projected == nil {
+			continue
+		}
+		for _, p := range v.Projected.Sources {
+			if p.ConfigMap != nil {
+				add("ConfigMap", p.ConfigMap.Name, p.ConfigMap.Optional)
+			}
+			if p.Secret != nil {
+				add("Secret", p.Secret.Name, p.Secret.Optional)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // podFrom reads what trouble is told by: the rest of a pod is long.

@@ -14,9 +14,14 @@ const manyRestarts = 2
 // Kind of a failure.
 type Kind string
 
-// Kinds of failures. Those before ContainerStart may pass by themselves.
+// Kinds of failures. Those before ContainerStart may pass by themselves. Preparing, Unready and
+// Stopped are told by Why alone: Preparing of a pod whose volumes are not mounted yet, Unready
+// of a container that does not pass a probe, and Stopped of a pod that was ended from outside.
 const (
 	Unschedulable  Kind = "Unschedulable"
+	Preparing      Kind = "Preparing"
+	Unready        Kind = "Unready"
+	Stopped        Kind = "Stopped"
 	ImagePull      Kind = "ImagePull"
 	ContainerStart Kind = "ContainerStart"
 	OutOfMemory    Kind = "OutOfMemory"
@@ -54,9 +59,18 @@ func (f *Failure) String() string {
 		return "cannot start container " + f.Container + because(f.Cause)
 	case OutOfMemory:
 		return "container " + f.Container + " keeps running out of memory"
+	case Unready:
+		return "container " + f.Container + " runs and does not pass its " + f.Cause + " probe"
+	case Stopped:
+		return "was stopped" + because(f.Cause)
+	case Preparing:
+		if f.Cause == "" {
+			return "cannot start yet: its volumes or its network are not ready"
+		}
+		return "cannot start yet: its volumes are not mounted, for which must exist: " + f.Cause
 	case CrashLoop:
 	}
-	return "container " + f.Container + " keeps failing"
+	return "container " + f.Container + " keeps failing" + because(f.Cause)
 }
 
 // Of a pod, or nil. The first container in trouble speaks for all. A pod that is being
@@ -85,7 +99,7 @@ func container(s corev1.ContainerStatus) *Failure {
 		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
 			return &Failure{Kind: ImagePull, Container: s.Name, Image: s.Image, Cause: pulling(w.Message)}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return &Failure{Kind: ContainerStart, Container: s.Name, Cause: w.Message, Missing: missing(w.Message)}
+			return &Failure{Kind: ContainerStart, Container: s.Name, Cause: starting(w.Message), Missing: missing(w.Message)}
 		}
 	}
 	switch {

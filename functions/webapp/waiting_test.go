@@ -1,0 +1,59 @@
+package webapp_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWaiting: a claim says what keeps its pods from becoming ready, and asks for pods only
+// while they are not.
+func TestWaiting(t *testing.T) {
+	const (
+		progressing = `{observedGeneration: 1, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1}`
+		image       = `{containerStatuses: [{name: app, image: 'r.example.com/shop:1', state: {waiting: {reason: ErrImagePull, message: 'shop:1: not found'}}}]}`
+		crash       = `{containerStatuses: [{name: app, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 3, reason: Error, message: "starting\ncannot reach postgres://app:hunter2@db/app with password=hunter2\n"}}}]}`
+	)
+	pod := func(name, component, status string) string {
+		return `{apiVersion: v1, kind: Pod, metadata: {name: ` + name + `, namespace: team, labels: {app.kubernetes.io/instance: hello, app.kubernetes.io/component: ` + component + `}}, status: ` + status + `}`
+	}
+	cases := map[string]struct {
+		reason string
+		spec   string
+		status map[string]string
+		pods   []string
+		want   string
+	}{
+		"Image":    {reason: "The pod, the image and the registry's answer are named.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (shop-web-1: cannot pull image r.example.com/shop:1: not found)"},
+		"Crash":    {reason: "So are the exit code and the last line of the log, without what is secret in it.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", crash)}, want: "Waiting for web (shop-web-1: container app keeps failing: exit code 3: cannot reach postgres://***@db/app with password=***)"},
+		"Worker":   {reason: "A worker's pods are its own.", spec: "workers: [{name: mail}]", status: map[string]string{"worker-mail": progressing}, pods: []string{pod("shop-worker-mail-1", "worker-mail", image), pod("shop-web-1", "web", crash)}, want: "Waiting for worker-mail (shop-worker-mail-1: cannot pull image r.example.com/shop:1: not found)"},
+		"None":     {reason: "Where no pod says anything, that is all.", status: map[string]string{"web": progressing}, want: "Waiting for web (Not all pods are ready)"},
+		"Foreign":  {reason: "Another claim's pods say nothing of this one.", status: map[string]string{"web": progressing}, pods: []string{strings.Replace(pod("x", "web", image), "instance: hello", "instance: other", 1)}, want: "Waiting for web (Not all pods are ready)"},
+		"Deadline": {reason: "Also of a rollout that has failed.", status: map[string]string{"web": `{observedGeneration: 1, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`}, pods: []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (Rollout exceeded its progress deadline: shop-web-1: cannot pull image r.example.com/shop:1: not found)"},
+		"Quota": {
+			reason: "A pod that is not created says nothing: its Deployment does.",
+			status: map[string]string{"web": `{observedGeneration: 1, unavailableReplicas: 1, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: 'pods "shop-web-5d4-x7" is forbidden: exceeded quota: small, requested: limits.cpu=1, used: limits.cpu=4, limited: limits.cpu=4'}]}`},
+			want:   "Waiting for web (cannot create pods: exceeded quota: small, requested: limits.cpu=1)",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := simulate(t, "{image: 'r.example.com/shop:1', replicas: 1, "+tc.spec+"}")
+			c.Settle()
+			for name, sel := range c.Run().GetRequirements().GetResources() {
+				if sel.GetKind() == "Pod" {
+					t.Errorf("%s\nA claim at rest asks for %s", tc.reason, name)
+				}
+			}
+			for component, status := range tc.status {
+				c.SetStatus(component, status)
+			}
+			for _, p := range tc.pods {
+				c.Add(p)
+			}
+			c.Reconcile()
+			if got := c.Message(); got != tc.want {
+				t.Errorf("%s\ngot  %q\nwant %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

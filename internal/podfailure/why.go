@@ -1,0 +1,130 @@
+package podfailure
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// startFor is how long a container may take to become ready, or a pod to be prepared, until
+// that is a reason to wait for it: images that are on the node start sooner.
+const startFor = 5 * time.Second
+
+// Pod is what Why looks at: a pod's status, and the names of what it mounts.
+type Pod struct {
+	corev1.PodStatus
+
+	// Deleting tells that the pod is to go.
+	Deleting bool
+
+	// Mounts are the ConfigMaps and Secrets that must exist for the pod's volumes, in words.
+	Mounts []string
+}
+
+// Why a pod is not ready at a moment, also for what may pass by itself: it is asked by who
+// waits for the pod. It is nil for a pod that is ready, that has only just begun, or that is to
+// go. The first container in trouble speaks for all.
+func Why(pod Pod, now time.Time) *Failure {
+	if pod.Deleting || pod.Phase == corev1.PodSucceeded {
+		return nil
+	}
+	if pod.Phase == corev1.PodFailed && pod.Reason != "" {
+		return &Failure{Kind: Stopped, Cause: pod.Reason + because(pod.Message)}
+	}
+	containers := slices.Concat(pod.InitContainerStatuses, pod.ContainerStatuses)
+	for _, s := range containers {
+		if f := crash(s); f != nil {
+			return f
+		}
+	}
+	if f := Of(&corev1.Pod{Status: pod.PodStatus}); f != nil {
+		return f
+	}
+	for _, s := range containers {
+		if f := probe(s, now); f != nil {
+			return f
+		}
+	}
+	if pod.StartTime != nil && now.Sub(pod.StartTime.Time) >= startFor && isPreparing(containers) {
+		return &Failure{Kind: Preparing, Cause: strings.Join(pod.Mounts, ", ")}
+	}
+	return nil
+}
+
+// crash of a container that has ended by itself and does not run well since.
+func crash(s corev1.ContainerStatus) *Failure {
+	last := s.State.Terminated
+	if last == nil {
+		last = s.LastTerminationState.Terminated
+	}
+	through := s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+	switch {
+	case last == nil, s.Ready, through:
+		return nil
+	case last.ExitCode == 0 && (s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff"):
+		return nil
+	case last.Reason == "OOMKilled":
+		return &Failure{Kind: OutOfMemory, Container: s.Name}
+	}
+	return &Failure{Kind: CrashLoop, Container: s.Name, Cause: strings.TrimSuffix(fmt.Sprintf("exit code %d: %s", last.ExitCode, lastLine(last.Message)), ": ")}
+}
+
+// lastLine of a text that is not empty.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// probe that a container which runs does not pass.
+func probe(s corev1.ContainerStatus, now time.Time) *Failure {
+	running := s.State.Running
+	if running == nil || s.Ready || now.Sub(running.StartedAt.Time) < startFor {
+		return nil
+	}
+	f := &Failure{Kind: Unready, Container: s.Name, Cause: "readiness"}
+	if s.Started != nil && !*s.Started {
+		f.Cause = "startup"
+	}
+	return f
+}
+
+// isPreparing tells whether no container of a pod was ever created.
+func isPreparing(containers []corev1.ContainerStatus) bool {
+	for _, s := range containers {
+		if w := s.State.Waiting; w == nil || w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" || s.LastTerminationState.Terminated != nil {
+			return false
+		}
+	}
+	return len(containers) > 0
+}
+
+// podNamed is where the kubelet says of which pod it speaks.
+var podNamed = regexp.MustCompile(`\s*\(pod: "[^"]*", container: [^)]*\)`)
+
+// starting says why the kubelet does not start a container, and what to do about the user that
+// it would run as.
+func starting(message string) string {
+	message = podNamed.ReplaceAllString(message, "")
+	switch {
+	case strings.Contains(message, "image will run as root"):
+		return "its image runs as root, which is not allowed: use an image that names another user"
+	case strings.Contains(message, "non-numeric user"):
+		return message + ": use an image that names its user by number"
+	}
+	return message
+}
+
+// uncreated is how the API server refuses to create a pod, and used what a quota has seen used.
+var (
+	uncreated = regexp.MustCompile(`^.*? is forbidden: `)
+	used      = regexp.MustCompile(`, used: .*$`)
+)
+
+// Uncreated says why pods are not created, from what their controller reports.
+func Uncreated(message string) string {
+	return "cannot create pods: " + used.ReplaceAllString(uncreated.ReplaceAllString(message, ""), "")
+}
