@@ -45,11 +45,15 @@ func (d *cluster) desiredJSON() (string, error) {
 	return string(b) + "\n", nil
 }
 
+// fileControl is the authority of the servers' own APIs, for those that read their metrics.
+const fileControl = "control.crt"
+
 // configMap holds what the servers start with, and what the instance managers
 // make of them.
 func (d *cluster) configMap() *corev1.ConfigMap {
 	values := map[string]string{
 		engine.FilePeers:    d.tls.peers,
+		fileControl:         d.tls.control.Authority.Certificate,
 		instance.DesiredKey: d.desired,
 	}
 	maps.Copy(values, d.configuration.Files)

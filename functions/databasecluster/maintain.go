@@ -42,6 +42,7 @@ func (d *inputs) maintenance(c *compose.Claim) (map[string]*structpb.Struct, err
 			return nil, err
 		}
 		u.secret(controlTLS, own.Values())
+		u.configMap(config, fileControl, own.Authority.Certificate)
 	}
 	// All ask for what they need at once.
 	var pending error

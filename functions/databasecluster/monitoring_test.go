@@ -69,7 +69,7 @@ func TestMonitoring(t *testing.T) {
 				}
 				for _, e := range spec.PodMetricsEndpoints {
 					got.Scraped = append(got.Scraped, *e.Port)
-					if secret := *e.Port != "metrics"; secret != (e.Scheme == "https") || secret && (*e.TLSConfig.ServerName != "orders-postgresql.team.svc" || e.TLSConfig.CA.Secret.Name != "orders-control-tls" || e.TLSConfig.InsecureSkipVerify != nil) {
+					if secret := *e.Port != "metrics"; secret != (e.Scheme == "https") || secret && (*e.TLSConfig.ServerName != "orders-postgresql.team.svc" || e.TLSConfig.CA.Secret != nil || e.TLSConfig.CA.ConfigMap.Name != "orders-postgresql" || e.TLSConfig.CA.ConfigMap.Key != "control.crt" || e.TLSConfig.InsecureSkipVerify != nil) {
 						t.Errorf("%s\nport %s is read by %q, %+v", tc.reason, *e.Port, e.Scheme, e.TLSConfig)
 					}
 					if declared[*e.Port] == 0 {

@@ -47,11 +47,11 @@ func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
 	return pm
 }
 
-// scrapeTLS is how Prometheus knows the servers' APIs.
+// scrapeTLS verifies the servers' APIs. The Secret has private keys, which monitoring needs not.
 func (d *cluster) scrapeTLS() *monitoringv1.SafeTLSConfig {
 	return &monitoringv1.SafeTLSConfig{
-		CA: monitoringv1.SecretOrConfigMap{Secret: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(controlTLS)}, Key: control.FileAuthority,
+		CA: monitoringv1.SecretOrConfigMap{ConfigMap: &corev1.ConfigMapKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(d.server)}, Key: fileControl,
 		}},
 		ServerName: new(control.Name(d.Name(d.server), d.Namespace)),
 	}

@@ -208,6 +208,9 @@ func TestControlTLS(t *testing.T) {
 				if !roots.AppendCertsFromPEM([]byte(c.SecretValue("control-tls", "ca.crt"))) {
 					t.Fatal("ca.crt of control-tls is no certificate")
 				}
+				if got := functionstest.Get(c.Observed["config"], "data", "control.crt").GetStringValue(); got != c.SecretValue("control-tls", "ca.crt") {
+					t.Errorf("Prometheus verifies the servers by another authority: %q", got)
+				}
 				cert := x509Of(t, c.SecretValue("control-tls", "tls.crt"))
 				for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
 					if _, err := cert.Verify(x509.VerifyOptions{DNSName: "orders-postgresql.team.svc", Roots: roots, KeyUsages: []x509.ExtKeyUsage{usage}, CurrentTime: clk.now}); err != nil {

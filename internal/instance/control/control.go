@@ -1,11 +1,10 @@
-// Package control is the TLS of what the servers of a DatabaseCluster ask each other for: of
-// Patroni's API and of the instance managers'. All have one certificate, by which they are a
-// server and a client, of an authority that signs for nothing else: who has it is a server of
+// Package control is the TLS of the servers' own APIs in a DatabaseCluster: of Patroni's REST API
+// and of the instance managers'. All servers have one certificate, for both sides of a
+// connection, of an authority that signs nothing else: it proves that its holder is a server of
 // this cluster.
 package control
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -47,7 +46,13 @@ func Scheme(pod *corev1.PodSpec) string {
 	return "http"
 }
 
-const idleTimeout = 90 * time.Second
+// idleTimeout is how long a connection is kept, and dialTimeout how long one may take to come
+// about, as http.DefaultTransport has it for the handshake: the request's own context does not
+// end a dial.
+const (
+	idleTimeout = 90 * time.Second
+	dialTimeout = 10 * time.Second
+)
 
 // TLS by the files of a folder. They are read for each connection, so that one that is
 // renewed needs no restart.
@@ -59,8 +64,8 @@ type TLS struct {
 	Name string
 }
 
-// Server is how to listen. A client may come without a certificate; one that comes with
-// another authority's is turned away.
+// Server is the configuration to listen with. A client needs no certificate to connect; the
+// handshake with one of another authority fails.
 func (t TLS) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -83,6 +88,8 @@ func (t TLS) Transport() *http.Transport {
 		// Connections to servers that are gone are not kept.
 		IdleConnTimeout: idleTimeout,
 		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+			defer cancel()
 			own, authority, err := t.read()
 			if err != nil {
 				return nil, err
@@ -95,29 +102,32 @@ func (t TLS) Transport() *http.Transport {
 	}
 }
 
-// Mounted says whether a certificate, in DER, is the one that is mounted.
-func (t TLS) Mounted(der []byte) (bool, error) {
-	own, _, err := t.read()
-	if err != nil {
-		return false, err
-	}
-	return bytes.Equal(own.Certificate[0], der), nil
-}
+// errFiles is of files that are missing or cannot be used. It wraps no other error: that a file
+// does not exist says nothing about the server that was to be asked.
+var errFiles = errors.New("cannot use the certificate of this cluster's servers")
 
 func (t TLS) read() (tls.Certificate, *x509.CertPool, error) {
 	own, err := tls.LoadX509KeyPair(filepath.Join(t.Dir, FileCertificate), filepath.Join(t.Dir, FileKey))
 	if err != nil {
-		return own, nil, fmt.Errorf("cannot read the certificate of this cluster's servers: %w", err)
+		return own, nil, fmt.Errorf("%w: %v", errFiles, err) //nolint:errorlint // see errFiles
 	}
 	data, err := os.ReadFile(filepath.Join(t.Dir, FileAuthority))
 	if err != nil {
-		return own, nil, fmt.Errorf("cannot read the authority of this cluster's servers: %w", err)
+		return own, nil, fmt.Errorf("%w: %v", errFiles, err) //nolint:errorlint // see errFiles
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
-		return own, nil, errors.New("cannot read the authority of this cluster's servers: it is no certificate in PEM")
+		return own, nil, fmt.Errorf("%w: %s is no certificate in PEM", errFiles, FileAuthority)
 	}
 	return own, pool, nil
+}
+
+// IsUntrusted tells whether an error is of two sides that do not know each other, or of files
+// that cannot be used: the other side may be well.
+func IsUntrusted(err error) bool {
+	var verification *tls.CertificateVerificationError
+	var remote *net.OpError
+	return errors.Is(err, errFiles) || errors.As(err, &verification) || errors.As(err, &remote) && remote.Op == "remote error"
 }
 
 // Certified is a handler that changes something only for clients with a certificate of

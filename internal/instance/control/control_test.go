@@ -1,8 +1,12 @@
 package control_test
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"io"
+	"io/fs"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -48,7 +52,7 @@ func TestTLS(t *testing.T) {
 			client: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}, //nolint:gosec // as an attacker does
 		"Stranger":     {reason: "A server of another cluster does not speak to this one.", client: controltest.Write(t, t.TempDir(), other, name).Transport(), method: http.MethodPost, fails: "unknown authority"},
 		"OtherName":    {reason: "Nor is what bears another name taken for one.", client: control.TLS{Dir: controltest.Write(t, t.TempDir(), own, name).Dir, Name: "sales-postgresql.shop.svc"}.Transport(), method: http.MethodPost, fails: "not sales-postgresql.shop.svc"},
-		"NoFiles":      {reason: "What is missing is said.", client: control.TLS{Dir: t.TempDir(), Name: name}.Transport(), method: http.MethodPost, fails: "cannot read the certificate of this cluster's servers"},
+		"NoFiles":      {reason: "What is missing is said.", client: control.TLS{Dir: t.TempDir(), Name: name}.Transport(), method: http.MethodPost, fails: "cannot use the certificate of this cluster's servers"},
 		"WithoutTLS":   {reason: "Nothing answers without TLS.", client: &http.Transport{}, method: http.MethodGet, code: http.StatusBadRequest},
 		"HostileTrust": {reason: "A certificate of another authority is turned away, not ignored.", client: hostile(t, other, name), method: http.MethodPost, fails: "tls:"},
 	}
@@ -66,6 +70,9 @@ func TestTLS(t *testing.T) {
 			if tc.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.fails) {
 					t.Errorf("%s: got %v, want an error with %q", tc.reason, err, tc.fails)
+				}
+				if !control.IsUntrusted(err) || errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s: %v passes for a server that is gone", tc.reason, err)
 				}
 				return
 			}
@@ -121,6 +128,29 @@ func TestRenewal(t *testing.T) {
 	controltest.Write(t, dir, controltest.Authority(t), name)
 	if err := post(); err != nil {
 		t.Errorf("after: %v", err)
+	}
+}
+
+// TestSilent: a server that does not answer a handshake holds up no connection for ever.
+func TestSilent(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	transport := controltest.Write(t, t.TempDir(), controltest.Authority(t), "db").Transport()
+	done := make(chan error, 1)
+	go func() {
+		_, err := transport.DialTLSContext(context.WithoutCancel(t.Context()), "tcp", listener.Addr().String())
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err == nil || control.IsUntrusted(err) {
+			t.Errorf("DialTLSContext(...): got %v, want that it took too long", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("DialTLSContext(...) does not end")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
+	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/lead"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
@@ -243,8 +244,12 @@ func (b *member) leads(ctx context.Context, g *ground) (bool, error) {
 	if err != nil || pod.Status.PodIP == "" {
 		return false, err
 	}
-	// A lock may outlive its holder: only one that answers leads.
+	// A lock may outlive its holder: only one that answers leads. Of one that is not trusted
+	// nothing is known.
 	status, err := b.remote(patroniOf(pod)).Status(ctx)
+	if control.IsUntrusted(err) {
+		return false, err
+	}
 	if err != nil || !status.Primary() {
 		return false, nil //nolint:nilerr // see above
 	}

@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/storeplane/storeplane/internal/instance/control"
+	"github.com/storeplane/storeplane/internal/instance/control/controltest"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
@@ -223,14 +225,16 @@ func TestLeaveCut(t *testing.T) {
 			}
 		}
 	}
-	beside.Start()
+	c := configOf(t, first, at.URL)
+	beside.TLS = controltest.Write(t, c.ControlDir, controltest.Authority(t), control.Name(setName, "shop")).Server()
+	beside.StartTLS()
 	defer beside.Close()
-	m, err := New(configOf(t, first, at.URL), stranger(t), slog.New(slog.DiscardHandler))
+	m, err := New(c, stranger(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	access := m.access()
-	m.sibling = func(string) *patroni.Client { return patroni.At(beside.URL, access) }
+	sibling := m.sibling
+	m.sibling = func(string) *patroni.Client { return sibling(beside.URL) }
 	m.lead(&patroni.Cluster{Members: []patroni.Member{{Name: first}, {Name: second, Host: "192.0.2.2"}}})
 	select {
 	case <-idle:

@@ -115,7 +115,8 @@ func (b *member) pass(ctx context.Context) time.Duration {
 		next.Data = b.data
 	}
 	b.grow(ctx, &next)
-	b.metrics.certificates(b.TLSDir, b.ControlDir)
+	b.metrics.certificate("tls", b.TLSDir)
+	b.metrics.certificate("control", b.ControlDir)
 	if known {
 		b.publish(ctx, instance.MemberKey(b.Pod), next)
 	}

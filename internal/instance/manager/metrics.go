@@ -26,7 +26,7 @@ type metrics struct {
 	// recoverable is a vector of one, so that it can be absent.
 	recoverable *prometheus.GaugeVec
 
-	// expiry is a vector of one, so that it can be absent.
+	// expiry of each of the server's certificates.
 	expiry *prometheus.GaugeVec
 }
 
@@ -40,8 +40,8 @@ func newMetrics() *metrics {
 	m.size = gauge("volume_bytes", "Size of the volume's file system.")
 	m.used = gauge("volume_used_bytes", "How much of it is used.")
 	m.expiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: "storeplane", Subsystem: "instance", Name: "certificate_expiry_timestamp_seconds", Help: "When the first of the server's certificates expires. Absent without one.",
-	}, nil)
+		Namespace: "storeplane", Subsystem: "instance", Name: "certificate_expiry_timestamp_seconds", Help: "When a certificate of the server expires: tls, which clients see, or control, which servers know each other by. Absent without one.",
+	}, []string{"certificate"})
 	m.registry.MustRegister(m.expiry)
 	m.up = gauge("patroni_up", "1 while Patroni answers.")
 	m.primary = gauge("primary", "1 while this server takes writes.")
@@ -112,17 +112,10 @@ func (m *metrics) cluster(c *instance.Cluster, applied bool) {
 	m.drift.Set(number(!applied))
 }
 
-// certificates in folders, of which the one counts that expires first. Without any the metric
-// keeps its value.
-func (m *metrics) certificates(dirs ...string) {
-	var first time.Time
-	for _, dir := range dirs {
-		if end := expires(dir); !end.IsZero() && (first.IsZero() || end.Before(first)) {
-			first = end
-		}
-	}
-	if !first.IsZero() {
-		m.expiry.WithLabelValues().Set(float64(first.Unix()))
+// certificate in a folder, by its name. Without one the metric keeps its value.
+func (m *metrics) certificate(name, dir string) {
+	if end := expires(dir); !end.IsZero() {
+		m.expiry.WithLabelValues(name).Set(float64(end.Unix()))
 	}
 }
 

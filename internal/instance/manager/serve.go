@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -25,8 +26,7 @@ func (m *Manager) serve(ctx context.Context) (<-chan error, error) {
 	server := &http.Server{
 		Handler: control.Certified(m.handler()), TLSConfig: m.control().Server(),
 		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
-		// It would note each probe that was not waited for.
-		ErrorLog: log.New(io.Discard, "", 0),
+		ErrorLog: log.New(handshakes{m.log}, "", 0),
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -38,6 +38,18 @@ func (m *Manager) serve(ctx context.Context) (<-chan error, error) {
 	}()
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	return done, nil
+}
+
+// handshakes leaves out of a server's log those that a client did not wait for, as each probe
+// that ends early is.
+type handshakes struct{ log *slog.Logger }
+
+func (h handshakes) Write(p []byte) (int, error) {
+	line := strings.TrimSpace(string(p))
+	if !strings.Contains(line, "TLS handshake error") || !strings.HasSuffix(line, "EOF") {
+		h.log.Info("The manager's API", "error", line)
+	}
+	return len(p), nil
 }
 
 func (m *Manager) handler() http.Handler {

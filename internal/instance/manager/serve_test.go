@@ -2,21 +2,18 @@ package manager
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
+	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/control/controltest"
+	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
 // TestServe: a manager listens with TLS alone, is probed without a certificate, and does
@@ -78,62 +75,6 @@ func free(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// TestShown: Patroni is told to reload while it shows another certificate than is mounted,
-// and has time to.
-func TestShown(t *testing.T) {
-	dir, signer, start := t.TempDir(), controltest.Authority(t), time.Now()
-	mount := func(version string) []byte {
-		t.Helper()
-		data := filepath.Join(dir, version)
-		if err := os.Mkdir(data, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		controltest.Write(t, data, signer, "db")
-		link := filepath.Join(dir, "..data")
-		_ = os.Remove(link)
-		if err := os.Symlink(version, link); err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range []string{control.FileCertificate, control.FileKey, control.FileAuthority} {
-			_ = os.Remove(filepath.Join(dir, f))
-			if err := os.Symlink(filepath.Join("..data", f), filepath.Join(dir, f)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return der(t, filepath.Join(data, control.FileCertificate))
-	}
-	s := shown{by: control.TLS{Dir: dir}}
-	check := func(reason string, now []byte, after time.Duration, want bool) {
-		t.Helper()
-		if got := s.stale(now, start.Add(after)); got != want {
-			t.Errorf("stale(...) after %s: got %t: %s", after, got, reason)
-		}
-	}
-	check("There is no certificate to load.", []byte("x"), 0, false)
-	one := mount("one")
-	check("Patroni was not asked yet, or has no TLS.", nil, 0, false)
-	check("It shows what is mounted.", one, 0, false)
-	two := mount("two")
-	check("It shows the old one.", one, time.Second, true)
-	check("It has not had its turn.", one, 5*time.Second, false)
-	check("It found another configuration in that turn.", one, 20*time.Second, true)
-	check("It shows the new one.", two, 40*time.Second, false)
-}
-
-func der(t *testing.T, file string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(file) //nolint:gosec // the test's own
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, _ := pem.Decode(data)
-	cert, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert.Raw
-}
-
 // TestPatroniOf: while servers are replaced there are some from before they had TLS.
 func TestPatroniOf(t *testing.T) {
 	cases := map[string]struct {
@@ -149,6 +90,50 @@ func TestPatroniOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := patroniOf(&tc.pod); got != tc.want {
 				t.Errorf("patroniOf(...): got %q, want %q: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+// TestLeadsUntrusted: of a holder of the lock that this server does not trust, or cannot ask for
+// want of its own certificate, nothing is known: that no server leads would have this one lead.
+func TestLeadsUntrusted(t *testing.T) {
+	const name = setName + ".shop.svc"
+	signer := controltest.Authority(t)
+	fake, _ := newServers(t)
+	primary := httptest.NewUnstartedServer(fake)
+	primary.TLS = controltest.Write(t, t.TempDir(), signer, name).Server()
+	primary.StartTLS()
+	defer primary.Close()
+	cases := map[string]struct {
+		reason string
+		files  func(dir string)
+		at     string
+		leads  bool
+		fails  bool
+	}{
+		"Trusted":  {reason: "It answers that it leads.", files: func(dir string) { controltest.Write(t, dir, signer, name) }, at: primary.URL, leads: true},
+		"Stranger": {reason: "The authority was replaced, and one of the two has not heard of it.", files: func(dir string) { controltest.Write(t, dir, controltest.Authority(t), name) }, at: primary.URL, fails: true},
+		"NoFiles":  {reason: "The own certificate is missing.", files: func(string) {}, at: primary.URL, fails: true},
+		"Gone":     {reason: "A lock may outlive its holder.", files: func(dir string) { controltest.Write(t, dir, signer, name) }, at: "https://127.0.0.1:1"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a, config := installed(t)
+			lock := &corev1.ConfigMap{ObjectMeta: named(setName + "-leader")}
+			lock.Annotations = map[string]string{leaderAnnotation: setName + "-0"}
+			a.put("configmaps", lock)
+			c := configOf(t, setName+"-1", primary.URL)
+			tc.files(c.ControlDir)
+			m, err := New(c, config, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			remote := m.remote
+			m.remote = func(string) *patroni.Client { return remote(tc.at) }
+			leads, err := (&member{Manager: m}).leads(t.Context(), &ground{})
+			if leads != tc.leads || (err != nil) != tc.fails {
+				t.Errorf("%s\nleads(...): got %t, %v", tc.reason, leads, err)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,6 +48,9 @@ func commandsServers(ctx context.Context, n notes) error {
 	ask := asker{ctx: ctx, password: credentials["restapi-password"]}
 	errs := []error{
 		ask.refused("without a certificate", nil, "https://"+patroni+"/restart", http.StatusForbidden, "client certificate required"),
+		ask.refused("without a certificate", nil, "https://"+patroni+"/failsafe", http.StatusForbidden, "client certificate required"),
+		ask.refused("without a certificate", nil, "https://"+patroni+"/switchover", http.StatusForbidden, "client certificate required"),
+		ask.refused("without a certificate", nil, "https://"+manager+"/release", http.StatusForbidden, "a certificate of this cluster's servers is needed"),
 		ask.refused("without a certificate", nil, "https://"+manager+"/fence", http.StatusForbidden, "a certificate of this cluster's servers is needed"),
 		ask.unheard("with a certificate that clients see", stranger, "https://"+patroni+"/restart"),
 		ask.unheard("with a certificate that clients see", stranger, "https://"+manager+"/fence"),
@@ -132,8 +136,11 @@ func trusting(by *tls.Config) *tls.Config {
 
 func (a asker) refused(how string, by *tls.Config, url string, code int, words string) error {
 	got, answer, err := a.post(trusting(by), url)
-	if err != nil || got != code || !strings.Contains(answer, words) {
-		return fmt.Errorf("%s %s: got %d %q, %w, want %d with %q", how, url, got, answer, err, code, words)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", how, url, err)
+	}
+	if got != code || !strings.Contains(answer, words) {
+		return fmt.Errorf("%s %s: got %d %q, want %d with %q", how, url, got, answer, code, words)
 	}
 	return nil
 }
@@ -141,11 +148,11 @@ func (a asker) refused(how string, by *tls.Config, url string, code int, words s
 // unheard is what ends before it is asked.
 func (a asker) unheard(how string, by *tls.Config, url string) error {
 	code, answer, err := a.post(trusting(by), url)
-	if err == nil {
+	switch {
+	case err == nil:
 		return fmt.Errorf("%s %s: got %d %q, want no answer", how, url, code, answer)
-	}
-	if a.ctx.Err() != nil {
-		return a.ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%s %s: got %w, want that the connection is ended", how, url, err)
 	}
 	return nil
 }

@@ -29,13 +29,65 @@ const (
 	serverSecret    = claimName + "-tls"
 	authoritySecret = claimName + "-ca"
 	broughtSecret   = "brought"
+	controlSecret   = claimName + "-control-tls"
 )
 
-// serial of the certificate that a server shows to who connects.
-func (d *database) serial(ctx context.Context, pod string) (string, error) {
+// How openssl connects to PostgreSQL, and to Patroni.
+const (
+	toPostgreSQL = "-starttls postgres -connect localhost:5432"
+	toPatroni    = "-connect localhost:8008"
+)
+
+// serial of the certificate that a server shows to a client.
+func (d *database) serial(ctx context.Context, pod, to string) (string, error) {
 	out, err := cluster.Exec(ctx, d.namespace, pod, container, nil,
-		"sh", "-c", "openssl s_client -starttls postgres -connect localhost:5432 </dev/null 2>/dev/null | openssl x509 -noout -serial")
+		"sh", "-c", "openssl s_client "+to+" </dev/null 2>/dev/null | openssl x509 -noout -serial")
 	return strings.TrimSpace(out), err
+}
+
+// losesControl deletes the Secret by which the servers know each other, its authority with it:
+// none restarts, and they hand over once all of them have the next one.
+func (d *database) losesControl(ctx context.Context, n notes) error {
+	before, err := d.started(ctx)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	was, err := d.secret(controlSecret, "ca.crt")
+	if err != nil {
+		return err
+	}
+	if err := cluster.Delete(ctx, "Secret", d.namespace, controlSecret); err != nil {
+		return err
+	}
+	err = d.world.Await(ctx, soon, "another authority in Secret "+controlSecret, func() (bool, string) {
+		now, err := d.secret(controlSecret, "ca.crt")
+		return err == nil && now != was, fmt.Sprintf("%v; %s", err, d.status())
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.showsNew(ctx, controlSecret, toPatroni); err != nil {
+		return err
+	}
+	n.Addf("used by all after %.1fs", time.Since(start).Seconds())
+	candidate := ""
+	for _, p := range d.pods() {
+		if p.GetName() != d.primary().GetName() {
+			candidate = p.GetName()
+		}
+	}
+	if err := d.switchover(ctx, candidate); err != nil {
+		return err
+	}
+	after, err := d.started(ctx)
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(before, after) {
+		return fmt.Errorf("servers were started at %v, and then at %v", before, after)
+	}
+	return nil
 }
 
 // renews a certificate whose end is near: the one that is there is replaced by
@@ -114,16 +166,16 @@ func (d *database) ages(ctx context.Context, n notes) error {
 		return err
 	}
 	n.Addf("renewed after %.1fs", time.Since(start).Seconds())
-	if err := d.showsNew(ctx); err != nil {
+	if err := d.showsNew(ctx, serverSecret, toPostgreSQL); err != nil {
 		return err
 	}
 	n.Addf("served by all after %.1fs", time.Since(start).Seconds())
 	return nil
 }
 
-// showsNew waits until every server shows the certificate of its Secret.
-func (d *database) showsNew(ctx context.Context) error {
-	text, err := d.secret(serverSecret, corev1.TLSCertKey)
+// showsNew waits until every server shows the certificate of a Secret.
+func (d *database) showsNew(ctx context.Context, secret, to string) error {
+	text, err := d.secret(secret, corev1.TLSCertKey)
 	if err != nil {
 		return err
 	}
@@ -137,7 +189,7 @@ func (d *database) showsNew(ctx context.Context) error {
 	}
 	return await(ctx, mountedWithin, "all servers to show the renewed certificate", func(ctx context.Context) (bool, error) {
 		for _, p := range d.pods() {
-			have, err := d.serial(ctx, p.GetName())
+			have, err := d.serial(ctx, p.GetName(), to)
 			if err != nil {
 				return false, err
 			}

@@ -57,6 +57,7 @@ func production() types.Feature {
 		full("users and databases come, rotate and go", d.undisturbed(d.hasUsers)).
 		full("certificate is the server's own, and plain connections are refused", d.undisturbed(d.hasTLS)).
 		full("certificate is renewed before its end, and nothing restarts", d.undisturbed(d.renews)).
+		full("servers whose own certificate is lost hand over by the next one, and nothing restarts", d.losesControl).
 		full("certificate of a refused claim is renewed before its end", d.undisturbed(d.renewsRefused)).
 		full("certificate that is brought is used, and given up again", d.under(whenPlanned, d.bringsTLS)).
 		full("with no standby strict stops writes, and quorum goes on", d.losesAllStandbys).

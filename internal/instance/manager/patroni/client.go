@@ -13,7 +13,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance/control"
@@ -59,9 +58,6 @@ type Client struct {
 	base     string
 	http     *http.Client
 	password *Password
-
-	// shown is the certificate that it had last, in DER, or nil.
-	shown atomic.Pointer[[]byte]
 }
 
 // At is a client of a base URL. One that begins with https is of a server of this cluster,
@@ -72,14 +68,6 @@ func At(base string, access *Access) *Client {
 
 // Base URL of a port of a server.
 func Base(scheme, host, port string) string { return scheme + "://" + net.JoinHostPort(host, port) }
-
-// Shown is the certificate, in DER, that the server had when it was asked last, or nil.
-func (c *Client) Shown() []byte {
-	if shown := c.shown.Load(); shown != nil {
-		return *shown
-	}
-	return nil
-}
 
 // Status of this server.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
@@ -244,9 +232,6 @@ func (c *Client) read(ctx context.Context, path string, into any) error {
 		return fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	if res.TLS != nil && len(res.TLS.PeerCertificates) > 0 {
-		c.shown.Store(&res.TLS.PeerCertificates[0].Raw)
-	}
 	// The code says what the role is, the body says all.
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(into); err != nil {
 		return fmt.Errorf("cannot read Patroni's answer to %s: %w", path, err)

@@ -36,7 +36,7 @@ func TestCluster(t *testing.T) {
 		t.Errorf("/cluster: -want, +got:\n%s", diff)
 	}
 	// A manager has TLS where the Patroni of its pod has.
-	for i, want := range []string{"http://10.0.0.1:8009", "https://10.0.0.2:8009", "http://10.0.0.3:8009"} {
+	for i, want := range []string{"http://10.0.0.1:8009", "https://10.0.0.2:8009", "https://10.0.0.3:8009"} {
 		if at := got.Members[i].Manager("8009"); at != want {
 			t.Errorf("Manager(...) of %s: got %s, want %s", got.Members[i].Name, at, want)
 		}

@@ -82,12 +82,12 @@ type Member struct {
 	Tags           map[string]any `json:"tags"`
 }
 
-// Manager is the base URL of the instance manager beside this server, which has TLS where
-// Patroni has: both are of one pod.
+// Manager is the base URL of the instance manager beside this server, which has no TLS where
+// Patroni says that it has none: both are of one pod.
 func (m Member) Manager(port string) string {
-	scheme := "http"
-	if strings.HasPrefix(m.APIURL, "https://") {
-		scheme = "https"
+	scheme := "https"
+	if strings.HasPrefix(m.APIURL, "http://") {
+		scheme = "http"
 	}
 	return Base(scheme, m.Host, port)
 }

@@ -8,6 +8,8 @@ import json
 import logging
 import os
 import signal
+import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -20,6 +22,7 @@ from psutil import TimeoutExpired
 
 # Before patroni.ha, which it imports in turn.
 from patroni.postgresql import Postgresql  # isort: skip
+from patroni.api import RestApiServer
 from patroni.postgresql.config import ConfigHandler
 from patroni.postgresql.postmaster import PostmasterProcess
 from patroni.dcs import get_dcs
@@ -586,6 +589,76 @@ class LoadedTest(unittest.TestCase):
         self.assertEqual(("host=a", True), self.read())
         self.assertEqual((None, False), self.read())
         self.assertEqual(1, self.asked)
+
+
+class CertificateTest(unittest.TestCase):
+    """The REST API's certificate is replaced while the server runs, and nobody can ask it to reload."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        for name in ("one", "two", "three"):
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=" + name, "-days", "2",
+                            "-keyout", self.file(name + ".key"), "-out", self.file(name + ".crt")], check=True, stderr=subprocess.DEVNULL)
+        self.mount("one")
+        self.api = RestApiServer(mock.Mock(), {
+            "listen": "127.0.0.1:0", "certfile": self.file("tls.crt"), "keyfile": self.file("tls.key"), "cafile": self.file("ca.crt"), "verify_client": "optional"})
+        self.addCleanup(self.stop)
+        self.api.start()
+
+    def stop(self):
+        self.api.shutdown()
+        self.api.server_close()
+
+    def file(self, name):
+        return os.path.join(self.folder, name)
+
+    def mount(self, certificate, key=None):
+        for name, source in (("tls.crt", certificate + ".crt"), ("ca.crt", certificate + ".crt"), ("tls.key", (key or certificate) + ".key")):
+            with open(self.file(source)) as f, open(self.file(name), "w") as to:
+                to.write(f.read())
+
+    def shows(self, client=None):
+        """Name of the certificate that a connection sees, of a client with a certificate of its own."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.load_verify_locations(self.file("one.crt"))
+        context.load_verify_locations(self.file("two.crt"))
+        context.load_verify_locations(self.file("three.crt"))
+        if client:
+            context.load_cert_chain(self.file(client + ".crt"), self.file(client + ".key"))
+        with socket.create_connection(self.api.server_address[:2], timeout=5) as plain, context.wrap_socket(plain) as connection:
+            connection.sendall(b"OPTIONS / HTTP/1.0\r\n\r\n")
+            connection.recv(1)
+            return dict(part[0] for part in connection.getpeercert()["subject"])["commonName"]
+
+    def test_renewed(self):
+        self.assertEqual("one", self.shows())
+        self.mount("two")
+        self.api.refresh_certificate()
+        self.assertEqual("two", self.shows(), "the certificate of before is shown until it has expired, and longer")
+
+    def test_another_authority(self):
+        self.mount("two")
+        self.api.refresh_certificate()
+        self.assertEqual("two", self.shows("two"), "a member with the new certificate is turned away")
+        self.assertEqual("two", self.shows("one"), "one that does not have it yet is turned away")
+        with self.assertRaises(OSError):
+            self.shows("three")
+
+    def test_no_pair(self):
+        self.mount("two", "three")
+        self.api.refresh_certificate()
+        self.assertEqual("one", self.shows(), "what is no pair ends what served before")
+        self.mount("three")
+        self.api.refresh_certificate()
+        self.assertEqual("three", self.shows(), "what was mended is not read again")
+
+    def test_gone(self):
+        os.remove(self.file("tls.crt"))
+        self.api.refresh_certificate()
+        self.assertEqual("one", self.shows())
 
 
 if __name__ == "__main__":
