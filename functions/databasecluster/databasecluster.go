@@ -179,6 +179,9 @@ func resolve(c *compose.Claim, in *inputs) (*cluster, error) {
 	if err := validate(&in.spec, in.live); err != nil {
 		return nil, err
 	}
+	if err := in.checkInstalled(); err != nil {
+		return nil, err
+	}
 	if err := guardrails.Enforce(guardrails.DatabaseCluster(c.Namespace(), &in.spec), in.settings.Policy); err != nil {
 		return nil, err
 	}

@@ -193,7 +193,7 @@ func (l *live) version() string { return l.set.Metadata.Labels[build.LabelVersio
 
 // running is what is known of the servers' versions.
 func (l *live) running() engine.Running {
-	r := engine.Running{Exists: l.exists, Rolled: l.version()}
+	r := engine.Running{Ran: len(l.members) > 0 || l.cluster.Primary != "", Rolled: l.version()}
 	for _, m := range l.members {
 		r.Reported = append(r.Reported, m.Version)
 	}

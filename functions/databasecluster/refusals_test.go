@@ -1,12 +1,15 @@
 package databasecluster_test
 
 import (
+	"strings"
 	"testing"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/storeplane/storeplane/functions"
 	"github.com/storeplane/storeplane/functions/functionstest"
+	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
@@ -120,10 +123,19 @@ func TestRefusesChanges(t *testing.T) {
 		"Major":           {reason: "Data of 17 is not read by 18 as it is.", spec: functionstest.Production, change: version("18", "17.2"), want: "version may not change its major: 17.2 → 18: claim a new DatabaseCluster and move the data"},
 		"MajorSilent":     {reason: "Also when no server has told what it runs.", spec: functionstest.Production, change: version("18"), want: "version may not change its major: 17 → 18: claim a new DatabaseCluster and move the data"},
 		"DowngradeSilent": {reason: "In both directions.", spec: functionstest.Production, change: version("16"), want: "version may not go back: 17 → 16"},
-		"MajorAsleep":     {reason: "Nor while nobody reads it.", spec: "{size: 1, version: '17', hibernated: true}", change: func(c *crossplane) { c.Edit("18", "version") }, want: "version may not change its major: 17 → 18: claim a new DatabaseCluster and move the data"},
-		"Shrink":          {reason: "Volumes do not shrink, whatever the claim said before.", spec: functionstest.Production, change: func(c *crossplane) { c.Edit("10Gi", "storageSize") }, want: "storageSize may not shrink: 20Gi → 10Gi"},
-		"ShrinkUnits":     {reason: "Quantities are compared, not texts.", spec: functionstest.Production, change: func(c *crossplane) { c.Edit("20G", "storageSize") }, want: "storageSize may not shrink: 20Gi → 20G"},
-		"ShrinkDefault":   {reason: "Also below the default that was taken.", spec: "{size: 1, version: '17'}", change: func(c *crossplane) { c.Edit("5Gi", "storageSize") }, want: "storageSize may not shrink: 10Gi → 5Gi"},
+		"MajorAsleep": {
+			reason: "Nor while it sleeps.", spec: functionstest.OneServer, change: func(c *crossplane) {
+				c.ReportMember(0, func(m *instance.Member) { m.Version = "" })
+				c.Edit(true, "hibernated")
+				c.Settle()
+				c.Edit("18", "version")
+			},
+			want: "version may not change its major: 17 → 18: claim a new DatabaseCluster and move the data",
+		},
+		"MajorEmpty":    {reason: "Where no server ever ran there is no data that does not fit.", spec: "{size: 1, version: '17', hibernated: true}", change: func(c *crossplane) { c.Edit("18", "version") }},
+		"Shrink":        {reason: "Volumes do not shrink, whatever the claim said before.", spec: functionstest.Production, change: func(c *crossplane) { c.Edit("10Gi", "storageSize") }, want: "storageSize may not shrink: 20Gi → 10Gi"},
+		"ShrinkUnits":   {reason: "Quantities are compared, not texts.", spec: functionstest.Production, change: func(c *crossplane) { c.Edit("20G", "storageSize") }, want: "storageSize may not shrink: 20Gi → 20G"},
+		"ShrinkDefault": {reason: "Also below the default that was taken.", spec: "{size: 1, version: '17'}", change: func(c *crossplane) { c.Edit("5Gi", "storageSize") }, want: "storageSize may not shrink: 10Gi → 5Gi"},
 		"ShrinkGrown": {
 			reason: "Nor below what the servers were told since.", spec: functionstest.Production,
 			change: func(c *crossplane) {
@@ -258,5 +270,34 @@ func TestUnreadableDesire(t *testing.T) {
 		if got := told(t, c); got.Storage != want.Storage || got.Size != want.Size {
 			t.Errorf("want %+v, got %+v", want, got)
 		}
+	}
+}
+
+// TestInstalledVersions: a version whose image is not in the release is refused at once, and
+// may be corrected.
+func TestInstalledVersions(t *testing.T) {
+	set := images.Set{Registry: "registry.example.com/storeplane", Digests: images.Digests{"redis:8": "sha256:1"}}
+	for _, name := range []string{"postgresql:15", "postgresql:17", "postgresql:18.1"} {
+		set.Digests[name] = "sha256:" + strings.Repeat("ab", 32)
+	}
+	cases := map[string]struct{ reason, version, want string }{
+		"Has":     {reason: "The release has its image.", version: "17"},
+		"Minor":   {reason: "A registry may have more minors than the release names.", version: "17.2"},
+		"OfMinor": {reason: "A minor's image is one of its major.", version: "18"},
+		"HasNot":  {reason: "There is no image of it.", version: "14", want: "version 14 is not in this installation, which has 15, 17, 18: choose one of these"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := functionstest.New(t, functionstest.DatabaseCluster("{size: 1, version: '"+tc.version+"'}"), functions.WithImages(set))
+			c.Reconcile()
+			if _, got := c.Condition("Accepted"); got != tc.want {
+				t.Errorf("%s\ngot  %q\nwant %q", tc.reason, got, tc.want)
+			}
+			c.Edit("17", "version")
+			c.Settle()
+			if status, message := c.Condition("Accepted"); status != "True" {
+				t.Errorf("%s\nAccepted is %s once the version is corrected: %s", tc.reason, status, message)
+			}
+		})
 	}
 }

@@ -1,6 +1,10 @@
 package databasecluster
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
@@ -15,6 +19,21 @@ func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
 		return err
 	}
 	return engineOf(s).CheckChange(s.Version, l.running())
+}
+
+// checkInstalled refuses a version whose image the release does not have: pods would wait for
+// it for ever. Where images are taken by their tags it is not known which there are.
+func (d *inputs) checkInstalled() error {
+	wanted, has := d.engine.Release(d.spec.Version).Series, map[string]bool{}
+	for name := range d.settings.Digests {
+		if tag, ok := strings.CutPrefix(name, d.server+":"); ok {
+			has[d.engine.Release(appsv1.Version(tag)).Series] = true
+		}
+	}
+	if len(has) == 0 || has[wanted] {
+		return nil
+	}
+	return compose.Invalidf("version %s is not in this installation, which has %s: choose one of these", d.spec.Version, strings.Join(slices.Sorted(maps.Keys(has)), ", "))
 }
 
 // Check returns an error for a claim that cannot be made whatever there is.

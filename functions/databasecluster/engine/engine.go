@@ -141,8 +141,8 @@ func Owner(db appsv1.Database) string {
 
 // Running is what is known of the servers' versions.
 type Running struct {
-	// Exists tells that there are servers.
-	Exists bool
+	// Ran tells that a server has run, so that there may be data.
+	Ran bool
 	// Rolled is the tag of the image that they were last rolled to.
 	Rolled string
 	// Reported by each server that runs.

@@ -83,8 +83,8 @@ func (Engine) CheckChange(version appsv1.Version, servers engine.Running) error 
 }
 
 // running is the newest version that a server reports, else the major that the
-// servers were made for: an image that was asked for and never ran has left no
-// data behind.
+// servers were made for, once one of them has run: an image that was asked for and never ran
+// has left no data behind.
 func running(servers engine.Running) (number, bool) {
 	newest, known := number{}, false
 	for _, reported := range servers.Reported {
@@ -97,5 +97,5 @@ func running(servers engine.Running) (number, bool) {
 		return newest, true
 	}
 	v, err := parseVersion(appsv1.Version(servers.Rolled))
-	return number{major: v.major}, servers.Exists && err == nil
+	return number{major: v.major}, servers.Ran && err == nil
 }
