@@ -15,12 +15,14 @@ func (m *Manager) followFiles(ctx context.Context) {
 	var config, credentials, certificate string
 	for ctx.Err() == nil {
 		c, s, t := version(m.PatroniDir), version(m.Credentials), version(m.TLSDir)
-		if (c != config || s != credentials || t != certificate) && m.note("reload Patroni", m.patroni.Reload(ctx)) {
+		// Once: a reload in the middle of a start has Patroni write the files of a server that
+		// reads them.
+		if (c != config || s != credentials) && m.note("reload Patroni", m.patroni.Reload(ctx)) {
 			config, credentials = c, s
-			// Patroni tells the server only what has changed in its own files.
-			if t == certificate || m.note("reload the certificate", m.server.Reload(ctx)) {
-				certificate = t
-			}
+		}
+		// Patroni tells the server only what has changed in its own files.
+		if t != certificate && m.note("reload the certificate", m.server.Reload(ctx)) {
+			certificate = t
 		}
 		wait(ctx, 2*time.Second)
 	}
