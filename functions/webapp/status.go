@@ -49,11 +49,11 @@ type liveDeployment struct {
 	// scaledByOther is true once somebody else has set the number of pods.
 	scaledByOther bool
 
-	// waits is what keeps its pods from becoming ready, in words, or "".
+	// waits is the message that names what keeps its pods from becoming ready, or "".
 	waits string
 }
 
-// judged by a judge of Deployments, with the words of its pods.
+// judged by a judge of Deployments, with the message about its pods.
 func (l *liveDeployment) judged(by func(*structpb.Struct) health.Status) func(*structpb.Struct) health.Status {
 	return func(deployment *structpb.Struct) health.Status { return by(deployment).Because(l.waits) }
 }

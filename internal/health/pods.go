@@ -36,9 +36,10 @@ func TroubleOf(pods []*structpb.Struct) string {
 // causeBytes is how long a cause may be in a message.
 const causeBytes = 256
 
-// Waiting says in words why the first of some pods, by name, is not ready at a moment, or "".
-// It is for who waits for them: what may pass by itself is said too. The last line of a
-// container's log is in it, without what looks like a secret.
+// Waiting is the message that names the first of some pods, by name, that is not ready at a
+// moment, and the reason, or "". What may pass by itself counts too, since the message is about
+// a rollout that waits for the pods. The last line of a container's log is in it, without what
+// looks like a secret.
 func Waiting(pods []*structpb.Struct, now time.Time) string {
 	var name, words string
 	for _, s := range pods {

@@ -14,9 +14,9 @@ const manyRestarts = 2
 // Kind of a failure.
 type Kind string
 
-// Kinds of failures. Those before ContainerStart may pass by themselves. Preparing, Unready and
-// Stopped are told by Why alone: Preparing of a pod whose volumes are not mounted yet, Unready
-// of a container that does not pass a probe, and Stopped of a pod that was ended from outside.
+// Kinds of failures. Those before ContainerStart may pass by themselves. Why alone returns
+// Preparing, for a pod whose volumes are not mounted yet, Unready, for a container that does not
+// pass a probe, and Stopped, for a pod that its node has ended.
 const (
 	Unschedulable  Kind = "Unschedulable"
 	Preparing      Kind = "Preparing"

@@ -21,13 +21,14 @@ type Pod struct {
 	// Deleting tells that the pod is to go.
 	Deleting bool
 
-	// Mounts are the ConfigMaps and Secrets that must exist for the pod's volumes, in words.
+	// Mounts are the ConfigMaps and Secrets that must exist for the pod's volumes, for example
+	// "ConfigMap shop".
 	Mounts []string
 }
 
-// Why a pod is not ready at a moment, also for what may pass by itself: it is asked by who
-// waits for the pod. It is nil for a pod that is ready, that has only just begun, or that is to
-// go. The first container in trouble speaks for all.
+// Why a pod is not ready at a moment, also for what may pass by itself. It is nil for a pod that
+// is ready, that was started less than startFor ago, or that is being deleted. The first
+// container in trouble counts.
 func Why(pod Pod, now time.Time) *Failure {
 	if pod.Deleting || pod.Phase == corev1.PodSucceeded {
 		return nil
@@ -105,7 +106,7 @@ func isPreparing(containers []corev1.ContainerStatus) bool {
 // podNamed is where the kubelet says of which pod it speaks.
 var podNamed = regexp.MustCompile(`\s*\(pod: "[^"]*", container: [^)]*\)`)
 
-// starting says why the kubelet does not start a container, and what to do about the user that
+// starting is the kubelet's reason not to start a container, and what to do about the user that
 // it would run as.
 func starting(message string) string {
 	message = podNamed.ReplaceAllString(message, "")
@@ -124,7 +125,7 @@ var (
 	used      = regexp.MustCompile(`, used: .*$`)
 )
 
-// Uncreated says why pods are not created, from what their controller reports.
+// Uncreated is the reason for which pods are not created, from what their controller reports.
 func Uncreated(message string) string {
 	return "cannot create pods: " + used.ReplaceAllString(uncreated.ReplaceAllString(message, ""), "")
 }

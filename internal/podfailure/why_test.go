@@ -8,8 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestWhy: whoever waits for a pod is told what it lacks from the first moment on at which it
-// is known.
+// TestWhy: the reason for which a pod is not ready is known from the first failure on.
 func TestWhy(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
@@ -40,10 +39,10 @@ func TestWhy(t *testing.T) {
 		"Empty":         {reason: "Nothing is known."},
 		"Ready":         {reason: "A pod that is ready.", pod: Pod{PodStatus: status(ready)}},
 		"Deleting":      {reason: "A pod that is to go.", pod: Pod{Deleting: true, PodStatus: status(waits("ErrImagePull", "not found"))}},
-		"Image":         {reason: "What Of tells is told.", pod: Pod{PodStatus: status(waits("ErrImagePull", "not found"))}, want: "cannot pull image " + image + ": not found"},
+		"Image":         {reason: "A failure that Of finds.", pod: Pod{PodStatus: status(waits("ErrImagePull", "not found"))}, want: "cannot pull image " + image + ": not found"},
 		"Unschedulable": {reason: "Also of a pod that no node takes.", pod: Pod{PodStatus: scheduled(corev1.ConditionFalse, corev1.PodReasonUnschedulable, "0/1 nodes are available: 1 Insufficient cpu.")}, want: "cannot be scheduled: Insufficient cpu"},
 
-		"First":     {reason: "The first failure is told.", pod: Pod{PodStatus: status(crashed(waits("CrashLoopBackOff", "back-off 10s"), 1, "Error", "starting\npanic: no config\n"))}, want: "container a keeps failing: exit code 1: panic: no config"},
+		"First":     {reason: "The first failure counts.", pod: Pod{PodStatus: status(crashed(waits("CrashLoopBackOff", "back-off 10s"), 1, "Error", "starting\npanic: no config\n"))}, want: "container a keeps failing: exit code 1: panic: no config"},
 		"Again":     {reason: "Also while it is tried again.", pod: Pod{PodStatus: status(crashed(runs(time.Second), 2, "Error", ""))}, want: "container a keeps failing: exit code 2"},
 		"Now":       {reason: "And in the moment in which it fails.", pod: Pod{PodStatus: status(ended)}, want: "container a keeps failing: exit code 3: cannot migrate"},
 		"Memory":    {reason: "It needs more memory.", pod: Pod{PodStatus: status(crashed(waits("CrashLoopBackOff", ""), 137, "OOMKilled", ""))}, want: "container a keeps running out of memory"},

@@ -209,11 +209,6 @@ const (
 	// +storeplane:of=DatabaseCluster: event
 	ReasonReplicaReinitializing = "ReplicaReinitializing"
 
-	// ReasonReplicaRestarting means that a replica is restarted that follows no server, although
-	// another one leads.
-	// +storeplane:of=DatabaseCluster: event
-	ReasonReplicaRestarting = "ReplicaRestarting"
-
 	// ReasonBootstrapRetried means that the initialization of a new cluster is retried, since the
 	// server that had begun it is gone.
 	// +storeplane:of=DatabaseCluster: event

@@ -135,7 +135,7 @@ func (c Config) settle(asked instance.TimelineState, err error) (done bool, _ er
 	return false, c.noteTimeline(asked)
 }
 
-// alive answers the kubelet's probes, as Patroni will, until it is told to stop.
+// alive answers the kubelet's probes, as Patroni will, until stop is called.
 func alive(ctx context.Context, address string, by control.TLS, log io.Writer) (stop func()) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -15,8 +15,7 @@ func (m *Manager) followFiles(ctx context.Context) {
 	var config, credentials, certificate string
 	for ctx.Err() == nil {
 		c, s, t := version(m.PatroniDir), version(m.Credentials), version(m.TLSDir)
-		// Once: a reload in the middle of a start has Patroni write the files of a server that
-		// reads them.
+		// Patroni need not reload again while the certificate waits for its server to start.
 		if (c != config || s != credentials) && m.note("reload Patroni", m.patroni.Reload(ctx)) {
 			config, credentials = c, s
 		}

@@ -56,9 +56,9 @@ type member struct {
 	// withdrawn says that the server was to lead and is not any more: its pod is deleted.
 	withdrawn bool
 
-	// idle is since when the server is a standby that does not follow, zero while it does;
-	// nudged when it was nudged last, and revived when it was restarted for that last.
-	idle, nudged, revived time.Time
+	// idle is since when the server is a standby that does not follow, or since
+	// it was last nudged; zero while it does.
+	idle time.Time
 
 	// unfinished is since when there is a copy that was never finished, and nothing
 	// is done about it; zero while there is none.
@@ -93,7 +93,6 @@ func (b *member) pass(ctx context.Context) time.Duration {
 		}
 	}
 	b.nudge(status, time.Now())
-	b.revive(ctx, time.Now())
 	b.begin(ctx, status, time.Now())
 	b.resume(ctx, status, time.Now())
 	b.rewound(ctx)

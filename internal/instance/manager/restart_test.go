@@ -62,57 +62,6 @@ func TestNudge(t *testing.T) {
 	}
 }
 
-// TestRevive: a standby that follows no server although another one leads, and that nudging
-// does not help, is restarted.
-func TestRevive(t *testing.T) {
-	idle := &patroni.Status{State: patroni.StateRunning, Role: patroni.RoleReplica}
-	follows := &patroni.Status{State: patroni.StateRunning, Role: patroni.RoleReplica, ReplicationState: patroni.StateStreaming}
-	cases := map[string]struct {
-		reason   string
-		prepare  func(*servers)
-		status   *patroni.Status
-		after    time.Duration
-		restarts int
-	}{
-		"Stuck":     {reason: "PostgreSQL follows no server for long.", status: idle, after: reviveAfter + 2*memberPeriod, restarts: 1},
-		"Soon":      {reason: "Nudging helps first.", status: idle, after: reviveAfter - memberPeriod},
-		"Again":     {reason: "It has time to come back before it is tried again.", status: idle, after: reviveAgain + reviveAfter + 2*memberPeriod, restarts: 2},
-		"Follows":   {reason: "One that follows is left alone.", status: follows, after: 2 * reviveAfter},
-		"Connects":  {reason: "One that cannot reach its primary tries by itself, and a restart helps nothing.", prepare: func(s *servers) { s.follows = "host=192.0.2.1" }, status: idle, after: 2 * reviveAfter},
-		"NoLeader":  {reason: "Where no server leads there is none to follow.", prepare: func(s *servers) { s.cluster.Members[0].Role = "replica" }, status: idle, after: 2 * reviveAfter},
-		"Itself":    {reason: "One that leads in a moment follows none.", prepare: func(s *servers) { s.cluster.Members[0].Role, s.cluster.Members[1].Role = "replica", "leader" }, status: idle, after: 2 * reviveAfter},
-		"NoPatroni": {reason: "Without Patroni nothing is known.", after: 2 * reviveAfter},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			_, config := installed(t)
-			s, at := newServers(t)
-			if tc.prepare != nil {
-				tc.prepare(s)
-			}
-			m, err := New(configOf(t, setName+"-1", at.URL), config, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
-			m.server = s
-			b, now := &member{Manager: m}, time.Now()
-			for end := now.Add(tc.after); now.Before(end); now = now.Add(memberPeriod) {
-				b.nudge(tc.status, now)
-				b.revive(t.Context(), now)
-			}
-			restarts := 0
-			for _, call := range s.called() {
-				if call == "restart" {
-					restarts++
-				}
-			}
-			if restarts != tc.restarts {
-				t.Errorf("%s\nrevive(...): got %d restarts, want %d: %v", tc.reason, restarts, tc.restarts, s.called())
-			}
-		})
-	}
-}
-
 func modified(t *testing.T, file string) time.Time {
 	t.Helper()
 	info, err := os.Stat(file)

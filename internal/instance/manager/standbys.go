@@ -55,15 +55,29 @@ func (s *strays) moves(pod string, position int64, now time.Time) bool {
 	return true
 }
 
-// misses is what a standby asks a primary for that has it no more, or "". One
-// whose replay is paused may have all that is left from before a mistake, and one that has
-// received more than it has replayed asks for nothing before that.
-func (s *strays) misses(pod string, at *patroni.Position, wal *serverLog, now time.Time) string {
+// replayFor is how long a standby that follows no server replays nothing of what it has received
+// until that cannot be replayed. A record may take long, as one that copies a database does.
+const replayFor = 5 * time.Minute
+
+// obstacle is why a standby can never follow its primary again, or "": what it asks for, the
+// primary has no more; or its own log ends otherwise than the primary's, which PostgreSQL finds
+// invalid each second. One whose replay is paused may have all that is left from before a
+// mistake. One that has received more than it has replayed asks for nothing before that.
+func (s *strays) obstacle(pod string, at *patroni.Position, wal *serverLog, now time.Time) string {
 	if s.moves(pod, at.Xlog.Replayed, now) || at.Xlog.Paused {
 		return ""
 	}
-	return wal.lost(at.Timeline, max(at.Xlog.Received, at.Xlog.Replayed))
+	if lost := wal.lost(at.Timeline, max(at.Xlog.Received, at.Xlog.Replayed)); lost != "" {
+		return lost + " is no more"
+	}
+	if at.Xlog.Received > at.Xlog.Replayed && now.Sub(s.reached[pod].at) >= replayFor {
+		return "the WAL that it has received cannot be replayed from " + position(at.Xlog.Replayed)
+	}
+	return ""
 }
+
+// position in the log, as PostgreSQL writes it.
+func position(at int64) string { return fmt.Sprintf("%X/%08X", at>>32, at&(1<<32-1)) }
 
 // due are those that have strayed long enough.
 func (s *strays) due(v *view, now time.Time) []*corev1.Pod {
@@ -91,14 +105,13 @@ func (s *strays) due(v *view, now time.Time) []*corev1.Pod {
 	return out
 }
 
-// gather the standbys that can never follow again, since the primary has no more
-// what they miss: one whose volume was kept while it was away for long, for
-// example. PostgreSQL would ask for it for ever. They copy the primary anew.
+// gather the standbys that can never follow again, for example one whose volume was kept while
+// it was away for long. They copy the primary anew.
 func (p *primary) gather(ctx context.Context, v *view) {
 	for _, pod := range p.strays.due(v, time.Now()) {
 		client := p.remote(patroniOf(pod))
-		position, err := client.Position(ctx)
-		if err != nil || position.Role != patroni.RoleReplica || position.State != patroni.StateRunning {
+		at, err := client.Position(ctx)
+		if err != nil || at.Role != patroni.RoleReplica || at.State != patroni.StateRunning {
 			// It starts, recovers or copies: there is nothing to be done.
 			continue
 		}
@@ -106,13 +119,13 @@ func (p *primary) gather(ctx context.Context, v *view) {
 		if !p.note("look at the WAL", err) {
 			return
 		}
-		missing := p.strays.misses(pod.Name, position, wal, time.Now())
-		if missing == "" {
+		obstacle := p.strays.obstacle(pod.Name, at, wal, time.Now())
+		if obstacle == "" {
 			continue
 		}
 		if p.note("have "+pod.Name+" copy the primary", client.Reinitialize(ctx)) {
 			p.strays.copied[pod.Name] = time.Now()
-			p.event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, fmt.Sprintf("%s copies the primary anew: it cannot follow, %s is no more", pod.Name, missing))
+			p.event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, fmt.Sprintf("%s copies the primary anew: it cannot follow, %s", pod.Name, obstacle))
 		}
 	}
 }
@@ -166,7 +179,7 @@ func (l *serverLog) lost(timeline, reached int64) string {
 	if l.files[l.sends(reached)] {
 		return ""
 	}
-	return "the WAL from " + fmt.Sprintf("%X/%08X", reached>>32, reached&(1<<32-1))
+	return "the WAL from " + position(reached)
 }
 
 // sends is the name of the file that the primary sends from a position on: of the timeline

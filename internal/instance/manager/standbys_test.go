@@ -109,28 +109,32 @@ func TestStraysMoves(t *testing.T) {
 	}
 }
 
-func TestStraysMisses(t *testing.T) {
+func TestStraysObstacle(t *testing.T) {
 	wal := &serverLog{timeline: 1, files: map[string]bool{"000000010000000000000009": true}}
-	const gone, there = 0x07000060, 0x09000060
+	const gone, there, beyond = 0x07000060, 0x09000060, 0x09000088
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	cases := map[string]struct {
 		reason             string
 		received, replayed int64
 		paused             bool
+		since              time.Duration
 		want               string
 	}{
-		"Gone":     {reason: "What it asks for was removed.", replayed: gone, want: "the WAL from 0/07000060"},
-		"There":    {reason: "The primary has it.", replayed: there},
-		"Paused":   {reason: "A person has paused the replay, to save what was there before a mistake.", replayed: gone, paused: true},
-		"Received": {reason: "It has received what the primary has removed, and replays it later.", received: there, replayed: gone},
+		"Gone":     {reason: "What it asks for was removed.", replayed: gone, since: stillFor, want: "the WAL from 0/07000060 is no more"},
+		"Moves":    {reason: "It has replayed something of late.", replayed: gone, since: stillFor - time.Second},
+		"There":    {reason: "The primary has it.", replayed: there, since: replayFor},
+		"Paused":   {reason: "A person has paused the replay, to save what was there before a mistake.", replayed: gone, paused: true, since: replayFor},
+		"Received": {reason: "It has received what the primary has removed, and replays it later.", received: there, replayed: gone, since: stillFor},
+		"Diverged": {reason: "Its own log ends otherwise than the primary's.", received: beyond, replayed: there, since: replayFor, want: "the WAL that it has received cannot be replayed from 0/09000060"},
+		"Slow":     {reason: "A record may take long.", received: beyond, replayed: there, since: replayFor - time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			at := &patroni.Position{Status: patroni.Status{Timeline: 1}}
 			at.Xlog.Received, at.Xlog.Replayed, at.Xlog.Paused = tc.received, tc.replayed, tc.paused
-			s := strays{reached: map[string]reached{"a": {position: tc.replayed, at: now.Add(-stillFor)}}}
-			if got := s.misses("a", at, wal, now); got != tc.want {
-				t.Errorf("%s\nmisses(...): want %q, got %q", tc.reason, tc.want, got)
+			s := strays{reached: map[string]reached{"a": {position: tc.replayed, at: now.Add(-tc.since)}}}
+			if got := s.obstacle("a", at, wal, now); got != tc.want {
+				t.Errorf("%s\nobstacle(...): want %q, got %q", tc.reason, tc.want, got)
 			}
 		})
 	}

@@ -21,9 +21,9 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// commandsServers as somebody would who has heard the password of a database's servers, and
-// comes from where a NetworkPolicy lets everybody through: the node. Without a certificate of
-// the servers' own authority nothing is changed, and without TLS nothing is heard.
+// commandsServers with the stolen password of a database's servers, from a client that no
+// NetworkPolicy stops: the node. Without a certificate of the servers' own authority nothing is
+// changed, and nothing answers without TLS.
 func commandsServers(ctx context.Context, n notes) error {
 	if err := ready(ctx); err != nil {
 		return err

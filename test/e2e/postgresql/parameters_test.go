@@ -17,6 +17,15 @@ func (d *database) started(ctx context.Context) (map[string]string, error) {
 	return d.each(ctx, "SELECT pg_postmaster_start_time()")
 }
 
+// unrestarted is an error where a server was started since.
+func (d *database) unrestarted(ctx context.Context, before map[string]string) error {
+	after, err := d.started(ctx)
+	if err == nil && !maps.Equal(before, after) {
+		err = fmt.Errorf("servers were started at %v, and then at %v", before, after)
+	}
+	return err
+}
+
 // each server's answer to a query, by pod.
 func (d *database) each(ctx context.Context, query string) (map[string]string, error) {
 	out := map[string]string{}
@@ -61,14 +70,7 @@ func (d *database) reloads(ctx context.Context, n notes) error {
 		}
 		n.Addf("work_mem %s after %.1fs", value, time.Since(start).Seconds())
 	}
-	after, err := d.started(ctx)
-	if err != nil {
-		return err
-	}
-	if !maps.Equal(before, after) {
-		return fmt.Errorf("servers were started at %v, and then at %v", before, after)
-	}
-	return nil
+	return d.unrestarted(ctx, before)
 }
 
 // restarts the servers for a parameter that replicas may never have less of than
@@ -137,12 +139,5 @@ func (d *database) refusesParameter(ctx context.Context, n notes) error {
 	if err := d.shows(ctx, "work_mem", was); err != nil {
 		return err
 	}
-	after, err := d.started(ctx)
-	if err != nil {
-		return err
-	}
-	if !maps.Equal(before, after) {
-		return fmt.Errorf("servers were started at %v, and then at %v", before, after)
-	}
-	return nil
+	return d.unrestarted(ctx, before)
 }

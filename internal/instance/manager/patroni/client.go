@@ -95,11 +95,6 @@ func (c *Client) Restart(ctx context.Context) error {
 	return c.move(ctx, "/restart", map[string]any{"restart_pending": true})
 }
 
-// RestartNow restarts PostgreSQL, whatever waits for it.
-func (c *Client) RestartNow(ctx context.Context) error {
-	return c.move(ctx, "/restart", map[string]any{})
-}
-
 // Reinitialize a standby: it throws away what it has and copies the primary.
 func (c *Client) Reinitialize(ctx context.Context) error {
 	return c.move(ctx, "/reinitialize", map[string]any{"force": false})

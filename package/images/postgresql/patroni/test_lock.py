@@ -23,7 +23,7 @@ from psutil import TimeoutExpired
 # Before patroni.ha, which it imports in turn.
 from patroni.postgresql import Postgresql  # isort: skip
 from patroni.api import RestApiServer
-from patroni.postgresql.config import ConfigHandler
+from patroni.postgresql.config import ConfigHandler, ConfigWriter
 from patroni.postgresql.postmaster import PostmasterProcess
 from patroni.dcs import get_dcs
 from patroni.exceptions import DCSError
@@ -589,6 +589,71 @@ class LoadedTest(unittest.TestCase):
         self.assertEqual(("host=a", True), self.read())
         self.assertEqual((None, False), self.read())
         self.assertEqual(1, self.asked)
+
+
+class CopiedTest(unittest.TestCase):
+    """A server does not run, and its control file says that it was in production."""
+
+    def recovers(self, *files):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in files:
+                with open(os.path.join(folder, name), "w"):
+                    pass
+            ha = Ha.__new__(Ha)
+            ha.state_handler, ha.cluster, ha._rewind, ha._async_executor = mock.Mock(data_dir=folder), mock.Mock(), mock.Mock(can_rewind=True), mock.Mock()
+            ha._crash_recovery_started = 0
+            ha._async_executor.try_run_async.return_value = None
+            return bool(ha._handle_crash_recovery())
+
+    def test_crashed(self):
+        self.assertTrue(self.recovers("PG_VERSION", "backup_label.old"))
+
+    def test_copy_that_never_started(self):
+        self.assertFalse(self.recovers("PG_VERSION", "backup_label"), "it writes a log of its own, and never follows its primary")
+
+
+class WrittenTest(unittest.TestCase):
+    """PostgreSQL may read a configuration file at any time, and two threads may write it."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.file = os.path.join(self.folder, "postgresql.conf")
+        with ConfigWriter(self.file) as f:
+            f.write_param("port", 1)
+
+    def read(self):
+        with open(self.file) as f:
+            return [line for line in f.read().splitlines() if not line.startswith("#")]
+
+    def test_read_while_it_is_written(self):
+        with ConfigWriter(self.file) as f:
+            f.write_param("port", 2)
+            f._fd.flush()
+            self.assertEqual(["port = '1'"], self.read())
+        self.assertEqual(["port = '2'"], self.read())
+
+    def test_two_writers(self):
+        def write():
+            with ConfigWriter(self.file) as f:
+                f.write_param("port", 3)
+        with ConfigWriter(self.file) as f:
+            f.write_param("port", 2)
+            f._fd.flush()
+            other = threading.Thread(target=write)
+            other.start()
+            other.join()
+            f.write_param("recovery_target_timeline", "latest")
+        self.assertEqual(["port = '2'", "recovery_target_timeline = 'latest'"], self.read())
+
+    def test_fails(self):
+        with self.assertRaises(ValueError):
+            with ConfigWriter(self.file) as f:
+                f.write_param("port", 2)
+                raise ValueError
+        self.assertEqual(["port = '1'"], self.read())
+        self.assertEqual(["postgresql.conf"], os.listdir(self.folder))
 
 
 class CertificateTest(unittest.TestCase):
