@@ -28,6 +28,20 @@ const (
 	CredentialsInjectedIdentity CredentialsSource = "InjectedIdentity"
 )
 
+// BackupEncryption is what becomes of logical backups whose Backup names no key.
+//
+// +kubebuilder:validation:Enum=Generated;None
+type BackupEncryption string
+
+// The kinds of encryption.
+const (
+	// EncryptionGenerated draws a key for each Backup, and keeps a copy of it.
+	EncryptionGenerated BackupEncryption = "Generated"
+
+	// EncryptionNone leaves backups plain.
+	EncryptionNone BackupEncryption = "None"
+)
+
 // ProviderConfigSpec says how an object store is reached.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.endpoint) || !self.endpoint.startsWith('http://') || has(self.insecure) && self.insecure",message="endpoint has no TLS, so that credentials and data go in plain text: use https, or set insecure"
@@ -73,6 +87,14 @@ type ProviderConfigSpec struct {
 	// +listMapKey=of
 	// +kubebuilder:validation:MaxItems=256
 	Grants []RestoreGrant `json:"grants,omitempty"`
+
+	// Encryption of logical backups whose Backup names no key, of a
+	// ClusterProviderConfig's credentials (source Secret or Environment) alone. Generated
+	// draws a key for each Backup that has no backups yet, keeps it in the Backup's
+	// namespace, and a copy in namespace storeplane-escrow; None leaves their backups
+	// plain. Defaults to Generated. A Backup that has begun with a key keeps it.
+	// +optional
+	Encryption BackupEncryption `json:"encryption,omitempty"`
 
 	// Credentials of the store.
 	// +optional
@@ -139,6 +161,7 @@ type ProviderConfigStatus struct {
 // ProviderConfig says how the Backups of its namespace reach an object store.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || !has(self.spec.credentials.perNamespace) && !has(self.spec.credentials.shared)",message="credentials.perNamespace and shared are of a ClusterProviderConfig: a ProviderConfig is of one namespace"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.encryption)",message="encryption is of a ClusterProviderConfig: with a ProviderConfig name a key in the Backup's spec.forProvider.encryption"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,providerconfig,storeplane}
@@ -174,6 +197,7 @@ type ProviderConfigList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source != 'Secret' || (has(self.spec.credentials.perNamespace) && self.spec.credentials.perNamespace) != (has(self.spec.credentials.shared) && self.spec.credentials.shared) || oldSelf.hasValue() && oldSelf.value().spec.?credentials.?source.orValue('None') == 'Secret' && !oldSelf.value().spec.?credentials.?perNamespace.orValue(false) && !oldSelf.value().spec.?credentials.?shared.orValue(false) && !self.spec.?credentials.?perNamespace.orValue(false) && !self.spec.?credentials.?shared.orValue(false)",message="credentials of source Secret need either perNamespace: true, for a Secret <name>-<namespace> for the Backups of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all",optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source != 'Environment' || has(self.spec.credentials.shared) && self.spec.credentials.shared || oldSelf.hasValue() && oldSelf.value().spec.?credentials.?source.orValue('None') == 'Environment' && !oldSelf.value().spec.?credentials.?shared.orValue(false)",message="credentials of source Environment are for all namespaces, so that whoever may read Secrets in one that has a Backup can read and delete the backups of all: say shared: true",optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source == 'Secret' || !has(self.spec.credentials.perNamespace) || !self.spec.credentials.perNamespace",message="credentials.perNamespace goes with source Secret"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.encryption) || self.spec.encryption != 'Generated' || has(self.spec.credentials) && self.spec.credentials.source in ['Secret', 'Environment']",message="encryption: Generated goes with credentials of source Secret or Environment, which are the platform's"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories={crossplane,providerconfig,storeplane}
