@@ -51,7 +51,8 @@ func (s *State) task(a backup.Action) backup.Task {
 		Name:        s.Backup.Name,
 		Database:    backup.Database{Engine: p.Source.Type, Databases: p.Source.Databases},
 		Destination: s.Store.Destination,
-		Encrypted:   p.Encryption != nil,
+		// Deleting needs no key, and its pods have none.
+		Encrypted: p.Encryption != nil && a != backup.Delete,
 	}
 	if a == backup.Backup {
 		t.Retention, t.Keep, t.TimeZone, t.Compression = p.Retention, p.Keep, p.TimeZone, p.Compression
