@@ -336,6 +336,7 @@ func secret(namespace, name string, values map[string]string) *corev1.Secret {
 func shop() []client.Object {
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "storeplane-escrow"}},
 		secret("shop", "db", map[string]string{"uri": "postgresql://u:p@h/d"}),
 		secret("crossplane-system", "store", map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key", "note": "ours"}),
 		&storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{

@@ -56,6 +56,7 @@ func Decide(s *State) (Decision, error) {
 	known := s.Backup.Status.AtProvider
 	v.obs = absorb(known, s.Runs, s.params().Method)
 	v.contact()
+	v.beginning = v.begin()
 
 	d := Decision{Exists: s.Policy != nil}
 	if err := v.want(&d, known); err != nil {
@@ -196,6 +197,9 @@ func (v *view) want(d *Decision, known backupv1.BackupObservation) error {
 	if err := v.base(d); err != nil || v.problem != nil {
 		return err
 	}
+	if v.keyless() {
+		return v.wantCheck(d)
+	}
 	if err := v.wantCronJobs(d); err != nil {
 		return err
 	}
@@ -219,7 +223,7 @@ func unhurried(o, known backupv1.BackupObservation) backupv1.BackupObservation {
 // base objects that a Backup has whether it can be reached or not, but for a copy of
 // credentials: none is made for one that cannot be.
 func (v *view) base(d *Decision) error {
-	wantAccount, wantPolicy, wantSource, wantSecret := account(v.Backup), v.policy(), v.sourcePolicy(), v.storeSecret()
+	wantAccount, wantPolicy, wantSource, wantSecret, wantKey := account(v.Backup), v.policy(), v.sourcePolicy(), v.storeSecret(), v.keySecret()
 	objects := []struct {
 		want, have client.Object
 		taken      bool
@@ -238,6 +242,7 @@ func (v *view) base(d *Decision) error {
 		{want: wantSecret, have: v.Secret, taken: wantSecret != nil && v.Secret != nil && !v.ours(v.Secret), same: func() bool {
 			return wantSecret == nil || v.Secret != nil && !differs(wantSecret, v.Secret, wantSecret.Type, v.Secret.Type) && equality.Semantic.DeepEqual(wantSecret.Data, v.Secret.Data)
 		}},
+		{want: wantKey, taken: wantKey != nil && v.Escrow.own.taken, same: func() bool { return wantKey == nil }},
 	}
 	for _, o := range objects {
 		if o.taken {
@@ -297,16 +302,9 @@ func mark(c *batchv1.CronJob) error {
 // wantJobs that run once.
 func (v *view) wantJobs(d *Decision) error {
 	b := v.Backup
-	var errs []error
+	errs := []error{v.wantCheck(d)}
 	add := func(name string, a backup.Action, value string, attempt int) {
-		job, err := v.job(name, a, value, attempt)
-		errs = append(errs, err)
-		if err == nil {
-			d.Create = append(d.Create, job)
-		}
-	}
-	if attempt := v.nextCheck(); attempt > 0 {
-		add(checkName(b.Name, v.digest, attempt), backup.Check, "", attempt)
+		errs = append(errs, v.addJob(d, name, a, value, attempt))
 	}
 	if value := b.Annotations[backupv1.RunNowAnnotation]; value != "" && value != v.obs.RunNow {
 		switch name := runName(b.Name, value); {
@@ -332,6 +330,22 @@ func (v *view) wantJobs(d *Decision) error {
 	return errors.Join(errs...)
 }
 
+// wantCheck of what is to be reached, if there was none yet.
+func (v *view) wantCheck(d *Decision) error {
+	if attempt := v.nextCheck(); attempt > 0 {
+		return v.addJob(d, checkName(v.Backup.Name, v.digest, attempt), backup.Check, "", attempt)
+	}
+	return nil
+}
+
+func (v *view) addJob(d *Decision, name string, a backup.Action, value string, attempt int) error {
+	job, err := v.job(name, a, value, attempt)
+	if err == nil {
+		d.Create = append(d.Create, job)
+	}
+	return err
+}
+
 // run of a name, or nil.
 func (v *view) run(name string) *workload.Run {
 	for i := range v.Runs {
@@ -345,14 +359,16 @@ func (v *view) run(name string) *workload.Run {
 // nextCheck is the number of the next attempt to reach what is to be reached, or
 // 0 for none now.
 func (v *view) nextCheck() int {
-	if v.obs.Checked == v.digest {
+	// What is in the store decides whether a key is generated.
+	unlisted := v.beginning == unknown && v.obs.CatalogTime == nil
+	if v.obs.Checked == v.digest && !unlisted {
 		return 0
 	}
 	r := v.lastCheck()
 	switch {
 	case r == nil:
 		return 1
-	case !r.Ended, r.Permanent(), r.Succeeded():
+	case !r.Ended, r.Permanent(), r.Succeeded() && !unlisted:
 		return 0
 	case v.Now.Before(r.Finished.Add(backoff(r.Attempt))):
 		return 0

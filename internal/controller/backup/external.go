@@ -29,6 +29,7 @@ type connector struct {
 	images  images.Set
 	witness *workload.Witness
 	now     func() time.Time
+	draw    func() ([]byte, error)
 	record  event.Recorder
 	metrics *telemetry.Backups
 }
@@ -42,6 +43,7 @@ func NewConnector(k kube.Kube, own images.Set, getenv func(string) string, witne
 		images:  own,
 		witness: witness,
 		now:     time.Now,
+		draw:    draw,
 		record:  record,
 		metrics: metrics,
 	}

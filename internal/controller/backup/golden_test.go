@@ -41,6 +41,10 @@ func TestGolden(t *testing.T) {
 			s.Source.Hosts = []string{"mongo-0.data", "mongo-1.data:27018"}
 			s.Store.Destination, s.Store.Secret = s.params().Destination, ""
 		}),
+		"generated": state(func(s *State) {
+			s.Store.Secret, s.Store.Copy = storeSecretName(s.Backup.Name), map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("id"), "AWS_SECRET_ACCESS_KEY": []byte("key")}
+			s.Escrow = &escrow{key: []byte("key"), own: &ownKey{draws: true}}
+		}),
 		"physical": state(physical),
 	}
 	for name, s := range cases {

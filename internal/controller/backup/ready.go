@@ -23,6 +23,9 @@ type view struct {
 	verify    *schedule
 	digest    string
 
+	// beginning of a Backup with method logical that has no key.
+	beginning beginning
+
 	// problem is why nothing can be done, or nil.
 	problem *refusal
 }
@@ -221,7 +224,7 @@ func (v *view) foundNone(f *backup.Failure) bool {
 // unsealed tells whether plain backups of before encryption was turned on are in the store.
 // No field of the status has that: until the store is listed again the condition knows.
 func (v *view) unsealed(was xpv2.Condition, known backupv1.BackupObservation) bool {
-	if v.params().Encryption == nil {
+	if v.encryption() == nil {
 		return false
 	}
 	if r := latestCatalog(v.Runs, known.CatalogTime); r != nil {

@@ -32,7 +32,7 @@ type State struct {
 	// Cluster of method physical.
 	Cluster resolve.Cluster
 
-	// Escrow of a database's own key, nil for a Backup that asks for no copy.
+	// Escrow of a key of the database's own, nil for a Backup that has none and gets none.
 	Escrow *escrow
 
 	// CronJobs and Runs of the Jobs that carry the Backup's label.

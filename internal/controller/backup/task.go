@@ -35,7 +35,7 @@ func (s *State) template(a backup.Action) (corev1.PodTemplateSpec, error) {
 		Resources: s.params().Resources,
 		Scratch:   s.scratch(nil),
 	}
-	if e := s.params().Encryption; e != nil {
+	if e := s.encryption(); e != nil {
 		pod.Key = &e.SecretRef
 	}
 	return pod.Template()
@@ -52,7 +52,7 @@ func (s *State) task(a backup.Action) backup.Task {
 		Database:    backup.Database{Engine: p.Source.Type, Databases: p.Source.Databases},
 		Destination: s.Store.Destination,
 		// Deleting needs no key, and its pods have none.
-		Encrypted: p.Encryption != nil && a != backup.Delete,
+		Encrypted: s.encryption() != nil && a != backup.Delete,
 	}
 	if a == backup.Backup {
 		t.Retention, t.Keep, t.TimeZone, t.Compression = p.Retention, p.Keep, p.TimeZone, p.Compression

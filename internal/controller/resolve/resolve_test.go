@@ -203,6 +203,103 @@ func TestStore(t *testing.T) {
 	}
 }
 
+// TestGenerates: keys are drawn for the platform's credentials alone.
+func TestGenerates(t *testing.T) {
+	config := func(source storeplanev1.CredentialsSource, e storeplanev1.BackupEncryption) client.Object {
+		c := &storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{Bucket: "b", Encryption: e, Credentials: storeplanev1.Credentials{Source: source}}}
+		if source == storeplanev1.CredentialsSecret {
+			c.Spec.Credentials.SecretRef = &xpv2.SecretReference{Namespace: "system", Name: "keys"}
+		}
+		return c
+	}
+	local := &storeplanev1.ProviderConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}, Spec: storeplanev1.ProviderConfigSpec{Credentials: storeplanev1.Credentials{
+		Source: storeplanev1.CredentialsSecret, SecretRef: &xpv2.SecretReference{Namespace: "shop", Name: "mine"},
+	}}}
+	// A copy of the platform's credentials, and what anybody may write on a Secret.
+	bound := boundCopy(`{"of":"ClusterProviderConfig default","bucket":"b","reads":["shop","bank"]}`)
+	type want struct{ Platforms, Generates bool }
+	cases := map[string]struct {
+		reason string
+		config client.Object
+		ref    *xpv2.ProviderConfigReference
+		secret string
+		want   want
+	}{
+		"Secret":      {reason: "All namespaces share the store.", config: config(storeplanev1.CredentialsSecret, ""), want: want{true, true}},
+		"Environment": {reason: "So they do with the provider's own.", config: config(storeplanev1.CredentialsEnvironment, storeplanev1.EncryptionGenerated), want: want{true, true}},
+		"Off":         {reason: "It can be turned off.", config: config(storeplanev1.CredentialsSecret, storeplanev1.EncryptionNone), want: want{true, false}},
+		"None":        {reason: "Without credentials there is nothing to share.", config: config(storeplanev1.CredentialsNone, "")},
+		"Own":         {reason: "A namespace's own store is its own business.", config: config(storeplanev1.CredentialsSecret, ""), secret: "own"},
+		"Copy":        {reason: "What is written on a Secret is not the platform's word.", config: config(storeplanev1.CredentialsSecret, ""), secret: "mine"},
+		"Local":       {reason: "Nor is a configuration of the namespace.", config: local, ref: &xpv2.ProviderConfigReference{Kind: "ProviderConfig", Name: "own"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := backupv1.Destination{Type: backupv1.S3, Bucket: "b"}
+			if tc.secret != "" {
+				d.SecretRef = &backupv1.LocalReference{Name: tc.secret}
+			}
+			s, err := resolver(t, tc.config, bound, secretOf("shop", "own", "AWS_ACCESS_KEY_ID"), secretOf("system", "keys", "AWS_ACCESS_KEY_ID")).Store(t.Context(), "shop", tc.ref, d, "copy")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, want{s.Platforms, s.Generates}); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestOwnKey: what is kept of a Backup's own key, and what backups can be read by.
+func TestOwnKey(t *testing.T) {
+	ours := func(key string, change func(*corev1.Secret)) *corev1.Secret {
+		s := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-dump-key", Labels: map[string]string{backupv1.BackupLabel: "orders", "app.kubernetes.io/managed-by": "storeplane"}},
+			Data:       map[string][]byte{"key": []byte(key)},
+		}
+		if change != nil {
+			change(s)
+		}
+		return s
+	}
+	kept := func(key string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "storeplane-escrow", Name: "shop.orders.backup"}, Data: map[string][]byte{"key": []byte(key)}}
+	}
+	type want struct {
+		Secret, Taken, Kept bool
+		Identities          string
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		want    want
+	}{
+		"None":        {reason: "There may be none."},
+		"Both":        {reason: "Mostly there are both.", objects: []client.Object{ours("k1\n", nil), kept("k1\n")}, want: want{Secret: true, Kept: true, Identities: "k1\n"}},
+		"Differ":      {reason: "Where they differ, each has its backups.", objects: []client.Object{ours("k2\n", nil), kept("k1\n")}, want: want{Secret: true, Kept: true, Identities: "k2\nk1\n"}},
+		"Lost":        {reason: "The copy outlives the namespace.", objects: []client.Object{kept("k1\n")}, want: want{Kept: true, Identities: "k1\n"}},
+		"Plain":       {reason: "It may say that there is none.", objects: []client.Object{kept("")}, want: want{Kept: true}},
+		"NotKept":     {reason: "Or be missing.", objects: []client.Object{ours("k1\n", nil)}, want: want{Secret: true, Identities: "k1\n"}},
+		"Others":      {reason: "A Secret that was not made for it is not read.", objects: []client.Object{ours("k2\n", func(s *corev1.Secret) { s.Labels = nil })}, want: want{Taken: true}},
+		"OtherBackup": {reason: "Nor one of another Backup.", objects: []client.Object{ours("k2\n", func(s *corev1.Secret) { s.Labels[backupv1.BackupLabel] = "x" })}, want: want{Taken: true}},
+		"Owned": {reason: "Nor one that another object owns.", objects: []client.Object{ours("k2\n", func(s *corev1.Secret) {
+			s.OwnerReferences = []metav1.OwnerReference{{Name: "x", UID: "x", Controller: new(true)}}
+		})}, want: want{Taken: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o, err := resolver(t, tc.objects...).OwnKey(t.Context(), "shop", "orders")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := want{Secret: o.Secret != nil, Taken: o.Taken, Kept: o.Kept != nil, Identities: string(o.Identities())}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestKey(t *testing.T) {
 	e := &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "age", Key: "identity"}}
 	cases := map[string]struct {

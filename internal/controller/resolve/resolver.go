@@ -21,9 +21,9 @@ type Resolver struct {
 	Getenv func(string) string
 }
 
-// printOf an object changes whenever it does, and tells nothing of what it
+// PrintOf an object changes whenever it does, and tells nothing of what it
 // holds.
-func printOf(o client.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
+func PrintOf(o client.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
 
 // secret by its name. field names what refers to it.
 func (r *Resolver) secret(ctx context.Context, namespace, name, field string) (*corev1.Secret, error) {
@@ -51,5 +51,5 @@ func (r *Resolver) Key(ctx context.Context, namespace string, e *backupv1.Encryp
 	if len(s.Data[e.SecretRef.Key]) == 0 {
 		return "", problem(backupv1.ReasonSecretKeyNotFound, "%s names key %s, which Secret %s does not have", field, e.SecretRef.Key, s.Name)
 	}
-	return printOf(s), nil
+	return PrintOf(s), nil
 }

@@ -44,7 +44,7 @@ func (r *Resolver) Source(ctx context.Context, namespace string, db backupv1.Dat
 	if err := hasConnection(s, ref.Key); err != nil {
 		return Source{}, err
 	}
-	out := Source{Version: db.Version, Print: printOf(s)}
+	out := Source{Version: db.Version, Print: PrintOf(s)}
 	out.Secret, out.Hosts = s.Name, hosts(s, ref.Key)
 	if len(s.Data[ref.Key]) > 0 {
 		out.Key = ref.Key
@@ -97,7 +97,7 @@ func (r *Resolver) clusterSource(ctx context.Context, namespace, name, version s
 	case err != nil:
 		return Source{}, err
 	}
-	out.Secret, out.Print, out.Cluster = s.Name, printOf(s), name
+	out.Secret, out.Print, out.Cluster = s.Name, PrintOf(s), name
 	return out, nil
 }
 

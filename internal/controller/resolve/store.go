@@ -34,6 +34,10 @@ type Store struct {
 
 	// Bounds of the credentials, nil for those of the namespace.
 	Bounds *backup.Bounds
+
+	// Platforms tells whether the credentials are those of the platform's configuration, whose
+	// word the Bounds then are, and Generates whether Backups get keys of their own with them.
+	Platforms, Generates bool
 }
 
 // credentials are the keys that are copied.
@@ -75,6 +79,7 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 		if out.Bounds, err = boundsOf(ref, config, namespace); err != nil {
 			return Store{}, err
 		}
+		out.Platforms, out.Generates = true, config.Encryption != storeplanev1.EncryptionNone
 	case config.Credentials.Source == storeplanev1.CredentialsSecret:
 		// A namespace's own configuration may name a copy of the platform's credentials.
 		named, err := r.secret(ctx, namespace, config.Credentials.SecretRef.Name, "credentials.secretRef")
@@ -98,7 +103,7 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 		return Store{}, problem(backupv1.ReasonProviderConfigInvalid, "cannot use what the ProviderConfig says of the store: %v", err)
 	}
 	if secret != nil {
-		out.Secret, out.Print, out.Authenticates = secret.Name, printOf(secret), authenticates(d.Type, secret.Data)
+		out.Secret, out.Print, out.Authenticates = secret.Name, PrintOf(secret), authenticates(d.Type, secret.Data)
 		return out, nil
 	}
 	if err := r.credentials(ctx, namespace, config.Credentials, copyName, &out); err != nil {
@@ -241,7 +246,7 @@ func (r *Resolver) credentials(ctx context.Context, namespace string, c storepla
 			return err
 		}
 		out.Copy = pick(func(key string) []byte { return s.Data[key] })
-		out.Print = printOf(s)
+		out.Print = PrintOf(s)
 		if len(out.Copy) == 0 {
 			return problem(backupv1.ReasonCredentialsMissing, "credentials.secretRef names Secret %s, which has none of the keys that a store's credentials have", s.Name)
 		}

@@ -204,10 +204,13 @@ func (p Pod) volumes() ([]corev1.Volume, []corev1.VolumeMount) {
 		add(claim("volume", p.Store.Destination.Bucket), backup.VolumeDir, false)
 	}
 	if p.Key != nil && p.Task.Action != backup.Delete {
-		add(secret("encryption", p.Key.Name, corev1.KeyToPath{Key: p.Key.Key, Path: "key"}), encryptionDir, true)
+		add(secret(KeyVolume, p.Key.Name, corev1.KeyToPath{Key: p.Key.Key, Path: "key"}), encryptionDir, true)
 	}
 	return volumes, mounts
 }
+
+// KeyVolume is the name of the volume with the key of the encryption.
+const KeyVolume = "encryption"
 
 // encryptionDir is the folder of backup.KeyFile.
 const encryptionDir = "/etc/storeplane/encryption"
