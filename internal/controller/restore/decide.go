@@ -37,8 +37,8 @@ type State struct {
 	// Runs of the Jobs that carry the Restore's label.
 	Runs []workload.Run
 
-	// Left is the copy of the store's credentials, once the Restore has ended, or nil.
-	Left *corev1.Secret
+	// Left are the copies of the store's credentials and of a key, once the Restore has ended.
+	Left []*corev1.Secret
 
 	// Taken names an object that is in the way, or is "".
 	Taken string
@@ -49,6 +49,9 @@ type From struct {
 	Namespace, Name string
 	Destination     backupv1.Destination
 	Encryption      *backupv1.Encryption
+
+	// Key that was generated for the Backup, where no Encryption is named, or nil.
+	Key []byte
 
 	// Version of the server that was backed up, as far as it is known.
 	Version string
@@ -64,8 +67,8 @@ type Decision struct {
 	Apply  []client.Object
 	Create *batchv1.Job
 
-	// Remove what must not outlive the Job, or nothing where it is nil.
-	Remove *corev1.Secret
+	// Remove what must not outlive the Job.
+	Remove []*corev1.Secret
 }
 
 // Decide what to do about a Restore.
@@ -102,8 +105,8 @@ func (s *State) run() *workload.Run {
 	return nil
 }
 
-// over: nothing changes any more. The credentials open what was granted for this Restore,
-// and the grant may be withdrawn.
+// over: nothing changes any more. The credentials and the key open what was granted for this
+// Restore, and the grant may be withdrawn.
 func (d *Decision) over(s *State) {
 	d.Remove = s.Left
 	if f := d.Observation.Failure; f != nil {

@@ -85,7 +85,7 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 	}
 	r.Status.AtProvider = d.Observation
 	r.SetConditions(d.Condition.WithObservedGeneration(r.Generation))
-	return managed.ExternalObservation{ResourceExists: d.Create == nil, ResourceUpToDate: d.Remove == nil}, nil
+	return managed.ExternalObservation{ResourceExists: d.Create == nil, ResourceUpToDate: len(d.Remove) == 0}, nil
 }
 
 // Create the Job.
@@ -100,10 +100,12 @@ func (e *external) Create(ctx context.Context, _ resource.Managed) (managed.Exte
 
 // Update removes what must not outlive the Job: a Restore runs once.
 func (e *external) Update(ctx context.Context, _ resource.Managed) (managed.ExternalUpdate, error) {
-	if e.decision.Remove == nil {
-		return managed.ExternalUpdate{}, nil
+	for _, s := range e.decision.Remove {
+		if err := e.kube.Remove(ctx, s); err != nil {
+			return managed.ExternalUpdate{}, err
+		}
 	}
-	return managed.ExternalUpdate{}, e.kube.Remove(ctx, e.decision.Remove)
+	return managed.ExternalUpdate{}, nil
 }
 
 // Delete nothing: what was restored is the database's now.

@@ -70,6 +70,9 @@ func (e *external) resolve(ctx context.Context, s *State) (err error) {
 	if _, err = e.reach.Key(ctx, r.Namespace, s.From.Encryption); err != nil {
 		return err
 	}
+	if err := e.key(ctx, s); err != nil {
+		return err
+	}
 	if s.Target, err = e.reach.Source(ctx, r.Namespace, p.Target); err != nil {
 		return err
 	}
@@ -111,15 +114,36 @@ func (e *external) backup(ctx context.Context, s *State) (*backupv1.Backup, erro
 	return b, nil
 }
 
-// left finds the copy of the store's credentials of a Restore that has ended.
-func (e *external) left(ctx context.Context, s *State) error {
-	copied := &corev1.Secret{}
-	found, err := e.kube.Find(ctx, s.Restore.Namespace, storeSecretName(s.Restore.Name), copied)
-	if err != nil {
+// key that was generated for the Backup, where none is named. Of a location it is that of the
+// platform's store alone: what is elsewhere may have been written by another Backup of the name.
+// That of another namespace is in escrow, and was granted with its backups just before, by the
+// platform's own word: what is written on a Secret with credentials does not count.
+func (e *external) key(ctx context.Context, s *State) error {
+	byRef := s.Restore.Spec.ForProvider.Source.BackupRef != nil
+	switch {
+	case s.From.Encryption != nil, !byRef && !s.Store.Platforms:
+		return nil
+	case s.From.Namespace != s.Restore.Namespace:
+		kept, err := e.reach.KeptKey(ctx, s.From.Namespace, s.From.Name)
+		s.From.Key = resolve.KeyOf(kept)
 		return err
 	}
-	if found && metav1.IsControlledBy(copied, s.Restore) {
-		s.Left = copied
+	own, err := e.reach.OwnKey(ctx, s.From.Namespace, s.From.Name)
+	s.From.Key = own.Identities()
+	return err
+}
+
+// left finds the copies of the store's credentials and of a key, of a Restore that has ended.
+func (e *external) left(ctx context.Context, s *State) error {
+	for _, name := range []string{storeSecretName(s.Restore.Name), keySecretName(s.Restore.Name)} {
+		copied := &corev1.Secret{}
+		found, err := e.kube.Find(ctx, s.Restore.Namespace, name, copied)
+		if err != nil {
+			return err
+		}
+		if found && metav1.IsControlledBy(copied, s.Restore) {
+			s.Left = append(s.Left, copied)
+		}
 	}
 	return nil
 }
@@ -133,6 +157,7 @@ func (e *external) taken(ctx context.Context, s *State) error {
 		{"ServiceAccount", jobName(s.Restore.Name), &corev1.ServiceAccount{}},
 		{"NetworkPolicy", jobName(s.Restore.Name), &networkingv1.NetworkPolicy{}},
 		{"Secret", storeSecretName(s.Restore.Name), &corev1.Secret{}},
+		{"Secret", keySecretName(s.Restore.Name), &corev1.Secret{}},
 	} {
 		found, err := e.kube.Find(ctx, s.Restore.Namespace, o.name, o.into)
 		if err != nil {

@@ -20,6 +20,7 @@ import (
 // Names of what a Restore makes.
 func jobName(restore string) string         { return restore + "-restore" }
 func storeSecretName(restore string) string { return restore + "-restore-store" }
+func keySecretName(restore string) string   { return restore + "-restore-key" }
 
 func (s *State) labels() map[string]string {
 	return map[string]string{
@@ -66,7 +67,27 @@ func (s *State) objects() []client.Object {
 			Data:       s.Store.Copy,
 		})
 	}
+	if len(s.From.Key) > 0 {
+		out = append(out, &corev1.Secret{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: s.meta(keySecretName(s.Restore.Name)),
+			Type:       corev1.SecretTypeOpaque,
+			Data:       map[string][]byte{backup.EscrowKey: s.From.Key},
+		})
+	}
 	return out
+}
+
+// key of the backups that the pod mounts, nil for plain ones: the one that is named, or the copy
+// of the generated one.
+func (s *State) key() *backupv1.SecretKey {
+	switch {
+	case s.From.Encryption != nil:
+		return &s.From.Encryption.SecretRef
+	case len(s.From.Key) > 0:
+		return &backupv1.SecretKey{Name: keySecretName(s.Restore.Name), Key: backup.EscrowKey}
+	}
+	return nil
 }
 
 // egress of the pods: to the store, and to the database that they restore into.
@@ -91,7 +112,7 @@ func (s *State) job() (*batchv1.Job, error) {
 			Name:        s.From.Name,
 			Database:    backup.Database{Engine: p.Target.Type, Databases: p.Target.Databases},
 			Destination: s.Store.Destination,
-			Encrypted:   s.From.Encryption != nil,
+			Encrypted:   s.key() != nil,
 			ID:          p.Source.ID,
 			Overwrite:   p.Overwrite,
 			Restore:     s.Restore.Namespace + "/" + s.Restore.Name,
@@ -103,12 +124,10 @@ func (s *State) job() (*batchv1.Job, error) {
 		Store:     s.Store.Store,
 		Account:   cmp.Or(s.Store.ServiceAccount, jobName(s.Restore.Name)),
 		Resources: p.Resources,
+		Key:       s.key(),
 	}
 	if t := p.Source.Time; t != nil {
 		pod.Task.Time = new(t.UTC())
-	}
-	if e := s.From.Encryption; e != nil {
-		pod.Key = &e.SecretRef
 	}
 	template, err := pod.Template()
 	if err != nil {

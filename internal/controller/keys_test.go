@@ -1,0 +1,218 @@
+package controller_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// keyOf a Secret, "" where there is none.
+func (w *world) keyOf(t testing.TB, namespace, name string) string {
+	t.Helper()
+	s := &corev1.Secret{}
+	err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, s)
+	if err != nil && !kerrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return string(s.Data[backup.EscrowKey])
+}
+
+// begin a Backup, to its CronJobs, where the first check reports what is in the store.
+func (w *world) begin(t testing.TB, b *backupv1.Backup, report string) {
+	t.Helper()
+	if _, err := w.reconcile(t, b); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range w.jobs(t) {
+		w.finish(t, j, batchv1.JobComplete, report)
+	}
+	for range 3 {
+		if _, err := w.reconcile(t, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// mounts tells which Secret with a key the pods of the schedule mount, if there is one.
+func (w *world) mounts(t testing.TB) string {
+	t.Helper()
+	c := &batchv1.CronJob{}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "orders-dump"}, c); err != nil {
+		return err.Error()
+	}
+	for _, v := range c.Spec.JobTemplate.Spec.Template.Spec.Volumes {
+		if v.Name == "encryption" {
+			return v.Secret.SecretName
+		}
+	}
+	return ""
+}
+
+// TestOwnKeyOfBackup from its drawing on: it is kept before there is a schedule, comes back when
+// its Secret is deleted, and when its Backup is made again.
+func TestOwnKeyOfBackup(t *testing.T) {
+	b := aBackup()
+	w := newWorld(t, append(shop(), b)...)
+	w.begin(t, b, checkReport)
+	key := w.keyOf(t, "shop", "orders-dump-key")
+	if !strings.HasPrefix(key, "AGE-SECRET-KEY-1") || w.keyOf(t, backup.EscrowNamespace, "shop.orders.backup") != key {
+		t.Fatal("want a key, and a copy of it")
+	}
+	if got := w.mounts(t); got != "orders-dump-key" {
+		t.Errorf("want the schedule's pods to mount the key, got %q", got)
+	}
+	if c := b.GetCondition(backupv1.TypeEscrowed); c.Status != corev1.ConditionTrue {
+		t.Errorf("want Escrowed True, got %s %s: %s", c.Status, c.Reason, c.Message)
+	}
+	remove := func(o client.Object) {
+		t.Helper()
+		if err := w.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reconcile := func() {
+		t.Helper()
+		for range 2 {
+			if _, err := w.reconcile(t, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	remove(secret("shop", "orders-dump-key", nil))
+	reconcile()
+	if w.keyOf(t, "shop", "orders-dump-key") != key {
+		t.Error("want the key put back")
+	}
+	config := &storeplanev1.ClusterProviderConfig{}
+	if err := w.Get(t.Context(), client.ObjectKey{Name: "default"}, config); err != nil {
+		t.Fatal(err)
+	}
+	config.Spec.Encryption = storeplanev1.EncryptionNone
+	if err := w.Update(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	// Its namespace is lost with all that is in it.
+	remove(secret("shop", "orders-dump-key", nil))
+	remove(b)
+	remove(&batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-dump"}})
+	b = aBackup()
+	if err := w.Create(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	reconcile()
+	if w.keyOf(t, "shop", "orders-dump-key") != key || w.mounts(t) != "orders-dump-key" {
+		t.Error("want the Backup of the same name to go on with its key, also where none are drawn any more")
+	}
+}
+
+// TestPlainBackup: one that has plain backups stays plain, and so does one where keys are turned off.
+func TestPlainBackup(t *testing.T) {
+	b := aBackup()
+	w := newWorld(t, append(shop(), b)...)
+	w.begin(t, b, `{"action":"check","finished":"2026-03-01T12:00:00Z","catalog":{"count":2}}`)
+	copied := &corev1.Secret{}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: backup.EscrowNamespace, Name: "shop.orders.backup"}, copied); err != nil || len(copied.Data) > 0 {
+		t.Errorf("want a copy that says that there is no key, got %d keys, %v", len(copied.Data), err)
+	}
+	if key, mounts := w.keyOf(t, "shop", "orders-dump-key"), w.mounts(t); key != "" || mounts != "" {
+		t.Errorf("want plain backups, got a key of %d bytes, and %q mounted", len(key), mounts)
+	}
+
+	b = aBackup()
+	objects := shop()
+	for _, o := range objects {
+		if c, ok := o.(*storeplanev1.ClusterProviderConfig); ok {
+			c.Spec.Encryption = storeplanev1.EncryptionNone
+		}
+	}
+	w = newWorld(t, append(objects, b)...)
+	w.begin(t, b, checkReport)
+	if key, mounts := w.keyOf(t, "shop", "orders-dump-key"), w.mounts(t); key != "" || mounts != "" {
+		t.Errorf("turned off: want plain backups, got a key of %d bytes, and %q mounted", len(key), mounts)
+	}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: backup.EscrowNamespace, Name: "shop.orders.backup"}, copied); !kerrors.IsNotFound(err) {
+		t.Errorf("turned off: want no copy, got %v", err)
+	}
+}
+
+// TestRestoreOwnKey: who may restore backups with the platform's credentials gets their key.
+func TestRestoreOwnKey(t *testing.T) {
+	key := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-dump-key", Labels: map[string]string{backupv1.BackupLabel: "orders", "app.kubernetes.io/managed-by": "storeplane"}},
+		Data:       map[string][]byte{"key": []byte("k1")},
+	}
+	kept := secret(backup.EscrowNamespace, "shop.orders.backup", map[string]string{"key": "k1"})
+	lost := secret(backup.EscrowNamespace, "bank.orders.backup", map[string]string{"key": "bank"})
+	grant := &backupv1.RestoreGrant{ObjectMeta: metav1.ObjectMeta{Namespace: "bank", Name: "g"}, Spec: backupv1.RestoreGrantSpec{To: []string{"shop"}}}
+	own := secret("shop", "own", map[string]string{"AWS_ACCESS_KEY_ID": "a"})
+	forged := secret("shop", "own", map[string]string{"AWS_ACCESS_KEY_ID": "a"})
+	forged.Annotations = map[string]string{backup.BoundsAnnotation: `{"of":"ClusterProviderConfig default","bucket":"b","endpoint":"https://s3.example.com","region":"eu","reads":["shop","bank"]}`}
+	at := func(namespace, secret string, e *backupv1.Encryption) *backupv1.Location {
+		l := &backupv1.Location{Name: "orders", Namespace: namespace, Encryption: e, Destination: backupv1.Destination{Type: backupv1.S3, Bucket: "b"}}
+		if secret != "" {
+			l.Destination.SecretRef = &backupv1.LocalReference{Name: secret}
+		}
+		return l
+	}
+	cases := map[string]struct {
+		reason   string
+		objects  []client.Object
+		location *backupv1.Location // or the Backup itself
+		want     string             // key that the Restore's own Secret has
+		refused  string
+	}{
+		"Backup":    {reason: "A Backup has its key in its namespace.", objects: []client.Object{aBackup(), key, kept}, want: "k1"},
+		"BackupPut": {reason: "Or only in escrow.", objects: []client.Object{aBackup(), kept}, want: "k1"},
+		"Plain":     {reason: "Or none.", objects: []client.Object{aBackup(), secret(backup.EscrowNamespace, "shop.orders.backup", nil)}},
+		"Location":  {reason: "A Backup that is gone has left its Secret.", objects: []client.Object{key}, location: at("", "", nil), want: "k1"},
+		"Again":     {reason: "A namespace that was made again has the copy.", objects: []client.Object{kept}, location: at("shop", "", nil), want: "k1"},
+		"Named":     {reason: "A key that is named is the one that is meant.", objects: []client.Object{key, kept, secret("shop", "age", map[string]string{"k": "x"})}, location: at("", "", &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "age", Key: "k"}})},
+		"Elsewhere": {reason: "In a store of the namespace's own, another Backup of the name may have written.", objects: []client.Object{key, kept, own}, location: at("", "own", nil)},
+		"Granted":   {reason: "Another namespace gives it with its backups.", objects: []client.Object{lost, grant}, location: at("bank", "", nil), want: "bank"},
+		"NotGiven":  {reason: "Or does not.", objects: []client.Object{lost}, location: at("bank", "", nil), refused: backupv1.ReasonNotGranted},
+		"OwnStore":  {reason: "Who has other credentials for the store gets no key with them.", objects: []client.Object{lost, own}, location: at("bank", "own", nil)},
+		"Forged":    {reason: "Nor who writes on a Secret whose they are.", objects: []client.Object{lost, forged}, location: at("bank", "own", nil)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := aRestore()
+			if tc.location != nil {
+				r.Spec.ForProvider.Source = backupv1.RestoreSource{Location: tc.location}
+			}
+			objects := append(shop(), r)
+			for _, o := range tc.objects {
+				objects = append(objects, o.DeepCopyObject().(client.Object))
+			}
+			w := newWorld(t, objects...)
+			if _, err := w.reconcile(t, r); err != nil {
+				t.Fatal(err)
+			}
+			if got := string(r.GetCondition("Ready").Reason); tc.refused != "" && got != tc.refused || tc.refused == "" && len(w.jobs(t)) != 1 {
+				t.Errorf("%s\nwant refused with %q, got %s, and the Jobs %v", tc.reason, tc.refused, got, w.jobs(t))
+			}
+			if diff := cmp.Diff(tc.want, w.keyOf(t, "shop", "back-restore-key")); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if tc.want == "" {
+				return
+			}
+			w.finish(t, "back-restore", batchv1.JobComplete, `{"action":"restore","finished":"2026-03-01T12:00:00Z","rows":3}`)
+			if _, err := w.reconcile(t, r); err != nil {
+				t.Fatal(err)
+			}
+			if w.keyOf(t, "shop", "back-restore-key") != "" {
+				t.Errorf("%s\nThe key outlives the Restore.", tc.reason)
+			}
+		})
+	}
+}
