@@ -115,8 +115,9 @@ type BackupParameters struct {
 	// +kubebuilder:validation:Enum=zstd;none
 	Compression string `json:"compression,omitempty"`
 
-	// Encryption of the backups before they leave the pod. Without it they are
-	// as safe as the store.
+	// Encryption of the backups before they leave the pod. Without it a key is
+	// generated for new Backups with a ClusterProviderConfig's credentials, unless its
+	// encryption is None; elsewhere they are as safe as the store.
 	// +optional
 	Encryption *Encryption `json:"encryption,omitempty"`
 
@@ -208,8 +209,9 @@ type Verification struct {
 	StorageClassName string `json:"storageClassName,omitempty"`
 }
 
-// TypeEscrowed is the type of the condition of a Backup whose DatabaseCluster has a key of its
-// own: whether a copy of it is kept, by which backups can be read whose namespace is lost.
+// TypeEscrowed is the type of the condition of a Backup with a generated key, of its own or its
+// DatabaseCluster's: whether a copy of it is kept, by which backups can be read whose namespace is
+// lost.
 const TypeEscrowed = "Escrowed"
 
 // BackupPhase is the state of a Backup in one word.

@@ -127,12 +127,12 @@ const (
 // Reasons of objects that have to be created or corrected first.
 const (
 	// ReasonSecretNotFound means that the named Secret does not exist: create it.
-	// +storeplane:of=Backup: Ready, event
+	// +storeplane:of=Backup: Ready, Escrowed, event
 	// +storeplane:of=Restore: Ready, event
 	ReasonSecretNotFound = "SecretNotFound"
 
 	// ReasonSecretKeyNotFound means that the named Secret lacks a key: add it.
-	// +storeplane:of=Backup: Ready, event
+	// +storeplane:of=Backup: Ready, Escrowed, event
 	// +storeplane:of=Restore: Ready, event
 	ReasonSecretKeyNotFound = "SecretKeyNotFound"
 

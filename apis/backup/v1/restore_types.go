@@ -69,7 +69,8 @@ type Location struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="source.location.namespace may only have small letters, digits and hyphens"
 	Namespace string `json:"namespace,omitempty"`
 
-	// Encryption key of the backups, if they are encrypted.
+	// Encryption key of the backups, if they are encrypted. Without it that which was
+	// generated for the Backup is used, with a ClusterProviderConfig's credentials.
 	// +optional
 	Encryption *Encryption `json:"encryption,omitempty"`
 }

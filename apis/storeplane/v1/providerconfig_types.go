@@ -88,11 +88,11 @@ type ProviderConfigSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	Grants []RestoreGrant `json:"grants,omitempty"`
 
-	// Encryption of logical backups whose Backup names no key, of a
-	// ClusterProviderConfig's credentials (source Secret or Environment) alone. Generated
-	// draws a key for each Backup that has no backups yet, keeps it in the Backup's
-	// namespace, and a copy in namespace storeplane-escrow; None leaves their backups
-	// plain. Defaults to Generated. A Backup that has begun with a key keeps it.
+	// Encryption of logical backups whose Backup names no key, with the credentials of
+	// a ClusterProviderConfig (source Secret or Environment). Generated creates a key for
+	// each Backup that has no backups yet, in the Backup's namespace, and a copy in
+	// namespace storeplane-escrow; None leaves them plain. Defaults to Generated. A Backup
+	// that has begun with a key keeps it.
 	// +optional
 	Encryption BackupEncryption `json:"encryption,omitempty"`
 

@@ -185,10 +185,14 @@ func (k *kept) key(ctx context.Context, namespace, name string) (string, error) 
 
 // lose the tenant's namespace with all that is in it.
 func (k *kept) lose(ctx context.Context) error {
-	name := k.tenant.namespace
 	if err := (&timed{ground: k.tenant}).deleted(ctx, keptName); err != nil {
 		return err
 	}
+	return lose(ctx, k.tenant.namespace)
+}
+
+// lose a namespace, and wait until it is gone.
+func lose(ctx context.Context, name string) error {
 	if err := cluster.Delete(ctx, "Namespace", "", name); err != nil {
 		return err
 	}

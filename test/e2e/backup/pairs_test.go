@@ -33,6 +33,7 @@ func logical() types.Feature {
 		full("encrypted backups: nothing of the data is in the store, and only the key restores", g.encrypts).
 		quick("a program that a database holds finds no credentials while it is verified", g.findsNothing).
 		full("a database that holds something is left alone, unless overwrite says otherwise", g.overwrites).
+		quick("in the platform's store a Backup has a key of its own, which restores a namespace that is lost", g.losesNamespace).
 		full("of two Restores into one database one wins, and the other one is refused", g.oneWins).
 		full("a Restore whose pod is killed goes on in another one", g.goesOn).
 		full("restored by id, by time, and from a location without a Backup", g.chooses).
