@@ -177,6 +177,8 @@ func TestRestoreOwnKey(t *testing.T) {
 		"Location":  {reason: "A Backup that is gone has left its Secret.", objects: []client.Object{key}, location: at("", "", nil), want: "k1"},
 		"Again":     {reason: "A namespace that was made again has the copy.", objects: []client.Object{kept}, location: at("shop", "", nil), want: "k1"},
 		"Named":     {reason: "A key that is named is the one that is meant.", objects: []client.Object{key, kept, secret("shop", "age", map[string]string{"k": "x"})}, location: at("", "", &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "age", Key: "k"}})},
+		"Called":    {reason: "It may have the name of the Restore's own Secret.", objects: []client.Object{key, secret("shop", "back-restore-key", nil)}, location: at("", "", &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "orders-dump-key", Key: "key"}})},
+		"Taken":     {reason: "Which is not written over.", objects: []client.Object{key, secret("shop", "back-restore-key", nil)}, location: at("", "", nil), refused: backupv1.ReasonAlreadyExists},
 		"Elsewhere": {reason: "In a store of the namespace's own, another Backup of the name may have written.", objects: []client.Object{key, kept, own}, location: at("", "own", nil)},
 		"Granted":   {reason: "Another namespace gives it with its backups.", objects: []client.Object{lost, grant}, location: at("bank", "", nil), want: "bank"},
 		"NotGiven":  {reason: "Or does not.", objects: []client.Object{lost}, location: at("bank", "", nil), refused: backupv1.ReasonNotGranted},

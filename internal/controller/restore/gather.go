@@ -150,15 +150,20 @@ func (e *external) left(ctx context.Context, s *State) error {
 
 // taken finds objects of other owners under the names of ours.
 func (e *external) taken(ctx context.Context, s *State) error {
-	for _, o := range []struct {
+	type object struct {
 		kind, name string
 		into       client.Object
-	}{
+	}
+	objects := []object{
 		{"ServiceAccount", jobName(s.Restore.Name), &corev1.ServiceAccount{}},
 		{"NetworkPolicy", jobName(s.Restore.Name), &networkingv1.NetworkPolicy{}},
 		{"Secret", storeSecretName(s.Restore.Name), &corev1.Secret{}},
-		{"Secret", keySecretName(s.Restore.Name), &corev1.Secret{}},
-	} {
+	}
+	// A Secret that a user calls so may be the one with the key that is named.
+	if len(s.From.Key) > 0 {
+		objects = append(objects, object{"Secret", keySecretName(s.Restore.Name), &corev1.Secret{}})
+	}
+	for _, o := range objects {
 		found, err := e.kube.Find(ctx, s.Restore.Namespace, o.name, o.into)
 		if err != nil {
 			return err
