@@ -330,6 +330,11 @@ type TargetStatus struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
+	// Reason of state Forbidden or Conflict in one word: NotAllowed, Forbidden,
+	// FieldManagerConflict, Invalid or AlreadyExists.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
 	// Message with the cause of the state, if there is one.
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -53,7 +53,7 @@ const (
 
 	// ReasonAlreadyExists means that an object of the stable name is not this AppConfig's, and
 	// rollouts continue without it: delete it, or set the label that the message shows.
-	// +storeplane:of=AppConfig: Published, event
+	// +storeplane:of=AppConfig: Published, status.atProvider.targets, event
 	ReasonAlreadyExists = "AlreadyExists"
 
 	// ReasonBundlesKept means that the AppConfig was deleted, and bundles in use are retained.
@@ -112,4 +112,27 @@ const (
 	// message has the state of its pods.
 	// +storeplane:of=AppConfig: status.atProvider.failed
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+)
+
+// Reasons why a target is not changed.
+const (
+	// ReasonNotAllowed means that a target does not allow the AppConfig to change it: set the
+	// annotation that the message shows.
+	// +storeplane:of=AppConfig: status.atProvider.targets
+	ReasonNotAllowed = "NotAllowed"
+
+	// ReasonForbidden means that the API server forbids the provider to change a target: grant the
+	// permission that the message names; it is retried each minute.
+	// +storeplane:of=AppConfig: status.atProvider.targets
+	ReasonForbidden = "Forbidden"
+
+	// ReasonFieldManagerConflict means that another field manager owns fields of a target: remove
+	// them there; it is retried each minute.
+	// +storeplane:of=AppConfig: status.atProvider.targets
+	ReasonFieldManagerConflict = "FieldManagerConflict"
+
+	// ReasonInvalid means that a target's pod template cannot hold the bundle, or the API server does
+	// not accept the change: correct what the message names; it is retried each minute.
+	// +storeplane:of=AppConfig: status.atProvider.targets
+	ReasonInvalid = "Invalid"
 )

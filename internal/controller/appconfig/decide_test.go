@@ -87,6 +87,11 @@ func recorded(k Key, bundle string, state configv1.TargetState, seconds int, mes
 	})
 }
 
+// because of a reason the target that was recorded last is not changed.
+func because(reason string) func(*State) {
+	return known(func(o *configv1.AppConfigObservation) { o.Targets[len(o.Targets)-1].Reason = reason })
+}
+
 // closed is what is recorded of a target that does not allow the AppConfig.
 func closed(allow string) string {
 	return "It does not allow this AppConfig to change it: set its annotation config.example.com/appconfigs: " + allow
@@ -340,25 +345,45 @@ func TestDecide(t *testing.T) {
 		},
 		"Forbidden": {
 			reason: "One that may not be changed is told, and tried again.",
-			state:  given(known(func(o *configv1.AppConfigObservation) { o.Bundle, o.LastGood = second, second }), recorded(web, first, configv1.TargetForbidden, 60, "The API server forbids the change: no"), func(s *State) { s.Holds = second }),
+			state:  given(known(func(o *configv1.AppConfigObservation) { o.Bundle, o.LastGood = second, second }), recorded(web, first, configv1.TargetForbidden, 60, "The API server forbids the change: no"), because(configv1.ReasonForbidden), func(s *State) { s.Holds = second }),
 			want:   told{Bundle: second, LastGood: second, Ready: "False TargetsUnavailable: Deployment web: The API server forbids the change: no", Targets: []string{"web Forbidden"}, Do: []string{"patch web"}, Events: []string{"Warning TargetsUnavailable"}},
 		},
 		"ForbiddenStill": {
 			reason: "What the API server forbids is not waited for: a bundle does not hang on it.",
-			state: given(pending(10), recorded(web, first, configv1.TargetForbidden, 60, "The API server forbids the change: no"), recorded(worker, second, configv1.TargetProgressing, 10),
+			state: given(pending(10), recorded(web, first, configv1.TargetForbidden, 60, "The API server forbids the change: no"), because(configv1.ReasonForbidden), recorded(worker, second, configv1.TargetProgressing, 10),
 				targets(runs(web, first), runs(worker, second)), func(s *State) { s.Holds = second }),
 			want: told{Bundle: second, LastGood: second, Ready: "False TargetsUnavailable: Deployment web: The API server forbids the change: no", Targets: []string{"web Forbidden", "worker Updated"}, Do: []string{"patch web"}, Events: []string{"Normal RolledOut", "Warning TargetsUnavailable"}},
 		},
+		"ForbiddenReworded": {
+			reason: "Whether a change was refused is in the reason: another version of the provider may have written another message.",
+			state: given(pending(10), recorded(web, first, configv1.TargetForbidden, 60, "Not permitted"), because(configv1.ReasonForbidden), recorded(worker, second, configv1.TargetProgressing, 10),
+				targets(runs(web, first), runs(worker, second)), func(s *State) { s.Holds = second }),
+			want: told{Bundle: second, LastGood: second, Ready: "False TargetsUnavailable: Deployment web: Not permitted", Targets: []string{"web Forbidden", "worker Updated"}, Do: []string{"patch web"}, Events: []string{"Normal RolledOut", "Warning TargetsUnavailable"}},
+		},
+		"NameFreedReworded": {
+			reason: "Nor is the message read of one that referred to the stable name.",
+			state: given(pending(10), recorded(web, first, configv1.TargetConflict, 60, "Its ConfigMap shop-config is another client's"), because(configv1.ReasonAlreadyExists), recorded(worker, second, configv1.TargetProgressing, 10),
+				targets(runs(web, "", func(t *Target) { t.Reader = true }), runs(worker, second)), func(s *State) { s.Holds = second }),
+			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing", "worker Updated"}, Do: []string{"patch web"}},
+			again: glance,
+		},
+		"ForbiddenWithoutReason": {
+			reason: "A state without a reason is of a version before it had one: it is waited for, which is the safe side.",
+			state: given(pending(10), recorded(web, first, configv1.TargetForbidden, 60, "The API server forbids the change: no"), recorded(worker, second, configv1.TargetProgressing, 10),
+				targets(runs(web, first), runs(worker, second)), func(s *State) { s.Holds = second }),
+			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing", "worker Updated"}, Do: []string{"patch web"}},
+			again: glance,
+		},
 		"Opened": {
 			reason: "One that did not allow the AppConfig, and does by now, has not proven the bundle: it gets it within the gate.",
-			state: given(pending(10), recorded(web, "", configv1.TargetForbidden, 60, closed("shop")), recorded(worker, second, configv1.TargetProgressing, 10),
+			state: given(pending(10), recorded(web, "", configv1.TargetForbidden, 60, closed("shop")), because(configv1.ReasonNotAllowed), recorded(worker, second, configv1.TargetProgressing, 10),
 				targets(runs(web, first), runs(worker, second)), func(s *State) { s.Holds = second }),
 			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing", "worker Updated"}, Do: []string{"patch web"}},
 			again: glance,
 		},
 		"OpenedLater": {
 			reason: "Until it is its turn it waits, and the bundle is not good before.",
-			state: given(pending(10), recorded(web, "", configv1.TargetForbidden, 60, closed("shop")), recorded(worker, second, configv1.TargetProgressing, 10),
+			state: given(pending(10), recorded(web, "", configv1.TargetForbidden, 60, closed("shop")), because(configv1.ReasonNotAllowed), recorded(worker, second, configv1.TargetProgressing, 10),
 				targets(runs(web, first), runs(worker, second)), func(s *State) {
 					s.Holds = second
 					s.Others = []Other{{Name: "other", Since: noon.Add(-time.Minute), Waiting: []Key{web}}}
@@ -377,16 +402,16 @@ func TestDecide(t *testing.T) {
 		"RefusedBefore": {
 			reason: "That another bundle was refused there says nothing of the next one, which is not good before it was tried.",
 			state: given(params(func(p *configv1.AppConfigParameters) { p.Rollout.Order = configv1.Sequential }),
-				recorded(web, first, configv1.TargetUpdated, 60), recorded(worker, "", configv1.TargetConflict, 60, "Its fields belong to kubectl"),
+				recorded(web, first, configv1.TargetUpdated, 60), recorded(worker, "", configv1.TargetConflict, 60, "Its fields belong to kubectl"), because(configv1.ReasonFieldManagerConflict),
 				targets(runs(web, first), runs(worker, "", func(t *Target) {
-					t.Refused = &Refusal{State: configv1.TargetConflict, Message: "Its fields belong to kubectl"}
+					t.Refused = &Refusal{State: configv1.TargetConflict, Reason: configv1.ReasonFieldManagerConflict, Message: "Its fields belong to kubectl"}
 				}))),
 			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing", "worker Waiting"}, Do: []string{"publish " + second, "patch web"}, Events: []string{"Normal RollingOut"}},
 			again: glance,
 		},
 		"NameFreed": {
 			reason: "Nor has one that refers to the stable name, since that is this AppConfig's.",
-			state: given(pending(10), recorded(web, first, configv1.TargetConflict, 60, "It refers to ConfigMap shop-config, which is not this AppConfig's"), recorded(worker, second, configv1.TargetProgressing, 10),
+			state: given(pending(10), recorded(web, first, configv1.TargetConflict, 60, "It refers to ConfigMap shop-config, which is not this AppConfig's"), because(configv1.ReasonAlreadyExists), recorded(worker, second, configv1.TargetProgressing, 10),
 				targets(runs(web, "", func(t *Target) { t.Reader = true }), runs(worker, second)), func(s *State) { s.Holds = second }),
 			want:  told{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Progressing", Targets: []string{"web Progressing", "worker Updated"}, Do: []string{"patch web"}},
 			again: glance,

@@ -186,7 +186,7 @@ func (e *external) patch(ctx context.Context, a *configv1.AppConfig, w *workload
 	reader := appconfig.RunOf(a.Name, a.Spec.ForProvider.Application, w.template.Annotations, &w.template.Spec).Reader
 	p := w.plan(a, bundle, c, reader)
 	if p.Refusal != "" {
-		e.refuse(a, w, bundle, Refusal{State: configv1.TargetConflict, Message: "It " + p.Refusal})
+		e.refuse(a, w, bundle, Refusal{State: configv1.TargetConflict, Reason: configv1.ReasonInvalid, Message: "It " + p.Refusal})
 		return nil
 	}
 	u := &unstructured.Unstructured{Object: w.body(p.Template)}
@@ -212,11 +212,11 @@ func (e *external) refuse(a *configv1.AppConfig, w *workload, bundle string, r R
 	e.note.refused[w.Key] = refused{Refusal: r, uid: w.object.GetUID(), bundle: bundle, until: now.Add(retry)}
 	for i := range a.Status.AtProvider.Targets {
 		t := &a.Status.AtProvider.Targets[i]
-		if t.Kind == w.Kind && t.Name == w.Name && (t.State != r.State || t.Message != r.Message) {
+		if t.Kind == w.Kind && t.Name == w.Name && (t.State != r.State || t.Reason != r.Reason || t.Message != r.Message) {
 			if t.State != r.State {
 				t.Since = new(metav1.NewTime(now))
 			}
-			t.State, t.Message = r.State, r.Message
+			t.State, t.Reason, t.Message = r.State, r.Reason, r.Message
 			// The conditions have to say it too.
 			e.note.again = time.Second
 		}

@@ -339,10 +339,14 @@ func testRefused(t *testing.T, c *cluster) {
 	a.Namespace = ns
 	c.create(t, a)
 	a = c.is(t, ns, "TargetsUnavailable")
-	want := map[string]configv1.TargetState{"locked": configv1.TargetForbidden, "taken": configv1.TargetConflict, "free": configv1.TargetUpdated}
+	want := map[string]configv1.TargetStatus{
+		"locked": {State: configv1.TargetForbidden, Reason: configv1.ReasonForbidden},
+		"taken":  {State: configv1.TargetConflict, Reason: configv1.ReasonFieldManagerConflict},
+		"free":   {State: configv1.TargetUpdated},
+	}
 	for _, s := range a.Status.AtProvider.Targets {
-		if s.State != want[s.Name] {
-			t.Errorf("want %s %s, got %+v", s.Name, want[s.Name], s)
+		if w := want[s.Name]; s.State != w.State || s.Reason != w.Reason {
+			t.Errorf("want %s %s %s, got %+v", s.Name, w.State, w.Reason, s)
 		}
 		if s.Name == "taken" && !strings.Contains(s.Message, "somebody") {
 			t.Errorf("want the other manager's name, got %q", s.Message)

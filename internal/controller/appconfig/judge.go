@@ -1,7 +1,7 @@
 package appconfig
 
 import (
-	"strings"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +15,7 @@ import (
 type standing struct {
 	state   configv1.TargetState
 	bundle  string
+	reason  string
 	message string
 }
 
@@ -39,21 +40,21 @@ func (v *view) stand(t *Target) standing {
 	case t.Missing:
 		s.state, s.bundle = configv1.TargetMissing, ""
 	case t.Closed != "":
-		s.state, s.bundle = configv1.TargetForbidden, ""
+		s.state, s.bundle, s.reason = configv1.TargetForbidden, "", configv1.ReasonNotAllowed
 		s.message = "It does not allow this AppConfig to change it: set its annotation " + configv1.AllowAnnotation + ": " + t.Closed
 	case t.Paused:
 		s.state, s.message = configv1.TargetPaused, "It is paused, and not touched until it is resumed"
 	case t.Reader && v.Taken != "" && !v.byOwner():
-		s.state, s.message = configv1.TargetConflict, refersTo+v.Taken+", which is not this AppConfig's"
+		s.state, s.reason, s.message = configv1.TargetConflict, configv1.ReasonAlreadyExists, "It refers to "+v.Taken+", which is not this AppConfig's"
 	case v.obs.Bundle == "":
 		s.state = configv1.TargetWaiting
 	case s.bundle != v.obs.Bundle || !t.Current && !v.byOwner():
 		s.state = configv1.TargetWaiting
 		if t.Refused != nil {
-			s.state, s.message = t.Refused.State, t.Refused.Message
+			s.state, s.reason, s.message = t.Refused.State, t.Refused.Reason, t.Refused.Message
 		} else if wasRefused(was) && !v.started {
-			// It is tried again, and says the same until that goes well.
-			s.state, s.message = was.State, was.Message
+			// The change is retried, and the status stays the same until it succeeds.
+			s.state, s.reason, s.message = was.State, was.Reason, was.Message
 		}
 	case !t.gated(), t.Health.IsHealthy() && !v.unproven(t):
 		s.state = configv1.TargetUpdated
@@ -67,28 +68,12 @@ func (v *view) stand(t *Target) standing {
 	return s
 }
 
-// Beginnings of messages, which show where a recorded state comes from.
-const (
-	forbids  = "The API server forbids the change: "
-	refersTo = "It refers to "
-)
-
-// wasRefused tells whether a change of a target was tried and refused. A state that came
-// from how the target or the stable name was ends with its cause: repeated, it would keep
-// the target out of the gate, and a bundle that it has not proven would count as good. A
-// Forbidden of other words is none of a refusal, since to wait for a target is the safe side.
+// wasRefused tells whether a change of a target was tried and refused, by the reason that is
+// recorded. A state that came from how the target or the stable name was ends with its cause:
+// repeated, it would keep the target out of the gate, and a bundle that it has not proven would
+// count as good.
 func wasRefused(was *configv1.TargetStatus) bool {
-	if was == nil {
-		return false
-	}
-	switch was.State {
-	case configv1.TargetForbidden:
-		return strings.HasPrefix(was.Message, forbids)
-	case configv1.TargetConflict:
-		return !strings.HasPrefix(was.Message, refersTo)
-	case configv1.TargetUpdated, configv1.TargetProgressing, configv1.TargetWaiting, configv1.TargetPaused, configv1.TargetMissing, configv1.TargetFailed:
-	}
-	return false
+	return was != nil && slices.Contains([]string{configv1.ReasonForbidden, configv1.ReasonFieldManagerConflict, configv1.ReasonInvalid}, was.Reason)
 }
 
 // runs is the bundle that a target runs. One that reads the stable name and was

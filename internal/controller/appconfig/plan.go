@@ -185,7 +185,7 @@ func (v *view) status(t *Target, s standing, patched bool) configv1.TargetStatus
 	if s.state == configv1.TargetWaiting && v.byOwner() && v.obs.Bundle != "" {
 		s.message = "Waiting for its owner to bring the bundle"
 	}
-	out := configv1.TargetStatus{Kind: t.Kind, Name: t.Name, Bundle: s.bundle, State: s.state, Message: s.message}
+	out := configv1.TargetStatus{Kind: t.Kind, Name: t.Name, Bundle: s.bundle, State: s.state, Reason: s.reason, Message: s.message}
 	was := v.recorded(t.Key)
 	fresh := was == nil || was.Since == nil || was.State != out.State || was.Bundle != out.Bundle
 	if fresh || (patched || v.isBlocked(t)) && s.state == configv1.TargetProgressing {

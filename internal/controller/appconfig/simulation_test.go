@@ -192,7 +192,7 @@ func (w *simulation) state() *State {
 		}
 		if l.forbids {
 			if was := s.recorded(l.key); was != nil && was.State == configv1.TargetForbidden {
-				t.Refused = &Refusal{State: configv1.TargetForbidden, Message: "forbidden"}
+				t.Refused = &Refusal{State: configv1.TargetForbidden, Reason: configv1.ReasonForbidden, Message: "forbidden"}
 			}
 		}
 		w.lookAt(l, &t)
@@ -301,7 +301,7 @@ func (w *simulation) patch(t *rapid.T, k Key, bundle string) {
 			l.ours = false // What cannot be changed takes nobody's place.
 			for i := range w.app.Status.AtProvider.Targets {
 				if s := &w.app.Status.AtProvider.Targets[i]; s.Kind == k.Kind && s.Name == k.Name {
-					s.State, s.Message = configv1.TargetForbidden, "forbidden"
+					s.State, s.Reason, s.Message = configv1.TargetForbidden, configv1.ReasonForbidden, "forbidden"
 				}
 			}
 			continue

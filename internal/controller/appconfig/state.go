@@ -90,6 +90,7 @@ func (t *Target) gated() bool { return t.Kind != configv1.CronJob }
 // Refusal of a change.
 type Refusal struct {
 	State   configv1.TargetState
+	Reason  string
 	Message string
 }
 

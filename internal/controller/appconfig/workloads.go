@@ -237,11 +237,11 @@ func (w *workload) body(template map[string]any) map[string]any {
 func refusalOf(err error) *Refusal {
 	switch {
 	case kerrors.IsForbidden(err):
-		return &Refusal{State: configv1.TargetForbidden, Message: forbids + short(err)}
+		return &Refusal{State: configv1.TargetForbidden, Reason: configv1.ReasonForbidden, Message: "The API server forbids the change: " + short(err)}
 	case kerrors.IsConflict(err):
-		return &Refusal{State: configv1.TargetConflict, Message: "Another field manager owns its fields: " + owners(err)}
+		return &Refusal{State: configv1.TargetConflict, Reason: configv1.ReasonFieldManagerConflict, Message: "Another field manager owns its fields: " + owners(err)}
 	case kerrors.IsInvalid(err), kerrors.IsBadRequest(err):
-		return &Refusal{State: configv1.TargetConflict, Message: "The API server does not take the change: " + short(err)}
+		return &Refusal{State: configv1.TargetConflict, Reason: configv1.ReasonInvalid, Message: "The API server does not accept the change: " + short(err)}
 	}
 	return nil
 }
