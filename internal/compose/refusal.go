@@ -80,7 +80,7 @@ func (r refusal) stoppedStatus() health.Status {
 	const most = 300
 	why := r.why
 	if len(why) > most {
-		why = why[:most] + "…"
+		why = strings.ToValidUTF8(why[:most], "") + "…"
 	}
 	return health.Status{State: health.Failed, Message: "The API server refuses it: " + why}
 }

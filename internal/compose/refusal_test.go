@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"strings"
 	"testing"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -103,6 +104,11 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 			reason: "What is refused beside it would be the next to stop Crossplane: nothing is changed in a pass that writes the status.",
 			conf:   old, synced: synced("False", `cannot compose resources: cannot apply composed resource "web": denied`, 2), readyUntil: 1,
 			want: want{phase: "Failed", message: "Waiting for web (The API server refuses it: denied)", ready: fnv1.Ready_READY_FALSE, left: true},
+		},
+		"StoppedAtLength": {
+			reason: "A long error is cut between characters: a message that is no valid UTF-8 could not be sent.",
+			conf:   old, synced: synced("False", `cannot compose resources: cannot apply composed resource "conf": x`+strings.Repeat("é", 150), 2), readyUntil: 1,
+			want: want{phase: "Failed", message: "Waiting for conf (The API server refuses it: x" + strings.Repeat("é", 149) + "…)", ready: fnv1.Ready_READY_FALSE, left: true},
 		},
 		"StoppedAside": {
 			reason: "A task that the claim is ready without holds up neither the others nor what they report.",
