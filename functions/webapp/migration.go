@@ -70,11 +70,9 @@ func (a *app) migrationJob(name string) *batchv1.Job {
 // to look.
 func migrationHealth(job *structpb.Struct) health.Status {
 	s := health.Of(job)
-	if s.State != health.Failed {
-		return s
+	if reason, failed := health.JobFailure(job); failed && s.State == health.Failed {
+		name := job.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()
+		s.Message = "The Job failed (" + reason + ") and holds the rollout: see kubectl logs job/" + name
 	}
-	failure, _, _ := strings.Cut(s.Message, ":")
-	name := job.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()
-	s.Message = failure + " and holds the rollout: see kubectl logs job/" + name
 	return s
 }

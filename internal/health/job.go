@@ -10,11 +10,17 @@ func job(obj *structpb.Struct) Status {
 	if c := condition(obj, "Complete"); c["status"].GetStringValue() == "True" {
 		return healthy()
 	}
-	if c := condition(obj, "Failed"); c["status"].GetStringValue() == "True" {
-		return failed("The Job failed (" + c["reason"].GetStringValue() + "): look at its pods' logs")
+	if reason, failed := JobFailure(obj); failed {
+		return Status{State: Failed, Message: "The Job failed (" + reason + "): look at its pods' logs"}
 	}
 	if st := obj.GetFields()["status"].GetStructValue().GetFields(); st["failed"].GetNumberValue() > 0 {
 		return progressing("A pod of the Job failed and is tried again: look at its pods' logs")
 	}
 	return progressing("The Job has not completed yet")
+}
+
+// JobFailure is the reason for which a Job has failed, if it has.
+func JobFailure(obj *structpb.Struct) (reason string, failed bool) {
+	c := condition(obj, "Failed")
+	return c["reason"].GetStringValue(), c["status"].GetStringValue() == "True"
 }

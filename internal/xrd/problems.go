@@ -17,13 +17,19 @@ type Problem struct {
 	// Path of the field, like spec.cronJobs[0].name. Empty for the whole claim.
 	Path string
 
-	// Message says what is wrong, and with which value.
+	// Message says what is wrong, and with which value. Empty for an Unknown field.
 	Message string
+
+	// Unknown says that the schema has no field of this Path.
+	Unknown bool
 }
 
 func (p Problem) String() string {
-	// An unknown field's message names its path, in kubectl's words.
-	if p.Path == "" || strings.HasPrefix(p.Message, "unknown field ") {
+	if p.Unknown {
+		// As kubectl reports it.
+		return fmt.Sprintf("unknown field %q", p.Path)
+	}
+	if p.Path == "" {
 		return p.Message
 	}
 	return p.Path + ": " + p.Message

@@ -76,7 +76,7 @@ func (s *Schema) Default(claim *unstructured.Unstructured) *unstructured.Unstruc
 }
 
 // Validate a claim as it is when it is created. The result is nil or an
-// *InvalidError. The claim's status is not looked at: nobody can create one.
+// *InvalidError. The claim's status is not checked: no client can create one.
 func (s *Schema) Validate(claim *unstructured.Unstructured) error {
 	return s.validateWith(claim, nil)
 }
@@ -132,7 +132,7 @@ func (s *Schema) decode(claim *unstructured.Unstructured) (*unstructured.Unstruc
 	defaulting.Default(obj.Object, s.structural)
 
 	for _, path := range unknown {
-		problems = append(problems, Problem{Path: path, Message: fmt.Sprintf("unknown field %q", path)})
+		problems = append(problems, Problem{Path: path, Unknown: true})
 	}
 	return obj, problems
 }
