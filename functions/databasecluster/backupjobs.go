@@ -84,7 +84,7 @@ func (d *cluster) backupJob(full bool, every int) batchv1.JobSpec {
 			},
 		}}},
 		Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: d.backupLabels()},
+			ObjectMeta: build.PodMeta(d.backupLabels(), nil, &d.spec.PodOptions),
 			Spec:       d.backupPod(full, every),
 		},
 	}
@@ -136,6 +136,9 @@ func (d *cluster) backupPod(full bool, every int) corev1.PodSpec {
 		},
 	}
 	d.mountStore(&pod, &pod.Containers[0])
+	build.Place(&pod, &d.spec.PodOptions)
+	// Affinities are about the servers.
+	pod.Affinity = nil
 	if d.backup.isVolume() {
 		pod.Volumes = append(pod.Volumes, claimVolume(d.backup.destination.Bucket))
 		pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "volume", MountPath: backup.VolumeDir})

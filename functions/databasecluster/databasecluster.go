@@ -182,6 +182,9 @@ func resolve(c *compose.Claim, in *inputs) (*cluster, error) {
 	if err := in.checkInstalled(); err != nil {
 		return nil, err
 	}
+	if err := build.CheckPods(&in.spec.PodOptions, c.SpecAt()); err != nil {
+		return nil, err
+	}
 	if err := guardrails.Enforce(guardrails.DatabaseCluster(c.Namespace(), &in.spec), in.settings.Policy); err != nil {
 		return nil, err
 	}

@@ -62,6 +62,7 @@ func (d *cluster) pod() corev1.PodSpec {
 		pod.TopologySpreadConstraints = build.Spread(d.Scope, d.server)
 		pod.Affinity = build.AntiAffinity(d.Scope, d.server)
 	}
+	build.Place(&pod, &d.spec.PodOptions)
 	return pod
 }
 

@@ -80,6 +80,21 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 		},
 		ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(repository)}}, PeriodSeconds: 5},
 	}
+	pod := corev1.PodSpec{
+		ServiceAccountName:           d.Name(backups),
+		AutomountServiceAccountToken: new(false),
+		EnableServiceLinks:           new(false),
+		SecurityContext:              build.PodSecurity(d.traits.User, d.traits.User),
+		Containers:                   []corev1.Container{c},
+		Volumes: []corev1.Volume{
+			build.Scratch("tmp", tmpLimit),
+			d.repositoryVolume(config, corev1.KeyToPath{Key: fileRepository, Path: pgbackrest.FileConfig}),
+			claimVolume(claim),
+		},
+	}
+	build.Place(&pod, &d.spec.PodOptions)
+	// Affinities are about the servers.
+	pod.Affinity = nil
 	return &k8sappsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"},
 		ObjectMeta: d.Meta(component, d.server),
@@ -92,19 +107,8 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 			// replaced when the claim is fixed. It cannot be changed.
 			PodManagementPolicy: cmp.Or(now.Spec.PodManagementPolicy, k8sappsv1.ParallelPodManagement),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: d.Labels(component, d.server)},
-				Spec: corev1.PodSpec{
-					ServiceAccountName:           d.Name(backups),
-					AutomountServiceAccountToken: new(false),
-					EnableServiceLinks:           new(false),
-					SecurityContext:              build.PodSecurity(d.traits.User, d.traits.User),
-					Containers:                   []corev1.Container{c},
-					Volumes: []corev1.Volume{
-						build.Scratch("tmp", tmpLimit),
-						d.repositoryVolume(config, corev1.KeyToPath{Key: fileRepository, Path: pgbackrest.FileConfig}),
-						claimVolume(claim),
-					},
-				},
+				ObjectMeta: build.PodMeta(d.Labels(component, d.server), nil, &d.spec.PodOptions),
+				Spec:       pod,
 			},
 		},
 	}

@@ -44,11 +44,8 @@ func (d *cluster) statefulSet() *k8sappsv1.StatefulSet {
 			PersistentVolumeClaimRetentionPolicy: d.retention(),
 			VolumeClaimTemplates:                 templates,
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{
-					Labels:      labels,
-					Annotations: map[string]string{configHashAnnotation: build.Digest(d.configuration.Restarts)},
-				},
-				Spec: d.pod(),
+				ObjectMeta: build.PodMeta(labels, map[string]string{configHashAnnotation: build.Digest(d.configuration.Restarts)}, &d.spec.PodOptions),
+				Spec:       d.pod(),
 			},
 		},
 	}

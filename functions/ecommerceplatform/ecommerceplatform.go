@@ -120,6 +120,9 @@ func (s *shop) read(c *compose.Claim, defaults settings.Settings) (err error) {
 	if err := s.validate(); err != nil {
 		return err
 	}
+	if err := s.checkPods(c); err != nil {
+		return err
+	}
 	if err := databasecluster.Check(&s.database().Spec); err != nil {
 		return compose.Invalidf("database.%v", err)
 	}

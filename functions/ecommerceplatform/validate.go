@@ -1,6 +1,7 @@
 package ecommerceplatform
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -47,7 +48,7 @@ func (s *shop) validate() error {
 		if most := mostEnv - len(unset(s.wires(t.name), t.workload.Env)); len(t.workload.Env) > most {
 			return compose.Invalidf("%s.env may have at most %d entries beside the shop's own, has %d", t.name, most, len(t.workload.Env))
 		}
-		if err := webapp.CheckWorkload(t.workload); err != nil {
+		if err := webapp.CheckWorkload(t.workload, environment(spec)); err != nil {
 			return compose.Invalidf("%s.%v", t.name, err)
 		}
 		if err := build.CheckReplicas(t.name+".", " in "+string(environment(spec)), t.replicas, t.workload.Autoscaling, p.MaxReplicas); err != nil {
@@ -76,6 +77,20 @@ func (s *shop) validate() error {
 		}
 	}
 	return validateCache(spec.Cache)
+}
+
+// checkPods of the nested claims, which would refuse them in words about themselves.
+func (s *shop) checkPods(c *compose.Claim) error {
+	options := map[string]*appsv1.PodOptions{frontend: &s.spec.Frontend.PodOptions, backend: &s.spec.Backend.PodOptions}
+	if d := s.spec.Database; d != nil {
+		options[database] = &d.PodOptions
+	}
+	for _, part := range slices.Sorted(maps.Keys(options)) {
+		if err := build.CheckPods(options[part], c.SpecAt(part)); err != nil {
+			return compose.Invalidf("%s.%v", part, err)
+		}
+	}
+	return nil
 }
 
 // wires are the environment variables by which a tier finds the others.

@@ -39,7 +39,7 @@ func (a *app) cronJob(j *appsv1.CronJob) *batchv1.CronJob {
 					BackoffLimit:          or(j.BackoffLimit, 2),
 					ActiveDeadlineSeconds: j.ActiveDeadlineSeconds,
 					Template: corev1.PodTemplateSpec{
-						ObjectMeta: metav1.ObjectMeta{Labels: a.podLabels(component)},
+						ObjectMeta: a.podMeta(component),
 						Spec:       pod,
 					},
 				},

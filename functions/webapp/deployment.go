@@ -39,6 +39,7 @@ func (a *app) rolling(component string, pod corev1.PodSpec, replicas *int32) *k8
 		}
 		pod.Affinity = build.AntiAffinity(a.Scope, component)
 	}
+	build.Place(&pod, &a.spec.PodOptions)
 	meta := a.Meta(component, a.name())
 	meta.Labels, meta.Annotations = a.podLabels(component), a.allowance
 	return &k8sappsv1.Deployment{
@@ -56,7 +57,7 @@ func (a *app) rolling(component string, pod corev1.PodSpec, replicas *int32) *k8
 			},
 			ProgressDeadlineSeconds: new(a.startSeconds() + rolloutSlack),
 			RevisionHistoryLimit:    new(int32(5)),
-			Template:                corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: a.podLabels(component)}, Spec: pod},
+			Template:                corev1.PodTemplateSpec{ObjectMeta: a.podMeta(component), Spec: pod},
 		},
 	}
 }

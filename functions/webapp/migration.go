@@ -19,8 +19,8 @@ import (
 const conditionMigration = "MigrationReady"
 
 // migrationName is a new one for each image and each way to call it, so that
-// each is migrated to once. Limits count where they are set: who raises one
-// wants another try. A claim without a migration has none.
+// each is migrated to once. Limits and the user count where they are set: who
+// changes one wants another try. A claim without a migration has none.
 func (a *app) migrationName() string {
 	m := a.spec.Migration
 	if m == nil {
@@ -32,6 +32,12 @@ func (a *app) migrationName() string {
 	}
 	if m.ActiveDeadlineSeconds != nil {
 		texts = append(texts, "activeDeadlineSeconds", strconv.FormatInt(*m.ActiveDeadlineSeconds, 10))
+	}
+	if s := a.spec.PodSecurity; s != "" {
+		texts = append(texts, "podSecurity", string(s))
+	}
+	if u := a.spec.RunAsUser; u != nil {
+		texts = append(texts, "runAsUser", strconv.FormatInt(*u, 10))
 	}
 	return migration + "-" + build.Digest(texts...)
 }
@@ -59,7 +65,7 @@ func (a *app) migrationJob(name string) *batchv1.Job {
 			BackoffLimit:          or(m.BackoffLimit, 4),
 			ActiveDeadlineSeconds: or(m.ActiveDeadlineSeconds, 3600),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: a.podLabels(migration)},
+				ObjectMeta: a.podMeta(migration),
 				Spec:       a.jobPod(a.container(migration, m.Command, m.Args)),
 			},
 		},

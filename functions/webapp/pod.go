@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/storeplane/storeplane/internal/build"
 )
@@ -29,7 +30,7 @@ func (a *app) container(name string, command, args []string) corev1.Container {
 		Env:             a.env(),
 		EnvFrom:         a.envFrom(),
 		Resources:       a.profile.Web,
-		SecurityContext: build.ContainerSecurity(),
+		SecurityContext: a.containerSecurity(),
 		VolumeMounts:    a.mounts(),
 		// The claim says why it ends.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -69,6 +70,7 @@ func (a *app) servingPod(c corev1.Container) corev1.PodSpec {
 func (a *app) jobPod(c corev1.Container) corev1.PodSpec {
 	pod := a.pod(c)
 	pod.RestartPolicy = corev1.RestartPolicyNever
+	build.Place(&pod, &a.spec.PodOptions)
 	return pod
 }
 
@@ -82,9 +84,6 @@ func (a *app) pod(c corev1.Container) corev1.PodSpec {
 		Containers:                   []corev1.Container{c},
 		Volumes:                      a.volumes(c.Resources.Limits),
 		ImagePullSecrets:             a.spec.ImagePullSecrets,
-		NodeSelector:                 a.spec.NodeSelector,
-		Tolerations:                  a.spec.Tolerations,
-		PriorityClassName:            a.spec.PriorityClassName,
 	}
 	for i := range a.spec.Sidecars {
 		pod.InitContainers = append(pod.InitContainers, a.sidecar(&a.spec.Sidecars[i]))
@@ -100,6 +99,11 @@ func (a *app) podLabels(component string) map[string]string {
 		labels[build.LabelVersion] = v
 	}
 	return labels
+}
+
+// podMeta of a component's pods.
+func (a *app) podMeta(component string) metav1.ObjectMeta {
+	return build.PodMeta(a.podLabels(component), nil, &a.spec.PodOptions)
 }
 
 func (a *app) grace() int64 { return *or(a.spec.TerminationGracePeriodSeconds, graceSeconds) }

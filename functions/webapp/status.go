@@ -6,6 +6,7 @@ import (
 	k8sappsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
@@ -125,6 +126,8 @@ func (a *app) status(o compose.Outcome) *appsv1.WebAppStatus {
 		CommonStatus:      o.Common,
 		Phase:             appsv1.WebAppPhase(o.Phase),
 		Endpoint:          URL(a.Claim, a.Namespace, *a.port()),
+		Replicas:          a.live.Status.Replicas,
+		Selector:          labels.FormatLabels(a.Scope.Selector(web)),
 		AvailableReplicas: a.live.Status.AvailableReplicas,
 		Config:            a.config.Status(o),
 		CronJobs:          a.cronJobStatus(),

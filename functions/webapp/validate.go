@@ -43,11 +43,14 @@ func validate(s *appsv1.WebAppSpec, p *profile.Profile) error {
 			return compose.Invalidf("cronJobs %s: %v", j.Name, err)
 		}
 	}
-	return CheckWorkload(&s.Workload)
+	return CheckWorkload(&s.Workload, s.Environment)
 }
 
-// CheckWorkload returns an error for what could not be in one pod.
-func CheckWorkload(w *appsv1.Workload) error {
+// CheckWorkload returns an error for what could not be in one pod of an environment.
+func CheckWorkload(w *appsv1.Workload, env appsv1.Environment) error {
+	if w.PodSecurity == appsv1.PodSecurityBaseline && env == appsv1.Production {
+		return compose.Invalidf("podSecurity may be baseline only where environment is not production: use an image that runs as a user other than root")
+	}
 	if err := validateVolumes(w.Volumes); err != nil {
 		return err
 	}

@@ -1,22 +1,13 @@
 package webapp
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
-	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-const (
-	// tmp is the volume that every container has.
-	tmp = "tmp"
-
-	// volumesGroup may write to volume claims: whatever user an image names
-	// runs in that group too.
-	volumesGroup = 65532
-)
+// tmp is the volume that every container has.
+const tmp = "tmp"
 
 // tmpLimit of the folder /tmp, a quantity, where the claim does not limit how much of its
 // node's disk a pod uses.
@@ -47,13 +38,4 @@ func (a *app) mounts() []corev1.VolumeMount {
 		out = append(out, corev1.VolumeMount{Name: v.Name, MountPath: v.MountPath, ReadOnly: v.ReadOnly || v.ConfigMap != nil || v.Secret != nil})
 	}
 	return out
-}
-
-func (a *app) podSecurity() *corev1.PodSecurityContext {
-	ctx := build.PodSecurity(0, 0)
-	if slices.ContainsFunc(a.spec.Volumes, func(v appsv1.Volume) bool { return v.PersistentVolumeClaim != nil }) {
-		ctx.FSGroup = new(int64(volumesGroup))
-		ctx.FSGroupChangePolicy = new(corev1.FSGroupChangeOnRootMismatch)
-	}
-	return ctx
 }

@@ -69,10 +69,16 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if err := validate(&a.spec, a.profile); err != nil {
 			return nil, err
 		}
+		if err := build.CheckPods(&a.spec.PodOptions, c.SpecAt()); err != nil {
+			return nil, err
+		}
 		if err := guardrails.Enforce(guardrails.WebApp(c.Namespace(), &a.spec), a.settings.Policy); err != nil {
 			return nil, err
 		}
 		if err := build.CheckIngress(c, a.spec.Ingress); err != nil {
+			return nil, err
+		}
+		if err := a.checkSecurity(c); err != nil {
 			return nil, err
 		}
 		a.scraped = a.isScraped(c)

@@ -64,6 +64,8 @@ func derive(t *testing.T) map[string][]string {
 		"backup.example.com/backups":        composeVerbs,
 		// Required to know who may restore what.
 		"backup.example.com/restoregrants": {"get", "list", "watch"},
+		// Required to know which pods a namespace refuses.
+		"/namespaces": {"get", "list", "watch"},
 		// Required to say in words why none of a database's pods comes up.
 		"/pods": {"get", "list", "watch"},
 	}

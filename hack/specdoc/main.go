@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	apiextensionsv2 "github.com/crossplane/crossplane/apis/v2/apiextensions/v2"
@@ -178,11 +179,13 @@ func typeOf(p extv1.JSONSchemaProps) string {
 	case p.Type == "object" && p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil:
 		return "map of " + typeOf(*p.AdditionalProperties.Schema)
 	case p.Minimum != nil && p.Maximum != nil:
-		return fmt.Sprintf("%s %g–%g", p.Type, *p.Minimum, *p.Maximum)
+		return fmt.Sprintf("%s %s–%s", p.Type, number(*p.Minimum), number(*p.Maximum))
 	default:
 		return p.Type
 	}
 }
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // cell holds a description on one line.
 func cell(s string) string {

@@ -30,6 +30,16 @@ func ContainerSecurity() *corev1.SecurityContext {
 	}
 }
 
+// BaselineSecurity is a container's half of the baseline standard, for an image that needs
+// root: with the container runtime's capabilities, but for forged packets, and a writable
+// root file system.
+func BaselineSecurity() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"NET_RAW"}},
+	}
+}
+
 // Scratch is a writable folder in a read-only root file system, gone with the pod. The
 // kubelet evicts a pod that writes more there than the limit, a quantity, which would fill
 // its node's disk for all others.

@@ -114,6 +114,15 @@ func (c *Claim) Spec(into any) error {
 	return nil
 }
 
+// SpecAt returns the part of the claim's spec at a path as it was written, or nil.
+func (c *Claim) SpecAt(path ...string) *structpb.Struct {
+	s := c.composite.GetFields()["spec"].GetStructValue()
+	for _, field := range path {
+		s = s.GetFields()[field].GetStructValue()
+	}
+	return s
+}
+
 // Observed returns the object composed under a component's name, or nil.
 func (c *Claim) Observed(component string) *structpb.Struct {
 	return c.observed[component].GetResource()

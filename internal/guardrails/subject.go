@@ -62,13 +62,16 @@ func EcommercePlatform(namespace string, s *platformv1.EcommercePlatformSpec) Su
 	out.add(tier{path: "backend.", workload: &b.Workload, replicas: b.Replicas, cronJobs: b.CronJobs, workers: b.Workers})
 	if d := s.Database; d != nil {
 		out.resources = append(out.resources, field[*corev1.ResourceRequirements]{"database.resources", d.Resources})
+		out.scheduling("database.", &d.PodOptions)
 	}
 	return out
 }
 
 // DatabaseCluster brings no image, and its size has a cap of its own.
 func DatabaseCluster(namespace string, s *appsv1.DatabaseClusterSpec) Subject {
-	return Subject{environment: s.Environment, namespace: namespace, resources: []field[*corev1.ResourceRequirements]{{"resources", s.Resources}}}
+	out := Subject{environment: s.Environment, namespace: namespace, resources: []field[*corev1.ResourceRequirements]{{"resources", s.Resources}}}
+	out.scheduling("", &s.PodOptions)
+	return out
 }
 
 // tier is a workload of a claim, and what runs its image beside it.
@@ -85,7 +88,7 @@ func (s *Subject) add(t tier) {
 	s.image(t.path+"image", w.Image)
 	s.resources = append(s.resources, field[*corev1.ResourceRequirements]{t.path + "resources", w.Resources})
 	s.pods(t.path, t.replicas, w.Autoscaling)
-	s.scheduling(t.path, w)
+	s.scheduling(t.path, &w.PodOptions)
 	for i := range w.InitContainers {
 		s.container(t.path+"initContainers", &w.InitContainers[i])
 	}
@@ -117,8 +120,8 @@ func (s *Subject) ingress(i *appsv1.Ingress) {
 	}
 }
 
-// scheduling of a workload's pods.
-func (s *Subject) scheduling(path string, w *appsv1.Workload) {
+// scheduling of pods.
+func (s *Subject) scheduling(path string, w *appsv1.PodOptions) {
 	var taints, labels []string
 	for i := range w.Tolerations {
 		taints = append(taints, w.Tolerations[i].Key)
@@ -133,6 +136,10 @@ func (s *Subject) scheduling(path string, w *appsv1.Workload) {
 	}
 	if len(labels) > 0 {
 		s.selectors = append(s.selectors, asked{path + "nodeSelector", "asks for", labels})
+	}
+	// What selects nodes by more than equality is allowed as a whole.
+	if a := w.Affinity; a != nil && a.NodeAffinity != nil {
+		s.selectors = append(s.selectors, asked{path + "affinity", "asks for", []string{"nodeAffinity"}})
 	}
 	if w.PriorityClassName != "" {
 		s.priorities = append(s.priorities, asked{path + "priorityClassName", "is", []string{w.PriorityClassName}})

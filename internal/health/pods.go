@@ -33,6 +33,13 @@ func TroubleOf(pods []*structpb.Struct) string {
 	return name + ": " + words
 }
 
+// lift says what a claim sets for an image that does not bear a restriction of its pods.
+var lift = map[podfailure.Restriction]string{
+	podfailure.NoRoot:      ": set runAsUser to the number of another user, or podSecurity to baseline outside production",
+	podfailure.NoNamedUser: ": set runAsUser to that user's number",
+	podfailure.ReadOnly:    ": mount a volume with emptyDir where it writes, or set podSecurity to baseline outside production",
+}
+
 // causeBytes is how long a cause may be in a message.
 const causeBytes = 256
 
@@ -62,7 +69,7 @@ func Waiting(pods []*structpb.Struct, now time.Time) string {
 			continue
 		}
 		f.Cause = cut(appconfig.LastWords(f.Cause, nil))
-		name, words = read.Metadata.Name, f.String()
+		name, words = read.Metadata.Name, f.String()+lift[f.Restriction]
 	}
 	if words == "" {
 		return ""

@@ -28,6 +28,20 @@ const (
 	CrashLoop      Kind = "CrashLoop"
 )
 
+// Restriction is what a pod that meets the restricted pod security standard, with a read-only
+// root file system, forbids an image.
+type Restriction string
+
+// Restrictions that images fail by.
+const (
+	// NoRoot fails an image that runs as root.
+	NoRoot Restriction = "NoRoot"
+	// NoNamedUser fails an image whose user is not named by number: it might be root.
+	NoNamedUser Restriction = "NoNamedUser"
+	// ReadOnly fails an image that writes to its root file system.
+	ReadOnly Restriction = "ReadOnly"
+)
+
 // Failure is why a pod does not come up.
 type Failure struct {
 	Kind Kind
@@ -40,6 +54,9 @@ type Failure struct {
 
 	// Cause in the words of who has met it, without those that change, or "".
 	Cause string
+
+	// Restriction of the pod that the image does not bear, or "".
+	Restriction Restriction
 
 	// Missing is the ConfigMap or Secret that ContainerStart fails for want of, or "".
 	Missing string
@@ -99,7 +116,8 @@ func container(s corev1.ContainerStatus) *Failure {
 		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
 			return &Failure{Kind: ImagePull, Container: s.Name, Image: s.Image, Cause: pulling(w.Message)}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return &Failure{Kind: ContainerStart, Container: s.Name, Cause: starting(w.Message), Missing: missing(w.Message)}
+			cause, restriction := starting(w.Message)
+			return &Failure{Kind: ContainerStart, Container: s.Name, Cause: cause, Restriction: restriction, Missing: missing(w.Message)}
 		}
 	}
 	switch {

@@ -71,7 +71,11 @@ func crash(s corev1.ContainerStatus) *Failure {
 	case last.Reason == "OOMKilled":
 		return &Failure{Kind: OutOfMemory, Container: s.Name}
 	}
-	return &Failure{Kind: CrashLoop, Container: s.Name, Cause: strings.TrimSuffix(fmt.Sprintf("exit code %d: %s", last.ExitCode, lastLine(last.Message)), ": ")}
+	f := &Failure{Kind: CrashLoop, Container: s.Name, Cause: strings.TrimSuffix(fmt.Sprintf("exit code %d: %s", last.ExitCode, lastLine(last.Message)), ": ")}
+	if strings.Contains(strings.ToLower(last.Message), "read-only file system") {
+		f.Restriction = ReadOnly
+	}
+	return f
 }
 
 // lastLine of a text that is not empty.
@@ -106,17 +110,19 @@ func isPreparing(containers []corev1.ContainerStatus) bool {
 // podNamed is where the kubelet says of which pod it speaks.
 var podNamed = regexp.MustCompile(`\s*\(pod: "[^"]*", container: [^)]*\)`)
 
-// starting is the kubelet's reason not to start a container, and what to do about the user that
-// it would run as.
-func starting(message string) string {
+// namedUser is how the kubelet tells the user of an image that is not a number.
+var namedUser = regexp.MustCompile(`image has non-numeric user \(([^)]*)\)`)
+
+// starting is the kubelet's reason not to start a container, and the restriction behind it.
+func starting(message string) (string, Restriction) {
 	message = podNamed.ReplaceAllString(message, "")
-	switch {
-	case strings.Contains(message, "image will run as root"):
-		return "its image runs as root, which is not allowed: use an image that names another user"
-	case strings.Contains(message, "non-numeric user"):
-		return message + ": use an image that names its user by number"
+	if strings.Contains(message, "image will run as root") {
+		return "its image runs as root, which is not allowed", NoRoot
 	}
-	return message
+	if m := namedUser.FindStringSubmatch(message); m != nil {
+		return "its image names its user " + m[1] + " without a number, so that it might be root", NoNamedUser
+	}
+	return message, ""
 }
 
 // uncreated is how the API server refuses to create a pod, and used what a quota has seen used.

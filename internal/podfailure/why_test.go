@@ -61,8 +61,8 @@ func TestWhy(t *testing.T) {
 		"Evicted":   {reason: "A node has ended it.", pod: Pod{PodStatus: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}}, want: "was stopped: Evicted: The node was low on resource: memory."},
 		"Completed": {reason: "A Job's pod that is through.", pod: Pod{PodStatus: corev1.PodStatus{Phase: corev1.PodSucceeded}}},
 
-		"Root":  {reason: "What to do is said.", pod: Pod{PodStatus: status(waits("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "a-1_shop(3f2a9c1e)", container: a)`))}, want: "cannot start container a: its image runs as root, which is not allowed: use an image that names another user"},
-		"Named": {reason: "A user by name is not known to be none that is root.", pod: Pod{PodStatus: status(waits("CreateContainerConfigError", `container has runAsNonRoot and image has non-numeric user (web), cannot verify user is non-root (pod: "a-1_shop(3f2a9c1e)", container: a)`))}, want: "cannot start container a: container has runAsNonRoot and image has non-numeric user (web), cannot verify user is non-root: use an image that names its user by number"},
+		"Root":  {reason: "In the words of whoever reads it.", pod: Pod{PodStatus: status(waits("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "a-1_shop(3f2a9c1e)", container: a)`))}, want: "cannot start container a: its image runs as root, which is not allowed"},
+		"Named": {reason: "A user by name is not known to be none that is root.", pod: Pod{PodStatus: status(waits("CreateContainerConfigError", `container has runAsNonRoot and image has non-numeric user (web), cannot verify user is non-root (pod: "a-1_shop(3f2a9c1e)", container: a)`))}, want: "cannot start container a: its image names its user web without a number, so that it might be root"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -86,6 +86,8 @@ type DatabaseClusterSpec struct {
 // DatabaseOptions are what a DatabaseCluster and the database of an
 // EcommercePlatform offer alike.
 type DatabaseOptions struct {
+	PodOptions `json:",inline"`
+
 	// StorageClassName of the volumes. Defaults to the installation's
 	// setting, else to the cluster's default class.
 	// +optional

@@ -9,6 +9,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas <= 10 || (has(self.environment) && self.environment != 'production')",message="replicas may be at most 10 (more only where environment says development or staging)"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || self.autoscaling.maxReplicas <= 10 || (has(self.environment) && self.environment != 'production')",message="autoscaling.maxReplicas may be at most 10 (more only where environment says development or staging)"
 // +kubebuilder:validation:XValidation:rule="!has(self.workers) || (has(self.environment) && self.environment != 'production') || self.workers.all(w, (!has(w.replicas) || w.replicas <= 10) && (!has(w.autoscaling) || w.autoscaling.maxReplicas <= 10))",message="workers: replicas and autoscaling.maxReplicas may be at most 10 (more only where environment says development or staging)"
+// +kubebuilder:validation:XValidation:rule="!has(self.podSecurity) || self.podSecurity != 'baseline' || !has(self.environment) || self.environment != 'production'",message="podSecurity may be baseline only where environment is not production: use an image that runs as a user other than root"
 type WebAppSpec struct {
 	Workload `json:",inline"`
 
@@ -17,8 +18,8 @@ type WebAppSpec struct {
 	// +optional
 	Environment Environment `json:"environment,omitempty"`
 
-	// Replicas is the number of pods, 1 to 10. Ignored while autoscaling is
-	// set.
+	// Replicas is the number of pods, 1 to 10, which kubectl scale and
+	// autoscalers of the claim set too. Ignored while autoscaling is set.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -94,6 +95,15 @@ type WebAppStatus struct {
 	// +optional
 	Config *ConfigStatus `json:"config,omitempty"`
 
+	// Replicas is the number of pods that there are.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// Selector of the pods that take requests, as text: an autoscaler that scales the
+	// claim reads their metrics.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
 	// AvailableReplicas is the number of pods that take requests.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
@@ -167,8 +177,10 @@ type WorkerStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:resource:shortName=wa,categories={storeplane}
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.status.replicas`
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.status.image`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`

@@ -10,6 +10,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.volumes) || self.volumes.all(v, self.volumes.exists_one(w, w.mountPath == v.mountPath))",message="volumes: each mountPath may be there only once"
 // +kubebuilder:validation:XValidation:rule="!has(self.initContainers) || !has(self.sidecars) || self.initContainers.all(i, !self.sidecars.exists(s, s.name == i.name))",message="initContainers and sidecars may not share a name"
 type Workload struct {
+	PodOptions `json:",inline"`
+
 	// Image to run.
 	Image Image `json:"image"`
 
@@ -101,22 +103,35 @@ type Workload struct {
 	// +optional
 	Metrics *Metrics `json:"metrics,omitempty"`
 
-	// NodeSelector names labels of the nodes on which pods may run.
+	// PodSecurity is the pod security standard that all pods of the application
+	// meet: restricted, or baseline for an image that needs root or writes to its
+	// own file system, which production and namespaces that enforce restricted
+	// refuse. Defaults to restricted.
 	// +optional
-	// +kubebuilder:validation:MaxProperties=16
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	PodSecurity PodSecurityStandard `json:"podSecurity,omitempty"`
 
-	// Tolerations of the pods for taints of nodes, as in core/v1.
+	// RunAsUser is the number of the user that all containers run as, 1 or more.
+	// Defaults to the image's user, which restricted needs to be named by number.
 	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=16
-	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-
-	// PriorityClassName of the pods.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	PriorityClassName string `json:"priorityClassName,omitempty"`
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
 }
+
+// PodSecurityStandard is one of Kubernetes' pod security standards:
+// https://kubernetes.io/docs/concepts/security/pod-security-standards/.
+//
+// +kubebuilder:validation:Enum=restricted;baseline
+type PodSecurityStandard string
+
+const (
+	// PodSecurityRestricted runs without root, capabilities and a writable root
+	// file system.
+	PodSecurityRestricted PodSecurityStandard = "restricted"
+	// PodSecurityBaseline runs as the image says, with the capabilities of the
+	// container runtime but NET_RAW, and a writable root file system.
+	PodSecurityBaseline PodSecurityStandard = "baseline"
+)
 
 // Probe says where the application answers when it is ready. Without it, a pod
 // is ready when its port accepts a connection.

@@ -13,6 +13,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.environment) || self.environment != 'production' || !has(self.frontend.autoscaling) || self.frontend.autoscaling.maxReplicas <= 10",message="frontend.autoscaling.maxReplicas may be at most 10 in production"
 // +kubebuilder:validation:XValidation:rule="!has(self.environment) || self.environment != 'production' || !has(self.backend.autoscaling) || self.backend.autoscaling.maxReplicas <= 10",message="backend.autoscaling.maxReplicas may be at most 10 in production"
 // +kubebuilder:validation:XValidation:rule="!has(self.environment) || self.environment != 'production' || !has(self.backend.workers) || self.backend.workers.all(w, (!has(w.replicas) || w.replicas <= 10) && (!has(w.autoscaling) || w.autoscaling.maxReplicas <= 10))",message="backend.workers: replicas and autoscaling.maxReplicas may be at most 10 in production"
+// +kubebuilder:validation:XValidation:rule="!has(self.environment) || self.environment != 'production' || !has(self.frontend.podSecurity) || self.frontend.podSecurity != 'baseline'",message="frontend.podSecurity may be baseline only where environment is not production: use an image that runs as a user other than root"
+// +kubebuilder:validation:XValidation:rule="!has(self.environment) || self.environment != 'production' || !has(self.backend.podSecurity) || self.backend.podSecurity != 'baseline'",message="backend.podSecurity may be baseline only where environment is not production: use an image that runs as a user other than root"
 type EcommercePlatformSpec struct {
 	// Environment whose defaults apply: sizes, replication, limits,
 	// protection.
