@@ -16,9 +16,9 @@ type Pod struct {
 	// Component and Kind are those of the object.
 	Component, Kind string
 
-	// Labels and Spec are those of the template.
-	Labels map[string]string
-	Spec   corev1.PodSpec
+	// Labels, Annotations and Spec are those of the template.
+	Labels, Annotations map[string]string
+	Spec                corev1.PodSpec
 }
 
 // Pods returns the pod templates of all objects that have one, sorted by component.
@@ -40,7 +40,7 @@ func Pods(t testing.TB, objs map[string]*structpb.Struct) []Pod {
 		default:
 			continue
 		}
-		out = append(out, Pod{Component: n, Kind: kind, Labels: tpl.Labels, Spec: tpl.Spec})
+		out = append(out, Pod{Component: n, Kind: kind, Labels: tpl.Labels, Annotations: tpl.Annotations, Spec: tpl.Spec})
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package webapp
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -46,7 +47,7 @@ func (a *app) migrationName() string {
 // changed, so its bundle must be one that will be made.
 func (a *app) migration(after []string) compose.Component {
 	name := a.migrationName()
-	c := compose.Component{Name: name, Part: migration, Once: true, After: after, Health: migrationHealth}
+	c := compose.Component{Name: name, Part: migration, Once: true, After: after, Health: a.migrationHealth}
 	c.Object = a.migrationJob(name)
 	if a.live.suspended != nil {
 		c.Object, c.Once = suspend(a.live.suspended, false), false
@@ -72,13 +73,31 @@ func (a *app) migrationJob(name string) *batchv1.Job {
 	}
 }
 
-// migrationHealth is the Job's. One that failed holds the rollout, and says where
-// to look.
-func migrationHealth(job *structpb.Struct) health.Status {
-	s := health.Of(job)
-	if reason, failed := health.JobFailure(job); failed && s.State == health.Failed {
-		name := job.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()
-		s.Message = "The Job failed (" + reason + ") and holds the rollout: see kubectl logs job/" + name
+// migrationHealth is the Job's, with what its pods say. One that failed holds the
+// rollout; where its pods are gone, it says where to look.
+func (a *app) migrationHealth(job *structpb.Struct) health.Status {
+	s, waits := health.Of(job), a.live.migrationWaits
+	switch reason, failed := health.JobFailure(job); {
+	case s.IsHealthy():
+	case failed && s.State == health.Failed:
+		see := "see kubectl logs job/" + job.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()
+		s.Message = "The Job failed (" + reason + ") and holds the rollout: " + cmp.Or(waits, see)
+	case waits != "":
+		s.Message = waits
 	}
 	return s
+}
+
+// migrationWaitsFor reads what keeps the pods of a migration's Job from running, or why they
+// failed. They are asked for only while there is something to say.
+func migrationWaitsFor(c *compose.Claim, name string) (string, error) {
+	job := batchv1.Job{}
+	if ok, err := c.ReadObserved(name, &job); !ok || err != nil {
+		return "", err
+	}
+	running := job.Status.Ready != nil && *job.Status.Ready > 0
+	if job.Status.Succeeded > 0 || running && job.Status.Failed == 0 {
+		return "", nil
+	}
+	return waiting(c, migration, map[string]string{batchv1.JobNameLabel: build.ScopeOf(c).Name(name)}), nil
 }

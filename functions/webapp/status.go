@@ -27,6 +27,10 @@ type live struct {
 	superseded []superseded
 	suspended  *batchv1.Job
 
+	// migrationWaits is the message that names what keeps the migration's pods from running, or
+	// "".
+	migrationWaits string
+
 	// portNameTaken is true while somebody else's port of the Service has the
 	// name of ours.
 	portNameTaken bool
@@ -70,10 +74,16 @@ func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentSt
 	if status.UnavailableReplicas == 0 && status.ReadyReplicas == status.Replicas && status.UpdatedReplicas == status.Replicas && status.Replicas > 0 {
 		return ""
 	}
-	s := build.ScopeOf(c)
+	return waiting(c, component, build.ScopeOf(c).Selector(component))
+}
+
+// waiting says what the pods of a component that have labels wait for. Crossplane watches what is
+// asked for.
+func waiting(c *compose.Claim, component string, labels map[string]string) string {
+	namespace := c.Namespace()
 	pods, _ := c.Require("pods-"+component, &fnv1.ResourceSelector{
-		ApiVersion: "v1", Kind: "Pod", Namespace: &s.Namespace,
-		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: s.Selector(component)}},
+		ApiVersion: "v1", Kind: "Pod", Namespace: &namespace,
+		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: labels}},
 	})
 	return health.Waiting(pods, c.Now())
 }
@@ -91,6 +101,9 @@ func observe(c *compose.Claim, s *appsv1.WebAppSpec, migration string, port int3
 		return l, err
 	}
 	if l.superseded, l.suspended, err = observeMigrations(c, migration); err != nil {
+		return l, err
+	}
+	if l.migrationWaits, err = migrationWaitsFor(c, migration); err != nil {
 		return l, err
 	}
 	l.portNameTaken, err = portNameTaken(c, port)

@@ -14,10 +14,14 @@ func TestWaiting(t *testing.T) {
 		crash       = `{containerStatuses: [{name: app, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 3, reason: Error, message: "starting\ncannot reach postgres://app:hunter2@db/app with password=hunter2\n"}}}]}`
 		root        = `{containerStatuses: [{name: app, state: {waiting: {reason: CreateContainerConfigError, message: 'container has runAsNonRoot and image will run as root (pod: "shop-web-1_team(3f2a9c1e)", container: app)'}}}]}`
 		named       = `{containerStatuses: [{name: app, state: {waiting: {reason: CreateContainerConfigError, message: 'container has runAsNonRoot and image has non-numeric user (nginx), cannot verify user is non-root (pod: "shop-web-1_team(3f2a9c1e)", container: app)'}}}]}`
+		exited      = `{phase: Failed, containerStatuses: [{name: migration, state: {terminated: {exitCode: 3, reason: Error, message: "migrating\nno table orders\n"}}}]}`
 		readOnly    = `{containerStatuses: [{name: app, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1, reason: Error, message: 'mkdir() "/var/cache/nginx" failed (30: Read-only file system)'}}}]}`
 	)
 	pod := func(name, component, status string) string {
 		return `{apiVersion: v1, kind: Pod, metadata: {name: ` + name + `, namespace: team, labels: {app.kubernetes.io/instance: hello, app.kubernetes.io/component: ` + component + `}}, status: ` + status + `}`
+	}
+	job := func(name, component, status string) string {
+		return `{apiVersion: v1, kind: Pod, metadata: {name: ` + name + `, namespace: team, labels: {batch.kubernetes.io/job-name: hello-` + component + `}}, status: ` + status + `}`
 	}
 	cases := map[string]struct {
 		reason string
@@ -35,6 +39,17 @@ func TestWaiting(t *testing.T) {
 		"None":     {reason: "Where no pod says anything, that is all.", status: map[string]string{"web": progressing}, want: "Waiting for web (Not all pods are ready)"},
 		"Foreign":  {reason: "Another claim's pods say nothing of this one.", status: map[string]string{"web": progressing}, pods: []string{strings.Replace(pod("x", "web", image), "instance: hello", "instance: other", 1)}, want: "Waiting for web (Not all pods are ready)"},
 		"Deadline": {reason: "Also of a rollout that has failed.", status: map[string]string{"web": `{observedGeneration: 1, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`}, pods: []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (Rollout exceeded its progress deadline: shop-web-1: cannot pull image r.example.com/shop:1: not found)"},
+		"Migration": {
+			reason: "A migration's pod holds the rollout: what is wrong with it is said.", spec: "migration: {args: [m]}",
+			status: map[string]string{migrationOf("r.example.com/shop:1", "m"): "{active: 1, ready: 0}"}, pods: []string{job("hello-migration-1", migrationOf("r.example.com/shop:1", "m"), image)},
+			want: "Waiting for migration (hello-migration-1: cannot pull image r.example.com/shop:1: not found)",
+		},
+		"MigrationFailed": {
+			reason: "Also of one that has failed for good.", spec: "migration: {args: [m]}",
+			status: map[string]string{migrationOf("r.example.com/shop:1", "m"): `{failed: 5, conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded}]}`},
+			pods:   []string{job("hello-migration-1", migrationOf("r.example.com/shop:1", "m"), exited)},
+			want:   "Waiting for migration (The Job failed (BackoffLimitExceeded) and holds the rollout: hello-migration-1: container migration keeps failing: exit code 3: no table orders)",
+		},
 		"Quota": {
 			reason: "A pod that is not created says nothing: its Deployment does.",
 			status: map[string]string{"web": `{observedGeneration: 1, unavailableReplicas: 1, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: 'pods "shop-web-5d4-x7" is forbidden: exceeded quota: small, requested: limits.cpu=1, used: limits.cpu=4, limited: limits.cpu=4'}]}`},
