@@ -99,6 +99,9 @@ e2e-images: ## Build the images that only the end-to-end tests and benchmarks ne
 	for image in prometheus browser; do
 	  $(CLUSTER) image --file test/e2e/images/$$image/Dockerfile --context test/e2e/images/$$image --tag $(REGISTRY)/e2e-$$image:latest --push
 	done
+	for user in root www-data; do
+	  $(CLUSTER) image --file test/e2e/images/nginx/Dockerfile --context test/e2e/images/nginx --build-arg RUNS_AS=$$user --tag $(REGISTRY)/e2e-nginx:$$user --push
+	done
 	hack/shop.sh $(OUT)/shop
 	$(CLUSTER) image --file test/e2e/images/company/backend.Dockerfile --context $(OUT)/shop/backend --base scratch --tag $(COMPANY)/ecommerce-backend:v2.1.0 --push
 	$(CLUSTER) image --file examples/shop/frontend.Dockerfile --context $(OUT)/shop/frontend --base scratch --tag $(COMPANY)/ecommerce-frontend:v2.1.0 --push

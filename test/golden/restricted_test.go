@@ -20,15 +20,18 @@ var templates = map[string][]string{
 }
 
 // TestRestricted holds that a namespace which enforces the restricted pod security
-// standard admits every pod of every example.
+// standard admits every pod of every example, or the one that the example asks for.
 func TestRestricted(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
 	pods := 0
 	for _, e := range claims(t, renderer(t)) {
+		level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+		if standard, _, _ := unstructured.NestedString(e.Claim.Object, "spec", "podSecurity"); standard != "" {
+			level.Level = api.Level(standard)
+		}
 		t.Run(e.name, func(t *testing.T) {
 			objects, err := render.Load(filepath.Join("testdata", e.name, convergeFile))
 			if err != nil {

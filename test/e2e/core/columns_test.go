@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -93,9 +94,10 @@ func badImage(ctx context.Context, n notes) error {
 		return err
 	}
 	start := time.Now()
-	err := dev.world.Await(ctx, soon, "the claim to wait for backend", func() (bool, string) {
+	says := regexp.MustCompile(`backend.*` + backendWeb + `-\S+: cannot pull image ` + regexp.QuoteMeta(missing) + `: not found`)
+	err := dev.world.Await(ctx, soon, "the claim to name the pod, the image and the registry's answer", func() (bool, string) {
 		c := dev.status()
-		return !c.Is("Ready") && strings.Contains(c.Status.Message, "backend"), c.String()
+		return !c.Is("Ready") && says.MatchString(c.Status.Message), c.String()
 	})
 	took := time.Since(start)
 	if err == nil {

@@ -25,6 +25,7 @@ func TestCore(t *testing.T) {
 		neighbours(),
 		takenNames(),
 		badInput(),
+		firstHour(),
 		productionShop(),
 		developmentShopEnds(),
 	)

@@ -105,9 +105,10 @@ func (s *shop) touch(ctx context.Context) error {
 }
 
 // image of a tier in a version.
-func image(tier, version string) string {
-	return fmt.Sprintf("%s/shop-%s:%s", cluster.Registry, tier, version)
-}
+func image(tier, version string) string { return imageOf("shop-" + tier + ":" + version) }
+
+// imageOf the cluster's registry.
+func imageOf(name string) string { return cluster.Registry + "/" + name }
 
 // pods of the shop itself, by name.
 func (s *shop) pods() []string {

@@ -31,7 +31,7 @@ const (
 )
 
 // published is the claim as it was published, but for the database's version.
-var published = filepath.Join("..", "..", "..", "examples", "shop", "production-store.yaml")
+var published = filepath.Join("..", "..", "..", "examples", "seeds", "production-store.yaml")
 
 // store is what becomes of the published claim.
 var store = &shop{namespace: storeNamespace, name: storeName, file: fileStore}

@@ -1,0 +1,185 @@
+//go:build e2e
+
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/e2e-framework/pkg/features"
+	"sigs.k8s.io/e2e-framework/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// seedsNamespace is where newcomers' claims are applied: it enforces no standard above
+// baseline.
+const seedsNamespace = "e2e-core-seeds"
+
+func firstHour() types.Feature {
+	return features.New("the first hour").
+		Assess("every cause for which pods do not come up is named within 10 s", assess(namesCauses, causesNamespace)).
+		Assess("newcomers' web applications run, or say what to edit", assess(seedsRun, seedsNamespace)).
+		Assess("a newcomer's database says which versions there are, and runs with one of them", assess(seedDatabase, seedsNamespace)).
+		Assess("kubectl scale scales a web application, which shows its replicas", assess(scalesByKubectl, seedsNamespace)).
+		Feature()
+}
+
+// seed is a claim of examples/seeds, in the tests' namespace. Docker's nginx, which no cluster
+// needs to reach, is one that has the same shape.
+func seed(name string) (*unstructured.Unstructured, error) {
+	file := filepath.Join("..", "..", "..", "examples", "seeds", name+".yaml")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the claim: %w", err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(b, &u.Object); err != nil {
+		return nil, fmt.Errorf("cannot parse %s: %w", file, err)
+	}
+	u.SetNamespace(seedsNamespace)
+	if image, _, _ := unstructured.NestedString(u.Object, "spec", "image"); strings.HasPrefix(image, "nginx:") {
+		err = unstructured.SetNestedField(u.Object, imageOf("e2e-nginx:root"), "spec", "image")
+	}
+	return u, err
+}
+
+// watchSeeds in their namespace, which the first check makes.
+func watchSeeds(ctx context.Context) (*harness.World, error) {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: seedsNamespace, Labels: map[string]string{harness.Label: "true", "pod-security.kubernetes.io/enforce": "baseline"}}}
+	if _, err := cluster.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("cannot create namespace %s: %w", seedsNamespace, err)
+	}
+	return cluster.Watch(ctx, seedsNamespace)
+}
+
+// seedsRun applies each web application without its edit first, and then with it.
+func seedsRun(ctx context.Context, n notes) error {
+	w, err := watchSeeds(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	const says = "its image runs as root, which is not allowed: set runAsUser to the number of another user, or podSecurity to baseline outside production"
+	names := []string{"my-webapp", "test-app", "test-webapp", "my-app", "demo-app"}
+	for _, name := range names {
+		u, err := seed(name)
+		if err != nil {
+			return err
+		}
+		unstructured.RemoveNestedField(u.Object, "spec", "podSecurity")
+		if _, err := cluster.Create(ctx, u); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		err := w.Await(ctx, settled, fmt.Sprintf("%s to say %q", name, says), func() (bool, string) {
+			c := w.Claim("WebApp", name)
+			return strings.Contains(c.Status.Message, says), c.String()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	start := time.Now()
+	for _, name := range names {
+		if _, err := cluster.Patch(ctx, "WebApp", seedsNamespace, name, harness.Patch{"spec": harness.Patch{"podSecurity": "baseline"}}); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, w.AwaitReady(ctx, settled, "WebApp", name))
+	}
+	n.Addf("%d ran %.1fs after their edit", len(names), time.Since(start).Seconds())
+	return errors.Join(errs...)
+}
+
+// seedDatabase is for a version that no installation here has, and then for the example's.
+func seedDatabase(ctx context.Context, n notes) error {
+	w, err := watchSeeds(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	u, err := seed("test-db")
+	if err != nil {
+		return err
+	}
+	if err := unstructured.SetNestedField(u.Object, "14", "spec", "version"); err != nil {
+		return err
+	}
+	if _, err := cluster.Create(ctx, u); err != nil {
+		return err
+	}
+	const says = "version 14 is not in this installation, which has 15, 17, 18: choose one of these"
+	start := time.Now()
+	err = w.Await(ctx, soon, fmt.Sprintf("the database to say %q", says), func() (bool, string) {
+		c := w.Claim("DatabaseCluster", "test-db")
+		return strings.Contains(c.Status.Message, says), c.String()
+	})
+	if err != nil {
+		return err
+	}
+	n.Addf("refused after %.1fs", time.Since(start).Seconds())
+	start = time.Now()
+	if _, err := cluster.Patch(ctx, "DatabaseCluster", seedsNamespace, "test-db", harness.Patch{"spec": harness.Patch{"version": "17"}}); err != nil {
+		return err
+	}
+	err = w.AwaitReady(ctx, started, "DatabaseCluster", "test-db")
+	n.Addf("ready %.1fs after its edit", time.Since(start).Seconds())
+	return err
+}
+
+// scalesByKubectl scales the claim as if it were a Deployment.
+func scalesByKubectl(ctx context.Context, n notes) error {
+	w, err := watchSeeds(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	u, err := seed("demo-app")
+	if err != nil {
+		return err
+	}
+	if _, err := cluster.Create(ctx, u); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := w.AwaitReady(ctx, settled, "WebApp", "demo-app"); err != nil {
+		return err
+	}
+	for _, replicas := range []string{"4", "2"} {
+		start := time.Now()
+		if _, err := harness.Kubectl(ctx, "scale", "webapp", "demo-app", "--namespace", seedsNamespace, "--replicas="+replicas); err != nil {
+			return err
+		}
+		err := w.Await(ctx, settled, "demo-app to have "+replicas+" replicas", func() (bool, string) {
+			c := w.Claim("WebApp", "demo-app")
+			have, _, _ := unstructured.NestedInt64(w.Get("WebApp", "demo-app").Object, "status", "availableReplicas")
+			return c.Ready() && fmt.Sprint(have) == replicas, fmt.Sprintf("%d available, %s", have, c)
+		})
+		if err != nil {
+			return err
+		}
+		n.Addf("to %s in %.1fs", replicas, time.Since(start).Seconds())
+	}
+	out, err := harness.Kubectl(ctx, "get", "wa", "demo-app", "--namespace", seedsNamespace)
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "REPLICAS") || !strings.Contains(lines[0], "AVAILABLE") {
+		return fmt.Errorf("kubectl get wa has no REPLICAS and AVAILABLE:\n%s", out)
+	}
+	return nil
+}
