@@ -122,7 +122,7 @@ func (s *shop) redisConf() string {
 save ""
 appendonly no
 dir /tmp
-`, listen, s.cachePassword)
+%s`, listen, s.cachePassword, s.redisSocket())
 }
 
 // cacheArgs are what a claim can change. Redis reads its configuration once: as
@@ -146,6 +146,16 @@ func (s *shop) cacheMemory() resource.Quantity {
 	return q
 }
 
+// cacheLimit of the memory of Redis' container, which needs room beside its data: for clients and
+// for fragmentation.
+func (s *shop) cacheLimit() string {
+	memory := s.cacheMemory()
+	limit := memory.DeepCopy()
+	limit.Add(memory)
+	limit.Add(resource.MustParse("32Mi"))
+	return limit.String()
+}
+
 func (s *shop) cacheService() *corev1.Service {
 	return &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
@@ -157,12 +167,17 @@ func (s *shop) cacheService() *corev1.Service {
 	}
 }
 
-// cachePolicy admits the backend's pods alone. Redis connects to nothing.
+// cachePolicy admits the backend's pods, and whoever scrapes to the metrics. Redis connects to
+// nothing.
 func (s *shop) cachePolicy() *networkingv1.NetworkPolicy {
-	return build.Egress(build.NetworkPolicy(s.Scope, cache, cacheApp, build.Admit{
+	ways := []build.Admit{{
 		From:  []networkingv1.NetworkPolicyPeer{build.Pods(map[string]string{build.LabelInstance: s.Name(backend)})},
 		Ports: []int32{cachePort},
-	}))
+	}}
+	if s.monitored() {
+		ways = append(ways, build.Scrapers(s.settings.Monitoring.Namespace, cacheMetricsPort)...)
+	}
+	return build.Egress(build.NetworkPolicy(s.Scope, cache, cacheApp, ways...))
 }
 
 // awayFor is for how many seconds a node may be away before the cache is started
@@ -181,12 +196,6 @@ func cacheTolerations() []corev1.Toleration {
 // not replace a pod before the node it was on says that it is gone, and a node
 // that has died never does.
 func (s *shop) cacheServer() *k8sappsv1.Deployment {
-	memory := s.cacheMemory()
-	// Redis needs room beside its data: for clients and for fragmentation.
-	limit := memory.DeepCopy()
-	limit.Add(memory)
-	limit.Add(resource.MustParse("32Mi"))
-
 	annotations := map[string]string{passwordVersionAnnotation: s.cacheVersion}
 	mounts := []corev1.VolumeMount{
 		{Name: "config", MountPath: "/etc/redis", ReadOnly: true},
@@ -198,7 +207,7 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 			DefaultMode: new(int32(0o440)),
 			Items:       []corev1.KeyToPath{{Key: keyConf, Path: keyConf}},
 		}}},
-		build.Scratch("tmp", limit.String()),
+		build.Scratch("tmp", s.cacheLimit()),
 	}
 	if s.cacheServesTLS {
 		annotations[certificateVersionAnnotation] = s.cacheCertificateVersion
@@ -206,7 +215,10 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 		volumes = append(volumes, s.cacheCertificateVolume())
 	}
 
-	alive := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("redis")}}
+	containers := []corev1.Container{s.redis(mounts)}
+	if s.monitored() {
+		containers = append(containers, s.cacheExporter())
+	}
 	return &k8sappsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: s.Meta(cache, cacheApp),
@@ -229,21 +241,28 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 					SecurityContext:               build.PodSecurity(redisUser, redisUser),
 					TerminationGracePeriodSeconds: new(int64(10)),
 					Tolerations:                   cacheTolerations(),
-					Containers: []corev1.Container{{
-						Name:            cacheApp,
-						Image:           s.settings.Image("redis:" + redisTag),
-						Args:            s.cacheArgs(),
-						Ports:           []corev1.ContainerPort{{Name: "redis", ContainerPort: cachePort}},
-						Resources:       build.Resources(s.profile.CacheCPU, memory.String(), limit.String()),
-						SecurityContext: build.ContainerSecurity(),
-						StartupProbe:    &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 1, FailureThreshold: 60},
-						ReadinessProbe:  &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 5},
-						LivenessProbe:   &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 10, FailureThreshold: 6},
-						VolumeMounts:    mounts,
-					}},
-					Volumes: volumes,
+					Containers:                    containers,
+					Volumes:                       volumes,
 				},
 			},
 		},
+	}
+}
+
+// redis is ready as soon as it answers: it loads no data.
+func (s *shop) redis(mounts []corev1.VolumeMount) corev1.Container {
+	memory, limit := s.cacheMemory(), s.cacheLimit()
+	alive := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("redis")}}
+	return corev1.Container{
+		Name:            cacheApp,
+		Image:           s.settings.Image("redis:" + redisTag),
+		Args:            s.cacheArgs(),
+		Ports:           []corev1.ContainerPort{{Name: "redis", ContainerPort: cachePort}},
+		Resources:       build.Resources(s.profile.CacheCPU, memory.String(), limit),
+		SecurityContext: build.ContainerSecurity(),
+		StartupProbe:    &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 1, FailureThreshold: 60},
+		ReadinessProbe:  &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 5},
+		LivenessProbe:   &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 10, FailureThreshold: 6},
+		VolumeMounts:    mounts,
 	}
 }

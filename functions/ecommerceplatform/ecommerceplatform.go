@@ -30,9 +30,11 @@ const (
 	cacheSvc    = "cache-service"
 	cachePolicy = "cache-networkpolicy"
 	cacheSA     = "cache-account"
-	backend     = "backend"
-	frontend    = "frontend"
-	ingress     = "ingress"
+
+	cacheMonitor = "cache-podmonitor"
+	backend      = "backend"
+	frontend     = "frontend"
+	ingress      = "ingress"
 
 	ingressPolicy = "ingress-networkpolicy"
 	protection    = "protection"
@@ -76,6 +78,9 @@ type shop struct {
 
 	// cacheServesTLS tells whether Redis has TLS by what is stored.
 	cacheServesTLS bool
+
+	// scraped is true where metrics are exported and the cluster has PodMonitors.
+	scraped bool
 
 	// config is nil where the claim has none.
 	config *build.Config
@@ -135,6 +140,7 @@ func (s *shop) read(c *compose.Claim, defaults settings.Settings) (err error) {
 	if s.connection, err = s.connectsBy(c); err != nil {
 		return err
 	}
+	s.scraped = s.monitored() && c.HasKind(podMonitorSchema, cacheMonitor)
 	if err := s.readCache(c); err != nil {
 		return err
 	}
@@ -165,6 +171,9 @@ func (s *shop) plan() *compose.Plan {
 		add(compose.Component{Name: cacheSvc, Part: cache, Object: s.cacheService()})
 		add(compose.Component{Name: cachePolicy, Part: cache, Object: s.cachePolicy()})
 		add(compose.Component{Name: cacheServer, Part: cache, Object: s.cacheServer()})
+		if s.scraped {
+			add(compose.Component{Name: cacheMonitor, Part: cache, Object: s.cachePodMonitor()})
+		}
 		needs = append(needs, cacheServer)
 	}
 	if s.config != nil {

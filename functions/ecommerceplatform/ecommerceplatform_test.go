@@ -692,8 +692,8 @@ func TestConnectionExists(t *testing.T) {
 			}
 		}
 	}
-	// Backend, migration and CronJob read two each.
-	if refs != 6 {
-		t.Errorf("want 6 references to Secrets, got %d", refs)
+	// Backend, migration and CronJob read two each, the exporter of the cache one.
+	if refs != 7 {
+		t.Errorf("want 7 references to Secrets, got %d", refs)
 	}
 }

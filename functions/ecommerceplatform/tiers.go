@@ -70,7 +70,7 @@ func (s *shop) webApp(component string, w *appsv1.Workload, replicas *int32, env
 		},
 	}
 	wa.Annotations = s.allowance
-	if m := s.spec.Monitoring; m != nil && m.Enabled != nil && !*m.Enabled {
+	if !s.monitored() {
 		wa.Spec.Metrics = nil
 	}
 	wa.Spec.EnvFrom = build.EnvFrom(s.bundles.shall[component], w.EnvFrom)

@@ -30,6 +30,7 @@ type ruleSet struct {
 var ruleSets = []ruleSet{
 	{kind: "DatabaseCluster", file: "prometheusrule-databasecluster.yaml", tests: "tests/*.yaml", page: "databasecluster.md"},
 	{kind: "Backup", file: "prometheusrule-backup.yaml", tests: "tests/backup/*.yaml", page: "backup.md"},
+	{kind: "EcommercePlatform", file: "prometheusrule-ecommerceplatform.yaml", tests: "tests/ecommerceplatform/*.yaml", page: "ecommerceplatform.md"},
 	{kind: "Storeplane", file: "prometheusrule-platform.yaml", tests: "tests/platform/*.yaml", page: "monitoring.md"},
 }
 

@@ -1,0 +1,74 @@
+package ecommerceplatform
+
+import (
+	"fmt"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/build"
+)
+
+const (
+	// podMonitorSchema is the name under which the Composition asks whether the cluster has
+	// PodMonitors.
+	podMonitorSchema = "podmonitor"
+
+	cacheMetrics     = "metrics"
+	cacheMetricsPort = 9121
+
+	// cacheSocket is where Redis answers the containers of its own pod, without TLS.
+	cacheSocket = "/tmp/redis.sock"
+)
+
+// monitored tells whether the shop's metrics are exported.
+func (s *shop) monitored() bool {
+	m := s.spec.Monitoring
+	return m == nil || m.Enabled == nil || *m.Enabled
+}
+
+// redisSocket has Redis listen to its own pod, for the exporter.
+func (s *shop) redisSocket() string {
+	if !s.monitored() {
+		return ""
+	}
+	return fmt.Sprintf("unixsocket %s\nunixsocketperm 700\n", cacheSocket)
+}
+
+// cacheExporter tells Prometheus what Redis says about itself
+// (https://github.com/oliver006/redis_exporter).
+func (s *shop) cacheExporter() corev1.Container {
+	return corev1.Container{
+		Name:    cacheMetrics,
+		Image:   s.settings.Image("redis:" + redisTag),
+		Command: []string{"prometheus-redis-exporter"},
+		Args:    []string{fmt.Sprintf("-web.listen-address=:%d", cacheMetricsPort), "-redis-only-metrics"},
+		Env: []corev1.EnvVar{
+			{Name: "REDIS_ADDR", Value: "unix://" + cacheSocket},
+			build.FromSecret("REDIS_PASSWORD", s.Name(cache), keyPassword),
+		},
+		Ports:           []corev1.ContainerPort{{Name: cacheMetrics, ContainerPort: cacheMetricsPort}},
+		Resources:       build.Resources("10m", "16Mi", "64Mi"),
+		SecurityContext: build.ContainerSecurity(),
+		VolumeMounts:    []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
+	}
+}
+
+// cachePodMonitor has Prometheus read the exporter.
+func (s *shop) cachePodMonitor() *monitoringv1.PodMonitor {
+	return &monitoringv1.PodMonitor{
+		TypeMeta:   metav1.TypeMeta{APIVersion: monitoringv1.SchemeGroupVersion.String(), Kind: monitoringv1.PodMonitorsKind},
+		ObjectMeta: s.Meta(cache, cacheApp),
+		Spec: monitoringv1.PodMonitorSpec{
+			Selector: metav1.LabelSelector{MatchLabels: s.Selector(cache)},
+			PodMetricsEndpoints: []monitoringv1.PodMetricsEndpoint{{
+				Port: new(cacheMetrics),
+				// Rules tell shops apart by it.
+				RelabelConfigs: []monitoringv1.RelabelConfig{
+					{SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_app_kubernetes_io_instance"}, TargetLabel: "ecommerceplatform"},
+				},
+			}},
+		},
+	}
+}
