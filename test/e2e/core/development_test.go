@@ -20,7 +20,7 @@ func developmentShop() types.Feature {
 		Assess("order over HTTP becomes a row in PostgreSQL", assess(orderIsRow, ns)).
 		Assess("all pods are restricted with a read-only root", assess(restricted, ns)).
 		Assess("the cache begins no connection", assess(cacheIsClosed, ns)).
-		Assess("the cache has TLS, and the backend uses it", assess(cacheEncrypts, ns)).
+		Assess("the cache has TLS, the backend uses it, and its metrics are exported", assess(cacheEncrypts, ns)).
 		Assess("no password shows outside of Secrets", assess(noPasswords, ns)).
 		Assess("kubectl describe names what a bad backend image holds up, and the shop goes on", assess(badImage, ns)).
 		Assess("a new image of backend and frontend rolls without a failed request", assess(rolls, ns)).

@@ -104,6 +104,13 @@ func cacheEncrypts(ctx context.Context, n notes) error {
 	if !strings.Contains(out, "name=shop-backend ") {
 		return fmt.Errorf("the backend is no client of the cache: %s", out)
 	}
+	metrics, err := cluster.PodMetrics(ctx, dev.namespace, pod, "9121")
+	if err != nil {
+		return err
+	}
+	if up, most := metrics.Sum("redis_up", nil), metrics.Sum("redis_memory_max_bytes", nil); up != 1 || most == 0 {
+		return fmt.Errorf("the cache's metrics say that it is up %v, with at most %v bytes", up, most)
+	}
 	n.Addf("%d connections of the backend", strings.Count(out, "name=shop-backend "))
 	return nil
 }
