@@ -16,12 +16,6 @@ OUT := _out
 GOVULNCHECK := v1.9.0
 
 CLUSTER := go run ./test/cluster
-# What images of PostgreSQL are made for here; 14 and 16 are in no release of Debian.
-POSTGRESQL_MAJORS := 15 17 18
-# Where the majors come from that the images' base, trixie, does not have: in what is built
-# to be tried, Debian's other suites, of which sid is none for production; in a release,
-# which has none here, the PostgreSQL project's own repository.
-POSTGRESQL_SUITES := $(if $(filter dev,$(VERSION)),bookworm sid)
 # Where the embedded cluster's node finds what published manifests call
 # registry.company.com: the registry itself, without a path.
 COMPANY ?= $(firstword $(subst /, ,$(REGISTRY)))
@@ -68,11 +62,12 @@ packages: ## Build the Crossplane packages and install manifests into _out/packa
 images: ## Build the images that claims run, and the examples', and push them to REGISTRY.
 	hack/shop.sh $(OUT)/shop
 	hack/instance.sh $(OUT)/postgresql
-	for major in $(POSTGRESQL_MAJORS); do
-	  $(CLUSTER) image --file package/images/postgresql/Dockerfile --context $(OUT)/postgresql --build-arg MAJOR=$$major --build-arg SUITES="$(POSTGRESQL_SUITES)" --tag $(REGISTRY)/postgresql:$$major --version "postgres --version" --push
+	from=$$(hack/majors.sh "$(VERSION)"); eval "$$from"
+	for major in $$MAJORS; do
+	  $(CLUSTER) image --file package/images/postgresql/Dockerfile --context $(OUT)/postgresql --build-arg MAJOR=$$major --build-arg SUITES="$$SUITES" --tag $(REGISTRY)/postgresql:$$major --version "postgres --version" --push
 	done
 	hack/backup.sh $(OUT)/backup
-	for major in $(POSTGRESQL_MAJORS); do
+	for major in $$MAJORS; do
 	  $(CLUSTER) image --file package/images/backup/postgresql.Dockerfile --context $(OUT)/backup/postgresql --base $(REGISTRY)/postgresql:$$major --tag $(REGISTRY)/backup:postgresql-$$major --push
 	done
 	for flavour in mysql mongodb; do
