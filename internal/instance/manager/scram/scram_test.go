@@ -60,7 +60,14 @@ func TestPrepare(t *testing.T) {
 		"Roman":      {reason: "Compatibility forms are folded (RFC 4013, example 5)", in: "\u2168", want: "IX"},
 		"Space":      {reason: "Every space is the plain one", in: "a\u00a0b", want: "a b"},
 		"Prohibited": {reason: "What is refused is taken as it is", in: "a\u0085\u00aa", want: "a\u0085\u00aa"},
-		"Invalid":    {reason: "What is no UTF-8 is taken as it is", in: "a\xff", want: "a\xff"},
+		"Invalid":    {reason: "What is no UTF-8 is taken as it is", in: "a\xff\u00a0", want: "a\xff\u00a0"},
+		"Control":    {reason: "A control character of ASCII is refused, and taken as it is", in: "a\tb\u00a0", want: "a\tb\u00a0"},
+		"Nothing":    {reason: "An empty password is refused", in: "\u00ad", want: "\u00ad"},
+		"ZeroWidth":  {reason: "PostgreSQL takes a zero width space for a space", in: "a\u200bb", want: "a b"},
+		"Mongolian":  {reason: "A Mongolian soft hyphen is mapped to nothing", in: "a\u1806b", want: "ab"},
+		"Bidi":       {reason: "Letters of both directions are refused", in: "\u05d0a\u00a0", want: "\u05d0a\u00a0"},
+		"Unassigned": {reason: "What Unicode 3.2 has not is refused, though it has a compatibility form", in: "\U0001f130\u00a0", want: "\U0001f130\u00a0"},
+		"Unchecked":  {reason: "What is checked is not normalised yet", in: "\u0340", want: "\u0340"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
