@@ -128,23 +128,18 @@ test: ## Run the tests that need neither root nor a cluster.
 	(cd examples/vote/app && go vet ./... && go test ./...)
 	(cd test/stores && go vet ./... && go test ./...)
 
-# Where the tests are that make test leaves out because they take long, by suite.
-LONG_backup := ./internal/backup/...
-LONG_appconfig := ./internal/controller/appconfig
-LONG_platform := ./cmd/... ./functions/... ./hack/packages ./internal/guardrails ./internal/controller ./internal/controller/claims ./internal/controller/pause
-
 .PHONY: test-full
-test-full: ## Run what make test leaves out because it takes long, of SUITE=backup|appconfig|platform, else of all. Needs root where Debian packages are missing.
+test-full: ## Run the long tests too, which make test leaves out. Needs root where Debian packages are missing.
 	$(CLUSTER) packages
-	go test -count 1 -timeout 60m $(or $(LONG_$(SUITE)),$(LONG_backup) $(LONG_appconfig) $(LONG_platform))
+	go test -timeout 60m ./...
 
 .PHONY: e2e
 e2e: ## Run what is quick of the suites on the cluster of KUBECONFIG, else on the embedded one.
 	hack/with-cluster.sh hack/e2e.sh core postgresql backup appconfig platform borders
 
 .PHONY: e2e-full
-e2e-full: ## Run a suite in full: SUITE=core|postgresql|backup|appconfig|platform|borders.
-	$(if $(LONG_$(SUITE)),$(MAKE) test-full)
+e2e-full: ## Run a suite in full: SUITE=core|postgresql|backup|appconfig|platform|borders, after the long tests where they try the same.
+	$(if $(filter backup appconfig platform,$(SUITE)),$(MAKE) test-full)
 	hack/with-cluster.sh hack/e2e.sh --full "$(or $(SUITE),core)"
 
 .PHONY: soak
