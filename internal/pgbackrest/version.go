@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// Blocks tells whether incremental backups can hold the blocks that have changed
-// instead of whole files. PgBackRest does so since 2.46, and has restored all of
-// them since 2.55 (https://pgbackrest.org/release.html).
-func Blocks(ctx context.Context) (bool, error) {
+// Version that pgBackRest reports, as it writes it: "pgBackRest 2.55.1".
+func Version(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, Program, "version").Output()
 	if err != nil {
-		return false, fmt.Errorf("cannot ask pgBackRest for its version: %w", err)
+		return "", fmt.Errorf("cannot ask pgBackRest for its version: %w", err)
 	}
-	return hasBlocks(string(out)), nil
+	return strings.TrimSpace(string(out)), nil
 }
 
-func hasBlocks(version string) bool {
+// HasBlocks tells whether incremental backups of a version can hold the blocks that have
+// changed instead of whole files. PgBackRest does so since 2.46, and has restored all of
+// them since 2.55 (https://pgbackrest.org/release.html).
+func HasBlocks(version string) bool {
 	const major, minor = 2, 55
 	var a, b int
 	if n, _ := fmt.Sscanf(strings.TrimPrefix(version, "pgBackRest "), "%d.%d", &a, &b); n != 2 {

@@ -90,11 +90,11 @@ func (j *job) backupOptions(ctx context.Context, full bool) ([]string, error) {
 	}
 	// What an earlier run left is removed, which makes room, and not resumed.
 	options = append(options, "--type="+kind, "--start-fast", "--no-resume", "--process-max="+strconv.Itoa(processes))
-	blocks, err := pgbackrest.Blocks(ctx)
+	version, err := pgbackrest.Version(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if blocks {
+	if pgbackrest.HasBlocks(version) {
 		// Full ones need it too, for those that follow.
 		options = append(options, "--repo1-block")
 	}
