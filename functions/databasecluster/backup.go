@@ -119,11 +119,11 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 	}
 	b.watched = c.HasKind(backupSchema, backups)
 	b.schedule, b.incremental, b.retention = cmp.Or(string(spec.Schedule), defaultSchedule), string(spec.IncrementalSchedule), cmp.Or(spec.Retention, defaultRetention)
-	if err := build.CheckSchedule(appsv1.Schedule(b.schedule), ""); err != nil {
+	if _, _, err := build.ParseSchedule(b.schedule, ""); err != nil {
 		return compose.Invalidf("backup.schedule: %v", err)
 	}
 	if b.incremental != "" {
-		if err := build.CheckSchedule(appsv1.Schedule(b.incremental), ""); err != nil {
+		if _, _, err := build.ParseSchedule(b.incremental, ""); err != nil {
 			return compose.Invalidf("backup.incrementalSchedule: %v", err)
 		}
 	}

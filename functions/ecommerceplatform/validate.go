@@ -64,7 +64,7 @@ func (s *shop) validate() error {
 		}
 	}
 	for _, j := range spec.Backend.CronJobs {
-		if err := build.CheckSchedule(j.Schedule, j.TimeZone); err != nil {
+		if _, _, err := build.ParseSchedule(string(j.Schedule), j.TimeZone); err != nil {
 			return compose.Invalidf("backend.cronJobs %s: %v", j.Name, err)
 		}
 	}

@@ -39,7 +39,7 @@ func validate(s *appsv1.WebAppSpec, p *profile.Profile) error {
 		}
 	}
 	for _, j := range s.CronJobs {
-		if err := build.CheckSchedule(j.Schedule, j.TimeZone); err != nil {
+		if _, _, err := build.ParseSchedule(string(j.Schedule), j.TimeZone); err != nil {
 			return compose.Invalidf("cronJobs %s: %v", j.Name, err)
 		}
 	}

@@ -69,10 +69,10 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-func TestCheckSchedule(t *testing.T) {
+func TestParseSchedule(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
-		schedule appsv1.Schedule
+		schedule string
 		zone     string
 		want     string
 	}{
@@ -93,28 +93,28 @@ func TestCheckSchedule(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if err := CheckSchedule(tc.schedule, tc.zone); err != nil {
+			if _, _, err := ParseSchedule(tc.schedule, tc.zone); err != nil {
 				got = err.Error()
 			}
 			if got != tc.want {
-				t.Errorf("%s\nCheckSchedule(): want %q, got %q", tc.reason, tc.want, got)
+				t.Errorf("%s\nParseSchedule(...): want %q, got %q", tc.reason, tc.want, got)
 			}
 		})
 	}
 }
 
-// TestCheckScheduleZoneInside: the API server refuses a zone inside the
+// TestParseScheduleZoneInside: the API server refuses a zone inside the
 // schedule, and the parser panics on some.
-func TestCheckScheduleZoneInside(t *testing.T) {
-	for _, s := range []appsv1.Schedule{"TZ=Europe/Paris 0 2 * * *", "CRON_TZ=UTC 0 2 * * *", "TZ=0", "CRON_TZ="} {
+func TestParseScheduleZoneInside(t *testing.T) {
+	for _, s := range []string{"TZ=Europe/Paris 0 2 * * *", "CRON_TZ=UTC 0 2 * * *", "TZ=0", "CRON_TZ="} {
 		func() {
 			defer func() {
 				if p := recover(); p != nil {
-					t.Errorf("CheckSchedule(%q) panicked: %v", s, p)
+					t.Errorf("ParseSchedule(%q) panicked: %v", s, p)
 				}
 			}()
-			if err := CheckSchedule(s, ""); err == nil {
-				t.Errorf("CheckSchedule(%q): want an error, since a CronJob with it is refused", s)
+			if _, _, err := ParseSchedule(s, ""); err == nil {
+				t.Errorf("ParseSchedule(%q): want an error, since a CronJob with it is refused", s)
 			}
 		}()
 	}

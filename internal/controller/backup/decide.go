@@ -17,6 +17,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
@@ -110,14 +111,14 @@ func (v *view) readSchedules() *refusal {
 	if p.Schedule != "" {
 		sc, err := parseSchedule(p.Schedule, zone, p.Suspend)
 		if err != nil {
-			return &refusal{reason: backupv1.ReasonInvalidSchedule, message: "schedule " + err.Error()}
+			return &refusal{reason: backupv1.ReasonInvalidSchedule, message: err.Error()}
 		}
 		v.schedules = []schedule{sc}
 	}
 	if v.verifies() {
 		sc, err := parseSchedule(v.verification().Schedule, zone, p.Suspend)
 		if err != nil {
-			return &refusal{reason: backupv1.ReasonInvalidSchedule, message: "verification.schedule " + err.Error()}
+			return &refusal{reason: backupv1.ReasonInvalidSchedule, message: "verification: " + err.Error()}
 		}
 		v.verify = &sc
 	}
@@ -293,7 +294,7 @@ func mark(c *batchv1.CronJob) error {
 	if err != nil {
 		return err
 	}
-	annotations := map[string]string{AppliedAnnotation: digest(string(b))}
+	annotations := map[string]string{AppliedAnnotation: build.Digest(string(b))}
 	maps.Copy(annotations, c.Annotations)
 	c.Annotations = annotations
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
@@ -108,7 +109,7 @@ func (s *State) deleteJob(d *Deletion) error {
 	if err != nil {
 		return err
 	}
-	reached := digest(string(b), s.Store.Print)
+	reached := build.Digest(string(b), s.Store.Print)
 	last := s.lastDelete()
 	switch {
 	case last == nil:

@@ -1,8 +1,6 @@
 package backup
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 
@@ -10,6 +8,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/controller/kube"
 )
 
@@ -21,13 +20,15 @@ func objectName(backup string) string       { return backup + "-dump" }
 func sourcePolicyName(backup string) string { return backup + "-dump-database" }
 func storeSecretName(backup string) string  { return backup + "-dump-store" }
 func verifyName(backup string) string       { return backup + "-verify" }
-func runName(backup, value string) string   { return backup + "-run-" + digest(value) }
+func runName(backup, value string) string   { return backup + "-run-" + build.Digest(value) }
 
-func verifyNowName(backup, value string) string { return backup + "-verify-" + digest("now", value) }
+func verifyNowName(backup, value string) string {
+	return backup + "-verify-" + build.Digest("now", value)
+}
 
 // firstName is of the verification of a backup out of turn.
 func firstName(backup, id string, attempt int) string {
-	return attempted(backup+"-verify-"+digest("first", id), attempt)
+	return attempted(backup+"-verify-"+build.Digest("first", id), attempt)
 }
 
 func checkName(backup, digest string, attempt int) string {
@@ -43,16 +44,6 @@ func attempted(name string, attempt int) string {
 		return name
 	}
 	return fmt.Sprintf("%s-%d", name, attempt)
-}
-
-// digest of texts, short enough for a name. Where a text ends counts.
-func digest(texts ...string) string {
-	h := sha256.New()
-	for _, t := range texts {
-		_, _ = h.Write([]byte(t))
-		_, _ = h.Write([]byte{0})
-	}
-	return hex.EncodeToString(h.Sum(nil))[:10]
 }
 
 // labels of all that a Backup makes.

@@ -1,12 +1,11 @@
 package backup
 
 import (
-	"fmt"
-	"strings"
 	"time"
-	_ "time/tzdata" // the provider's image has no time zones of its own
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/storeplane/storeplane/internal/build"
 )
 
 // schedule of a CronJob in its time zone.
@@ -18,21 +17,10 @@ type schedule struct {
 	suspended bool
 }
 
-// parseSchedule as the CronJob controller does: it is that controller's own
-// parser.
 func parseSchedule(spec, zone string, suspended bool) (schedule, error) {
-	// The parser takes a time zone in the schedule, the API server does not.
-	if strings.Contains(spec, "TZ") {
-		return schedule{}, fmt.Errorf("%q may not hold a time zone: use timeZone", spec)
-	}
-	c, err := cron.ParseStandard(spec)
+	c, loc, err := build.ParseSchedule(spec, zone)
 	if err != nil {
-		return schedule{}, fmt.Errorf("%q is no cron expression: %w", spec, err)
-	}
-	// Local would be the zone of wherever this runs.
-	loc, err := time.LoadLocation(zone)
-	if err != nil || strings.EqualFold(zone, "local") {
-		return schedule{}, fmt.Errorf("timeZone %q is not known: use a name like Europe/Paris", zone)
+		return schedule{}, err
 	}
 	return schedule{spec: spec, cron: c, zone: loc, period: longest(c), suspended: suspended}, nil
 }

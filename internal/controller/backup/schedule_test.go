@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -25,26 +24,6 @@ func utc(t testing.TB, s string) time.Time {
 		t.Fatal(err)
 	}
 	return out
-}
-
-func TestParseScheduleRefuses(t *testing.T) {
-	cases := map[string]struct {
-		reason, spec, zone, want string
-	}{
-		"Garbage":  {reason: "What is no schedule.", spec: "a b c d e", zone: "Etc/UTC", want: "no cron expression"},
-		"OutOf":    {reason: "There is no 61st minute.", spec: "61 * * * *", zone: "Etc/UTC", want: "no cron expression"},
-		"ZoneIn":   {reason: "The API server would refuse it.", spec: "TZ=UTC 0 2 * * *", zone: "Etc/UTC", want: "use timeZone"},
-		"NoZone":   {reason: "A zone that is not known.", spec: "0 2 * * *", zone: "Mars/Olympus", want: "is not known"},
-		"LocalOne": {reason: "Local is nobody's.", spec: "0 2 * * *", zone: "Local", want: "is not known"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			_, err := parseSchedule(tc.spec, tc.zone, false)
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("%s\nwant an error with %q, got %v", tc.reason, tc.want, err)
-			}
-		})
-	}
 }
 
 func TestPeriod(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
@@ -119,5 +120,5 @@ func (s *State) digest() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return digest(string(b), s.Source.Print, s.Store.Print, s.Key), nil
+	return build.Digest(string(b), s.Source.Print, s.Store.Print, s.Key), nil
 }
