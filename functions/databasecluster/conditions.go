@@ -7,6 +7,7 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // Types of this kind's conditions.
@@ -111,13 +112,7 @@ func (d *cluster) backups() verdict {
 }
 
 // clip keeps a message within what people read.
-func clip(text string) string {
-	const most = 512
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
+func clip(message string) string { return text.Clip(message, 512) }
 
 // replication tells whether every standby follows the primary, and whether one
 // acknowledges writes that have to be.

@@ -62,7 +62,7 @@ func TestClaimSpec(t *testing.T) {
 				} `json:"users"`
 			}{}
 			err := c.Spec(&into)
-			if got := text(err); got != tc.want {
+			if got := errorText(err); got != tc.want {
 				t.Errorf("%s\nSpec(): want %q, got %q", tc.reason, tc.want, got)
 			}
 			if err != nil && !IsInvalid(err) {
@@ -72,7 +72,7 @@ func TestClaimSpec(t *testing.T) {
 	}
 }
 
-func text(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -107,8 +107,8 @@ func TestClaimSettings(t *testing.T) {
 			req.RequiredResources = map[string]*fnv1.Resources{SettingsRequirement: rs}
 			got := settings{Registry: "default"}
 			err := NewClaim(req, nil).Settings(func(d Data) (any, error) { return got, d.Decode(&got) })
-			if text(err) != tc.err {
-				t.Errorf("%s\nSettings(): want error %q, got %q", tc.reason, tc.err, text(err))
+			if errorText(err) != tc.err {
+				t.Errorf("%s\nSettings(): want error %q, got %q", tc.reason, tc.err, errorText(err))
 			}
 			if err != nil && !IsInvalid(err) {
 				t.Errorf("%s\nSettings(): somebody can act on it", tc.reason)
@@ -145,9 +145,9 @@ func TestErrorsDoNotFlap(t *testing.T) {
 	}
 	for name, f := range read {
 		t.Run(name, func(t *testing.T) {
-			first := text(f(NewClaim(req, nil)))
+			first := errorText(f(NewClaim(req, nil)))
 			for range 50 {
-				if again := text(f(NewClaim(req, nil))); again != first {
+				if again := errorText(f(NewClaim(req, nil))); again != first {
 					t.Fatalf("The same input gave two errors:\n%s\n%s", first, again)
 				}
 			}
@@ -168,8 +168,8 @@ func TestReadObserved(t *testing.T) {
 		t.Errorf("What is not observed is neither found nor an error: got %t, %v", found, err)
 	}
 	_, err := c.ReadObserved("db", &into)
-	if want := "cannot read the observed StatefulSet of component db: spec.replicas: must be a whole number, is a string"; text(err) != want {
-		t.Errorf("ReadObserved(): want %q, got %q", want, text(err))
+	if want := "cannot read the observed StatefulSet of component db: spec.replicas: must be a whole number, is a string"; errorText(err) != want {
+		t.Errorf("ReadObserved(): want %q, got %q", want, errorText(err))
 	}
 	if IsInvalid(err) {
 		t.Errorf("An object that cannot be read is not the claim's error")
@@ -215,8 +215,8 @@ func TestClaimSecret(t *testing.T) {
 				observed["db"] = tc.observed
 			}
 			got, err := NewClaim(request(t, 1, nil, observed), nil).Secret("db", "password", tc.draw)
-			if text(err) != tc.err || got != tc.want {
-				t.Errorf("%s\nSecret(): want %q, error %q; got %q, error %q", tc.reason, tc.want, tc.err, got, text(err))
+			if errorText(err) != tc.err || got != tc.want {
+				t.Errorf("%s\nSecret(): want %q, error %q; got %q, error %q", tc.reason, tc.want, tc.err, got, errorText(err))
 			}
 			if draws != tc.draws {
 				t.Errorf("%s\nSecret(): want %d draws, got %d", tc.reason, tc.draws, draws)
@@ -271,8 +271,8 @@ func TestClaimRotatable(t *testing.T) {
 				observed["db"] = tc.observed
 			}
 			got, err := NewClaim(request(t, 1, nil, observed), tc.source).Rotatable("db", "password", draw)
-			if got != tc.want || text(err) != tc.err {
-				t.Errorf("%s\nRotatable(): want %q, error %q; got %q, error %q", tc.reason, tc.want, tc.err, got, text(err))
+			if got != tc.want || errorText(err) != tc.err {
+				t.Errorf("%s\nRotatable(): want %q, error %q; got %q, error %q", tc.reason, tc.want, tc.err, got, errorText(err))
 			}
 		})
 	}

@@ -65,8 +65,8 @@ func TestMakeErrors(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := Decide(claimOf(nil), &Plan{Components: []Component{{Name: "a", Object: configMap("a", "")}, tc.late}})
-			if text(err) != tc.want {
-				t.Errorf("%s\nDecide(): want error %q, got %q", tc.reason, tc.want, text(err))
+			if errorText(err) != tc.want {
+				t.Errorf("%s\nDecide(): want error %q, got %q", tc.reason, tc.want, errorText(err))
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // refusal is what Crossplane reports of objects of a claim that the API server does
@@ -77,10 +78,5 @@ func invalidStatus() health.Status {
 
 // stoppedStatus is the health of the component at which Crossplane stopped.
 func (r refusal) stoppedStatus() health.Status {
-	const most = 300
-	why := r.why
-	if len(why) > most {
-		why = strings.ToValidUTF8(why[:most], "") + "…"
-	}
-	return health.Status{State: health.Failed, Message: "The API server refuses it: " + why}
+	return health.Status{State: health.Failed, Message: "The API server refuses it: " + text.Clip(r.why, 300)}
 }

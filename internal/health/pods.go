@@ -2,7 +2,6 @@ package health
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -12,6 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/appconfig"
 	"github.com/storeplane/storeplane/internal/podfailure"
 	"github.com/storeplane/storeplane/internal/structs"
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // TroubleOf pods says in words why the first one of them, by name, does not come
@@ -40,9 +40,6 @@ var lift = map[podfailure.Restriction]string{
 	podfailure.ReadOnly:    ": mount a volume with emptyDir where it writes, or set podSecurity to baseline outside production",
 }
 
-// causeBytes is how long a cause may be in a message.
-const causeBytes = 256
-
 // Waiting is the message that names the first of some pods, by name, that is not ready at a
 // moment, and the reason, or "". What may pass by itself counts too, since the message is about
 // a rollout that waits for the pods. The last line of a container's log is in it, without what
@@ -68,21 +65,13 @@ func Waiting(pods []*structpb.Struct, now time.Time) string {
 		if f == nil {
 			continue
 		}
-		f.Cause = cut(appconfig.LastWords(f.Cause, nil))
+		f.Cause = text.Clip(appconfig.LastWords(f.Cause, nil), 256)
 		name, words = read.Metadata.Name, f.String()+lift[f.Restriction]
 	}
 	if words == "" {
 		return ""
 	}
 	return name + ": " + words
-}
-
-// cut the end of a cause that is too long for a message.
-func cut(cause string) string {
-	if len(cause) <= causeBytes {
-		return cause
-	}
-	return strings.ToValidUTF8(cause[:causeBytes], "") + "…"
 }
 
 // mounts are the ConfigMaps and Secrets without which volumes are not mounted.

@@ -18,6 +18,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // verify all files of the repository, and restore a backup into a throw-away
@@ -153,17 +154,7 @@ func (j *job) amcheck(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("cannot check tables and indexes: %w", context.Cause(ctx))
 	}
-	return fail(backup.BackupCorrupt, fmt.Errorf("cannot trust the restored tables and indexes: pg_amcheck says: %s", clip(string(out))))
-}
-
-// clip is the beginning of a text in one line.
-func clip(text string) string {
-	const most = 600
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
+	return fail(backup.BackupCorrupt, fmt.Errorf("cannot trust the restored tables and indexes: pg_amcheck says: %s", text.Line(string(out), 600)))
 }
 
 func list(ctx context.Context, connect recovery.Connect, database, sql string) ([]string, error) {

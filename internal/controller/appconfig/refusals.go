@@ -8,19 +8,12 @@ import (
 
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/text"
 )
 
-// longestRefusal in a status.
-const longestRefusal = 200
-
 // short form of an error of the API server, in one line.
-func short(err error) string {
-	s := strings.Join(strings.Fields(err.Error()), " ")
-	if len(s) > longestRefusal {
-		s = strings.ToValidUTF8(s[:longestRefusal], "") + "…"
-	}
-	return s
-}
+func short(err error) string { return text.Line(err.Error(), 200) }
 
 // owners of fields that a server-side apply collides with.
 func owners(err error) string {

@@ -1,0 +1,16 @@
+// Package text shortens what others wrote, for messages.
+package text
+
+import "strings"
+
+// Clip returns the beginning of a text, of at most so many bytes and of whole characters, with
+// an ellipsis where it is cut.
+func Clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// Line is the beginning of a text, as Clip returns it, in one line.
+func Line(text string, most int) string { return Clip(strings.Join(strings.Fields(text), " "), most) }

@@ -1,0 +1,19 @@
+package text
+
+import "testing"
+
+func TestLine(t *testing.T) {
+	cases := map[string]struct{ reason, in, want string }{
+		"Short":     {reason: "What fits stays.", in: "abcde", want: "abcde"},
+		"Long":      {reason: "What does not is cut, visibly.", in: "abcdef", want: "abcde…"},
+		"Character": {reason: "No character is cut in two: a response must be valid UTF-8.", in: "abcdéf", want: "abcd…"},
+		"Lines":     {reason: "Lines become one.", in: "a\n\tb\n", want: "a b"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Line(tc.in, 5); got != tc.want {
+				t.Errorf("%s\nLine(%q): want %q, got %q", tc.reason, tc.in, tc.want, got)
+			}
+		})
+	}
+}
