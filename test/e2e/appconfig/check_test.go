@@ -5,8 +5,6 @@ package appconfig
 import (
 	"time"
 
-	"sigs.k8s.io/e2e-framework/pkg/features"
-
 	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
@@ -30,28 +28,3 @@ const progressDeadline = 20 * time.Second
 // rollbackSlack is how much longer than that a rollback may take until all pods
 // are well again.
 const rollbackSlack = 20 * time.Second
-
-// feature is a list of checks that share a namespace.
-type feature struct {
-	*features.FeatureBuilder
-
-	namespace string
-}
-
-func newFeature(name, namespace string) feature {
-	return feature{features.New(name), namespace}
-}
-
-// quick check, which is always made.
-func (f feature) quick(name string, c suite.Check) feature {
-	f.Assess(name, tests.Assess(c, f.namespace))
-	return f
-}
-
-// full check, which is made when everything is asked for.
-func (f feature) full(name string, c suite.Check) feature {
-	if tests.Full() {
-		f.quick(name, c)
-	}
-	return f
-}

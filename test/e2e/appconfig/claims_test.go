@@ -29,11 +29,11 @@ const (
 // claims with a config of their own.
 func claims() types.Feature {
 	g := newGround("e2e-appconfig-claims")
-	f := newFeature("claims with a config", g.namespace).
-		full("a WebApp's config reaches its pods with its image under load", g.webChanges).
-		full("a WebApp's config that does not work is taken back under load", g.webTakesBack).
-		full("a shop's config reaches the backend and then the frontend under load", g.shopChanges).
-		full("a shop's config that does not work is taken back under load", g.shopTakesBack)
+	f := tests.Feature("claims with a config", g.namespace).
+		Full("a WebApp's config reaches its pods with its image under load", g.webChanges).
+		Full("a WebApp's config that does not work is taken back under load", g.webTakesBack).
+		Full("a shop's config reaches the backend and then the frontend under load", g.shopChanges).
+		Full("a shop's config that does not work is taken back under load", g.shopTakesBack)
 	return f.Feature()
 }
 
@@ -42,7 +42,7 @@ func (g *ground) claim(ctx context.Context, kind, name, file string) error {
 	if err := g.ready(ctx); err != nil {
 		return err
 	}
-	err := g.once(name, func() error { return g.create(ctx, file, nil) })
+	err := g.once.Do(name, func() error { return g.create(ctx, file, nil) })
 	if err != nil {
 		return err
 	}

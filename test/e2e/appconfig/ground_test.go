@@ -11,6 +11,7 @@ import (
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
 	"github.com/storeplane/storeplane/test/e2e/manifests"
+	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
 // ground is a namespace in which AppConfigs and workloads are made.
@@ -19,28 +20,16 @@ type ground struct {
 
 	world  *harness.World
 	client *harness.Client
-	made   map[string]bool
+	once   suite.Once
 }
 
 func newGround(namespace string) *ground {
-	return &ground{namespace: namespace, made: map[string]bool{}}
-}
-
-// once does what has not been done yet.
-func (g *ground) once(what string, do func() error) error {
-	if g.made[what] {
-		return nil
-	}
-	if err := do(); err != nil {
-		return err
-	}
-	g.made[what] = true
-	return nil
+	return &ground{namespace: namespace, once: suite.Once{}}
 }
 
 // ready to be built on.
 func (g *ground) ready(ctx context.Context) error {
-	return g.once("ground", func() error {
+	return g.once.Do("ground", func() error {
 		if err := cluster.CreateNamespace(ctx, g.namespace); err != nil {
 			return err
 		}
@@ -83,15 +72,7 @@ func (g *ground) first(ctx context.Context, application string) error {
 
 // secret with these texts.
 func (g *ground) secret(ctx context.Context, name string, texts map[string]string) error {
-	data := map[string]any{}
-	for k, v := range texts {
-		data[k] = v
-	}
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": data}}
-	u.SetName(name)
-	u.SetNamespace(g.namespace)
-	_, err := cluster.Create(ctx, u)
-	return err
+	return cluster.CreateSecret(ctx, g.namespace, name, texts)
 }
 
 // change an object, and wait until the change is seen here.

@@ -4,15 +4,11 @@ package appconfig
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/e2e-framework/klient/wait"
 
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/test/e2e/harness"
@@ -21,38 +17,6 @@ import (
 // reelected is how much longer things take when the provider was killed: another
 // pod has to start, and to be elected.
 const reelected = time.Minute
-
-// killProvider kills all of its pods at once, and waits until others are ready.
-func killProvider(ctx context.Context) error {
-	const namespace, label = "crossplane-system", "pkg.crossplane.io/provider"
-	list := metav1.ListOptions{LabelSelector: label}
-	pods := cluster.Kube.CoreV1().Pods(namespace)
-	before, err := pods.List(ctx, list)
-	if err != nil || len(before.Items) == 0 {
-		return errors.Join(err, errors.New("cannot find the provider's pods"))
-	}
-	if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, list); err != nil {
-		return fmt.Errorf("cannot delete the provider's pods: %w", err)
-	}
-	err = wait.For(func(ctx context.Context) (bool, error) {
-		now, err := pods.List(ctx, list)
-		if err != nil {
-			return false, err
-		}
-		ready := 0
-		for i := range now.Items {
-			old := slices.ContainsFunc(before.Items, func(p corev1.Pod) bool { return p.UID == now.Items[i].UID })
-			if harness.PodReady(&now.Items[i]) && !old {
-				ready++
-			}
-		}
-		return ready >= len(before.Items), nil
-	}, wait.WithContext(ctx), wait.WithTimeout(started), wait.WithInterval(time.Second), wait.WithImmediate())
-	if err != nil {
-		return fmt.Errorf("waited %s for the provider's new pods: %w", started, err)
-	}
-	return nil
-}
 
 // touch an AppConfig without changing what it asks for, and wait until the
 // provider has looked at it.
@@ -76,7 +40,7 @@ func (v *voters) killedAt(ctx context.Context, n notes, stages []stage) error {
 		if err != nil {
 			return err
 		}
-		if err := killProvider(ctx); err != nil {
+		if err := cluster.KillProvider(ctx, started); err != nil {
 			return err
 		}
 		n.Addf("killed when it was %s", s.name)
@@ -100,7 +64,7 @@ func (v *voters) losesProviderWhileChanging(ctx context.Context, n notes) error 
 		if err := v.set(ctx, vote, map[string]string{"POLL": "without-provider"}); err != nil {
 			return err
 		}
-		if err := killProvider(ctx); err != nil {
+		if err := cluster.KillProvider(ctx, started); err != nil {
 			return err
 		}
 		return v.killedAt(ctx, n, []stage{

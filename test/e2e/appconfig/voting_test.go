@@ -34,15 +34,15 @@ type voters struct {
 
 func voting() types.Feature {
 	v := &voters{ground: newGround("e2e-appconfig"), keys: map[string]string{}}
-	f := newFeature("the vote app", v.namespace).
-		quick("a change reaches every pod under load", v.changes).
-		quick("a value that does not work is taken back under load", v.takesBack).
-		full("config and Secret change together and no pod has half", v.changesTogether).
-		full("twenty edits in ten seconds are two rollouts at most", v.debounces).
-		full("what cannot be made replaces nothing and says why", v.refuses).
-		full("provider is killed at every stage of a change", v.losesProviderWhileChanging).
-		full("provider is killed at every stage of a rollback", v.losesProviderWhileTakingBack).
-		full("deletion leaves pods running and able to restart", v.deletes)
+	f := tests.Feature("the vote app", v.namespace).
+		Quick("a change reaches every pod under load", v.changes).
+		Quick("a value that does not work is taken back under load", v.takesBack).
+		Full("config and Secret change together and no pod has half", v.changesTogether).
+		Full("twenty edits in ten seconds are two rollouts at most", v.debounces).
+		Full("what cannot be made replaces nothing and says why", v.refuses).
+		Full("provider is killed at every stage of a change", v.losesProviderWhileChanging).
+		Full("provider is killed at every stage of a rollback", v.losesProviderWhileTakingBack).
+		Full("deletion leaves pods running and able to restart", v.deletes)
 	return f.Feature()
 }
 
@@ -52,7 +52,7 @@ func (v *voters) votes(ctx context.Context) error {
 	if err := v.ready(ctx); err != nil {
 		return err
 	}
-	err := v.once("vote", func() error {
+	err := v.once.Do("vote", func() error {
 		if err := v.secret(ctx, ballots, map[string]string{"key": "key-of-p1"}); err != nil {
 			return err
 		}

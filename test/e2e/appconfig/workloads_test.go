@@ -21,21 +21,21 @@ import (
 // workloads of all kinds, each check with its own.
 func workloads() types.Feature {
 	g := newGround("e2e-appconfig-workloads")
-	f := newFeature("workloads of all kinds", g.namespace).
-		full("workloads of every kind are found by their label", g.finds).
-		full("two AppConfigs share one workload", g.shares).
-		full("a target is deleted in the middle of a rollout", g.losesTarget).
-		full("a paused Deployment waits until it is resumed", g.waitsForPaused).
-		full("a CronJob is changed and starts no Job", g.startsNoJob).
-		full("a StatefulSet whose pod is broken comes back", g.recovers).
-		full("one target may not be changed and the others are", g.forbidden).
-		full("a pod that crashes is told without its secrets", g.tellsNoSecret).
-		full("targets are changed one after the other", g.inOrder).
-		full("files of a ConfigMap and a Secret are one volume", g.mounts).
-		full("a reader of the stable name is not rolled when it is adopted", g.adopts).
-		full("a ConfigMap of somebody else is left alone", g.leavesAlone).
-		full("a change without rollback stays and is told", g.stays).
-		full("old bundles go once nothing refers to them", g.collects)
+	f := tests.Feature("workloads of all kinds", g.namespace).
+		Full("workloads of every kind are found by their label", g.finds).
+		Full("two AppConfigs share one workload", g.shares).
+		Full("a target is deleted in the middle of a rollout", g.losesTarget).
+		Full("a paused Deployment waits until it is resumed", g.waitsForPaused).
+		Full("a CronJob is changed and starts no Job", g.startsNoJob).
+		Full("a StatefulSet whose pod is broken comes back", g.recovers).
+		Full("one target may not be changed and the others are", g.forbidden).
+		Full("a pod that crashes is told without its secrets", g.tellsNoSecret).
+		Full("targets are changed one after the other", g.inOrder).
+		Full("files of a ConfigMap and a Secret are one volume", g.mounts).
+		Full("a reader of the stable name is not rolled when it is adopted", g.adopts).
+		Full("a ConfigMap of somebody else is left alone", g.leavesAlone).
+		Full("a change without rollback stays and is told", g.stays).
+		Full("old bundles go once nothing refers to them", g.collects)
 	return f.Feature()
 }
 

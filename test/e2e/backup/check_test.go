@@ -5,8 +5,6 @@ package backup
 import (
 	"time"
 
-	"sigs.k8s.io/e2e-framework/pkg/features"
-
 	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
@@ -24,28 +22,3 @@ const (
 	// store may be silent.
 	givenUp = 10 * time.Minute
 )
-
-// feature is a list of checks that share a namespace.
-type feature struct {
-	*features.FeatureBuilder
-
-	namespace string
-}
-
-func newFeature(name, namespace string) feature {
-	return feature{features.New(name), namespace}
-}
-
-// quick check, which is always made.
-func (f feature) quick(name string, c suite.Check) feature {
-	f.Assess(name, tests.Assess(c, f.namespace))
-	return f
-}
-
-// full check, which is made when everything is asked for.
-func (f feature) full(name string, c suite.Check) feature {
-	if tests.Full() {
-		f.quick(name, c)
-	}
-	return f
-}

@@ -56,7 +56,7 @@ func (e engine) database(server string) backupv1.Database {
 
 // server is started and can be connected to.
 func (g *ground) server(ctx context.Context, e engine, name string) error {
-	return g.once("server "+name, func() error {
+	return g.once.Do("server "+name, func() error {
 		switch e.name {
 		case backupv1.PostgreSQL:
 			if err := g.create(ctx, "backup/postgresql.yaml", map[string]string{"NAME": name}); err != nil {
@@ -100,7 +100,7 @@ func (g *ground) loaded(ctx context.Context, e engine) error {
 	if err := g.server(ctx, e, e.source()); err != nil {
 		return err
 	}
-	return g.once("data of "+e.source(), func() error {
+	return g.once.Do("data of "+e.source(), func() error {
 		if _, err := g.data(ctx, g.uri(e, e.source()), "load", string(e.name), "--rows", e.rows, "--bulk", g.bulk); err != nil {
 			return err
 		}

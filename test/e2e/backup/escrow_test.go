@@ -35,8 +35,8 @@ const (
 
 func keys() types.Feature {
 	k := &kept{platform: newGround("e2e-backup-platform"), tenant: newGround("e2e-backup-tenant")}
-	return newFeature("keys of databases' own", k.platform.namespace).
-		full("a namespace that is lost is restored with the copy of its key", k.comesBack).
+	return tests.Feature("keys of databases' own", k.platform.namespace).
+		Full("a namespace that is lost is restored with the copy of its key", k.comesBack).
 		Feature()
 }
 

@@ -30,7 +30,7 @@ const bulk = "1024"
 func faults() types.Feature {
 	g := newGround("e2e-backup-faults")
 	g.bulk = bulk
-	f := newFeature("faults", g.namespace)
+	f := tests.Feature("faults", g.namespace)
 	for _, c := range []struct {
 		name  string
 		fault func(context.Context, string, notes) error
@@ -46,7 +46,7 @@ func faults() types.Feature {
 		{"disk of a verification is full", g.fills},
 		{"pods of the provider are killed at every stage", g.losesProvider},
 	} {
-		f = f.full(c.name, g.recovers(strings.ReplaceAll(c.name, " ", "-"), c.fault))
+		f = f.Full(c.name, g.recovers(strings.ReplaceAll(c.name, " ", "-"), c.fault))
 	}
 	return f.Feature()
 }
@@ -361,7 +361,7 @@ func (g *ground) losesProvider(ctx context.Context, name string, n notes) error 
 		if err != nil {
 			return err
 		}
-		if err := killProvider(ctx); err != nil {
+		if err := cluster.KillProvider(ctx, started); err != nil {
 			return err
 		}
 	}
@@ -383,7 +383,7 @@ func (g *ground) losesProvider(ctx context.Context, name string, n notes) error 
 	if err != nil {
 		return err
 	}
-	if err := killProvider(ctx); err != nil {
+	if err := cluster.KillProvider(ctx, started); err != nil {
 		return err
 	}
 	if _, err := g.completed(ctx, "without-provider"); err != nil {
@@ -414,35 +414,4 @@ func (g *ground) jobs(name, action string) []string {
 		}
 	}
 	return out
-}
-
-// killProvider deletes its pods with no grace, and waits for others.
-func killProvider(ctx context.Context) error {
-	const namespace, label = "crossplane-system", "pkg.crossplane.io/provider"
-	list := metav1.ListOptions{LabelSelector: label}
-	pods := cluster.Kube.CoreV1().Pods(namespace)
-	before, err := pods.List(ctx, list)
-	if err != nil || len(before.Items) == 0 {
-		return errors.Join(err, errors.New("cannot find the provider's pods"))
-	}
-	if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, list); err != nil {
-		return fmt.Errorf("cannot delete the provider's pods: %w", err)
-	}
-	err = wait.For(func(ctx context.Context) (bool, error) {
-		now, err := pods.List(ctx, list)
-		if err != nil {
-			return false, err
-		}
-		ready := 0
-		for i := range now.Items {
-			if harness.PodReady(&now.Items[i]) {
-				ready++
-			}
-		}
-		return ready >= len(before.Items), nil
-	}, wait.WithContext(ctx), wait.WithTimeout(started), wait.WithInterval(time.Second), wait.WithImmediate())
-	if err != nil {
-		return fmt.Errorf("waited %s for the provider's new pods: %w", started, err)
-	}
-	return nil
 }

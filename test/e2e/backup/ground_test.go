@@ -9,10 +9,9 @@ import (
 	"maps"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/storeplane/storeplane/test/e2e/harness"
 	"github.com/storeplane/storeplane/test/e2e/manifests"
+	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
 // dataPod is the name of the pod in manifests/backup/data.yaml.
@@ -24,7 +23,7 @@ type ground struct {
 	namespace string
 
 	world *harness.World
-	made  map[string]bool
+	once  suite.Once
 
 	// bulk is how many MiB of random bytes databases have beside their tables.
 	bulk string
@@ -34,24 +33,12 @@ type ground struct {
 }
 
 func newGround(namespace string) *ground {
-	return &ground{namespace: namespace, made: map[string]bool{}, bulk: "0", sums: map[string]string{}}
-}
-
-// once does what has not been done yet.
-func (g *ground) once(what string, do func() error) error {
-	if g.made[what] {
-		return nil
-	}
-	if err := do(); err != nil {
-		return err
-	}
-	g.made[what] = true
-	return nil
+	return &ground{namespace: namespace, once: suite.Once{}, bulk: "0", sums: map[string]string{}}
 }
 
 // ready to be built on.
 func (g *ground) ready(ctx context.Context) error {
-	return g.once("ground", func() error {
+	return g.once.Do("ground", func() error {
 		if err := cluster.CreateNamespace(ctx, g.namespace); err != nil {
 			return err
 		}
@@ -88,15 +75,7 @@ func (g *ground) create(ctx context.Context, file string, values map[string]stri
 
 // secret with these texts.
 func (g *ground) secret(ctx context.Context, name string, texts map[string]string) error {
-	data := map[string]any{}
-	for k, v := range texts {
-		data[k] = v
-	}
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": data}}
-	u.SetName(name)
-	u.SetNamespace(g.namespace)
-	_, err := cluster.Create(ctx, u)
-	return err
+	return cluster.CreateSecret(ctx, g.namespace, name, texts)
 }
 
 // serve starts a server on a volume of its own, and waits until it answers.

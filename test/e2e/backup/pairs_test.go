@@ -18,29 +18,29 @@ var field = newGround("e2e-backup")
 
 func logical() types.Feature {
 	g := field
-	f := newFeature("logical backups", g.namespace).
-		quick("postgresql into s3: backed up, verified, restored, the same row by row", g.pair(engines[0], backupv1.S3))
+	f := tests.Feature("logical backups", g.namespace).
+		Quick("postgresql into s3: backed up, verified, restored, the same row by row", g.pair(engines[0], backupv1.S3))
 	for _, e := range engines {
 		for _, s := range stores {
 			if e.name == backupv1.PostgreSQL && s == backupv1.S3 {
 				continue
 			}
-			f = f.full(fmt.Sprintf("%s into %s: backed up, verified, restored, the same row by row", e.name, s), g.pair(e, s))
+			f = f.Full(fmt.Sprintf("%s into %s: backed up, verified, restored, the same row by row", e.name, s), g.pair(e, s))
 		}
 	}
-	f = f.quick("the API server refuses what makes no sense, in words", g.refusesNonsense).
-		full("what only the provider can know is refused in a condition", g.refusesInWords).
-		full("encrypted backups: nothing of the data is in the store, and only the key restores", g.encrypts).
-		quick("a program that a database holds finds no credentials while it is verified", g.findsNothing).
-		full("a database that holds something is left alone, unless overwrite says otherwise", g.overwrites).
-		quick("in the platform's store a Backup has a key of its own, which restores a namespace that is lost", g.losesNamespace).
-		full("of two Restores into one database one wins, and the other one is refused", g.oneWins).
-		full("a Restore whose pod is killed goes on in another one", g.goesOn).
-		full("restored by id, by time, and from a location without a Backup", g.chooses).
-		full("old backups expire, the newest and the newest verified never", g.retains).
-		full("deletionPolicy Delete empties the store, and a release lets go of one that is gone", g.deletes).
-		full("a hundred missed schedules become one backup", g.catchesUp).
-		quick("pods are restricted, and no password is where it should not be", g.isSafe)
+	f = f.Quick("the API server refuses what makes no sense, in words", g.refusesNonsense).
+		Full("what only the provider can know is refused in a condition", g.refusesInWords).
+		Full("encrypted backups: nothing of the data is in the store, and only the key restores", g.encrypts).
+		Quick("a program that a database holds finds no credentials while it is verified", g.findsNothing).
+		Full("a database that holds something is left alone, unless overwrite says otherwise", g.overwrites).
+		Quick("in the platform's store a Backup has a key of its own, which restores a namespace that is lost", g.losesNamespace).
+		Full("of two Restores into one database one wins, and the other one is refused", g.oneWins).
+		Full("a Restore whose pod is killed goes on in another one", g.goesOn).
+		Full("restored by id, by time, and from a location without a Backup", g.chooses).
+		Full("old backups expire, the newest and the newest verified never", g.retains).
+		Full("deletionPolicy Delete empties the store, and a release lets go of one that is gone", g.deletes).
+		Full("a hundred missed schedules become one backup", g.catchesUp).
+		Quick("pods are restricted, and no password is where it should not be", g.isSafe)
 	return f.Feature()
 }
 

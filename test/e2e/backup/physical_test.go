@@ -44,34 +44,34 @@ type timed struct {
 
 func physical(s backupv1.StoreType) types.Feature {
 	d := &timed{ground: newGround("e2e-backup-physical-" + string(s)), store: s, marks: map[int]time.Time{}}
-	f := newFeature("physical backups to "+string(s), d.namespace)
-	check := f.full
+	f := tests.Feature("physical backups to "+string(s), d.namespace)
+	check := f.Full
 	if s == backupv1.Volume {
-		check = f.quick
+		check = f.Quick
 	}
 	check("archived, backed up in full and incrementally, and verified ("+string(s)+")", d.isBackedUp)
 	if s == backupv1.Volume {
-		f = f.full("the volume of the backups grows with its claim", d.repositoryGrows).
-			full("a full volume of backups heals by expiry", d.heals)
+		f = f.Full("the volume of the backups grows with its claim", d.repositoryGrows).
+			Full("a full volume of backups heals by expiry", d.heals)
 	}
 	if s != backupv1.Volume && s != backupv1.S3 {
 		// What comes after is the same for all object stores.
 		return f.Feature()
 	}
-	f = f.full("restored to between two rows ("+string(s)+")", d.goesBack).
-		full("restored to between two rows after a failover ("+string(s)+")", d.goesBackAfterFailover)
+	f = f.Full("restored to between two rows ("+string(s)+")", d.goesBack).
+		Full("restored to between two rows after a failover ("+string(s)+")", d.goesBackAfterFailover)
 	if s == backupv1.S3 {
 		// A volume's server only the function may scale, and the last one has the
 		// claim deleted.
-		f = f.full("a Backup of the cluster's name is deleted, and the repository stays ("+string(s)+")", d.leavesRepository).
-			full("a restore that is killed twice holds every row ("+string(s)+")", d.beginsAgain).
-			full("a restored cluster that is adopted keeps its data and archives ("+string(s)+")", d.isAdopted).
-			full("a second restore under the same name archives ("+string(s)+")", d.restoresAgain).
-			full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
-			full("a restore beyond WAL that is missing fails and names it ("+string(s)+")", d.tellsHole).
-			full("a repository that is emptied is backed up again by itself ("+string(s)+")", d.losesRepository).
-			full("restored from the store alone, when claim and Backup are gone ("+string(s)+")", d.comesBack).
-			full("an empty database of the same name does not hide the old one ("+string(s)+")", d.asksWhich)
+		f = f.Full("a Backup of the cluster's name is deleted, and the repository stays ("+string(s)+")", d.leavesRepository).
+			Full("a restore that is killed twice holds every row ("+string(s)+")", d.beginsAgain).
+			Full("a restored cluster that is adopted keeps its data and archives ("+string(s)+")", d.isAdopted).
+			Full("a second restore under the same name archives ("+string(s)+")", d.restoresAgain).
+			Full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
+			Full("a restore beyond WAL that is missing fails and names it ("+string(s)+")", d.tellsHole).
+			Full("a repository that is emptied is backed up again by itself ("+string(s)+")", d.losesRepository).
+			Full("restored from the store alone, when claim and Backup are gone ("+string(s)+")", d.comesBack).
+			Full("an empty database of the same name does not hide the old one ("+string(s)+")", d.asksWhich)
 	}
 	return f.Feature()
 }
@@ -106,7 +106,7 @@ func (d *timed) claimed(ctx context.Context) error {
 			return err
 		}
 	}
-	return d.once("cluster", func() error {
+	return d.once.Do("cluster", func() error {
 		if err := d.secret(ctx, keyName, map[string]string{"passphrase": "what nobody else knows, and what is = odd: %"}); err != nil {
 			return err
 		}

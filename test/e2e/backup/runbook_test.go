@@ -68,9 +68,9 @@ type runbook struct {
 func inNeed() types.Feature {
 	// It is not called after its suite, so that commands stay as they are.
 	h := &need{ground: newGround(shop)}
-	return newFeature("the runbook", shop).
-		full("the runbook step by step: back to a time, to another one, and from a logical backup", h.goesBack).
-		full("the runbook step by step: in a new cluster, from the store alone", h.beginsAnew).
+	return tests.Feature("the runbook", shop).
+		Full("the runbook step by step: back to a time, to another one, and from a logical backup", h.goesBack).
+		Full("the runbook step by step: in a new cluster, from the store alone", h.beginsAnew).
 		Feature()
 }
 
@@ -171,7 +171,7 @@ func (h *need) opened(ctx context.Context) error {
 // begun: orders are there, backed up in both ways, and something has gone wrong
 // since.
 func (h *need) begun(ctx context.Context) error {
-	return h.once("orders", func() error {
+	return h.once.Do("orders", func() error {
 		if err := h.commands.read(); err != nil {
 			return err
 		}

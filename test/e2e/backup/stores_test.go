@@ -30,7 +30,7 @@ var accountKey = base64.StdEncoding.EncodeToString([]byte("a key that only this 
 
 // store is started.
 func (g *ground) store(ctx context.Context, s backupv1.StoreType) error {
-	return g.once("store "+string(s), func() error {
+	return g.once.Do("store "+string(s), func() error {
 		switch s {
 		case backupv1.Volume:
 			return nil

@@ -72,6 +72,19 @@ func (c *Cluster) Create(ctx context.Context, u *unstructured.Unstructured, dryR
 	return out, nil
 }
 
+// CreateSecret with these texts.
+func (c *Cluster) CreateSecret(ctx context.Context, namespace, name string, texts map[string]string) error {
+	data := map[string]any{}
+	for k, v := range texts {
+		data[k] = v
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": data}}
+	u.SetName(name)
+	u.SetNamespace(namespace)
+	_, err := c.Create(ctx, u)
+	return err
+}
+
 // Patch is merged into an object, as JSON Merge Patch has it.
 type Patch map[string]any
 

@@ -81,7 +81,7 @@ func startBrowser(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot find the ingress controller: %w", err)
 	}
-	err = once("browser", func() error {
+	err = once.Do("browser", func() error {
 		return apply(ctx, ingressNamespace, "browser/pod.yaml", map[string]string{"HOST": storeHost, "ADDRESS": svc.Spec.ClusterIP, "KEY": key})
 	})
 	if err != nil {

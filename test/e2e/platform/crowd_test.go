@@ -25,8 +25,8 @@ const (
 )
 
 func crowd() types.Feature {
-	return newFeature("twenty shops at once", crowdNamespace).
-		full("twenty shops filed at once are all Ready, and no circuit breaker opens", crowdComesUp).
+	return tests.Feature("twenty shops at once", crowdNamespace).
+		Full("twenty shops filed at once are all Ready, and no circuit breaker opens", crowdComesUp).
 		Feature()
 }
 

@@ -21,9 +21,9 @@ import (
 )
 
 func guardrails() types.Feature {
-	return newFeature("guardrails", teamNamespace).
-		quick("what production may not have is refused at apply with what to change, and its twin is not", refusesProduction).
-		quick("an image from a registry that is not approved is refused at apply, and its twin is not", refusesRegistries).
+	return tests.Feature("guardrails", teamNamespace).
+		Quick("what production may not have is refused at apply with what to change, and its twin is not", refusesProduction).
+		Quick("an image from a registry that is not approved is refused at apply, and its twin is not", refusesRegistries).
 		Feature()
 }
 

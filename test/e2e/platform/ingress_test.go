@@ -25,7 +25,7 @@ const (
 
 // startIngress starts an ingress controller that serves the suite's own class.
 func startIngress(ctx context.Context) error {
-	return once("ingress", func() error {
+	return once.Do("ingress", func() error {
 		if err := apply(ctx, ingressNamespace, "traefik/controller.yaml", nil); err != nil {
 			return err
 		}

@@ -18,8 +18,8 @@ import (
 var small = &shop{namespace: suiteName + "-small", name: "store", file: filed("platform/store.yaml")}
 
 func pausing() types.Feature {
-	return newFeature("a shop that is paused", small.namespace).
-		full("what is edited below a paused shop stays, and is put back when it goes on", pauses).
+	return tests.Feature("a shop that is paused", small.namespace).
+		Full("what is edited below a paused shop stays, and is put back when it goes on", pauses).
 		Feature()
 }
 

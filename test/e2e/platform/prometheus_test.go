@@ -30,9 +30,9 @@ const (
 )
 
 func monitoring() types.Feature {
-	return newFeature("a real Prometheus", monitoringNamespace).
-		full("it scrapes the function, the provider and claims by the example's configuration", scrapes).
-		full("a claim that does not get Ready fires an alert, and one that is well does not", fires).
+	return tests.Feature("a real Prometheus", monitoringNamespace).
+		Full("it scrapes the function, the provider and claims by the example's configuration", scrapes).
+		Full("a claim that does not get Ready fires an alert, and one that is well does not", fires).
 		Feature()
 }
 
@@ -103,7 +103,7 @@ func text(v any) (string, error) {
 
 // startPrometheus with that configuration.
 func startPrometheus(ctx context.Context) error {
-	return once("prometheus", func() error {
+	return once.Do("prometheus", func() error {
 		if err := namespace(ctx, monitoringNamespace); err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func scrapes(ctx context.Context, n notes) error {
 	if err := startPrometheus(ctx); err != nil {
 		return err
 	}
-	if err := once("well", func() error { return webAppNamed(ctx, "well", cluster.Registry+"/shop-frontend:v1") }); err != nil {
+	if err := once.Do("well", func() error { return webAppNamed(ctx, "well", cluster.Registry+"/shop-frontend:v1") }); err != nil {
 		return err
 	}
 	here := `namespace="` + monitoringNamespace + `",name="well"`
@@ -210,7 +210,7 @@ func fires(ctx context.Context, n notes) error {
 	if err := startPrometheus(ctx); err != nil {
 		return err
 	}
-	if err := once("well", func() error { return webAppNamed(ctx, "well", cluster.Registry+"/shop-frontend:v1") }); err != nil {
+	if err := once.Do("well", func() error { return webAppNamed(ctx, "well", cluster.Registry+"/shop-frontend:v1") }); err != nil {
 		return err
 	}
 	if _, err := answered(ctx, `storeplane_claim_ready{namespace="`+monitoringNamespace+`",name="well"} == 1`, 1); err != nil {

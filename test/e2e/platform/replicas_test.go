@@ -37,10 +37,10 @@ const (
 var third = &shop{namespace: suiteName + "-third", name: "store", file: filed("platform/store.yaml")}
 
 func replicas() types.Feature {
-	return newFeature("the platform's own replicas", small.namespace, third.namespace).
-		full("the provider's leader is killed, and another one leads within 20 s", leaderKilled).
-		full("both replicas of the function are called", bothCalled).
-		full("a function's pod is deleted while a shop comes up, and no claim is told of it", functionDeleted).
+	return tests.Feature("the platform's own replicas", small.namespace, third.namespace).
+		Full("the provider's leader is killed, and another one leads within 20 s", leaderKilled).
+		Full("both replicas of the function are called", bothCalled).
+		Full("a function's pod is deleted while a shop comes up, and no claim is told of it", functionDeleted).
 		Feature()
 }
 

@@ -37,14 +37,14 @@ var published = filepath.Join("..", "..", "..", "examples", "seeds", "production
 var store = &shop{namespace: storeNamespace, name: storeName, file: fileStore}
 
 func publishedStore() types.Feature {
-	return newFeature("the published store", storeNamespace, ingressNamespace).
-		quick("the published production-store, applied by a team of its namespace, becomes Ready", storeComesUp).
-		quick("kubectl get all -l platform=production-store shows all that the claim made", storeIsLabelled).
-		quick("an order is placed through an ingress controller with TLS", storeTakesOrders).
-		full("products, cart and order are seen in a browser", storeIsSeen).
-		full("both tiers roll to another image and back under 50 requests a second without a failed one", storeRolls).
-		full("every pod is evicted, as by a drain, under 50 requests a second without a failed one", storeIsDrained).
-		full("the cache's pod is lost under 50 requests a second without a failed one", storeLosesCache).
+	return tests.Feature("the published store", storeNamespace, ingressNamespace).
+		Quick("the published production-store, applied by a team of its namespace, becomes Ready", storeComesUp).
+		Quick("kubectl get all -l platform=production-store shows all that the claim made", storeIsLabelled).
+		Quick("an order is placed through an ingress controller with TLS", storeTakesOrders).
+		Full("products, cart and order are seen in a browser", storeIsSeen).
+		Full("both tiers roll to another image and back under 50 requests a second without a failed one", storeRolls).
+		Full("every pod is evicted, as by a drain, under 50 requests a second without a failed one", storeIsDrained).
+		Full("the cache's pod is lost under 50 requests a second without a failed one", storeLosesCache).
 		Feature()
 }
 
@@ -162,7 +162,7 @@ var authority, certificate string
 
 // certify the store with a Secret that its team brings.
 func certify(ctx context.Context, team *harness.Cluster) error {
-	return once("certificate", func() error {
+	return once.Do("certificate", func() error {
 		ca, cert, key, err := harness.Certificate(storeHost)
 		if err != nil {
 			return err
@@ -184,7 +184,7 @@ func openStore(ctx context.Context) error {
 	if err := store.ready(ctx); err != nil {
 		return err
 	}
-	return once("open store", func() error {
+	return once.Do("open store", func() error {
 		if err := startIngress(ctx); err != nil {
 			return err
 		}

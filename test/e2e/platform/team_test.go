@@ -30,15 +30,15 @@ const (
 )
 
 func team() types.Feature {
-	return newFeature("an application team", teamNamespace, otherNamespace).
-		quick("a team may file, see, change and delete claims in its namespace", teamMay).
-		quick("a team reaches neither another namespace nor what all namespaces share", teamMayNot).
+	return tests.Feature("an application team", teamNamespace, otherNamespace).
+		Quick("a team may file, see, change and delete claims in its namespace", teamMay).
+		Quick("a team reaches neither another namespace nor what all namespaces share", teamMayNot).
 		Feature()
 }
 
 // join a namespace: from then on the team may edit what is in it.
 func join(ctx context.Context, ns string) error {
-	return once("team of "+ns, func() error {
+	return once.Do("team of "+ns, func() error {
 		b := &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: teamUser},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},

@@ -3,8 +3,6 @@
 package postgresql
 
 import (
-	"sigs.k8s.io/e2e-framework/pkg/features"
-
 	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
@@ -12,31 +10,6 @@ type (
 	notes = suite.Notes
 	check = suite.Check
 )
-
-// feature is a list of checks that share a database.
-type feature struct {
-	*features.FeatureBuilder
-
-	namespace string
-}
-
-func newFeature(name, namespace string) feature {
-	return feature{features.New(name), namespace}
-}
-
-// quick check, which is always made.
-func (f feature) quick(name string, c check) feature {
-	f.Assess(name, tests.Assess(c, f.namespace))
-	return f
-}
-
-// full check, which is made when everything is asked for.
-func (f feature) full(name string, c check) feature {
-	if tests.Full() {
-		f.quick(name, c)
-	}
-	return f
-}
 
 // repeats of what may go wrong once in a while.
 func repeats() int {

@@ -19,18 +19,18 @@ func brief(version string) *database {
 
 func development() types.Feature {
 	d := brief("17")
-	return newFeature("a database in development", d.namespace).
-		full("deleted in development it leaves nothing, and its name is free", d.livesTwice).
-		full("deleted and claimed again at once it starts, many times", d.livesAtOnce).
-		full("a server that never saw the last timeline does not lead", d.missesTimeline).
+	return tests.Feature("a database in development", d.namespace).
+		Full("deleted in development it leaves nothing, and its name is free", d.livesTwice).
+		Full("deleted and claimed again at once it starts, many times", d.livesAtOnce).
+		Full("a server that never saw the last timeline does not lead", d.missesTimeline).
 		Feature()
 }
 
 // major that is not the one of all other checks.
 func major(version string) types.Feature {
 	d := brief(version)
-	return newFeature("PostgreSQL "+version, d.namespace).
-		full("PostgreSQL "+version+" is created, written, read and deleted", func(ctx context.Context, n notes) error {
+	return tests.Feature("PostgreSQL "+version, d.namespace).
+		Full("PostgreSQL "+version+" is created, written, read and deleted", func(ctx context.Context, n notes) error {
 			return d.lives(ctx, n, version)
 		}).
 		Feature()

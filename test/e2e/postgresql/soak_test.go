@@ -43,11 +43,11 @@ func soak(seed string) (types.Feature, error) {
 	}
 	d := &database{namespace: "e2e-postgresql-soak", manifest: "postgresql/production.yaml"}
 	faults := d.faults()
-	f := newFeature("a database under "+strconv.Itoa(*soakFaults)+" faults, seed "+seed, d.namespace)
-	f = f.quick("each server has a disk of its own", d.hasSmallDisks)
+	f := tests.Feature("a database under "+strconv.Itoa(*soakFaults)+" faults, seed "+seed, d.namespace)
+	f = f.Quick("each server has a disk of its own", d.hasSmallDisks)
 	for i, name := range harness.Draw(number, *soakFaults, slices.Sorted(maps.Keys(faults))...) {
 		draw := harness.Dice(number, uint64(i+1))
-		f = f.quick(fmt.Sprintf("%02d %s", i+1, name), d.survives(func(ctx context.Context, n notes) error { return faults[name](ctx, n, draw) }))
+		f = f.Quick(fmt.Sprintf("%02d %s", i+1, name), d.survives(func(ctx context.Context, n notes) error { return faults[name](ctx, n, draw) }))
 	}
 	return f.Feature(), nil
 }

@@ -67,3 +67,45 @@ func (s *Suite) Keep(name string, content []byte) (string, error) {
 
 // unsafe is what a folder's name should not hold.
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
+// Feature is a list of checks that share namespaces, which are looked at where one fails.
+type Feature struct {
+	*features.FeatureBuilder
+
+	suite      *Suite
+	namespaces []string
+}
+
+// Feature of the suite, without checks.
+func (s *Suite) Feature(name string, namespaces ...string) Feature {
+	return Feature{features.New(name), s, namespaces}
+}
+
+// Quick check, which is always made.
+func (f Feature) Quick(name string, c Check) Feature {
+	f.Assess(name, f.suite.Assess(c, f.namespaces...))
+	return f
+}
+
+// Full check, which is made when everything is asked for.
+func (f Feature) Full(name string, c Check) Feature {
+	if f.suite.Full() {
+		f.Quick(name, c)
+	}
+	return f
+}
+
+// Once holds what was done once, for all checks that need it.
+type Once map[string]bool
+
+// Do what has not been done yet.
+func (o Once) Do(what string, do func() error) error {
+	if o[what] {
+		return nil
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	o[what] = true
+	return nil
+}
