@@ -9,12 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/pgdata/pgdatatest"
 	"github.com/storeplane/storeplane/internal/instance/manager/scram"
 )
 
 // TestServer walks one real server through what a claim may become.
 func TestServer(t *testing.T) {
-	s := start(t)
+	s := serve(t, pgdatatest.New(t).Begin())
 	ctx := t.Context()
 
 	roles := func(want []instance.Problem, desired ...Login) {
@@ -107,14 +108,17 @@ func TestServer(t *testing.T) {
 		t.Errorf("Checkpoint(): %v", err)
 	}
 	programs, err := s.Programs(ctx)
-	if err != nil || programs.BinDir != binDir(t) {
-		t.Errorf("Programs(): got %v, %v, want %s", programs, err, binDir(t))
+	if err != nil || programs.BinDir != pgdatatest.BinDir(t) {
+		t.Errorf("Programs(): got %v, %v, want %s", programs, err, pgdatatest.BinDir(t))
 	}
 }
 
 func TestReplication(t *testing.T) {
-	primary := start(t)
-	standby := startStandby(t, primary, "db-1")
+	volume := pgdatatest.New(t).Begin()
+	primary := serve(t, volume)
+	follower := pgdatatest.New(t).Copy(volume)
+	follower.Configure("cluster_name = 'db-1'")
+	standby := serve(t, follower)
 	ctx := t.Context()
 
 	eventually(t, "the standby streams", func() bool {
@@ -158,7 +162,7 @@ func TestReplication(t *testing.T) {
 }
 
 func TestCheckParameters(t *testing.T) {
-	bin := binDir(t)
+	bin := pgdatatest.BinDir(t)
 	lib, err := exec.CommandContext(t.Context(), filepath.Join(bin, "pg_config"), "--pkglibdir").Output()
 	if err != nil {
 		t.Fatalf("a PostgreSQL without its pg_config: %v", err)

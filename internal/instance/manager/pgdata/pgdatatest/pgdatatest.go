@@ -24,8 +24,8 @@ type Volume struct {
 	port int
 }
 
-// New volume with nothing on it.
-func New(t *testing.T) *Volume {
+// BinDir of the newest PostgreSQL on this machine, without which the test is skipped.
+func BinDir(t *testing.T) string {
 	t.Helper()
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil {
@@ -35,7 +35,13 @@ func New(t *testing.T) *Volume {
 		// The end-to-end suite has the image's own PostgreSQL.
 		t.Skip("no PostgreSQL in /usr/lib/postgresql on this machine")
 	}
-	bin := filepath.Dir(slices.Max(found))
+	return filepath.Dir(slices.Max(found))
+}
+
+// New volume with nothing on it.
+func New(t *testing.T) *Volume {
+	t.Helper()
+	bin := BinDir(t)
 	if !strings.HasPrefix(os.Getenv("PATH"), bin) {
 		t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	}
