@@ -3,7 +3,7 @@ package compose
 import (
 	"google.golang.org/protobuf/types/known/structpb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/storeplane/storeplane/internal/health"
 )
@@ -11,7 +11,7 @@ import (
 // Object is a Kubernetes object to apply, with its apiVersion and kind set.
 type Object interface {
 	metav1.Object
-	runtime.Object
+	GetObjectKind() schema.ObjectKind
 }
 
 // Component is one object that an intent declares.

@@ -74,7 +74,7 @@ func (k known) learn(f *ast.File, api bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GenDecl:
-			if api && n.Tok == token.TYPE && strings.Contains(n.Doc.Text(), "+kubebuilder:object:root=true") {
+			if api && n.Tok == token.TYPE && strings.Contains(n.Doc.Text(), "+kubebuilder:resource:") {
 				k.kinds[n.Specs[0].(*ast.TypeSpec).Name.Name] = true
 			}
 		case *ast.ValueSpec:

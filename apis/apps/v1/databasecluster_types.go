@@ -455,7 +455,6 @@ type DatabaseClusterStatus struct {
 // DatabaseCluster is a replicated database with automatic failover, Services
 // for its primary and its replicas, and a Secret to connect with.
 //
-// +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=dbc,categories={storeplane}
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`

@@ -3,9 +3,10 @@
 // Crossplane v2 (namespaced, no separate claim kind); the XRDs beside this
 // folder are generated from these types.
 //
-// The package imports nothing else of Storeplane.
+// The package imports nothing else of Storeplane. Its types, and those of platform/v1, are
+// no runtime.Objects: the function reads a claim from a protobuf Struct, and the provider
+// reads it untyped.
 //
-// +kubebuilder:object:generate=true
 // +groupName=apps.example.com
 // +versionName=v1
 package v1

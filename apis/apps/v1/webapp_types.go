@@ -175,7 +175,6 @@ type WorkerStatus struct {
 // disruption budget, network policy, and when asked for an ingress, migration,
 // CronJobs, workers and autoscaling.
 //
-// +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:resource:shortName=wa,categories={storeplane}

@@ -3,7 +3,6 @@
 //
 // It imports only the smaller intents' types of apis/apps/v1.
 //
-// +kubebuilder:object:generate=true
 // +groupName=platform.example.com
 // +versionName=v1
 package v1

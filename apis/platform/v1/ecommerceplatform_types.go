@@ -245,7 +245,6 @@ type EcommercePlatformStatus struct {
 // EcommercePlatform is a whole shop: frontend, backend, database and cache,
 // started in the order of their dependencies and wired by Secrets.
 //
-// +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=ecp,categories={storeplane}
 // +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`
