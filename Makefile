@@ -94,9 +94,8 @@ e2e-images: ## Build the images that only the end-to-end tests and benchmarks ne
 	for image in prometheus browser; do
 	  $(CLUSTER) image --file test/e2e/images/$$image/Dockerfile --context test/e2e/images/$$image --tag $(REGISTRY)/e2e-$$image:latest --push
 	done
-	for user in root www-data; do
-	  $(CLUSTER) image --file test/e2e/images/nginx/Dockerfile --context test/e2e/images/nginx --build-arg RUNS_AS=$$user --tag $(REGISTRY)/e2e-nginx:$$user --push
-	done
+	$(CLUSTER) image --file test/e2e/images/nginx/Dockerfile --context test/e2e/images/nginx --tag $(REGISTRY)/e2e-nginx:root --push
+	$(CLUSTER) image --file test/e2e/images/nginx/Dockerfile --context test/e2e/images/nginx --build-arg RUNS_AS=www-data --tag $(REGISTRY)/e2e-nginx:www-data --push
 	hack/shop.sh $(OUT)/shop
 	$(CLUSTER) image --file test/e2e/images/company/backend.Dockerfile --context $(OUT)/shop/backend --base scratch --tag $(COMPANY)/ecommerce-backend:v2.1.0 --push
 	$(CLUSTER) image --file examples/shop/frontend.Dockerfile --context $(OUT)/shop/frontend --base scratch --tag $(COMPANY)/ecommerce-frontend:v2.1.0 --push

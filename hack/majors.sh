@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints which majors of PostgreSQL images can be made for here, and from where those come that
 # the images' base, trixie, does not have, for eval: MAJORS, and SUITES of Debian. It says on
-# stderr which are left out. Usage: hack/majors.sh VERSION
+# stderr which are left out, and fails for a release that would lack some. Usage: hack/majors.sh VERSION
 set -euo pipefail
 # What the PostgreSQL project's repository, once it is set up in an image, is read from.
 vendor=https://apt.postgresql.org/pub/repos/apt/dists/trixie-pgdg/InRelease
@@ -12,6 +12,6 @@ elif [ "$1" = dev ]; then
 	# Debian's other suites, of which sid is none for production.
 	echo "MAJORS='15 17 18' SUITES='bookworm sid'"
 else
-	echo "majors: PostgreSQL 14, 15, 16 and 18 are left out: the PostgreSQL project's repository does not answer" >&2
-	echo "MAJORS='17' SUITES=''"
+	echo "majors: cannot make a release: the PostgreSQL project's repository, which has PostgreSQL 14, 15, 16 and 18, does not answer" >&2
+	exit 1
 fi

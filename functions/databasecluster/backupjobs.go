@@ -136,18 +136,19 @@ func (d *cluster) backupPod(full bool, every int) corev1.PodSpec {
 		},
 	}
 	d.mountStore(&pod, &pod.Containers[0])
-	build.Place(&pod, &d.spec.PodOptions)
-	// Affinities are about the servers.
-	pod.Affinity = nil
+	d.placeBeside(&pod)
 	if d.backup.isVolume() {
 		pod.Volumes = append(pod.Volumes, claimVolume(d.backup.destination.Bucket))
 		pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "volume", MountPath: backup.VolumeDir})
 		// Most volumes are one node's at a time.
-		pod.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+		if pod.Affinity == nil {
+			pod.Affinity = &corev1.Affinity{}
+		}
+		pod.Affinity.PodAffinity = &corev1.PodAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: d.Selector(repository)},
 			}},
-		}}
+		}
 	}
 	return pod
 }

@@ -11,7 +11,7 @@ import (
 func TestPlacement(t *testing.T) {
 	c := simulate(t, `{size: 3, version: '17', environment: staging, nodeSelector: {disk: fast}, tolerations: [{key: databases, operator: Exists}],
   priorityClassName: high, podLabels: {team: shop}, podAnnotations: {example.com/cost: '7'}, backup: {enabled: true},
-  affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname}]}}}`)
+  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: In, values: [a]}]}]}}, podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname}]}}}`)
 	c.Settle()
 	pods := functionstest.Pods(t, c.Observed)
 	if len(pods) < 3 {
@@ -20,6 +20,9 @@ func TestPlacement(t *testing.T) {
 	for _, p := range pods {
 		if p.Spec.NodeSelector["disk"] != "fast" || len(p.Spec.Tolerations) != 1 || p.Spec.PriorityClassName != "high" || p.Labels["team"] != "shop" || p.Annotations["example.com/cost"] != "7" {
 			t.Errorf("%s runs where and as the claim says: got %v, labels %v, annotations %v", p.Component, p.Spec, p.Labels, p.Annotations)
+		}
+		if a := p.Spec.Affinity; a == nil || a.NodeAffinity == nil {
+			t.Errorf("%s runs on the nodes that the claim wants: got %v", p.Component, a)
 		}
 		if p.Labels["app.kubernetes.io/instance"] != "orders" {
 			t.Errorf("%s keeps its own labels: got %v", p.Component, p.Labels)

@@ -66,6 +66,18 @@ func (d *cluster) pod() corev1.PodSpec {
 	return pod
 }
 
+// placeBeside the servers what works for them: on nodes that the claim wants. How pods are to be
+// together or apart is about the servers.
+func (d *cluster) placeBeside(pod *corev1.PodSpec) {
+	build.Place(pod, &d.spec.PodOptions)
+	if a := pod.Affinity; a != nil {
+		pod.Affinity = nil
+		if a.NodeAffinity != nil {
+			pod.Affinity = &corev1.Affinity{NodeAffinity: a.NodeAffinity}
+		}
+	}
+}
+
 // tmpLimit of a pod's folder /tmp, a quantity: the servers' own temporary files lie on their
 // volumes.
 const tmpLimit = "1Gi"

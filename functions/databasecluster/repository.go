@@ -92,9 +92,7 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 			claimVolume(claim),
 		},
 	}
-	build.Place(&pod, &d.spec.PodOptions)
-	// Affinities are about the servers.
-	pod.Affinity = nil
+	d.placeBeside(&pod)
 	return &k8sappsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"},
 		ObjectMeta: d.Meta(component, d.server),

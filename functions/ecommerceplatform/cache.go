@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,9 @@ const (
 	keyPassword = "password"
 	keySalt     = "salt"
 	keyConf     = "redis.conf"
+
+	// cacheConfDir is where Redis has its configuration.
+	cacheConfDir = "/etc/redis"
 
 	// passwordVersionAnnotation on the pods replaces them with their password,
 	// which Redis reads once.
@@ -51,6 +55,11 @@ func (s *shop) readCache(c *compose.Claim) (err error) {
 	if s.cacheSalt, err = c.Rotatable(cacheSecret, keySalt, compose.Source.Password); err != nil {
 		return err
 	}
+	if s.monitored() {
+		if s.metricsPassword, err = c.Rotatable(cacheSecret, keyMetricsPassword, compose.Source.Password); err != nil {
+			return err
+		}
+	}
 	if err := s.drawCacheTLS(c); err != nil {
 		return err
 	}
@@ -75,6 +84,9 @@ func (s *shop) cacheSecret() *corev1.Secret {
 		"port":      strconv.Itoa(cachePort),
 		keyURI:      scheme + "://" + url.UserPassword("", s.cachePassword).String() + "@" + net.JoinHostPort(host, strconv.Itoa(cachePort)) + "/0",
 		keyConf:     s.redisConf(),
+	}
+	if s.monitored() {
+		values[keyMetricsPassword], values[keyMetricsConf] = s.metricsPassword, s.metricsConf()
 	}
 	if s.cacheHasTLS() {
 		values[build.KeyAuthority] = s.cacheCertificates.Authority.Certificate
@@ -122,7 +134,7 @@ func (s *shop) redisConf() string {
 save ""
 appendonly no
 dir /tmp
-%s`, listen, s.cachePassword, s.redisSocket())
+`, listen, s.cachePassword)
 }
 
 // cacheArgs are what a claim can change. Redis reads its configuration once: as
@@ -133,7 +145,8 @@ func (s *shop) cacheArgs() []string {
 	if c := s.spec.Cache; c != nil && c.EvictionPolicy != "" {
 		policy = c.EvictionPolicy
 	}
-	return []string{"/etc/redis/redis.conf", "--maxmemory", strconv.FormatInt(memory.Value(), 10), "--maxmemory-policy", string(policy)}
+	args := []string{path.Join(cacheConfDir, keyConf), "--maxmemory", strconv.FormatInt(memory.Value(), 10), "--maxmemory-policy", string(policy)}
+	return append(args, s.metricsArgs()...)
 }
 
 // cacheMemory was checked by validate.
@@ -162,7 +175,10 @@ func (s *shop) cacheService() *corev1.Service {
 		ObjectMeta: s.Meta(cache, cacheApp),
 		Spec: corev1.ServiceSpec{
 			Selector: s.Selector(cache),
-			Ports:    []corev1.ServicePort{{Name: "redis", Port: cachePort, TargetPort: intstr.FromString("redis")}},
+			// There is one, which clients find out by themselves when it does not answer: what
+			// exports its metrics must not take it away from them.
+			PublishNotReadyAddresses: true,
+			Ports:                    []corev1.ServicePort{{Name: "redis", Port: cachePort, TargetPort: intstr.FromString("redis")}},
 		},
 	}
 }
@@ -198,14 +214,18 @@ func cacheTolerations() []corev1.Toleration {
 func (s *shop) cacheServer() *k8sappsv1.Deployment {
 	annotations := map[string]string{passwordVersionAnnotation: s.cacheVersion}
 	mounts := []corev1.VolumeMount{
-		{Name: "config", MountPath: "/etc/redis", ReadOnly: true},
+		{Name: "config", MountPath: cacheConfDir, ReadOnly: true},
 		{Name: "tmp", MountPath: "/tmp"},
+	}
+	items := []corev1.KeyToPath{{Key: keyConf, Path: keyConf}}
+	if s.monitored() {
+		items = append(items, corev1.KeyToPath{Key: keyMetricsConf, Path: keyMetricsConf})
 	}
 	volumes := []corev1.Volume{
 		{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName:  s.Name(cache),
 			DefaultMode: new(int32(0o440)),
-			Items:       []corev1.KeyToPath{{Key: keyConf, Path: keyConf}},
+			Items:       items,
 		}}},
 		build.Scratch("tmp", s.cacheLimit()),
 	}

@@ -2,6 +2,7 @@ package ecommerceplatform
 
 import (
 	"fmt"
+	"path"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,9 @@ const (
 	// podMonitorSchema is the name under which the Composition asks whether the cluster has
 	// PodMonitors.
 	podMonitorSchema = "podmonitor"
+
+	keyMetricsPassword = "metrics-password"
+	keyMetricsConf     = "metrics.conf"
 
 	cacheMetrics     = "metrics"
 	cacheMetricsPort = 9121
@@ -28,12 +32,19 @@ func (s *shop) monitored() bool {
 	return m == nil || m.Enabled == nil || *m.Enabled
 }
 
-// redisSocket has Redis listen to its own pod, for the exporter.
-func (s *shop) redisSocket() string {
+// metricsConf is a user who may ask how Redis is, and reads no key and no setting: whoever reaches
+// the exporter may have it connect elsewhere, with that user's password.
+func (s *shop) metricsConf() string {
+	return fmt.Sprintf("user %s reset on >%s +ping +info +client|setname +slowlog|len +latency|latest\n", cacheMetrics, s.metricsPassword)
+}
+
+// metricsArgs have Redis listen to its own pod, and know that user. They are of the pod, and not of
+// the Secret's redis.conf: clients are not replaced for them.
+func (s *shop) metricsArgs() []string {
 	if !s.monitored() {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("unixsocket %s\nunixsocketperm 700\n", cacheSocket)
+	return []string{"--unixsocket", cacheSocket, "--unixsocketperm", "700", "--include", path.Join(cacheConfDir, keyMetricsConf)}
 }
 
 // cacheExporter tells Prometheus what Redis says about itself
@@ -46,7 +57,10 @@ func (s *shop) cacheExporter() corev1.Container {
 		Args:    []string{fmt.Sprintf("-web.listen-address=:%d", cacheMetricsPort), "-redis-only-metrics"},
 		Env: []corev1.EnvVar{
 			{Name: "REDIS_ADDR", Value: "unix://" + cacheSocket},
-			build.FromSecret("REDIS_PASSWORD", s.Name(cache), keyPassword),
+			{Name: "REDIS_USER", Value: cacheMetrics},
+			build.FromSecret("REDIS_PASSWORD", s.Name(cache), keyMetricsPassword),
+			// Settings have the password of everybody else.
+			{Name: "REDIS_EXPORTER_CONFIG_COMMAND", Value: "-"},
 		},
 		Ports:           []corev1.ContainerPort{{Name: cacheMetrics, ContainerPort: cacheMetricsPort}},
 		Resources:       build.Resources("10m", "16Mi", "64Mi"),

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +40,7 @@ func TestCacheMetrics(t *testing.T) {
 			if (exporter >= 0) != tc.exports {
 				t.Fatalf("%s\nwant an exporter: %t, got containers %v", tc.reason, tc.exports, pod.Containers)
 			}
-			if socket := strings.Contains(c.SecretValue("cache-secret", "redis.conf"), "unixsocket /tmp/redis.sock"); socket != tc.exports {
+			if socket := slices.Contains(pod.Containers[0].Args, "--unixsocket"); socket != tc.exports {
 				t.Errorf("%s\nwant a socket: %t, got %t", tc.reason, tc.exports, socket)
 			}
 			ports := []int32{}
@@ -63,10 +64,30 @@ func TestCacheMetrics(t *testing.T) {
 				return
 			}
 			for _, e := range pod.Containers[exporter].Env {
-				if e.Name == "REDIS_PASSWORD" && (e.Value != "" || e.ValueFrom.SecretKeyRef.Name != "store-cache") {
-					t.Errorf("%s\nthe password is in no environment but by its Secret: got %v", tc.reason, e)
+				if e.Name == "REDIS_PASSWORD" && (e.Value != "" || e.ValueFrom.SecretKeyRef.Key != "metrics-password") {
+					t.Errorf("%s\nthe exporter has a password of its own, by its Secret: got %v", tc.reason, e)
 				}
 			}
+			user, password := c.SecretValue("cache-secret", "metrics.conf"), c.SecretValue("cache-secret", "metrics-password")
+			if password == c.SecretValue("cache-secret", "password") || !strings.Contains(user, ">"+password+" ") || strings.ContainsAny(user, "~") || strings.Contains(user, "+config") {
+				t.Errorf("%s\nthe exporter's user reads no key and no setting", tc.reason)
+			}
 		})
+	}
+}
+
+// TestCacheMetricsToggled: who is monitored has its cache restarted once, and nobody who uses it.
+func TestCacheMetricsToggled(t *testing.T) {
+	c := simulate(t, "{frontend: {image: 'f:1'}, backend: {image: 'b:1'}, monitoring: {enabled: false}}")
+	c.Settle()
+	backend := functionstest.Get(c.Observed["backend"], "spec", "env").AsInterface()
+	version := functionstest.Get(c.Observed["cache-server"], "spec", "template", "metadata", "annotations").AsInterface()
+	c.Edit(true, "monitoring", "enabled")
+	c.Settle()
+	if diff := cmp.Diff(backend, functionstest.Get(c.Observed["backend"], "spec", "env").AsInterface()); diff != "" {
+		t.Errorf("the backend's environment: -before, +after:\n%s", diff)
+	}
+	if diff := cmp.Diff(version, functionstest.Get(c.Observed["cache-server"], "spec", "template", "metadata", "annotations").AsInterface()); diff != "" {
+		t.Errorf("the cache's versions: -before, +after:\n%s", diff)
 	}
 }

@@ -51,7 +51,7 @@ func TestCacheTLS(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff([]string{"store-cache/redis.conf", "store-cache-tls/tls.crt", "store-cache-tls/tls.key"}, mounted); diff != "" {
+	if diff := cmp.Diff([]string{"store-cache/redis.conf", "store-cache/metrics.conf", "store-cache-tls/tls.crt", "store-cache-tls/tls.key"}, mounted); diff != "" {
 		t.Errorf("The authority's key is nothing for Redis: -want, +got:\n%s", diff)
 	}
 	backend := func() (volumes []string, version string) {

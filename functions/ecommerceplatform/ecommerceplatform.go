@@ -67,6 +67,9 @@ type shop struct {
 	// its version a secret's that tells nothing.
 	cachePassword, cacheSalt string
 
+	// metricsPassword is that of the user who reads the cache's metrics, where they are exported.
+	metricsPassword string
+
 	// cacheVersion is another one for another password that Redis would read, or another
 	// authority that clients would.
 	cacheVersion string

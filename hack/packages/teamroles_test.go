@@ -26,7 +26,21 @@ type definition struct {
 		Group string
 		Scope string
 		Names struct{ Kind, Plural string }
+
+		Versions []struct {
+			Subresources struct{ Scale map[string]string }
+		}
 	}
+}
+
+// scales tells whether kubectl scale works on the kind.
+func (d *definition) scales() bool {
+	for _, v := range d.Spec.Versions {
+		if len(v.Subresources.Scale) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func definitions(t *testing.T) []definition {
@@ -64,6 +78,9 @@ func TestTeamRoles(t *testing.T) {
 		view[key], edit[key] = viewVerbs, editVerbs
 		if strings.HasSuffix(d.Spec.Names.Kind, "Usage") {
 			edit[key] = viewVerbs // Records of the provider.
+		}
+		if d.scales() {
+			view[key+"/scale"], edit[key+"/scale"] = []string{"get"}, []string{"get", "patch", "update"}
 		}
 	}
 

@@ -1,6 +1,8 @@
 package build
 
 import (
+	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -9,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/yaml"
+	"sigs.k8s.io/json"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -19,7 +21,7 @@ import (
 // takes the place of the pod's own.
 func Place(pod *corev1.PodSpec, o *appsv1.PodOptions) {
 	pod.NodeSelector, pod.Tolerations, pod.PriorityClassName = o.NodeSelector, o.Tolerations, o.PriorityClassName
-	if o.Affinity == nil {
+	if o.Affinity == nil || *o.Affinity == (corev1.Affinity{}) {
 		return
 	}
 	affinity := *o.Affinity
@@ -56,14 +58,8 @@ func beneath(own, more map[string]string) map[string]string {
 // can have. spec is what the claim says where the options are: the API server takes an
 // affinity as it is.
 func CheckPods(o *appsv1.PodOptions, spec *structpb.Struct) error {
-	if raw := spec.GetFields()["affinity"].GetStructValue(); raw != nil {
-		text, err := raw.MarshalJSON()
-		if err != nil {
-			return compose.Invalidf("affinity cannot be read: %v", err)
-		}
-		if err := yaml.UnmarshalStrict(text, &corev1.Affinity{}); err != nil {
-			return compose.Invalidf("affinity is not that of core/v1: %s", unknownField(err))
-		}
+	if err := checkAffinity(o.Affinity, spec.GetFields()["affinity"].GetStructValue()); err != nil {
+		return err
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.PodLabels)) {
 		if isReservedLabel(k) {
@@ -84,10 +80,45 @@ func CheckPods(o *appsv1.PodOptions, spec *structpb.Struct) error {
 	return nil
 }
 
-// unknownField of a strict decoder's error, without its prefixes.
-func unknownField(err error) string {
-	text := err.Error()
-	return text[strings.LastIndex(text, ": ")+len(": "):]
+// affinityBytes is how long an affinity may be: it is in the template of all pods.
+const affinityBytes = 16 << 10
+
+// checkAffinity refuses one that has unknown fields, which would be dropped without a word, and
+// one that speaks of other namespaces: the scheduler holds other tenants' pods to a required
+// anti-affinity, and by a preference a pod gets beside the one that it chooses.
+func checkAffinity(a *corev1.Affinity, raw *structpb.Struct) error {
+	if a == nil || raw == nil {
+		return nil
+	}
+	text, err := raw.MarshalJSON()
+	if err != nil {
+		return compose.Invalidf("affinity cannot be read: %v", err)
+	}
+	if len(text) > affinityBytes {
+		return compose.Invalidf("affinity may have at most %d bytes, has %d", affinityBytes, len(text))
+	}
+	if unknown, err := json.UnmarshalStrict(text, &corev1.Affinity{}); err != nil || len(unknown) > 0 {
+		return compose.Invalidf("affinity is not that of core/v1: %v", cmp.Or(err, errors.Join(unknown...)))
+	}
+	var terms []corev1.PodAffinityTerm
+	add := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		terms = append(terms, required...)
+		for i := range preferred {
+			terms = append(terms, preferred[i].PodAffinityTerm)
+		}
+	}
+	if p := a.PodAffinity; p != nil {
+		add(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if p := a.PodAntiAffinity; p != nil {
+		add(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	for i := range terms {
+		if len(terms[i].Namespaces) > 0 || terms[i].NamespaceSelector != nil {
+			return compose.Invalidf("affinity may not have namespaces or namespaceSelector: pods of other namespaces are not for claims to name")
+		}
+	}
+	return nil
 }
 
 // ownDomain of Storeplane's labels and annotations, by which its programs know pods.

@@ -29,15 +29,19 @@ var installation = settings.Policy{
 	AllowedTolerations:        []string{"example.com/gpu"},
 	AllowedNodeSelectors:      []string{"disk", "zone=a"},
 	AllowedPriorityClasses:    []string{"high", "low"},
+	AllowedPodLabels:          []string{"team"},
+	AllowedPodAnnotations:     []string{"sidecar.istio.io/inject", "example.com/*"},
 }
 
 // Ends of the sentences about what is not allowed.
 const (
-	otherHost       = ", which the installation does not allow: use shop.example.com or *.apps.example.com or default.example.org"
-	otherAnnotation = ", which the installation does not allow: use example.com/rate or traefik.io/*"
-	otherTaint      = ", which the installation does not allow: use example.com/gpu"
-	otherNode       = ", which the installation does not allow: use disk or zone=a"
-	otherPriority   = ", which the installation does not allow: use high or low"
+	otherHost          = ", which the installation does not allow: use shop.example.com or *.apps.example.com or default.example.org"
+	otherAnnotation    = ", which the installation does not allow: use example.com/rate or traefik.io/*"
+	otherTaint         = ", which the installation does not allow: use example.com/gpu"
+	otherNode          = ", which the installation does not allow: use disk or zone=a"
+	otherPodLabel      = ", which the installation does not allow: use team"
+	otherPodAnnotation = ", which the installation does not allow: use sidecar.istio.io/inject or example.com/*"
+	otherPriority      = ", which the installation does not allow: use high or low"
 )
 
 // fromWhere ends the sentence about an image from elsewhere.
@@ -117,8 +121,12 @@ var claims = map[string]struct {
 	"NodeSelector":         {reason: "Nodes of others are theirs.", kind: "WebApp", spec: "{image: 'nginx:1', nodeSelector: {zone: b, disk: fast}}", failures: failing(guardrails.AllowedNodeSelectors, otherNode, []string{"nodeSelector asks for zone=b"})},
 	"NodeSelectorTwin":     {reason: "A key is each of its values.", kind: "WebApp", spec: "{image: 'nginx:1', nodeSelector: {zone: a, disk: fast}}"},
 	"NodeSelectorLike":     {reason: "A longer key is another.", kind: "WebApp", spec: "{image: 'nginx:1', nodeSelector: {disk-type: fast}}", failures: failing(guardrails.AllowedNodeSelectors, otherNode, []string{"nodeSelector asks for disk-type=fast"})},
-	"NodeAffinity":         {reason: "An affinity says more than a list could allow.", kind: "WebApp", spec: "{image: 'nginx:1', affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: Exists}]}]}}}}", failures: failing(guardrails.AllowedNodeSelectors, otherNode, []string{"affinity asks for nodeAffinity"})},
+	"NodeAffinity":         {reason: "An affinity says more than a list could allow.", kind: "WebApp", spec: "{image: 'nginx:1', affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: Exists}]}]}}}}", failures: failing(guardrails.AllowedNodeSelectors, otherNode, []string{"affinity asks for nodeAffinity instead of nodeSelector"})},
 	"PodAffinity":          {reason: "One to other pods chooses no nodes.", kind: "WebApp", spec: "{image: 'nginx:1', affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}}"},
+	"NoNodeAffinity":       {reason: "Null asks for nothing.", kind: "WebApp", spec: "{image: 'nginx:1', affinity: {nodeAffinity: null}}"},
+	"PodLabel":             {reason: "Who reads labels of pods acts by them.", kind: "WebApp", spec: "{image: 'nginx:1', podLabels: {team: shop, azure.workload.identity/use: 'true'}}", failures: failing(guardrails.AllowedPodLabels, otherPodLabel, []string{"podLabels sets azure.workload.identity/use"})},
+	"PodAnnotation":        {reason: "So does who reads their annotations.", kind: "DatabaseCluster", spec: "{size: 1, version: '17', podAnnotations: {sidecar.istio.io/proxyImage: x, iam.amazonaws.com/role: reader, sidecar.istio.io/inject: 'false'}}", failures: failing(guardrails.AllowedPodAnnotations, otherPodAnnotation, []string{"podAnnotations sets iam.amazonaws.com/role and 1 more"})},
+	"PodMarksOfTiers":      {reason: "All of a shop's pods are judged.", kind: "EcommercePlatform", spec: "{frontend: {image: 'f:1', podLabels: {a: b}}, backend: {image: 'b:1', podLabels: {team: shop}}, database: {podLabels: {c: d}}}", failures: failing(guardrails.AllowedPodLabels, otherPodLabel, []string{"frontend.podLabels sets a", "database.podLabels sets c"})},
 	"PriorityClass":        {reason: "Who comes first is not the team's to say.", kind: "WebApp", spec: "{image: 'nginx:1', priorityClassName: system-cluster-critical}", failures: failing(guardrails.AllowedPriorityClasses, otherPriority, []string{"priorityClassName is system-cluster-critical"})},
 	"PriorityClassTwin":    {reason: "Unless it is listed.", kind: "WebApp", spec: "{image: 'nginx:1', priorityClassName: high}"},
 	"SchedulingOfTiers":    {reason: "Both tiers of a shop are judged.", kind: "EcommercePlatform", spec: "{frontend: {image: 'f:1', nodeSelector: {a: b}}, backend: {image: 'b:1', nodeSelector: {c: d}}}", failures: failing(guardrails.AllowedNodeSelectors, otherNode, []string{"frontend.nodeSelector asks for a=b", "backend.nodeSelector asks for c=d"})},

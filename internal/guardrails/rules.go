@@ -23,6 +23,8 @@ const (
 	AllowedTolerations        = "allowed-tolerations"
 	AllowedNodeSelectors      = "allowed-node-selectors"
 	AllowedPriorityClasses    = "allowed-priority-classes"
+	AllowedPodLabels          = "allowed-pod-labels"
+	AllowedPodAnnotations     = "allowed-pod-annotations"
 )
 
 // rules in the order in which they are told. Each judges the fields that it
@@ -49,6 +51,12 @@ var rules = []struct {
 	}.judge},
 	{AllowedPriorityClasses, allowance{
 		func(s *Subject) []asked { return s.priorities }, func(p settings.Policy) []string { return p.AllowedPriorityClasses }, same,
+	}.judge},
+	{AllowedPodLabels, allowance{
+		func(s *Subject) []asked { return s.podLabels }, func(p settings.Policy) []string { return p.AllowedPodLabels }, prefixed,
+	}.judge},
+	{AllowedPodAnnotations, allowance{
+		func(s *Subject) []asked { return s.podAnnotations }, func(p settings.Policy) []string { return p.AllowedPodAnnotations }, prefixed,
 	}.judge},
 }
 

@@ -25,7 +25,7 @@ type Subject struct {
 	namespace string
 
 	// What an installation may allow a list of alone.
-	hosts, annotations, tolerations, selectors, priorities []asked
+	hosts, annotations, tolerations, selectors, priorities, podLabels, podAnnotations []asked
 }
 
 // field is a value of a claim and its path below spec.
@@ -137,9 +137,15 @@ func (s *Subject) scheduling(path string, w *appsv1.PodOptions) {
 	if len(labels) > 0 {
 		s.selectors = append(s.selectors, asked{path + "nodeSelector", "asks for", labels})
 	}
-	// What selects nodes by more than equality is allowed as a whole.
+	// It says more than a list of labels could allow.
 	if a := w.Affinity; a != nil && a.NodeAffinity != nil {
-		s.selectors = append(s.selectors, asked{path + "affinity", "asks for", []string{"nodeAffinity"}})
+		s.selectors = append(s.selectors, asked{path + "affinity", "asks for", []string{"nodeAffinity instead of nodeSelector"}})
+	}
+	if keys := slices.Sorted(maps.Keys(w.PodLabels)); len(keys) > 0 {
+		s.podLabels = append(s.podLabels, asked{path + "podLabels", "sets", keys})
+	}
+	if keys := slices.Sorted(maps.Keys(w.PodAnnotations)); len(keys) > 0 {
+		s.podAnnotations = append(s.podAnnotations, asked{path + "podAnnotations", "sets", keys})
 	}
 	if w.PriorityClassName != "" {
 		s.priorities = append(s.priorities, asked{path + "priorityClassName", "is", []string{w.PriorityClassName}})

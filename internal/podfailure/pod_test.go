@@ -91,6 +91,11 @@ func TestOf(t *testing.T) {
 			status: scheduled(corev1.ConditionFalse, corev1.PodReasonUnschedulable, "0/4 nodes are available: 3 Insufficient cpu, 1 node(s) had untolerated taint {a: b}. preemption: 0/4 nodes are available: 4 No preemption victims found."),
 			want:   "cannot be scheduled: Insufficient cpu, node(s) had untolerated taint {a: b}",
 		},
+		"UnschedulableNew": {
+			reason: "A newer scheduler says more of what it would do.",
+			status: scheduled(corev1.ConditionFalse, corev1.PodReasonUnschedulable, "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."),
+			want:   "cannot be scheduled: node(s) didn't match Pod's node affinity/selector",
+		},
 		"UnschedulableShort": {reason: "One sentence is taken as it is.", status: scheduled(corev1.ConditionFalse, corev1.PodReasonUnschedulable, "pod has unbound immediate PersistentVolumeClaims"), want: "cannot be scheduled: pod has unbound immediate PersistentVolumeClaims"},
 	}
 	for name, tc := range cases {

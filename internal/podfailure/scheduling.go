@@ -8,7 +8,7 @@ import (
 
 var (
 	nodesAvailable = regexp.MustCompile(`^\d+/\d+ nodes are available:?\s*`)
-	preemption     = regexp.MustCompile(`\s*preemption: .*$`)
+	preemption     = regexp.MustCompile(`\.?\s*(no new claims to deallocate, )?preemption: .*$`)
 	counted        = regexp.MustCompile(`(^|, )\d+ `)
 )
 

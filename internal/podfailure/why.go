@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// startFor is how long a container may take to become ready, or a pod to be prepared, until
+// StartFor is how long a container may take to become ready, or a pod to be prepared, until
 // that is a reason to wait for it: images that are on the node start sooner.
-const startFor = 5 * time.Second
+const StartFor = 5 * time.Second
 
 // Pod is what Why looks at: a pod's status, and the names of what it mounts.
 type Pod struct {
@@ -27,7 +27,7 @@ type Pod struct {
 }
 
 // Why a pod is not ready at a moment, also for what may pass by itself. It is nil for a pod that
-// is ready, that was started less than startFor ago, or that is being deleted. The first
+// is ready, that was started less than StartFor ago, or that is being deleted. The first
 // container in trouble counts.
 func Why(pod Pod, now time.Time) *Failure {
 	if pod.Deleting || pod.Phase == corev1.PodSucceeded {
@@ -37,6 +37,10 @@ func Why(pod Pod, now time.Time) *Failure {
 		return &Failure{Kind: Stopped, Cause: pod.Reason + because(pod.Message)}
 	}
 	containers := slices.Concat(pod.InitContainerStatuses, pod.ContainerStatuses)
+	if pod.Phase == corev1.PodFailed {
+		// Its sidecars are stopped after the container that has failed.
+		containers = slices.Concat(pod.ContainerStatuses, pod.InitContainerStatuses)
+	}
 	for _, s := range containers {
 		if f := crash(s); f != nil {
 			return f
@@ -50,7 +54,7 @@ func Why(pod Pod, now time.Time) *Failure {
 			return f
 		}
 	}
-	if pod.StartTime != nil && now.Sub(pod.StartTime.Time) >= startFor && isPreparing(containers) {
+	if pod.StartTime != nil && now.Sub(pod.StartTime.Time) >= StartFor && isPreparing(containers) {
 		return &Failure{Kind: Preparing, Cause: strings.Join(pod.Mounts, ", ")}
 	}
 	return nil
@@ -71,7 +75,7 @@ func crash(s corev1.ContainerStatus) *Failure {
 	case last.Reason == "OOMKilled":
 		return &Failure{Kind: OutOfMemory, Container: s.Name}
 	}
-	f := &Failure{Kind: CrashLoop, Container: s.Name, Cause: strings.TrimSuffix(fmt.Sprintf("exit code %d: %s", last.ExitCode, lastLine(last.Message)), ": ")}
+	f := &Failure{Kind: CrashLoop, Container: s.Name, Cause: strings.TrimSuffix(fmt.Sprintf("exit code %d: %s", last.ExitCode, begun(lastLine(last.Message))), ": ")}
 	if strings.Contains(strings.ToLower(last.Message), "read-only file system") {
 		f.Restriction = ReadOnly
 	}
@@ -87,7 +91,7 @@ func lastLine(text string) string {
 // probe that a container which runs does not pass.
 func probe(s corev1.ContainerStatus, now time.Time) *Failure {
 	running := s.State.Running
-	if running == nil || s.Ready || now.Sub(running.StartedAt.Time) < startFor {
+	if running == nil || s.Ready || now.Sub(running.StartedAt.Time) < StartFor {
 		return nil
 	}
 	f := &Failure{Kind: Unready, Container: s.Name, Cause: "readiness"}
@@ -116,13 +120,24 @@ var namedUser = regexp.MustCompile(`image has non-numeric user \(([^)]*)\)`)
 // starting is the kubelet's reason not to start a container, and the restriction behind it.
 func starting(message string) (string, Restriction) {
 	message = podNamed.ReplaceAllString(message, "")
-	if strings.Contains(message, "image will run as root") {
+	m := namedUser.FindStringSubmatch(message)
+	if strings.Contains(message, "image will run as root") || m != nil && m[1] == "root" {
 		return "its image runs as root, which is not allowed", NoRoot
 	}
-	if m := namedUser.FindStringSubmatch(message); m != nil {
+	if m != nil {
 		return "its image names its user " + m[1] + " without a number, so that it might be root", NoNamedUser
 	}
-	return message, ""
+	return begun(message), ""
+}
+
+// begun is what a container runtime says of a process that it could not start, without what it
+// was doing before and without the word that it ends each error of its own with:
+// failed to create containerd task: … unable to start container process: exec: "x": …: unknown
+func begun(message string) string {
+	if i := strings.LastIndex(message, "unable to start container process: "); i >= 0 {
+		message = strings.TrimPrefix(message[i:], "unable to start container process: ")
+	}
+	return strings.TrimSuffix(message, ": unknown")
 }
 
 // uncreated is how the API server refuses to create a pod, and used what a quota has seen used.

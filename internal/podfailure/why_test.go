@@ -31,6 +31,7 @@ func TestWhy(t *testing.T) {
 	ready.Ready = true
 	ended := corev1.ContainerStatus{Name: "a", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Message: "x\ncannot migrate\n"}}}
 	through := corev1.ContainerStatus{Name: "a", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}
+	stopped := corev1.ContainerStatus{Name: "proxy", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Message: "listening"}}}
 	cases := map[string]struct {
 		reason string
 		pod    Pod
@@ -61,8 +62,11 @@ func TestWhy(t *testing.T) {
 		"Evicted":   {reason: "A node has ended it.", pod: Pod{PodStatus: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}}, want: "was stopped: Evicted: The node was low on resource: memory."},
 		"Completed": {reason: "A Job's pod that is through.", pod: Pod{PodStatus: corev1.PodStatus{Phase: corev1.PodSucceeded}}},
 
-		"Root":  {reason: "In the words of whoever reads it.", pod: Pod{PodStatus: status(waits("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "a-1_shop(3f2a9c1e)", container: a)`))}, want: "cannot start container a: its image runs as root, which is not allowed"},
-		"Named": {reason: "A user by name is not known to be none that is root.", pod: Pod{PodStatus: status(waits("CreateContainerConfigError", `container has runAsNonRoot and image has non-numeric user (web), cannot verify user is non-root (pod: "a-1_shop(3f2a9c1e)", container: a)`))}, want: "cannot start container a: its image names its user web without a number, so that it might be root"},
+		"Root":       {reason: "In the words of whoever reads it.", pod: Pod{PodStatus: status(waits("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "a-1_shop(3f2a9c1e)", container: a)`))}, want: "cannot start container a: its image runs as root, which is not allowed"},
+		"RootByName": {reason: "A runtime tells any user that is not a number by its name.", pod: Pod{PodStatus: status(waits("CreateContainerConfigError", `container has runAsNonRoot and image has non-numeric user (root), cannot verify user is non-root (pod: "a-1_shop(3f2a9c1e)", container: a)`))}, want: "cannot start container a: its image runs as root, which is not allowed"},
+		"NoProgram":  {reason: "Of what a runtime says the end counts.", pod: Pod{PodStatus: status(crashed(waits("CrashLoopBackOff", ""), 128, "StartError", `failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: exec: "/x": stat /x: no such file or directory: unknown`))}, want: `container a keeps failing: exit code 128: error during container init: exec: "/x": stat /x: no such file or directory`},
+		"Sidecar":    {reason: "Sidecars of a Job's pod are stopped once it has failed.", pod: Pod{PodStatus: corev1.PodStatus{Phase: corev1.PodFailed, InitContainerStatuses: []corev1.ContainerStatus{stopped}, ContainerStatuses: []corev1.ContainerStatus{ended}}}, want: "container a keeps failing: exit code 3: cannot migrate"},
+		"Named":      {reason: "A user by name is not known to be none that is root.", pod: Pod{PodStatus: status(waits("CreateContainerConfigError", `container has runAsNonRoot and image has non-numeric user (web), cannot verify user is non-root (pod: "a-1_shop(3f2a9c1e)", container: a)`))}, want: "cannot start container a: its image names its user web without a number, so that it might be root"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

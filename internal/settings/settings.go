@@ -69,6 +69,12 @@ type Policy struct {
 	// AllowedPriorityClasses are those that claims may name. Without any they may name
 	// all.
 	AllowedPriorityClasses []string `json:"allowedPriorityClasses,omitempty"`
+
+	// AllowedPodLabels and AllowedPodAnnotations are those that claims may set on their
+	// pods: keys, or example.com/* for all of a prefix. Without any they may set all that
+	// are not Storeplane's.
+	AllowedPodLabels      []string `json:"allowedPodLabels,omitempty"`
+	AllowedPodAnnotations []string `json:"allowedPodAnnotations,omitempty"`
 }
 
 // Backup settings: a destination as in a claim. Only the Secret is named with its
@@ -278,6 +284,8 @@ func (p *Policy) check() error {
 		{"allowedTolerations", p.AllowedTolerations, labelKey, "the key of a taint like example.com/gpu"},
 		{"allowedNodeSelectors", p.AllowedNodeSelectors, labelPattern, "a label like example.com/disk or example.com/disk=fast"},
 		{"allowedPriorityClasses", p.AllowedPriorityClasses, dnsName, "the name of a PriorityClass"},
+		{"allowedPodLabels", p.AllowedPodLabels, keyPattern, "the key of a label like example.com/team, or example.com/*"},
+		{"allowedPodAnnotations", p.AllowedPodAnnotations, keyPattern, "the key of an annotation like example.com/rate, or example.com/*"},
 	} {
 		for i, v := range l.values {
 			if !l.valid.MatchString(v) {

@@ -111,16 +111,19 @@ func TestRead(t *testing.T) {
 			data: map[string]any{"policy": map[string]any{
 				"allowedIngressHosts": []any{"shop.example.com", "*.example.com", "*.{namespace}.example.com", "{namespace}-shop.example.com"}, "allowedIngressAnnotations": []any{"a", "example.com/rate", "example.com/*"},
 				"allowedTolerations": []any{"gpu"}, "allowedNodeSelectors": []any{"disk", "example.com/zone=a"}, "allowedPriorityClasses": []any{"high"},
+				"allowedPodLabels": []any{"team"}, "allowedPodAnnotations": []any{"example.com/*"},
 			}},
 			want: Settings{ImageRegistry: defaults.ImageRegistry, Policy: Policy{
 				AllowedIngressHosts: []string{"shop.example.com", "*.example.com", "*.{namespace}.example.com", "{namespace}-shop.example.com"}, AllowedIngressAnnotations: []string{"a", "example.com/rate", "example.com/*"},
 				AllowedTolerations: []string{"gpu"}, AllowedNodeSelectors: []string{"disk", "example.com/zone=a"}, AllowedPriorityClasses: []string{"high"},
+				AllowedPodLabels: []string{"team"}, AllowedPodAnnotations: []string{"example.com/*"},
 			}},
 		},
 		"AllowedHost":       {reason: "A star is a whole part of a host.", data: map[string]any{"policy": map[string]any{"allowedIngressHosts": []any{"shop*.example.com"}}}, err: refused + `policy.allowedIngressHosts[0] must be a host like shop.example.com, *.example.com or {namespace}.example.com, is "shop*.example.com"`},
 		"AllowedStar":       {reason: "Everything is allowed without a list.", data: map[string]any{"policy": map[string]any{"allowedIngressAnnotations": []any{"*"}}}, err: refused + `policy.allowedIngressAnnotations[0] must be the key of an annotation like example.com/rate, or example.com/*, is "*"`},
 		"AllowedToleration": {reason: "A taint is named by its key.", data: map[string]any{"policy": map[string]any{"allowedTolerations": []any{"a", ""}}}, err: refused + `policy.allowedTolerations[1] must be the key of a taint like example.com/gpu, is ""`},
 		"AllowedLabel":      {reason: "A label has a key.", data: map[string]any{"policy": map[string]any{"allowedNodeSelectors": []any{"=a"}}}, err: refused + `policy.allowedNodeSelectors[0] must be a label like example.com/disk or example.com/disk=fast, is "=a"`},
+		"AllowedPodLabel":   {reason: "So is a label.", data: map[string]any{"policy": map[string]any{"allowedPodLabels": []any{"a b"}}}, err: refused + `policy.allowedPodLabels[0] must be the key of a label like example.com/team, or example.com/*, is "a b"`},
 		"AllowedPriority":   {reason: "A class is named.", data: map[string]any{"policy": map[string]any{"allowedPriorityClasses": []any{"My Class"}}}, err: refused + `policy.allowedPriorityClasses[0] must be the name of a PriorityClass, is "My Class"`},
 		"StorageClass":      {reason: "A storage class is named.", data: map[string]any{"storageClassName": "fast;"}, err: refused + `storageClassName must be the name of a StorageClass, is "fast;"`},
 	}

@@ -127,7 +127,8 @@ func namesCauses(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
-// began is when the cluster first reported the cause.
+// began is when the cluster first reported the cause, or for what only time makes one when that
+// had passed.
 func (c *cause) began(w *harness.World) time.Time {
 	var first time.Time
 	for _, k := range w.Keys() {
@@ -139,6 +140,9 @@ func (c *cause) began(w *harness.World) time.Time {
 				first = v.At
 			}
 		}
+	}
+	if !first.IsZero() && (c.kind == podfailure.Unready || c.kind == podfailure.Preparing) {
+		return first.Add(podfailure.StartFor)
 	}
 	return first
 }
