@@ -148,6 +148,8 @@ func TestRefusedCopies(t *testing.T) {
 			if got := c.ComponentNames(); strings.Join(got, " ") != strings.Join(names, " ") || c.Observed["postgresql"].GetFields()["spec"].String() != server {
 				t.Errorf("%s\nnothing else changes, got %v", tc.reason, got)
 			}
+			// One pass says which generation is refused.
+			c.Reconcile()
 			if !converge.IsFatal(c.Reconcile()) {
 				t.Errorf("%s\nwhile nothing is due a refusal is fatal", tc.reason)
 			}

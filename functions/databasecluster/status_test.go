@@ -38,7 +38,7 @@ func TestReady(t *testing.T) {
 	delete(status.Fields, "conditions")
 	delete(status.Fields, "components")
 	want := map[string]any{
-		"phase": "Running", "readyGeneration": 1.0, "endpoint": "orders-primary.team.svc:5432", "readOnlyEndpoint": "orders-replica.team.svc:5432",
+		"phase": "Running", "readyGeneration": 1.0, "observedGeneration": 1.0, "endpoint": "orders-primary.team.svc:5432", "readOnlyEndpoint": "orders-replica.team.svc:5432",
 		"connectionSecret": "orders-connection", "primary": "orders-postgresql-0", "version": "17.2", "readyReplicas": 3.0, "timeline": 4.0,
 	}
 	if diff := cmp.Diff(want, status.AsMap()); diff != "" {

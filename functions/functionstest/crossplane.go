@@ -2,10 +2,12 @@ package functionstest
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"testing"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -35,6 +37,9 @@ type Crossplane struct {
 
 	// Schemas are those of the kinds that the cluster serves, by requirement.
 	Schemas map[string]*fnv1.Schema
+
+	// Written is called after each write to the claim's status. It may be nil.
+	Written func(claim *structpb.Struct)
 
 	t testing.TB
 
@@ -135,12 +140,15 @@ func (c *Crossplane) Add(object string) {
 	c.Others = append(c.Others, Parse(c.t, object))
 }
 
-// Reconcile runs the function and stores what it desires. A fatal result changes
+// Reconcile runs the function and stores what it desires, as Crossplane does: the claim's
+// status with the conditions that it has, and then its conditions. A fatal result changes
 // nothing but conditions.
 func (c *Crossplane) Reconcile() *fnv1.RunFunctionResponse {
 	c.t.Helper()
 	rsp := c.Run()
-	if !converge.IsFatal(rsp) {
+	fatal := converge.IsFatal(rsp)
+	was := Get(c.Claim, "status", "conditions").GetListValue().GetValues()
+	if !fatal {
 		for n := range c.Observed {
 			if rsp.GetDesired().GetResources()[n] == nil {
 				delete(c.Observed, n)
@@ -151,17 +159,67 @@ func (c *Crossplane) Reconcile() *fnv1.RunFunctionResponse {
 		}
 		status := Get(rsp.GetDesired().GetComposite().GetResource(), "status").GetStructValue()
 		c.Claim.Fields["status"] = structpb.NewStructValue(proto.CloneOf(status))
+		if len(was) > 0 {
+			Fields(c.Claim, "status")["conditions"] = structpb.NewListValue(&structpb.ListValue{Values: was})
+		}
+		c.written()
 	}
-	conditions := &structpb.ListValue{}
+	Fields(c.Claim, "status")["conditions"] = structpb.NewListValue(&structpb.ListValue{Values: c.conditionsAfter(was, rsp, fatal)})
+	c.written()
+	return rsp
+}
+
+func (c *Crossplane) written() {
+	if c.Written != nil {
+		c.Written(c.Claim)
+	}
+}
+
+// conditionsAfter a pass: those of the function, which have no generation, and Crossplane's
+// own, which have. What a fatal result leaves out is Unknown.
+// https://github.com/crossplane/crossplane/blob/v2.4.0/internal/controller/apiextensions/composite/reconciler.go#L767-L993
+func (c *Crossplane) conditionsAfter(was []*structpb.Value, rsp *fnv1.RunFunctionResponse, fatal bool) []*structpb.Value {
+	now := map[string]*structpb.Struct{}
+	for _, v := range was {
+		now[Get(v.GetStructValue(), "type").GetStringValue()] = v.GetStructValue()
+	}
+	var types []string
 	for _, cond := range rsp.GetConditions() {
 		status := map[fnv1.Status]string{fnv1.Status_STATUS_CONDITION_TRUE: "True", fnv1.Status_STATUS_CONDITION_FALSE: "False"}[cond.GetStatus()]
-		conditions.Values = append(conditions.Values, structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+		types = append(types, cond.GetType())
+		now[cond.GetType()] = &structpb.Struct{Fields: map[string]*structpb.Value{
 			"type": structpb.NewStringValue(cond.GetType()), "status": structpb.NewStringValue(status),
 			"reason": structpb.NewStringValue(cond.GetReason()), "message": structpb.NewStringValue(cond.GetMessage()),
-		}}))
+		}}
 	}
-	Fields(c.Claim, "status")["conditions"] = structpb.NewListValue(conditions)
-	return rsp
+	own := func(cond xpv2.Condition) {
+		types = append(types, string(cond.Type))
+		now[string(cond.Type)] = &structpb.Struct{Fields: map[string]*structpb.Value{
+			"type": structpb.NewStringValue(string(cond.Type)), "status": structpb.NewStringValue(string(cond.Status)), "reason": structpb.NewStringValue(string(cond.Reason)),
+			"message": structpb.NewStringValue(cond.Message), "observedGeneration": Get(c.Claim, "metadata", "generation"),
+		}}
+	}
+	if fatal {
+		own(xpv2.ReconcileError(errors.New("cannot compose resources")))
+	} else {
+		own(xpv2.ReconcileSuccess())
+		own(converge.Ready(rsp))
+	}
+	for _, v := range was {
+		typ := Get(v.GetStructValue(), "type").GetStringValue()
+		if slices.Contains(types, typ) {
+			continue
+		}
+		types = append(types, typ)
+		if fatal && typ != "Ready" {
+			now[typ].Fields["status"] = structpb.NewStringValue("Unknown")
+		}
+	}
+	out := make([]*structpb.Value, 0, len(types))
+	for _, typ := range types {
+		out = append(out, structpb.NewStructValue(now[typ]))
+	}
+	return out
 }
 
 // Settle reconciles and heals until nothing new appears, and returns the components

@@ -270,10 +270,15 @@ func (c *Claim) isReady() bool { return c.conditionStatus("Ready") == "True" }
 
 // conditionStatus of a type, or "".
 func (c *Claim) conditionStatus(typ string) string {
+	return c.condition(typ)["status"].GetStringValue()
+}
+
+// condition returns the fields of the claim's condition of a type, or nil.
+func (c *Claim) condition(typ string) map[string]*structpb.Value {
 	for _, v := range c.status("conditions").GetListValue().GetValues() {
 		if f := v.GetStructValue().GetFields(); f["type"].GetStringValue() == typ {
-			return f["status"].GetStringValue()
+			return f
 		}
 	}
-	return ""
+	return nil
 }

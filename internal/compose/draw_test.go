@@ -134,9 +134,9 @@ func drawRequest(t *rapid.T, observed map[string]*structpb.Struct) *fnv1.RunFunc
 	xr, err := structpb.NewStruct(map[string]any{
 		"apiVersion": "apps.example.com/v1", "kind": "WebApp",
 		"metadata": map[string]any{"name": claimName, "namespace": "team", "generation": generation},
-		"status": map[string]any{"phase": rapid.SampledFrom([]string{"Pending", "Deploying", "Running"}).Draw(t, "phase"), "readyGeneration": rapid.IntRange(0, generation).Draw(t, "ready generation"), "conditions": []any{
+		"status": map[string]any{"phase": rapid.SampledFrom([]string{"Pending", "Deploying", "Running"}).Draw(t, "phase"), "readyGeneration": rapid.IntRange(0, generation).Draw(t, "ready generation"), "observedGeneration": rapid.IntRange(0, generation).Draw(t, "observed generation"), "conditions": []any{
 			map[string]any{"type": "Pruned", "status": "True", "reason": "Pruned"},
-			map[string]any{"type": "Ready", "status": "True", "reason": "Available"},
+			map[string]any{"type": "Ready", "status": rapid.SampledFrom([]string{"True", "False"}).Draw(t, "claim ready"), "reason": "Available", "observedGeneration": rapid.IntRange(1, generation).Draw(t, "generation of ready")},
 		}},
 	})
 	if err != nil {

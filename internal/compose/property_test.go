@@ -283,8 +283,10 @@ func TestPropertyReports(t *testing.T) {
 			}
 		}
 		word := fnv1.Ready_READY_FALSE
-		told := claim.status("phase").GetStringValue() == string(Running) && claim.status("readyGeneration").GetNumberValue() == float64(claim.Generation())
-		if ready && told {
+		told := claim.status("phase").GetStringValue() == string(Running) && claim.status("readyGeneration").GetNumberValue() == float64(claim.Generation()) &&
+			claim.status("observedGeneration").GetNumberValue() == desiredStatus(rsp)["observedGeneration"].GetNumberValue()
+		// One that is Ready stays so.
+		if ready && (told || claim.isReady()) {
 			word = fnv1.Ready_READY_UNSPECIFIED
 		}
 		if got := rsp.GetDesired().GetComposite().GetReady(); got != word {
@@ -480,9 +482,9 @@ func TestPropertyInvalid(t *testing.T) {
 			t.Fatalf("want nothing applied, got %v", names(rsp.GetDesired().GetResources()))
 		}
 		want := fnv1.Severity_SEVERITY_FATAL
-		conditions := []string{"Accepted", "Pruned"}
+		conditions := []string{"Accepted", "Stalled", "Pruned"}
 		if len(observed) == 0 {
-			want, conditions = fnv1.Severity_SEVERITY_WARNING, []string{"Accepted"}
+			want, conditions = fnv1.Severity_SEVERITY_WARNING, []string{"Accepted", "Stalled"}
 		}
 		if got := rsp.GetResults(); len(got) != 1 || got[0].GetSeverity() != want || got[0].GetMessage() != message {
 			t.Fatalf("want one result %v %q, got %v", want, message, got)

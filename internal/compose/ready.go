@@ -19,24 +19,28 @@ import (
 // wins.
 // https://github.com/crossplane/crossplane/blob/v2.4.0/internal/controller/apiextensions/composite/composition_functions.go#L726-L755
 //
+// A claim that is Ready stays so while its status changes: then there is nothing to
+// go to and fro. Whatever waits for a database must not see it fail since a standby
+// lags, or since its Composition has another revision, which is another generation.
+//
 // Ready is only denied, never claimed: objects of another function of the pipeline
 // count too.
 func settle(rsp *fnv1.RunFunctionResponse, c *Claim, o Outcome) bool {
-	if o.Ready && isTold(rsp, c) {
-		return true
+	told := isTold(rsp, c)
+	if !o.Ready || !told && !c.isReady() {
+		rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
 	}
-	rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
-	return false
+	return o.Ready && told
 }
 
 // isTold says whether the claim's status says already what it is to say of its
 // health.
 func isTold(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
-	desired := rsp.GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields()
-	for _, f := range []string{"phase", "readyGeneration"} {
-		if !proto.Equal(desired[f], c.status(f)) {
+	desired := desiredStatus(rsp)
+	for _, f := range []string{"readyGeneration", "observedGeneration"} {
+		if desired[f].GetNumberValue() != c.status(f).GetNumberValue() {
 			return false
 		}
 	}
-	return true
+	return proto.Equal(desired["phase"], c.status("phase"))
 }

@@ -61,9 +61,11 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	if err := setStatus(rsp, claim, plan.Status(outcome)); err != nil {
 		return refuse(newResponse(req), claim, nil, err)
 	}
+	isOver := outcome.Ready || isFailed(desiredStatus(rsp)["phase"])
+	setObservedGeneration(rsp, claim, isOver && claim.isAbout("Ready"))
 	settled := settle(rsp, claim, outcome)
 
-	conditions := []Condition{accepted(claim.settingsProblem), pruned(decision.Kept)}
+	conditions := []Condition{accepted(claim.settingsProblem), pruned(decision.Kept), stalled(rsp, claim)}
 	if plan.Conditions != nil {
 		conditions = append(conditions, plan.Conditions(outcome)...)
 	}
@@ -151,13 +153,17 @@ func setStatus(rsp *fnv1.RunFunctionResponse, c *Claim, status any) error {
 //
 // What must go on all the same, like the renewal of a certificate, is applied
 // when it is due, and all else kept as it is: for that pass the result is a
-// warning.
+// warning. So it is for one pass of a refused edit, in which the status says that
+// its generation was observed: without it kstatus would wait for the edit for ever.
 func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.RunFunctionResponse {
 	reason := appsv1.ReasonInternalError
 	if invalid := (*InvalidError)(nil); errors.As(err, &invalid) {
 		reason = invalid.reason
 	}
-	rsp.Conditions = []*fnv1.Condition{Condition{Type: ConditionAccepted, Reason: reason, Message: err.Error()}.toProto()}
+	rsp.Conditions = []*fnv1.Condition{
+		Condition{Type: ConditionAccepted, Reason: reason, Message: err.Error()}.toProto(),
+		Condition{Type: ConditionStalled, True: true, Reason: reason, Message: err.Error()}.toProto(),
+	}
 
 	severity := fnv1.Severity_SEVERITY_FATAL
 	switch {
@@ -170,7 +176,9 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.R
 		}{Failed, err.Error()}
 		if serr := setStatus(rsp, c, failed); serr != nil {
 			severity = fnv1.Severity_SEVERITY_FATAL
+			break
 		}
+		setObservedGeneration(rsp, c, c.isStalled())
 	default:
 		due, pending := maintenance(rsp, c, p)
 		if pending {
@@ -180,7 +188,8 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.R
 			keepAll(rsp, c)
 			return rsp
 		}
-		if len(due) > 0 && maintain(rsp, c, due) {
+		news := reason != appsv1.ReasonInternalError && c.isStalled() && !c.isObserved()
+		if (len(due) > 0 || news) && maintain(rsp, c, due) {
 			severity = fnv1.Severity_SEVERITY_WARNING
 		}
 		rsp.Conditions = append(rsp.Conditions, observedConditions(c)...)
@@ -210,16 +219,19 @@ func maintenance(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan) (due map[stri
 }
 
 // maintain keeps all that is composed as it is, but for what is due, and returns
-// whether it can. The status stays as it is, too.
+// whether it can. The status stays as it is, too, but for the generation that it is
+// about. Ready stays unless it is about an older one: Crossplane would give it the
+// newest, which is refused.
 func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.Struct) bool {
 	status := shallow(c.composite.GetFields()["status"].GetStructValue())
 	delete(status.Fields, "conditions")
 	if err := setStatus(rsp, c, status); err != nil {
 		return false
 	}
+	setObservedGeneration(rsp, c, c.isStalled())
 	keepAll(rsp, c)
 	rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
-	if c.isReady() {
+	if c.isReady() && c.isAbout("Ready") {
 		rsp.Desired.Composite.Ready = fnv1.Ready_READY_TRUE
 	}
 	for name, obj := range due {
@@ -229,18 +241,20 @@ func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.
 }
 
 // crossplaneConditions are set by Crossplane, which ignores functions there.
-var crossplaneConditions = []string{ConditionAccepted, "Ready", "Synced", "Healthy", "UpToDate", "Responsive"}
+var crossplaneConditions = []string{"Ready", "Synced", "Healthy", "UpToDate", "Responsive"}
 
-// observedConditions returns the claim's own conditions as they are.
+// observedConditions returns the claim's own conditions as they are, less those that
+// a refusal sets.
 func observedConditions(c *Claim) []*fnv1.Condition {
 	var out []*fnv1.Condition
 	for _, v := range c.status("conditions").GetListValue().GetValues() {
 		f := v.GetStructValue().GetFields()
-		if slices.Contains(crossplaneConditions, f["type"].GetStringValue()) || f["status"].GetStringValue() == "Unknown" {
+		typ := f["type"].GetStringValue()
+		if typ == ConditionAccepted || typ == ConditionStalled || slices.Contains(crossplaneConditions, typ) || f["status"].GetStringValue() == "Unknown" {
 			continue
 		}
 		out = append(out, Condition{
-			Type:    f["type"].GetStringValue(),
+			Type:    typ,
 			True:    f["status"].GetStringValue() == "True",
 			Reason:  f["reason"].GetStringValue(),
 			Message: f["message"].GetStringValue(),

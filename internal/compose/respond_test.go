@@ -3,6 +3,7 @@ package compose
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -37,8 +38,11 @@ func TestRespond(t *testing.T) {
 	missing := health.OfMissing(applied(t, db.Object)).Message
 	accepted := condition("Accepted", yes, "Accepted", "")
 	pruned := condition("Pruned", yes, "Pruned", "")
+	notStalled := condition("Stalled", no, "NotStalled", "")
 	xr := func(t *testing.T, status map[string]any) *structpb.Struct {
 		t.Helper()
+		status = maps.Clone(status)
+		status["observedGeneration"] = 0 // There is no condition Ready yet.
 		return mustStruct(t, map[string]any{"apiVersion": "apps.example.com/v1", "kind": "WebApp", "status": status})
 	}
 
@@ -65,7 +69,7 @@ func TestRespond(t *testing.T) {
 			want: want{
 				ready:      denied,
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_FALSE},
-				conditions: []*fnv1.Condition{accepted, pruned},
+				conditions: []*fnv1.Condition{accepted, pruned, notStalled},
 				status:     map[string]any{"phase": "Pending", "message": "Waiting for db (" + missing + ")"},
 				ttl:        unsettledTTL,
 			},
@@ -78,7 +82,7 @@ func TestRespond(t *testing.T) {
 			want: want{
 				ready:      denied,
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "web": fnv1.Ready_READY_TRUE},
-				conditions: []*fnv1.Condition{accepted, pruned},
+				conditions: []*fnv1.Condition{accepted, pruned, notStalled},
 				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
 				ttl:        toldTTL,
 			},
@@ -91,7 +95,7 @@ func TestRespond(t *testing.T) {
 			want: want{
 				ready:      denied,
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE},
-				conditions: []*fnv1.Condition{accepted, pruned},
+				conditions: []*fnv1.Condition{accepted, pruned, notStalled},
 				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
 				ttl:        toldTTL,
 			},
@@ -103,7 +107,7 @@ func TestRespond(t *testing.T) {
 			observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": mended(observe(t, web))},
 			want: want{
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "web": fnv1.Ready_READY_TRUE},
-				conditions: []*fnv1.Condition{accepted, pruned},
+				conditions: []*fnv1.Condition{accepted, pruned, notStalled},
 				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
 				ttl:        settledTTL,
 			},
@@ -115,7 +119,7 @@ func TestRespond(t *testing.T) {
 			observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "old": holding(stored(applied(t, configMap("old", ""))))},
 			want: want{
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "old": fnv1.Ready_READY_TRUE},
-				conditions: []*fnv1.Condition{accepted, condition("Pruned", no, "HoldsData", "No longer part of the claim, but kept since they hold data: old")},
+				conditions: []*fnv1.Condition{accepted, condition("Pruned", no, "HoldsData", "No longer part of the claim, but kept since they hold data: old"), notStalled},
 				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
 				ttl:        settledTTL,
 			},
@@ -130,7 +134,7 @@ func TestRespond(t *testing.T) {
 				ready:     denied,
 				resources: map[string]fnv1.Ready{"db": fnv1.Ready_READY_FALSE},
 				conditions: []*fnv1.Condition{
-					accepted, pruned,
+					accepted, pruned, notStalled,
 					condition("DbReady", no, "Waiting", ""),
 					condition("CacheReady", yes, "Disabled", "Not part of this claim"),
 				},
@@ -143,7 +147,7 @@ func TestRespond(t *testing.T) {
 			plan:     &Plan{},
 			status:   told,
 			observed: map[string]*structpb.Struct{},
-			want:     want{conditions: []*fnv1.Condition{accepted, pruned}, status: map[string]any{"phase": "Running", "readyGeneration": 1}, ttl: settledTTL},
+			want:     want{conditions: []*fnv1.Condition{accepted, pruned, notStalled}, status: map[string]any{"phase": "Running", "readyGeneration": 1}, ttl: settledTTL},
 		},
 	}
 	for name, tc := range cases {
@@ -181,7 +185,7 @@ func TestRespondTTL(t *testing.T) {
 		for i := range cs {
 			list[i] = cs[i]
 		}
-		return map[string]any{"phase": "Running", "readyGeneration": 1, "conditions": list}
+		return map[string]any{"phase": "Running", "readyGeneration": 1, "observedGeneration": 1, "conditions": list}
 	}
 	ready := map[string]any{"type": "Ready", "status": "True"}
 	responsive := func(status string) map[string]any { return map[string]any{"type": "Responsive", "status": status} }
@@ -215,7 +219,7 @@ func TestRespondTTL(t *testing.T) {
 }
 
 func TestRefuse(t *testing.T) {
-	const no = fnv1.Status_STATUS_CONDITION_FALSE
+	const yes, no = fnv1.Status_STATUS_CONDITION_TRUE, fnv1.Status_STATUS_CONDITION_FALSE
 	invalid := Invalidf("storageSize may not shrink: 20Gi → 10Gi")
 	ours := errors.New("cannot compose: a bug")
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
@@ -252,8 +256,8 @@ func TestRefuse(t *testing.T) {
 			text:   "storageSize may not shrink: 20Gi → 10Gi",
 			want: want{
 				severity: fnv1.Severity_SEVERITY_WARNING, reason: "Invalid", ready: fnv1.Ready_READY_FALSE,
-				conditions: []*fnv1.Condition{condition("Accepted", no, "Invalid", "storageSize may not shrink: 20Gi → 10Gi")},
-				status:     map[string]any{"phase": "Failed", "message": "storageSize may not shrink: 20Gi → 10Gi"},
+				conditions: []*fnv1.Condition{condition("Accepted", no, "Invalid", "storageSize may not shrink: 20Gi → 10Gi"), condition("Stalled", yes, "Invalid", "storageSize may not shrink: 20Gi → 10Gi")},
+				status:     map[string]any{"phase": "Failed", "observedGeneration": 0, "message": "storageSize may not shrink: 20Gi → 10Gi"},
 			},
 		},
 		"InvalidAndSomethingExists": {
@@ -265,7 +269,7 @@ func TestRefuse(t *testing.T) {
 			want: want{
 				severity: fnv1.Severity_SEVERITY_FATAL, reason: "Invalid",
 				conditions: []*fnv1.Condition{
-					condition("Accepted", no, "Invalid", "storageSize may not shrink: 20Gi → 10Gi"),
+					condition("Accepted", no, "Invalid", "storageSize may not shrink: 20Gi → 10Gi"), condition("Stalled", yes, "Invalid", "storageSize may not shrink: 20Gi → 10Gi"),
 					condition("Pruned", no, "HoldsData", "kept: a"),
 					condition("DatabaseReady", fnv1.Status_STATUS_CONDITION_TRUE, "Healthy", ""),
 				},
@@ -277,8 +281,8 @@ func TestRefuse(t *testing.T) {
 			text:   "cannot compose the database: storageSize may not shrink: 20Gi → 10Gi",
 			want: want{
 				severity: fnv1.Severity_SEVERITY_WARNING, reason: "Invalid", ready: fnv1.Ready_READY_FALSE,
-				conditions: []*fnv1.Condition{condition("Accepted", no, "Invalid", "cannot compose the database: storageSize may not shrink: 20Gi → 10Gi")},
-				status:     map[string]any{"phase": "Failed", "message": "cannot compose the database: storageSize may not shrink: 20Gi → 10Gi"},
+				conditions: []*fnv1.Condition{condition("Accepted", no, "Invalid", "cannot compose the database: storageSize may not shrink: 20Gi → 10Gi"), condition("Stalled", yes, "Invalid", "cannot compose the database: storageSize may not shrink: 20Gi → 10Gi")},
+				status:     map[string]any{"phase": "Failed", "observedGeneration": 0, "message": "cannot compose the database: storageSize may not shrink: 20Gi → 10Gi"},
 			},
 		},
 		"OursAndNothingExists": {
@@ -287,7 +291,7 @@ func TestRefuse(t *testing.T) {
 			text:   "cannot compose: a bug",
 			want: want{
 				severity: fnv1.Severity_SEVERITY_FATAL, reason: "InternalError",
-				conditions: []*fnv1.Condition{condition("Accepted", no, "InternalError", "cannot compose: a bug")},
+				conditions: []*fnv1.Condition{condition("Accepted", no, "InternalError", "cannot compose: a bug"), condition("Stalled", yes, "InternalError", "cannot compose: a bug")},
 			},
 		},
 		"OursAndSomethingExists": {
@@ -299,7 +303,7 @@ func TestRefuse(t *testing.T) {
 			want: want{
 				severity: fnv1.Severity_SEVERITY_FATAL, reason: "InternalError",
 				conditions: []*fnv1.Condition{
-					condition("Accepted", no, "InternalError", "cannot compose: a bug"),
+					condition("Accepted", no, "InternalError", "cannot compose: a bug"), condition("Stalled", yes, "InternalError", "cannot compose: a bug"),
 					condition("Pruned", no, "HoldsData", "kept: a"),
 					condition("DatabaseReady", fnv1.Status_STATUS_CONDITION_TRUE, "Healthy", ""),
 				},
@@ -355,13 +359,13 @@ func TestRespondInPipeline(t *testing.T) {
 			composite: mustStruct(t, map[string]any{"status": map[string]any{"cost": "3 EUR", "phase": "Theirs"}}),
 			want: mustStruct(t, map[string]any{
 				"apiVersion": "apps.example.com/v1", "kind": "WebApp",
-				"status": map[string]any{"cost": "3 EUR", "phase": "Running", "readyGeneration": 1},
+				"status": map[string]any{"cost": "3 EUR", "phase": "Running", "readyGeneration": 1, "observedGeneration": 0},
 			}),
 		},
 		"EmptyComposite": {
 			reason:    "A composite without a field is what many functions send.",
 			composite: &structpb.Struct{},
-			want:      mustStruct(t, map[string]any{"apiVersion": "apps.example.com/v1", "kind": "WebApp", "status": map[string]any{"phase": "Running", "readyGeneration": 1}}),
+			want:      mustStruct(t, map[string]any{"apiVersion": "apps.example.com/v1", "kind": "WebApp", "status": map[string]any{"phase": "Running", "readyGeneration": 1, "observedGeneration": 0}}),
 		},
 	}
 	for name, tc := range cases {

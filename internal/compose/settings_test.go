@@ -120,7 +120,7 @@ func TestRespondMaintains(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			before := map[string]any{"phase": "Running", "readyGeneration": 1, "endpoint": "x"}
+			before := map[string]any{"phase": "Running", "readyGeneration": 1, "observedGeneration": 1, "endpoint": "x"}
 			now := maps.Clone(before)
 			now["conditions"] = []any{map[string]any{"type": "Ready", "status": "True"}}
 			req := request(t, 2, now, observed)

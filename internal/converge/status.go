@@ -71,7 +71,8 @@ func desiredStatus(rsp *fnv1.RunFunctionResponse) (map[string]any, error) {
 	return status, nil
 }
 
-// conditionsOf a response: the function's, and those that Crossplane derives.
+// conditionsOf a response: the function's, which get no generation, and those that
+// Crossplane derives.
 func conditionsOf(rsp *fnv1.RunFunctionResponse, generation int64) []map[string]any {
 	names := map[fnv1.Status]string{
 		fnv1.Status_STATUS_CONDITION_TRUE:  "True",
@@ -83,16 +84,16 @@ func conditionsOf(rsp *fnv1.RunFunctionResponse, generation int64) []map[string]
 		if !ok {
 			status = "Unknown"
 		}
-		out = append(out, condition(c.GetType(), status, c.GetReason(), c.GetMessage(), generation))
+		out = append(out, condition(c.GetType(), status, c.GetReason(), c.GetMessage(), 0))
 	}
-	ready := ready(rsp)
+	ready := Ready(rsp)
 	return append(out,
 		condition(string(xpv2.TypeSynced), "True", string(xpv2.ReasonReconcileSuccess), "", generation),
 		condition(string(ready.Type), string(ready.Status), string(ready.Reason), ready.Message, generation))
 }
 
-// ready is the Ready condition that Crossplane derives from a response.
-func ready(rsp *fnv1.RunFunctionResponse) xpv2.Condition {
+// Ready is the Ready condition that Crossplane derives from a response.
+func Ready(rsp *fnv1.RunFunctionResponse) xpv2.Condition {
 	switch rsp.GetDesired().GetComposite().GetReady() {
 	case fnv1.Ready_READY_TRUE:
 		return xpv2.Available()

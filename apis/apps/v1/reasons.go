@@ -8,13 +8,13 @@ const (
 
 	// ReasonInvalid means that the claim, or the installation's settings, are invalid, and nothing
 	// was changed: correct the field that the message names.
-	// +storeplane:of=every claim: Accepted, event
+	// +storeplane:of=every claim: Accepted, Stalled, event
 	ReasonInvalid = "Invalid"
 
 	// ReasonAlreadyExists means that an object that is not part of the claim has the name of one of
 	// its objects, and nothing was changed: choose another name, delete the object, or set the
 	// annotation that the message shows.
-	// +storeplane:of=every claim: Accepted, event
+	// +storeplane:of=every claim: Accepted, Stalled, event
 	ReasonAlreadyExists = "AlreadyExists"
 
 	// ReasonSettingsInvalid means that the data of EnvironmentConfig storeplane is invalid, and the
@@ -24,7 +24,7 @@ const (
 
 	// ReasonInternalError means that Storeplane has a bug, and nothing was changed: report it with
 	// the function's log.
-	// +storeplane:of=every claim: Accepted, event
+	// +storeplane:of=every claim: Accepted, Stalled, event
 	ReasonInternalError = "InternalError"
 
 	// ReasonPruned means that no object is left that is no longer part of the claim.
@@ -35,6 +35,10 @@ const (
 	// data: delete them by hand once it is not needed.
 	// +storeplane:of=every claim: Pruned
 	ReasonHoldsData = "HoldsData"
+
+	// ReasonNotStalled means that nothing keeps the claim from becoming Ready, or being so, by itself.
+	// +storeplane:of=every claim: Stalled
+	ReasonNotStalled = "NotStalled"
 )
 
 // Reasons of the conditions of a claim's components.
@@ -55,6 +59,7 @@ const (
 	// message.
 	// +storeplane:of=EcommercePlatform: DatabaseReady, CacheReady, BackendReady, FrontendReady, IngressReady, ConfigReady
 	// +storeplane:of=WebApp: ConfigReady, MigrationReady
+	// +storeplane:of=every claim: Stalled
 	ReasonFailed = "Failed"
 
 	// ReasonDisabled means that the claim does not declare what the condition is about.

@@ -24,6 +24,12 @@ type CommonStatus struct {
 	// +optional
 	Components []ComponentStatus `json:"components,omitempty"`
 
+	// ObservedGeneration is the newest generation of the claim that became Ready, or Stalled, and 0
+	// before any did. Where it is less than metadata.generation the claim's last change is under
+	// way, or not observed yet.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	// ReadyGeneration is the newest generation of the claim at which all
 	// components were healthy. Where it is less than metadata.generation the
 	// claim's last change is not done, whatever condition Ready says of it for a
