@@ -437,6 +437,7 @@ type Backup struct {
 
 	// Status is what was observed.
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status BackupStatus `json:"status,omitempty"`
 }
 

@@ -4,7 +4,7 @@ package v1
 const (
 	// ReasonInvalidSchedule means that schedule or verification.schedule is no valid schedule:
 	// correct it.
-	// +storeplane:of=Backup: Ready, event
+	// +storeplane:of=Backup: Ready, Stalled, event
 	ReasonInvalidSchedule = "InvalidSchedule"
 
 	// ReasonCronJobNotFound means that the DatabaseCluster has no CronJobs yet: wait, and describe
@@ -29,8 +29,8 @@ const (
 
 	// ReasonAlreadyExists means that an object that this one has to create exists, and is not its
 	// own: delete the object, or choose another name.
-	// +storeplane:of=Backup: Ready, event
-	// +storeplane:of=Restore: Ready, event
+	// +storeplane:of=Backup: Ready, Stalled, event
+	// +storeplane:of=Restore: Ready, Stalled, event
 	ReasonAlreadyExists = "AlreadyExists"
 
 	// ReasonKept means that namespace storeplane-escrow holds a copy of the database's own key.
@@ -49,7 +49,7 @@ const (
 	// ReasonEscrowDiffers means that namespace storeplane-escrow holds another key than the one in
 	// use: restore the kept key in the Secret that encryption names, or have the platform team
 	// delete the copy once no backup needs it.
-	// +storeplane:of=Backup: Ready, Escrowed, event
+	// +storeplane:of=Backup: Ready, Stalled, Escrowed, event
 	ReasonEscrowDiffers = "EscrowDiffers"
 
 	// ReasonRestored means that a backup was restored: by a Restore, or to verify it.
@@ -95,6 +95,11 @@ const (
 	// ReasonEscrowed means that the condition Escrowed has become True.
 	// +storeplane:of=Backup: event
 	ReasonEscrowed = "Escrowed"
+
+	// ReasonNotStalled means that nothing keeps it from becoming Ready, or being so, by itself.
+	// +storeplane:of=Backup: Stalled
+	// +storeplane:of=Restore: Stalled
+	ReasonNotStalled = "NotStalled"
 )
 
 // Reasons of the conditions of a Restore.
@@ -109,13 +114,13 @@ const (
 
 	// ReasonJobNotFound means that the Job was deleted before it ended: check the target, and apply
 	// another Restore.
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonJobNotFound = "JobNotFound"
 
 	// ReasonMethodNotSupported means that the backup cannot be restored into this target: restore a
 	// physical backup by restoreFrom of a new DatabaseCluster, and others into a database of their
 	// type.
-	// +storeplane:of=Restore: Ready, event
+	// +storeplane:of=Restore: Ready, Stalled, event
 	ReasonMethodNotSupported = "MethodNotSupported"
 
 	// ReasonNotGranted means that the backups are another namespace's, and the credentials the
@@ -173,8 +178,8 @@ const (
 
 	// ReasonDestinationInvalid means that the destination, or the source of a Restore, cannot be
 	// used: correct what the message names.
-	// +storeplane:of=Backup: Ready, event
-	// +storeplane:of=Restore: Ready, event
+	// +storeplane:of=Backup: Ready, Stalled, event
+	// +storeplane:of=Restore: Ready, Stalled, event
 	ReasonDestinationInvalid = "DestinationInvalid"
 
 	// ReasonVolumeNotFound means that the PersistentVolumeClaim that destination.bucket names does
@@ -185,8 +190,8 @@ const (
 
 	// ReasonVersionUnknown means that there are no tools for the version of the database server: the
 	// message has the newest version that is supported.
-	// +storeplane:of=Backup: Ready, event
-	// +storeplane:of=Restore: Ready, event
+	// +storeplane:of=Backup: Ready, Stalled, event
+	// +storeplane:of=Restore: Ready, Stalled, event
 	ReasonVersionUnknown = "VersionUnknown"
 )
 
@@ -194,56 +199,56 @@ const (
 const (
 	// ReasonInvalidTask means that the connection or another field of the spec is invalid: correct
 	// what the message names.
-	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Backup: Ready, Stalled, Verified, status.atProvider.lastFailure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonInvalidTask = "InvalidTask"
 
 	// ReasonStoreUnreachable means that the store does not answer, or the connection was lost: check
 	// endpoint, network policies and firewalls; it is retried.
 	// +storeplane:of=Backup: Ready, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonStoreUnreachable = "StoreUnreachable"
 
 	// ReasonStoreDenied means that the store does not accept the credentials, or they lack
 	// permission to list, read and write: correct the Secret.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonStoreDenied = "StoreDenied"
 
 	// ReasonBucketMissing means that the bucket, container or volume does not exist: create it, or
 	// correct destination.bucket.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonBucketMissing = "BucketMissing"
 
 	// ReasonStoreFull means that the store has no space: free space, expand the volume, or shorten
 	// retention.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonStoreFull = "StoreFull"
 
 	// ReasonSourceUnreachable means that the database does not answer, or the connection was lost:
 	// check that it is up, and its host and port.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonSourceUnreachable = "SourceUnreachable"
 
 	// ReasonSourceDenied means that the database does not accept the user: correct the connection's
 	// Secret.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonSourceDenied = "SourceDenied"
 
 	// ReasonToolFailed means that a dump or a restore ended with an error, which the message has:
 	// mostly the user lacks privileges.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonToolFailed = "ToolFailed"
 
 	// ReasonBackupMissing means that the backup, or the Backup that a Restore names, does not exist:
 	// choose another one.
 	// +storeplane:of=Backup: Verified, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonBackupMissing = "BackupMissing"
 
 	// ReasonArchiveGap means that WAL is missing in the archive after the backup, so that nothing
@@ -254,47 +259,47 @@ const (
 	// ReasonBackupCorrupt means that an object of the backup is missing, truncated or not what was
 	// written: create a backup now, and check the store; older backups may be good.
 	// +storeplane:of=Backup: Verified, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonBackupCorrupt = "BackupCorrupt"
 
 	// ReasonContentDiffers means that the restored database does not hold what was backed up, or the
 	// verification query returned false: create a backup now, and verify it.
 	// +storeplane:of=Backup: Verified, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonContentDiffers = "ContentDiffers"
 
 	// ReasonTargetNotEmpty means that the database to restore into is not empty: restore into
 	// another one, or set overwrite in another Restore.
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonTargetNotEmpty = "TargetNotEmpty"
 
 	// ReasonTargetLocked means that another Restore writes into the database: wait until it has
 	// ended.
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonTargetLocked = "TargetLocked"
 
 	// ReasonKeyMissing means that the backup is encrypted, and the key is not its key: restore the
 	// right one.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonKeyMissing = "KeyMissing"
 
 	// ReasonBackupNotAuthentic means that a backup in the store was not written with the key, and is
 	// not restored: another program may write to the store, so change its credentials, and delete
 	// that backup there.
 	// +storeplane:of=Backup: Verified, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonBackupNotAuthentic = "BackupNotAuthentic"
 
 	// ReasonNoSpace means that the pod's own storage is full: set verification.storage, or raise
 	// resources.limits.ephemeral-storage.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonNoSpace = "NoSpace"
 
 	// ReasonInterrupted means that the pod was stopped before its end; it is retried.
 	// +storeplane:of=Backup: Ready, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonInterrupted = "Interrupted"
 )
 
@@ -302,39 +307,39 @@ const (
 const (
 	// ReasonOutOfMemory means that the pod was killed for its memory: raise resources.limits.memory.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonOutOfMemory = "OutOfMemory"
 
 	// ReasonEvicted means that the kubelet evicted the pod: free space on the node, or raise
 	// resources.
 	// +storeplane:of=Backup: Ready, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonEvicted = "Evicted"
 
 	// ReasonPodTerminated means that the pod was killed from outside or deleted, without a result;
 	// it is retried.
 	// +storeplane:of=Backup: Ready, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonPodTerminated = "PodTerminated"
 
 	// ReasonCrashed means that the program crashed without a result: report it with the pod's log.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonCrashed = "Crashed"
 
 	// ReasonDeadlineExceeded means that the Job did not end before its deadline: raise resources, or
 	// check what slows it down.
 	// +storeplane:of=Backup: Ready, Verified, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 
 	// ReasonPodNotStarted means that the pod does not start: the message has the cause.
 	// +storeplane:of=Backup: Ready, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonPodNotStarted = "PodNotStarted"
 
 	// ReasonResultMissing means that the pod ended without a result.
 	// +storeplane:of=Backup: Ready, status.atProvider.lastFailure, event
-	// +storeplane:of=Restore: Ready, status.atProvider.failure, event
+	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonResultMissing = "ResultMissing"
 )

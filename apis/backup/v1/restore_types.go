@@ -172,6 +172,7 @@ type Restore struct {
 
 	// Status is what was observed.
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status RestoreStatus `json:"status,omitempty"`
 }
 

@@ -461,6 +461,7 @@ type AppConfig struct {
 
 	// Status is what was observed.
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status AppConfigStatus `json:"status,omitempty"`
 }
 

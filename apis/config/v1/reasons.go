@@ -8,7 +8,7 @@ const (
 
 	// ReasonInvalidConfig means that the bundle cannot be rendered, and the pods keep the one
 	// before: correct what the message names.
-	// +storeplane:of=AppConfig: Ready, RolledOut, event
+	// +storeplane:of=AppConfig: Ready, Stalled, RolledOut, event
 	// +storeplane:of=EcommercePlatform, WebApp: ConfigReady
 	ReasonInvalidConfig = "InvalidConfig"
 
@@ -28,13 +28,13 @@ const (
 
 	// ReasonRolledBack means that a bundle failed, and the last good one is applied again: read
 	// status.atProvider.failed, and change the configuration.
-	// +storeplane:of=AppConfig: Ready, RolledOut, event
+	// +storeplane:of=AppConfig: Ready, Stalled, RolledOut, event
 	// +storeplane:of=EcommercePlatform, WebApp: ConfigReady
 	ReasonRolledBack = "RolledBack"
 
 	// ReasonRolloutFailed means that a bundle failed, and nothing was rolled back: read
 	// status.atProvider.failed, and change the configuration.
-	// +storeplane:of=AppConfig: Ready, RolledOut, event
+	// +storeplane:of=AppConfig: Ready, Stalled, RolledOut, event
 	// +storeplane:of=EcommercePlatform, WebApp: ConfigReady
 	ReasonRolloutFailed = "RolloutFailed"
 
@@ -59,6 +59,10 @@ const (
 	// ReasonBundlesKept means that the AppConfig was deleted, and bundles in use are retained.
 	// +storeplane:of=AppConfig: event
 	ReasonBundlesKept = "BundlesKept"
+
+	// ReasonNotStalled means that nothing keeps it from becoming Ready, or being so, by itself.
+	// +storeplane:of=AppConfig: Stalled
+	ReasonNotStalled = "NotStalled"
 )
 
 // Reasons why a bundle cannot be rendered.

@@ -1,7 +1,9 @@
 package appconfig
 
 import (
+	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
 	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/test/gitops/states"
 )
 
 // noon of the tests.
@@ -29,6 +32,8 @@ const (
 	third  = "shop-config-0000000003"
 )
 
+var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
+
 var (
 	web    = Key{Kind: configv1.Deployment, Name: "web"}
 	worker = Key{Kind: configv1.Deployment, Name: "worker"}
@@ -39,7 +44,11 @@ var (
 // given an AppConfig that asks for the second bundle while the first one runs, on
 // one Deployment.
 func given(changes ...func(*State)) *State {
-	a := &configv1.AppConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop"}}
+	a := &configv1.AppConfig{
+		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: configv1.AppConfigKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", Generation: 1},
+	}
+	a.Status.ObservedGeneration = -1
 	a.Spec.ForProvider = configv1.AppConfigParameters{Application: "shop", Rollout: &configv1.Rollout{ProgressDeadline: &metav1.Duration{Duration: time.Minute}}}
 	a.Status.AtProvider = configv1.AppConfigObservation{Bundle: first, LastGood: first}
 	s := &State{AppConfig: a, Now: noon, Wanted: second, Holds: first, Whole: map[string]bool{first: true, second: true}, Budget: 20}
@@ -106,6 +115,26 @@ type told struct {
 	Bundle, Pending, LastGood, Failed string
 	Ready                             string
 	Targets, Do, Events               []string
+}
+
+// expected of an AppConfig: it waits for what it still has to do, and for a Secret.
+func expected(s *State, o told) states.Expectation {
+	acts := slices.ContainsFunc(o.Do, func(do string) bool { return do != "make" })
+	switch {
+	case strings.HasPrefix(o.Ready, "True") && !acts:
+		return states.Done
+	case strings.HasPrefix(o.Ready, "False Paused"):
+		return states.Held
+	}
+	if s.Problem != nil && strings.HasPrefix(s.Problem.Reason, "Secret") {
+		return states.Working
+	}
+	for _, final := range []string{"RolledBack", "RolloutFailed", "InvalidConfig"} {
+		if strings.HasPrefix(o.Ready, "False "+final) {
+			return states.Failed
+		}
+	}
+	return states.Working
 }
 
 func tell(d Decision) told {
@@ -195,6 +224,16 @@ func TestDecide(t *testing.T) {
 				s.Wanted, s.Problem = "", &appconfig.Problem{Reason: configv1.ReasonSecretNotFound, Message: "there is no Secret db"}
 			}),
 			want: told{Bundle: first, LastGood: first, Ready: "False InvalidConfig: there is no Secret db", Targets: []string{"web Updated"}, Events: []string{"Warning InvalidConfig"}},
+		},
+		"InvalidTemplate": {
+			reason: "Nor does it wait for what only an edit corrects.",
+			state: given(recorded(web, first, configv1.TargetUpdated, 60), func(s *State) {
+				s.Wanted, s.Problem = "", &appconfig.Problem{Reason: configv1.ReasonInvalidTemplate, Message: "config a: no such function"}
+			}),
+			want: told{
+				Bundle: first, LastGood: first, Ready: "False InvalidConfig: config a: no such function", Targets: []string{"web Updated"},
+				Events: []string{"Warning InvalidConfig"},
+			},
 		},
 		"Change": {
 			reason: "A change starts at once.",
@@ -440,9 +479,13 @@ func TestDecide(t *testing.T) {
 			again: glance,
 		},
 	}
+	var seen []states.State
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(tc.state)
+			status := tc.state.AppConfig.DeepCopy()
+			setStatus(status, &d)
+			seen = append(seen, states.Of(t, name, expected(tc.state, tc.want), status))
 			if diff := cmp.Diff(tc.want, tell(d)); diff != "" {
 				t.Errorf("%s\nDecide(...): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -459,4 +502,10 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
+	for _, s := range seen {
+		if k := states.Kstatus(t, s.Object); !s.Expect.Allows(k) {
+			t.Errorf("%s is %s, and kstatus calls it %s", s.Name, s.Expect, k)
+		}
+	}
+	states.Compare(t, "testdata/states.yaml", *update, seen)
 }

@@ -22,6 +22,7 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
 	"github.com/storeplane/storeplane/internal/controller/kube"
+	"github.com/storeplane/storeplane/internal/controller/progress"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
@@ -113,10 +114,7 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 		}
 	}
 	e.decision, e.note.again = d, d.Again
-	a.Status.AtProvider = d.Observation
-	for _, c := range d.Conditions {
-		a.SetConditions(c.WithObservedGeneration(a.Generation))
-	}
+	setStatus(a, &d)
 	// Even if there is no news: what was read may be old, and then this fails
 	// before anything is done.
 	if d.Acts() || !equality.Semantic.DeepEqual(known, &d.Observation) {
@@ -133,6 +131,29 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 	}
 	e.unowned = e.existed.unowned(a)
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: !d.Acts() && len(e.garbage) == 0 && len(e.unowned) == 0}, nil
+}
+
+// setStatus to what was decided in the AppConfig's status.
+func setStatus(a *configv1.AppConfig, d *Decision) {
+	a.Status.AtProvider = d.Observation
+	for _, c := range d.Conditions {
+		a.SetConditions(c.WithObservedGeneration(a.Generation))
+	}
+	progress.Report(a, isStalled(a), !d.Acts())
+}
+
+// isStalled tells whether an AppConfig has given up, or cannot be rendered. A Secret that
+// it names may be applied after it.
+func isStalled(a *configv1.AppConfig) bool {
+	switch a.GetCondition(xpv2.TypeReady).Reason {
+	case configv1.ReasonRolledBack, configv1.ReasonRolloutFailed:
+		return true
+	case configv1.ReasonInvalidConfig:
+		rendered := a.GetCondition(TypeRendered).Reason
+		return rendered != configv1.ReasonSecretNotFound && rendered != configv1.ReasonSecretKeyNotFound
+	default:
+		return false
+	}
 }
 
 // Create is not asked for: what there is to make is made while observing, and
@@ -169,7 +190,11 @@ func (e *external) Update(ctx context.Context, mg resource.Managed) (managed.Ext
 		errs = append(errs, e.kube.Remove(ctx, o))
 	}
 	errs = append(errs, e.own(ctx, a, e.unowned))
-	return managed.ExternalUpdate{}, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	progress.Report(a, isStalled(a), len(d.Patch) == 0)
+	return managed.ExternalUpdate{}, nil
 }
 
 // patch a target such that it runs what the status says. What is refused goes

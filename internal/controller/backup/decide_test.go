@@ -18,6 +18,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/test/gitops/states"
 )
 
 // outcome of a decision in few words.
@@ -27,6 +28,27 @@ type outcome struct {
 	Verified string
 	Do       []string
 	Events   []string
+}
+
+// expected of a Backup: what is refused for its own spec has failed, and what failed and
+// is tried again is degraded.
+func expected(b *backupv1.Backup, o outcome) states.Expectation {
+	for _, final := range []string{"InvalidSchedule", "VersionUnknown", "AlreadyExists", "DestinationInvalid", "InvalidTask", "EscrowDiffers"} {
+		if strings.HasPrefix(o.Ready, "False "+final) {
+			return states.Failed
+		}
+	}
+	settled := strings.HasPrefix(o.Ready, "True") && len(o.Do) == 0 || b.Status.ObservedGeneration == b.Generation
+	switch {
+	case o.Phase == backupv1.BackupFailed && settled:
+		return states.Degraded
+	case o.Phase == backupv1.BackupSuspended && settled:
+		return states.Held
+	case strings.HasPrefix(o.Ready, "True") && settled:
+		return states.Done
+	default:
+		return states.Working
+	}
 }
 
 func outcomeOf(d Decision) outcome {
@@ -603,13 +625,23 @@ func TestDecide(t *testing.T) {
 				Events: []string{"Warning CronJobNotFound"}, Do: []string{"apply ServiceAccount orders-backup-dump", "apply NetworkPolicy orders-backup-dump"}},
 		},
 	}
+	var seen []states.State
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, outcomeOf(decide(t, tc.state))); diff != "" {
+			d := decide(t, tc.state)
+			if diff := cmp.Diff(tc.want, outcomeOf(d)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
+			setStatus(tc.state.Backup, &d)
+			seen = append(seen, states.Of(t, name, expected(tc.state.Backup, tc.want), tc.state.Backup))
 		})
 	}
+	for _, s := range seen {
+		if k := states.Kstatus(t, s.Object); !s.Expect.Allows(k) {
+			t.Errorf("%s is %s, and kstatus calls it %s", s.Name, s.Expect, k)
+		}
+	}
+	states.Compare(t, "testdata/states.yaml", *update, seen)
 }
 
 // scheduled2 is a verification of the CronJob.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
@@ -15,6 +16,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/controller/kube"
+	"github.com/storeplane/storeplane/internal/controller/progress"
 	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
@@ -86,11 +88,33 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 		e.record.Event(b, n)
 	}
 	e.metrics.Observe(b, d.Observation, d.Periods)
+	setStatus(b, &d)
+	return managed.ExternalObservation{ResourceExists: d.Exists, ResourceUpToDate: d.UpToDate()}, nil
+}
+
+// setStatus to what was decided in the Backup's status.
+func setStatus(b *backupv1.Backup, d *Decision) {
 	b.Status.AtProvider = d.Observation
 	for _, c := range d.Conditions {
 		b.SetConditions(c.WithObservedGeneration(b.Generation))
 	}
-	return managed.ExternalObservation{ResourceExists: d.Exists, ResourceUpToDate: d.UpToDate()}, nil
+	progress.Report(b, isStalled(b), d.Exists && d.UpToDate())
+}
+
+// final reasons are of what only a change of the Backup corrects, or of what it finds in
+// its place. All others are of objects that may be applied after it, or of what is retried.
+var final = []xpv2.ConditionReason{
+	backupv1.ReasonInvalidSchedule,
+	backupv1.ReasonDestinationInvalid,
+	backupv1.ReasonInvalidTask,
+	backupv1.ReasonVersionUnknown,
+	backupv1.ReasonAlreadyExists,
+	backupv1.ReasonEscrowDiffers,
+}
+
+// isStalled tells whether a Backup does not become Ready without a change.
+func isStalled(b *backupv1.Backup) bool {
+	return slices.Contains(final, b.GetCondition(xpv2.TypeReady).Reason)
 }
 
 func (e *external) observeDeletion(s *State) (managed.ExternalObservation, error) {
@@ -110,8 +134,14 @@ func (e *external) Create(ctx context.Context, _ resource.Managed) (managed.Exte
 }
 
 // Update what is not as it shall be.
-func (e *external) Update(ctx context.Context, _ resource.Managed) (managed.ExternalUpdate, error) {
-	return managed.ExternalUpdate{}, e.act(ctx)
+func (e *external) Update(ctx context.Context, mg resource.Managed) (managed.ExternalUpdate, error) {
+	if err := e.act(ctx); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	if b, ok := mg.(*backupv1.Backup); ok {
+		progress.Report(b, isStalled(b), true)
+	}
+	return managed.ExternalUpdate{}, nil
 }
 
 func (e *external) act(ctx context.Context) error {

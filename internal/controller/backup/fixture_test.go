@@ -46,6 +46,7 @@ func state(changes ...func(*State)) *State {
 	s.Store.Destination = b.Spec.ForProvider.Destination
 	s.Store.Destination.SecretRef = nil
 	s.Store.Secret, s.Store.Print, s.Store.Authenticates = "store", "store/1", true
+	b.Status.ObservedGeneration = -1
 	for _, c := range changes {
 		c(s)
 	}

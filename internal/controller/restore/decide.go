@@ -3,6 +3,7 @@ package restore
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
@@ -150,10 +151,20 @@ func (d *Decision) fail(s *State, f *backup.Failure, when time.Time) {
 	d.over(s)
 }
 
+// final reasons are of what only a change of the Restore corrects, or of what it finds in
+// its place. All others are of objects that may be applied after it.
+var final = []xpv2.ConditionReason{
+	backupv1.ReasonMethodNotSupported,
+	backupv1.ReasonDestinationInvalid,
+	backupv1.ReasonInvalidTask,
+	backupv1.ReasonVersionUnknown,
+	backupv1.ReasonAlreadyExists,
+}
+
 // refuse to begin, for now.
 func (d *Decision) refuse(s *State, reason xpv2.ConditionReason, message string) {
 	d.Observation.Phase, d.Observation.Message = backupv1.RestorePending, message
-	if reason == backupv1.ReasonMethodNotSupported {
+	if slices.Contains(final, reason) {
 		d.Observation.Phase = backupv1.RestoreFailed
 	}
 	d.Condition = condition(corev1.ConditionFalse, reason, message, s.Now)

@@ -2,6 +2,7 @@ package restore
 
 import (
 	"encoding/json"
+	"flag"
 	"slices"
 	"strings"
 	"testing"
@@ -19,14 +20,18 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/images"
+	"github.com/storeplane/storeplane/test/gitops/states"
 )
+
+var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func state(changes ...func(*State)) *State {
 	s := &State{
 		Restore: &backupv1.Restore{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "back", UID: "restore"},
+			TypeMeta:   metav1.TypeMeta{APIVersion: backupv1.GroupVersion.String(), Kind: backupv1.RestoreKind},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "back", UID: "restore", Generation: 1},
 			Spec: backupv1.RestoreSpec{ForProvider: backupv1.RestoreParameters{
 				Source: backupv1.RestoreSource{BackupRef: &backupv1.LocalReference{Name: "orders"}},
 				Target: backupv1.Database{Type: backupv1.PostgreSQL, Databases: []string{"app"}, Connection: backupv1.Connection{SecretRef: &backupv1.ConnectionSecret{Name: "target", Key: "uri"}}},
@@ -38,6 +43,7 @@ func state(changes ...func(*State)) *State {
 	}
 	s.Target.Secret = "target"
 	s.Store.Destination, s.Store.Secret = backupv1.Destination{Type: backupv1.S3, Bucket: "backups"}, "store"
+	s.Restore.Status.ObservedGeneration = -1
 	for _, c := range changes {
 		c(s)
 	}
@@ -84,8 +90,8 @@ func TestDecide(t *testing.T) {
 		"Physical": {reason: "A physical backup is restored by another way.", state: state(func(s *State) {
 			s.Problem = &resolve.Problem{Reason: backupv1.ReasonMethodNotSupported, Message: "use x"}
 		}), want: want{Phase: backupv1.RestoreFailed, Ready: "False MethodNotSupported: use x", Events: []string{"Warning MethodNotSupported"}}},
-		"Taken":   {reason: "Nothing of somebody else's is overwritten.", state: state(func(s *State) { s.Taken = "Secret x" }), want: want{Phase: backupv1.RestorePending, Ready: "False AlreadyExists: Secret x exists already and is not this Restore's: delete it, or give the Restore another name", Events: []string{"Warning AlreadyExists"}}},
-		"TooNew":  {reason: "There are no tools for it.", state: state(func(s *State) { s.Target.Version = "19" }), want: want{Phase: backupv1.RestorePending, Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18", Events: []string{"Warning VersionUnknown"}}},
+		"Taken":   {reason: "Nothing of somebody else's is overwritten.", state: state(func(s *State) { s.Taken = "Secret x" }), want: want{Phase: backupv1.RestoreFailed, Ready: "False AlreadyExists: Secret x exists already and is not this Restore's: delete it, or give the Restore another name", Events: []string{"Warning AlreadyExists"}}},
+		"TooNew":  {reason: "There are no tools for it.", state: state(func(s *State) { s.Target.Version = "19" }), want: want{Phase: backupv1.RestoreFailed, Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18", Events: []string{"Warning VersionUnknown"}}},
 		"Running": {reason: "From now on it cannot be changed.", state: state(ran(func(*workload.Run) {})), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: Restoring", Started: true, Events: []string{"Normal Running"}}},
 		"NotUp":   {reason: "Why its pod does not come up is said.", state: state(ran(func(r *workload.Run) { r.Trouble = "cannot pull image x" })), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: The pod cannot pull image x", Started: true, Events: []string{"Normal Running"}}},
 		"Again": {reason: "Why it is tried again is said.", state: state(ran(func(r *workload.Run) {
@@ -98,12 +104,15 @@ func TestDecide(t *testing.T) {
 		"DoneBadly":   {reason: "However it ended.", state: state(known(backupv1.RestoreObservation{Phase: backupv1.RestoreFailed, StartTime: at(noon), CompletionTime: at(noon), Failure: &backupv1.Failure{Reason: "ToolFailed", Message: "x"}})), want: want{Phase: backupv1.RestoreFailed, Ready: "False ToolFailed: x", Over: true, Started: true, Events: []string{"Warning ToolFailed"}}},
 		"OthersJob":   {reason: "A Job of somebody else is none.", state: state(ran(func(r *workload.Run) { r.Owner = "x" })), want: want{Phase: backupv1.RestorePending, Ready: "False Waiting: Starting", Create: true}},
 	}
+	var seen []states.State
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			d, err := Decide(tc.state)
 			if err != nil {
 				t.Fatal(err)
 			}
+			setStatus(tc.state.Restore, &d)
+			seen = append(seen, states.Of(t, name, expected(tc.want.Phase), tc.state.Restore))
 			got := want{Phase: d.Observation.Phase, Ready: say(d.Condition), Create: d.Create != nil, Over: d.Observation.CompletionTime != nil, Started: d.Observation.StartTime != nil}
 			for _, e := range d.Events {
 				got.Events = append(got.Events, string(e.Type)+" "+string(e.Reason))
@@ -113,6 +122,24 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
+	for _, st := range seen {
+		if k := states.Kstatus(t, st.Object); !st.Expect.Allows(k) {
+			t.Errorf("%s is %s, and kstatus calls it %s", st.Name, st.Expect, k)
+		}
+	}
+	states.Compare(t, "testdata/states.yaml", *update, seen)
+}
+
+// expected of a Restore in a phase.
+func expected(p backupv1.RestorePhase) states.Expectation {
+	switch p {
+	case backupv1.RestoreCompleted:
+		return states.Done
+	case backupv1.RestoreFailed:
+		return states.Failed
+	case backupv1.RestorePending, backupv1.RestoreRunning:
+	}
+	return states.Working
 }
 
 func say(c xpv2.Condition) string {

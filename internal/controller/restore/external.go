@@ -15,6 +15,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/controller/kube"
+	"github.com/storeplane/storeplane/internal/controller/progress"
 	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/images"
@@ -83,9 +84,16 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 	for _, n := range d.Events {
 		e.record.Event(r, n)
 	}
+	setStatus(r, &d)
+	return managed.ExternalObservation{ResourceExists: d.Create == nil, ResourceUpToDate: len(d.Remove) == 0}, nil
+}
+
+// setStatus to what was decided of a Restore. It runs once, so that its end is the
+// end of its work.
+func setStatus(r *backupv1.Restore, d *Decision) {
 	r.Status.AtProvider = d.Observation
 	r.SetConditions(d.Condition.WithObservedGeneration(r.Generation))
-	return managed.ExternalObservation{ResourceExists: d.Create == nil, ResourceUpToDate: len(d.Remove) == 0}, nil
+	progress.Report(r, d.Observation.Phase == backupv1.RestoreFailed, true)
 }
 
 // Create the Job.

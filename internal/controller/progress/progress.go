@@ -1,0 +1,45 @@
+// Package progress reports how far a managed resource is with its newest generation, in
+// the way that kstatus reads: condition Stalled, and status.observedGeneration.
+//
+// crossplane-runtime defines both the field and its methods, and leaves it to the provider
+// to set it
+// (https://github.com/crossplane/crossplane/blob/v2.4.0/apis/core/v2/observation.go#L20-L25).
+package progress
+
+import (
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+)
+
+// TypeStalled is True while a managed resource does not become Ready without a change.
+const TypeStalled xpv2.ConditionType = "Stalled"
+
+// ReasonNotStalled of a condition that is False.
+const ReasonNotStalled xpv2.ConditionReason = backupv1.ReasonNotStalled
+
+// Object is what is reported of.
+type Object interface {
+	metav1.Object
+	GetCondition(xpv2.ConditionType) xpv2.Condition
+	SetConditions(...xpv2.Condition)
+	SetObservedGeneration(int64)
+}
+
+// Report on an object whose condition Ready was set. It is done when all that its newest
+// generation asks for was carried out, and stalled when it is not Ready and does not
+// become so by itself: for Ready's reason, in Ready's words.
+func Report(o Object, stalled, done bool) {
+	ready := o.GetCondition(xpv2.TypeReady)
+	isReady := ready.Status == corev1.ConditionTrue
+	c := xpv2.Condition{Type: TypeStalled, Status: corev1.ConditionFalse, Reason: ReasonNotStalled, LastTransitionTime: ready.LastTransitionTime}
+	if stalled = stalled && !isReady; stalled {
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, ready.Reason, ready.Message
+	}
+	o.SetConditions(c.WithObservedGeneration(o.GetGeneration()))
+	if stalled || isReady && done {
+		o.SetObservedGeneration(o.GetGeneration())
+	}
+}
