@@ -19,13 +19,13 @@ import (
 const ConditionStalled = "Stalled"
 
 // stalled is the condition for a response whose status is written. It follows the phase
-// a pass later, for the reason that Ready does.
+// a pass later, for the reason that Ready does, but not after an edit: that is another try.
 func stalled(rsp *fnv1.RunFunctionResponse, c *Claim) Condition {
 	status := desiredStatus(rsp)
 	now, message := isFailed(status["phase"]), status["message"].GetStringValue()
 	if isFailed(c.status("phase")) != now {
-		was := c.condition(ConditionStalled)
-		if now = was["status"].GetStringValue() == "True"; now {
+		if now = c.isStalled(); now {
+			was := c.condition(ConditionStalled)
 			return Condition{Type: ConditionStalled, True: true, Reason: was["reason"].GetStringValue(), Message: was["message"].GetStringValue()}
 		}
 	}

@@ -218,7 +218,12 @@ func TestStalledFollows(t *testing.T) {
 	const yes, no = fnv1.Status_STATUS_CONDITION_TRUE, fnv1.Status_STATUS_CONDITION_FALSE
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
 	good, bad := mended(observe(t, web)), broken(observe(t, web))
-	was := []any{map[string]any{"type": "Stalled", "status": "True", "reason": "Failed", "message": "before"}}
+	at := func(generation int) []any {
+		return []any{
+			map[string]any{"type": "Stalled", "status": "True", "reason": "Failed", "message": "before"},
+			map[string]any{"type": "Synced", "status": "True", "observedGeneration": generation},
+		}
+	}
 	message := newMessage(t, web, bad)
 	cases := map[string]struct {
 		reason   string
@@ -229,13 +234,14 @@ func TestStalledFollows(t *testing.T) {
 		"Never":     {reason: "What is well is not stalled, with a reason that says nothing else.", observed: good, want: condition("Stalled", no, "NotStalled", "")},
 		"FailsNow":  {reason: "The phase comes first.", observed: bad, status: map[string]any{"phase": "Deploying"}, want: condition("Stalled", no, "NotStalled", "")},
 		"Failed":    {reason: "The condition says why, as the status does.", observed: bad, status: map[string]any{"phase": "Failed"}, want: condition("Stalled", yes, "Failed", message)},
-		"HealsNow":  {reason: "And it stays until the phase is another one.", observed: good, status: map[string]any{"phase": "Failed", "conditions": was}, want: condition("Stalled", yes, "Failed", "before")},
-		"Healed":    {reason: "Not longer.", observed: good, status: map[string]any{"phase": "Running", "conditions": was}, want: condition("Stalled", no, "NotStalled", "")},
+		"HealsNow":  {reason: "And it stays until the phase is another one.", observed: good, status: map[string]any{"phase": "Failed", "conditions": at(2)}, want: condition("Stalled", yes, "Failed", "before")},
+		"Edited":    {reason: "An edit is another try.", observed: good, status: map[string]any{"phase": "Failed", "conditions": at(1)}, want: condition("Stalled", no, "NotStalled", "")},
+		"Healed":    {reason: "Not longer.", observed: good, status: map[string]any{"phase": "Running", "conditions": at(2)}, want: condition("Stalled", no, "NotStalled", "")},
 		"Accepted2": {reason: "A claim that was refused is not stalled any more as soon as it is accepted: its phase was never Failed.", observed: good, status: map[string]any{"phase": "Running", "conditions": []any{map[string]any{"type": "Stalled", "status": "True", "reason": "Invalid", "message": "no"}}}, want: condition("Stalled", no, "NotStalled", "")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			rsp := Respond(request(t, 1, tc.status, map[string]*structpb.Struct{"web": tc.observed}), planned(&Plan{Components: []Component{web}}), ReviewSource{})
+			rsp := Respond(request(t, 2, tc.status, map[string]*structpb.Struct{"web": tc.observed}), planned(&Plan{Components: []Component{web}}), ReviewSource{})
 			for _, c := range rsp.GetConditions() {
 				if c.GetType() != "Stalled" {
 					continue

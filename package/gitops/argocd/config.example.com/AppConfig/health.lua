@@ -1,0 +1,35 @@
+-- Health of a AppConfig: deleted, paused, stalled, not done yet, held back, Ready.
+-- It uses no library, since Argo CD loads none for scripts of its ConfigMap.
+local function health(status, message)
+  return { status = status, message = message }
+end
+
+local metadata, status = obj.metadata, obj.status or {}
+if metadata.deletionTimestamp ~= nil then
+  return health("Progressing", "Being deleted")
+end
+if metadata.annotations ~= nil and metadata.annotations["crossplane.io/paused"] == "true" then
+  return health("Suspended", "Paused by annotation crossplane.io/paused")
+end
+
+local conditions = {}
+for _, c in ipairs(status.conditions or {}) do
+  conditions[c.type] = c
+end
+local ready, synced, stalled = conditions.Ready or {}, conditions.Synced or {}, conditions.Stalled or {}
+if stalled.status == "True" and stalled.observedGeneration == metadata.generation then
+  return health("Degraded", stalled.message)
+end
+if ready.reason == "Paused" and ready.observedGeneration == metadata.generation then
+  return health("Suspended", ready.message)
+end
+if status.observedGeneration ~= metadata.generation then
+  if synced.status == "False" then
+    return health("Progressing", synced.message)
+  end
+  return health("Progressing", ready.message or "Waiting for the provider")
+end
+if ready.status ~= "True" then
+  return health("Progressing", ready.message)
+end
+return health("Healthy", ready.message)
