@@ -41,6 +41,9 @@ type Simulator struct {
 	// Pods play what the pods of a claim's objects do to these objects once
 	// they run. May be nil.
 	Pods func(composed []*unstructured.Unstructured)
+
+	// Written is called with a claim after each write of its status. May be nil.
+	Written func(claim *unstructured.Unstructured)
 }
 
 // Run a claim until nothing changes any more. It returns an error when the

@@ -40,7 +40,7 @@ func Refusal(claim *unstructured.Unstructured) string {
 }
 
 // setStatus writes the claim's status as Crossplane does, after the check that
-// an API server makes of it.
+// an API server makes of it: with the conditions that it had, and then with the new ones.
 func (p *play) setStatus(claim *object, rsp *fnv1.RunFunctionResponse) error {
 	status, err := desiredStatus(rsp)
 	if err != nil {
@@ -48,12 +48,23 @@ func (p *play) setStatus(claim *object, rsp *fnv1.RunFunctionResponse) error {
 	}
 	next := claim.live.DeepCopy()
 	next.Object["status"] = status
+	if old := conditions(claim.live); len(old) > 0 {
+		writeConditions(next, old)
+	}
+	p.written(next)
 	setConditions(next, conditionsOf(rsp, claim.live.GetGeneration()), conditions(claim.live))
 	if err := p.Schemas.ValidateStatus(next); err != nil {
 		return err
 	}
 	claim.live = next
+	p.written(next)
 	return nil
+}
+
+func (p *play) written(claim *unstructured.Unstructured) {
+	if p.Written != nil {
+		p.Written(claim.DeepCopy())
+	}
 }
 
 func desiredStatus(rsp *fnv1.RunFunctionResponse) (map[string]any, error) {

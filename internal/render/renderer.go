@@ -23,6 +23,9 @@ type Renderer struct {
 
 	// Function that all Compositions call, for what is played in process.
 	Function converge.Runner
+
+	// Written is called with a claim after each write of its status. May be nil.
+	Written func(claim *unstructured.Unstructured)
 }
 
 // Input is a claim and what is there beside it.
@@ -106,6 +109,7 @@ func (r *Renderer) simulator(in Input) (*converge.Simulator, error) {
 		Bootstrap: c.required(),
 		Cluster:   in.Cluster,
 		Pods:      converge.RunInstances,
+		Written:   r.Written,
 	}, nil
 }
 

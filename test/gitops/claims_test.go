@@ -3,6 +3,7 @@ package gitops
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,7 +90,11 @@ var lives = map[string]struct {
 		{name: "ConfigStarts", expect: states.Working},
 		{name: "ConfigRuns", do: heal, expect: states.Done},
 		{name: "ConfigEdited", do: func(c *functionstest.Crossplane) { c.Edit("ho", "config", "GREETING"); c.Reconcile(); c.TakeUpConfig() }, edited: true, expect: states.Working},
-		{name: "ConfigRolledBack", do: func(c *functionstest.Crossplane) { c.RollBackConfig("a pod keeps failing"); c.Reconcile(); c.Heal("web") }, expect: states.Failed},
+		{name: "ConfigRolledBack", do: func(c *functionstest.Crossplane) {
+			c.RollBackConfig("a pod keeps failing")
+			c.Reconcile()
+			c.Heal("web")
+		}, expect: states.Failed},
 		{name: "ConfigCorrected", do: func(c *functionstest.Crossplane) { c.Edit("hi", "config", "GREETING"); c.Reconcile(); c.Heal() }, edited: true, expect: states.Done},
 	}},
 	"DatabaseCluster": {claim: functionstest.DatabaseCluster(functionstest.Production), steps: []step{
@@ -164,6 +169,9 @@ func TestClaims(t *testing.T) {
 					}
 				}
 				o := functionstest.Unstructured(c.Claim)
+				if s.expect == states.Done && !kubectl(o, "Ready") {
+					t.Errorf("%s is Done, and kubectl waits: %v", s.name, o.Object["status"])
+				}
 				if wrong := judge(t, exprs, o).wrong(s.expect); wrong != "" {
 					t.Errorf("%s is %s: %s: %v", s.name, s.expect, wrong, o.Object["status"])
 				}
@@ -191,6 +199,14 @@ func watch(t *testing.T, exprs map[string]expressions, s step, before states.Exp
 		o := functionstest.Unstructured(claim)
 		if s.serves && !strings.Contains(fmt.Sprint(o.Object["status"]), "status:True type:Ready") {
 			t.Errorf("%s, write %d: it is not Ready: %v", s.name, writes, o.Object["status"])
+		}
+		if serves := slices.ContainsFunc(may, func(e states.Expectation) bool {
+			return e == states.Done || e == states.Degraded || e == states.Held
+		}); !serves && kubectl(o, "Ready") {
+			t.Errorf("%s, write %d: kubectl wait returns, and it is %s: %v", s.name, writes, s.expect, o.Object["status"])
+		}
+		if s.edited && kubectl(o, "ConfigReady") && s.expect == states.Working {
+			t.Errorf("%s, write %d: kubectl wait returns for ConfigReady of the generation before: %v", s.name, writes, o.Object["status"])
 		}
 		if wrong := judge(t, exprs, o).wrong(may...); wrong != "" {
 			t.Errorf("%s, write %d: from %s to %s, %s: %v", s.name, writes, before, s.expect, wrong, o.Object["status"])

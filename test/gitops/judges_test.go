@@ -220,6 +220,25 @@ func judge(t testing.TB, exprs map[string]expressions, o *unstructured.Unstructu
 	return v
 }
 
+// kubectl tells whether kubectl wait returns for a condition: it has to be about the
+// newest generation, or where it has none of its own the status
+// (https://github.com/kubernetes/kubectl/blob/dee3483a3d6a64c07fdf746caf80af446dee99ac/pkg/cmd/wait/condition.go#L53-L83).
+func kubectl(o *unstructured.Unstructured, typ string) bool {
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range conditions {
+		c, _ := c.(map[string]any)
+		if c["type"] != typ {
+			continue
+		}
+		observed, found, _ := unstructured.NestedInt64(c, "observedGeneration")
+		if !found {
+			observed, found, _ = unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+		}
+		return c["status"] == "True" && (!found || observed >= o.GetGeneration())
+	}
+	return false
+}
+
 // wrong is which tool's verdict none of the expectations allows, or "".
 func (v verdict) wrong(expected ...states.Expectation) string {
 	words := map[states.Expectation]string{

@@ -107,10 +107,14 @@ func TestExamples(t *testing.T) {
 			}
 			compare(t, filepath.Join("testdata", e.name, onceFile), once)
 
-			converged, err := r.Converged(t.Context(), e.Input)
+			watched := *r
+			seen := verdicts{}
+			watched.Written = seen.see(t)
+			converged, err := watched.Converged(t.Context(), e.Input)
 			if err != nil {
 				t.Fatal(err)
 			}
+			seen.check(t)
 			compare(t, filepath.Join("testdata", e.name, convergeFile), converged)
 
 			again, err := r.Converged(t.Context(), e.Input)

@@ -58,7 +58,7 @@ func (c Claim) Component(name string) (appsv1.ComponentStatus, bool) {
 // Ready tells whether all of the claim, as it is now, is healthy.
 func (c Claim) Ready() bool {
 	return c.Is("Ready") && c.Is("Synced") && c.Is("Accepted") && c.Status.Phase == "Running" &&
-		c.Status.ReadyGeneration == c.Metadata.Generation && c.Condition("Ready").ObservedGeneration == c.Metadata.Generation
+		c.Status.ReadyGeneration == c.Metadata.Generation && c.Status.ObservedGeneration == c.Metadata.Generation && c.Condition("Ready").ObservedGeneration == c.Metadata.Generation
 }
 
 // String says what a person would ask: how far it is, and what it waits for.
@@ -71,7 +71,7 @@ func (c Claim) String() string {
 		parts = append(parts, fmt.Sprintf("message %q", c.Status.Message))
 	}
 	for _, cond := range c.Status.Conditions {
-		if cond.Status != metav1.ConditionTrue {
+		if (cond.Status == metav1.ConditionTrue) == (cond.Type == "Stalled") {
 			parts = append(parts, fmt.Sprintf("%s %s (%s: %s)", cond.Type, cond.Status, cond.Reason, cond.Message))
 		}
 	}
