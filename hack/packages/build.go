@@ -33,6 +33,7 @@ const (
 	configurationPackage = "storeplane.xpkg"
 	installManifest      = "install.yaml"
 	prerequisites        = "prerequisites.yaml"
+	uninstallManifest    = "uninstall.yaml"
 	versionFile          = "version"
 )
 
@@ -214,7 +215,7 @@ func (b *builder) copyReleased(from, to string) error {
 }
 
 // manifests writes what is applied with kubectl: all at once, or the
-// prerequisites alone before `crossplane xpkg install`.
+// prerequisites alone before `crossplane xpkg install`; and what is deleted with it.
 func (b *builder) manifests() error {
 	files, err := b.release.manifests(os.DirFS("package/install"))
 	if err != nil {

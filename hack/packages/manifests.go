@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,15 +16,46 @@ import (
 // do, must be known before it is installed.
 const packagesFile = "packages.yaml"
 
+// keep is the annotation of what outlives an installation, and its value.
+const keep, kept = "helm.sh/resource-policy", "keep"
+
 // manifests of a release by their names, of the files of package/install.
 func (r release) manifests(dir fs.FS) (map[string][]byte, error) {
-	files, err := fs.Glob(dir, "*.yaml")
+	files, err := r.installed(dir)
+	if err != nil {
+		return nil, err
+	}
+	before, remove := [][]byte{}, [][]byte{}
+	for _, f := range slices.Sorted(maps.Keys(files)) {
+		if f == packagesFile {
+			continue
+		}
+		before = append(before, files[f])
+		removed, err := removable(files[f])
+		if err != nil {
+			return nil, fmt.Errorf("cannot uninstall %s: %w", f, err)
+		}
+		remove = append(remove, removed...)
+	}
+	all := before
+	if packages, ok := files[packagesFile]; ok {
+		all = append(slices.Clone(before), packages)
+	}
+	return map[string][]byte{
+		prerequisites:     bytes.Join(before, separator),
+		installManifest:   bytes.Join(all, separator),
+		uninstallManifest: bytes.Join(remove, separator),
+	}, nil
+}
+
+// installed are the files of package/install that a release applies, by their names.
+func (r release) installed(dir fs.FS) (map[string][]byte, error) {
+	names, err := fs.Glob(dir, "*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("cannot list what is installed: %w", err)
 	}
-	slices.Sort(files)
-	var before, packages [][]byte
-	for _, f := range files {
+	out := map[string][]byte{}
+	for _, f := range names {
 		if strings.HasSuffix(f, ".example.yaml") {
 			continue
 		}
@@ -31,20 +63,30 @@ func (r release) manifests(dir fs.FS) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read what is installed: %w", err)
 		}
-		data = append(bytes.TrimRight(r.inManifest(data), "\n"), '\n')
-		if err := installable(data); err != nil {
+		out[f] = append(bytes.TrimRight(r.inManifest(data), "\n"), '\n')
+		if err := installable(out[f]); err != nil {
 			return nil, fmt.Errorf("cannot install %s: %w", f, err)
 		}
-		if f == packagesFile {
-			packages = append(packages, data)
-			continue
-		}
-		before = append(before, data)
 	}
-	return map[string][]byte{
-		prerequisites:   bytes.Join(before, []byte("---\n")),
-		installManifest: bytes.Join(slices.Concat(before, packages), []byte("---\n")),
-	}, nil
+	return out, nil
+}
+
+// separator of documents.
+var separator = []byte("---\n")
+
+// removable documents of a manifest: those that an installation takes with it.
+func removable(manifest []byte) ([][]byte, error) {
+	var out [][]byte
+	for doc := range bytes.SplitSeq(manifest, append([]byte("\n"), separator...)) {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(doc, &u.Object); err != nil {
+			return nil, err
+		}
+		if u.GetAnnotations()[keep] != kept {
+			out = append(out, append(bytes.TrimRight(doc, "\n"), '\n'))
+		}
+	}
+	return out, nil
 }
 
 // installable tells whether every cluster with Crossplane has the kinds of a

@@ -28,6 +28,7 @@ func testRelease(t *testing.T) release {
 func TestManifests(t *testing.T) {
 	const role, budget = "kind: ClusterRole\napiVersion: rbac.authorization.k8s.io/v1\n", "kind: PodDisruptionBudget\napiVersion: policy/v1\n"
 	const function = "kind: Function\napiVersion: pkg.crossplane.io/v1\n"
+	const escrow = "kind: Namespace\napiVersion: v1\nmetadata:\n  annotations:\n    helm.sh/resource-policy: keep\n"
 	cases := map[string]struct {
 		reason string
 		files  map[string]string
@@ -36,17 +37,22 @@ func TestManifests(t *testing.T) {
 		"Order": {
 			reason: "Packages come last, whatever the other files are called.",
 			files:  map[string]string{"packages.yaml": function, "roles.yaml": role, "budget.yaml": budget},
-			want:   map[string]string{prerequisites: budget + "---\n" + role, installManifest: budget + "---\n" + role + "---\n" + function},
+			want:   map[string]string{prerequisites: budget + "---\n" + role, installManifest: budget + "---\n" + role + "---\n" + function, uninstallManifest: budget + "---\n" + role},
+		},
+		"Kept": {
+			reason: "What outlives an installation is not deleted with it.",
+			files:  map[string]string{"escrow.yaml": role + "---\n" + escrow, "roles.yaml": role},
+			want:   map[string]string{prerequisites: role + "---\n" + escrow + "---\n" + role, installManifest: role + "---\n" + escrow + "---\n" + role, uninstallManifest: role + "---\n" + role},
 		},
 		"Example": {
 			reason: "What is there to be edited first is not installed.",
 			files:  map[string]string{"settings.example.yaml": role, "roles.yaml": role},
-			want:   map[string]string{prerequisites: role, installManifest: role},
+			want:   map[string]string{prerequisites: role, installManifest: role, uninstallManifest: role},
 		},
 		"NoNewline": {
 			reason: "A file without a line's end does not run into the next one.",
 			files:  map[string]string{"a.yaml": strings.TrimSpace(role), "b.yaml": budget + "\n"},
-			want:   map[string]string{prerequisites: role + "---\n" + budget, installManifest: role + "---\n" + budget},
+			want:   map[string]string{prerequisites: role + "---\n" + budget, installManifest: role + "---\n" + budget, uninstallManifest: role + "---\n" + budget},
 		},
 	}
 	for name, tc := range cases {
@@ -117,6 +123,23 @@ func TestInstalled(t *testing.T) {
 			if !got[identity(u)] {
 				t.Errorf("%s is in %s and in no manifest of a release", identity(u), f)
 			}
+		}
+	}
+}
+
+// TestUninstalled proves that no copy of a key is deleted with an installation.
+func TestUninstalled(t *testing.T) {
+	files, err := testRelease(t).manifests(os.DirFS("../../package/install"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleted := map[string]bool{}
+	for _, u := range objectsOf(t, files[uninstallManifest]) {
+		deleted[identity(u)] = true
+	}
+	for _, u := range objectsOf(t, files[prerequisites]) {
+		if stays := identity(u) == "Namespace storeplane-escrow"; stays == deleted[identity(u)] {
+			t.Errorf("%s: want it deleted with an installation: %t", identity(u), !stays)
 		}
 	}
 }

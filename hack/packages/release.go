@@ -77,6 +77,7 @@ func (r release) inPackage(b []byte) []byte {
 func (r release) inManifest(b []byte) []byte {
 	return []byte(strings.NewReplacer(
 		"REGISTRY", r.registry,
+		"MIRROR", r.registry,
 		"VERSION", r.version,
 		"CONFIGURATION", r.installedName("storeplane"),
 		"FUNCTION", r.installedName("function-storeplane"),
