@@ -345,8 +345,8 @@ type BackupDestination struct {
 // +kubebuilder:validation:XValidation:rule="has(self.backupRef) != has(self.destination)",message="restoreFrom needs either a backupRef or a destination"
 // +kubebuilder:validation:XValidation:rule="!has(self.destination) || has(self.name)",message="restoreFrom.destination needs restoreFrom.name, the name of the DatabaseCluster whose backups lie there"
 // +kubebuilder:validation:XValidation:rule="!has(self.destination) || self.destination.type != 'volume' || has(self.destination.bucket)",message="restoreFrom.destination needs the volume claim that backups lie on, as bucket"
-// +kubebuilder:validation:XValidation:rule="has(self.destination) || !has(self.name) && !has(self.namespace) && !has(self.encryption)",message="restoreFrom.name, namespace and encryption go with a destination: a Backup says so itself"
-// +kubebuilder:validation:XValidation:rule="has(self.backupRef) == has(oldSelf.backupRef) && has(self.destination) == has(oldSelf.destination) && has(self.name) == has(oldSelf.name) && has(self.namespace) == has(oldSelf.namespace) && has(self.encryption) == has(oldSelf.encryption) && has(self.time) == has(oldSelf.time) && (has(self.systemIdentifier) || !has(oldSelf.systemIdentifier))",message="restoreFrom is immutable, except that systemIdentifier can be added"
+// +kubebuilder:validation:XValidation:rule="has(self.destination) || !has(self.name) && !has(self.__namespace__) && !has(self.encryption)",message="restoreFrom.name, namespace and encryption go with a destination: a Backup says so itself"
+// +kubebuilder:validation:XValidation:rule="has(self.backupRef) == has(oldSelf.backupRef) && has(self.destination) == has(oldSelf.destination) && has(self.name) == has(oldSelf.name) && has(self.__namespace__) == has(oldSelf.__namespace__) && has(self.encryption) == has(oldSelf.encryption) && has(self.time) == has(oldSelf.time) && (has(self.systemIdentifier) || !has(oldSelf.systemIdentifier))",message="restoreFrom is immutable, except that systemIdentifier can be added"
 type RestoreFrom struct {
 	// BackupRef names a Backup of the claim's namespace.
 	// +optional

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+
+	"sigs.k8s.io/yaml"
+)
+
+// requirements are the oldest versions that a release runs on, like 1.30.
+type requirements struct{ kubernetes, crossplane string }
+
+// Where the versions are written: the packages, which Crossplane checks itself, and the
+// chart, which Helm checks.
+const (
+	chartFile         = "package/helm/Chart.yaml"
+	configurationFile = "crossplane.yaml"
+)
+
+// oldest is how both are written: all releases of a minor version and later ones, and
+// what vendors add to them.
+var oldest = regexp.MustCompile(`^>=v?([0-9]+\.[0-9]+)\.0-0$`)
+
+func readRequirements() (requirements, error) {
+	chart := struct{ KubeVersion string }{}
+	if err := readYAML(chartFile, &chart); err != nil {
+		return requirements{}, err
+	}
+	crossplane, err := crossplaneConstraint(configurationFile)
+	if err != nil {
+		return requirements{}, err
+	}
+	kubernetes := oldest.FindStringSubmatch(chart.KubeVersion)
+	if kubernetes == nil {
+		return requirements{}, fmt.Errorf("cannot use kubeVersion %q of %s: write it like >=1.30.0-0", chart.KubeVersion, chartFile)
+	}
+	return requirements{kubernetes: kubernetes[1], crossplane: crossplane}, nil
+}
+
+// crossplaneConstraint of a package's metadata.
+func crossplaneConstraint(file string) (string, error) {
+	meta := struct {
+		Spec struct{ Crossplane struct{ Version string } }
+	}{}
+	if err := readYAML(file, &meta); err != nil {
+		return "", err
+	}
+	found := oldest.FindStringSubmatch(meta.Spec.Crossplane.Version)
+	if found == nil {
+		return "", fmt.Errorf("cannot use spec.crossplane.version %q of %s: write it like >=v2.2.0-0", meta.Spec.Crossplane.Version, file)
+	}
+	return found[1], nil
+}
+
+func readYAML(file string, into any) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("cannot read the versions that a release needs: %w", err)
+	}
+	if err := yaml.Unmarshal(b, into); err != nil {
+		return fmt.Errorf("cannot read the versions that a release needs from %s: %w", file, err)
+	}
+	return nil
+}
