@@ -121,7 +121,7 @@ generate: ## Write what is made from the API's Go types: deep copies and definit
 test: ## Run the tests that need neither root nor a cluster.
 	hack/generated.sh
 	go vet ./... && go vet -tags e2e ./test/e2e/...
-	tools=$$(hack/crossplane.sh && hack/promtool.sh); eval "$$tools"
+	tools=$$(hack/crossplane.sh && hack/helm.sh && hack/promtool.sh); eval "$$tools"
 	go test -short -timeout 20m ./...
 	(cd examples/shop && go vet ./... && go test ./...)
 	(cd examples/vote/app && go vet ./... && go test ./...)

@@ -63,6 +63,9 @@ func (r release) installed(dir fs.FS) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read what is installed: %w", err)
 		}
+		if bytes.Contains(data, []byte("{{")) {
+			return nil, fmt.Errorf("cannot install %s: the chart would take its {{ for Helm's: write it otherwise", f)
+		}
 		out[f] = append(bytes.TrimRight(r.inManifest(data), "\n"), '\n')
 		if err := installable(out[f]); err != nil {
 			return nil, fmt.Errorf("cannot install %s: %w", f, err)
@@ -103,4 +106,18 @@ func installable(manifest []byte) error {
 		}
 	}
 	return nil
+}
+
+// kustomizable is a folder of the prerequisites with what Kustomize reads them by. The
+// packages are beside them: their names follow no mirror.
+func kustomizable(installed map[string][]byte) map[string][]byte {
+	out := maps.Clone(installed)
+	list := []byte("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n")
+	for _, name := range slices.Sorted(maps.Keys(installed)) {
+		if name != packagesFile {
+			list = fmt.Appendf(list, "  - %s\n", name)
+		}
+	}
+	out["kustomization.yaml"] = list
+	return out
 }

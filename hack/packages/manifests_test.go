@@ -49,6 +49,15 @@ func TestManifests(t *testing.T) {
 			files:  map[string]string{"settings.example.yaml": role, "roles.yaml": role},
 			want:   map[string]string{prerequisites: role, installManifest: role, uninstallManifest: role},
 		},
+		"Names": {
+			reason: "A capital name that is part of another one stays.",
+			files:  map[string]string{"a.yaml": role + "env: STOREPLANE_IMAGE_REGISTRY\nat: REGISTRY/x:VERSION\n"},
+			want: map[string]string{
+				prerequisites:     role + "env: STOREPLANE_IMAGE_REGISTRY\nat: r.example.com/a/b/x:v9.8.7\n",
+				installManifest:   role + "env: STOREPLANE_IMAGE_REGISTRY\nat: r.example.com/a/b/x:v9.8.7\n",
+				uninstallManifest: role + "env: STOREPLANE_IMAGE_REGISTRY\nat: r.example.com/a/b/x:v9.8.7\n",
+			},
+		},
 		"NoNewline": {
 			reason: "A file without a line's end does not run into the next one.",
 			files:  map[string]string{"a.yaml": strings.TrimSpace(role), "b.yaml": budget + "\n"},

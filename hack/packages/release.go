@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -26,6 +27,9 @@ var (
 type release struct {
 	registry string
 	version  string
+
+	// mirror is where all of it is pulled from, if that is not the registry.
+	mirror string
 }
 
 func newRelease(registry, version string) (release, error) {
@@ -73,14 +77,31 @@ func (r release) inPackage(b []byte) []byte {
 	return bytes.ReplaceAll(b, []byte("name: "+treeFunction), []byte("name: "+r.installedName("function-storeplane")))
 }
 
+// capitals are the names of package/install that a release replaces. One that is part of a
+// longer one, as in STOREPLANE_IMAGE_REGISTRY, is none.
+var capitals = regexp.MustCompile(`\b[A-Z_]+\b`)
+
 // inManifest replaces the capital names of package/install.
-func (r release) inManifest(b []byte) []byte {
-	return []byte(strings.NewReplacer(
-		"REGISTRY", r.registry,
-		"MIRROR", r.registry,
-		"VERSION", r.version,
-		"CONFIGURATION", r.installedName("storeplane"),
-		"FUNCTION", r.installedName("function-storeplane"),
-		"PROVIDER", r.installedName("provider-storeplane"),
-	).Replace(string(b)))
+func (r release) inManifest(b []byte) []byte { return r.inText(requirements{}, b) }
+
+// inText replaces the same names in what a release says of itself, and the versions that
+// it needs.
+func (r release) inText(needs requirements, b []byte) []byte {
+	names := map[string]string{
+		"REGISTRY":           r.registry,
+		"MIRROR":             cmp.Or(r.mirror, r.registry),
+		"VERSION":            r.version,
+		"CONFIGURATION":      r.installedName("storeplane"),
+		"FUNCTION":           r.installedName("function-storeplane"),
+		"PROVIDER":           r.installedName("provider-storeplane"),
+		"CHART_VERSION":      r.chartVersion(),
+		"KUBERNETES_VERSION": needs.kubernetes,
+		"CROSSPLANE_VERSION": needs.crossplane,
+	}
+	return capitals.ReplaceAllFunc(b, func(name []byte) []byte {
+		if value := names[string(name)]; value != "" {
+			return []byte(value)
+		}
+		return name
+	})
 }

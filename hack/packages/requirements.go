@@ -14,7 +14,7 @@ type requirements struct{ kubernetes, crossplane string }
 // Where the versions are written: the packages, which Crossplane checks itself, and the
 // chart, which Helm checks.
 const (
-	chartFile         = "package/helm/Chart.yaml"
+	chartMetadata     = "package/helm/Chart.yaml"
 	configurationFile = "crossplane.yaml"
 )
 
@@ -24,7 +24,7 @@ var oldest = regexp.MustCompile(`^>=v?([0-9]+\.[0-9]+)\.0-0$`)
 
 func readRequirements() (requirements, error) {
 	chart := struct{ KubeVersion string }{}
-	if err := readYAML(chartFile, &chart); err != nil {
+	if err := readYAML(chartMetadata, &chart); err != nil {
 		return requirements{}, err
 	}
 	crossplane, err := crossplaneConstraint(configurationFile)
@@ -33,7 +33,7 @@ func readRequirements() (requirements, error) {
 	}
 	kubernetes := oldest.FindStringSubmatch(chart.KubeVersion)
 	if kubernetes == nil {
-		return requirements{}, fmt.Errorf("cannot use kubeVersion %q of %s: write it like >=1.30.0-0", chart.KubeVersion, chartFile)
+		return requirements{}, fmt.Errorf("cannot use kubeVersion %q of %s: write it like >=1.30.0-0", chart.KubeVersion, chartMetadata)
 	}
 	return requirements{kubernetes: kubernetes[1], crossplane: crossplane}, nil
 }

@@ -50,7 +50,7 @@ func TestRequirementsRefuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			if tc.chart != "" {
-				write(t, chartFile, tc.chart)
+				write(t, chartMetadata, tc.chart)
 			}
 			write(t, configurationFile, `spec: {crossplane: {version: "`+tc.crossplane+`"}}`)
 			if _, err := readRequirements(); err == nil || !strings.Contains(err.Error(), tc.want) {
