@@ -1,7 +1,7 @@
 // Command sbom writes what a release is made of: for each of its images a CycloneDX file
 // (https://cyclonedx.org/specification/overview/) that lists the Debian packages and the Go
 // modules in it. It reads the images from their registry, so that what is listed is what is
-// pulled.
+// pulled, or from the archives of a release, which keep the images' digests.
 package main
 
 import (
@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/storeplane/storeplane/internal/images"
@@ -28,6 +29,7 @@ type cli struct {
 	Registry string `help:"Registry and path that the release was pushed to, for example registry.example.com/storeplane." required:""`
 	Packages string `help:"Folder of the packages that were pushed, with images.json."                                      default:"_out/packages" type:"existingdir"`
 	Out      string `help:"Folder to write to."                                                                             default:"_out/packages/sboms"`
+	Release  string `help:"Folder of a release: its archives are read instead of the registry."                            type:"existingdir"`
 	version  string
 	Attach   bool `help:"Attach each file to its image, as a referrer that scanners find there."`
 }
@@ -37,6 +39,9 @@ var packages = []string{"function-storeplane", "provider-storeplane"}
 
 // Run over all images of the release.
 func (c *cli) Run(ctx context.Context) error {
+	if c.Release != "" {
+		c.Packages = c.Release
+	}
 	refs, err := c.images()
 	if err != nil {
 		return err
@@ -86,10 +91,11 @@ func (c *cli) describe(ctx context.Context, image string) error {
 	if err != nil {
 		return fmt.Errorf("cannot use image %s: %w", image, err)
 	}
-	img, err := remote.Image(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	img, end, err := c.read(ctx, ref)
 	if err != nil {
-		return fmt.Errorf("cannot read image %s: log in to its registry, push the release with make install first, or name its registry with --registry: %w", image, err)
+		return err
 	}
+	defer end()
 	digest, err := img.Digest()
 	if err != nil {
 		return fmt.Errorf("cannot read image %s: %w", image, err)
@@ -114,6 +120,21 @@ func (c *cli) describe(ctx context.Context, image string) error {
 		return fmt.Errorf("cannot attach %s to image %s: %w", path, image, err)
 	}
 	return nil
+}
+
+// read an image from its registry, or from the archive of a release, and what ends that.
+func (c *cli) read(ctx context.Context, ref name.Reference) (img v1.Image, end func(), err error) {
+	if c.Release != "" {
+		if img, end, err = c.archived(ref); err != nil {
+			return nil, nil, fmt.Errorf("cannot read image %s from the archives of %s: %w", ref, c.Release, err)
+		}
+		return img, end, nil
+	}
+	img, err = remote.Image(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot read image %s: log in to its registry, push the release with make install first, or name its registry with --registry: %w", ref, err)
+	}
+	return img, func() {}, nil
 }
 
 func main() {

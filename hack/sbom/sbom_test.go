@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -24,6 +25,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -237,6 +239,77 @@ func TestRun(t *testing.T) {
 	}
 	if data, err := io.ReadAll(r); err != nil || string(data) != first["redis-8"] {
 		t.Errorf("What is attached is not the file: %v", err)
+	}
+}
+
+// TestRelease: of an archive the same is written as of the registry that it was read from.
+func TestRelease(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	at := strings.TrimPrefix(server.URL, "http://") + "/storeplane"
+	img := debian(t)
+	digest, err := img.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, n := range []string{"redis:8", "function-storeplane:v1.2.3", "provider-storeplane:v1.2.3"} {
+		if err := crane.Push(img, at+"/"+n); err != nil {
+			t.Fatal(err)
+		}
+		repository, tag, _ := strings.Cut(n, ":")
+		archive(t, img, filepath.Join(dir, "images", repository, tag+".tar"))
+	}
+	// Another name of the same image has no archive of its own.
+	file := `{"version": "v1.2.3", "digests": {"redis:8": "` + digest.String() + `", "redis:8.0": "` + digest.String() + `"}}`
+	if err := os.WriteFile(filepath.Join(dir, "images.json"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	written := func(c cli) map[string]string {
+		if err := c.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]string{}
+		for _, n := range []string{"redis-8", "redis-8.0", "function-storeplane-v1.2.3", "provider-storeplane-v1.2.3"} {
+			data, err := os.ReadFile(filepath.Join(c.Out, n+".cdx.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[n] = string(data)
+		}
+		return out
+	}
+	pulled := written(cli{Registry: at, Packages: dir, Out: filepath.Join(dir, "pulled")})
+	server.Close()
+	read := written(cli{Registry: at, Release: dir, Out: filepath.Join(dir, "read")})
+	if diff := cmp.Diff(pulled, read); diff != "" {
+		t.Errorf("-of the registry, +of the archives:\n%s", diff)
+	}
+
+	if err := os.RemoveAll(filepath.Join(dir, "images", "redis")); err != nil {
+		t.Fatal(err)
+	}
+	c := cli{Registry: at, Release: dir, Out: filepath.Join(dir, "read")}
+	if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "there is none of it in images/redis: write the release again with make release") {
+		t.Errorf("An image without an archive is an error, got %v", err)
+	}
+}
+
+// archive an image as a release does.
+func archive(t *testing.T, img v1.Image, path string) {
+	t.Helper()
+	dir := t.TempDir()
+	l, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AppendImage(img); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	if err := errors.Join(w.AddFS(os.DirFS(dir)), w.Close(), os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, out.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
 	}
 }
 
