@@ -107,6 +107,11 @@ install: ## Build, push and install the packages on the cluster of KUBECONFIG, f
 	go run ./hack/packages --registry "$(REGISTRY)" $(if $(IMAGES),--images "$(IMAGES)") --version "$(VERSION)" --crossplane "$$CROSSPLANE_CLI" --out $(OUT)/packages --push
 	hack/install.sh $(OUT)/packages
 
+.PHONY: release
+release: ## Write a folder with all that a release is installed from to _out/release/VERSION: VERSION=v1.2.3 REGISTRY=… that make images has pushed to [IMAGES=… if it is another one].
+	tools=$$(hack/crossplane.sh); eval "$$tools"
+	go run ./hack/packages --registry "$(REGISTRY)" $(if $(IMAGES),--images "$(IMAGES)") --version "$(VERSION)" --crossplane "$$CROSSPLANE_CLI" --out $(OUT)/packages --releases $(OUT)/release
+
 .PHONY: sboms
 sboms: ## Write what each image of the release in _out/packages is made of (CycloneDX), from REGISTRY: [ATTACH=1 to attach it to the image there].
 	go run ./hack/sbom --registry "$(REGISTRY)" --packages $(OUT)/packages --out $(OUT)/packages/sboms $(if $(ATTACH),--attach)

@@ -3,6 +3,7 @@
 # are healthy. Usage: hack/install.sh DIR
 set -euo pipefail
 dir=$1
+"$dir/check.sh"
 kubectl apply --server-side --force-conflicts -f "$dir/install.yaml" >&2
 fail() {
 	echo "install: $1" >&2

@@ -21,6 +21,9 @@ type builder struct {
 	crossplane string
 	out        string
 
+	// releases is the folder that a release is written to, below its version.
+	releases string
+
 	// images is the registry that has the images which claims run.
 	images  string
 	digests images.Digests
@@ -35,10 +38,18 @@ const (
 	prerequisites        = "prerequisites.yaml"
 	uninstallManifest    = "uninstall.yaml"
 	versionFile          = "version"
+	checkScript          = "check.sh"
 )
 
 func (b *builder) path(elem ...string) string {
 	return filepath.Join(append([]string{b.out}, elem...)...)
+}
+
+// packages by their repositories.
+var packages = map[string]string{
+	"function-storeplane": functionPackage,
+	"provider-storeplane": providerPackage,
+	"storeplane":          configurationPackage,
 }
 
 // runtimes are the packages with an image of a program of ours, by the program's
@@ -215,25 +226,36 @@ func (b *builder) copyReleased(from, to string) error {
 }
 
 // manifests writes what is applied with kubectl: all at once, or the
-// prerequisites alone before `crossplane xpkg install`; and what is deleted with it.
+// prerequisites alone before `crossplane xpkg install`; what is deleted with it; and what
+// checks the cluster before.
 func (b *builder) manifests() error {
 	files, err := b.release.manifests(os.DirFS("package/install"))
 	if err != nil {
 		return err
 	}
+	needs, err := readRequirements()
+	if err != nil {
+		return err
+	}
+	check, err := os.ReadFile(filepath.Join(releaseFolder, checkScript))
+	if err != nil {
+		return err
+	}
+	files[checkScript] = b.release.inText(needs, check)
+	files[versionFile] = []byte(b.release.version + "\n")
 	for name, data := range files {
-		if err := os.WriteFile(b.path(name), data, 0o644); err != nil {
+		if err := writeFile(b.path(name), data); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(b.path(versionFile), []byte(b.release.version+"\n"), 0o644)
+	return nil
 }
 
 func (b *builder) push(ctx context.Context) error {
 	if err := b.pushImages(ctx); err != nil {
 		return err
 	}
-	for file, repo := range map[string]string{functionPackage: "function-storeplane", providerPackage: "provider-storeplane", configurationPackage: "storeplane"} {
+	for repo, file := range packages {
 		ref := fmt.Sprintf("%s/%s:%s", b.release.registry, repo, b.release.version)
 		if err := run(ctx, b.crossplane, "xpkg", "push", "-f", b.path(file), ref); err != nil {
 			return err

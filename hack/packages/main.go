@@ -27,6 +27,7 @@ type cli struct {
 	Version    string `help:"Version of the packages, or dev for one made of their content."                     default:"dev"`
 	Crossplane string `help:"The crossplane command line tool."                                                  required:"" type:"existingfile"`
 	Out        string `help:"Folder to write to."                                                                 default:"_out/packages"`
+	Releases   string `help:"Folder to write a release to, in a folder named after its version: all that it is installed from."`
 	Push       bool   `help:"Push the packages to the registry, and the images if they are elsewhere."`
 }
 
@@ -36,9 +37,14 @@ func (c *cli) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := builder{release: r, crossplane: c.Crossplane, out: c.Out, images: cmp.Or(strings.TrimSuffix(c.Images, "/"), r.registry)}
+	b := builder{release: r, crossplane: c.Crossplane, out: c.Out, releases: c.Releases, images: cmp.Or(strings.TrimSuffix(c.Images, "/"), r.registry)}
 	if err := b.build(ctx); err != nil {
 		return err
+	}
+	if c.Releases != "" {
+		if err := b.folder(ctx); err != nil {
+			return err
+		}
 	}
 	if !c.Push {
 		return nil

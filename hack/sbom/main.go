@@ -27,7 +27,7 @@ import (
 
 type cli struct {
 	Registry string `help:"Registry and path that the release was pushed to, for example registry.example.com/storeplane." required:""`
-	Packages string `help:"Folder of the packages that were pushed, with images.json."                                      default:"_out/packages" type:"existingdir"`
+	Packages string `help:"Folder of the packages that were pushed, with images.json."                                      default:"_out/packages" type:"path"`
 	Out      string `help:"Folder to write to."                                                                             default:"_out/packages/sboms"`
 	Release  string `help:"Folder of a release: its archives are read instead of the registry."                            type:"existingdir"`
 	version  string

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Pushes this release, packages and images, to a registry: with crane if it is on the PATH,
+# else with skopeo. Log in first (crane auth login, skopeo login).
+# Usage: ./load.sh REGISTRY/PATH, for example ./load.sh registry.company.com/storeplane
+set -euo pipefail
+registry=${1:-}
+case "$registry" in
+*/) registry=${registry%/} ;;
+esac
+case "$registry" in
+*/*) ;;
+*)
+	echo "load: name a registry and a path: ./load.sh registry.company.com/storeplane" >&2
+	exit 1
+	;;
+esac
+cd "$(dirname "$0")"
+if command -v crane >/dev/null; then
+	tool=crane
+elif command -v skopeo >/dev/null; then
+	tool=skopeo
+else
+	echo "load: neither crane nor skopeo is on the PATH: install one of them" >&2
+	exit 1
+fi
+
+grep ' images/' SHA256SUMS | sha256sum --check --quiet - || {
+	echo "load: an image is not the one of this release: copy the folder again" >&2
+	exit 1
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for archive in images/*/*.tar; do
+	tag=${archive##*/}
+	to=$registry/$(basename "$(dirname "$archive")"):${tag%.tar}
+	echo "load: $to" >&2
+	if [ "$tool" = skopeo ]; then
+		skopeo copy --quiet --all --preserve-digests "oci-archive:$archive" "docker://$to"
+		continue
+	fi
+	# crane reads a layout from a folder alone.
+	rm -rf "$work/layout"
+	mkdir "$work/layout"
+	tar -xf "$archive" -C "$work/layout"
+	crane push "$work/layout" "$to" >/dev/null
+done
