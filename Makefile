@@ -137,6 +137,10 @@ test-full: ## Run the long tests too, which make test leaves out. Needs root whe
 	$(CLUSTER) packages
 	go test -timeout 60m ./...
 
+.PHONY: release-test
+release-test: ## Install a release in each of its ways and uninstall it, on the cluster of KUBECONFIG, which has Crossplane and not Storeplane: [RELEASE=DIR, else one of the images in REGISTRY].
+	hack/release-test.sh "$(REGISTRY)" $(if $(RELEASE),"$(RELEASE)")
+
 .PHONY: e2e
 e2e: ## Run what is quick of the suites on the cluster of KUBECONFIG, else on the embedded one.
 	hack/with-cluster.sh hack/e2e.sh core postgresql backup appconfig platform borders

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a command with the cluster of KUBECONFIG, else with the embedded one,
-# which it starts, fills with the packages of this tree (in both ways, if it has
+# which it starts, fills with the packages of this tree (in all ways, if it has
 # none yet), and leaves running. Usage: hack/with-cluster.sh COMMAND…
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,6 +10,7 @@ if [ -z "${KUBECONFIG:-}" ]; then
 	eval "$point"
 	make images e2e-images
 	hack/install-test.sh "$REGISTRY"
+	make release-test
 	make install
 fi
 exec "$@"
