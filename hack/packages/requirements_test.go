@@ -40,6 +40,27 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
+// TestPagesNameRequirements: a reader finds the versions that are checked.
+func TestPagesNameRequirements(t *testing.T) {
+	t.Chdir(repository)
+	needs, err := readRequirements()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range []string{"README.md", "docs/operations.md"} {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(strings.Fields(string(b)), " ")
+		for _, want := range []string{"Kubernetes v" + needs.kubernetes + " or later", "Crossplane v" + needs.crossplane + " or later"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not say that it needs %s", page, want)
+			}
+		}
+	}
+}
+
 func TestRequirementsRefuse(t *testing.T) {
 	cases := map[string]struct{ reason, chart, crossplane, want string }{
 		"Nothing": {reason: "A chart without a version would be installed anywhere.", chart: "name: storeplane", crossplane: ">=v2.2.0-0", want: `cannot use kubeVersion "" of package/helm/Chart.yaml: write it like >=1.30.0-0`},

@@ -81,7 +81,7 @@ func TestPages(t *testing.T) {
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("there are no pages: %v", err)
 	}
-	for _, p := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "SECURITY.md")) {
+	for _, p := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "SECURITY.md"), filepath.Join(root, "package/release/README.md")) {
 		raw, err := os.ReadFile(p)
 		if err != nil {
 			t.Fatal(err)
