@@ -136,7 +136,7 @@ func walkFiles(t *testing.T, dir string, do func(name string, data []byte)) {
 }
 
 // replaced are names that no file of a release has any more.
-var replaced = regexp.MustCompile(`\b(REGISTRY|MIRROR|VERSION|CONFIGURATION|FUNCTION|PROVIDER|CHART_VERSION|KUBERNETES_VERSION|CROSSPLANE_VERSION)\b|v0\.0\.0|registry\.example\.com/storeplane/`)
+var replaced = regexp.MustCompile(`\b(REGISTRY|MIRROR|VERSION|CONFIGURATION|FUNCTION|PROVIDER|CHART_VERSION|KUBERNETES_VERSION|CROSSPLANE_VERSION|TESTED_KUBERNETES|TESTED_CROSSPLANE)\b|v0\.0\.0|registry\.example\.com/storeplane/`)
 
 // checkNames: all of the tree's names are replaced, and scripts can be run.
 func checkNames(t *testing.T, dir string) {

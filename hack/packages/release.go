@@ -97,6 +97,8 @@ func (r release) inText(needs requirements, b []byte) []byte {
 		"CHART_VERSION":      r.chartVersion(),
 		"KUBERNETES_VERSION": needs.kubernetes,
 		"CROSSPLANE_VERSION": needs.crossplane,
+		"TESTED_KUBERNETES":  needs.testedKubernetes,
+		"TESTED_CROSSPLANE":  needs.testedCrossplane,
 	}
 	return capitals.ReplaceAllFunc(b, func(name []byte) []byte {
 		if value := names[string(name)]; value != "" {

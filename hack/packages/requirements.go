@@ -8,8 +8,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// requirements are the oldest versions that a release runs on, like 1.30.
-type requirements struct{ kubernetes, crossplane string }
+// requirements of a release.
+type requirements struct {
+	// kubernetes and crossplane are the oldest versions that it runs on, like 1.30.
+	kubernetes, crossplane string
+
+	// testedKubernetes and testedCrossplane are those of the embedded cluster, like v1.36.3.
+	testedKubernetes, testedCrossplane string
+}
 
 // Where the versions are written: the packages, which Crossplane checks itself, and the
 // chart, which Helm checks.
@@ -35,7 +41,25 @@ func readRequirements() (requirements, error) {
 	if kubernetes == nil {
 		return requirements{}, fmt.Errorf("cannot use kubeVersion %q of %s: write it like >=1.30.0-0", chart.KubeVersion, chartMetadata)
 	}
-	return requirements{kubernetes: kubernetes[1], crossplane: crossplane}, nil
+	needs := requirements{kubernetes: kubernetes[1], crossplane: crossplane}
+	if needs.testedKubernetes, err = required("test/cluster/tools/kubernetes/go.mod", "k8s.io/kubernetes"); err != nil {
+		return requirements{}, err
+	}
+	needs.testedCrossplane, err = required("test/cluster/tools/crossplane/go.mod", "github.com/crossplane/crossplane/v2")
+	return needs, err
+}
+
+// required version of a module, by a go.mod.
+func required(file, module string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the version that a release is tested with: %w", err)
+	}
+	found := regexp.MustCompile(`(?m)^(?:require)?\s*` + regexp.QuoteMeta(module) + ` (v\S+)`).FindSubmatch(b)
+	if found == nil {
+		return "", fmt.Errorf("cannot find the version of %s that a release is tested with in %s", module, file)
+	}
+	return string(found[1]), nil
 }
 
 // crossplaneConstraint of a package's metadata.

@@ -30,8 +30,8 @@ func TestRequirements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if needs.kubernetes == "" || needs.crossplane == "" {
-		t.Errorf("want both versions, got %+v", needs)
+	if needs.kubernetes == "" || needs.crossplane == "" || !strings.HasPrefix(needs.testedKubernetes, "v1.") || !strings.HasPrefix(needs.testedCrossplane, "v2.") {
+		t.Errorf("want all versions, got %+v", needs)
 	}
 	for _, file := range []string{"package/function/crossplane.yaml", "package/provider/crossplane.yaml"} {
 		if got, err := crossplaneConstraint(file); err != nil || got != needs.crossplane {
@@ -65,6 +65,7 @@ func TestRequirementsRefuse(t *testing.T) {
 	cases := map[string]struct{ reason, chart, crossplane, want string }{
 		"Nothing": {reason: "A chart without a version would be installed anywhere.", chart: "name: storeplane", crossplane: ">=v2.2.0-0", want: `cannot use kubeVersion "" of package/helm/Chart.yaml: write it like >=1.30.0-0`},
 		"Range":   {reason: "What the scripts cannot compare they do not check.", chart: `kubeVersion: ">=1.30.0-0"`, crossplane: "^2.2", want: `cannot use spec.crossplane.version "^2.2" of crossplane.yaml: write it like >=v2.2.0-0`},
+		"Tested":  {reason: "A release says what it was tested with.", chart: `kubeVersion: ">=1.30.0-0"`, crossplane: ">=v2.2.0-0", want: "cannot read the version that a release is tested with: open test/cluster/tools/kubernetes/go.mod"},
 		"NoChart": {reason: "The files are the tree's.", want: "cannot read the versions that a release needs: open package/helm/Chart.yaml"},
 	}
 	for name, tc := range cases {

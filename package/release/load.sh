@@ -1,19 +1,16 @@
 #!/usr/bin/env bash
 # Pushes this release, packages and images, to a registry: with crane if it is on the PATH,
-# else with skopeo. Log in first (crane auth login, skopeo login).
-# Usage: ./load.sh REGISTRY/PATH, for example ./load.sh registry.company.com/storeplane
+# else with skopeo. Log in first (crane auth login, skopeo login). Flags go to crane push or
+# skopeo copy: --insecure or --dest-tls-verify=false for a registry without TLS.
+# Usage: ./load.sh REGISTRY/PATH [FLAG…], for example ./load.sh registry.company.com/storeplane
 set -euo pipefail
 registry=${1:-}
-case "$registry" in
-*/) registry=${registry%/} ;;
-esac
-case "$registry" in
-*/*) ;;
-*)
+registry=${registry%/}
+if [ "${registry#*/}" = "$registry" ]; then
 	echo "load: name a registry and a path: ./load.sh registry.company.com/storeplane" >&2
 	exit 1
-	;;
-esac
+fi
+shift
 cd "$(dirname "$0")"
 if command -v crane >/dev/null; then
 	tool=crane
@@ -35,12 +32,12 @@ for archive in images/*/*.tar; do
 	to=$registry/$(basename "$(dirname "$archive")"):${tag%.tar}
 	echo "load: $to" >&2
 	if [ "$tool" = skopeo ]; then
-		skopeo copy --quiet --all --preserve-digests "oci-archive:$archive" "docker://$to"
+		skopeo copy --quiet --all --preserve-digests "$@" "oci-archive:$archive" "docker://$to"
 		continue
 	fi
 	# crane reads a layout from a folder alone.
 	rm -rf "$work/layout"
 	mkdir "$work/layout"
 	tar -xf "$archive" -C "$work/layout"
-	crane push "$work/layout" "$to" >/dev/null
+	crane push "$@" "$work/layout" "$to" >/dev/null
 done
