@@ -24,7 +24,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # Nothing of the tree is beside it.
 cp -r "$release" "$work/release"
-registry=$1/released
+registry=$1-released
 cd "$work/release"
 version=$(cat version)
 chart=$(ls storeplane-*.tgz)
@@ -84,8 +84,9 @@ remove() {
 }
 
 ready() {
-	kubectl wait --for=create --timeout=2m "$function" "$provider" "$configuration" >&2
-	kubectl wait --for=condition=Healthy --timeout=5m "$function" "$provider" "$configuration" >&2
+	# The other two may be its dependencies, which are there once it is healthy.
+	kubectl wait --for=condition=Healthy --timeout=5m "$configuration" >&2
+	kubectl wait --for=condition=Healthy --timeout=5m "$function" "$provider" >&2
 	kubectl wait --for=condition=Established --timeout=2m "${definitions[@]}" >&2
 	for package in "$function" "$provider"; do
 		resolved=$(kubectl get "$package" -o jsonpath='{.status.resolvedPackage}')
