@@ -52,16 +52,7 @@ func Setup(mgr ctrl.Manager, o controller.Options, budget int, t *telemetry.Tele
 		return err
 	}
 	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, NewLogs(clients), budget, recorder, t.AppConfigs)
-	r := managed.NewReconciler(mgr, resource.ManagedKind(configv1.AppConfigGroupVersionKind),
-		managed.WithExternalConnector(t.Count(configv1.AppConfigKind, c)),
-		managed.WithLogger(o.Logger.WithValues("controller", name)),
-		managed.WithRecorder(recorder),
-		managed.WithPollInterval(o.PollInterval),
-		managed.WithPollIntervalHook(c.poll),
-		managed.WithManagementPolicies(),
-		managed.WithDeterministicExternalName(true),
-		managed.WithMetricRecorder(o.MetricOptions.MRMetrics),
-	)
+	r := kube.Reconciler(mgr, o, name, configv1.AppConfigGroupVersionKind, t.Count(configv1.AppConfigKind, c), recorder, c.poll)
 	options := o.ForControllerRuntime()
 	options.MaxConcurrentReconciles = max(options.MaxConcurrentReconciles, workers)
 	related := &related{client: mgr.GetClient()}
@@ -186,13 +177,7 @@ func (r *related) find(ctx context.Context, namespace, field, value string) []re
 }
 
 // toOwner is the AppConfig that a label names.
-func toOwner(_ context.Context, o client.Object) []reconcile.Request {
-	name := o.GetLabels()[configv1.AppConfigLabel]
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
-}
+var toOwner = kube.Named(configv1.AppConfigLabel)
 
 // gathering time of the news of workloads: a rollout has many at once.
 const gathering = 200 * time.Millisecond

@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
@@ -32,37 +31,16 @@ func Setup(mgr ctrl.Manager, o controller.Options, own images.Set, getenv func(s
 	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other.
 	witness := workload.NewWitness(time.Now)
 	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, own, getenv, witness, recorder, t.Backups)
-	r := managed.NewReconciler(mgr, resource.ManagedKind(backupv1.BackupGroupVersionKind),
-		managed.WithExternalConnector(t.Count(backupv1.BackupKind, c)),
-		managed.WithLogger(o.Logger.WithValues("controller", name)),
-		managed.WithRecorder(recorder),
-		managed.WithPollInterval(o.PollInterval),
-		managed.WithPollIntervalHook(poll),
-		managed.WithManagementPolicies(),
-		managed.WithDeterministicExternalName(true),
-		managed.WithCreationGracePeriod(kube.Lag),
-		managed.WithMetricRecorder(o.MetricOptions.MRMetrics),
-	)
+	r := kube.Reconciler(mgr, o, name, backupv1.BackupGroupVersionKind, t.Count(backupv1.BackupKind, c), recorder, poll, managed.WithCreationGracePeriod(kube.Lag))
+	news := witness.Watch(kube.Named(backupv1.BackupLabel))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
 		For(&backupv1.Backup{}, builder.WithPredicates(resource.DesiredStateChanged())).
-		Watches(&batchv1.Job{}, toBackup(witness)).
-		Watches(&batchv1.CronJob{}, toBackup(witness)).
-		Watches(&corev1.Pod{}, toBackup(witness)).
+		Watches(&batchv1.Job{}, news).
+		Watches(&batchv1.CronJob{}, news).
+		Watches(&corev1.Pod{}, news).
 		Complete(ratelimiter.NewReconciler(name, forget(mgr.GetClient(), t, r), o.GlobalRateLimiter))
-}
-
-// toBackup asks for the Backup of a label, and has what ends remembered.
-func toBackup(w *workload.Witness) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		w.See(o)
-		name := o.GetLabels()[backupv1.BackupLabel]
-		if name == "" {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
-	})
 }
 
 // impatient is how soon a Backup that is not ready is looked at again: what it

@@ -1,7 +1,6 @@
 package restore
 
 import (
-	"context"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
@@ -13,9 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/controller/kube"
@@ -30,36 +26,15 @@ func Setup(mgr ctrl.Manager, o controller.Options, own images.Set, getenv func(s
 	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other.
 	witness := workload.NewWitness(time.Now)
 	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, own, getenv, witness, recorder)
-	r := managed.NewReconciler(mgr, resource.ManagedKind(backupv1.RestoreGroupVersionKind),
-		managed.WithExternalConnector(t.Count(backupv1.RestoreKind, c)),
-		managed.WithLogger(o.Logger.WithValues("controller", name)),
-		managed.WithRecorder(recorder),
-		managed.WithPollInterval(o.PollInterval),
-		managed.WithPollIntervalHook(poll),
-		managed.WithManagementPolicies(),
-		managed.WithDeterministicExternalName(true),
-		managed.WithCreationGracePeriod(kube.Lag),
-		managed.WithMetricRecorder(o.MetricOptions.MRMetrics),
-	)
+	r := kube.Reconciler(mgr, o, name, backupv1.RestoreGroupVersionKind, t.Count(backupv1.RestoreKind, c), recorder, poll, managed.WithCreationGracePeriod(kube.Lag))
+	news := witness.Watch(kube.Named(backupv1.RestoreLabel))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
 		For(&backupv1.Restore{}, builder.WithPredicates(resource.DesiredStateChanged())).
-		Watches(&batchv1.Job{}, toRestore(witness)).
-		Watches(&corev1.Pod{}, toRestore(witness)).
+		Watches(&batchv1.Job{}, news).
+		Watches(&corev1.Pod{}, news).
 		Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter))
-}
-
-// toRestore asks for the Restore of a label, and has what ends remembered.
-func toRestore(w *workload.Witness) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		w.See(o)
-		name := o.GetLabels()[backupv1.RestoreLabel]
-		if name == "" {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
-	})
 }
 
 // impatient is how soon a Restore that has not begun is looked at again: what it

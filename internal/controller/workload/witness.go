@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // A Witness remembers pods that have ended. One that is deleted while it ends is gone
@@ -51,6 +54,14 @@ func (w *Witness) See(o client.Object) {
 	now := w.now()
 	maps.DeleteFunc(w.seen, func(_ types.UID, s sighting) bool { return now.Sub(s.at) > remembered })
 	w.seen[p.UID] = sighting{pod: slim, at: now}
+}
+
+// Watch objects: see each, and ask for those that it concerns.
+func (w *Witness) Watch(find handler.MapFunc) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		w.See(o)
+		return find(ctx, o)
+	})
 }
 
 // With returns pods, and those of the Jobs that were seen to end and are gone.

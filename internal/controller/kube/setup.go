@@ -1,0 +1,41 @@
+package kube
+
+import (
+	"context"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Reconciler of the managed resources of a kind, as all of the provider's are, by the name
+// of its controller.
+func Reconciler(mgr ctrl.Manager, o controller.Options, name string, kind schema.GroupVersionKind, c managed.ExternalConnector, recorder event.Recorder, poll managed.PollIntervalHook, more ...managed.ReconcilerOption) *managed.Reconciler {
+	return managed.NewReconciler(mgr, resource.ManagedKind(kind), append(more,
+		managed.WithExternalConnector(c),
+		managed.WithLogger(o.Logger.WithValues("controller", name)),
+		managed.WithRecorder(recorder),
+		managed.WithPollInterval(o.PollInterval),
+		managed.WithPollIntervalHook(poll),
+		managed.WithManagementPolicies(),
+		managed.WithDeterministicExternalName(true),
+		managed.WithMetricRecorder(o.MetricOptions.MRMetrics),
+	)...)
+}
+
+// Named asks for the object of the same namespace that a label names.
+func Named(label string) handler.MapFunc {
+	return func(_ context.Context, o client.Object) []reconcile.Request {
+		name := o.GetLabels()[label]
+		if name == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
+	}
+}
