@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,14 +84,14 @@ func byIdentity(t *testing.T, manifest []byte) map[string]*unstructured.Unstruct
 	return out
 }
 
-// manifest of the tree's release, by its name, with other names in it.
-func manifest(t *testing.T, name string, replaced ...string) map[string]*unstructured.Unstructured {
+// manifest that the tree's release is installed by, with other names in it.
+func manifest(t *testing.T, replaced ...string) map[string]*unstructured.Unstructured {
 	t.Helper()
 	files, err := testRelease(t).manifests(os.DirFS("../../package/install"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return byIdentity(t, []byte(strings.NewReplacer(replaced...).Replace(string(files[name]))))
+	return byIdentity(t, []byte(strings.NewReplacer(replaced...).Replace(string(files[installManifest]))))
 }
 
 // TestChart proves that Helm installs what the manifests do, object by object.
@@ -101,7 +102,7 @@ func TestChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	without := func(prefixes ...string) map[string]*unstructured.Unstructured {
-		out := manifest(t, installManifest)
+		out := manifest(t)
 		for name := range out {
 			for _, p := range prefixes {
 				if strings.HasPrefix(name, p) {
@@ -119,7 +120,7 @@ func TestChart(t *testing.T) {
 	for name := range byIdentity(t, files["admission.yaml"]) {
 		admission = append(admission, name)
 	}
-	withSettings := manifest(t, installManifest)
+	withSettings := manifest(t)
 	data := map[string]any{}
 	if err := yaml.Unmarshal([]byte(settings), &data); err != nil {
 		t.Fatal(err)
@@ -134,14 +135,14 @@ func TestChart(t *testing.T) {
 		values []string
 		want   map[string]*unstructured.Unstructured
 	}{
-		"Defaults":    {reason: "Without values it is install.yaml.", want: manifest(t, installManifest)},
-		"Same":        {reason: "The registry that the packages are named after is no mirror.", values: []string{"--set", "registry=r.example.com/a/b"}, want: manifest(t, installManifest)},
+		"Defaults":    {reason: "Without values it is install.yaml.", want: manifest(t)},
+		"Same":        {reason: "The registry that the packages are named after is no mirror.", values: []string{"--set", "registry=r.example.com/a/b"}, want: manifest(t)},
 		"NoPolicies":  {reason: "A cluster may have network policies of its own.", values: []string{"--set", "networkPolicies.enabled=false"}, want: without("NetworkPolicy")},
 		"NoGuardrail": {reason: "The guardrails can be left out, and not the limits of the provider and the servers.", values: []string{"--set", "guardrails.enabled=false"}, want: without(admission...)},
 		"Namespaces": {
 			reason: "Every mention of Crossplane's namespace follows, in policies too.",
 			values: []string{"--set", "crossplane.namespace=platform,networkPolicies.prometheusNamespace=metrics"},
-			want:   manifest(t, installManifest, "crossplane-system", "platform", "metadata.name: monitoring", "metadata.name: metrics"),
+			want:   manifest(t, "crossplane-system", "platform", "metadata.name: monitoring", "metadata.name: metrics"),
 		},
 		"Settings": {reason: "The settings are an object that helm uninstall leaves.", values: []string{"--values", file}, want: withSettings},
 	}
@@ -183,9 +184,7 @@ func TestChartMirror(t *testing.T) {
 	}
 	want := byIdentity(t, out)
 	packages := byIdentity(t, files[packagesFile])
-	for name, u := range packages {
-		want[name] = u
-	}
+	maps.Copy(want, packages)
 	got := rendered(t, testChart(t), "--set", "registry="+mirror)
 	// Kustomize adds lines to expressions that have several, which CEL does not see.
 	spaces := cmp.Comparer(func(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) })

@@ -42,10 +42,7 @@ func testFolder(t *testing.T) (dir string, b *builder) {
 	digests["postgresql:17.11"] = digests["postgresql:17"]
 	b = &builder{release: testRelease(t), images: at, digests: digests, out: t.TempDir(), releases: t.TempDir()}
 	b.crossplane = filepath.Join(b.out, "crossplane")
-	write(t, b.crossplane, "#!/bin/sh\n# xpkg push -f FILE IMAGE\nexec "+tool(t, "crane")+" push \"$4\" \"$5\"\n")
-	if err := os.Chmod(b.crossplane, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	program(t, b.crossplane, "#!/bin/sh\n# xpkg push -f FILE IMAGE\nexec "+tool(t, "crane")+" push \"$4\" \"$5\"\n")
 	for _, file := range packages {
 		img, err := random.Image(64, 1)
 		if err != nil {
@@ -65,6 +62,14 @@ func testFolder(t *testing.T) (dir string, b *builder) {
 		t.Fatal(err)
 	}
 	return filepath.Join(b.releases, "v9.8.7"), b
+}
+
+// program that stands in for another one.
+func program(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestFolder(t *testing.T) {
@@ -326,7 +331,7 @@ func TestCheck(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			bin := t.TempDir()
-			write(t, filepath.Join(bin, "kubectl"), fmt.Sprintf(`#!/bin/sh
+			program(t, filepath.Join(bin, "kubectl"), fmt.Sprintf(`#!/bin/sh
 kubernetes=%q crossplane=%q
 case "$*" in
 "get --raw /version") [ -n "$kubernetes" ] && echo "{
@@ -336,9 +341,6 @@ case "$*" in
 "get deployments"*) [ "$crossplane" = - ] || printf '%%s\n%%s\n' "$crossplane" "$crossplane" ;;
 esac
 `, tc.kubernetes, tc.crossplane))
-			if err := os.Chmod(filepath.Join(bin, "kubectl"), 0o755); err != nil {
-				t.Fatal(err)
-			}
 			cmd := exec.CommandContext(t.Context(), "bash", script)
 			cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
 			out, err := cmd.CombinedOutput()

@@ -117,6 +117,6 @@ func save(dir, file string, data io.Reader) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, data) //nolint:gosec // The archive is the release's own.
+	_, err = io.Copy(f, data)
 	return errors.Join(err, f.Close())
 }
