@@ -267,7 +267,7 @@ func TestWhoReachesWhom(t *testing.T) {
 	want := map[string][]string{
 		"store-database-postgresql": slices.Concat([]string{"namespace observability"}, backend, []string{"store-database-backup-first-" + build.Digest("volume", "data-store-database-repository-0", "", "")[:8], "store-database-backup-full", "store-database-postgresql"}),
 		"store-database-repository": {"namespace observability", "store-database-postgresql"},
-		"store-cache":               backend,
+		"store-cache":               slices.Concat([]string{"namespace observability"}, backend),
 		"store-database-backup-first-" + build.Digest("volume", "data-store-database-repository-0", "", "")[:8]: nil,
 		"store-database-backup-full": nil,
 		"store-backend-web":          {"store-frontend-web"},

@@ -10,7 +10,6 @@ if [ -z "${KUBECONFIG:-}" ]; then
 	eval "$point"
 	make images e2e-images
 	hack/install-test.sh "$REGISTRY"
-	make release-test
 	make install
 fi
 exec "$@"
