@@ -102,6 +102,8 @@ func (b *builder) copies(needs requirements, out map[string][]byte) error {
 		{from: "package/provider/crds/*.yaml", to: "definitions", edit: b.release.inPackage},
 		{from: "package/monitoring/*.yaml", to: "monitoring", edit: bytes.Clone},
 		{from: "package/monitoring/*.json", to: "monitoring", edit: bytes.Clone},
+		{from: "package/gitops/argocd/argocd-cm.yaml", to: "gitops", edit: bytes.Clone},
+		{from: "package/gitops/flux/health-checks.yaml", to: "gitops", edit: bytes.Clone},
 		{from: b.path(imagesFile), edit: bytes.Clone},
 	} {
 		found, err := sources(c.from)

@@ -81,7 +81,7 @@ func TestFolder(t *testing.T) {
 			"packages/function-storeplane.xpkg", "packages/provider-storeplane.xpkg", "packages/storeplane.xpkg",
 			"images/function-storeplane/v9.8.7.tar", "images/storeplane/v9.8.7.tar", "images/backup/postgresql-17-v9.8.7.tar", "images/redis/8-v9.8.7.tar",
 			"definitions/webapp.yaml", "definitions/backup.example.com_backups.yaml", "definitions/compositions/webapp.yaml",
-			"sboms/redis-8.cdx.json", "sboms/function-storeplane-v9.8.7.cdx.json", "monitoring/prometheusrule-platform.yaml",
+			"sboms/redis-8.cdx.json", "sboms/function-storeplane-v9.8.7.cdx.json", "monitoring/prometheusrule-platform.yaml", "gitops/argocd-cm.yaml", "gitops/health-checks.yaml",
 		} {
 			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 				t.Error(err)
