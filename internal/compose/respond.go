@@ -224,7 +224,7 @@ func maintenance(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan) (due map[stri
 // newest, which is refused.
 func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.Struct) bool {
 	status := shallow(c.composite.GetFields()["status"].GetStructValue())
-	delete(status.Fields, "conditions")
+	delete(status.GetFields(), "conditions")
 	if err := setStatus(rsp, c, status); err != nil {
 		return false
 	}

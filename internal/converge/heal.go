@@ -50,7 +50,8 @@ func managed(u *unstructured.Unstructured) map[string]any {
 func backedUp(u *unstructured.Unstructured) map[string]any {
 	out := managed(u)
 	if u.GetAnnotations()[backup.EscrowAnnotation] != "" {
-		out["conditions"] = append(out["conditions"].([]any), condition(backupv1.TypeEscrowed, "True", "Kept", "", u.GetGeneration()))
+		conditions, _ := out["conditions"].([]any)
+		out["conditions"] = append(conditions, condition(backupv1.TypeEscrowed, "True", "Kept", "", u.GetGeneration()))
 	}
 	return out
 }

@@ -156,9 +156,10 @@ func fluxExpressions(t testing.TB) map[string]expressions {
 	t.Helper()
 	var k kustomization
 	if err := yaml.UnmarshalStrict([]byte(read(t, "flux", "health-checks.yaml")), &struct {
+		*kustomization
+
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
-		*kustomization
 	}{kustomization: &k}); err != nil {
 		t.Fatal(err)
 	}

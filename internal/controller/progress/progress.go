@@ -23,9 +23,9 @@ const ReasonNotStalled xpv2.ConditionReason = backupv1.ReasonNotStalled
 // Object is what is reported of.
 type Object interface {
 	metav1.Object
-	GetCondition(xpv2.ConditionType) xpv2.Condition
-	SetConditions(...xpv2.Condition)
-	SetObservedGeneration(int64)
+	GetCondition(ct xpv2.ConditionType) xpv2.Condition
+	SetConditions(c ...xpv2.Condition)
+	SetObservedGeneration(generation int64)
 }
 
 // Report on an object whose condition Ready was set. It is done when all that its newest

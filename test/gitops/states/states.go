@@ -56,7 +56,9 @@ func Of(t testing.TB, name string, expect Expectation, o any) State {
 	conditions, _, _ := unstructured.NestedSlice(s.Object.Object, "status", "conditions")
 	for _, c := range conditions {
 		// Simulations do not keep them as an API server does.
-		delete(c.(map[string]any), "lastTransitionTime")
+		if m, ok := c.(map[string]any); ok {
+			delete(m, "lastTransitionTime")
+		}
 	}
 	if len(conditions) > 0 {
 		_ = unstructured.SetNestedSlice(s.Object.Object, conditions, "status", "conditions")
