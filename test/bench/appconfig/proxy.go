@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -56,17 +55,18 @@ func newProxy(ctx context.Context, cfg *rest.Config) (*proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the API server's address: %w", err)
 	}
+	identity, err := rest.TLSConfigFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the user's certificate: %w", err)
+	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen: %w", err)
 	}
 	p := &proxy{address: "http://" + l.Addr().String(), count: map[string]int{}}
 	forward := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(target)
-			r.Out.Header.Set("Authorization", "Bearer "+cfg.BearerToken)
-		},
-		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}, //nolint:gosec // The API server is our own, on this machine.
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     &http.Transport{TLSClientConfig: identity, ForceAttemptHTTP2: true},
 		FlushInterval: -1,
 	}
 	p.server = &http.Server{ReadHeaderTimeout: 0, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
