@@ -54,12 +54,8 @@ func (v *voters) losesProviderWhileChanging(ctx context.Context, n notes) error 
 		return err
 	}
 	was := v.appConfig(vote).Status.AtProvider.Bundle
-	before, err := v.replicaSets(ctx, voteWeb)
-	if err != nil {
-		return err
-	}
 	patched := func() bool { return !slices.Equal(bundles(v.world.Get("Deployment", voteWeb), vote), []string{was}) }
-	err = v.under(ctx, n, voteWeb, nil, func() error {
+	return v.rollsOnce(ctx, n, nil, func() error {
 		// Nobody is there when it is edited.
 		if err := v.set(ctx, vote, map[string]string{"POLL": "without-provider"}); err != nil {
 			return err
@@ -67,26 +63,16 @@ func (v *voters) losesProviderWhileChanging(ctx context.Context, n notes) error 
 		if err := cluster.KillProvider(ctx, started); err != nil {
 			return err
 		}
-		return v.killedAt(ctx, n, []stage{
+		err := v.killedAt(ctx, n, []stage{
 			{"rolling out", func(a configv1.AppConfig) bool { return a.Status.AtProvider.Bundle != was }},
 			{"changed at its target", func(configv1.AppConfig) bool { return patched() }},
 			{"ended", isGood},
 		})
+		if err != nil {
+			return err
+		}
+		return v.runsPoll(ctx, "without-provider")
 	})
-	if err != nil {
-		return err
-	}
-	if err := v.runsPoll(ctx, "without-provider"); err != nil {
-		return err
-	}
-	now, err := v.replicaSets(ctx, voteWeb)
-	if err != nil {
-		return err
-	}
-	if made := newOf(before, now); len(made) != 1 {
-		return fmt.Errorf("it took %d ReplicaSets: %v", len(made), made)
-	}
-	return nil
 }
 
 // losesProviderWhileTakingBack: what does not work is tried once.

@@ -104,11 +104,7 @@ func (v *voters) runsPoll(ctx context.Context, name string) error {
 
 // oneRollout makes a change under load, which has to be one rollout.
 func (v *voters) oneRollout(ctx context.Context, n notes, poll string, change func() error) error {
-	before, err := v.replicaSets(ctx, voteWeb)
-	if err != nil {
-		return err
-	}
-	err = v.under(ctx, n, voteWeb, v.keys, func() error {
+	return v.rollsOnce(ctx, n, v.keys, func() error {
 		begin := time.Now()
 		if err := change(); err != nil {
 			return err
@@ -119,7 +115,15 @@ func (v *voters) oneRollout(ctx context.Context, n notes, poll string, change fu
 		n.Addf("all pods after %.1fs", time.Since(begin).Seconds())
 		return nil
 	})
+}
+
+// rollsOnce under load while something is done.
+func (v *voters) rollsOnce(ctx context.Context, n notes, keys map[string]string, do func() error) error {
+	before, err := v.replicaSets(ctx, voteWeb)
 	if err != nil {
+		return err
+	}
+	if err := v.under(ctx, n, voteWeb, keys, do); err != nil {
 		return err
 	}
 	now, err := v.replicaSets(ctx, voteWeb)

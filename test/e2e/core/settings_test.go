@@ -15,23 +15,25 @@ import (
 // settingsName of the EnvironmentConfig that all claims of the cluster read.
 const settingsName = "storeplane"
 
+// putSettings in place of those that there are; nil for none.
+func putSettings(ctx context.Context, u *unstructured.Unstructured) error {
+	if err := cluster.Delete(ctx, "EnvironmentConfig", "", settingsName); err != nil {
+		return err
+	}
+	if u != nil {
+		if _, err := cluster.Create(ctx, u); err != nil {
+			return err
+		}
+	}
+	return dev.touch(ctx)
+}
+
 // refusesSettings puts nonsense in place of the installation's settings, for as
 // short as can be, and puts back what was there.
 func refusesSettings(ctx context.Context, n notes) error {
 	was, err := cluster.Get(ctx, "EnvironmentConfig", "", settingsName)
 	if err != nil {
 		return err
-	}
-	put := func(ctx context.Context, u *unstructured.Unstructured) error {
-		if err := cluster.Delete(ctx, "EnvironmentConfig", "", settingsName); err != nil {
-			return err
-		}
-		if u != nil {
-			if _, err := cluster.Create(ctx, u); err != nil {
-				return err
-			}
-		}
-		return dev.touch(ctx)
 	}
 	var errs []error
 	for _, nonsense := range []struct {
@@ -43,11 +45,11 @@ func refusesSettings(ctx context.Context, n notes) error {
 	} {
 		err := refused(ctx, n, nonsense.want,
 			func(ctx context.Context) error {
-				return put(ctx, settings(nonsense.data))
+				return putSettings(ctx, settings(nonsense.data))
 			},
 			func(ctx context.Context) error {
 				// Also after an interrupt: all claims of the cluster depend on it.
-				return put(context.WithoutCancel(ctx), fresh(was))
+				return putSettings(context.WithoutCancel(ctx), fresh(was))
 			})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("with %v: %w", nonsense.data, err))
@@ -67,17 +69,6 @@ func keepsSettings(ctx context.Context, n notes) error {
 		return err
 	}
 	before := uids(dev)
-	put := func(ctx context.Context, u *unstructured.Unstructured) error {
-		if err := cluster.Delete(ctx, "EnvironmentConfig", "", settingsName); err != nil {
-			return err
-		}
-		if u != nil {
-			if _, err := cluster.Create(ctx, u); err != nil {
-				return err
-			}
-		}
-		return dev.touch(ctx)
-	}
 	says := func(want string) error {
 		return dev.world.Await(ctx, settled, fmt.Sprintf("the claim to say %q", want), func() (bool, string) {
 			text := fmt.Sprintf("settings %s\n%s", dev.status().Status.AcceptedSettings, words(dev.status()))
@@ -85,10 +76,10 @@ func keepsSettings(ctx context.Context, n notes) error {
 		})
 	}
 	steps := func() error {
-		if err := errors.Join(put(ctx, settings(map[string]any{"monitoring": map[string]any{"namespace": "monitoring"}})), says(`settings {"monitoring":{"namespace":"monitoring"}}`)); err != nil {
+		if err := errors.Join(putSettings(ctx, settings(map[string]any{"monitoring": map[string]any{"namespace": "monitoring"}})), says(`settings {"monitoring":{"namespace":"monitoring"}}`)); err != nil {
 			return err
 		}
-		if err := errors.Join(put(ctx, nil), says("Accepted False: EnvironmentConfig storeplane, with whose settings this claim was composed, does not exist: create it again")); err != nil {
+		if err := errors.Join(putSettings(ctx, nil), says("Accepted False: EnvironmentConfig storeplane, with whose settings this claim was composed, does not exist: create it again")); err != nil {
 			return err
 		}
 		if !dev.status().Is("Ready") {
@@ -100,7 +91,7 @@ func keepsSettings(ctx context.Context, n notes) error {
 	// Without data they mean the defaults, and may go. Also after an interrupt: all
 	// claims of the cluster depend on them.
 	undo := context.WithoutCancel(ctx)
-	err = errors.Join(err, put(undo, settings(map[string]any{})), says("settings {}\n"), put(undo, fresh(was)), dev.ready(ctx, settled))
+	err = errors.Join(err, putSettings(undo, settings(map[string]any{})), says("settings {}\n"), putSettings(undo, fresh(was)), dev.ready(ctx, settled))
 	if after := uids(dev); !slices.Equal(before, after) {
 		err = errors.Join(err, fmt.Errorf("the pods were %v, are %v", before, after))
 	}
