@@ -40,32 +40,17 @@ type Comparison struct {
 // is on the volume and not in the archive: a standby takes what it has received
 // for archived, and goes on thinking so once it is promoted.
 func Complete(ctx context.Context, c Config, current string, log io.Writer) (*Comparison, error) {
-	end, ok := wal.Parse(current)
-	if !ok {
-		return nil, fmt.Errorf("%w: %q", ErrSegment, current)
-	}
-	lineage, err := c.lineage(end.Timeline)
+	at, err := c.at(ctx, current, log)
 	if err != nil {
 		return nil, err
 	}
+	sets, lineage, end := at.sets, at.lineage, at.segment
 	here, err := c.segments()
 	if err != nil {
 		return nil, err
 	}
-	stanza, err := c.Stanza()
-	if err != nil {
-		return nil, err
-	}
-	tool, err := c.Tool(log)
-	if err != nil {
-		return nil, err
-	}
-	sets, err := c.Sets(ctx, current, log)
-	if err != nil {
-		return nil, err
-	}
 	from, backedUp := begin(sets, oldest(lineage, here, end.Number))
-	archive, err := tool.Archive(ctx, stanza)
+	archive, err := at.tool.Archive(ctx, at.stanza)
 	if err != nil {
 		return nil, err
 	}
@@ -91,24 +76,37 @@ func Complete(ctx context.Context, c Config, current string, log io.Writer) (*Co
 
 // Sets of this cluster's backups from which a restore gets to a segment, oldest first.
 func (c Config) Sets(ctx context.Context, current string, log io.Writer) ([]pgbackrest.Set, error) {
-	at, ok := wal.Parse(current)
-	if !ok {
-		return nil, fmt.Errorf("%w: %q", ErrSegment, current)
+	at, err := c.at(ctx, current, log)
+	return at.sets, err
+}
+
+// moment of a cluster: a segment, the timelines that lead to it, and the backups from which a
+// restore gets there.
+type moment struct {
+	segment wal.Segment
+	lineage wal.Lineage
+	stanza  string
+	tool    pgbackrest.Tool
+	sets    []pgbackrest.Set
+}
+
+func (c Config) at(ctx context.Context, current string, log io.Writer) (m moment, err error) {
+	var ok bool
+	if m.segment, ok = wal.Parse(current); !ok {
+		return m, fmt.Errorf("%w: %q", ErrSegment, current)
 	}
-	lineage, err := c.lineage(at.Timeline)
-	if err != nil {
-		return nil, err
+	if m.lineage, err = c.lineage(m.segment.Timeline); err != nil {
+		return m, err
 	}
-	stanza, err := c.Stanza()
-	if err != nil {
-		return nil, err
+	if m.stanza, err = c.Stanza(); err != nil {
+		return m, err
 	}
-	tool, err := c.Tool(log)
-	if err != nil {
-		return nil, err
+	if m.tool, err = c.Tool(log); err != nil {
+		return m, err
 	}
-	sets, err := tool.Sets(ctx)
-	return pgbackrest.On(lineage, pgbackrest.Of(stanza, sets)), err
+	sets, err := m.tool.Sets(ctx)
+	m.sets = pgbackrest.On(m.lineage, pgbackrest.Of(m.stanza, sets))
+	return m, err
 }
 
 // begin of what is compared, and whether there is a set: what is on the volume from
