@@ -9,14 +9,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/alecthomas/kong"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
@@ -33,30 +31,13 @@ type cli struct {
 
 // Run all measurements.
 func (c *cli) Run(ctx context.Context) error {
-	kubeconfig := os.Getenv("KUBECONFIG")
-	if kubeconfig == "" || os.Getenv("REGISTRY") == "" {
-		return errors.New("cannot find a cluster: set KUBECONFIG and REGISTRY, or run make bench-backup")
-	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return fmt.Errorf("cannot use KUBECONFIG %s: %w", kubeconfig, err)
-	}
-	cluster, err := harness.NewCluster(cfg)
-	if err != nil {
-		return err
-	}
-	if err := cluster.Sweep(ctx, namespace); err != nil {
-		return err
-	}
-	if !c.Keep {
-		// Also after an interrupt, when ctx has ended.
-		defer func() { _ = cluster.Sweep(context.WithoutCancel(ctx), namespace) }()
-	}
-	b := &bench{cli: c, cluster: cluster}
-	if err := b.start(ctx); err != nil {
-		return err
-	}
-	return b.all(ctx)
+	return harness.Bench(ctx, "bench-backup", namespace, c.Keep, func(cluster *harness.Cluster) error {
+		b := &bench{cli: c, cluster: cluster}
+		if err := b.start(ctx); err != nil {
+			return err
+		}
+		return b.all(ctx)
+	})
 }
 
 func main() {

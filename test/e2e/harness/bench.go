@@ -1,0 +1,35 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Bench measures on the cluster of KUBECONFIG, in a namespace that is removed before and,
+// unless it is kept, afterwards. The target of make is named where there is no cluster.
+func Bench(ctx context.Context, target, namespace string, keep bool, measure func(*Cluster) error) error {
+	kubeconfig := os.Getenv("KUBECONFIG")
+	if kubeconfig == "" || os.Getenv("REGISTRY") == "" {
+		return errors.New("cannot find a cluster: set KUBECONFIG and REGISTRY, or run make " + target)
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("cannot use KUBECONFIG %s: %w", kubeconfig, err)
+	}
+	cluster, err := NewCluster(cfg)
+	if err != nil {
+		return err
+	}
+	if err := cluster.Sweep(ctx, namespace); err != nil {
+		return err
+	}
+	if !keep {
+		// Also after an interrupt, when ctx has ended.
+		defer func() { _ = cluster.Sweep(context.WithoutCancel(ctx), namespace) }()
+	}
+	return measure(cluster)
+}
