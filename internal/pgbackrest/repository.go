@@ -212,6 +212,3 @@ func Options(servers []Server) []string {
 	}
 	return out
 }
-
-// Address of a host's server.
-func Address(host string) string { return net.JoinHostPort(host, Port) }
