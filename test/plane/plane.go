@@ -85,7 +85,7 @@ func (p *Plane) path(name string) string { return filepath.Join(p.dir, name) }
 // test is interrupted or takes too long.
 func (p *Plane) tie(program string) error {
 	script := fmt.Appendf(nil, "#!/bin/sh\nexec setpriv --pdeathsig KILL %q \"$@\"\n", program)
-	if err := os.WriteFile(p.path(filepath.Base(program)), script, 0o700); err != nil { //nolint:gosec // It is run.
+	if err := os.WriteFile(p.path(filepath.Base(program)), script, 0o700); err != nil {
 		return fmt.Errorf("cannot write a script: %w", err)
 	}
 	return nil
