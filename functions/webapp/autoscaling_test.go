@@ -164,6 +164,7 @@ func TestAutoscaledReplicas(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := functionstest.New(t, tc.claim)
+			c.Reconcile() // The account comes first.
 			if tc.before != nil {
 				tc.before(c)
 			}

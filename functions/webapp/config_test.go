@@ -54,6 +54,7 @@ func configured(t *testing.T) *crossplane {
 func TestConfig(t *testing.T) {
 	c := functionstest.New(t, configuredApp)
 	c.Reconcile()
+	c.Reconcile() // The account comes first.
 	want := configv1.AppConfigParameters{
 		Application: "hello", Environment: configv1.Staging, Config: map[string]string{"A": "1"}, Templating: configv1.TemplatingNone,
 		Targets: []configv1.Target{{Kind: configv1.Deployment, Name: "hello-web"}},

@@ -34,9 +34,9 @@ func TestOrder(t *testing.T) {
 		want   [][]string
 	}{
 		"Small": {
-			reason: "What the pods mount is applied with them: the kubelet waits for it.",
+			reason: "Pods are not created without their account.",
 			claim:  functionstest.SmallApp,
-			want:   [][]string{{"account", "networkpolicy", "service", "web"}},
+			want:   [][]string{{"account", "networkpolicy", "service"}, {"web"}},
 		},
 		"Migrated": {
 			reason: "The migration comes before the first pod, and its bundle before the migration.",
@@ -94,6 +94,7 @@ func TestStatus(t *testing.T) {
 	}
 	const endpoint, image = "http://hello-web.team.svc:8080", "registry.example.com/hello:1"
 	step("Nothing exists yet", said{phase: "Pending", endpoint: endpoint, refused: true})
+	step("There is an account", said{phase: "Deploying", endpoint: endpoint, refused: true})
 	step("The pods start", said{phase: "Deploying", endpoint: endpoint, image: image, refused: true})
 	c.Heal()
 	step("All is well", said{phase: "Running", endpoint: endpoint, image: image, silent: true, refused: true})
