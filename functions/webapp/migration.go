@@ -76,7 +76,7 @@ func (a *app) migrationJob(name string) *batchv1.Job {
 // migrationHealth is the Job's, with what its pods say. One that failed holds the
 // rollout; where its pods are gone, it says where to look.
 func (a *app) migrationHealth(job *structpb.Struct) health.Status {
-	s, waits := health.Of(job), a.live.migrationWaits
+	s, waits := health.Of(job), a.live.migrationWaits.Message
 	switch reason, failed := health.JobFailure(job); {
 	case s.IsHealthy():
 	case failed && s.State == health.Failed:
@@ -90,14 +90,14 @@ func (a *app) migrationHealth(job *structpb.Struct) health.Status {
 
 // migrationWaitsFor reads what keeps the pods of a migration's Job from running, or why they
 // failed. They are asked for only while there is something to say.
-func migrationWaitsFor(c *compose.Claim, name string) (string, error) {
+func migrationWaitsFor(c *compose.Claim, name string) (health.Wait, error) {
 	job := batchv1.Job{}
 	if ok, err := c.ReadObserved(name, &job); !ok || err != nil {
-		return "", err
+		return health.Wait{}, err
 	}
 	running := job.Status.Ready != nil && *job.Status.Ready > 0
 	if job.Status.Succeeded > 0 || running && job.Status.Failed == 0 {
-		return "", nil
+		return health.Wait{}, nil
 	}
 	return waiting(c, migration, map[string]string{batchv1.JobNameLabel: build.ScopeOf(c).Name(name)}), nil
 }

@@ -27,9 +27,8 @@ type live struct {
 	superseded []superseded
 	suspended  *batchv1.Job
 
-	// migrationWaits is the message that names what keeps the migration's pods from running, or
-	// "".
-	migrationWaits string
+	// migrationWaits is what keeps the migration's pods from running.
+	migrationWaits health.Wait
 
 	// portNameTaken is true while somebody else's port of the Service has the
 	// name of ours.
@@ -54,32 +53,32 @@ type liveDeployment struct {
 	// scaledByOther is true once somebody else has set the number of pods.
 	scaledByOther bool
 
-	// waits is the message that names what keeps its pods from becoming ready, or "".
-	waits string
+	// waits is what keeps its pods from becoming ready.
+	waits health.Wait
 }
 
 // judged by a judge of Deployments, with the message about its pods.
 func (l *liveDeployment) judged(by func(*structpb.Struct) health.Status) func(*structpb.Struct) health.Status {
-	return func(deployment *structpb.Struct) health.Status { return by(deployment).Because(l.waits) }
+	return func(deployment *structpb.Struct) health.Status { return by(deployment).Because(l.waits.Message) }
 }
 
 // waitsFor reads what keeps the pods of a component from becoming ready. Pods are asked for
 // only while some are not: Crossplane watches what is asked for.
-func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentStatus) string {
+func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentStatus) health.Wait {
 	for _, cond := range status.Conditions {
 		if cond.Type == k8sappsv1.DeploymentReplicaFailure && cond.Status == corev1.ConditionTrue {
-			return podfailure.Uncreated(cond.Message)
+			return health.Wait{Message: podfailure.Uncreated(cond.Message), Lasting: true}
 		}
 	}
 	if status.UnavailableReplicas == 0 && status.ReadyReplicas == status.Replicas && status.UpdatedReplicas == status.Replicas && status.Replicas > 0 {
-		return ""
+		return health.Wait{}
 	}
 	return waiting(c, component, build.ScopeOf(c).Selector(component))
 }
 
 // waiting says what the pods of a component that have labels wait for. Crossplane watches what is
 // asked for.
-func waiting(c *compose.Claim, component string, labels map[string]string) string {
+func waiting(c *compose.Claim, component string, labels map[string]string) health.Wait {
 	namespace := c.Namespace()
 	pods, _ := c.Require("pods-"+component, &fnv1.ResourceSelector{
 		ApiVersion: "v1", Kind: "Pod", Namespace: &namespace,
@@ -134,6 +133,20 @@ func (l *liveDeployment) bundle(s build.Scope) string {
 	return ""
 }
 
+// podFailure is the first of what keeps pods from running and does not pass by itself, or "".
+func (a *app) podFailure() string {
+	waits := []health.Wait{a.live.migrationWaits, a.live.waits}
+	for _, w := range a.spec.Workers {
+		waits = append(waits, a.live.workers[w.Name].waits)
+	}
+	for _, w := range waits {
+		if w.Lasting {
+			return w.Message
+		}
+	}
+	return ""
+}
+
 func (a *app) status(o compose.Outcome) *appsv1.WebAppStatus {
 	s := &appsv1.WebAppStatus{
 		CommonStatus:      o.Common,
@@ -146,6 +159,7 @@ func (a *app) status(o compose.Outcome) *appsv1.WebAppStatus {
 		CronJobs:          a.cronJobStatus(),
 		Workers:           a.workerStatus(),
 	}
+	s.PodFailure = a.podFailure()
 	if cs := a.live.Spec.Template.Spec.Containers; len(cs) > 0 {
 		s.Image = cs[0].Image
 	}

@@ -3,6 +3,8 @@ package webapp_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 // TestWaiting: a claim says what keeps its pods from becoming ready, and asks for pods only
@@ -15,6 +17,7 @@ func TestWaiting(t *testing.T) {
 		root        = `{containerStatuses: [{name: app, state: {waiting: {reason: CreateContainerConfigError, message: 'container has runAsNonRoot and image will run as root (pod: "shop-web-1_team(3f2a9c1e)", container: app)'}}}]}`
 		named       = `{containerStatuses: [{name: app, state: {waiting: {reason: CreateContainerConfigError, message: 'container has runAsNonRoot and image has non-numeric user (nginx), cannot verify user is non-root (pod: "shop-web-1_team(3f2a9c1e)", container: app)'}}}]}`
 		exited      = `{phase: Failed, containerStatuses: [{name: migration, state: {terminated: {exitCode: 3, reason: Error, message: "migrating\nno table orders\n"}}}]}`
+		unready     = `{containerStatuses: [{name: app, started: true, state: {running: {startedAt: "2020-01-01T00:00:00Z"}}}]}`
 		readOnly    = `{containerStatuses: [{name: app, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1, reason: Error, message: 'mkdir() "/var/cache/nginx" failed (30: Read-only file system)'}}}]}`
 	)
 	pod := func(name, component, status string) string {
@@ -29,6 +32,7 @@ func TestWaiting(t *testing.T) {
 		status map[string]string
 		pods   []string
 		want   string
+		passes bool
 	}{
 		"Image":    {reason: "The pod, the image and the registry's answer are named.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (shop-web-1: cannot pull image r.example.com/shop:1: not found)"},
 		"Crash":    {reason: "So are the exit code and the last line of the log, without what is secret in it.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", crash)}, want: "Waiting for web (shop-web-1: container app keeps failing: exit code 3: cannot reach postgres://***@db/app with password=***)"},
@@ -36,8 +40,9 @@ func TestWaiting(t *testing.T) {
 		"Named":    {reason: "So it is of one whose user has no number.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", named)}, want: "Waiting for web (shop-web-1: cannot start container app: its image names its user nginx without a number, so that it might be root: set runAsUser to that user's number)"},
 		"ReadOnly": {reason: "And of one that writes where it may not.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", readOnly)}, want: `Waiting for web (shop-web-1: container app keeps failing: exit code 1: mkdir() "/var/cache/nginx" failed (30: Read-only file system): mount a volume with emptyDir where it writes, or set podSecurity to baseline outside production)`},
 		"Worker":   {reason: "A worker's pods are its own.", spec: "workers: [{name: mail}]", status: map[string]string{"worker-mail": progressing}, pods: []string{pod("shop-worker-mail-1", "worker-mail", image), pod("shop-web-1", "web", crash)}, want: "Waiting for worker-mail (shop-worker-mail-1: cannot pull image r.example.com/shop:1: not found)"},
-		"None":     {reason: "Where no pod says anything, that is all.", status: map[string]string{"web": progressing}, want: "Waiting for web (Not all pods are ready)"},
-		"Foreign":  {reason: "Another claim's pods say nothing of this one.", status: map[string]string{"web": progressing}, pods: []string{strings.Replace(pod("x", "web", image), "instance: hello", "instance: other", 1)}, want: "Waiting for web (Not all pods are ready)"},
+		"None":     {reason: "Where no pod says anything, that is all.", status: map[string]string{"web": progressing}, want: "Waiting for web (Not all pods are ready)", passes: true},
+		"Starting": {reason: "A probe may be passed a moment later.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", unready)}, want: "Waiting for web (shop-web-1: container app runs and does not pass its readiness probe)", passes: true},
+		"Foreign":  {reason: "Another claim's pods say nothing of this one.", status: map[string]string{"web": progressing}, pods: []string{strings.Replace(pod("x", "web", image), "instance: hello", "instance: other", 1)}, want: "Waiting for web (Not all pods are ready)", passes: true},
 		"Deadline": {reason: "Also of a rollout that has failed.", status: map[string]string{"web": `{observedGeneration: 1, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`}, pods: []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (Rollout exceeded its progress deadline: shop-web-1: cannot pull image r.example.com/shop:1: not found)"},
 		"Migration": {
 			reason: "A migration's pod holds the rollout: what is wrong with it is said.", spec: "migration: {args: [m]}",
@@ -74,6 +79,10 @@ func TestWaiting(t *testing.T) {
 			c.Reconcile()
 			if got := c.Message(); got != tc.want {
 				t.Errorf("%s\ngot  %q\nwant %q", tc.reason, got, tc.want)
+			}
+			failure := functionstest.Get(c.Claim, "status", "podFailure").GetStringValue()
+			if lasting := failure != "" && strings.Contains(tc.want, failure); lasting == tc.passes || failure != "" && !lasting {
+				t.Errorf("%s\nit passes by itself: %t, got podFailure %q", tc.reason, tc.passes, failure)
 			}
 		})
 	}

@@ -96,6 +96,17 @@ status:
   - {type: Ready, status: "False", reason: RollingOut, message: "Deployment web is on its way", observedGeneration: 4}`,
 			want: progressing("Not ready yet: see AppConfig app"),
 		},
+		"PodsFail": {
+			reason: "What does not pass by itself is passed on.",
+			object: aComposite + `
+status:
+  phase: Deploying
+  podFailure: "web-1: cannot pull image x: not found"
+  conditions:
+  - {type: Synced, status: "True", observedGeneration: 4}
+  - {type: Ready, status: "False", reason: Creating, observedGeneration: 4}`,
+			want: progressing("web-1: cannot pull image x: not found"),
+		},
 		"AppConfigRolledBack": {
 			reason: "It has given up: what failed is not tried again.",
 			object: anAppConfig + `

@@ -40,12 +40,22 @@ var lift = map[podfailure.Restriction]string{
 	podfailure.ReadOnly:    ": mount a volume with emptyDir where it writes, or set podSecurity to baseline outside production",
 }
 
+// Wait is what keeps pods from becoming ready.
+type Wait struct {
+	// Message that names the pod and the reason, or "".
+	Message string
+
+	// Lasting tells that it does not pass by itself, as far as one can tell.
+	Lasting bool
+}
+
 // Waiting is the message that names the first of some pods, by name, that is not ready at a
 // moment, and the reason, or "". What may pass by itself counts too, since the message is about
 // a rollout that waits for the pods. The last line of a container's log is in it, without what
 // looks like a secret.
-func Waiting(pods []*structpb.Struct, now time.Time) string {
+func Waiting(pods []*structpb.Struct, now time.Time) Wait {
 	var name, words string
+	lasting := false
 	for _, s := range pods {
 		var read struct {
 			Metadata struct {
@@ -67,11 +77,12 @@ func Waiting(pods []*structpb.Struct, now time.Time) string {
 		}
 		f.Cause = text.Clip(appconfig.LastWords(f.Cause, nil), 256)
 		name, words = read.Metadata.Name, f.String()+lift[f.Restriction]
+		lasting = f.Kind != podfailure.Preparing && f.Kind != podfailure.Unready
 	}
 	if words == "" {
-		return ""
+		return Wait{}
 	}
-	return name + ": " + words
+	return Wait{Message: name + ": " + words, Lasting: lasting}
 }
 
 // mounts are the ConfigMaps and Secrets without which volumes are not mounted.

@@ -13,7 +13,8 @@ import (
 // True for the current generation. What they wait for they say themselves, in
 // their own status. It is not repeated while they are made or changed, when it
 // changes all the time: each change would be two writes to their owner, whose
-// events Crossplane counts. One that was well and is not any more is explained.
+// events Crossplane counts. One that was well and is not any more is explained, and so
+// are pods that do not come up.
 func readyCondition(obj *structpb.Struct) Status {
 	meta := obj.GetFields()["metadata"].GetStructValue().GetFields()
 	st := obj.GetFields()["status"].GetStructValue().GetFields()
@@ -35,7 +36,7 @@ func readyCondition(obj *structpb.Struct) Status {
 	case st["phase"].GetStringValue() == "Degraded" && ready["status"].GetStringValue() != "True":
 		return progressing(cmp.Or(strings.TrimPrefix(msg, waitingFor), notReady(obj)))
 	case ready["status"].GetStringValue() != "True" || isOld(ready, meta):
-		return progressing(notReady(obj))
+		return progressing(cmp.Or(st["podFailure"].GetStringValue(), notReady(obj)))
 	default:
 		return healthy()
 	}
