@@ -10,6 +10,7 @@ import (
 
 func (d *cluster) status(o compose.Outcome) *appsv1.DatabaseClusterStatus {
 	l := d.live
+	o.Common.PodFailure = d.podTrouble()
 	s := &appsv1.DatabaseClusterStatus{
 		CommonStatus:     o.Common,
 		Phase:            d.phase(o),

@@ -2,6 +2,7 @@ package databasecluster_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -311,6 +312,13 @@ func TestProblems(t *testing.T) {
 			c.Settle()
 			c.ReportCluster(func(r *instance.Cluster) { r.Problems = tc.problems })
 			rsp := c.Reconcile()
+			failure := ""
+			if slices.Contains(tc.problems, pod) {
+				failure = pod.Message
+			}
+			if got := functionstest.Get(c.Claim, "status", "podFailure").GetStringValue(); got != failure {
+				t.Errorf("%s\nwant podFailure %q, got %q", tc.reason, failure, got)
+			}
 			if got := (want{c.ConditionLine("ParametersApplied"), c.ConditionLine("DatabasesReady")}); got != tc.want {
 				t.Errorf("%s\nwant %+v\ngot  %+v", tc.reason, tc.want, got)
 			}

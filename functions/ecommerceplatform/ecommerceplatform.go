@@ -98,6 +98,10 @@ type shop struct {
 	// troubled is the first of the nested claims that serves and is not well,
 	// with its own words, or "".
 	troubled string
+
+	// podFailure is the first of the nested claims' pods that does not come up, with the reason,
+	// or "".
+	podFailure string
 }
 
 // Intent of an EcommercePlatform.
@@ -154,7 +158,7 @@ func (s *shop) read(c *compose.Claim, defaults settings.Settings) (err error) {
 	if err := s.readBundles(c); err != nil {
 		return err
 	}
-	s.troubled, err = troubled(c)
+	s.troubled, s.podFailure, err = troubles(c)
 	return err
 }
 

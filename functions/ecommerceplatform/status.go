@@ -1,6 +1,7 @@
 package ecommerceplatform
 
 import (
+	"cmp"
 	"fmt"
 
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
@@ -22,6 +23,7 @@ func (s *shop) status(o compose.Outcome) *platformv1.EcommercePlatformStatus {
 	if s.spec.Ingress != nil {
 		e.URL = build.IngressURL(*s.spec.Ingress)
 	}
+	o.Common.PodFailure = s.podFailure
 	st := &platformv1.EcommercePlatformStatus{
 		CommonStatus: o.Common,
 		Phase:        platformv1.EcommercePlatformPhase(o.Phase),
@@ -35,22 +37,26 @@ func (s *shop) status(o compose.Outcome) *platformv1.EcommercePlatformStatus {
 	return st
 }
 
-// troubled is the first of the nested claims that is Degraded, with its own words,
-// or "". A database that has lost a standby is Ready all the same.
-func troubled(c *compose.Claim) (string, error) {
+// troubles are the first of the nested claims that is Degraded, with its own words, or "", and
+// the first of their pods that does not come up. A database that has lost a standby is Ready all
+// the same.
+func troubles(c *compose.Claim) (degraded, podFailure string, err error) {
 	for _, name := range []string{database, backend, frontend} {
 		nested := struct {
 			Status struct {
 				Phase   compose.Phase `json:"phase"`
 				Message string        `json:"message"`
+
+				PodFailure string `json:"podFailure"`
 			} `json:"status"`
 		}{}
 		if _, err := c.ReadObserved(name, &nested); err != nil {
-			return "", err
+			return "", "", err
 		}
-		if nested.Status.Phase == compose.Degraded {
-			return name + " (" + nested.Status.Message + ")", nil
+		podFailure = cmp.Or(podFailure, nested.Status.PodFailure)
+		if nested.Status.Phase == compose.Degraded && degraded == "" {
+			degraded = name + " (" + nested.Status.Message + ")"
 		}
 	}
-	return "", nil
+	return degraded, podFailure, nil
 }

@@ -148,6 +148,7 @@ func (a *app) podFailure() string {
 }
 
 func (a *app) status(o compose.Outcome) *appsv1.WebAppStatus {
+	o.Common.PodFailure = a.podFailure()
 	s := &appsv1.WebAppStatus{
 		CommonStatus:      o.Common,
 		Phase:             appsv1.WebAppPhase(o.Phase),
@@ -159,7 +160,6 @@ func (a *app) status(o compose.Outcome) *appsv1.WebAppStatus {
 		CronJobs:          a.cronJobStatus(),
 		Workers:           a.workerStatus(),
 	}
-	s.PodFailure = a.podFailure()
 	if cs := a.live.Spec.Template.Spec.Containers; len(cs) > 0 {
 		s.Image = cs[0].Image
 	}

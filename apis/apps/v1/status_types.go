@@ -20,6 +20,11 @@ type CommonStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
+	// PodFailure names the first pod that does not come up, and why, where that does not
+	// pass by itself: an image that cannot be pulled, a container that fails, no node.
+	// +optional
+	PodFailure string `json:"podFailure,omitempty"`
+
 	// Components of the claim in the order in which they start.
 	// +optional
 	Components []ComponentStatus `json:"components,omitempty"`

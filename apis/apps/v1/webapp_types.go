@@ -104,11 +104,6 @@ type WebAppStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// PodFailure names the first pod that does not come up, and why, where that does not
-	// pass by itself: an image that cannot be pulled, a container that fails, no node.
-	// +optional
-	PodFailure string `json:"podFailure,omitempty"`
-
 	// AvailableReplicas is the number of pods that take requests.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`

@@ -115,7 +115,11 @@ func seedsRun(ctx context.Context, n notes) error {
 		errs = append(errs, w.AwaitReady(ctx, settled, "WebApp", name))
 	}
 	n.Addf("%d ran %.1fs after their edit", len(names), time.Since(start).Seconds())
-	return errors.Join(errs...)
+	// They take their part of the processors.
+	for _, name := range names {
+		errs = append(errs, cluster.Delete(ctx, "WebApp", seedsNamespace, name))
+	}
+	return errors.Join(append(errs, w.AwaitGone(ctx, settled, "WebApp", "demo-app"))...)
 }
 
 // seedDatabase is for a version that no installation here has, and then for the example's.
@@ -157,7 +161,7 @@ func seedDatabase(ctx context.Context, n notes) error {
 	}
 	err = w.AwaitReady(ctx, started, "DatabaseCluster", "test-db")
 	n.Addf("ready %.1fs after its edit", time.Since(start).Seconds())
-	return err
+	return errors.Join(err, cluster.Delete(ctx, "DatabaseCluster", seedsNamespace, "test-db"))
 }
 
 // scalesByKubectl scales the claim as if it were a Deployment.
@@ -200,5 +204,5 @@ func scalesByKubectl(ctx context.Context, n notes) error {
 	if len(lines) != 2 || !strings.Contains(lines[0], "REPLICAS") || !strings.Contains(lines[0], "AVAILABLE") {
 		return fmt.Errorf("kubectl get wa has no REPLICAS and AVAILABLE:\n%s", out)
 	}
-	return nil
+	return cluster.Delete(ctx, "WebApp", seedsNamespace, "demo-app")
 }
