@@ -123,6 +123,10 @@ func setResources(rsp *fnv1.RunFunctionResponse, d *Decision) {
 	}
 }
 
+// handledReconcile is Crossplane's own field of a claim's status.
+// https://github.com/crossplane/crossplane/blob/v2.4.0/internal/controller/apiextensions/composite/reconciler.go#L621-L626
+const handledReconcile = "lastHandledReconcileAt"
+
 // setStatus writes the claim's status. Crossplane applies it whole, so what is
 // left out is removed.
 func setStatus(rsp *fnv1.RunFunctionResponse, c *Claim, status any) error {
@@ -140,6 +144,10 @@ func setStatus(rsp *fnv1.RunFunctionResponse, c *Claim, status any) error {
 		xr.Fields[f] = c.composite.GetFields()[f]
 	}
 	merged := shallow(xr.GetFields()["status"].GetStructValue())
+	// Crossplane notes there which request to reconcile it has answered.
+	if at := c.status(handledReconcile); at != nil {
+		merged.Fields[handledReconcile] = at
+	}
 	maps.Copy(merged.GetFields(), s.GetFields())
 	xr.Fields["status"] = structpb.NewStructValue(merged)
 	rsp.Desired.Composite.Resource = xr
@@ -231,7 +239,8 @@ func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.
 	setObservedGeneration(rsp, c, c.isStalled())
 	keepAll(rsp, c)
 	rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
-	if c.isReady() && c.isAbout("Ready") {
+	// A condition may have the generation of an edit that came after the pass which it is of.
+	if c.isReady() && c.wasReady() {
 		rsp.Desired.Composite.Ready = fnv1.Ready_READY_TRUE
 	}
 	for name, obj := range due {

@@ -123,7 +123,7 @@ func TestRespondMaintains(t *testing.T) {
 			before := map[string]any{"phase": "Running", "readyGeneration": 1, "observedGeneration": 1, "endpoint": "x"}
 			now := maps.Clone(before)
 			now["conditions"] = []any{map[string]any{"type": "Ready", "status": "True"}}
-			req := request(t, 2, now, observed)
+			req := request(t, 1, now, observed)
 			rsp := Respond(req, func(*Claim) (*Plan, error) {
 				return &Plan{Maintain: func() (map[string]*structpb.Struct, error) { return tc.maintain, nil }}, Invalidf("a typo")
 			}, SystemSource{})

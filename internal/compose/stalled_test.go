@@ -340,3 +340,29 @@ func TestRefusedClaim(t *testing.T) {
 		t.Errorf("A refused claim is stalled, got %v", x.status)
 	}
 }
+
+// TestRefusedInFlight: an edit that comes while a pass is under way is in Ready's generation
+// before any pass has seen it. Once it is refused Ready does not speak for it.
+func TestRefusedInFlight(t *testing.T) {
+	web := Component{Name: "web", Object: deployment("web", "web:1")}
+	observed := map[string]*structpb.Struct{"web": mended(observe(t, web))}
+	x := &crossplane{generation: 2, status: map[string]any{
+		"phase": "Running", "readyGeneration": 1, "observedGeneration": 1,
+		"conditions": []any{
+			map[string]any{"type": "Ready", "status": "True", "observedGeneration": 2},
+			map[string]any{"type": "Synced", "status": "True", "observedGeneration": 2},
+		},
+	}}
+	refuse := func(*Claim) (*Plan, error) { return nil, Invalidf("replicas must not be 0") }
+	for range 3 {
+		x.pass(t, observed, refuse)
+	}
+	for _, v := range x.status["conditions"].([]any) {
+		if c := v.(map[string]any); c["type"] == "Ready" && c["status"] != "False" {
+			t.Errorf("want a refused generation not Ready, got %v", c)
+		}
+	}
+	if x.status["observedGeneration"] != 2.0 {
+		t.Errorf("want generation 2 observed, got %v", x.status["observedGeneration"])
+	}
+}

@@ -2,7 +2,7 @@
 # Pushes this release, packages and images, to a registry: with crane if it is on the PATH,
 # else with skopeo. Log in first (crane auth login, skopeo login). Flags go to crane push or
 # skopeo copy: --insecure or --dest-tls-verify=false for a registry without TLS.
-# Usage: ./load.sh REGISTRY/PATH [FLAG…], for example ./load.sh registry.company.com/storeplane
+# Usage: ./load.sh HOST/PATH [FLAG…], for example ./load.sh registry.company.com/storeplane
 set -euo pipefail
 registry=${1:-}
 registry=${registry%/}

@@ -94,7 +94,8 @@ func badImage(ctx context.Context, n notes) error {
 		return err
 	}
 	start := time.Now()
-	says := regexp.MustCompile(`backend.*` + backendWeb + `-\S+: cannot pull image ` + regexp.QuoteMeta(missing) + `: not found`)
+	// The pod of the migration comes first.
+	says := regexp.MustCompile(`backend.*` + backendClaim + `-\S+: cannot pull image ` + regexp.QuoteMeta(missing) + `: not found`)
 	err := dev.world.Await(ctx, soon, "the claim to name the pod, the image and the registry's answer", func() (bool, string) {
 		c := dev.status()
 		return !c.Is("Ready") && says.MatchString(c.Status.Message), c.String()
