@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -49,13 +50,26 @@ type Wait struct {
 	Lasting bool
 }
 
-// Waiting is the message that names the first of some pods, by name, that is not ready at a
-// moment, and the reason, or "". What may pass by itself counts too, since the message is about
+// passing ranks failures: what does not pass by itself comes first, and a pod that its node has
+// ended, which its ReplicaSet leaves behind, last.
+func passing(k podfailure.Kind) int {
+	switch k {
+	case podfailure.Stopped:
+		return 2
+	case podfailure.Preparing, podfailure.Unready:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// Waiting is the message that names the first of some pods, by what does not pass by itself and
+// then by name, that is not ready at a moment, and the reason, or "". What may pass by itself counts too, since the message is about
 // a rollout that waits for the pods. The last line of a container's log is in it, without what
 // looks like a secret.
 func Waiting(pods []*structpb.Struct, now time.Time) Wait {
 	var name, words string
-	lasting := false
+	rank := 0
 	for _, s := range pods {
 		var read struct {
 			Metadata struct {
@@ -67,22 +81,22 @@ func Waiting(pods []*structpb.Struct, now time.Time) Wait {
 			} `json:"spec"`
 			Status corev1.PodStatus `json:"status"`
 		}
-		if err := structs.Decode(s, &read); err != nil || words != "" && read.Metadata.Name >= name {
+		if err := structs.Decode(s, &read); err != nil {
 			continue
 		}
 		pod := podfailure.Pod{PodStatus: read.Status, Deleting: read.Metadata.DeletionTimestamp != nil, Mounts: mounts(read.Spec.Volumes)}
 		f := podfailure.Why(pod, now)
-		if f == nil {
+		if f == nil || words != "" && cmp.Or(cmp.Compare(rank, passing(f.Kind)), cmp.Compare(name, read.Metadata.Name)) <= 0 {
 			continue
 		}
 		f.Cause = text.Clip(appconfig.LastWords(f.Cause, nil), 256)
 		name, words = read.Metadata.Name, f.String()+lift[f.Restriction]
-		lasting = f.Kind != podfailure.Preparing && f.Kind != podfailure.Unready
+		rank = passing(f.Kind)
 	}
 	if words == "" {
 		return Wait{}
 	}
-	return Wait{Message: name + ": " + words, Lasting: lasting}
+	return Wait{Message: name + ": " + words, Lasting: rank == 0}
 }
 
 // mounts are the ConfigMaps and Secrets without which volumes are not mounted.
