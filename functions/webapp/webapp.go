@@ -103,11 +103,7 @@ func (a *app) plan() *compose.Plan {
 	}
 	add(compose.Component{Name: account, Part: web, Object: build.ServiceAccount(a.Scope, web, a.name())})
 
-	// What the pods mount is applied in the same pass: to wait until it is
-	// stored would cost a pass, and the kubelet waits for it anyway. Their account is
-	// waited for: without it pods are not created, and a Deployment says that for as long
-	// as they are not, whatever the reason is by then.
-	gates := []string{account}
+	var gates []string
 	for i := range a.live.superseded {
 		add(a.live.superseded[i].declared())
 		gates = append(gates, a.live.superseded[i].component)
@@ -118,6 +114,11 @@ func (a *app) plan() *compose.Plan {
 		gates = append(gates, m.Name)
 	}
 
+	// What the pods mount is applied in the same pass: to wait until it is
+	// stored would cost a pass, and the kubelet waits for it anyway. Their account is
+	// waited for: without it pods are not created, and a Deployment says that for as long
+	// as they are not, whatever the reason is by then.
+	gates = append(gates, account)
 	changeGates := slices.Concat(gates, a.config.Holds(a.live.bundle(a.Scope), a.config.Bundle()))
 	deployment := compose.Component{Name: web, Make: func() compose.Object { return a.deployment() }, After: gates, ChangeAfter: changeGates, Health: a.live.judged(health.Of)}
 	if a.spec.Autoscaling != nil {
