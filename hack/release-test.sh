@@ -67,6 +67,7 @@ remove_helm() {
 	gone "${definitions[@]}"
 }
 remove_claim() {
+	# Before the first installation, and after a run that was killed, there is no such kind.
 	kubectl delete databaseclusters.apps.example.com --all -n release-test --timeout=3m >&2 2>/dev/null || true
 	kubectl delete namespace release-test --ignore-not-found --timeout=2m >&2
 }

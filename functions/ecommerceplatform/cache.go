@@ -183,7 +183,7 @@ func (s *shop) cacheService() *corev1.Service {
 	}
 }
 
-// cachePolicy admits the backend's pods, and whoever scrapes to the metrics. Redis connects to
+// cachePolicy admits the backend's pods, and Prometheus to the metrics. Redis connects to
 // nothing.
 func (s *shop) cachePolicy() *networkingv1.NetworkPolicy {
 	ways := []build.Admit{{

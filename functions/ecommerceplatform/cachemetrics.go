@@ -32,8 +32,8 @@ func (s *shop) monitored() bool {
 	return m == nil || m.Enabled == nil || *m.Enabled
 }
 
-// metricsConf is a user who may ask how Redis is, and reads no key and no setting: whoever reaches
-// the exporter may have it connect elsewhere, with that user's password.
+// metricsConf is a Redis user that reads statistics, no key and no setting: a client of the
+// exporter may have it connect to another server, with that user's password.
 func (s *shop) metricsConf() string {
 	return fmt.Sprintf("user %s reset on >%s +ping +info +client|setname +slowlog|len +latency|latest\n", cacheMetrics, s.metricsPassword)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestCacheMetrics: the cache exports its metrics to whoever the settings name, as long as the
-// shop is monitored.
+// TestCacheMetrics: the cache exports its metrics to the namespace that the settings name, as long
+// as the shop is monitored.
 func TestCacheMetrics(t *testing.T) {
 	const tiers = "frontend: {image: 'f:1'}, backend: {image: 'b:1'}"
 	cases := map[string]struct {
@@ -23,8 +23,8 @@ func TestCacheMetrics(t *testing.T) {
 		serve           bool
 		exports, scrape bool
 	}{
-		"Default": {reason: "A shop is monitored; without PodMonitors nobody is told.", spec: "{" + tiers + "}", exports: true},
-		"Scraped": {reason: "Where the cluster has PodMonitors, Prometheus is told.", spec: "{" + tiers + "}", serve: true, exports: true, scrape: true},
+		"Default": {reason: "A shop is monitored; without PodMonitors none is made.", spec: "{" + tiers + "}", exports: true},
+		"Scraped": {reason: "Where the cluster has PodMonitors, there is one.", spec: "{" + tiers + "}", serve: true, exports: true, scrape: true},
 		"Off":     {reason: "A shop that is not monitored exports nothing.", spec: "{" + tiers + ", monitoring: {enabled: false}}", serve: true},
 	}
 	for name, tc := range cases {
@@ -76,7 +76,7 @@ func TestCacheMetrics(t *testing.T) {
 	}
 }
 
-// TestCacheMetricsToggled: who is monitored has its cache restarted once, and nobody who uses it.
+// TestCacheMetricsToggled: turning monitoring on restarts the cache once, and no client of it.
 func TestCacheMetricsToggled(t *testing.T) {
 	c := simulate(t, "{frontend: {image: 'f:1'}, backend: {image: 'b:1'}, monitoring: {enabled: false}}")
 	c.Settle()

@@ -79,7 +79,7 @@ func (s *shop) validate() error {
 	return validateCache(spec.Cache)
 }
 
-// checkPods of the nested claims, which would refuse them in words about themselves.
+// checkPods of the nested claims, whose own messages would name paths of theirs.
 func (s *shop) checkPods(c *compose.Claim) error {
 	options := map[string]*appsv1.PodOptions{frontend: &s.spec.Frontend.PodOptions, backend: &s.spec.Backend.PodOptions}
 	if d := s.spec.Database; d != nil {
