@@ -29,7 +29,9 @@ func (e *external) gather(ctx context.Context, b *backupv1.Backup) (*State, erro
 			return nil, err
 		}
 	}
-	if s.Store.Configured && b.Spec.ProviderConfigReference != nil {
+	// One that is being deleted has said so before. Its namespace may be going, too, with the
+	// ProviderConfigUsage, which could not be created again there.
+	if s.Store.Configured && b.Spec.ProviderConfigReference != nil && !xpmeta.WasDeleted(b) {
 		if err := e.usage.Track(ctx, b); err != nil {
 			return nil, fmt.Errorf("cannot record that Backup %s/%s uses its ProviderConfig: %w", b.Namespace, b.Name, err)
 		}
