@@ -3,6 +3,7 @@ package databasecluster_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
@@ -127,6 +128,22 @@ func TestPodTrouble(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestPodTroubleWaits: pods that start change all the time, so the first server gets some
+// seconds before they are looked at.
+func TestPodTroubleWaits(t *testing.T) {
+	for age, want := range map[time.Duration]bool{2 * time.Second: false, 9 * time.Second: true} {
+		c := simulate(t, functionstest.Production)
+		c.Reconcile()
+		c.Reconcile()
+		c.SetStatus("postgresql", "{observedGeneration: 1, replicas: 3, updatedReplicas: 3}")
+		conditions := functionstest.Parse(t, `conditions: [{type: Ready, status: "False", lastTransitionTime: "`+time.Now().Add(-age).UTC().Format(time.RFC3339)+`"}]`)
+		functionstest.Fields(c.Claim, "status")["conditions"] = functionstest.Get(conditions, "conditions")
+		if got := c.Run().GetRequirements().GetResources()["pods"] != nil; got != want {
+			t.Errorf("not ready for %v: pods are asked for: want %t, got %t", age, want, got)
+		}
 	}
 }
 

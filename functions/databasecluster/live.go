@@ -149,12 +149,17 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 	}
 	// While one server is up its instance manager tells about the others.
 	// Pods that run are not asked for: Patroni writes on them all the time.
-	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 {
+	// Nor are they while the first one starts, as each does within a while.
+	age, known := c.NotReadyFor()
+	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 && !(known && age < patience) {
 		pods, _ := c.Require("pods", podsOf(s, t))
 		l.trouble = health.TroubleOf(pods)
 	}
 	return l, nil
 }
+
+// patience is how long the first server may take before its pods are asked for.
+const patience = 8 * time.Second
 
 // scheduledAtWork tells whether a backup of a schedule is at work.
 func scheduledAtWork(c *compose.Claim) (bool, error) {

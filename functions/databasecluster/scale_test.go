@@ -401,6 +401,7 @@ func TestReclaimed(t *testing.T) {
 	const waits = "Waiting to know what is on volume claim data-orders-postgresql-2"
 	say(instance.Member{Servers: 3, Held: &instance.Held{Message: waits}})
 	c.Reconcile()
+	c.Reconcile()
 	if size() != 3 || c.Message() != "Waiting for postgresql ("+waits+")" {
 		t.Errorf("want a server for each volume and %q, got %d and %q", waits, size(), c.Message())
 	}

@@ -18,6 +18,7 @@ import (
 func TestReady(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Reconcile()
+	c.Reconcile() // The RoleBinding is added, and the status left as it is.
 	c.Heal("postgresql")
 	c.Reconcile()
 	if want := "Waiting for postgresql (No primary has been elected yet)"; c.Phase() != "Creating" || c.Message() != want {
@@ -30,8 +31,8 @@ func TestReady(t *testing.T) {
 	}
 	c.Heal()
 	c.ReportCluster(func(r *instance.Cluster) { r.Timeline = 4 })
-	c.Reconcile()
-	if want := "Waiting for backup (Not created yet)"; c.Phase() != "Creating" || c.Message() != want {
+	c.Reconcile() // The backups' CronJobs are added, and the status left as it is.
+	if want := "Waiting for postgresql (Reconciling databases, users and passwords)"; c.Phase() != "Creating" || c.Message() != want {
 		t.Errorf("want Creating until backups are scheduled, got %s, %q", c.Phase(), c.Message())
 	}
 	c.Reconcile()
@@ -56,7 +57,8 @@ func TestPhases(t *testing.T) {
 			t.Errorf("%s: want %s, got %s (%s)", what, want, c.Phase(), c.Message())
 		}
 	}
-	step("Nothing exists", "Creating")
+	step("Nothing exists", "")
+	step("The RoleBinding is added", "")
 	step("The servers start", "Creating")
 	c.Heal("postgresql")
 	step("They are up", "Creating")

@@ -206,6 +206,7 @@ func (s *shop) plan() *compose.Plan {
 		add(compose.Component{Name: protection, Object: build.Protection(s.Meta(protection, platformName), s.Claim, platformv1.GroupVersion.String(), platformv1.EcommercePlatformKind)})
 	}
 
+	p.PollInterval = s.settings.Interval()
 	p.Status = func(o compose.Outcome) any { return s.status(o) }
 	p.Conditions = s.conditions
 	return p

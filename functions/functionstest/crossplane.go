@@ -157,6 +157,7 @@ func (c *Crossplane) Reconcile() *fnv1.RunFunctionResponse {
 		for n, r := range rsp.GetDesired().GetResources() {
 			c.store(n, r.GetResource())
 		}
+		c.reference(rsp.GetDesired().GetResources())
 		status := Get(rsp.GetDesired().GetComposite().GetResource(), "status").GetStructValue()
 		c.Claim.Fields["status"] = structpb.NewStructValue(proto.CloneOf(status))
 		if len(was) > 0 {
@@ -167,6 +168,19 @@ func (c *Crossplane) Reconcile() *fnv1.RunFunctionResponse {
 	Fields(c.Claim, "status")["conditions"] = structpb.NewListValue(&structpb.ListValue{Values: c.conditionsAfter(was, rsp, fatal)})
 	c.written()
 	return rsp
+}
+
+// reference the objects that are composed, as Crossplane does. The claim's generation stays:
+// tests count those of its own edits.
+func (c *Crossplane) reference(desired map[string]*fnv1.Resource) {
+	refs := make([]*structpb.Value, 0, len(desired))
+	for _, n := range slices.Sorted(maps.Keys(desired)) {
+		o := desired[n].GetResource()
+		refs = append(refs, structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+			"apiVersion": Get(o, "apiVersion"), "kind": Get(o, "kind"), "name": Get(o, "metadata", "name"),
+		}}))
+	}
+	Fields(c.Claim, "spec", "crossplane")["resourceRefs"] = structpb.NewListValue(&structpb.ListValue{Values: refs})
 }
 
 func (c *Crossplane) written() {

@@ -69,6 +69,7 @@ func TestConfig(t *testing.T) {
 	if _, got := runs(t, c); got != first {
 		t.Errorf("want the pods to take %s at once, got %s", first, got)
 	}
+	c.Reconcile()
 	if got := functionstest.Get(c.Claim, "status", "config").GetStructValue().AsMap(); got["state"] != "Pending" || got["bundle"] != nil {
 		t.Errorf("Nothing has been made of it yet: got %v", got)
 	}

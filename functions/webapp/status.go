@@ -1,6 +1,8 @@
 package webapp
 
 import (
+	"time"
+
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
@@ -62,8 +64,13 @@ func (l *liveDeployment) judged(by func(*structpb.Struct) health.Status) func(*s
 	return func(deployment *structpb.Struct) health.Status { return by(deployment).Because(l.waits.Message) }
 }
 
+// patience is how long a rollout may make no progress before its pods are asked for. Crossplane
+// watches what is asked for, and each pod that starts makes a dozen events: it is asked only
+// where there is something to say.
+const patience = 4 * time.Second
+
 // waitsFor reads what keeps the pods of a component from becoming ready. Pods are asked for
-// only while some are not: Crossplane watches what is asked for.
+// only while some are not, and nothing has come of it for a while.
 func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentStatus) health.Wait {
 	for _, cond := range status.Conditions {
 		if cond.Type == k8sappsv1.DeploymentReplicaFailure && cond.Status == corev1.ConditionTrue {
@@ -73,7 +80,20 @@ func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentSt
 	if status.UnavailableReplicas == 0 && status.ReadyReplicas == status.Replicas && status.UpdatedReplicas == status.Replicas && status.Replicas > 0 {
 		return health.Wait{}
 	}
+	if progressing(c, status) {
+		return health.Wait{}
+	}
 	return waiting(c, component, build.ScopeOf(c).Selector(component))
+}
+
+// progressing tells whether a rollout has got on a moment ago.
+func progressing(c *compose.Claim, status *k8sappsv1.DeploymentStatus) bool {
+	for _, cond := range status.Conditions {
+		if cond.Type == k8sappsv1.DeploymentProgressing {
+			return !c.Now().IsZero() && c.Now().Sub(cond.LastUpdateTime.Time) < patience
+		}
+	}
+	return false
 }
 
 // waiting says what the pods of a component that have labels wait for. Crossplane watches what is

@@ -3,6 +3,7 @@ package webapp_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
@@ -41,6 +42,16 @@ func TestWaiting(t *testing.T) {
 		"Named":    {reason: "So it is of one whose user has no number.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", named)}, want: "Waiting for web (shop-web-1: cannot start container app: its image names its user nginx without a number, so that it might be root: set runAsUser to that user's number)"},
 		"ReadOnly": {reason: "And of one that writes where it may not.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", readOnly)}, want: `Waiting for web (shop-web-1: container app keeps failing: exit code 1: mkdir() "/var/cache/nginx" failed (30: Read-only file system): mount a volume with emptyDir where it writes, or set podSecurity to baseline outside production)`},
 		"Worker":   {reason: "A worker's pods are its own.", spec: "workers: [{name: mail}]", status: map[string]string{"worker-mail": progressing}, pods: []string{pod("shop-worker-mail-1", "worker-mail", image), pod("shop-web-1", "web", crash)}, want: "Waiting for worker-mail (shop-worker-mail-1: cannot pull image r.example.com/shop:1: not found)"},
+		"GetsOn": {
+			reason: "A rollout that has got on a moment ago is not asked about: each pod that starts makes events.",
+			status: map[string]string{"web": `{observedGeneration: 1, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1, conditions: [{type: Progressing, status: "True", lastUpdateTime: "` + time.Now().UTC().Format(time.RFC3339) + `"}]}`},
+			pods:   []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (Not all pods are ready)", passes: true,
+		},
+		"GotOn": {
+			reason: "One that has not for a while is.",
+			status: map[string]string{"web": `{observedGeneration: 1, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1, conditions: [{type: Progressing, status: "True", lastUpdateTime: "` + time.Now().Add(-5*time.Second).UTC().Format(time.RFC3339) + `"}]}`},
+			pods:   []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (shop-web-1: cannot pull image r.example.com/shop:1: not found)",
+		},
 		"None":     {reason: "Where no pod says anything, that is all.", status: map[string]string{"web": progressing}, want: "Waiting for web (Not all pods are ready)", passes: true},
 		"Worst":    {reason: "What does not pass by itself comes before what may, and before what a node has left behind.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", evicted), pod("shop-web-2", "web", unready), pod("shop-web-3", "web", image)}, want: "Waiting for web (shop-web-3: cannot pull image r.example.com/shop:1: not found)"},
 		"Evicted":  {reason: "That says something only where nothing else does.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", evicted)}, want: "Waiting for web (shop-web-1: was stopped: Evicted: The node was low on resource: memory.)", passes: true},

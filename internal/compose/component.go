@@ -1,6 +1,8 @@
 package compose
 
 import (
+	"time"
+
 	"google.golang.org/protobuf/types/known/structpb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -83,6 +85,10 @@ type Plan struct {
 	// intent may return a plan that has nothing else beside an error of the
 	// claim.
 	Maintain func() (map[string]*structpb.Struct, error)
+
+	// PollInterval is how often the claim is looked at while it has settled and nothing
+	// that Crossplane watches changes, or 0 for the kernel's own: 10 to 30 minutes.
+	PollInterval time.Duration
 
 	// Status returns the claim's status, a pointer to its type. The kernel
 	// has filled nothing of it in: CommonStatus comes from Outcome.

@@ -158,7 +158,7 @@ func TestRespondOverExisting(t *testing.T) {
 				req.RequiredResources["existing/password"] = &fnv1.Resources{Items: []*fnv1.Resource{{Resource: tc.exists}}}
 			}
 			before := proto.CloneOf(req)
-			rsp := Respond(req, newcomer, fixedSource{})
+			rsp := respondNext(req, newcomer, fixedSource{})
 			if diff := cmp.Diff(before, req, protocmp.Transform()); diff != "" {
 				t.Errorf("%s\nRespond() changed the request:\n%s", tc.reason, diff)
 			}

@@ -163,7 +163,7 @@ func request(t testing.TB, generation int, claimStatus map[string]any, observed 
 	xr := map[string]any{
 		"apiVersion": "apps.example.com/v1", "kind": "WebApp",
 		"metadata": map[string]any{"name": claimName, "namespace": "team", "generation": generation},
-		"spec":     map[string]any{"image": "shop:1"},
+		"spec":     map[string]any{"image": "shop:1", "crossplane": map[string]any{"resourceRefs": references(observed)}},
 	}
 	if claimStatus != nil {
 		xr["status"] = claimStatus
@@ -172,6 +172,36 @@ func request(t testing.TB, generation int, claimStatus map[string]any, observed 
 		Meta:     &fnv1.RequestMeta{Tag: "tag"},
 		Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: mustStruct(t, xr)}, Resources: resources(observed)},
 	}
+}
+
+// references of a claim to what is composed of it, as Crossplane writes them.
+func references(observed map[string]*structpb.Struct) []any {
+	refs := make([]any, 0, len(observed))
+	for _, n := range slices.Sorted(maps.Keys(observed)) {
+		o := observed[n].GetFields()
+		refs = append(refs, map[string]any{
+			"apiVersion": o["apiVersion"].GetStringValue(), "kind": o["kind"].GetStringValue(),
+			"name": o["metadata"].GetStructValue().GetFields()["name"].GetStringValue(),
+		})
+	}
+	return refs
+}
+
+// respondNext returns the response to the request after this one, with the references that
+// Crossplane has written by then and nothing else: a pass that adds objects leaves the
+// status to the next.
+func respondNext(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.RunFunctionResponse {
+	desired := map[string]*structpb.Struct{}
+	for n, r := range Respond(req, intent, source).GetDesired().GetResources() {
+		desired[n] = r.GetResource()
+	}
+	refs, err := structpb.NewList(references(desired))
+	if err != nil {
+		panic(err)
+	}
+	next := proto.CloneOf(req)
+	child(child(next.GetObserved().GetComposite().GetResource(), "spec"), "crossplane").Fields["resourceRefs"] = structpb.NewListValue(refs)
+	return Respond(next, intent, source)
 }
 
 // planned is an intent that always makes the same plan.

@@ -143,7 +143,7 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 			}
 			req := request(t, 2, status, observed)
 			req.RequiredResources = map[string]*fnv1.Resources{"existing/conf": nil, "existing/task": nil}
-			rsp := Respond(req, planned(&Plan{Components: []Component{conf, web, task}}), SystemSource{})
+			rsp := respondNext(req, planned(&Plan{Components: []Component{conf, web, task}}), SystemSource{})
 			s := rsp.GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields()
 			got := want{phase: s["phase"].GetStringValue(), message: s["message"].GetStringValue(), ready: rsp.GetDesired().GetComposite().GetReady()}
 			value := rsp.GetDesired().GetResources()["conf"].GetResource().GetFields()["data"].GetStructValue().GetFields()["value"].GetStringValue()

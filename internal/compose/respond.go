@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -13,20 +12,6 @@ import (
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/structs"
-)
-
-// How soon Crossplane calls again when nothing in the cluster changes. Changes
-// are watched, but Crossplane's circuit breaker drops events of a claim whose
-// objects change often, as they do while a shop starts, and for five minutes
-// after (https://github.com/crossplane/crossplane/issues/7703). A claim that has
-// not settled, or whose breaker was open, asks to be looked at again soon.
-const (
-	unsettledTTL = 5 * time.Second
-	settledTTL   = time.Minute
-
-	// toldTTL is for a claim that has settled and only has to be called ready,
-	// which the event of its own status sees to if it is not dropped.
-	toldTTL = time.Second
 )
 
 // Respond runs an intent for a request and returns the response, with errors
@@ -63,20 +48,28 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	}
 	isOver := outcome.Ready || isFailed(desiredStatus(rsp)["phase"])
 	setObservedGeneration(rsp, claim, isOver && claim.isAbout("Ready"))
+	if holdsStatus(rsp, claim, outcome) {
+		rsp.Desired.Composite.Resource = req.GetDesired().GetComposite().GetResource()
+		if err := keepStatus(rsp, claim); err != nil {
+			return refuse(newResponse(req), claim, nil, err)
+		}
+	}
+	probeCircuit(rsp, claim)
 	settled := settle(rsp, claim, outcome)
 
 	conditions := []Condition{accepted(claim.settingsProblem), pruned(decision.Kept), stalled(rsp, claim)}
 	if plan.Conditions != nil {
-		conditions = append(conditions, plan.Conditions(outcome)...)
+		conditions = append(conditions, holdConditions(claim, plan.Conditions(outcome), settled)...)
 	}
 	for _, c := range conditions {
 		rsp.Conditions = append(rsp.Conditions, c.toProto())
 	}
+	rsp.Meta.Ttl = durationpb.New(claim.ttl(settled, plan.PollInterval))
 	switch {
 	case outcome.Ready && !settled:
 		rsp.Meta.Ttl = durationpb.New(toldTTL)
-	case decision.Stopped, settled && claim.isWatched():
-		rsp.Meta.Ttl = durationpb.New(settledTTL)
+	case decision.Stopped:
+		rsp.Meta.Ttl = durationpb.New(unsettledTTL)
 	}
 	return rsp
 }
@@ -98,7 +91,7 @@ func keepAll(rsp *fnv1.RunFunctionResponse, c *Claim) {
 // newResponse carries over what functions before this one desired.
 func newResponse(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 	rsp := &fnv1.RunFunctionResponse{
-		Meta:    &fnv1.ResponseMeta{Tag: req.GetMeta().GetTag(), Ttl: durationpb.New(unsettledTTL)},
+		Meta:    &fnv1.ResponseMeta{Tag: req.GetMeta().GetTag(), Ttl: durationpb.New(soonTTL)},
 		Context: req.GetContext(),
 		Desired: &fnv1.State{
 			Composite: &fnv1.Resource{
@@ -231,9 +224,7 @@ func maintenance(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan) (due map[stri
 // about. Ready stays unless it is about an older one: Crossplane would give it the
 // newest, which is refused.
 func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.Struct) bool {
-	status := shallow(c.composite.GetFields()["status"].GetStructValue())
-	delete(status.GetFields(), "conditions")
-	if err := setStatus(rsp, c, status); err != nil {
+	if err := keepStatus(rsp, c); err != nil {
 		return false
 	}
 	setObservedGeneration(rsp, c, c.isStalled())

@@ -71,7 +71,7 @@ func TestRespond(t *testing.T) {
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_FALSE},
 				conditions: []*fnv1.Condition{accepted, pruned, notStalled},
 				status:     map[string]any{"phase": "Pending", "message": "Waiting for db (" + missing + ")"},
-				ttl:        unsettledTTL,
+				ttl:        soonTTL,
 			},
 		},
 		"AllHealthy": {
@@ -109,7 +109,7 @@ func TestRespond(t *testing.T) {
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "web": fnv1.Ready_READY_TRUE},
 				conditions: []*fnv1.Condition{accepted, pruned, notStalled},
 				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
-				ttl:        settledTTL,
+				ttl:        settledTTL + spread("", settledSpread),
 			},
 		},
 		"Kept": {
@@ -121,7 +121,7 @@ func TestRespond(t *testing.T) {
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "old": fnv1.Ready_READY_TRUE},
 				conditions: []*fnv1.Condition{accepted, condition("Pruned", no, "HoldsData", "No longer part of the claim, but kept since they hold data: old"), notStalled},
 				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
-				ttl:        settledTTL,
+				ttl:        settledTTL + spread("", settledSpread),
 			},
 		},
 		"OwnConditions": {
@@ -139,7 +139,7 @@ func TestRespond(t *testing.T) {
 					condition("CacheReady", yes, "Disabled", "Not part of this claim"),
 				},
 				status: map[string]any{"phase": "Deploying", "message": "Waiting for db (" + unready + ")"},
-				ttl:    unsettledTTL,
+				ttl:    soonTTL,
 			},
 		},
 		"NothingDeclared": {
@@ -147,7 +147,7 @@ func TestRespond(t *testing.T) {
 			plan:     &Plan{},
 			status:   told,
 			observed: map[string]*structpb.Struct{},
-			want:     want{conditions: []*fnv1.Condition{accepted, pruned, notStalled}, status: map[string]any{"phase": "Running", "readyGeneration": 1}, ttl: settledTTL},
+			want:     want{conditions: []*fnv1.Condition{accepted, pruned, notStalled}, status: map[string]any{"phase": "Running", "readyGeneration": 1}, ttl: settledTTL + spread("", settledSpread)},
 		},
 	}
 	for name, tc := range cases {
@@ -177,7 +177,8 @@ func TestRespond(t *testing.T) {
 // TestRespondTTL: how soon Crossplane is to call again when nothing changes. The
 // numbers are what the platform promises of itself, so they are spelled out.
 func TestRespondTTL(t *testing.T) {
-	const soon, later = 5 * time.Second, time.Minute
+	const soon = 5 * time.Second
+	later := settledTTL + spread("", settledSpread)
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	settled := map[string]*structpb.Struct{"db": mended(observe(t, db))}
 	conditions := func(cs ...map[string]any) map[string]any {
@@ -325,8 +326,8 @@ func TestRefuse(t *testing.T) {
 				if diff := cmp.Diff(tc.want.conditions, rsp.GetConditions(), protocmp.Transform()); diff != "" {
 					t.Errorf("%s\n%s() conditions: -want, +got:\n%s", tc.reason, how, diff)
 				}
-				if got := rsp.GetMeta().GetTtl().AsDuration(); got != unsettledTTL {
-					t.Errorf("%s\n%s() TTL: want %v, got %v", tc.reason, how, unsettledTTL, got)
+				if got := rsp.GetMeta().GetTtl().AsDuration(); got != soonTTL {
+					t.Errorf("%s\n%s() TTL: want %v, got %v", tc.reason, how, soonTTL, got)
 				}
 				if got := rsp.GetDesired().GetComposite().GetReady(); got != tc.want.ready {
 					t.Errorf("%s\n%s() ready: want %v, got %v", tc.reason, how, tc.want.ready, got)
@@ -427,7 +428,7 @@ func TestRefuseWithoutClaim(t *testing.T) {
 			if got := rsp.GetResults()[0].GetMessage(); got != "cannot compose" {
 				t.Errorf("want the error as result, got %q", got)
 			}
-			if diff := cmp.Diff(durationpb.New(unsettledTTL), rsp.GetMeta().GetTtl(), protocmp.Transform()); diff != "" {
+			if diff := cmp.Diff(durationpb.New(soonTTL), rsp.GetMeta().GetTtl(), protocmp.Transform()); diff != "" {
 				t.Errorf("It is tried again soon: -want, +got:\n%s", diff)
 			}
 		})

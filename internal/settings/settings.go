@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/backup"
@@ -40,6 +41,19 @@ type Settings struct {
 
 	// Policy is what all claims are bound to.
 	Policy Policy `json:"policy,omitzero"`
+
+	// PollInterval is how often Crossplane looks at a claim that has settled, though nothing
+	// that it watches has changed: a duration like 1m, from 10s to 24h. Without it each claim
+	// is looked at every 10 to 30 minutes. Crossplane before 2.4 does not watch this
+	// EnvironmentConfig, nor Secrets and grants that claims name: there it is also how long
+	// a change of those takes to reach claims.
+	PollInterval string `json:"pollInterval,omitempty"`
+}
+
+// Interval is PollInterval, or 0 where there is none.
+func (s *Settings) Interval() time.Duration {
+	d, _ := time.ParseDuration(s.PollInterval) // It was checked.
+	return d
 }
 
 // Policy settings.
@@ -257,6 +271,11 @@ func (s *Settings) check() error {
 	for _, k := range checks {
 		if k.value != "" && !k.valid.MatchString(k.value) {
 			return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.%s must be %s, is %q", k.field, k.want, k.value)
+		}
+	}
+	if s.PollInterval != "" {
+		if d, err := time.ParseDuration(s.PollInterval); err != nil || d < 10*time.Second || d > 24*time.Hour {
+			return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.pollInterval must be a duration from 10s to 24h, like 1m, is %q", s.PollInterval)
 		}
 	}
 	if err := s.Backup.check(); err != nil {

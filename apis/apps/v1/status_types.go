@@ -1,5 +1,7 @@
 package v1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // ComponentStatus is the state of one part of a claim.
 type ComponentStatus struct {
 	// Name of the component.
@@ -48,6 +50,13 @@ type CommonStatus struct {
 	// installation has none.
 	// +optional
 	AcceptedSettings string `json:"acceptedSettings,omitempty"`
+
+	// LastCircuitProbeTime is when the claim was last written for one reason alone: that
+	// Crossplane's circuit breaker, open since the claim had too many events, closes with the
+	// next one after its cooldown, and a claim at rest has none. Empty where the breaker never
+	// stayed open that long.
+	// +optional
+	LastCircuitProbeTime *metav1.Time `json:"lastCircuitProbeTime,omitempty"`
 }
 
 // ConfigState is the state of a claim's config in one word.

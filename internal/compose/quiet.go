@@ -1,0 +1,165 @@
+package compose
+
+import (
+	"time"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// Each write to a claim is two tokens of Crossplane's circuit breaker, of the claim's own
+// bucket and of that of whoever composes it, and a pass with all its applies for both
+// (https://github.com/crossplane/crossplane/blob/v2.4.0/internal/circuit/token_bucket.go).
+// So a claim that comes up writes what somebody waits for, and not each step of the way.
+
+// quietFor is how long a claim that is not ready is taken for one that comes up. After it
+// the claim is in trouble, and reports all that it knows.
+const quietFor = time.Minute
+
+// NotReadyFor returns for how long the claim has not been ready, since it was or since its
+// last change of generation, and whether that is known. It is not for a claim that is
+// ready, for one that has never been composed, or where nothing may depend on the time.
+func (c *Claim) NotReadyFor() (time.Duration, bool) {
+	if c.conditionStatus("Ready") != "False" {
+		return 0, false
+	}
+	return c.since("Ready")
+}
+
+// since returns how long ago a condition changed, and whether that is known.
+func (c *Claim) since(typ string) (time.Duration, bool) {
+	now := c.Now()
+	at, err := time.Parse(time.RFC3339, c.condition(typ)["lastTransitionTime"].GetStringValue())
+	if err != nil || now.IsZero() {
+		return 0, false
+	}
+	return max(0, now.Sub(at)), true
+}
+
+// isComingUp tells whether the claim is on its way and not in trouble yet.
+func (c *Claim) isComingUp() bool {
+	age, known := c.NotReadyFor()
+	return known && age < quietFor
+}
+
+// isNested tells whether another composite resource composes the claim.
+func (c *Claim) isNested() bool {
+	for _, v := range c.meta("ownerReferences").GetListValue().GetValues() {
+		if v.GetStructValue().GetFields()["controller"].GetBoolValue() {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsStatus tells whether the status stays as it is since what it has to say can wait:
+//
+//   - In a pass that composes other objects than the one before. Crossplane writes their
+//     references and a condition about the new generation, and in the next pass, which
+//     these begin, one more, to which a new status adds no write.
+//   - While a claim comes up that another one composes: its parent has a status of its own,
+//     and waits for Ready, a failure, or trouble.
+//
+// What is failed, refused or done never waits, nor do a pod's failure and the settings
+// that the claim must remember.
+func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, o Outcome) bool {
+	if c.IsReview() || o.Ready || o.Phase == Failed || hasNews(rsp, c) {
+		return false
+	}
+	isStep := c.status("phase") != nil && c.isNested() && c.isComingUp()
+	return isStep || changesReferences(rsp, c)
+}
+
+// hasNews tells whether the status of a response has what does not wait.
+func hasNews(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
+	desired := desiredStatus(rsp)
+	failure := desired["podFailure"]
+	if failure != nil && !proto.Equal(failure, c.status("podFailure")) {
+		return true
+	}
+	return c.status("phase") != nil && !proto.Equal(desired["acceptedSettings"], c.status("acceptedSettings"))
+}
+
+// changesReferences tells whether Crossplane references other objects after this response
+// than before. An object that the API server refuses is referenced, too, and is never
+// observed.
+func changesReferences(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
+	before := map[reference]bool{}
+	for _, v := range c.SpecAt("crossplane").GetFields()["resourceRefs"].GetListValue().GetValues() {
+		r := v.GetStructValue().GetFields()
+		before[referenceOf(r, r)] = true
+	}
+	desired := rsp.GetDesired().GetResources()
+	for _, r := range desired {
+		obj := r.GetResource().GetFields()
+		if !before[referenceOf(obj, obj["metadata"].GetStructValue().GetFields())] {
+			return true
+		}
+	}
+	return len(before) != len(desired)
+}
+
+// reference to an object of the claim's namespace.
+type reference struct{ apiVersion, kind, name string }
+
+func referenceOf(typed, named map[string]*structpb.Value) reference {
+	return reference{typed["apiVersion"].GetStringValue(), typed["kind"].GetStringValue(), named["name"].GetStringValue()}
+}
+
+// keepStatus makes the claim's status what it is already.
+func keepStatus(rsp *fnv1.RunFunctionResponse, c *Claim) error {
+	status := shallow(c.composite.GetFields()["status"].GetStructValue())
+	delete(status.GetFields(), "conditions")
+	return setStatus(rsp, c, status)
+}
+
+// holdConditions repeats those that are about to become True while the claim comes up and
+// has not settled: good news come together, with Ready, in one write.
+func holdConditions(c *Claim, conditions []Condition, settled bool) []Condition {
+	if settled || !c.isComingUp() {
+		return conditions
+	}
+	out := make([]Condition, len(conditions))
+	for i, cond := range conditions {
+		if was := c.condition(cond.Type); cond.True && was["status"].GetStringValue() == "False" {
+			cond = Condition{Type: cond.Type, Reason: was["reason"].GetStringValue(), Message: was["message"].GetStringValue()}
+		}
+		out[i] = cond
+	}
+	return out
+}
+
+// circuitCooldown is how long Crossplane's circuit breaker stays open by default.
+// https://github.com/crossplane/crossplane/blob/v2.4.0/cmd/crossplane/core/core.go
+const circuitCooldown = 5 * time.Minute
+
+// circuitProbe is the field of the status that says when the claim last made an event of
+// its own.
+const circuitProbe = "lastCircuitProbeTime"
+
+// probeCircuit makes an event once the cooldown of an open circuit breaker is over:
+// Crossplane closes it with the next event of the claim alone, and a claim at rest has none
+// (https://github.com/crossplane/crossplane/issues/7703). The event is a change of the
+// claim's own status.
+func probeCircuit(rsp *fnv1.RunFunctionResponse, c *Claim) {
+	last := c.status(circuitProbe)
+	if open, known := c.circuitOpenFor(); known && open >= circuitCooldown {
+		at, err := time.Parse(time.RFC3339, last.GetStringValue())
+		if err != nil || c.Now().Sub(at) >= circuitCooldown {
+			last = structpb.NewStringValue(c.Now().UTC().Format(time.RFC3339))
+		}
+	}
+	if last != nil {
+		desiredStatus(rsp)[circuitProbe] = last
+	}
+}
+
+// circuitOpenFor returns for how long the claim's circuit breaker has been open, and
+// whether it is and that is known.
+func (c *Claim) circuitOpenFor() (time.Duration, bool) {
+	if c.isWatched() {
+		return 0, false
+	}
+	return c.since("Responsive")
+}

@@ -1,0 +1,220 @@
+package compose
+
+import (
+	"testing"
+	"time"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// noon is the time of a clock that stands still.
+var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+
+type clock struct{ SystemSource }
+
+func (clock) Now() time.Time { return noon }
+
+// ago is a time as conditions have it.
+func ago(d time.Duration) string { return noon.Add(-d).Format(time.RFC3339) }
+
+func since(typ, status string, d time.Duration) map[string]any {
+	return map[string]any{"type": typ, "status": status, "reason": "Old", "message": "old", "lastTransitionTime": ago(d)}
+}
+
+// TestHoldsStatus: what a claim writes of the way to being ready.
+func TestHoldsStatus(t *testing.T) {
+	db := Component{Name: "db", Object: deployment("db", "db:1")}
+	web := Component{Name: "web", Object: deployment("web", "web:1"), After: []string{"db"}}
+	unready := map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, web)}
+	const held, failure = "held", "shop-web-1: the image cannot be pulled"
+	comingUp := func(d time.Duration) []any { return []any{since("Ready", "False", d)} }
+
+	cases := map[string]struct {
+		reason     string
+		first      bool // nothing was written of the claim yet
+		alone      bool // no other claim composes it
+		review     bool
+		conditions []any
+		observed   map[string]*structpb.Struct
+		status     map[string]any // of the plan
+		want       string         // message that is written
+	}{
+		"Step":        {reason: "While a claim of a claim comes up, its steps are not written.", conditions: comingUp(20 * time.Second), observed: unready, want: held},
+		"Trouble":     {reason: "After a minute it is in trouble, and says what it knows.", conditions: comingUp(time.Minute), observed: unready, want: "new"},
+		"Alone":       {reason: "A claim that nobody composes is looked at by its team.", alone: true, conditions: comingUp(20 * time.Second), observed: unready, want: "new"},
+		"WasReady":    {reason: "That it is not ready any more is news.", conditions: []any{since("Ready", "True", time.Second)}, observed: unready, want: "new"},
+		"NoCondition": {reason: "What has no age says what it knows.", observed: unready, want: "new"},
+		"Failed":      {reason: "A failure is news.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": broken(observe(t, db)), "web": observe(t, web)}, want: "new"},
+		"Done":        {reason: "So is the end.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": mended(observe(t, web))}, want: "new"},
+		"PodFails":    {reason: "And why a pod does not come up: its parent passes that on.", conditions: comingUp(time.Second), observed: unready, status: map[string]any{"podFailure": failure}, want: "new"},
+		"Settings":    {reason: "A claim goes on with the settings that it had: it must not forget them.", conditions: comingUp(time.Second), observed: unready, status: map[string]any{"acceptedSettings": "{}"}, want: "new"},
+		"Added":       {reason: "A pass that adds objects leaves the status to the next, whoever looks at it.", alone: true, conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, want: held},
+		"AddedOld":    {reason: "However long that takes.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, want: held},
+		"Removed":     {reason: "So does one that removes objects.", alone: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, web), "old": stored(applied(t, configMap("old", "")))}, want: held},
+		"First":       {reason: "And the first.", first: true, alone: true, observed: map[string]*structpb.Struct{}, want: ""},
+		"Review":      {reason: "Who reviews a claim sees its status at once.", first: true, review: true, observed: map[string]*structpb.Struct{}, want: "new"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var status map[string]any
+			if !tc.first {
+				status = map[string]any{"phase": "Deploying", "message": held, "conditions": tc.conditions}
+			}
+			req := request(t, 1, status, tc.observed)
+			if !tc.alone {
+				parent := structpb.NewStructValue(mustStruct(t, map[string]any{"controller": true}))
+				child(req.GetObserved().GetComposite().GetResource(), "metadata").Fields["ownerReferences"] = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{parent}})
+			}
+			req.RequiredResources = map[string]*fnv1.Resources{"existing/db": nil, "existing/web": nil}
+			var source Source = clock{}
+			if tc.review {
+				source = ReviewSource{}
+			}
+			plan := &Plan{Components: []Component{db, web}, Status: func(o Outcome) any {
+				out := map[string]any{"phase": string(o.Phase), "message": "new"}
+				for k, v := range tc.status {
+					out[k] = v
+				}
+				return mustStruct(t, out)
+			}}
+			s := Respond(req, planned(plan), source).GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue()
+			if got := s.GetFields()["message"].GetStringValue(); got != tc.want {
+				t.Errorf("%s\nRespond(): want message %q, got %v", tc.reason, tc.want, s.AsMap())
+			}
+			if s.GetFields()["conditions"] != nil {
+				t.Errorf("%s\nRespond() writes conditions, which are Crossplane's: %v", tc.reason, s.AsMap())
+			}
+		})
+	}
+}
+
+// TestHoldConditions: good news come together, bad news at once.
+func TestHoldConditions(t *testing.T) {
+	db, web := Component{Name: "db", Object: deployment("db", "db:1")}, Component{Name: "web", Object: deployment("web", "web:1")}
+	half := map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": observe(t, web)}
+	all := map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": mended(observe(t, web))}
+	done := map[string]any{"phase": "Running", "readyGeneration": 1, "observedGeneration": 1}
+
+	cases := map[string]struct {
+		reason     string
+		status     map[string]any
+		conditions []any
+		observed   map[string]*structpb.Struct
+		db, web    string
+	}{
+		"ComesUp":   {reason: "While others come up, a part that is healthy waits for them.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second)}, observed: half, db: "False Old old", web: "False Waiting "},
+		"Trouble":   {reason: "Not for longer than a minute.", conditions: []any{since("Ready", "False", time.Minute), since("DbReady", "False", time.Minute)}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"Never":     {reason: "What was never reported is reported as it is.", conditions: []any{since("Ready", "False", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"WasTrue":   {reason: "What is True stays so.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "True", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"Breaks":    {reason: "What breaks is reported at once.", conditions: []any{since("Ready", "False", time.Second), since("WebReady", "True", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"NotTold":   {reason: "Until the status says that all is well.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second), since("WebReady", "False", time.Second)}, observed: all, db: "False Old old", web: "False Old old"},
+		"Settled":   {reason: "Then all are True, with Ready.", status: done, conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second), since("WebReady", "False", time.Second)}, observed: all, db: "True Healthy ", web: "True Healthy "},
+		"LaterNews": {reason: "A claim that is ready reports what gets better at once.", conditions: []any{since("Ready", "True", time.Second), since("DbReady", "False", time.Second)}, observed: all, db: "True Healthy ", web: "True Healthy "},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			status := map[string]any{"phase": "Deploying"}
+			if tc.status != nil {
+				status = tc.status
+			}
+			status["conditions"] = tc.conditions
+			rsp := Respond(request(t, 1, status, tc.observed), planned(&Plan{Components: []Component{db, web}, Conditions: func(o Outcome) []Condition {
+				return []Condition{PartReady("DbReady", o, "db"), PartReady("WebReady", o, "web")}
+			}}), clock{})
+			got := map[string]string{}
+			for _, c := range rsp.GetConditions() {
+				word := map[fnv1.Status]string{fnv1.Status_STATUS_CONDITION_TRUE: "True", fnv1.Status_STATUS_CONDITION_FALSE: "False"}[c.GetStatus()]
+				got[c.GetType()] = word + " " + c.GetReason() + " " + c.GetMessage()
+			}
+			if diff := cmp.Diff([]string{tc.db, tc.web}, []string{got["DbReady"], got["WebReady"]}); diff != "" {
+				t.Errorf("%s\nRespond() conditions: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestProbeCircuit: a claim at rest whose circuit breaker stays open makes one event after
+// each cooldown, and none otherwise.
+func TestProbeCircuit(t *testing.T) {
+	db := Component{Name: "db", Object: deployment("db", "db:1")}
+	cases := map[string]struct {
+		reason     string
+		conditions []any
+		last       string
+		want       string
+	}{
+		"Closed":     {reason: "Without an open breaker there is nothing to say.", conditions: []any{since("Responsive", "True", time.Hour)}},
+		"Opened":     {reason: "During the cooldown no event closes it.", conditions: []any{since("Responsive", "False", 4*time.Minute)}},
+		"Cooled":     {reason: "After it the next one does.", conditions: []any{since("Responsive", "False", 5*time.Minute)}, want: ago(0)},
+		"Probed":     {reason: "One is enough.", conditions: []any{since("Responsive", "False", 7*time.Minute)}, last: ago(2 * time.Minute), want: ago(2 * time.Minute)},
+		"LongerThan": {reason: "An installation may have a longer cooldown: then there is one more.", conditions: []any{since("Responsive", "False", 10*time.Minute)}, last: ago(5 * time.Minute), want: ago(0)},
+		"Again":      {reason: "A breaker that opens anew is another one.", conditions: []any{since("Responsive", "False", 6*time.Minute)}, last: ago(time.Hour), want: ago(0)},
+		"Kept":       {reason: "What was said stays: to take it away would be another event.", conditions: []any{since("Responsive", "True", time.Hour)}, last: ago(2 * time.Hour), want: ago(2 * time.Hour)},
+		"NoTime":     {reason: "A breaker whose age is not known is left alone.", conditions: []any{map[string]any{"type": "Responsive", "status": "False"}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			status := map[string]any{"phase": "Running", "readyGeneration": 1, "observedGeneration": 1, "conditions": tc.conditions}
+			if tc.last != "" {
+				status[circuitProbe] = tc.last
+			}
+			rsp := Respond(request(t, 1, status, map[string]*structpb.Struct{"db": mended(observe(t, db))}), planned(&Plan{Components: []Component{db}}), clock{})
+			got := desiredStatus(rsp)[circuitProbe].GetStringValue()
+			if got != tc.want {
+				t.Errorf("%s\nRespond() %s: want %q, got %q", tc.reason, circuitProbe, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestTTL: how soon a claim is looked at again, by the age of its state.
+func TestTTL(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		conditions []any
+		settled    bool
+		interval   time.Duration
+		want       time.Duration
+	}{
+		"New":         {reason: "What starts is looked at soon.", want: 5 * time.Second},
+		"Young":       {reason: "And what was filed a moment ago.", conditions: []any{since("Ready", "False", 30*time.Second)}, want: 5 * time.Second},
+		"Old":         {reason: "What does not get on is looked at less and less.", conditions: []any{since("Ready", "False", 3*time.Minute)}, want: 30 * time.Second},
+		"Ancient":     {reason: "But every minute.", conditions: []any{since("Ready", "False", 48*time.Hour)}, want: time.Minute},
+		"OpenYoung":   {reason: "While events are dropped a claim is looked at soon, though it has settled.", conditions: []any{since("Responsive", "False", time.Second)}, settled: true, want: 5 * time.Second},
+		"OpenOld":     {reason: "Then less and less.", conditions: []any{since("Responsive", "False", 2*time.Minute)}, settled: true, want: 20 * time.Second},
+		"OpenToEnd":   {reason: "And when the cooldown is over.", conditions: []any{since("Responsive", "False", 5*time.Minute-7*time.Second)}, settled: true, want: 7 * time.Second},
+		"OpenForEver": {reason: "A breaker that does not close keeps nobody busy.", conditions: []any{since("Responsive", "False", time.Hour)}, settled: true, want: 30 * time.Second},
+		"OpenNoTime":  {reason: "One of unknown age is taken for young.", conditions: []any{map[string]any{"type": "Responsive", "status": "False"}}, settled: true, want: 5 * time.Second},
+		"Interval":    {reason: "An installation may say how often a claim that has settled is looked at.", settled: true, interval: time.Minute, want: time.Minute},
+		"IntervalNot": {reason: "Not one that has not.", interval: time.Hour, want: 5 * time.Second},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := NewClaim(request(t, 1, map[string]any{"conditions": tc.conditions}, nil), clock{})
+			if got := c.ttl(tc.settled, tc.interval); got != tc.want {
+				t.Errorf("%s\nttl(): want %v, got %v", tc.reason, tc.want, got)
+			}
+		})
+	}
+
+	// Claims that have settled are looked at every 10 to 30 minutes, each at its own time.
+	seen := map[time.Duration]bool{}
+	for range 100 {
+		req := request(t, 1, nil, nil)
+		uid, _ := SystemSource{}.Password()
+		child(req.GetObserved().GetComposite().GetResource(), "metadata").Fields["uid"] = structpb.NewStringValue(uid)
+		got := NewClaim(req, clock{}).ttl(true, 0)
+		if got < 10*time.Minute || got >= 30*time.Minute {
+			t.Errorf("ttl() of a claim that has settled: want 10 to 30 minutes, got %v", got)
+		}
+		if again := NewClaim(req, clock{}).ttl(true, 0); again != got {
+			t.Errorf("ttl() of one claim: want the same again, got %v and %v", got, again)
+		}
+		seen[got] = true
+	}
+	if len(seen) < 50 {
+		t.Errorf("ttl() of 100 claims: want them apart, got %d times", len(seen))
+	}
+}
