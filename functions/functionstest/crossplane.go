@@ -163,7 +163,9 @@ func (c *Crossplane) Reconcile() *fnv1.RunFunctionResponse {
 		if len(was) > 0 {
 			Fields(c.Claim, "status")["conditions"] = structpb.NewListValue(&structpb.ListValue{Values: was})
 		}
-		c.written()
+		if len(Get(c.Claim, "status").GetStructValue().GetFields()) > 0 {
+			c.written() // To apply nothing to no status is no write.
+		}
 	}
 	Fields(c.Claim, "status")["conditions"] = structpb.NewListValue(&structpb.ListValue{Values: c.conditionsAfter(was, rsp, fatal)})
 	c.written()

@@ -61,8 +61,8 @@ func (c *Claim) isNested() bool {
 //   - While a claim comes up that another one composes: its parent has a status of its own,
 //     and waits for Ready, a failure, or trouble.
 //
-// What is failed, refused or done never waits, nor do a pod's failure and the settings
-// that the claim must remember.
+// What is failed, refused or done never waits, nor do the end of that, a pod's failure and
+// the settings that the claim must remember.
 func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, o Outcome) bool {
 	if c.IsReview() || o.Ready || o.Phase == Failed || hasNews(rsp, c) {
 		return false
@@ -76,6 +76,9 @@ func hasNews(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
 	desired := desiredStatus(rsp)
 	failure := desired["podFailure"]
 	if failure != nil && !proto.Equal(failure, c.status("podFailure")) {
+		return true
+	}
+	if isFailed(c.status("phase")) {
 		return true
 	}
 	return c.status("phase") != nil && !proto.Equal(desired["acceptedSettings"], c.status("acceptedSettings"))

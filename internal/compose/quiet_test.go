@@ -34,6 +34,7 @@ func TestHoldsStatus(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		first      bool // nothing was written of the claim yet
+		failed     bool
 		alone      bool // no other claim composes it
 		review     bool
 		conditions []any
@@ -54,6 +55,7 @@ func TestHoldsStatus(t *testing.T) {
 		"AddedOld":    {reason: "However long that takes.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, want: held},
 		"Removed":     {reason: "So does one that removes objects.", alone: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, web), "old": stored(applied(t, configMap("old", "")))}, want: held},
 		"First":       {reason: "And the first.", first: true, alone: true, observed: map[string]*structpb.Struct{}, want: ""},
+		"Corrected":   {reason: "What had failed and goes on says so at once.", failed: true, alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
 		"Review":      {reason: "Who reviews a claim sees its status at once.", first: true, review: true, observed: map[string]*structpb.Struct{}, want: "new"},
 	}
 	for name, tc := range cases {
@@ -61,6 +63,9 @@ func TestHoldsStatus(t *testing.T) {
 			var status map[string]any
 			if !tc.first {
 				status = map[string]any{"phase": "Deploying", "message": held, "conditions": tc.conditions}
+			}
+			if tc.failed {
+				status["phase"] = "Failed"
 			}
 			req := request(t, 1, status, tc.observed)
 			if !tc.alone {
