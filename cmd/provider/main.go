@@ -22,7 +22,7 @@ type cli struct {
 	LeaderElection bool          `default:"true"  env:"LEADER_ELECTION"                                                            help:"Let one replica of several work at a time." negatable:""`
 	Namespace      string        `env:"POD_NAMESPACE"                                                                              help:"Namespace of the lease that replicas elect a leader by. Empty for the pod's own."`
 	PollInterval   time.Duration `default:"1m"                                                                                     help:"Resync interval: how often each resource is reconciled though nothing has changed."`
-	MaxRate        int           `default:"10"                                                                                     help:"How many resources are reconciled at a time, and in a second."`
+	MaxRate        int           `default:"10"                                                                                     help:"How many resources of a kind are reconciled at a time, and in a second."`
 	RolloutBudget  int           `default:"20"                                                                                     help:"How many workloads of a namespace AppConfigs roll out at a time."`
 	MetricsAddress string        `default:":8080"                                                                                  help:"Address at which to serve Prometheus metrics. 0 for none."`
 	HealthAddress  string        `default:":8081"                                                                                  help:"Address at which to serve /healthz and /readyz."`

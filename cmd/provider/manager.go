@@ -155,6 +155,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c *cli, log logging.Logger, fa
 	all := &controllers.Controllers{
 		Images:        own,
 		RolloutBudget: c.RolloutBudget,
+		MaxRate:       c.MaxRate,
 		Getenv:        os.Getenv,
 		Telemetry:     telemetry.New(metrics.Registry),
 		Fail: func(err error) {
@@ -166,7 +167,6 @@ func setup(ctx context.Context, mgr ctrl.Manager, c *cli, log logging.Logger, fa
 	}
 	if err := all.Setup(ctx, mgr, controller.Options{
 		Logger:                  log,
-		GlobalRateLimiter:       ratelimiter.NewGlobal(c.MaxRate),
 		PollInterval:            c.PollInterval,
 		MaxConcurrentReconciles: c.MaxRate,
 		Features:                &feature.Flags{},

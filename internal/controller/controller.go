@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
@@ -55,6 +56,9 @@ type Controllers struct {
 	// a time.
 	RolloutBudget int
 
+	// MaxRate is how many resources of a kind are reconciled in a second.
+	MaxRate int
+
 	// Getenv is the provider's own environment.
 	Getenv func(string) string
 
@@ -79,22 +83,22 @@ func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.
 		setup func() error
 	}{
 		{ConfigKinds[0], func() error {
-			return config.Setup(mgr, o, storeplanev1.ProviderConfigKind, &storeplanev1.ProviderConfig{})
+			return config.Setup(mgr, c.limited(o), storeplanev1.ProviderConfigKind, &storeplanev1.ProviderConfig{})
 		}},
 		{ConfigKinds[1], func() error {
-			return config.Setup(mgr, o, storeplanev1.ClusterProviderConfigKind, &storeplanev1.ClusterProviderConfig{})
+			return config.Setup(mgr, c.limited(o), storeplanev1.ClusterProviderConfigKind, &storeplanev1.ClusterProviderConfig{})
 		}},
 		{backupv1.BackupGroupVersionKind, func() error {
 			if err := count(mgr, o, &backupv1.BackupList{}); err != nil {
 				return err
 			}
-			return backup.Setup(mgr, o, c.Images, c.Getenv, c.Telemetry)
+			return backup.Setup(mgr, c.limited(o), c.Images, c.Getenv, c.Telemetry)
 		}},
 		{backupv1.RestoreGroupVersionKind, func() error {
 			if err := count(mgr, o, &backupv1.RestoreList{}); err != nil {
 				return err
 			}
-			return restore.Setup(mgr, o, c.Images, c.Getenv, c.Telemetry)
+			return restore.Setup(mgr, c.limited(o), c.Images, c.Getenv, c.Telemetry)
 		}},
 		{configv1.AppConfigGroupVersionKind, func() error {
 			if err := count(mgr, o, &configv1.AppConfigList{}); err != nil {
@@ -119,7 +123,7 @@ func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.
 	}
 	for _, f := range pause.Families() {
 		o.Gate.Register(func() {
-			if err := pause.Setup(mgr, aside, o, f); err != nil {
+			if err := pause.Setup(mgr, aside, c.limited(o), f); err != nil {
 				c.Fail(fmt.Errorf("cannot start the controller that pauses %s: %w", f.Child.Kind, err))
 			}
 		}, f.Kinds()...)
@@ -133,6 +137,13 @@ func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.
 		}, kind)
 	}
 	return customresourcesgate.Setup(mgr, o)
+}
+
+// limited are the options of one controller. Each has a limit of its own: by one for all, a
+// new leader would look at thousands of claims that may be paused before it begins a Restore.
+func (c *Controllers) limited(o controller.Options) controller.Options {
+	o.GlobalRateLimiter = ratelimiter.NewGlobal(c.MaxRate)
+	return o
 }
 
 // newAside is a cache of its own for claims, which a manager starts. A controller
