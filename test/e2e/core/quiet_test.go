@@ -1,0 +1,90 @@
+//go:build e2e
+
+package core
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/e2e-framework/klient/wait"
+)
+
+// Bounds of a shop at rest.
+const (
+	rest = 2 * time.Minute
+
+	// Applies a minute of all that a shop is composed of.
+	developmentApplies = 5
+	productionApplies  = 8
+)
+
+// noBreaker of the claims opened since they were filed.
+func noBreaker(s *shop) func(context.Context, notes) error {
+	return func(ctx context.Context, n notes) error {
+		if err := s.ready(ctx, soon); err != nil {
+			return err
+		}
+		for _, c := range [][2]string{{"EcommercePlatform", claimName}, {"DatabaseCluster", databaseClaim}, {"WebApp", backendClaim}, {"WebApp", frontendClaim}} {
+			n.Addf("%s %s: %d writes", c[0], c[1], len(s.world.History(c[0], c[1])))
+		}
+		return s.world.NeverFalse("Responsive")
+	}
+}
+
+// rests tells whether shops at rest are left alone, with all others that there are.
+func rests(s *shop, bound float64) func(context.Context, notes) error {
+	return func(ctx context.Context, n notes) error {
+		if err := s.ready(ctx, soon); err != nil {
+			return err
+		}
+		before, err := atRest(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(rest):
+		}
+		after, err := applies(ctx)
+		if err != nil {
+			return err
+		}
+		a := (after - before) / rest.Minutes()
+		n.Addf("%.1f applies a minute", a)
+		if a > bound {
+			return fmt.Errorf("want at most %.0f applies a minute at rest, got %.1f", bound, a)
+		}
+		return nil
+	}
+}
+
+// applies that the API server has answered, by whomever.
+func applies(ctx context.Context) (float64, error) {
+	m, err := cluster.APIServerMetrics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return m.Sum("apiserver_request_total", map[string]string{"verb": "APPLY"}), nil
+}
+
+// atRest waits for what follows on Ready, and returns the applies until then.
+func atRest(ctx context.Context) (float64, error) {
+	const still = 10 * time.Second
+	last, since := -1.0, time.Now()
+	err := wait.For(func(ctx context.Context) (bool, error) {
+		now, err := applies(ctx)
+		if err != nil {
+			return false, err
+		}
+		if now != last {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) >= still, nil
+	}, wait.WithContext(ctx), wait.WithTimeout(soon), wait.WithInterval(time.Second))
+	if err != nil {
+		return 0, fmt.Errorf("the shop does not come to rest: %w", err)
+	}
+	return last, nil
+}
