@@ -73,7 +73,9 @@ remove_claim() {
 }
 # What an uninstall leaves, and a test does not.
 remove_rest() {
+	kubectl annotate namespace storeplane-escrow storeplane.example.com/allow-deletion=true --overwrite >&2 2>/dev/null || true
 	kubectl delete namespace storeplane-escrow --ignore-not-found --timeout=2m >&2
+	kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding storeplane-escrow --ignore-not-found >&2
 	kubectl delete environmentconfigs.apiextensions.crossplane.io storeplane --ignore-not-found >&2
 	kubectl delete lease storeplane-provider -n crossplane-system --ignore-not-found >&2
 }
@@ -115,7 +117,7 @@ claim() {
 left() {
 	kubectl get secret release-test -n storeplane-escrow -o name >&2 || fail "the uninstall deleted the copies of keys"
 	for ((i = 0; i < 60; i++)); do
-		rest=$(kubectl get crds,clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,functions.pkg.crossplane.io,providers.pkg.crossplane.io,configurations.pkg.crossplane.io,imageconfigs.pkg.crossplane.io,deploymentruntimeconfigs.pkg.crossplane.io -o name | grep -E 'storeplane|(apps|backup|config|platform).example.com' || true)
+		rest=$(kubectl get crds,clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,functions.pkg.crossplane.io,providers.pkg.crossplane.io,configurations.pkg.crossplane.io,imageconfigs.pkg.crossplane.io,deploymentruntimeconfigs.pkg.crossplane.io -o name | grep -E 'storeplane|(apps|backup|config|platform).example.com' | grep -v '/storeplane-escrow$' || true)
 		rest+=$(kubectl get deployments,pods,services,poddisruptionbudgets,networkpolicies -n crossplane-system -o name | grep storeplane || true)
 		[ -n "$rest" ] || return 0
 		sleep 2

@@ -53,7 +53,7 @@ func newGate(t *testing.T) *gate {
 	}
 	g := &gate{Client: planetest.Client(t, p.Config(plane.Admin)), composing: as(crossplane), providing: as(provider), serving: as(server)}
 	planetest.Define(t, g, append(environmentConfigs(t), ownKinds(t)...)...)
-	for _, file := range []string{"admission.yaml", "provider-admission.yaml", "servers-admission.yaml"} {
+	for _, file := range []string{"admission.yaml", "provider-admission.yaml", "servers-admission.yaml", "escrow.yaml"} {
 		if err := plane.Apply(t.Context(), g, "../../package/install/"+file); err != nil {
 			t.Fatal(err)
 		}
@@ -188,6 +188,7 @@ func TestAdmission(t *testing.T) {
 		{"Updates", testUpdates},
 		{"Nonsense", testNonsense},
 		{"Orphans", testOrphans},
+		{"Escrow", testEscrow},
 		{"Provider", testProvider},
 		{"Servers", testServers},
 		{"Environment", testEnvironment},

@@ -28,7 +28,6 @@ import (
 // attacked are the objects that somebody with the provider's token reaches for.
 const attacked = `
 - {apiVersion: v1, kind: Namespace, metadata: {name: crossplane-system}}
-- {apiVersion: v1, kind: Namespace, metadata: {name: storeplane-escrow}}
 - {apiVersion: v1, kind: Secret, metadata: {name: shop.orders, namespace: storeplane-escrow}, data: {key: azE=}}
 - apiVersion: apps/v1
   kind: Deployment
