@@ -26,6 +26,8 @@ type toolGroup struct {
 	ldflags string
 	// programs maps what the build makes to the name it is kept under.
 	programs map[string]string
+	// aside is not of the cluster, and built only where it is named.
+	aside bool
 }
 
 // toolGroups are all the programs of the cluster, the slowest to build first.
@@ -57,6 +59,7 @@ func toolGroups() []toolGroup {
 		{name: "provisioner", dir: "tools/provisioner", pkg: ".", programs: same("provisioner")},
 		{name: "registry", dir: "tools/registry", pkg: ".", programs: same("registry")},
 		{name: "pause", dir: "pause", pkg: ".", programs: same("pause")},
+		{name: "kwok", dir: "tools/kwok", pkg: "tool", programs: same("kwok"), aside: true},
 	}
 }
 
@@ -94,12 +97,12 @@ func (t *toolbox) path(tool string) string {
 	return ""
 }
 
-// ensure builds the groups of the named tools, all groups when none is named,
+// ensure builds the groups of the named tools, those of the cluster when none is named,
 // unless they are cached. It returns how many it built.
 func (t *toolbox) ensure(ctx context.Context, tools ...string) (int, error) {
 	var groups []toolGroup
 	for _, g := range toolGroups() {
-		if len(tools) == 0 || slices.ContainsFunc(tools, g.has) {
+		if len(tools) == 0 && !g.aside || slices.ContainsFunc(tools, g.has) {
 			groups = append(groups, g)
 		}
 	}

@@ -35,7 +35,7 @@ func (*upCmd) Run(ctx context.Context, c *cluster) error {
 		if n == 0 {
 			return "all cached", err
 		}
-		return fmt.Sprintf("built %d of %d groups", n, len(toolGroups())), err
+		return fmt.Sprintf("built %d groups", n), err
 	})
 	if err != nil {
 		return err

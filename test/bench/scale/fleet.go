@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// kind of claims that are measured.
+type kind struct {
+	name, plural string
+	resource     schema.GroupVersionResource
+
+	// web is the suffix of the Deployment that an edit of a claim shows in.
+	web  string
+	spec func(registry, edit string) map[string]any
+
+	// within is how long a number of them may take until all are Ready.
+	within time.Duration
+}
+
+// scheduling puts pods on simulated nodes.
+func scheduling(spec map[string]any) map[string]any {
+	spec["nodeSelector"] = map[string]any{fake: "true"}
+	spec["tolerations"] = []any{map[string]any{"key": fake, "operator": "Exists"}}
+	return spec
+}
+
+func edited(value string) []any { return []any{map[string]any{"name": "EDIT", "value": value}} }
+
+var (
+	webApps = kind{
+		name: "WebApp", plural: "WebApps", web: "-web", within: 30 * time.Minute,
+		resource: schema.GroupVersionResource{Group: "apps.example.com", Version: "v1", Resource: "webapps"},
+		spec: func(registry, edit string) map[string]any {
+			return scheduling(map[string]any{"image": registry + "/shop-frontend:v1", "env": edited(edit)})
+		},
+	}
+	shops = kind{
+		name: "EcommercePlatform", plural: "EcommercePlatforms", web: "-frontend-web", within: 30 * time.Minute,
+		resource: schema.GroupVersionResource{Group: "platform.example.com", Version: "v1", Resource: "ecommerceplatforms"},
+		spec: func(registry, edit string) map[string]any {
+			return map[string]any{
+				"environment": "development",
+				"frontend":    scheduling(map[string]any{"image": registry + "/shop-frontend:v1", "env": edited(edit)}),
+				"backend":     scheduling(map[string]any{"image": registry + "/shop-backend:v1", "migration": map[string]any{"args": []any{"migrate"}}}),
+				"database":    scheduling(map[string]any{"storage": "1Gi", "storageClassName": storageClass}),
+				"cache":       map[string]any{"enabled": false},
+			}
+		},
+	}
+)
+
+// fleet of claims of a kind, as it is watched.
+type fleet struct {
+	kind  kind
+	names []string
+	stop  context.CancelFunc
+
+	mu     sync.Mutex
+	claims map[string]seen
+	runs   map[string]string // value of the edit by Deployment
+	changed,
+	filed map[string]time.Time
+}
+
+// seen of a claim.
+type seen struct {
+	generation int64
+	ready      bool
+	open       bool // its circuit breaker
+	conditions string
+}
+
+// watch the claims and their Deployments.
+func (b *bench) watch(ctx context.Context, k kind) (*fleet, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &fleet{kind: k, stop: cancel, claims: map[string]seen{}, runs: map[string]string{}, changed: map[string]time.Time{}, filed: map[string]time.Time{}}
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(b.cluster.Dynamic, 0, namespace, nil)
+	for gvr, note := range map[schema.GroupVersionResource]func(*unstructured.Unstructured){
+		k.resource: f.noteClaim,
+		{Group: "apps", Version: "v1", Resource: "deployments"}: f.noteDeployment,
+	} {
+		informer := factory.ForResource(gvr).Informer()
+		err := informer.SetTransform(func(o any) (any, error) {
+			if u, ok := o.(*unstructured.Unstructured); ok {
+				u.SetManagedFields(nil)
+			}
+			return o, nil
+		})
+		if err != nil {
+			cancel()
+			return nil, fmt.Errorf("cannot watch %s: %w", gvr.Resource, err)
+		}
+		take := func(o any) {
+			if u, ok := o.(*unstructured.Unstructured); ok {
+				f.mu.Lock()
+				note(u)
+				f.mu.Unlock()
+			}
+		}
+		_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, o any) { take(o) }})
+		if err != nil {
+			cancel()
+			return nil, fmt.Errorf("cannot watch %s: %w", gvr.Resource, err)
+		}
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	return f, ctx.Err()
+}
+
+func (f *fleet) noteClaim(u *unstructured.Unstructured) {
+	c := harness.ClaimOf(u)
+	f.claims[u.GetName()] = seen{
+		generation: c.Status.ReadyGeneration, open: c.Condition("Responsive").Status == metav1.ConditionFalse,
+		ready: c.Ready(), conditions: c.String(),
+	}
+}
+
+func (f *fleet) noteDeployment(u *unstructured.Unstructured) {
+	containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+	for _, c := range containers {
+		env, _, _ := unstructured.NestedSlice(c.(map[string]any), "env")
+		for _, e := range env {
+			if e := e.(map[string]any); e["name"] == "EDIT" {
+				value, _ := e["value"].(string)
+				if f.runs[u.GetName()] != value {
+					f.runs[u.GetName()], f.changed[u.GetName()] = value, time.Now()
+				}
+			}
+		}
+	}
+}
+
+// file as many claims at once as the API server takes.
+func (b *bench) file(ctx context.Context, f *fleet, n int) error {
+	for i := range n {
+		f.names = append(f.names, fmt.Sprintf("c%04d", i))
+	}
+	return f.each(func(name string) error {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": f.kind.resource.GroupVersion().String(), "kind": f.kind.name,
+			"metadata": map[string]any{"name": name, "namespace": namespace},
+			"spec":     f.kind.spec(b.cluster.Registry, "0"),
+		}}
+		_, err := b.cluster.Dynamic.Resource(f.kind.resource).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("cannot file %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// edit a claim.
+func (b *bench) edit(ctx context.Context, f *fleet, name, value string) error {
+	spec := harness.Patch{"env": edited(value)}
+	if f.kind.name == shops.name {
+		spec = harness.Patch{"frontend": spec}
+	}
+	_, err := b.cluster.Patch(ctx, f.kind.name, namespace, name, harness.Patch{"spec": spec})
+	return err
+}
+
+// each claim, ten at a time.
+func (f *fleet) each(do func(name string) error) error {
+	names, errs := make(chan string), make(chan error, 10)
+	for range cap(errs) {
+		go func() {
+			var err error
+			for name := range names {
+				if e := do(name); e != nil && err == nil {
+					err = e
+				}
+			}
+			errs <- err
+		}()
+	}
+	for _, name := range f.names {
+		names <- name
+	}
+	close(names)
+	var err error
+	for range cap(errs) {
+		if e := <-errs; e != nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// pending are the claims that are not ready with a value, and what one of them says.
+func (f *fleet) pending(value string) (n int, example string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range f.names {
+		if c := f.claims[name]; !c.ready || f.runs[name+f.kind.web] != value {
+			n, example = n+1, name+": "+c.conditions
+		}
+	}
+	return n, example
+}
+
+// open is how many circuit breakers are.
+func (f *fleet) open() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, c := range f.claims {
+		if c.open {
+			n++
+		}
+	}
+	return n
+}
+
+// since is when a Deployment got a value, or zero.
+func (f *fleet) since(name, value string) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.runs[name+f.kind.web] != value {
+		return time.Time{}
+	}
+	return f.changed[name+f.kind.web]
+}

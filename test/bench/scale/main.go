@@ -1,0 +1,81 @@
+// Command scale measures many claims on one machine: real Crossplane, function, provider and
+// API server, on the cluster of KUBECONFIG, and nodes that kwok simulates
+// (https://kwok.sigs.k8s.io), so that Deployments, StatefulSets and Jobs become ready without
+// containers. The instance managers of databases, which run in those containers, are played.
+//
+// For each number of claims it reports the time until all are Ready, the requests of the API
+// server for each by client, what they cost at rest, how long an edit of one takes while the
+// others rest, an edit of all, and what is left after faults. Processor time and memory are of
+// the processes on this machine, so the cluster must be the embedded one.
+//
+//	make bench-scale
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// namespace of all that is measured.
+const namespace = "bench-scale"
+
+type cli struct {
+	WebApps []int         `default:"100,300,1000" name:"webapps" help:"Numbers of WebApps."`
+	Shops   []int         `default:"10,50,200"    help:"Numbers of EcommercePlatforms."`
+	Nodes   int           `default:"20"           help:"Simulated nodes."`
+	Edits   int           `default:"50"           help:"Edits of one claim, one after the other."`
+	Rest    time.Duration `default:"2m"           help:"How long claims at rest are looked at."`
+	Faults  bool          `default:"true"         negatable:"" help:"Restart Crossplane and kill the provider's leader with the most WebApps."`
+	Kwok    string        `env:"KWOK" required:"" help:"The program kwok: see hack/kwok.sh."`
+	Out     string        `help:"File whose part between the marks of this command is replaced, docs/benchmarks.md for example. Without it the tables are printed."`
+	Release string        `default:"dev" help:"What is measured, for the tables."`
+	Keep    bool          `help:"Leave the claims behind."`
+}
+
+// Run all measurements.
+func (c *cli) Run(ctx context.Context) error {
+	return harness.Bench(ctx, "bench-scale", namespace, c.Keep, func(cluster *harness.Cluster) error {
+		b := &bench{cli: c, cluster: cluster}
+		defer b.stop()
+		if err := b.start(ctx); err != nil {
+			return err
+		}
+		var results []result
+		for _, fleet := range []struct {
+			kind  kind
+			sizes []int
+		}{{webApps, c.WebApps}, {shops, c.Shops}} {
+			for _, n := range fleet.sizes {
+				if n == 0 {
+					continue
+				}
+				r, err := b.measure(ctx, fleet.kind, n)
+				if err != nil {
+					return fmt.Errorf("cannot measure %d %s: %w", n, fleet.kind.plural, err)
+				}
+				results = append(results, r)
+			}
+		}
+		return c.report(results)
+	})
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	var c cli
+	k := kong.Parse(&c, kong.Name("scale"), kong.Description("Measures many claims on one machine."), kong.BindTo(ctx, (*context.Context)(nil)))
+	err := k.Run()
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}

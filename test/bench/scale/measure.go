@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// result of a number of claims.
+type result struct {
+	kind  kind
+	n     int
+	ready time.Duration
+
+	filing  usage // until all are Ready
+	resting usage
+
+	edits  []time.Duration // of one claim while the others rest
+	all    time.Duration   // an edit of all
+	faults []fault
+}
+
+// fault and what came of it.
+type fault struct {
+	what string
+	took time.Duration // until an edit of all claims was applied and all are Ready
+	open int           // circuit breakers at the end
+}
+
+func (b *bench) measure(ctx context.Context, k kind, n int) (result, error) {
+	r := result{kind: k, n: n}
+	f, err := b.watch(ctx, k)
+	if err != nil {
+		return r, err
+	}
+	defer f.stop()
+	before, err := b.use(ctx)
+	if err != nil {
+		return r, err
+	}
+	say("%d %s are filed", n, k.plural)
+	start := time.Now()
+	if err := b.file(ctx, f, n); err != nil {
+		return r, err
+	}
+	if err := b.allReady(ctx, f, "0"); err != nil {
+		return r, err
+	}
+	r.ready = time.Since(start)
+	after, err := b.use(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.filing = after.less(before)
+	say("all are Ready after %.0fs, %.0f requests each, %.0f breakers opened", r.ready.Seconds(), r.filing.requests/float64(n), r.filing.opened)
+
+	if r.resting, err = b.rest(ctx); err != nil {
+		return r, err
+	}
+	say("at rest: %.1f applies a minute, %.1f %% of a core", r.resting.applies/b.cli.Rest.Minutes(), 100*own(r.resting)/b.cli.Rest.Seconds())
+	if r.edits, err = b.editOne(ctx, f); err != nil {
+		return r, err
+	}
+	say("an edit of one: median %v, 99th percentile %v", percentile(r.edits, 50), percentile(r.edits, 99))
+	if r.all, err = b.editAll(ctx, f, "all"); err != nil {
+		return r, err
+	}
+	say("an edit of all: %.0fs", r.all.Seconds())
+	if b.cli.Faults && k.name == webApps.name && n == slices.Max(b.cli.WebApps) {
+		if r.faults, err = b.faults(ctx, f); err != nil {
+			return r, err
+		}
+	}
+	return r, b.clear(ctx, f)
+}
+
+func say(format string, args ...any) {
+	fmt.Printf("%s  %s\n", time.Now().UTC().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+}
+
+// own is the processor time of what is Crossplane's and Storeplane's.
+func own(u usage) float64 {
+	return u.seconds["crossplane"] + u.seconds["function"] + u.seconds["provider"]
+}
+
+func (b *bench) allReady(ctx context.Context, f *fleet, value string) error {
+	err := b.until(ctx, f.kind.within, "all claims to be Ready", func() (bool, error) {
+		n, _ := f.pending(value)
+		return n == 0, nil
+	})
+	if err != nil {
+		n, example := f.pending(value)
+		return fmt.Errorf("%d claims are stuck, %s: %w", n, example, err)
+	}
+	return nil
+}
+
+// rest waits for what follows on Ready, and measures after it.
+func (b *bench) rest(ctx context.Context) (usage, error) {
+	const still = 10 * time.Second
+	last, since := -1.0, time.Now()
+	err := b.until(ctx, 10*time.Minute, "the claims to come to rest", func() (bool, error) {
+		m, err := b.cluster.APIServerMetrics(ctx)
+		if err != nil {
+			return false, err
+		}
+		if now := m.Sum("apiserver_request_total", map[string]string{"verb": "APPLY"}); now > last+20 || last < 0 {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) >= still, nil
+	})
+	if err != nil {
+		return usage{}, err
+	}
+	before, err := b.use(ctx)
+	if err != nil {
+		return usage{}, err
+	}
+	select {
+	case <-ctx.Done():
+		return usage{}, ctx.Err()
+	case <-time.After(b.cli.Rest):
+	}
+	after, err := b.use(ctx)
+	return after.less(before), err
+}
+
+// editOne claim after another, each applied before the next.
+func (b *bench) editOne(ctx context.Context, f *fleet) ([]time.Duration, error) {
+	var out []time.Duration
+	for i := range b.cli.Edits {
+		name, value := f.names[(i*37)%len(f.names)], fmt.Sprintf("one-%d", i)
+		start := time.Now()
+		if err := b.edit(ctx, f, name, value); err != nil {
+			return out, err
+		}
+		err := b.until(ctx, 5*time.Minute, "the edit of "+name+" to be applied", func() (bool, error) { return !f.since(name, value).IsZero(), nil })
+		if err != nil {
+			return out, err
+		}
+		out = append(out, f.since(name, value).Sub(start))
+	}
+	return out, nil
+}
+
+func (b *bench) editAll(ctx context.Context, f *fleet, value string) (time.Duration, error) {
+	start := time.Now()
+	if err := f.each(func(name string) error { return b.edit(ctx, f, name, value) }); err != nil {
+		return 0, err
+	}
+	err := b.allReady(ctx, f, value)
+	return time.Since(start), err
+}
+
+// faults, and whether any claim is stuck after them.
+func (b *bench) faults(ctx context.Context, f *fleet) ([]fault, error) {
+	var out []fault
+	for _, each := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"Crossplane's pod is deleted", func(ctx context.Context) error { return b.deletePods(ctx, "app=crossplane") }},
+		{"the provider's leader is deleted", b.deleteLeader},
+		{"another client changes a Deployment 200 times", func(ctx context.Context) error { return b.storm(ctx, f) }},
+	} {
+		if err := each.do(ctx); err != nil {
+			return out, fmt.Errorf("%s: %w", each.what, err)
+		}
+		took, err := b.editAll(ctx, f, fmt.Sprintf("after-%d", len(out)))
+		if err != nil {
+			return out, fmt.Errorf("after %s: %w", each.what, err)
+		}
+		out = append(out, fault{each.what, took, f.open()})
+		say("%s: an edit of all is applied after %.0fs, %d breakers are open", each.what, took.Seconds(), f.open())
+	}
+	return out, nil
+}
+
+func (b *bench) deletePods(ctx context.Context, label string) error {
+	now := int64(0)
+	return b.cluster.Kube.CoreV1().Pods(systemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{LabelSelector: label})
+}
+
+func (b *bench) deleteLeader(ctx context.Context) error {
+	lease, err := b.cluster.Kube.CoordinationV1().Leases(systemNamespace).Get(ctx, "storeplane-provider", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("cannot find the provider's leader: %w", err)
+	}
+	if lease.Spec.HolderIdentity == nil {
+		return errors.New("the provider has no leader")
+	}
+	pod, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	now := int64(0)
+	return b.cluster.Kube.CoreV1().Pods(systemNamespace).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
+}
+
+// storm of changes to what one claim composes, as of a controller that disagrees.
+func (b *bench) storm(ctx context.Context, f *fleet) error {
+	for i := range 200 {
+		label := harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"storm": fmt.Sprint(i)}}}
+		if _, err := b.cluster.Patch(ctx, "Deployment", namespace, f.names[0]+f.kind.web, label); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear the claims away, for the next number.
+func (b *bench) clear(ctx context.Context, f *fleet) error {
+	if b.cli.Keep {
+		return nil
+	}
+	err := f.each(func(name string) error { return b.cluster.Delete(ctx, f.kind.name, namespace, name) })
+	if err != nil {
+		return err
+	}
+	return b.until(ctx, 15*time.Minute, "what the claims were made of to be gone", func() (bool, error) {
+		pods, err := b.cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+		return err == nil && len(pods.Items) == 0, err
+	})
+}
+
+func percentile(all []time.Duration, p int) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[min(len(sorted)-1, len(sorted)*p/100)].Round(time.Millisecond)
+}

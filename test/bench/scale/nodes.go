@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// fake is the label and the taint of simulated nodes.
+const fake = "storeplane.example.com/simulated"
+
+type bench struct {
+	cli     *cli
+	cluster *harness.Cluster
+
+	kwok *exec.Cmd
+	logs *os.File
+
+	managers context.CancelFunc
+}
+
+// start kwok, its nodes, and whatever is played.
+func (b *bench) start(ctx context.Context) error {
+	if err := b.cluster.CreateNamespace(ctx, namespace); err != nil {
+		return err
+	}
+	nodes := b.cluster.Kube.CoreV1().Nodes()
+	for i := range b.cli.Nodes {
+		capacity := corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("1k"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("1k"),
+		}
+		node := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("simulated-%d", i), Labels: map[string]string{fake: "true"}},
+			Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: fake, Effect: corev1.TaintEffectNoSchedule}}},
+			Status:     corev1.NodeStatus{Allocatable: capacity, Capacity: capacity},
+		}
+		if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil && !kerrors.IsAlreadyExists(err) {
+			return fmt.Errorf("cannot simulate a node: %w", err)
+		}
+	}
+	var err error
+	if b.logs, err = os.CreateTemp("", "bench-scale-kwok-*.log"); err != nil {
+		return fmt.Errorf("cannot make a log: %w", err)
+	}
+	b.kwok = exec.CommandContext(ctx, b.cli.Kwok, "--kubeconfig", os.Getenv("KUBECONFIG"), "--manage-nodes-with-label-selector", fake+"=true", "--node-lease-duration-seconds", "40")
+	b.kwok.Stdout, b.kwok.Stderr = b.logs, b.logs
+	if err := b.kwok.Start(); err != nil {
+		return fmt.Errorf("cannot start kwok: %w", err)
+	}
+	if err := b.volumes(ctx); err != nil {
+		return err
+	}
+	played, cancel := context.WithCancel(ctx)
+	b.managers = cancel
+	go b.playManagers(played)
+	return b.until(ctx, time.Minute, "the simulated nodes to be ready", func() (bool, error) {
+		list, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: fake})
+		ready := 0
+		for i := range list.Items {
+			for _, c := range list.Items[i].Status.Conditions {
+				if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+					ready++
+				}
+			}
+		}
+		return ready == b.cli.Nodes, err
+	})
+}
+
+// stop what was started, and remove the nodes.
+func (b *bench) stop() {
+	ctx := context.Background() // Also after an interrupt.
+	if b.managers != nil {
+		b.managers()
+	}
+	if !b.cli.Keep {
+		// While they are there: pods of nodes that are gone would not go.
+		_ = b.cluster.Sweep(ctx, namespace)
+		_ = b.cluster.Kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: fake})
+		_ = b.cluster.Kube.CoreV1().PersistentVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: fake})
+	}
+	if b.kwok != nil && b.kwok.Process != nil {
+		_ = b.kwok.Process.Kill()
+		_ = b.kwok.Wait()
+	}
+	if b.logs != nil {
+		_ = b.logs.Close()
+		_ = os.Remove(b.logs.Name())
+	}
+}
+
+// kwokFailed is an error where kwok has ended, with its last words.
+func (b *bench) kwokFailed() error {
+	if b.kwok.ProcessState == nil {
+		return nil
+	}
+	if _, err := b.logs.Seek(-min(2048, tell(b.logs)), io.SeekEnd); err != nil {
+		return errors.New("kwok has ended")
+	}
+	words, _ := io.ReadAll(b.logs)
+	return fmt.Errorf("kwok has ended: %s", words)
+}
+
+func tell(f *os.File) int64 {
+	at, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0
+	}
+	return at
+}
+
+// until waits for something that is looked at four times a second.
+func (b *bench) until(ctx context.Context, within time.Duration, what string, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, err := done()
+		if ok {
+			return nil
+		}
+		if failed := b.kwokFailed(); failed != nil {
+			return failed
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited %s for %s in vain: %w", within, what, errors.Join(err, ctx.Err()))
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// systemNamespace is where Crossplane, its functions and providers run, and metricsPort is
+// that of each of them.
+const (
+	systemNamespace = "crossplane-system"
+	metricsPort     = "8080"
+)
+
+// programs whose processor time and memory are measured.
+var programs = []string{"crossplane", "function", "provider", "kube-apiserver", "etcd"}
+
+// usage is what has been used up to a moment.
+type usage struct {
+	requests, applies float64
+
+	// by client, of those that say so.
+	crossplane, provider float64
+
+	opened float64 // circuit breakers
+
+	seconds map[string]float64 // of a processor, by program
+	peak    map[string]float64 // MiB, by program: the sum of its processes' highest
+}
+
+func (b *bench) use(ctx context.Context) (usage, error) {
+	u := usage{}
+	m, err := b.cluster.APIServerMetrics(ctx)
+	if err != nil {
+		return u, err
+	}
+	u.requests = m.Sum("apiserver_request_total", nil)
+	u.applies = m.Sum("apiserver_request_total", map[string]string{"verb": "APPLY"})
+	for label, into := range map[string]*float64{"app=crossplane": &u.crossplane, "pkg.crossplane.io/provider": &u.provider} {
+		pods, err := b.cluster.List(ctx, "Pod", systemNamespace, label)
+		if err != nil {
+			return u, err
+		}
+		for _, p := range pods {
+			// One that is about to go does not answer, nor count.
+			if m, err := b.cluster.PodMetrics(ctx, systemNamespace, p.GetName(), metricsPort); err == nil {
+				*into += m.Sum("rest_client_requests_total", nil)
+				u.opened += m.Sum("circuit_breaker_opens_total", nil)
+			}
+		}
+	}
+	u.seconds, u.peak, err = processes()
+	return u, err
+}
+
+// ticks of processor time in a second, which Linux has on all machines that Go runs on.
+const ticks = 100
+
+// processes of this machine, by program.
+func processes() (seconds, peak map[string]float64, err error) {
+	seconds, peak = map[string]float64{}, map[string]float64{}
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot list processes: %w", err)
+	}
+	for _, dir := range all {
+		name := programOf(dir)
+		if name == "" {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+		if err != nil {
+			continue // It has ended.
+		}
+		// The name in parentheses may have spaces.
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		for _, at := range []int{11, 12} { // utime and stime: proc_pid_stat(5)
+			n, _ := strconv.ParseFloat(fields[at], 64)
+			seconds[name] += n / ticks
+		}
+		status, err := os.ReadFile(filepath.Join(dir, "status"))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(status)) {
+			if kib, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+				n, _ := strconv.ParseFloat(strings.Fields(kib)[0], 64)
+				peak[name] += n / 1024
+			}
+		}
+	}
+	if seconds["kube-apiserver"] == 0 {
+		return nil, nil, fmt.Errorf("cannot find the processes of the cluster: it must be the embedded one, on this machine")
+	}
+	return seconds, peak, nil
+}
+
+// programOf a process, or "": Crossplane's RBAC manager is not its core.
+func programOf(dir string) string {
+	b, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+	if err != nil || len(b) == 0 {
+		return ""
+	}
+	args := strings.Split(string(b), "\x00")
+	name := filepath.Base(args[0])
+	for _, p := range programs {
+		if name == p && (p != "crossplane" || len(args) > 1 && args[1] == "core") {
+			return p
+		}
+	}
+	return ""
+}
+
+// less is what was used between two moments. A program that was restarted began anew.
+func (u usage) less(before usage) usage {
+	out := usage{
+		requests: u.requests - before.requests, applies: u.applies - before.applies,
+		crossplane: u.crossplane - before.crossplane, provider: u.provider - before.provider,
+		opened: u.opened - before.opened, seconds: map[string]float64{}, peak: u.peak,
+	}
+	for p, s := range u.seconds {
+		out.seconds[p] = s - before.seconds[p]
+	}
+	return out
+}
