@@ -170,6 +170,11 @@ bench-backup: ## Measure a logical backup of 2 GB against the plain pipe and aga
 bench-archive: ## Measure how fast PostgreSQL's WAL gets into a repository on a volume.
 	go test ./internal/instance/archive -run '^$$' -bench . -benchtime 1x -timeout 30m
 
+.PHONY: bench-scale
+bench-scale: ## Measure 100 to 1,000 WebApps and 10 to 200 shops on simulated nodes of the embedded cluster, into docs/benchmarks.md: [ARGS=--webapps=100 …].
+	tools=$$(hack/kwok.sh); eval "$$tools"
+	hack/with-cluster.sh go run ./test/bench/scale --out docs/benchmarks.md $(ARGS)
+
 .PHONY: bench-appconfig
 bench-appconfig: ## Measure rollouts of 200 workloads, and of 1,000 AppConfigs with 5,000, on an API server of its own.
 	go run ./test/bench/appconfig
