@@ -62,7 +62,7 @@ func (c *Claim) isNested() bool {
 //     and waits for Ready, a failure, or trouble.
 //
 // What is failed, refused or done never waits, nor do the end of that, a pod's failure and
-// the settings that the claim must remember.
+// its end, and the settings that the claim must remember.
 func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, o Outcome) bool {
 	if c.IsReview() || o.Ready || o.Phase == Failed || hasNews(rsp, c) {
 		return false
@@ -74,11 +74,7 @@ func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, o Outcome) bool {
 // hasNews tells whether the status of a response has what does not wait.
 func hasNews(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
 	desired := desiredStatus(rsp)
-	failure := desired["podFailure"]
-	if failure != nil && !proto.Equal(failure, c.status("podFailure")) {
-		return true
-	}
-	if isFailed(c.status("phase")) {
+	if !proto.Equal(desired["podFailure"], c.status("podFailure")) || isFailed(c.status("phase")) {
 		return true
 	}
 	return c.status("phase") != nil && !proto.Equal(desired["acceptedSettings"], c.status("acceptedSettings"))

@@ -39,6 +39,7 @@ func TestHoldsStatus(t *testing.T) {
 		review     bool
 		conditions []any
 		observed   map[string]*structpb.Struct
+		failure    string         // of a pod, that was written before
 		status     map[string]any // of the plan
 		want       string         // message that is written
 	}{
@@ -50,6 +51,7 @@ func TestHoldsStatus(t *testing.T) {
 		"Failed":      {reason: "A failure is news.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": broken(observe(t, db)), "web": observe(t, web)}, want: "new"},
 		"Done":        {reason: "So is the end.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": mended(observe(t, web))}, want: "new"},
 		"PodFails":    {reason: "And why a pod does not come up: its parent passes that on.", conditions: comingUp(time.Second), observed: unready, status: map[string]any{"podFailure": failure}, want: "new"},
+		"PodRuns":     {reason: "Or that it does at last.", conditions: comingUp(time.Second), observed: unready, failure: failure, want: "new"},
 		"Settings":    {reason: "A claim goes on with the settings that it had: it must not forget them.", conditions: comingUp(time.Second), observed: unready, status: map[string]any{"acceptedSettings": "{}"}, want: "new"},
 		"Added":       {reason: "A pass that adds objects leaves the status to the next, whoever looks at it.", alone: true, conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, want: held},
 		"AddedOld":    {reason: "However long that takes.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, want: held},
@@ -63,6 +65,9 @@ func TestHoldsStatus(t *testing.T) {
 			var status map[string]any
 			if !tc.first {
 				status = map[string]any{"phase": "Deploying", "message": held, "conditions": tc.conditions}
+			}
+			if tc.failure != "" {
+				status["podFailure"] = tc.failure
 			}
 			if tc.failed {
 				status["phase"] = "Failed"
