@@ -405,6 +405,15 @@ const (
 	mostAttempts = 99
 )
 
+// pollInterval is short while a backup is tried again some time after its Job has ended: no
+// event tells of that.
+func (d *cluster) pollInterval() time.Duration {
+	if d.openGap() != nil || d.full() {
+		return time.Minute
+	}
+	return d.settings.Interval()
+}
+
 // gapName is the component of the Job that makes the backup after a gap in the
 // archive, or "": nothing is restored beyond it without one. The first backup into
 // a repository is one.

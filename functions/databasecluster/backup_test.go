@@ -247,6 +247,10 @@ func TestArchiveGap(t *testing.T) {
 		if fail(tried[0], time.Now()); !slices.Equal(jobs(), tried) {
 			t.Errorf("it has failed just now: want %v, got %v", tried, jobs())
 		}
+		// No event tells that it is time for the next one.
+		if ttl := c.Run().GetMeta().GetTtl().AsDuration(); ttl > time.Minute {
+			t.Errorf("it has failed just now: want to be looked at again within a minute, got %v", ttl)
+		}
 		if fail(tried[0], time.Now().Add(-time.Hour)); len(jobs()) != 1 || jobs()[0] == tried[0] {
 			t.Errorf("it has failed an hour ago: want another one than %v, got %v", tried, jobs())
 		}
@@ -318,6 +322,9 @@ func TestRepositoryFull(t *testing.T) {
 
 	c.SetStatus("backup", `{atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreFull, message: "cannot make a backup: no older backup may expire"}}}`)
 	ended("backup-room-1", "Failed", time.Now())
+	if ttl := c.Run().GetMeta().GetTtl().AsDuration(); ttl > time.Minute {
+		t.Errorf("It has failed just now: want to be looked at again within a minute, got %v", ttl)
+	}
 	step("It has failed just now", full+"Job orders-backup-room-1 has failed: cannot make a backup: no older backup may expire", "Degraded", "backup-room-1")
 	ended("backup-room-1", "Failed", earlier)
 	step("It has failed an hour ago", full+"Job orders-backup-room-2 makes room", "Degraded", "backup-room-2")

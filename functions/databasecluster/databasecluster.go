@@ -312,7 +312,7 @@ func (d *cluster) plan() *compose.Plan {
 		add(compose.Component{Name: protection, Object: build.Protection(d.Named(d.Name("dbc-protection"), protection, d.server), d.Claim, appsv1.GroupVersion.String(), appsv1.DatabaseClusterKind)})
 	}
 
-	p.PollInterval = d.settings.Interval()
+	p.PollInterval = d.pollInterval()
 	p.Status = func(o compose.Outcome) any { return d.status(o) }
 	p.Conditions = func(compose.Outcome) []compose.Condition { return d.conditions() }
 	return p
