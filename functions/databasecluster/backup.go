@@ -408,10 +408,11 @@ const (
 // pollInterval is short while a backup is tried again some time after its Job has ended: no
 // event tells of that.
 func (d *cluster) pollInterval() time.Duration {
-	if d.openGap() != nil || d.full() {
+	interval := d.settings.Interval()
+	if !d.spec.Hibernated && (d.openGap() != nil || d.full()) && (interval == 0 || interval > time.Minute) {
 		return time.Minute
 	}
-	return d.settings.Interval()
+	return interval
 }
 
 // gapName is the component of the Job that makes the backup after a gap in the

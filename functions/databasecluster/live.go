@@ -149,9 +149,7 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 	}
 	// While one server is up its instance manager tells about the others.
 	// Pods that run are not asked for: Patroni writes on them all the time.
-	// Nor are they while the first one starts, as each does within a while.
-	age, known := c.NotReadyFor()
-	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 && !(known && age < patience) {
+	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 && !starts(c) {
 		pods, _ := c.Require("pods", podsOf(s, t))
 		l.trouble = health.TroubleOf(pods)
 	}
@@ -160,6 +158,17 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 
 // patience is how long the first server may take before its pods are asked for.
 const patience = 8 * time.Second
+
+// starts tells whether the first server may be about to come up: pods that start change all the
+// time. One that has failed is looked at all the time.
+func starts(c *compose.Claim) bool {
+	age, known := c.NotReadyFor()
+	if !known || age >= patience || c.PodFailure() != "" {
+		return false
+	}
+	c.LookAgain(patience - age + time.Second)
+	return true
+}
 
 // scheduledAtWork tells whether a backup of a schedule is at work.
 func scheduledAtWork(c *compose.Claim) (bool, error) {

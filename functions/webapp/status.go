@@ -80,16 +80,18 @@ func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentSt
 	if status.UnavailableReplicas == 0 && status.ReadyReplicas == status.Replicas && status.UpdatedReplicas == status.Replicas && status.Replicas > 0 {
 		return health.Wait{}
 	}
-	if progressing(c, status) {
+	if progressing(c, status) && c.PodFailure() == "" {
+		c.LookAgain(patience + time.Second)
 		return health.Wait{}
 	}
 	return waiting(c, component, build.ScopeOf(c).Selector(component))
 }
 
-// progressing tells whether a rollout has got on a moment ago.
+// progressing tells whether a rollout has made progress within its patience. One that has failed
+// its deadline has not.
 func progressing(c *compose.Claim, status *k8sappsv1.DeploymentStatus) bool {
 	for _, cond := range status.Conditions {
-		if cond.Type == k8sappsv1.DeploymentProgressing {
+		if cond.Type == k8sappsv1.DeploymentProgressing && cond.Status == corev1.ConditionTrue {
 			return !c.Now().IsZero() && c.Now().Sub(cond.LastUpdateTime.Time) < patience
 		}
 	}

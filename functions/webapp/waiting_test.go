@@ -52,6 +52,11 @@ func TestWaiting(t *testing.T) {
 			status: map[string]string{"web": `{observedGeneration: 1, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1, conditions: [{type: Progressing, status: "True", lastUpdateTime: "` + time.Now().Add(-5*time.Second).UTC().Format(time.RFC3339) + `"}]}`},
 			pods:   []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (shop-web-1: cannot pull image r.example.com/shop:1: not found)",
 		},
+		"DeadlineNow": {
+			reason: "A rollout that fails has made no progress, though it says so just now.",
+			status: map[string]string{"web": `{observedGeneration: 1, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, lastUpdateTime: "` + time.Now().UTC().Format(time.RFC3339) + `"}]}`},
+			pods:   []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (Rollout exceeded its progress deadline: shop-web-1: cannot pull image r.example.com/shop:1: not found)",
+		},
 		"None":     {reason: "Where no pod says anything, that is all.", status: map[string]string{"web": progressing}, want: "Waiting for web (Not all pods are ready)", passes: true},
 		"Worst":    {reason: "What does not pass by itself comes before what may, and before what a node has left behind.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", evicted), pod("shop-web-2", "web", unready), pod("shop-web-3", "web", image)}, want: "Waiting for web (shop-web-3: cannot pull image r.example.com/shop:1: not found)"},
 		"Evicted":  {reason: "That says something only where nothing else does.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", evicted)}, want: "Waiting for web (shop-web-1: was stopped: Evicted: The node was low on resource: memory.)", passes: true},

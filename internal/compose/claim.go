@@ -49,6 +49,9 @@ type Claim struct {
 	required map[string]*fnv1.Resources
 	schemas  map[string]*fnv1.Schema
 	asked    map[string]*fnv1.ResourceSelector
+
+	// again is after what time at most the intent asks for the next pass, or 0.
+	again time.Duration
 }
 
 // NewClaim reads a claim from a function request.
@@ -255,6 +258,9 @@ func (c *Claim) OwnedByOther(component string, path ...string) bool {
 	}
 	return false
 }
+
+// PodFailure is what the claim's status says of a pod that fails, or "".
+func (c *Claim) PodFailure() string { return c.status("podFailure").GetStringValue() }
 
 // wasReady tells whether all of the claim as it is now has been healthy before.
 func (c *Claim) wasReady() bool {

@@ -6,6 +6,8 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
 // Each write to a claim is two tokens of Crossplane's circuit breaker, of the claim's own
@@ -55,20 +57,21 @@ func (c *Claim) isNested() bool {
 
 // holdsStatus tells whether the status stays as it is since what it has to say can wait:
 //
-//   - In a pass that composes other objects than the one before. Crossplane writes their
-//     references and a condition about the new generation, and in the next pass, which
-//     these begin, one more, to which a new status adds no write.
+//   - In a pass that composes new objects. Crossplane writes their references and a
+//     condition about the new generation, and in the next pass, which these begin, one
+//     more, to which a new status adds no write.
 //   - While a claim comes up that another one composes: its parent has a status of its own,
-//     and waits for Ready, a failure, or trouble.
+//     and waits for Ready, another phase, or trouble.
 //
 // What is failed, refused or done never waits, nor do the end of that, a pod's failure and
 // its end, and the settings that the claim must remember.
-func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, o Outcome) bool {
+func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, d *Decision, o Outcome) bool {
 	if c.IsReview() || o.Ready || o.Phase == Failed || hasNews(rsp, c) {
 		return false
 	}
-	isStep := c.status("phase") != nil && c.isNested() && c.isComingUp()
-	return isStep || changesReferences(rsp, c)
+	phase := c.status("phase")
+	isStep := phase != nil && proto.Equal(desiredStatus(rsp)["phase"], phase) && c.isNested() && c.isComingUp()
+	return isStep || addsReferences(c, d)
 }
 
 // hasNews tells whether the status of a response has what does not wait.
@@ -80,23 +83,34 @@ func hasNews(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
 	return c.status("phase") != nil && !proto.Equal(desired["acceptedSettings"], c.status("acceptedSettings"))
 }
 
-// changesReferences tells whether Crossplane references other objects after this response
-// than before. An object that the API server refuses is referenced, too, and is never
-// observed.
-func changesReferences(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
-	before := map[reference]bool{}
-	for _, v := range c.SpecAt("crossplane").GetFields()["resourceRefs"].GetListValue().GetValues() {
-		r := v.GetStructValue().GetFields()
-		before[referenceOf(r, r)] = true
-	}
-	desired := rsp.GetDesired().GetResources()
-	for _, r := range desired {
-		obj := r.GetResource().GetFields()
-		if !before[referenceOf(obj, obj["metadata"].GetStructValue().GetFields())] {
+// addsReferences tells whether Crossplane references objects after this pass that it does not
+// yet. One that is observed it does, whatever its name. One that the API server refuses is
+// referenced, too, and is never observed.
+func addsReferences(c *Claim, d *Decision) bool {
+	var before map[reference]bool
+	for name, obj := range d.Apply {
+		if c.IsComposed(name) {
+			continue
+		}
+		if before == nil {
+			before = c.references()
+		}
+		f := obj.GetFields()
+		if !before[referenceOf(f, f["metadata"].GetStructValue().GetFields())] {
 			return true
 		}
 	}
-	return len(before) != len(desired)
+	return false
+}
+
+// references that Crossplane has written into the claim.
+func (c *Claim) references() map[reference]bool {
+	out := map[reference]bool{}
+	for _, v := range c.SpecAt("crossplane").GetFields()["resourceRefs"].GetListValue().GetValues() {
+		r := v.GetStructValue().GetFields()
+		out[referenceOf(r, r)] = true
+	}
+	return out
 }
 
 // reference to an object of the claim's namespace.
@@ -106,32 +120,43 @@ func referenceOf(typed, named map[string]*structpb.Value) reference {
 	return reference{typed["apiVersion"].GetStringValue(), typed["kind"].GetStringValue(), named["name"].GetStringValue()}
 }
 
-// keepStatus makes the claim's status what it is already.
+// keepStatus makes the claim's status what it is already, but for what functions before this
+// one desire of it.
 func keepStatus(rsp *fnv1.RunFunctionResponse, c *Claim) error {
 	status := shallow(c.composite.GetFields()["status"].GetStructValue())
 	delete(status.GetFields(), "conditions")
+	for field := range desiredStatus(rsp) {
+		delete(status.GetFields(), field)
+	}
 	return setStatus(rsp, c, status)
 }
 
 // holdConditions repeats those that are about to become True while the claim comes up and
-// has not settled: good news come together, with Ready, in one write.
+// has not settled: good news come together, with Ready, in one write. A condition that had
+// another reason than that something comes up does not wait, nor does one for longer than a
+// minute.
 func holdConditions(c *Claim, conditions []Condition, settled bool) []Condition {
 	if settled || !c.isComingUp() {
 		return conditions
 	}
 	out := make([]Condition, len(conditions))
 	for i, cond := range conditions {
-		if was := c.condition(cond.Type); cond.True && was["status"].GetStringValue() == "False" {
-			cond = Condition{Type: cond.Type, Reason: was["reason"].GetStringValue(), Message: was["message"].GetStringValue()}
+		was := c.condition(cond.Type)
+		reason := was["reason"].GetStringValue()
+		age, known := c.since(cond.Type)
+		if cond.True && was["status"].GetStringValue() == "False" && (reason == appsv1.ReasonWaiting || reason == appsv1.ReasonPending) && known && age < quietFor {
+			cond = Condition{Type: cond.Type, Reason: reason, Message: was["message"].GetStringValue()}
 		}
 		out[i] = cond
 	}
 	return out
 }
 
-// circuitCooldown is how long Crossplane's circuit breaker stays open by default.
+// circuitCooldown is after what time Crossplane's circuit breaker closes with the next event:
+// five minutes by default, and what the time of a condition leaves out, since it has no
+// fractions of a second and the condition is written after the breaker has opened.
 // https://github.com/crossplane/crossplane/blob/v2.4.0/cmd/crossplane/core/core.go
-const circuitCooldown = 5 * time.Minute
+const circuitCooldown = 5*time.Minute + 2*time.Second
 
 // circuitProbe is the field of the status that says when the claim last made an event of
 // its own.
@@ -143,15 +168,22 @@ const circuitProbe = "lastCircuitProbeTime"
 // claim's own status.
 func probeCircuit(rsp *fnv1.RunFunctionResponse, c *Claim) {
 	last := c.status(circuitProbe)
-	if open, known := c.circuitOpenFor(); known && open >= circuitCooldown {
-		at, err := time.Parse(time.RFC3339, last.GetStringValue())
-		if err != nil || c.Now().Sub(at) >= circuitCooldown {
-			last = structpb.NewStringValue(c.Now().UTC().Format(time.RFC3339))
-		}
+	if c.isProbeDue() {
+		last = structpb.NewStringValue(c.Now().UTC().Format(time.RFC3339))
 	}
 	if last != nil {
 		desiredStatus(rsp)[circuitProbe] = last
 	}
+}
+
+// isProbeDue tells whether a circuit breaker closes with the next event, and none was made.
+func (c *Claim) isProbeDue() bool {
+	open, known := c.circuitOpenFor()
+	if !known || open < circuitCooldown {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, c.status(circuitProbe).GetStringValue())
+	return err != nil || c.Now().Sub(at) >= circuitCooldown
 }
 
 // circuitOpenFor returns for how long the claim's circuit breaker has been open, and

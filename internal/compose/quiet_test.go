@@ -20,7 +20,19 @@ func (clock) Now() time.Time { return noon }
 func ago(d time.Duration) string { return noon.Add(-d).Format(time.RFC3339) }
 
 func since(typ, status string, d time.Duration) map[string]any {
-	return map[string]any{"type": typ, "status": status, "reason": "Old", "message": "old", "lastTransitionTime": ago(d)}
+	return map[string]any{"type": typ, "status": status, "reason": "Waiting", "message": "old", "lastTransitionTime": ago(d)}
+}
+
+func failedCondition(typ string) map[string]any {
+	c := since(typ, "False", time.Second)
+	c["reason"] = "Failed"
+	return c
+}
+
+// renamed returns an object of the cluster with another name.
+func renamed(obj *structpb.Struct) *structpb.Struct {
+	child(obj, "metadata").Fields["name"] = structpb.NewStringValue("another")
+	return obj
 }
 
 // TestHoldsStatus: what a claim writes of the way to being ready.
@@ -33,9 +45,10 @@ func TestHoldsStatus(t *testing.T) {
 
 	cases := map[string]struct {
 		reason     string
-		first      bool // nothing was written of the claim yet
-		failed     bool
-		alone      bool // no other claim composes it
+		first      bool                        // nothing was written of the claim yet
+		phase      string                      // that was written, if it is not the one of a claim that comes up
+		referenced map[string]*structpb.Struct // if these are not those that are observed
+		alone      bool                        // no other claim composes it
 		review     bool
 		conditions []any
 		observed   map[string]*structpb.Struct
@@ -55,9 +68,12 @@ func TestHoldsStatus(t *testing.T) {
 		"Settings":    {reason: "A claim goes on with the settings that it had: it must not forget them.", conditions: comingUp(time.Second), observed: unready, status: map[string]any{"acceptedSettings": "{}"}, want: "new"},
 		"Added":       {reason: "A pass that adds objects leaves the status to the next, whoever looks at it.", alone: true, conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, want: held},
 		"AddedOld":    {reason: "However long that takes.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, want: held},
-		"Removed":     {reason: "So does one that removes objects.", alone: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, web), "old": stored(applied(t, configMap("old", "")))}, want: held},
+		"Removed":     {reason: "One that removes objects says so.", alone: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, web), "old": stored(applied(t, configMap("old", "")))}, want: "new"},
+		"Refused":     {reason: "What the API server refuses is referenced, and never observed: the status is not left for ever.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, referenced: unready, want: "new"},
+		"Renamed":     {reason: "An object that has another name than it would get today is no new one.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": renamed(mended(observe(t, db))), "web": observe(t, web)}, want: "new"},
+		"Phase":       {reason: "Another phase is news.", phase: "Running", conditions: comingUp(20 * time.Second), observed: unready, want: "new"},
 		"First":       {reason: "And the first.", first: true, alone: true, observed: map[string]*structpb.Struct{}, want: ""},
-		"Corrected":   {reason: "What had failed and goes on says so at once.", failed: true, alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
+		"Corrected":   {reason: "What had failed and goes on says so at once.", phase: "Failed", alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
 		"Review":      {reason: "Who reviews a claim sees its status at once.", first: true, review: true, observed: map[string]*structpb.Struct{}, want: "new"},
 	}
 	for name, tc := range cases {
@@ -69,10 +85,17 @@ func TestHoldsStatus(t *testing.T) {
 			if tc.failure != "" {
 				status["podFailure"] = tc.failure
 			}
-			if tc.failed {
-				status["phase"] = "Failed"
+			if tc.phase != "" {
+				status["phase"] = tc.phase
 			}
 			req := request(t, 1, status, tc.observed)
+			if tc.referenced != nil {
+				refs, err := structpb.NewList(references(tc.referenced))
+				if err != nil {
+					t.Fatal(err)
+				}
+				child(child(req.GetObserved().GetComposite().GetResource(), "spec"), "crossplane").Fields["resourceRefs"] = structpb.NewListValue(refs)
+			}
 			if !tc.alone {
 				parent := structpb.NewStructValue(mustStruct(t, map[string]any{"controller": true}))
 				child(req.GetObserved().GetComposite().GetResource(), "metadata").Fields["ownerReferences"] = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{parent}})
@@ -114,13 +137,15 @@ func TestHoldConditions(t *testing.T) {
 		observed   map[string]*structpb.Struct
 		db, web    string
 	}{
-		"ComesUp":   {reason: "While others come up, a part that is healthy waits for them.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second)}, observed: half, db: "False Old old", web: "False Waiting "},
+		"ComesUp":   {reason: "While others come up, a part that is healthy waits for them.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second)}, observed: half, db: "False Waiting old", web: "False Waiting "},
 		"Trouble":   {reason: "Not for longer than a minute.", conditions: []any{since("Ready", "False", time.Minute), since("DbReady", "False", time.Minute)}, observed: half, db: "True Healthy ", web: "False Waiting "},
 		"Never":     {reason: "What was never reported is reported as it is.", conditions: []any{since("Ready", "False", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
 		"WasTrue":   {reason: "What is True stays so.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "True", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
 		"Breaks":    {reason: "What breaks is reported at once.", conditions: []any{since("Ready", "False", time.Second), since("WebReady", "True", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
-		"NotTold":   {reason: "Until the status says that all is well.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second), since("WebReady", "False", time.Second)}, observed: all, db: "False Old old", web: "False Old old"},
+		"NotTold":   {reason: "Until the status says that all is well.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second), since("WebReady", "False", time.Second)}, observed: all, db: "False Waiting old", web: "False Waiting old"},
 		"Settled":   {reason: "Then all are True, with Ready.", status: done, conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second), since("WebReady", "False", time.Second)}, observed: all, db: "True Healthy ", web: "True Healthy "},
+		"Failed":    {reason: "The end of a failure is told at once.", conditions: []any{since("Ready", "False", time.Second), failedCondition("DbReady")}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"Long":      {reason: "A claim that comes up step by step has a part wait for a minute and no more.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Minute)}, observed: half, db: "True Healthy ", web: "False Waiting "},
 		"LaterNews": {reason: "A claim that is ready reports what gets better at once.", conditions: []any{since("Ready", "True", time.Second), since("DbReady", "False", time.Second)}, observed: all, db: "True Healthy ", web: "True Healthy "},
 	}
 	for name, tc := range cases {
@@ -157,9 +182,10 @@ func TestProbeCircuit(t *testing.T) {
 	}{
 		"Closed":     {reason: "Without an open breaker there is nothing to say.", conditions: []any{since("Responsive", "True", time.Hour)}},
 		"Opened":     {reason: "During the cooldown no event closes it.", conditions: []any{since("Responsive", "False", 4*time.Minute)}},
-		"Cooled":     {reason: "After it the next one does.", conditions: []any{since("Responsive", "False", 5*time.Minute)}, want: ago(0)},
+		"Truncated":  {reason: "A condition's time is that of a second, and the breaker may have opened at its end.", conditions: []any{since("Responsive", "False", 5*time.Minute)}},
+		"Cooled":     {reason: "After it the next one does.", conditions: []any{since("Responsive", "False", 5*time.Minute+2*time.Second)}, want: ago(0)},
 		"Probed":     {reason: "One is enough.", conditions: []any{since("Responsive", "False", 7*time.Minute)}, last: ago(2 * time.Minute), want: ago(2 * time.Minute)},
-		"LongerThan": {reason: "An installation may have a longer cooldown: then there is one more.", conditions: []any{since("Responsive", "False", 10*time.Minute)}, last: ago(5 * time.Minute), want: ago(0)},
+		"LongerThan": {reason: "An installation may have a longer cooldown: then there is one more.", conditions: []any{since("Responsive", "False", 10*time.Minute)}, last: ago(6 * time.Minute), want: ago(0)},
 		"Again":      {reason: "A breaker that opens anew is another one.", conditions: []any{since("Responsive", "False", 6*time.Minute)}, last: ago(time.Hour), want: ago(0)},
 		"Kept":       {reason: "What was said stays: to take it away would be another event.", conditions: []any{since("Responsive", "True", time.Hour)}, last: ago(2 * time.Hour), want: ago(2 * time.Hour)},
 		"NoTime":     {reason: "A breaker whose age is not known is left alone.", conditions: []any{map[string]any{"type": "Responsive", "status": "False"}}},
@@ -194,7 +220,7 @@ func TestTTL(t *testing.T) {
 		"Ancient":     {reason: "But every minute.", conditions: []any{since("Ready", "False", 48*time.Hour)}, want: time.Minute},
 		"OpenYoung":   {reason: "While events are dropped a claim is looked at soon, though it has settled.", conditions: []any{since("Responsive", "False", time.Second)}, settled: true, want: 5 * time.Second},
 		"OpenOld":     {reason: "Then less and less.", conditions: []any{since("Responsive", "False", 2*time.Minute)}, settled: true, want: 20 * time.Second},
-		"OpenToEnd":   {reason: "And when the cooldown is over.", conditions: []any{since("Responsive", "False", 5*time.Minute-7*time.Second)}, settled: true, want: 7 * time.Second},
+		"OpenToEnd":   {reason: "And when the cooldown is over.", conditions: []any{since("Responsive", "False", 5*time.Minute-7*time.Second)}, settled: true, want: 9 * time.Second},
 		"OpenForEver": {reason: "A breaker that does not close keeps nobody busy.", conditions: []any{since("Responsive", "False", time.Hour)}, settled: true, want: 30 * time.Second},
 		"OpenNoTime":  {reason: "One of unknown age is taken for young.", conditions: []any{map[string]any{"type": "Responsive", "status": "False"}}, settled: true, want: 5 * time.Second},
 		"Interval":    {reason: "An installation may say how often a claim that has settled is looked at.", settled: true, interval: time.Minute, want: time.Minute},
@@ -226,5 +252,70 @@ func TestTTL(t *testing.T) {
 	}
 	if len(seen) < 50 {
 		t.Errorf("ttl() of 100 claims: want them apart, got %d times", len(seen))
+	}
+}
+
+// TestHeldInPipeline: what other functions of a pipeline compose and report is theirs: it
+// neither holds a status nor is held with it.
+func TestHeldInPipeline(t *testing.T) {
+	db := Component{Name: "db", Object: deployment("db", "db:1")}
+	plan := func() *Plan {
+		return &Plan{Components: []Component{db}, Status: func(o Outcome) any { return mustStruct(t, map[string]any{"phase": string(o.Phase), "message": "new"}) }}
+	}
+	status := map[string]any{"phase": "Deploying", "message": "held", "cost": "3 EUR", "conditions": []any{since("Ready", "False", time.Hour)}}
+	nameless := &structpb.Struct{Fields: map[string]*structpb.Value{"apiVersion": structpb.NewStringValue("v1"), "kind": structpb.NewStringValue("ConfigMap")}}
+	for name, tc := range map[string]struct {
+		observed map[string]*structpb.Struct
+		want     string
+	}{"Observed": {map[string]*structpb.Struct{"db": observe(t, db)}, "new"}, "Added": {nil, "held"}} {
+		t.Run(name, func(t *testing.T) {
+			req := request(t, 1, status, tc.observed)
+			req.RequiredResources = map[string]*fnv1.Resources{"existing/db": nil}
+			req.Desired = &fnv1.State{
+				Composite: &fnv1.Resource{Resource: mustStruct(t, map[string]any{"status": map[string]any{"cost": "4 EUR"}})},
+				Resources: map[string]*fnv1.Resource{"theirs": {Resource: nameless}},
+			}
+			rsp := Respond(req, planned(plan()), clock{})
+			s := desiredStatus(rsp)
+			if got := s["message"].GetStringValue(); got != tc.want {
+				t.Errorf("message: want %q, got %q", tc.want, got)
+			}
+			if got := s["cost"].GetStringValue(); got != "4 EUR" {
+				t.Errorf("another function's field: want its newest, got %q", got)
+			}
+		})
+	}
+}
+
+// TestRefusedQuietly: a claim that is refused asks for less and less, and its circuit breaker
+// closes as that of any other.
+func TestRefusedQuietly(t *testing.T) {
+	invalid := refusing(Invalidf("no"))
+	old := []any{since("Ready", "False", 24*time.Hour)}
+	if got := Respond(request(t, 1, map[string]any{"phase": "Failed", "conditions": old}, nil), invalid, clock{}).GetMeta().GetTtl().AsDuration(); got != time.Minute {
+		t.Errorf("Respond() of a claim that has been refused for a day: want a time to live of a minute, got %v", got)
+	}
+	db := Component{Name: "db", Object: deployment("db", "db:1")}
+	req := request(t, 1, map[string]any{"phase": "Running", "conditions": []any{since("Ready", "True", time.Hour), since("Responsive", "False", time.Hour)}}, map[string]*structpb.Struct{"db": observe(t, db)})
+	rsp := Respond(req, invalid, clock{})
+	if got := desiredStatus(rsp)[circuitProbe].GetStringValue(); got != ago(0) {
+		t.Errorf("Respond() of a refused claim whose breaker is open: want an event of its own, got %q", got)
+	}
+	if got := rsp.GetResults()[0].GetSeverity(); got != fnv1.Severity_SEVERITY_WARNING || rsp.GetDesired().GetResources()["db"] == nil {
+		t.Errorf("Respond() of it: want what exists kept as it is, got %v, %v", got, rsp.GetDesired().GetResources())
+	}
+}
+
+// TestLookAgain: an intent may ask for an earlier pass, and not for a later one.
+func TestLookAgain(t *testing.T) {
+	c := NewClaim(request(t, 1, nil, nil), clock{})
+	c.LookAgain(time.Hour)
+	if got := c.ttl(false, 0); got != soonTTL {
+		t.Errorf("ttl(): want %v, got %v", soonTTL, got)
+	}
+	c.LookAgain(2 * time.Second)
+	c.LookAgain(3 * time.Second)
+	if got := c.ttl(true, 0); got != 2*time.Second {
+		t.Errorf("ttl(): want 2s, got %v", got)
 	}
 }

@@ -48,7 +48,7 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	}
 	isOver := outcome.Ready || isFailed(desiredStatus(rsp)["phase"])
 	setObservedGeneration(rsp, claim, isOver && claim.isAbout("Ready"))
-	if holdsStatus(rsp, claim, outcome) {
+	if holdsStatus(rsp, claim, decision, outcome) {
 		rsp.Desired.Composite.Resource = req.GetDesired().GetComposite().GetResource()
 		if err := keepStatus(rsp, claim); err != nil {
 			return refuse(newResponse(req), claim, nil, err)
@@ -166,6 +166,7 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.R
 		Condition{Type: ConditionStalled, True: true, Reason: reason, Message: err.Error()}.toProto(),
 	}
 
+	rsp.Meta.Ttl = durationpb.New(c.ttl(false, 0))
 	severity := fnv1.Severity_SEVERITY_FATAL
 	switch {
 	case reason != appsv1.ReasonInternalError && c.composed == 0:
@@ -190,7 +191,7 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.R
 			return rsp
 		}
 		news := reason != appsv1.ReasonInternalError && c.isStalled() && !c.isObserved()
-		if (len(due) > 0 || news) && maintain(rsp, c, due) {
+		if (len(due) > 0 || news || c.isProbeDue()) && maintain(rsp, c, due) {
 			severity = fnv1.Severity_SEVERITY_WARNING
 		}
 		rsp.Conditions = append(rsp.Conditions, observedConditions(c)...)
@@ -228,6 +229,7 @@ func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.
 		return false
 	}
 	setObservedGeneration(rsp, c, c.isStalled())
+	probeCircuit(rsp, c)
 	keepAll(rsp, c)
 	rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
 	// A condition may have the generation of an edit that came after the pass which it is of.

@@ -27,6 +27,20 @@ const (
 
 // ttl of a response. Interval is the one that the installation asks for, or 0.
 func (c *Claim) ttl(settled bool, interval time.Duration) time.Duration {
+	if c.again > 0 {
+		return min(c.again, c.ttlOf(settled, interval))
+	}
+	return c.ttlOf(settled, interval)
+}
+
+// LookAgain asks for the next pass after a time at most, where no event tells that it is due.
+func (c *Claim) LookAgain(after time.Duration) {
+	if c.again == 0 || after < c.again {
+		c.again = after
+	}
+}
+
+func (c *Claim) ttlOf(settled bool, interval time.Duration) time.Duration {
 	if open, known := c.circuitOpenFor(); known {
 		if left := circuitCooldown - open; left > 0 {
 			return min(grown(open, openTTL), max(left, time.Second))

@@ -24,7 +24,7 @@ func testEscrow(t *testing.T, g *gate) {
 			t.Fatal(err)
 		}
 	}
-	const want = "namespace storeplane-escrow has the copies of the keys of encrypted backups, which nobody can read without them: once none is needed any more, annotate it with storeplane.example.com/allow-deletion=true and delete it"
+	const want = "namespace storeplane-escrow has the copies of the keys of encrypted backups, which cannot be read without them: to uninstall Storeplane use uninstall.yaml, which leaves it. Once no backup needs it, annotate it with storeplane.example.com/allow-deletion=true and delete it"
 	for _, value := range []string{"null", `"false"`} {
 		allow(value)
 		planetest.Eventually(t, soon, "the deletion is refused", func() error {
