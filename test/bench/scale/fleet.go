@@ -75,7 +75,6 @@ type fleet struct {
 
 // seen of a claim.
 type seen struct {
-	generation int64
 	ready      bool
 	open       bool // its circuit breaker
 	conditions string
@@ -122,8 +121,8 @@ func (b *bench) watch(ctx context.Context, k kind) (*fleet, error) {
 func (f *fleet) noteClaim(u *unstructured.Unstructured) {
 	c := harness.ClaimOf(u)
 	f.claims[u.GetName()] = seen{
-		generation: c.Status.ReadyGeneration, open: c.Condition("Responsive").Status == metav1.ConditionFalse,
-		ready: c.Ready(), conditions: c.String(),
+		ready: c.Ready() && c.Status.ReadyGeneration == u.GetGeneration(), open: c.Condition("Responsive").Status == metav1.ConditionFalse,
+		conditions: c.String(),
 	}
 }
 

@@ -24,8 +24,9 @@ type bench struct {
 	cli     *cli
 	cluster *harness.Cluster
 
-	kwok *exec.Cmd
-	logs *os.File
+	kwok  *exec.Cmd
+	logs  *os.File
+	ended chan struct{}
 
 	managers context.CancelFunc
 }
@@ -58,6 +59,11 @@ func (b *bench) start(ctx context.Context) error {
 	if err := b.kwok.Start(); err != nil {
 		return fmt.Errorf("cannot start kwok: %w", err)
 	}
+	b.ended = make(chan struct{})
+	go func() {
+		_ = b.kwok.Wait() // It is ended by us, or its log says why.
+		close(b.ended)
+	}()
 	if err := b.volumes(ctx); err != nil {
 		return err
 	}
@@ -92,7 +98,7 @@ func (b *bench) stop() {
 	}
 	if b.kwok != nil && b.kwok.Process != nil {
 		_ = b.kwok.Process.Kill()
-		_ = b.kwok.Wait()
+		<-b.ended
 	}
 	if b.logs != nil {
 		_ = b.logs.Close()
@@ -102,7 +108,9 @@ func (b *bench) stop() {
 
 // kwokFailed is an error where kwok has ended, with its last words.
 func (b *bench) kwokFailed() error {
-	if b.kwok.ProcessState == nil {
+	select {
+	case <-b.ended:
+	default:
 		return nil
 	}
 	if _, err := b.logs.Seek(-min(2048, tell(b.logs)), io.SeekEnd); err != nil {
