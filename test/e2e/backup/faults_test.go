@@ -30,7 +30,7 @@ const bulk = "1024"
 func faults() types.Feature {
 	g := newGround("e2e-backup-faults")
 	g.bulk = bulk
-	f := tests.Feature("faults", g.namespace)
+	f := tests.Feature("faults", g.namespace).Cleared()
 	for _, c := range []struct {
 		name  string
 		fault func(context.Context, string, notes) error

@@ -44,7 +44,7 @@ type timed struct {
 
 func physical(s backupv1.StoreType) types.Feature {
 	d := &timed{ground: newGround("e2e-backup-physical-" + string(s)), store: s, marks: map[int]time.Time{}}
-	f := tests.Feature("physical backups to "+string(s), d.namespace)
+	f := tests.Feature("physical backups to "+string(s), d.namespace).Cleared()
 	check := f.Full
 	if s == backupv1.Volume {
 		check = f.Quick

@@ -95,6 +95,23 @@ func (f Feature) Full(name string, c Check) Feature {
 	return f
 }
 
+// Cleared is the feature whose namespaces are removed once all of its checks have passed: a
+// node has no room for the pods of all features together.
+func (f Feature) Cleared() Feature {
+	f.Teardown(func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
+		if *f.suite.keep || t.Failed() || ctx.Err() != nil {
+			return ctx
+		}
+		for _, namespace := range f.namespaces {
+			if err := f.suite.Cluster.Sweep(ctx, namespace); err != nil {
+				t.Errorf("cannot clear the feature's namespace: %v", err)
+			}
+		}
+		return ctx
+	})
+	return f
+}
+
 // Once holds what was done once, for all checks that need it.
 type Once map[string]bool
 
