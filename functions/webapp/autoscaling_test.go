@@ -164,8 +164,8 @@ func TestAutoscaledReplicas(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := functionstest.New(t, tc.claim)
-			c.Reconcile() // The account comes first.
 			if tc.before != nil {
+				c.Reconcile()
 				tc.before(c)
 			}
 			rsp := c.Reconcile()

@@ -24,8 +24,16 @@ func (a *app) deployment() *k8sappsv1.Deployment {
 	pod := a.servingPod(c)
 	pod.TerminationGracePeriodSeconds = new(drainSeconds + a.grace())
 	a.measured(&pod, a.spec.Autoscaling)
-	return a.rolling(web, pod, replicas(a.spec.Replicas, a.spec.Autoscaling, &a.live.liveDeployment))
+	d := a.rolling(web, pod, replicas(a.spec.Replicas, a.spec.Autoscaling, &a.live.liveDeployment))
+	d.Spec.Paused = a.live.isPaused(&a.live.liveDeployment)
+	return d
 }
+
+// isPaused tells whether a Deployment creates no pods yet, since their account is not known to
+// exist. Without it pods are not created, and a Deployment says that for as long as they are not,
+// whatever the reason is by then. It is paused and not withheld: one more object of a claim later
+// is one more generation, and four writes to the claim.
+func (l *live) isPaused(d *liveDeployment) bool { return !l.account && (!d.exists || d.Spec.Paused) }
 
 // rolling rolls one pod up before it takes one down, so that a change never
 // lessens what serves requests.

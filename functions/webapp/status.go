@@ -32,6 +32,9 @@ type live struct {
 	// migrationWaits is what keeps the migration's pods from running.
 	migrationWaits health.Wait
 
+	// account is true once that of the pods exists.
+	account bool
+
 	// portNameTaken is true while somebody else's port of the Service has the
 	// name of ours.
 	portNameTaken bool
@@ -41,6 +44,7 @@ type live struct {
 type liveDeployment struct {
 	Spec struct {
 		Replicas *int32 `json:"replicas"`
+		Paused   bool   `json:"paused"`
 		Template struct {
 			Spec struct {
 				Containers []struct {
@@ -51,6 +55,8 @@ type liveDeployment struct {
 		} `json:"template"`
 	} `json:"spec"`
 	Status k8sappsv1.DeploymentStatus `json:"status"`
+
+	exists bool
 
 	// scaledByOther is true once somebody else has set the number of pods.
 	scaledByOther bool
@@ -110,7 +116,8 @@ func waiting(c *compose.Claim, component string, labels map[string]string) healt
 }
 
 func observe(c *compose.Claim, s *appsv1.WebAppSpec, migration string, port int32) (live, error) {
-	l := live{}
+	// A review shows what comes of the claim.
+	l := live{account: c.IsComposed(account) || c.IsReview()}
 	var err error
 	if l.liveDeployment, _, err = observeDeployment(c, web); err != nil {
 		return l, err
@@ -138,6 +145,7 @@ func observeDeployment(c *compose.Claim, component string) (liveDeployment, bool
 	if err != nil {
 		return l, ok, err
 	}
+	l.exists = ok
 	l.scaledByOther = c.OwnedByOther(component, "f:spec", "f:replicas")
 	if ok && (l.Spec.Replicas == nil || *l.Spec.Replicas > 0) {
 		l.waits = waitsFor(c, component, &l.Status)

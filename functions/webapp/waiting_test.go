@@ -12,7 +12,7 @@ import (
 // while they are not.
 func TestWaiting(t *testing.T) {
 	const (
-		progressing = `{observedGeneration: 1, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1}`
+		progressing = `{observedGeneration: 2, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1}`
 		image       = `{containerStatuses: [{name: app, image: 'r.example.com/shop:1', state: {waiting: {reason: ErrImagePull, message: 'shop:1: not found'}}}]}`
 		crash       = `{containerStatuses: [{name: app, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 3, reason: Error, message: "starting\ncannot reach postgres://app:hunter2@db/app with password=hunter2\n"}}}]}`
 		root        = `{containerStatuses: [{name: app, state: {waiting: {reason: CreateContainerConfigError, message: 'container has runAsNonRoot and image will run as root (pod: "shop-web-1_team(3f2a9c1e)", container: app)'}}}]}`
@@ -44,17 +44,17 @@ func TestWaiting(t *testing.T) {
 		"Worker":   {reason: "A worker's pods are its own.", spec: "workers: [{name: mail}]", status: map[string]string{"worker-mail": progressing}, pods: []string{pod("shop-worker-mail-1", "worker-mail", image), pod("shop-web-1", "web", crash)}, want: "Waiting for worker-mail (shop-worker-mail-1: cannot pull image r.example.com/shop:1: not found)"},
 		"GetsOn": {
 			reason: "A rollout that has got on a moment ago is not asked about: each pod that starts makes events.",
-			status: map[string]string{"web": `{observedGeneration: 1, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1, conditions: [{type: Progressing, status: "True", lastUpdateTime: "` + time.Now().UTC().Format(time.RFC3339) + `"}]}`},
+			status: map[string]string{"web": `{observedGeneration: 2, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1, conditions: [{type: Progressing, status: "True", lastUpdateTime: "` + time.Now().UTC().Format(time.RFC3339) + `"}]}`},
 			pods:   []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (Not all pods are ready)", passes: true,
 		},
 		"GotOn": {
 			reason: "One that has not for a while is.",
-			status: map[string]string{"web": `{observedGeneration: 1, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1, conditions: [{type: Progressing, status: "True", lastUpdateTime: "` + time.Now().Add(-5*time.Second).UTC().Format(time.RFC3339) + `"}]}`},
+			status: map[string]string{"web": `{observedGeneration: 2, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1, conditions: [{type: Progressing, status: "True", lastUpdateTime: "` + time.Now().Add(-5*time.Second).UTC().Format(time.RFC3339) + `"}]}`},
 			pods:   []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (shop-web-1: cannot pull image r.example.com/shop:1: not found)",
 		},
 		"DeadlineNow": {
 			reason: "A rollout that fails has made no progress, though it says so just now.",
-			status: map[string]string{"web": `{observedGeneration: 1, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, lastUpdateTime: "` + time.Now().UTC().Format(time.RFC3339) + `"}]}`},
+			status: map[string]string{"web": `{observedGeneration: 2, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, lastUpdateTime: "` + time.Now().UTC().Format(time.RFC3339) + `"}]}`},
 			pods:   []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (Rollout exceeded its progress deadline: shop-web-1: cannot pull image r.example.com/shop:1: not found)",
 		},
 		"None":     {reason: "Where no pod says anything, that is all.", status: map[string]string{"web": progressing}, want: "Waiting for web (Not all pods are ready)", passes: true},
@@ -62,7 +62,7 @@ func TestWaiting(t *testing.T) {
 		"Evicted":  {reason: "That says something only where nothing else does.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", evicted)}, want: "Waiting for web (shop-web-1: was stopped: Evicted: The node was low on resource: memory.)", passes: true},
 		"Starting": {reason: "A probe may be passed a moment later.", status: map[string]string{"web": progressing}, pods: []string{pod("shop-web-1", "web", unready)}, want: "Waiting for web (shop-web-1: container app runs and does not pass its readiness probe)", passes: true},
 		"Foreign":  {reason: "Another claim's pods say nothing of this one.", status: map[string]string{"web": progressing}, pods: []string{strings.Replace(pod("x", "web", image), "instance: hello", "instance: other", 1)}, want: "Waiting for web (Not all pods are ready)", passes: true},
-		"Deadline": {reason: "Also of a rollout that has failed.", status: map[string]string{"web": `{observedGeneration: 1, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`}, pods: []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (Rollout exceeded its progress deadline: shop-web-1: cannot pull image r.example.com/shop:1: not found)"},
+		"Deadline": {reason: "Also of a rollout that has failed.", status: map[string]string{"web": `{observedGeneration: 2, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`}, pods: []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (Rollout exceeded its progress deadline: shop-web-1: cannot pull image r.example.com/shop:1: not found)"},
 		"Migration": {
 			reason: "A migration's pod holds the rollout: what is wrong with it is said.", spec: "migration: {args: [m]}",
 			status: map[string]string{migrationOf("r.example.com/shop:1", "m"): "{active: 1, ready: 0}"}, pods: []string{job("hello-migration-1", migrationOf("r.example.com/shop:1", "m"), image)},
@@ -76,7 +76,7 @@ func TestWaiting(t *testing.T) {
 		},
 		"Quota": {
 			reason: "A pod that is not created says nothing: its Deployment does.",
-			status: map[string]string{"web": `{observedGeneration: 1, unavailableReplicas: 1, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: 'pods "shop-web-5d4-x7" is forbidden: exceeded quota: small, requested: limits.cpu=1, used: limits.cpu=4, limited: limits.cpu=4'}]}`},
+			status: map[string]string{"web": `{observedGeneration: 2, unavailableReplicas: 1, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: 'pods "shop-web-5d4-x7" is forbidden: exceeded quota: small, requested: limits.cpu=1, used: limits.cpu=4, limited: limits.cpu=4'}]}`},
 			want:   "Waiting for web (cannot create pods: exceeded quota: small, requested: limits.cpu=1)",
 		},
 	}

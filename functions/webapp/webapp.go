@@ -116,9 +116,7 @@ func (a *app) plan() *compose.Plan {
 
 	// What the pods mount is applied in the same pass: to wait until it is
 	// stored would cost a pass, and the kubelet waits for it anyway. Their account is
-	// waited for: without it pods are not created, and a Deployment says that for as long
-	// as they are not, whatever the reason is by then.
-	gates = append(gates, account)
+	// waited for by Deployments that are paused until then.
 	changeGates := slices.Concat(gates, a.config.Holds(a.live.bundle(a.Scope), a.config.Bundle()))
 	deployment := compose.Component{Name: web, Make: func() compose.Object { return a.deployment() }, After: gates, ChangeAfter: changeGates, Health: a.live.judged(health.Of)}
 	if a.spec.Autoscaling != nil {

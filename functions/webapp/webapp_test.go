@@ -34,9 +34,9 @@ func TestOrder(t *testing.T) {
 		want   [][]string
 	}{
 		"Small": {
-			reason: "Pods are not created without their account.",
+			reason: "All is created at once.",
 			claim:  functionstest.SmallApp,
-			want:   [][]string{{"account", "networkpolicy", "service"}, {"web"}},
+			want:   [][]string{{"account", "networkpolicy", "service", "web"}},
 		},
 		"Migrated": {
 			reason: "The migration comes before the first pod, and its bundle before the migration.",
@@ -71,6 +71,26 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestPausedForAccount: a Deployment creates no pods before their account exists, and one that
+// has pods is not paused again.
+func TestPausedForAccount(t *testing.T) {
+	c := functionstest.New(t, functionstest.SmallApp)
+	isPaused := func() bool {
+		return functionstest.Get(c.Observed["web"], "spec", "paused").GetBoolValue()
+	}
+	if c.Reconcile(); c.Observed["account"] == nil || !isPaused() {
+		t.Errorf("the first pass: want an account, and a paused Deployment, got %v", c.Observed["web"])
+	}
+	if c.Reconcile(); isPaused() {
+		t.Errorf("the second pass: want pods, got %v", c.Observed["web"])
+	}
+	c.Settle()
+	delete(c.Observed, "account")
+	if c.Reconcile(); isPaused() {
+		t.Errorf("an account that was deleted: want the Deployment as it is, got %v", c.Observed["web"])
+	}
+}
+
 // TestStatus follows what a claim says of itself while it starts.
 func TestStatus(t *testing.T) {
 	c := functionstest.New(t, functionstest.SmallApp)
@@ -94,12 +114,12 @@ func TestStatus(t *testing.T) {
 	}
 	const endpoint, image = "http://hello-web.team.svc:8080", "registry.example.com/hello:1"
 	step("Nothing exists yet", said{silent: true, refused: true})
-	step("There is an account", said{silent: true, refused: true})
+	step("There is an account", said{phase: "Deploying", endpoint: endpoint, image: image, refused: true})
 	step("The pods start", said{phase: "Deploying", endpoint: endpoint, image: image, refused: true})
 	c.Heal()
 	step("All is well", said{phase: "Running", endpoint: endpoint, image: image, silent: true, refused: true})
 	step("It says so", said{phase: "Running", endpoint: endpoint, image: image, silent: true})
-	c.SetStatus("web", `{observedGeneration: 1, replicas: 1, updatedReplicas: 1}`)
+	c.SetStatus("web", `{observedGeneration: 2, replicas: 1, updatedReplicas: 1}`)
 	step("The pod crashed", said{phase: "Degraded", endpoint: endpoint, image: image, refused: true})
 	c.Heal()
 	step("It is back", said{phase: "Running", endpoint: endpoint, image: image, silent: true, refused: true})
@@ -109,7 +129,7 @@ func TestStatus(t *testing.T) {
 	c.Heal()
 	step("It is there", said{phase: "Running", endpoint: endpoint, image: "registry.example.com/hello:2", silent: true, refused: true})
 	step("It says so again", said{phase: "Running", endpoint: endpoint, image: "registry.example.com/hello:2", silent: true})
-	c.SetStatus("web", `{observedGeneration: 2, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`)
+	c.SetStatus("web", `{observedGeneration: 3, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`)
 	step("It makes no progress", said{phase: "Failed", endpoint: endpoint, image: "registry.example.com/hello:2", refused: true})
 }
 

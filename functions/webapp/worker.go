@@ -49,7 +49,9 @@ func (a *app) workerDeployment(w *appsv1.Worker) *k8sappsv1.Deployment {
 	pod.TerminationGracePeriodSeconds = new(a.grace())
 	a.measured(&pod, w.Autoscaling)
 	l := a.live.workers[w.Name]
-	return a.rolling(workerComponent(w), pod, replicas(w.Replicas, w.Autoscaling, &l))
+	d := a.rolling(workerComponent(w), pod, replicas(w.Replicas, w.Autoscaling, &l))
+	d.Spec.Paused = a.live.isPaused(&l)
+	return d
 }
 
 // observeWorkers reads the Deployments of those that exist, by their names.

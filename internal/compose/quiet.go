@@ -132,19 +132,21 @@ func keepStatus(rsp *fnv1.RunFunctionResponse, c *Claim) error {
 }
 
 // holdConditions repeats those that are about to become True while the claim comes up and
-// has not settled: good news come together, with Ready, in one write. A condition that had
-// another reason than that something comes up does not wait, nor does one for longer than a
-// minute.
+// has not settled: good news come together, with Ready, in one write. What had failed does not
+// wait, nor, once the claim has been ready, what was anything but waited for; and nothing does
+// for longer than a minute.
 func holdConditions(c *Claim, conditions []Condition, settled bool) []Condition {
 	if settled || !c.isComingUp() {
 		return conditions
 	}
+	isFirst := c.status("readyGeneration").GetNumberValue() == 0
 	out := make([]Condition, len(conditions))
 	for i, cond := range conditions {
 		was := c.condition(cond.Type)
 		reason := was["reason"].GetStringValue()
 		age, known := c.since(cond.Type)
-		if cond.True && was["status"].GetStringValue() == "False" && (reason == appsv1.ReasonWaiting || reason == appsv1.ReasonPending) && known && age < quietFor {
+		isAwaited := reason == appsv1.ReasonWaiting || reason == appsv1.ReasonPending || isFirst && reason != appsv1.ReasonFailed
+		if cond.True && was["status"].GetStringValue() == "False" && isAwaited && known && age < quietFor {
 			cond = Condition{Type: cond.Type, Reason: reason, Message: was["message"].GetStringValue()}
 		}
 		out[i] = cond
