@@ -57,8 +57,8 @@ func TestPhases(t *testing.T) {
 			t.Errorf("%s: want %s, got %s (%s)", what, want, c.Phase(), c.Message())
 		}
 	}
-	step("Nothing exists", "")
-	step("The RoleBinding is added", "")
+	step("Nothing exists", "Creating")
+	step("The RoleBinding is added", "Creating")
 	step("The servers start", "Creating")
 	c.Heal("postgresql")
 	step("They are up", "Creating")

@@ -243,7 +243,7 @@ func (c *Crossplane) conditionsAfter(was []*structpb.Value, rsp *fnv1.RunFunctio
 func (c *Crossplane) Settle() [][]string {
 	c.t.Helper()
 	var out [][]string
-	for range 20 {
+	for range 30 {
 		before := maps.Clone(c.Observed)
 		rsp := c.Reconcile()
 		if len(rsp.GetResults()) > 0 {
@@ -260,11 +260,10 @@ func (c *Crossplane) Settle() [][]string {
 			out = append(out, appeared)
 			continue
 		}
-		if c.Reconcile(); c.Phase() != "Running" && c.Phase() != "Hibernated" {
-			c.Heal()
-			continue
+		if c.Phase() == "Running" || c.Phase() == "Hibernated" {
+			c.Reconcile()
+			return out
 		}
-		return out
 	}
 	c.t.Fatalf("the claim does not settle: %v", Get(c.Claim, "status"))
 	return nil

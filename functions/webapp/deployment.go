@@ -29,11 +29,14 @@ func (a *app) deployment() *k8sappsv1.Deployment {
 	return d
 }
 
-// isPaused tells whether a Deployment creates no pods yet, since their account is not known to
-// exist. Without it pods are not created, and a Deployment says that for as long as they are not,
-// whatever the reason is by then. It is paused and not withheld: one more object of a claim later
-// is one more generation, and four writes to the claim.
-func (l *live) isPaused(d *liveDeployment) bool { return !l.account && (!d.exists || d.Spec.Paused) }
+// isPaused tells whether a Deployment creates no pods yet, since the migration has not completed
+// or their account is not known to exist: without it pods are not created, and a Deployment says
+// that for as long as they are not, whatever the reason is by then. It is paused and not withheld:
+// one more object of a claim later is one more generation, and four writes to the claim. One that
+// has had pods is not paused again.
+func (l *live) isPaused(d *liveDeployment) bool {
+	return !l.review && !(l.account && l.migrated) && (!d.exists || d.Spec.Paused)
+}
 
 // rolling rolls one pod up before it takes one down, so that a change never
 // lessens what serves requests.

@@ -32,8 +32,12 @@ type live struct {
 	// migrationWaits is what keeps the migration's pods from running.
 	migrationWaits health.Wait
 
-	// account is true once that of the pods exists.
-	account bool
+	// account is true once that of the pods exists, and migrated where no migration has to
+	// complete.
+	account, migrated bool
+
+	// review is true where what comes of the claim is read by people.
+	review bool
 
 	// portNameTaken is true while somebody else's port of the Service has the
 	// name of ours.
@@ -73,7 +77,7 @@ func (l *liveDeployment) judged(by func(*structpb.Struct) health.Status) func(*s
 // patience is how long a rollout may make no progress before its pods are asked for. Crossplane
 // watches what is asked for, and each pod that starts makes a dozen events: it is asked only
 // where there is something to say.
-const patience = 4 * time.Second
+const patience = 3 * time.Second
 
 // waitsFor reads what keeps the pods of a component from becoming ready. Pods are asked for
 // only while some are not, and nothing has come of it for a while.
@@ -86,22 +90,22 @@ func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentSt
 	if status.UnavailableReplicas == 0 && status.ReadyReplicas == status.Replicas && status.UpdatedReplicas == status.Replicas && status.Replicas > 0 {
 		return health.Wait{}
 	}
-	if progressing(c, status) && c.PodFailure() == "" {
-		c.LookAgain(patience + time.Second)
+	if left := patienceWith(c, status); left > 0 && c.PodFailure() == "" {
+		c.LookAgain(left + 500*time.Millisecond)
 		return health.Wait{}
 	}
 	return waiting(c, component, build.ScopeOf(c).Selector(component))
 }
 
-// progressing tells whether a rollout has made progress within its patience. One that has failed
-// its deadline has not.
-func progressing(c *compose.Claim, status *k8sappsv1.DeploymentStatus) bool {
+// patienceWith a rollout that has made progress a moment ago is what is left of it. One that has
+// failed its deadline has not.
+func patienceWith(c *compose.Claim, status *k8sappsv1.DeploymentStatus) time.Duration {
 	for _, cond := range status.Conditions {
-		if cond.Type == k8sappsv1.DeploymentProgressing && cond.Status == corev1.ConditionTrue {
-			return !c.Now().IsZero() && c.Now().Sub(cond.LastUpdateTime.Time) < patience
+		if cond.Type == k8sappsv1.DeploymentProgressing && cond.Status == corev1.ConditionTrue && !c.Now().IsZero() {
+			return patience - c.Now().Sub(cond.LastUpdateTime.Time)
 		}
 	}
-	return false
+	return 0
 }
 
 // waiting says what the pods of a component that have labels wait for. Crossplane watches what is
@@ -116,8 +120,9 @@ func waiting(c *compose.Claim, component string, labels map[string]string) healt
 }
 
 func observe(c *compose.Claim, s *appsv1.WebAppSpec, migration string, port int32) (live, error) {
-	// A review shows what comes of the claim.
-	l := live{account: c.IsComposed(account) || c.IsReview()}
+	l := live{account: c.IsComposed(account), review: c.IsReview()}
+	job := c.Observed(migration)
+	l.migrated = s.Migration == nil || job != nil && health.Of(job).IsHealthy()
 	var err error
 	if l.liveDeployment, _, err = observeDeployment(c, web); err != nil {
 		return l, err

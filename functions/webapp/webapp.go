@@ -108,17 +108,25 @@ func (a *app) plan() *compose.Plan {
 		add(a.live.superseded[i].declared())
 		gates = append(gates, a.live.superseded[i].component)
 	}
+	after := gates
 	if a.spec.Migration != nil {
 		m := a.migration(slices.Concat(gates, a.config.Awaits()))
 		add(m)
-		gates = append(gates, m.Name)
+		gates = append(slices.Clone(gates), m.Name)
+		if a.live.review {
+			after = gates // Who reviews a claim sees the order, and nothing that is paused.
+		}
 	}
 
 	// What the pods mount is applied in the same pass: to wait until it is
-	// stored would cost a pass, and the kubelet waits for it anyway. Their account is
-	// waited for by Deployments that are paused until then.
+	// stored would cost a pass, and the kubelet waits for it anyway. Their account and the
+	// migration are waited for by Deployments that are paused until then.
 	changeGates := slices.Concat(gates, a.config.Holds(a.live.bundle(a.Scope), a.config.Bundle()))
-	deployment := compose.Component{Name: web, Make: func() compose.Object { return a.deployment() }, After: gates, ChangeAfter: changeGates, Health: a.live.judged(health.Of)}
+	paused, workerGates := a.live.isPaused(&a.live.liveDeployment), changeGates
+	if a.live.Spec.Paused {
+		changeGates = gates // To begin is no change of the configuration.
+	}
+	deployment := compose.Component{Name: web, Paused: paused, Make: func() compose.Object { return a.deployment() }, After: after, ChangeAfter: changeGates, Health: a.live.judged(health.Of)}
 	if a.spec.Autoscaling != nil {
 		// While pods are added the others serve: that is no trouble.
 		deployment.Health, deployment.Scaled = a.live.judged(health.Available), true
@@ -136,7 +144,7 @@ func (a *app) plan() *compose.Plan {
 		add(compose.Component{Name: monitor, Part: web, Object: a.podMonitor()})
 	}
 	for i := range a.spec.Workers {
-		p.Components = append(p.Components, a.workerComponents(&a.spec.Workers[i], gates, changeGates)...)
+		p.Components = append(p.Components, a.workerComponents(&a.spec.Workers[i], after, gates, workerGates)...)
 	}
 	for i := range a.spec.CronJobs {
 		j := &a.spec.CronJobs[i]

@@ -39,15 +39,15 @@ func TestOrder(t *testing.T) {
 			want:   [][]string{{"account", "networkpolicy", "service", "web"}},
 		},
 		"Migrated": {
-			reason: "The migration comes before the first pod, and its bundle before the migration.",
+			reason: "The bundle comes before the migration, for which the pods wait.",
 			claim:  functionstest.MigratedApp,
-			want:   [][]string{{"account", "appconfig", "networkpolicy", "service"}, {"migration"}, {"web"}},
+			want:   [][]string{{"account", "appconfig", "networkpolicy", "service", "web"}, {"migration"}},
 		},
 		"Big": {
 			reason: "What needs running pods comes last.",
 			claim:  functionstest.BigApp,
 			want: [][]string{
-				{"account", "appconfig", "disruptionbudget", "ingress", "networkpolicy", "service"}, {"migration"}, {"web"},
+				{"account", "appconfig", "disruptionbudget", "ingress", "networkpolicy", "service", "web"}, {"migration"},
 				{"autoscaler", "cron-clean", "cron-report"},
 			},
 		},
@@ -84,6 +84,19 @@ func TestPausedForAccount(t *testing.T) {
 	if c.Reconcile(); isPaused() {
 		t.Errorf("the second pass: want pods, got %v", c.Observed["web"])
 	}
+
+	migrated := functionstest.New(t, functionstest.MigratedApp)
+	for range 3 {
+		migrated.Reconcile()
+		migrated.Heal("appconfig")
+	}
+	if got := migrated.ComponentStatus("web"); got != "Waits for migration" || !functionstest.Get(migrated.Observed["web"], "spec", "paused").GetBoolValue() {
+		t.Errorf("a migration that is at work: want a paused Deployment that waits for it, got %q, %v", got, migrated.Observed["web"])
+	}
+	migrated.Heal()
+	if migrated.Reconcile(); functionstest.Get(migrated.Observed["web"], "spec", "paused").GetBoolValue() {
+		t.Errorf("a migration that is complete: want pods, got %v", migrated.Observed["web"])
+	}
 	c.Settle()
 	delete(c.Observed, "account")
 	if c.Reconcile(); isPaused() {
@@ -113,7 +126,7 @@ func TestStatus(t *testing.T) {
 		}
 	}
 	const endpoint, image = "http://hello-web.team.svc:8080", "registry.example.com/hello:1"
-	step("Nothing exists yet", said{silent: true, refused: true})
+	step("Nothing exists yet", said{phase: "Pending", endpoint: endpoint, refused: true})
 	step("There is an account", said{phase: "Deploying", endpoint: endpoint, image: image, refused: true})
 	step("The pods start", said{phase: "Deploying", endpoint: endpoint, image: image, refused: true})
 	c.Heal()

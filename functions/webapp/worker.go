@@ -14,10 +14,13 @@ func workerComponent(w *appsv1.Worker) string { return worker + "-" + w.Name }
 
 // workerComponents are a worker's Deployment and what is around it. It rolls
 // after the migration, as the pods that take requests do.
-func (a *app) workerComponents(w *appsv1.Worker, after, changeAfter []string) []compose.Component {
+func (a *app) workerComponents(w *appsv1.Worker, after, gates, changeAfter []string) []compose.Component {
 	name := workerComponent(w)
 	l := a.live.workers[w.Name]
-	deployment := compose.Component{Name: name, Make: func() compose.Object { return a.workerDeployment(w) }, After: after, ChangeAfter: changeAfter, Health: l.judged(health.Of)}
+	if l.Spec.Paused {
+		changeAfter = gates // To begin is no change of the configuration.
+	}
+	deployment := compose.Component{Name: name, Paused: a.live.isPaused(&l), Make: func() compose.Object { return a.workerDeployment(w) }, After: after, ChangeAfter: changeAfter, Health: l.judged(health.Of)}
 	// Names of its other objects begin otherwise, since a worker may have any
 	// name.
 	out := []compose.Component{{Name: policy + "-" + name, Part: name, Object: build.NetworkPolicy(a.Scope, name, a.name())}}

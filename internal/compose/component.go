@@ -51,6 +51,11 @@ type Component struct {
 	// no change of the component.
 	Scaled bool
 
+	// Paused says that the object does nothing yet, until what its changes come after is
+	// healthy: it is created at once all the same, so that the claim references it from
+	// the beginning.
+	Paused bool
+
 	// Aside says that the claim is ready without the object, a task whose outcome a
 	// condition reports.
 	Aside bool

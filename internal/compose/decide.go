@@ -78,6 +78,7 @@ func Decide(claim *Claim, p *Plan) (*Decision, error) {
 		c := &p.Components[i]
 		if obs := observed[c.Name].GetResource(); obs != nil {
 			d.holdChange(c, obs)
+			d.pause(c)
 			if claim.adopted[c.Name] {
 				d.First = append(d.First, c.Name)
 			}
@@ -85,6 +86,9 @@ func Decide(claim *Claim, p *Plan) (*Decision, error) {
 		}
 		if err := d.gate(c); err != nil {
 			return nil, err
+		}
+		if d.Apply[c.Name] != nil {
+			d.pause(c)
 		}
 	}
 
@@ -125,7 +129,23 @@ func (d *Decision) observe(c *Component, obs *structpb.Struct) error {
 	}
 	d.Apply[c.Name] = want
 	d.Health[c.Name] = d.judge(c, obs, isApplied(want, obs))
+	if c.Paused {
+		d.Health[c.Name] = health.Status{State: health.Progressing, Message: "A change is being applied"}
+	}
 	return nil
+}
+
+// pause has a component that does nothing yet wait for what its changes come after, whatever its
+// object says of itself.
+func (d *Decision) pause(c *Component) {
+	if !c.Paused {
+		return
+	}
+	d.Health[c.Name] = health.Status{State: health.Progressing, Message: "A change is being applied"}
+	if w := d.waitsFor(c.ChangeAfter); len(w) > 0 {
+		d.Withheld = append(d.Withheld, c.Name)
+		d.Health[c.Name] = health.Status{State: health.Progressing, Message: "Waits for " + strings.Join(w, ", ")}
+	}
 }
 
 // gate withholds a component that does not exist until all that it comes after

@@ -57,7 +57,7 @@ func (c *Claim) isNested() bool {
 
 // holdsStatus tells whether the status stays as it is since what it has to say can wait:
 //
-//   - In a pass that composes new objects. Crossplane writes their references and a
+//   - In a pass that composes new objects, but the first. Crossplane writes their references and a
 //     condition about the new generation, and in the next pass, which these begin, one
 //     more, to which a new status adds no write.
 //   - While a claim comes up that another one composes: its parent has a status of its own,
@@ -71,7 +71,7 @@ func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, d *Decision, o Outcome
 	}
 	phase := c.status("phase")
 	isStep := phase != nil && proto.Equal(desiredStatus(rsp)["phase"], phase) && c.isNested() && c.isComingUp()
-	return isStep || addsReferences(c, d)
+	return isStep || phase != nil && addsReferences(c, d)
 }
 
 // hasNews tells whether the status of a response has what does not wait.

@@ -72,7 +72,7 @@ func TestHoldsStatus(t *testing.T) {
 		"Refused":     {reason: "What the API server refuses is referenced, and never observed: the status is not left for ever.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, referenced: unready, want: "new"},
 		"Renamed":     {reason: "An object that has another name than it would get today is no new one.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": renamed(mended(observe(t, db))), "web": observe(t, web)}, want: "new"},
 		"Phase":       {reason: "Another phase is news.", phase: "Running", conditions: comingUp(20 * time.Second), observed: unready, want: "new"},
-		"First":       {reason: "And the first.", first: true, alone: true, observed: map[string]*structpb.Struct{}, want: ""},
+		"First":       {reason: "The first is written in any case.", first: true, alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
 		"Corrected":   {reason: "What had failed and goes on says so at once.", phase: "Failed", alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
 		"Review":      {reason: "Who reviews a claim sees its status at once.", first: true, review: true, observed: map[string]*structpb.Struct{}, want: "new"},
 	}
