@@ -18,11 +18,13 @@ var production = &shop{namespace: "e2e-core-production", manifest: "production/s
 
 func productionShop() types.Feature {
 	ns := production.namespace
-	return features.New("a production shop").
-		Assess("a production shop with two database servers becomes Ready", assess(productionComesUp, ns)).
-		Assess("no circuit breaker of a production shop opens until it is Ready", assess(noBreaker(production), ns)).
-		Assess("a production shop at rest is applied at most 8 times a minute, beside a development shop with its 5", assess(rests(production, productionApplies+developmentApplies), ns)).
-		Assess("production pods are restricted, doubled and guarded by disruption budgets", assess(productionIsSafe, ns)).
+	f := features.New("a production shop").
+		Assess("a production shop with two database servers becomes Ready", assess(productionComesUp, ns))
+	if tests.Full() {
+		f = f.Assess("no circuit breaker of a production shop opens until it is Ready", assess(noBreaker(production), ns)).
+			Assess("a production shop at rest is applied at most 8 times a minute, beside a development shop with its 5", assess(rests(production, productionApplies+developmentApplies), ns))
+	}
+	return f.Assess("production pods are restricted, doubled and guarded by disruption budgets", assess(productionIsSafe, ns)).
 		Assess("deleting a production shop leaves its volumes and nothing else", assess(productionLeavesVolumes, ns)).
 		Assess("claiming a deleted production shop again finds its orders", assess(productionComesBack, ns)).
 		Feature()
