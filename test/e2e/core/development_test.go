@@ -12,14 +12,16 @@ var dev = &shop{namespace: "e2e-core", manifest: "shop/store.yaml"}
 
 func developmentShop() types.Feature {
 	ns := dev.namespace
-	return features.New("a development shop").
+	f := features.New("a development shop").
 		Assess("a development shop is Ready within 90 s", assess(comesUp, ns)).
 		Assess("parts appear in the order of their dependencies, each healthy before the next", assess(inOrder, ns)).
 		Assess("while it comes up the claim says for what it waits", assess(saysWaiting, ns)).
-		Assess("kubectl get shows claims with their columns", assess(columns, ns)).
-		Assess("no circuit breaker of a development shop opens until it is Ready", assess(noBreaker(dev), ns)).
-		Assess("a development shop at rest is applied at most 5 times a minute", assess(rests(dev, developmentApplies), ns)).
-		Assess("order over HTTP becomes a row in PostgreSQL", assess(orderIsRow, ns)).
+		Assess("kubectl get shows claims with their columns", assess(columns, ns))
+	if tests.Full() {
+		f = f.Assess("no circuit breaker of a development shop opens until it is Ready", assess(noBreaker(dev), ns)).
+			Assess("a development shop at rest is applied at most 5 times a minute", assess(rests(dev, developmentApplies), ns))
+	}
+	return f.Assess("order over HTTP becomes a row in PostgreSQL", assess(orderIsRow, ns)).
 		Assess("all pods are restricted with a read-only root", assess(restricted, ns)).
 		Assess("the cache begins no connection", assess(cacheIsClosed, ns)).
 		Assess("the cache has TLS, the backend uses it, and its metrics are exported", assess(cacheEncrypts, ns)).
