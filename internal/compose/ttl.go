@@ -9,7 +9,7 @@ import "time"
 const (
 	soonTTL      = 5 * time.Second
 	unsettledTTL = time.Minute
-	openTTL      = 30 * time.Second
+	openTTL      = 10 * time.Second // Crossplane passes on an event each 30 seconds.
 
 	// toldTTL is for a claim that has settled and only has to be called ready,
 	// which the event of its own status sees to if it is not dropped.
@@ -45,7 +45,7 @@ func (c *Claim) ttlOf(settled bool, interval time.Duration) time.Duration {
 		if left := circuitCooldown - open; left > 0 {
 			return min(grown(open, openTTL), max(left, time.Second))
 		}
-		return openTTL
+		return grown(open, unsettledTTL)
 	}
 	switch {
 	case !c.isWatched():
