@@ -79,6 +79,9 @@ func (l *liveDeployment) judged(by func(*structpb.Struct) health.Status) func(*s
 // where there is something to say.
 const patience = 3 * time.Second
 
+// soon is how long after an edit its pods are looked at more often.
+const soon = 15 * time.Second
+
 // waitsFor reads what keeps the pods of a component from becoming ready. Pods are asked for
 // only while some are not, and nothing has come of it for a while.
 func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentStatus) health.Wait {
@@ -93,6 +96,10 @@ func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentSt
 	if left := patienceWith(c, status); left > 0 && c.PodFailure() == "" {
 		c.LookAgain(left + 500*time.Millisecond)
 		return health.Wait{}
+	}
+	if age, known := c.NotReadyFor(); known && age < soon {
+		// What happens between the answer and the first watch of pods is no event.
+		c.LookAgain(2 * time.Second)
 	}
 	return waiting(c, component, build.ScopeOf(c).Selector(component))
 }
