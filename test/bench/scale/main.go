@@ -35,6 +35,7 @@ type cli struct {
 	Rest    time.Duration `default:"2m"           help:"How long claims at rest are looked at."`
 	Faults  bool          `default:"true"         negatable:"" help:"Restart Crossplane and kill the provider's leader with the most WebApps."`
 	Kwok    string        `env:"KWOK" required:"" help:"The program kwok: see hack/kwok.sh."`
+	Stages  []string      `env:"KWOK_STAGES" required:"" help:"Files with the stages of nodes and pods: see hack/kwok.sh."`
 	Out     string        `help:"File whose part between the marks of this command is replaced, docs/benchmarks.md for example. Without it the tables are printed."`
 	Release string        `default:"dev" help:"What is measured, for the tables."`
 	Keep    bool          `help:"Leave the claims behind."`

@@ -40,6 +40,7 @@ func (b *bench) start(ctx context.Context) error {
 	for i := range b.cli.Nodes {
 		capacity := corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("1k"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("1k"),
+			corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
 		}
 		node := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("simulated-%d", i), Labels: map[string]string{fake: "true"}},
@@ -54,7 +55,11 @@ func (b *bench) start(ctx context.Context) error {
 	if b.logs, err = os.CreateTemp("", "bench-scale-kwok-*.log"); err != nil {
 		return fmt.Errorf("cannot make a log: %w", err)
 	}
-	b.kwok = exec.CommandContext(ctx, b.cli.Kwok, "--kubeconfig", os.Getenv("KUBECONFIG"), "--manage-nodes-with-label-selector", fake+"=true", "--node-lease-duration-seconds", "40")
+	args := []string{"--kubeconfig", os.Getenv("KUBECONFIG"), "--manage-nodes-with-label-selector", fake + "=true", "--node-lease-duration-seconds", "40"}
+	for _, f := range b.cli.Stages {
+		args = append(args, "--config", f)
+	}
+	b.kwok = exec.CommandContext(ctx, b.cli.Kwok, args...)
 	b.kwok.Stdout, b.kwok.Stderr = b.logs, b.logs
 	if err := b.kwok.Start(); err != nil {
 		return fmt.Errorf("cannot start kwok: %w", err)
