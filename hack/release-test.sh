@@ -73,6 +73,7 @@ remove_claim() {
 }
 # What an uninstall leaves, and a test does not.
 remove_rest() {
+	# Without it a policy refuses the deletion. Before the first installation there is none of both.
 	kubectl annotate namespace storeplane-escrow storeplane.example.com/allow-deletion=true --overwrite >&2 2>/dev/null || true
 	kubectl delete namespace storeplane-escrow --ignore-not-found --timeout=2m >&2
 	kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding storeplane-escrow --ignore-not-found >&2

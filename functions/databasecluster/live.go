@@ -149,24 +149,24 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 	}
 	// While one server is up its instance manager tells about the others.
 	// Pods that run are not asked for: Patroni writes on them all the time.
-	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 && !starts(c) {
+	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 && !isStarting(c) {
 		pods, _ := c.Require("pods", podsOf(s, t))
 		l.trouble = health.TroubleOf(pods)
 	}
 	return l, nil
 }
 
-// patience is how long the first server may take before its pods are asked for.
-const patience = 8 * time.Second
+// startGrace is how long the first server may take before its pods are requested.
+const startGrace = 8 * time.Second
 
-// starts tells whether the first server may be about to come up: pods that start change all the
-// time. One that has failed is looked at all the time.
-func starts(c *compose.Claim) bool {
+// isStarting reports whether the first server is within its startGrace: pods that start change
+// all the time. Pods of a server that has failed are requested at once.
+func isStarting(c *compose.Claim) bool {
 	age, known := c.NotReadyFor()
-	if !known || age >= patience || c.PodFailure() != "" {
+	if !known || age >= startGrace || c.PodFailure() != "" {
 		return false
 	}
-	c.LookAgain(patience - age + time.Second)
+	c.RequeueWithin(startGrace - age + time.Second)
 	return true
 }
 

@@ -74,16 +74,15 @@ func (l *liveDeployment) judged(by func(*structpb.Struct) health.Status) func(*s
 	return func(deployment *structpb.Struct) health.Status { return by(deployment).Because(l.waits.Message) }
 }
 
-// patience is how long a rollout may make no progress before its pods are asked for. Crossplane
-// watches what is asked for, and each pod that starts makes a dozen events: it is asked only
-// where there is something to say.
-const patience = 3 * time.Second
+// progressGrace is how long a rollout may make no progress before its pods are requested.
+// Crossplane watches what is requested, and each pod that starts causes a dozen events.
+const progressGrace = 3 * time.Second
 
-// soon is how long after an edit its pods are looked at more often.
-const soon = 15 * time.Second
+// startWindow is how long after an edit requested pods are read again each two seconds.
+const startWindow = 15 * time.Second
 
 // waitsFor reads what keeps the pods of a component from becoming ready. Pods are asked for
-// only while some are not, and nothing has come of it for a while.
+// only while some are not, and progressGrace after the last progress.
 func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentStatus) health.Wait {
 	for _, cond := range status.Conditions {
 		if cond.Type == k8sappsv1.DeploymentReplicaFailure && cond.Status == corev1.ConditionTrue {
@@ -93,23 +92,23 @@ func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentSt
 	if status.UnavailableReplicas == 0 && status.ReadyReplicas == status.Replicas && status.UpdatedReplicas == status.Replicas && status.Replicas > 0 {
 		return health.Wait{}
 	}
-	if left := patienceWith(c, status); left > 0 && c.PodFailure() == "" {
-		c.LookAgain(left + 500*time.Millisecond)
+	if left := graceLeft(c, status); left > 0 && c.PodFailure() == "" {
+		c.RequeueWithin(left + 500*time.Millisecond)
 		return health.Wait{}
 	}
-	if age, known := c.NotReadyFor(); known && age < soon {
+	if age, known := c.NotReadyFor(); known && age < startWindow {
 		// What happens between the answer and the first watch of pods is no event.
-		c.LookAgain(2 * time.Second)
+		c.RequeueWithin(2 * time.Second)
 	}
 	return waiting(c, component, build.ScopeOf(c).Selector(component))
 }
 
-// patienceWith a rollout that has made progress a moment ago is what is left of it. One that has
-// failed its deadline has not.
-func patienceWith(c *compose.Claim, status *k8sappsv1.DeploymentStatus) time.Duration {
+// graceLeft is what is left of a rollout's progressGrace. One that has failed its deadline has
+// made no progress.
+func graceLeft(c *compose.Claim, status *k8sappsv1.DeploymentStatus) time.Duration {
 	for _, cond := range status.Conditions {
 		if cond.Type == k8sappsv1.DeploymentProgressing && cond.Status == corev1.ConditionTrue && !c.Now().IsZero() {
-			return patience - c.Now().Sub(cond.LastUpdateTime.Time)
+			return progressGrace - c.Now().Sub(cond.LastUpdateTime.Time)
 		}
 	}
 	return 0

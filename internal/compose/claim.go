@@ -50,8 +50,8 @@ type Claim struct {
 	schemas  map[string]*fnv1.Schema
 	asked    map[string]*fnv1.ResourceSelector
 
-	// again is after what time at most the intent asks for the next pass, or 0.
-	again time.Duration
+	// requeueWithin is after what time at most the intent needs the next pass, or 0.
+	requeueWithin time.Duration
 }
 
 // NewClaim reads a claim from a function request.

@@ -91,7 +91,7 @@ type Plan struct {
 	// claim.
 	Maintain func() (map[string]*structpb.Struct, error)
 
-	// PollInterval is how often the claim is looked at while it has settled and nothing
+	// PollInterval is how often the claim is composed while it has settled and nothing
 	// that Crossplane watches changes, or 0 for the kernel's own: 10 to 30 minutes.
 	PollInterval time.Duration
 

@@ -11,13 +11,13 @@ import (
 )
 
 // Each write to a claim is two tokens of Crossplane's circuit breaker, of the claim's own
-// bucket and of that of whoever composes it, and a pass with all its applies for both
+// bucket and of its parent's, and a pass with all its applies for both
 // (https://github.com/crossplane/crossplane/blob/v2.4.0/internal/circuit/token_bucket.go).
-// So a claim that comes up writes what somebody waits for, and not each step of the way.
+// So a claim that starts reports what its parent or its team waits for, and not each step.
 
-// quietFor is how long a claim that is not ready is taken for one that comes up. After it
-// the claim is in trouble, and reports all that it knows.
-const quietFor = time.Minute
+// startWindow is how long a claim that is not ready counts as one that starts. After it
+// the claim reports each change.
+const startWindow = time.Minute
 
 // NotReadyFor returns for how long the claim has not been ready, since it was or since its
 // last change of generation, and whether that is known. It is not for a claim that is
@@ -39,13 +39,13 @@ func (c *Claim) since(typ string) (time.Duration, bool) {
 	return max(0, now.Sub(at)), true
 }
 
-// isComingUp tells whether the claim is on its way and not in trouble yet.
-func (c *Claim) isComingUp() bool {
+// isStarting reports whether the claim is not ready, for less than startWindow.
+func (c *Claim) isStarting() bool {
 	age, known := c.NotReadyFor()
-	return known && age < quietFor
+	return known && age < startWindow
 }
 
-// isNested tells whether another composite resource composes the claim.
+// isNested reports whether another composite resource composes the claim.
 func (c *Claim) isNested() bool {
 	for _, v := range c.meta("ownerReferences").GetListValue().GetValues() {
 		if v.GetStructValue().GetFields()["controller"].GetBoolValue() {
@@ -55,13 +55,13 @@ func (c *Claim) isNested() bool {
 	return false
 }
 
-// holdsStatus tells whether the status stays as it is since what it has to say can wait:
+// holdsStatus reports whether the status stays as it is since what is new can wait:
 //
 //   - In a pass that composes new objects, but the first. Crossplane writes their references and a
 //     condition about the new generation, and in the next pass, which these begin, one
 //     more, to which a new status adds no write.
-//   - While a claim comes up that another one composes: its parent has a status of its own,
-//     and waits for Ready, another phase, or trouble.
+//   - While a claim starts that another one composes: its parent has a status of its own,
+//     and waits for Ready, another phase, or a failed pod.
 //
 // What is failed, refused or done never waits, nor do the end of that, a pod's failure and
 // its end, and the settings that the claim must remember.
@@ -70,11 +70,11 @@ func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, d *Decision, o Outcome
 		return false
 	}
 	phase := c.status("phase")
-	isStep := phase != nil && proto.Equal(desiredStatus(rsp)["phase"], phase) && c.isNested() && c.isComingUp()
+	isStep := phase != nil && proto.Equal(desiredStatus(rsp)["phase"], phase) && c.isNested() && c.isStarting()
 	return isStep || phase != nil && addsReferences(c, d)
 }
 
-// hasNews tells whether the status of a response has what does not wait.
+// hasNews reports whether the status of a response has what does not wait.
 func hasNews(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
 	desired := desiredStatus(rsp)
 	if !proto.Equal(desired["podFailure"], c.status("podFailure")) || isFailed(c.status("phase")) {
@@ -83,7 +83,7 @@ func hasNews(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
 	return c.status("phase") != nil && !proto.Equal(desired["acceptedSettings"], c.status("acceptedSettings"))
 }
 
-// addsReferences tells whether Crossplane references objects after this pass that it does not
+// addsReferences reports whether Crossplane references objects after this pass that it does not
 // yet. One that is observed it does, whatever its name. One that the API server refuses is
 // referenced, too, and is never observed.
 func addsReferences(c *Claim, d *Decision) bool {
@@ -131,12 +131,12 @@ func keepStatus(rsp *fnv1.RunFunctionResponse, c *Claim) error {
 	return setStatus(rsp, c, status)
 }
 
-// holdConditions repeats those that are about to become True while the claim comes up and
+// holdConditions repeats those that are about to become True while the claim starts and
 // has not settled: good news come together, with Ready, in one write. What had failed does not
 // wait, nor, once the claim has been ready, what was anything but waited for; and nothing does
 // for longer than a minute.
 func holdConditions(c *Claim, conditions []Condition, settled bool) []Condition {
-	if settled || !c.isComingUp() {
+	if settled || !c.isStarting() {
 		return conditions
 	}
 	isFirst := c.status("readyGeneration").GetNumberValue() == 0
@@ -146,7 +146,7 @@ func holdConditions(c *Claim, conditions []Condition, settled bool) []Condition 
 		reason := was["reason"].GetStringValue()
 		age, known := c.since(cond.Type)
 		isAwaited := reason == appsv1.ReasonWaiting || reason == appsv1.ReasonPending || isFirst && reason != appsv1.ReasonFailed
-		if cond.True && was["status"].GetStringValue() == "False" && isAwaited && known && age < quietFor {
+		if cond.True && was["status"].GetStringValue() == "False" && isAwaited && known && age < startWindow {
 			cond = Condition{Type: cond.Type, Reason: reason, Message: was["message"].GetStringValue()}
 		}
 		out[i] = cond
@@ -160,7 +160,7 @@ func holdConditions(c *Claim, conditions []Condition, settled bool) []Condition 
 // https://github.com/crossplane/crossplane/blob/v2.4.0/cmd/crossplane/core/core.go
 const circuitCooldown = 5*time.Minute + 2*time.Second
 
-// circuitProbe is the field of the status that says when the claim last made an event of
+// circuitProbe is the field of the status with the time at which the claim last made an event of
 // its own.
 const circuitProbe = "lastCircuitProbeTime"
 
@@ -178,7 +178,7 @@ func probeCircuit(rsp *fnv1.RunFunctionResponse, c *Claim) {
 	}
 }
 
-// isProbeDue tells whether a circuit breaker closes with the next event, and none was made.
+// isProbeDue reports whether a circuit breaker closes with the next event, and none was made.
 func (c *Claim) isProbeDue() bool {
 	open, known := c.circuitOpenFor()
 	if !known || open < circuitCooldown {

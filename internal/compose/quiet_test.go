@@ -57,24 +57,24 @@ func TestHoldsStatus(t *testing.T) {
 		want       string         // message that is written
 	}{
 		"Step":        {reason: "While a claim of a claim comes up, its steps are not written.", conditions: comingUp(20 * time.Second), observed: unready, want: held},
-		"Trouble":     {reason: "After a minute it is in trouble, and says what it knows.", conditions: comingUp(time.Minute), observed: unready, want: "new"},
-		"Alone":       {reason: "A claim that nobody composes is looked at by its team.", alone: true, conditions: comingUp(20 * time.Second), observed: unready, want: "new"},
+		"Trouble":     {reason: "After a minute each change is reported.", conditions: comingUp(time.Minute), observed: unready, want: "new"},
+		"Alone":       {reason: "A claim without a parent is read by its team.", alone: true, conditions: comingUp(20 * time.Second), observed: unready, want: "new"},
 		"WasReady":    {reason: "That it is not ready any more is news.", conditions: []any{since("Ready", "True", time.Second)}, observed: unready, want: "new"},
-		"NoCondition": {reason: "What has no age says what it knows.", observed: unready, want: "new"},
+		"NoCondition": {reason: "Without an age each change is reported.", observed: unready, want: "new"},
 		"Failed":      {reason: "A failure is news.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": broken(observe(t, db)), "web": observe(t, web)}, want: "new"},
-		"Done":        {reason: "So is the end.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": mended(observe(t, web))}, want: "new"},
+		"Done":        {reason: "Ready is news.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": mended(observe(t, web))}, want: "new"},
 		"PodFails":    {reason: "And why a pod does not come up: its parent passes that on.", conditions: comingUp(time.Second), observed: unready, status: map[string]any{"podFailure": failure}, want: "new"},
 		"PodRuns":     {reason: "Or that it does at last.", conditions: comingUp(time.Second), observed: unready, failure: failure, want: "new"},
 		"Settings":    {reason: "A claim goes on with the settings that it had: it must not forget them.", conditions: comingUp(time.Second), observed: unready, status: map[string]any{"acceptedSettings": "{}"}, want: "new"},
-		"Added":       {reason: "A pass that adds objects leaves the status to the next, whoever looks at it.", alone: true, conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, want: held},
+		"Added":       {reason: "A pass that adds objects leaves the status to the next, with or without a parent.", alone: true, conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, want: held},
 		"AddedOld":    {reason: "However long that takes.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, want: held},
-		"Removed":     {reason: "One that removes objects says so.", alone: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, web), "old": stored(applied(t, configMap("old", "")))}, want: "new"},
-		"Refused":     {reason: "What the API server refuses is referenced, and never observed: the status is not left for ever.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, referenced: unready, want: "new"},
+		"Removed":     {reason: "One that removes objects is reported.", alone: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, web), "old": stored(applied(t, configMap("old", "")))}, want: "new"},
+		"Refused":     {reason: "What the API server refuses is referenced and never observed: the status is written all the same.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, referenced: unready, want: "new"},
 		"Renamed":     {reason: "An object that has another name than it would get today is no new one.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": renamed(mended(observe(t, db))), "web": observe(t, web)}, want: "new"},
 		"Phase":       {reason: "Another phase is news.", phase: "Running", conditions: comingUp(20 * time.Second), observed: unready, want: "new"},
 		"First":       {reason: "The first is written in any case.", first: true, alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
-		"Corrected":   {reason: "What had failed and goes on says so at once.", phase: "Failed", alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
-		"Review":      {reason: "Who reviews a claim sees its status at once.", first: true, review: true, observed: map[string]*structpb.Struct{}, want: "new"},
+		"Corrected":   {reason: "That a claim no longer fails is reported at once.", phase: "Failed", alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
+		"Review":      {reason: "A review has the status at once.", first: true, review: true, observed: map[string]*structpb.Struct{}, want: "new"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -142,9 +142,9 @@ func TestHoldConditions(t *testing.T) {
 		"Never":     {reason: "What was never reported is reported as it is.", conditions: []any{since("Ready", "False", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
 		"WasTrue":   {reason: "What is True stays so.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "True", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
 		"Breaks":    {reason: "What breaks is reported at once.", conditions: []any{since("Ready", "False", time.Second), since("WebReady", "True", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
-		"NotTold":   {reason: "Until the status says that all is well.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second), since("WebReady", "False", time.Second)}, observed: all, db: "False Waiting old", web: "False Waiting old"},
+		"NotTold":   {reason: "Until the status reports Running.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second), since("WebReady", "False", time.Second)}, observed: all, db: "False Waiting old", web: "False Waiting old"},
 		"Settled":   {reason: "Then all are True, with Ready.", status: done, conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second), since("WebReady", "False", time.Second)}, observed: all, db: "True Healthy ", web: "True Healthy "},
-		"Failed":    {reason: "The end of a failure is told at once.", conditions: []any{since("Ready", "False", time.Second), failedCondition("DbReady")}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"Failed":    {reason: "The end of a failure is reported at once.", conditions: []any{since("Ready", "False", time.Second), failedCondition("DbReady")}, observed: half, db: "True Healthy ", web: "False Waiting "},
 		"Long":      {reason: "A claim that comes up step by step has a part wait for a minute and no more.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Minute)}, observed: half, db: "True Healthy ", web: "False Waiting "},
 		"LaterNews": {reason: "A claim that is ready reports what gets better at once.", conditions: []any{since("Ready", "True", time.Second), since("DbReady", "False", time.Second)}, observed: all, db: "True Healthy ", web: "True Healthy "},
 	}
@@ -205,7 +205,7 @@ func TestProbeCircuit(t *testing.T) {
 	}
 }
 
-// TestTTL: how soon a claim is looked at again, by the age of its state.
+// TestTTL: the time to live by the age of a state.
 func TestTTL(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
@@ -214,16 +214,16 @@ func TestTTL(t *testing.T) {
 		interval   time.Duration
 		want       time.Duration
 	}{
-		"New":         {reason: "What starts is looked at soon.", want: 5 * time.Second},
+		"New":         {reason: "A claim that starts is composed again after five seconds.", want: 5 * time.Second},
 		"Young":       {reason: "And what was filed a moment ago.", conditions: []any{since("Ready", "False", 30*time.Second)}, want: 5 * time.Second},
-		"Old":         {reason: "What does not get on is looked at less and less.", conditions: []any{since("Ready", "False", 3*time.Minute)}, want: 30 * time.Second},
+		"Old":         {reason: "The longer a claim is not ready, the less often it is composed.", conditions: []any{since("Ready", "False", 3*time.Minute)}, want: 30 * time.Second},
 		"Ancient":     {reason: "But every minute.", conditions: []any{since("Ready", "False", 48*time.Hour)}, want: time.Minute},
-		"OpenYoung":   {reason: "While events are dropped a claim is looked at soon, though it has settled.", conditions: []any{since("Responsive", "False", time.Second)}, settled: true, want: 5 * time.Second},
+		"OpenYoung":   {reason: "While events are dropped a claim is polled, though it has settled.", conditions: []any{since("Responsive", "False", time.Second)}, settled: true, want: 5 * time.Second},
 		"OpenOld":     {reason: "Then less and less.", conditions: []any{since("Responsive", "False", 2*time.Minute)}, settled: true, want: 10 * time.Second},
 		"OpenToEnd":   {reason: "And when the cooldown is over.", conditions: []any{since("Responsive", "False", 5*time.Minute-7*time.Second)}, settled: true, want: 9 * time.Second},
-		"OpenForEver": {reason: "A breaker that does not close keeps nobody busy.", conditions: []any{since("Responsive", "False", time.Hour)}, settled: true, want: time.Minute},
+		"OpenForEver": {reason: "A breaker that stays open costs a pass each minute.", conditions: []any{since("Responsive", "False", time.Hour)}, settled: true, want: time.Minute},
 		"OpenNoTime":  {reason: "One of unknown age is taken for young.", conditions: []any{map[string]any{"type": "Responsive", "status": "False"}}, settled: true, want: 5 * time.Second},
-		"Interval":    {reason: "An installation may say how often a claim that has settled is looked at.", settled: true, interval: time.Minute, want: time.Minute},
+		"Interval":    {reason: "An installation may set how often a claim that has settled is composed.", settled: true, interval: time.Minute, want: time.Minute},
 		"IntervalNot": {reason: "Not one that has not.", interval: time.Hour, want: 5 * time.Second},
 	}
 	for name, tc := range cases {
@@ -235,7 +235,7 @@ func TestTTL(t *testing.T) {
 		})
 	}
 
-	// Claims that have settled are looked at every 10 to 30 minutes, each at its own time.
+	// Claims that have settled are composed every 10 to 30 minutes, each at its own time.
 	seen := map[time.Duration]bool{}
 	for range 100 {
 		req := request(t, 1, nil, nil)
@@ -306,15 +306,15 @@ func TestRefusedQuietly(t *testing.T) {
 	}
 }
 
-// TestLookAgain: an intent may ask for an earlier pass, and not for a later one.
-func TestLookAgain(t *testing.T) {
+// TestRequeueWithin: an intent may ask for an earlier pass, and not for a later one.
+func TestRequeueWithin(t *testing.T) {
 	c := NewClaim(request(t, 1, nil, nil), clock{})
-	c.LookAgain(time.Hour)
-	if got := c.ttl(false, 0); got != soonTTL {
-		t.Errorf("ttl(): want %v, got %v", soonTTL, got)
+	c.RequeueWithin(time.Hour)
+	if got := c.ttl(false, 0); got != initialTTL {
+		t.Errorf("ttl(): want %v, got %v", initialTTL, got)
 	}
-	c.LookAgain(2 * time.Second)
-	c.LookAgain(3 * time.Second)
+	c.RequeueWithin(2 * time.Second)
+	c.RequeueWithin(3 * time.Second)
 	if got := c.ttl(true, 0); got != 2*time.Second {
 		t.Errorf("ttl(): want 2s, got %v", got)
 	}

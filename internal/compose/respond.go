@@ -67,7 +67,7 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	rsp.Meta.Ttl = durationpb.New(claim.ttl(settled, plan.PollInterval))
 	switch {
 	case outcome.Ready && !settled:
-		rsp.Meta.Ttl = durationpb.New(toldTTL)
+		rsp.Meta.Ttl = durationpb.New(reportedTTL)
 	case decision.Stopped:
 		rsp.Meta.Ttl = durationpb.New(unsettledTTL)
 	}
@@ -91,7 +91,7 @@ func keepAll(rsp *fnv1.RunFunctionResponse, c *Claim) {
 // newResponse carries over what functions before this one desired.
 func newResponse(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 	rsp := &fnv1.RunFunctionResponse{
-		Meta:    &fnv1.ResponseMeta{Tag: req.GetMeta().GetTag(), Ttl: durationpb.New(soonTTL)},
+		Meta:    &fnv1.ResponseMeta{Tag: req.GetMeta().GetTag(), Ttl: durationpb.New(initialTTL)},
 		Context: req.GetContext(),
 		Desired: &fnv1.State{
 			Composite: &fnv1.Resource{

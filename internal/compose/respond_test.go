@@ -71,7 +71,7 @@ func TestRespond(t *testing.T) {
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_FALSE},
 				conditions: []*fnv1.Condition{accepted, pruned, notStalled},
 				status:     map[string]any{"phase": "Pending", "message": "Waiting for db (" + missing + ")"},
-				ttl:        soonTTL,
+				ttl:        initialTTL,
 			},
 		},
 		"AllHealthy": {
@@ -84,7 +84,7 @@ func TestRespond(t *testing.T) {
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "web": fnv1.Ready_READY_TRUE},
 				conditions: []*fnv1.Condition{accepted, pruned, notStalled},
 				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
-				ttl:        toldTTL,
+				ttl:        reportedTTL,
 			},
 		},
 		"NoGeneration": {
@@ -97,7 +97,7 @@ func TestRespond(t *testing.T) {
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE},
 				conditions: []*fnv1.Condition{accepted, pruned, notStalled},
 				status:     map[string]any{"phase": "Running", "readyGeneration": 1},
-				ttl:        toldTTL,
+				ttl:        reportedTTL,
 			},
 		},
 		"AllReady": {
@@ -139,7 +139,7 @@ func TestRespond(t *testing.T) {
 					condition("CacheReady", yes, "Disabled", "Not part of this claim"),
 				},
 				status: map[string]any{"phase": "Deploying", "message": "Waiting for db (" + unready + ")"},
-				ttl:    soonTTL,
+				ttl:    initialTTL,
 			},
 		},
 		"NothingDeclared": {
@@ -326,8 +326,8 @@ func TestRefuse(t *testing.T) {
 				if diff := cmp.Diff(tc.want.conditions, rsp.GetConditions(), protocmp.Transform()); diff != "" {
 					t.Errorf("%s\n%s() conditions: -want, +got:\n%s", tc.reason, how, diff)
 				}
-				if got := rsp.GetMeta().GetTtl().AsDuration(); got != soonTTL {
-					t.Errorf("%s\n%s() TTL: want %v, got %v", tc.reason, how, soonTTL, got)
+				if got := rsp.GetMeta().GetTtl().AsDuration(); got != initialTTL {
+					t.Errorf("%s\n%s() TTL: want %v, got %v", tc.reason, how, initialTTL, got)
 				}
 				if got := rsp.GetDesired().GetComposite().GetReady(); got != tc.want.ready {
 					t.Errorf("%s\n%s() ready: want %v, got %v", tc.reason, how, tc.want.ready, got)
@@ -428,7 +428,7 @@ func TestRefuseWithoutClaim(t *testing.T) {
 			if got := rsp.GetResults()[0].GetMessage(); got != "cannot compose" {
 				t.Errorf("want the error as result, got %q", got)
 			}
-			if diff := cmp.Diff(durationpb.New(soonTTL), rsp.GetMeta().GetTtl(), protocmp.Transform()); diff != "" {
+			if diff := cmp.Diff(durationpb.New(initialTTL), rsp.GetMeta().GetTtl(), protocmp.Transform()); diff != "" {
 				t.Errorf("It is tried again soon: -want, +got:\n%s", diff)
 			}
 		})

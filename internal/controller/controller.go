@@ -139,8 +139,8 @@ func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.
 	return customresourcesgate.Setup(mgr, o)
 }
 
-// limited are the options of one controller. Each has a limit of its own: by one for all, a
-// new leader would look at thousands of claims that may be paused before it begins a Restore.
+// limited are the options of one controller. Each has a limit of its own: with one for all, a
+// new leader would reconcile thousands of claims that may be paused before a Restore.
 func (c *Controllers) limited(o controller.Options) controller.Options {
 	o.GlobalRateLimiter = ratelimiter.NewGlobal(c.MaxRate)
 	return o

@@ -42,9 +42,9 @@ type Settings struct {
 	// Policy is what all claims are bound to.
 	Policy Policy `json:"policy,omitzero"`
 
-	// PollInterval is how often Crossplane looks at a claim that has settled, though nothing
+	// PollInterval is how often Crossplane composes a claim that has settled, though nothing
 	// that it watches has changed: a duration like 1m, from 10s to 24h. Without it each claim
-	// is looked at every 10 to 30 minutes. Crossplane before 2.4 does not watch this
+	// is composed every 10 to 30 minutes. Crossplane before 2.4 does not watch this
 	// EnvironmentConfig, nor Secrets and grants that claims name: there it is also how long
 	// a change of those takes to reach claims.
 	PollInterval string `json:"pollInterval,omitempty"`

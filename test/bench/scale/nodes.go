@@ -135,8 +135,8 @@ func tell(f *os.File) int64 {
 
 // until waits for something that is looked at four times a second.
 func (b *bench) until(ctx context.Context, within time.Duration, what string, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
+	timeout := time.NewTimer(within)
+	defer timeout.Stop()
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -149,7 +149,9 @@ func (b *bench) until(ctx context.Context, within time.Duration, what string, do
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waited %s for %s in vain: %w", within, what, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("interrupted while waiting for %s: %w", what, ctx.Err())
+		case <-timeout.C:
+			return errors.Join(fmt.Errorf("waited %s for %s in vain", within, what), err)
 		case <-tick.C:
 		}
 	}
