@@ -29,7 +29,7 @@ func (a *app) deployment() *k8sappsv1.Deployment {
 	return d
 }
 
-// isPaused tells whether a Deployment creates no pods yet, since the migration has not completed
+// isPaused reports whether a Deployment creates no pods yet, since the migration has not completed
 // or their account is not known to exist: without it pods are not created, and a Deployment says
 // that for as long as they are not, whatever the reason is by then. It is paused and not withheld:
 // one more object of a claim later is one more generation, and four writes to the claim. One that

@@ -114,7 +114,7 @@ func (a *app) plan() *compose.Plan {
 		add(m)
 		gates = append(slices.Clone(gates), m.Name)
 		if a.live.review {
-			after = gates // Who reviews a claim sees the order, and nothing that is paused.
+			after = gates // A review has the order of creation, and no paused objects.
 		}
 	}
 
