@@ -39,7 +39,8 @@ out=$(mktemp -d)
 cleanup() {
 	remove
 	gone
-	kubectl delete --ignore-not-found -f "$out/prerequisites.yaml" >&2
+	# As the documents say, for namespace storeplane-escrow stays: a policy refuses its deletion.
+	kubectl delete --ignore-not-found -f "$out/uninstall.yaml" >&2
 	rm -rf "$out"
 }
 trap cleanup EXIT

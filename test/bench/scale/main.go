@@ -43,6 +43,9 @@ type cli struct {
 
 // Run all measurements.
 func (c *cli) Run(ctx context.Context) error {
+	if err := removeLeft(ctx); err != nil {
+		return err
+	}
 	return harness.Bench(ctx, "bench-scale", namespace, c.Keep, func(cluster *harness.Cluster) error {
 		b := &bench{cli: c, cluster: cluster}
 		defer b.stop()

@@ -13,6 +13,8 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
@@ -59,7 +61,8 @@ func (b *bench) start(ctx context.Context) error {
 	for _, f := range b.cli.Stages {
 		args = append(args, "--config", f)
 	}
-	b.kwok = exec.CommandContext(ctx, b.cli.Kwok, args...)
+	// Not with ctx: pods of simulated nodes end by kwok, also after an interrupt.
+	b.kwok = exec.CommandContext(context.WithoutCancel(ctx), b.cli.Kwok, args...)
 	b.kwok.Stdout, b.kwok.Stderr = b.logs, b.logs
 	if err := b.kwok.Start(); err != nil {
 		return fmt.Errorf("cannot start kwok: %w", err)
@@ -87,6 +90,30 @@ func (b *bench) start(ctx context.Context) error {
 		}
 		return ready == b.cli.Nodes, err
 	})
+}
+
+// removeLeft removes the nodes that a run has left which was killed, or kept its claims, and
+// their pods: without kwok these would never end, nor would their namespace.
+func removeLeft(ctx context.Context) error {
+	cfg, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return fmt.Errorf("cannot use KUBECONFIG: %w", err)
+	}
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("cannot create a client: %w", err)
+	}
+	left := metav1.ListOptions{LabelSelector: fake}
+	list, err := kube.CoreV1().Nodes().List(ctx, left)
+	if err != nil || len(list.Items) == 0 {
+		return err
+	}
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	return errors.Join(
+		kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, left),
+		kube.CoreV1().Pods(namespace).DeleteCollection(ctx, now, metav1.ListOptions{}),
+		kube.CoreV1().PersistentVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, left),
+	)
 }
 
 // stop what was started, and remove the nodes.
