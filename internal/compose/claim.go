@@ -1,9 +1,7 @@
 package compose
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/storeplane/storeplane/internal/fieldowner"
 	"github.com/storeplane/storeplane/internal/health"
 	"github.com/storeplane/storeplane/internal/structs"
 )
@@ -19,10 +18,6 @@ import (
 // SettingsRequirement is the name under which a pipeline step requires the
 // installation's EnvironmentConfig.
 const SettingsRequirement = "settings"
-
-// composedManager begins the name under which Crossplane applies what it
-// composes (FieldOwnerComposedPrefix of crossplane/crossplane v2.4.0).
-const composedManager = "apiextensions.crossplane.io/composed"
 
 // Claim is what an intent may look at: the composite resource as it is in the
 // cluster, what has been composed of it so far, and the installation's
@@ -88,8 +83,7 @@ func (c *Claim) Kind() string { return c.composite.GetFields()["kind"].GetString
 // manager is the name under which Crossplane applies what it composes for the
 // claim (ComposedFieldOwnerName of crossplane/crossplane v2.4.0).
 func (c *Claim) manager() string {
-	sum := sha256.Sum256([]byte(c.Name() + health.GroupKind(c.composite).String()))
-	return composedManager + "/" + hex.EncodeToString(sum[:])
+	return fieldowner.Manager(c.Name(), health.GroupKind(c.composite))
 }
 
 // Label of the claim, or "".
@@ -241,7 +235,7 @@ func (c *Claim) OwnedByOther(component string, path ...string) bool {
 	meta := c.Observed(component).GetFields()["metadata"].GetStructValue()
 	for _, v := range meta.GetFields()["managedFields"].GetListValue().GetValues() {
 		entry := v.GetStructValue().GetFields()
-		if strings.HasPrefix(entry["manager"].GetStringValue(), composedManager) {
+		if strings.HasPrefix(entry["manager"].GetStringValue(), fieldowner.ComposedPrefix) {
 			continue
 		}
 		fields := entry["fieldsV1"].GetStructValue()

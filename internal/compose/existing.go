@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/fieldowner"
 	"github.com/storeplane/storeplane/internal/health"
 )
 
@@ -79,7 +80,7 @@ func (c *Claim) mayHaveApplied(obj *structpb.Struct) bool {
 		switch by := v.GetStructValue().GetFields()["manager"].GetStringValue(); {
 		case by == c.manager():
 			return true
-		case strings.HasPrefix(by, composedManager):
+		case strings.HasPrefix(by, fieldowner.ComposedPrefix):
 			composed = true
 		}
 	}

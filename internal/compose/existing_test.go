@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+
+	"github.com/storeplane/storeplane/internal/fieldowner"
 )
 
 // fixedSource draws the same password each time, as a server would draw another.
@@ -119,7 +121,7 @@ func TestRespondOverExisting(t *testing.T) {
 			want: want{asked: both, applied: []string{"conf", "password"}, password: "theirs", phase: "Pending", message: "Waiting for password, conf"},
 		},
 		"OrphanOfAnotherKind": {
-			reason: "Nor is one of a claim of this name and another kind.", exists: managedBy(labelled(theirs, claimName, "password"), composedManager+"/other"),
+			reason: "Nor is one of a claim of this name and another kind.", exists: managedBy(labelled(theirs, claimName, "password"), fieldowner.ComposedPrefix+"/other"),
 			want: want{asked: both, phase: "Failed", message: refused, reason: "AlreadyExists"},
 		},
 		"OrphanOfThisKind": {

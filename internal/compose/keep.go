@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/fieldowner"
 )
 
 // keptMetadata is what of an object's metadata may be applied again.
@@ -17,22 +18,22 @@ var keptMetadata = []string{"name", "namespace", "labels", "annotations"}
 // server and Crossplane own. Leaving the object out of the response would delete
 // it, and applying less would take its fields away.
 func (c *Claim) keep(observed *structpb.Struct) *structpb.Struct {
-	applied, ok := ownFields(observed, c.manager())
+	own, ok := fieldowner.Applied(observed, c.manager())
 	if !ok {
-		applied = observed
+		own = observed
 	}
-	out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(applied.GetFields())+3)}
+	out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(own.GetFields())+3)}
 	for _, k := range []string{"apiVersion", "kind"} {
 		if v, exists := observed.GetFields()[k]; exists {
 			out.Fields[k] = v
 		}
 	}
-	meta := unpaused(pick(applied.GetFields()["metadata"].GetStructValue(), keptMetadata))
+	meta := unpaused(pick(own.GetFields()["metadata"].GetStructValue(), keptMetadata))
 	maps.Copy(meta.GetFields(), pick(observed.GetFields()["metadata"].GetStructValue(), []string{"name", "namespace"}).GetFields())
 	if len(meta.GetFields()) > 0 {
 		out.Fields["metadata"] = structpb.NewStructValue(meta)
 	}
-	for k, v := range applied.GetFields() {
+	for k, v := range own.GetFields() {
 		switch k {
 		case "status", "metadata":
 		case "spec":

@@ -48,14 +48,14 @@ func IsFatal(rsp *fnv1.RunFunctionResponse) bool {
 
 // call the function for a claim with what is observed of it.
 func (p *play) call(ctx context.Context, claim *object) (*fnv1.RunFunctionResponse, error) {
-	req, err := p.request(claim)
+	req, err := p.request(ctx, claim)
 	if err != nil {
 		return nil, err
 	}
-	return Call(ctx, p.Function, req, p.fetch)
+	return Call(ctx, p.Function, req, func(sel *fnv1.ResourceSelector) (*fnv1.Resources, error) { return p.fetch(ctx, sel) })
 }
 
-func (p *play) request(claim *object) (*fnv1.RunFunctionRequest, error) {
+func (p *play) request(ctx context.Context, claim *object) (*fnv1.RunFunctionRequest, error) {
 	xr, err := toStruct(claim.live)
 	if err != nil {
 		return nil, err
@@ -71,6 +71,7 @@ func (p *play) request(claim *object) (*fnv1.RunFunctionRequest, error) {
 		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: xr}, Resources: map[string]*fnv1.Resource{}},
 		Desired:           &fnv1.State{},
 		RequiredResources: map[string]*fnv1.Resources{},
+		RequiredSchemas:   p.RequiredSchemas,
 	}
 	for _, o := range p.world.composedBy(claim) {
 		s, err := toStruct(o.live)
@@ -80,17 +81,31 @@ func (p *play) request(claim *object) (*fnv1.RunFunctionRequest, error) {
 		req.Observed.Resources[o.component] = &fnv1.Resource{Resource: s}
 	}
 	for name, sel := range p.Bootstrap {
-		if req.RequiredResources[name], err = p.fetch(sel); err != nil {
+		if req.RequiredResources[name], err = p.fetch(ctx, sel); err != nil {
 			return nil, fmt.Errorf("cannot fetch required resource %s: %w", name, err)
 		}
 	}
 	return req, nil
 }
 
-// fetch the resources of the world that a selector means.
-func (p *play) fetch(sel *fnv1.ResourceSelector) (*fnv1.Resources, error) {
+// fetch the resources of the world that a selector means, and those of the cluster that are
+// no part of the world.
+func (p *play) fetch(ctx context.Context, sel *fnv1.ResourceSelector) (*fnv1.Resources, error) {
+	all := p.world.all()
+	if p.Fetch != nil {
+		beside, err := p.Fetch(ctx, sel)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range beside {
+			// What the claim composed and does not any more is gone by now.
+			if existing(all, u) == nil && existing(p.Existing, u) == nil {
+				all = append(all, u)
+			}
+		}
+	}
 	out := &fnv1.Resources{}
-	for _, u := range p.world.all() {
+	for _, u := range all {
 		if !Selects(sel, u) {
 			continue
 		}

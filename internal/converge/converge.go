@@ -35,8 +35,20 @@ type Simulator struct {
 	// is called, by requirement name.
 	Bootstrap map[string]*fnv1.ResourceSelector
 
+	// RequiredSchemas is what the Compositions' steps require the schemas of, by
+	// requirement name, where the cluster serves these kinds.
+	RequiredSchemas map[string]*fnv1.Schema
+
 	// Cluster is what exists beside the claim, like an EnvironmentConfig.
 	Cluster []*unstructured.Unstructured
+
+	// Existing is what the cluster has of the claim: itself, where it was created
+	// before, what it composes, and what the claims among that compose, with their
+	// managed fields.
+	Existing []*unstructured.Unstructured
+
+	// Fetch finds what else exists, where a function requires it. May be nil.
+	Fetch func(ctx context.Context, selector *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error)
 
 	// Pods play what the pods of a claim's objects do to these objects once
 	// they run. May be nil.
@@ -49,16 +61,16 @@ type Simulator struct {
 // Run a claim until nothing changes any more. It returns an error when the
 // claim or what is composed of it is refused, and when it does not settle.
 func (s *Simulator) Run(ctx context.Context, claim *unstructured.Unstructured) (*Result, error) {
-	if err := s.Schemas.Validate(claim); err != nil {
-		return nil, err
-	}
-	live, err := s.Schemas.Default(claim)
+	live, err := s.admit(claim)
 	if err != nil {
 		return nil, err
 	}
 
 	w := newWorld(s.Cluster)
 	root := w.create(live)
+	if err := w.seed(root, s.Existing); err != nil {
+		return nil, err
+	}
 	p := &play{Simulator: s, world: w, result: &Result{}}
 	if err := p.settle(ctx, root); err != nil {
 		return nil, err

@@ -48,6 +48,9 @@ type Result struct {
 	// by the claim that composes them and its component.
 	Resources map[Ref]map[string]*unstructured.Unstructured
 
+	// Rendered is what Crossplane applies of each of them, by the same.
+	Rendered map[Ref]map[string]*unstructured.Unstructured
+
 	// Ready is true when the claim's Ready condition is.
 	Ready bool
 }
@@ -64,6 +67,7 @@ func (r *Result) finish(w *world, root *object) {
 	r.Claim = root.live
 	r.Claims = []*unstructured.Unstructured{root.live}
 	r.Resources = map[Ref]map[string]*unstructured.Unstructured{}
+	r.Rendered = map[Ref]map[string]*unstructured.Unstructured{}
 	r.Ready = conditionStatus(root.live, "Ready") == "True"
 	for _, o := range w.objects {
 		if o.owner == nil {
@@ -72,8 +76,9 @@ func (r *Result) finish(w *world, root *object) {
 		at := o.owner.ref()
 		if r.Resources[at] == nil {
 			r.Resources[at] = map[string]*unstructured.Unstructured{}
+			r.Rendered[at] = map[string]*unstructured.Unstructured{}
 		}
-		r.Resources[at][o.component] = o.live
+		r.Resources[at][o.component], r.Rendered[at][o.component] = o.live, o.rendered
 	}
 	for _, o := range w.objects {
 		// What composes something is a claim.

@@ -33,6 +33,8 @@ type object struct {
 	rendered *unstructured.Unstructured
 	// live is what the cluster has.
 	live *unstructured.Unstructured
+	// seeded says that the cluster had it before.
+	seeded bool
 }
 
 func (o *object) ref() Ref { return Ref{Kind: o.live.GetKind(), Name: o.live.GetName()} }
@@ -117,35 +119,22 @@ func (w *world) apply(owner *object, component string, rendered *unstructured.Un
 		merged.SetGeneration(o.live.GetGeneration() + 1)
 	}
 	what := unchanged
-	if !reflect.DeepEqual(o.rendered.Object, rendered.Object) {
+	if o.isChangedBy(merged, rendered) {
 		what = changed
 	}
 	o.live, o.rendered = merged, rendered
 	return what, o, nil
 }
 
-// merge what is applied now into what is live, and drop what was applied
-// before and is not now. Lists are taken whole.
-func merge(live, before, now map[string]any) map[string]any {
-	out := make(map[string]any, len(live))
-	for k, v := range live {
-		_, was := before[k]
-		_, is := now[k]
-		if is || !was {
-			out[k] = v
-		}
+// isChangedBy an apply that makes it merged. Of an object that the cluster had before it is
+// not known for sure what was applied last, so what counts is what it becomes.
+func (o *object) isChangedBy(merged, rendered *unstructured.Unstructured) bool {
+	if !o.seeded {
+		return !reflect.DeepEqual(o.rendered.Object, rendered.Object)
 	}
-	for k, v := range now {
-		is, ok := v.(map[string]any)
-		at, found := out[k].(map[string]any)
-		if !ok || !found {
-			out[k] = v
-			continue
-		}
-		was, _ := before[k].(map[string]any)
-		out[k] = merge(at, was, is)
-	}
-	return out
+	return !reflect.DeepEqual(specOf(o.live), specOf(merged)) ||
+		!reflect.DeepEqual(o.live.GetLabels(), merged.GetLabels()) ||
+		!reflect.DeepEqual(o.live.GetAnnotations(), merged.GetAnnotations())
 }
 
 // specOf an object is all of it that its generation counts the changes of.

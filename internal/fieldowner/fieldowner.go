@@ -1,24 +1,38 @@
-package compose
+// Package fieldowner reads out of an object's managed fields what of it a manager has applied.
+package fieldowner
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ownFields is what of an object a manager, Crossplane for its claim, has applied, by the
-// object's managed fields, and whether those say so. Applied again it changes
-// nothing; to apply the whole object would make fields the claim's that an
-// autoscaler or a person has set, and the next apply would take them away.
+// ComposedPrefix begins the names under which Crossplane applies what it composes.
+const ComposedPrefix = "apiextensions.crossplane.io/composed"
+
+// Manager is the name under which Crossplane applies what it composes for a claim
+// (ComposedFieldOwnerName of crossplane/crossplane v2.4.0).
+func Manager(claim string, kind schema.GroupKind) string {
+	sum := sha256.Sum256([]byte(claim + kind.String()))
+	return ComposedPrefix + "/" + hex.EncodeToString(sum[:])
+}
+
+// Applied is what of an object a manager has applied, by the object's managed fields, and
+// whether those say so. Applied again it changes nothing; to apply the whole object would
+// make fields the manager's that an autoscaler or a person has set, and the next apply
+// would take them away.
 //
 // The format is FieldsV1: "f:name" is a field, "k:{…}" the element of a list with
 // these keys, "v:…" the element with this value, "i:n" the nth one, "." the thing
 // itself, and what has nothing below it is taken whole
 // (https://pkg.go.dev/k8s.io/apimachinery/pkg/apis/meta/v1#FieldsV1).
-func ownFields(obj *structpb.Struct, manager string) (*structpb.Struct, bool) {
+func Applied(obj *structpb.Struct, manager string) (*structpb.Struct, bool) {
 	meta := obj.GetFields()["metadata"].GetStructValue()
 	for _, v := range meta.GetFields()["managedFields"].GetListValue().GetValues() {
 		entry := v.GetStructValue().GetFields()

@@ -1,0 +1,86 @@
+package converge
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/internal/fieldowner"
+)
+
+// existing object of the cluster with the key of u, or nil.
+func existing(all []*unstructured.Unstructured, u *unstructured.Unstructured) *unstructured.Unstructured {
+	for _, e := range all {
+		if keyOf(e) == keyOf(u) {
+			return e
+		}
+	}
+	return nil
+}
+
+// admit a claim as the API server does, as it creates or updates it, and return it as it
+// is stored: with its defaults, and a generation more where its spec is another one.
+func (s *Simulator) admit(claim *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live, err := s.Schemas.Default(claim)
+	if err != nil {
+		return nil, err
+	}
+	old := existing(s.Existing, live)
+	if old == nil {
+		return live, s.Schemas.Validate(claim)
+	}
+	if err := s.Schemas.ValidateUpdate(old, claim); err != nil {
+		return nil, err
+	}
+	before, err := s.Schemas.Default(old)
+	if err != nil {
+		return nil, err
+	}
+	live.SetUID(old.GetUID())
+	live.SetCreationTimestamp(old.GetCreationTimestamp())
+	live.SetGeneration(old.GetGeneration())
+	if !reflect.DeepEqual(specOf(before), specOf(live)) {
+		live.SetGeneration(old.GetGeneration() + 1)
+	}
+	return live, nil
+}
+
+// seed the world with what the cluster has of what a claim composes, and of what the
+// claims among that compose.
+func (w *world) seed(owner *object, all []*unstructured.Unstructured) error {
+	for _, u := range all {
+		by := metav1.GetControllerOf(u)
+		component := u.GetAnnotations()[xcrd.AnnotationKeyCompositionResourceName]
+		if by == nil || by.UID != owner.live.GetUID() || component == "" {
+			continue
+		}
+		was, err := lastApplied(owner.live, u)
+		if err != nil {
+			return fmt.Errorf("cannot read %s/%s: %w", u.GetKind(), u.GetName(), err)
+		}
+		o := &object{owner: owner, component: component, rendered: was, live: u.DeepCopy(), seeded: true}
+		w.objects = append(w.objects, o)
+		if err := w.seed(o, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastApplied is what Crossplane has applied of an object that a claim composes, by the
+// object's managed fields. Where these were left out nothing is known, and so nothing
+// that is not applied any more is seen to go.
+func lastApplied(claim, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	s, err := toStruct(u)
+	if err != nil {
+		return nil, err
+	}
+	own, ok := fieldowner.Applied(s, fieldowner.Manager(claim.GetName(), claim.GroupVersionKind().GroupKind()))
+	if !ok {
+		return &unstructured.Unstructured{Object: map[string]any{}}, nil
+	}
+	return toUnstructured(own)
+}

@@ -1,0 +1,129 @@
+package converge
+
+import "reflect"
+
+// merge what is applied now into what is live, and drop what was applied before and is
+// not now, as a server-side apply does.
+func merge(live, before, now map[string]any) map[string]any {
+	out := make(map[string]any, len(live))
+	for k, v := range live {
+		_, was := before[k]
+		_, is := now[k]
+		if is || !was {
+			out[k] = v
+		}
+	}
+	for k, v := range now {
+		out[k] = mergeValue(k, out[k], before[k], v)
+	}
+	return out
+}
+
+func mergeValue(field string, live, before, now any) any {
+	switch is := now.(type) {
+	case map[string]any:
+		at, ok := live.(map[string]any)
+		if !ok {
+			return now
+		}
+		was, _ := before.(map[string]any)
+		return merge(at, was, is)
+	case []any:
+		at, ok := live.([]any)
+		keys := KeysOf(field, is)
+		if !ok || keys == nil || KeysOf(field, at) == nil && len(at) > 0 {
+			return now
+		}
+		was, _ := before.([]any)
+		return mergeList(field, keys, at, was, is)
+	default:
+		return now
+	}
+}
+
+// mergeList of elements that are told apart by keys: those that others have added stay,
+// and those that are there keep their places.
+func mergeList(field string, keys []string, live, before, now []any) []any {
+	out := make([]any, 0, len(live)+len(now))
+	for _, e := range live {
+		is := Element(keys, now, e)
+		was := Element(keys, before, e)
+		switch {
+		case is != nil:
+			out = append(out, mergeValue(field, e, was, is))
+		case was == nil:
+			out = append(out, e)
+		}
+	}
+	for _, e := range now {
+		if Element(keys, live, e) == nil {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// listKeys tell the elements of a list apart, by the field that holds it: its
+// x-kubernetes-list-map-keys in Kubernetes' OpenAPI, with what has a default left out.
+// Lists of other fields are taken whole. Ports are told apart by what each kind calls
+// their number.
+var listKeys = map[string][][]string{
+	"containers":                {{"name"}},
+	"initContainers":            {{"name"}},
+	"volumes":                   {{"name"}},
+	"env":                       {{"name"}},
+	"imagePullSecrets":          {{"name"}},
+	"volumeMounts":              {{"mountPath"}},
+	"ports":                     {{"containerPort"}, {"port"}},
+	"topologySpreadConstraints": {{"topologyKey", "whenUnsatisfiable"}},
+	"ownerReferences":           {{"uid"}},
+	"hostAliases":               {{"ip"}},
+}
+
+// KeysOf are the fields by which the elements of a list that a field holds are told
+// apart, or nil where the list is taken whole: as one value, or since an element has none.
+func KeysOf(field string, list []any) []string {
+	for _, keys := range listKeys[field] {
+		if haveAll(keys, list) {
+			return keys
+		}
+	}
+	return nil
+}
+
+func haveAll(keys []string, list []any) bool {
+	for _, e := range list {
+		m, ok := e.(map[string]any)
+		if !ok {
+			return false
+		}
+		for _, k := range keys {
+			if m[k] == nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Element of a list that has the keys of e, or nil.
+func Element(keys []string, list []any, e any) any {
+	want, ok := e.(map[string]any)
+	if !ok {
+		return nil
+	}
+	for _, candidate := range list {
+		m, ok := candidate.(map[string]any)
+		if !ok {
+			continue
+		}
+		same := true
+		for _, k := range keys {
+			same = same && reflect.DeepEqual(m[k], want[k])
+		}
+		if same {
+			return candidate
+		}
+	}
+	return nil
+}
