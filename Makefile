@@ -49,7 +49,12 @@ status: ## Say what of the cluster of `make up` runs.
 render: ## Print what a claim becomes, offline: CLAIM=FILE [OBSERVED=DIR] [SETTINGS=FILE] [IMAGES_FILE=images.json of a release] [CONVERGE=1 for all it will ever make] [POLICY=1 for what its guardrails say].
 	@test -n "$(CLAIM)" || { echo "render: say which claim: make render CLAIM=examples/shop/store.yaml" >&2; exit 1; }
 	$(if $(CONVERGE)$(POLICY),,tools=$$(hack/crossplane.sh); eval "$$tools")
-	go run ./cmd/render $(if $(OBSERVED),--observed "$(OBSERVED)") $(if $(SETTINGS),--settings "$(SETTINGS)") $(if $(IMAGES_FILE),--images "$(IMAGES_FILE)") $(if $(CONVERGE),--converge) $(if $(POLICY),--policy) "$(CLAIM)"
+	go run ./cmd/storeplane $(if $(CONVERGE),converge,$(if $(POLICY),policy,render $(if $(OBSERVED),--observed "$(OBSERVED)"))) $(if $(SETTINGS),--settings "$(SETTINGS)") $(if $(IMAGES_FILE),--images "$(IMAGES_FILE)") "$(CLAIM)"
+
+.PHONY: plan
+plan: ## Say what applying a claim does to what runs on the cluster of KUBECONFIG: CLAIM=FILE [FROM=FILE of storeplane export, for no cluster].
+	@test -n "$(CLAIM)" || { echo "plan: say which claim: make plan CLAIM=examples/shop/store.yaml" >&2; exit 1; }
+	go run ./cmd/storeplane plan $(if $(FROM),--from "$(FROM)") "$(CLAIM)"
 
 ##@ Install
 

@@ -61,21 +61,52 @@ type Simulator struct {
 // Run a claim until nothing changes any more. It returns an error when the
 // claim or what is composed of it is refused, and when it does not settle.
 func (s *Simulator) Run(ctx context.Context, claim *unstructured.Unstructured) (*Result, error) {
-	live, err := s.admit(claim)
+	_, r, err := s.Begin(ctx, claim)
+	return r, err
+}
+
+// Begin is Run for a claim that is edited after that.
+func (s *Simulator) Begin(ctx context.Context, claim *unstructured.Unstructured) (*Simulation, *Result, error) {
+	live, err := s.admit(existing(s.Existing, claim), claim)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := newWorld(s.Cluster)
+	m := &Simulation{world: w, root: w.create(live), simulator: s}
+	if err := w.seed(m.root, s.Existing); err != nil {
+		return nil, nil, err
+	}
+	r, err := m.settle(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, r, nil
+}
+
+// A Simulation is a claim that has settled.
+type Simulation struct {
+	simulator *Simulator
+	world     *world
+	root      *object
+}
+
+// Apply the claim with an edit, and run it until nothing changes any more. The steps of
+// the result are those of the edit.
+func (m *Simulation) Apply(ctx context.Context, claim *unstructured.Unstructured) (*Result, error) {
+	live, err := m.simulator.admit(m.root.live, claim)
 	if err != nil {
 		return nil, err
 	}
+	m.root.live = live
+	return m.settle(ctx)
+}
 
-	w := newWorld(s.Cluster)
-	root := w.create(live)
-	if err := w.seed(root, s.Existing); err != nil {
+func (m *Simulation) settle(ctx context.Context) (*Result, error) {
+	p := &play{Simulator: m.simulator, world: m.world, result: &Result{}}
+	if err := p.settle(ctx, m.root); err != nil {
 		return nil, err
 	}
-	p := &play{Simulator: s, world: w, result: &Result{}}
-	if err := p.settle(ctx, root); err != nil {
-		return nil, err
-	}
-	p.result.finish(w, root)
+	p.result.finish(m.world, m.root)
 	return p.result, nil
 }
 

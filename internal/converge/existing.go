@@ -21,14 +21,14 @@ func existing(all []*unstructured.Unstructured, u *unstructured.Unstructured) *u
 	return nil
 }
 
-// admit a claim as the API server does, as it creates or updates it, and return it as it
-// is stored: with its defaults, and a generation more where its spec is another one.
-func (s *Simulator) admit(claim *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// admit a claim as the API server does, as it creates it, or updates the old one, and
+// return it as it is stored: with its defaults, and a generation more where its spec is
+// another one.
+func (s *Simulator) admit(old, claim *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live, err := s.Schemas.Default(claim)
 	if err != nil {
 		return nil, err
 	}
-	old := existing(s.Existing, live)
 	if old == nil {
 		return live, s.Schemas.Validate(claim)
 	}
@@ -42,6 +42,9 @@ func (s *Simulator) admit(claim *unstructured.Unstructured) (*unstructured.Unstr
 	live.SetUID(old.GetUID())
 	live.SetCreationTimestamp(old.GetCreationTimestamp())
 	live.SetGeneration(old.GetGeneration())
+	if status, ok := before.Object["status"]; ok {
+		live.Object["status"] = status
+	}
 	if !reflect.DeepEqual(specOf(before), specOf(live)) {
 		live.SetGeneration(old.GetGeneration() + 1)
 	}

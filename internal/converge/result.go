@@ -64,8 +64,9 @@ func (r *Result) add(s Step) {
 }
 
 func (r *Result) finish(w *world, root *object) {
-	r.Claim = root.live
-	r.Claims = []*unstructured.Unstructured{root.live}
+	// Copies, for the world may go on.
+	r.Claim = root.live.DeepCopy()
+	r.Claims = []*unstructured.Unstructured{r.Claim}
 	r.Resources = map[Ref]map[string]*unstructured.Unstructured{}
 	r.Rendered = map[Ref]map[string]*unstructured.Unstructured{}
 	r.Ready = conditionStatus(root.live, "Ready") == "True"
@@ -78,12 +79,12 @@ func (r *Result) finish(w *world, root *object) {
 			r.Resources[at] = map[string]*unstructured.Unstructured{}
 			r.Rendered[at] = map[string]*unstructured.Unstructured{}
 		}
-		r.Resources[at][o.component], r.Rendered[at][o.component] = o.live, o.rendered
+		r.Resources[at][o.component], r.Rendered[at][o.component] = o.live.DeepCopy(), o.rendered
 	}
 	for _, o := range w.objects {
 		// What composes something is a claim.
 		if o.owner != nil && len(r.Resources[o.ref()]) > 0 {
-			r.Claims = append(r.Claims, o.live)
+			r.Claims = append(r.Claims, r.Resources[o.owner.ref()][o.component])
 		}
 	}
 }

@@ -1,11 +1,13 @@
 package render
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 
 	v1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
@@ -19,10 +21,26 @@ type composition struct {
 
 // compositionFor a kind, from a folder with one Composition a file.
 func compositionFor(files fs.FS, gvk schema.GroupVersionKind) (*composition, error) {
+	all, err := compositionsOf(files)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		ref := c.Spec.CompositeTypeRef
+		if ref.APIVersion == gvk.GroupVersion().String() && ref.Kind == gvk.Kind {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("cannot find a Composition of %s", gvk.Kind)
+}
+
+// compositionsOf a folder.
+func compositionsOf(files fs.FS) ([]*composition, error) {
 	paths, err := fs.Glob(files, "*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("cannot list Compositions: %w", err)
 	}
+	out := make([]*composition, 0, len(paths))
 	for _, path := range paths {
 		b, err := fs.ReadFile(files, path)
 		if err != nil {
@@ -32,12 +50,9 @@ func compositionFor(files fs.FS, gvk schema.GroupVersionKind) (*composition, err
 		if err := yaml.UnmarshalStrict(b, &c.Composition); err != nil {
 			return nil, fmt.Errorf("cannot parse Composition %s: %w", path, err)
 		}
-		ref := c.Spec.CompositeTypeRef
-		if ref.APIVersion == gvk.GroupVersion().String() && ref.Kind == gvk.Kind {
-			return c, nil
-		}
+		out = append(out, c)
 	}
-	return nil, fmt.Errorf("cannot find a Composition of %s", gvk.Kind)
+	return out, nil
 }
 
 // required is what the steps of a Composition require before they are called.
@@ -58,6 +73,41 @@ func (c *composition) required() map[string]*fnv1.ResourceSelector {
 		}
 	}
 	return out
+}
+
+// requiredSchemas are those that the steps of all Compositions require, by requirement
+// name, of kinds that a cluster serves. Of a schema only that it exists is looked at.
+func requiredSchemas(ctx context.Context, files fs.FS, serves func(context.Context, schema.GroupVersionKind) (bool, error)) (map[string]*fnv1.Schema, error) {
+	all, err := compositionsOf(files)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*fnv1.Schema{}
+	for _, c := range all {
+		for _, step := range c.Spec.Pipeline {
+			if step.Requirements == nil {
+				continue
+			}
+			for _, r := range step.Requirements.RequiredSchemas {
+				served, err := serves(ctx, schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+				if err != nil {
+					return nil, fmt.Errorf("cannot find out whether kind %s is served: %w", r.Kind, err)
+				}
+				if served {
+					out[r.RequirementName] = &fnv1.Schema{OpenapiV3: &structpb.Struct{Fields: map[string]*structpb.Value{"type": structpb.NewStringValue("object")}}}
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// Settings selects the installation's EnvironmentConfig, as every Composition does.
+func Settings() *fnv1.ResourceSelector {
+	return &fnv1.ResourceSelector{
+		ApiVersion: "apiextensions.crossplane.io/v1beta1", Kind: "EnvironmentConfig",
+		Match: &fnv1.ResourceSelector_MatchName{MatchName: "storeplane"},
+	}
 }
 
 // functions that the Composition's steps call.

@@ -22,7 +22,7 @@ func (r *Renderer) Policy(in Input) ([]byte, error) {
 		return nil, err
 	}
 	invalid := r.Schemas.Validate(in.Claim)
-	report, err := guard(defaulted, in.Cluster)
+	report, err := Guard(defaulted, in.Cluster)
 	switch {
 	case err != nil && invalid != nil:
 		// What cannot be read is invalid, and that says where.
@@ -45,8 +45,8 @@ func (r *Renderer) Policy(in Input) ([]byte, error) {
 	return out, nil
 }
 
-// guard checks a claim against the settings that are in the cluster.
-func guard(claim *unstructured.Unstructured, cluster []*unstructured.Unstructured) (*guardrails.Report, error) {
+// Guard checks a claim, with its defaults, against the settings that are among objects.
+func Guard(claim *unstructured.Unstructured, cluster []*unstructured.Unstructured) (*guardrails.Report, error) {
 	req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{}}}
 	var err error
 	if req.Observed.Composite.Resource, err = asStruct(claim); err != nil {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/storeplane/storeplane/internal/converge"
@@ -37,15 +39,37 @@ type Input struct {
 
 	// Cluster is what else exists: the installation's EnvironmentConfig.
 	Cluster []*unstructured.Unstructured
+
+	// Existing is what a cluster has of the claim, itself included, for Run.
+	Existing []*unstructured.Unstructured
+
+	// Fetch finds what else a cluster has, for Run. May be nil.
+	Fetch func(ctx context.Context, selector *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error)
+
+	// Serves tells whether a cluster serves a kind, for Run. May be nil, for none but those
+	// of the claims.
+	Serves func(ctx context.Context, kind schema.GroupVersionKind) (bool, error)
 }
 
 // Run a claim until nothing changes any more.
 func (r *Renderer) Run(ctx context.Context, in Input) (*converge.Result, error) {
+	_, result, err := r.Begin(ctx, in)
+	return result, err
+}
+
+// Begin is Run for a claim that is edited after that.
+func (r *Renderer) Begin(ctx context.Context, in Input) (*converge.Simulation, *converge.Result, error) {
 	s, err := r.simulator(in)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return s.Run(ctx, in.Claim)
+	s.Existing, s.Fetch = in.Existing, in.Fetch
+	if in.Serves != nil {
+		if s.RequiredSchemas, err = requiredSchemas(ctx, r.Compositions, in.Serves); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s.Begin(ctx, in.Claim)
 }
 
 // Converged renders everything that a claim will ever make, in its order, as a
@@ -95,8 +119,9 @@ func (r *Renderer) Once(ctx context.Context, in Input) ([]byte, error) {
 }
 
 func (r *Renderer) simulator(in Input) (*converge.Simulator, error) {
-	// A claim of an unknown kind is not ours to find a Composition for.
-	if err := r.Schemas.Validate(in.Claim); err != nil {
+	// A claim of an unknown kind is not ours to find a Composition for, and a rule for
+	// updates may let pass what one for creations does not.
+	if _, err := r.Schemas.For(in.Claim); err != nil {
 		return nil, err
 	}
 	c, err := compositionFor(r.Compositions, in.Claim.GroupVersionKind())

@@ -1,0 +1,10 @@
+// Command kubectl-storeplane is storeplane as a plugin of kubectl: kubectl storeplane.
+package main
+
+import (
+	"os"
+
+	"github.com/storeplane/storeplane/internal/cli"
+)
+
+func main() { os.Exit(cli.Main("kubectl storeplane", os.Args[1:])) }

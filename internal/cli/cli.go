@@ -1,0 +1,82 @@
+// Package cli is the command line tool storeplane: it renders claims, and plans edits of
+// them.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes.
+const (
+	// ExitOK says that all went well, and of a plan that nothing changes.
+	ExitOK = 0
+	// ExitError says that the command failed.
+	ExitError = 1
+	// ExitRefused says that a claim is refused.
+	ExitRefused = 2
+	// ExitChanges says that something changes, and nothing is interrupted.
+	ExitChanges = 3
+	// ExitInterrupts says that the application is interrupted, or data is lost.
+	ExitInterrupts = 4
+)
+
+// exitError ends the command with a code. It has been said why.
+type exitError struct{ code int }
+
+func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// root of the commands.
+type root struct {
+	Plan     planCmd     `cmd:"" help:"Say what applying claims would do to what runs: what is created, changed and deleted, which pods restart, whether writes pause, what cannot be undone."`
+	Export   exportCmd   `cmd:"" help:"Print what a cluster has of claims, without Secrets, for plans without the cluster."`
+	Render   renderCmd   `cmd:"" help:"Print what Crossplane makes of a claim in one go, offline."`
+	Converge convergeCmd `cmd:"" help:"Print every object that a claim will ever make, in order, offline, as if all went well."`
+	Policy   policyCmd   `cmd:"" help:"Print what the guardrails say of a claim, as a PolicyReport, offline, and fail if it breaks one."`
+}
+
+// streams of the command.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Main runs the command with the name by which it was called, and returns its exit code.
+func Main(name string, args []string) int {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	return run(ctx, name, args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+}
+
+func run(ctx context.Context, name string, args []string, s streams) int {
+	code := -1
+	parser, err := kong.New(&root{}, kong.Name(name), kong.Description("Reviews claims of Storeplane: what they become, and what an edit does to what runs."),
+		kong.Writers(s.out, s.err), kong.Exit(func(c int) { code = c }), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
+	if err != nil {
+		fmt.Fprintf(s.err, "%s: error: %v\n", name, err)
+		return ExitError
+	}
+	k, err := parser.Parse(args)
+	if code >= 0 { // It has printed its help.
+		return code
+	}
+	if err == nil {
+		err = k.Run()
+	}
+	var ends *exitError
+	switch {
+	case errors.As(err, &ends):
+		return ends.code
+	case err != nil:
+		fmt.Fprintf(s.err, "%s: error: %v\n", name, err)
+		return ExitError
+	}
+	return ExitOK
+}

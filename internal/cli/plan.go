@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/storeplane/storeplane/apis"
+	"github.com/storeplane/storeplane/compositions"
+	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/converge"
+	"github.com/storeplane/storeplane/internal/images"
+	"github.com/storeplane/storeplane/internal/plan"
+	"github.com/storeplane/storeplane/internal/plan/state"
+	"github.com/storeplane/storeplane/internal/xrd"
+)
+
+// clusterFlags say which cluster.
+type clusterFlags struct {
+	Kubeconfig string `help:"Kubeconfig file. By default KUBECONFIG, then ~/.kube/config." placeholder:"FILE"`
+	Context    string `help:"Context of the kubeconfig."`
+}
+
+func (c *clusterFlags) config() (*rest.Config, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot find a cluster: %w: set KUBECONFIG, or plan without one by --from or --offline", err)
+	}
+	namespace, _, err := loader.Namespace()
+	return config, namespace, err
+}
+
+type planCmd struct {
+	Claims []string `arg:"" help:"YAML files with claims, folders of such files, or - for the standard input." name:"file"`
+
+	clusterFlags
+
+	From     string `help:"Plan from the objects of a file or folder, as storeplane export prints them, and not from a cluster." placeholder:"FILE" xor:"state"`
+	Offline  bool   `help:"Plan from an empty cluster."                                                                          xor:"state"`
+	Settings string `help:"YAML file with the installation's EnvironmentConfig storeplane, in place of the cluster's."          placeholder:"FILE" short:"s"`
+
+	Namespace string `help:"Namespace of claims that name none." short:"n"`
+	Delete    bool   `help:"Plan the deletion of the claims."`
+
+	Output  string `default:"text" enum:"text,json,markdown" help:"text, json or markdown."                                       short:"o"`
+	Details bool   `help:"Print the fields that change of each object."                                                           short:"d"`
+	Prices  string `help:"YAML file with the prices of CPUs, memory and storage, for what the plan costs." placeholder:"FILE"`
+
+	images.Flags
+}
+
+// Help of the command, beside its flags.
+func (*planCmd) Help() string {
+	return `Exit codes: 0 nothing changes, 1 the command failed, 2 a claim is refused, 3 something
+changes, 4 the application is interrupted or data is lost.
+
+It only gets and lists. Without rights to read Secrets what is generated counts as unchanged.`
+}
+
+// Run the command.
+func (c *planCmd) Run(ctx context.Context, s streams) error {
+	planner, err := c.planner(s)
+	if err != nil {
+		return err
+	}
+	claims, err := c.claims(planner.Schemas, s)
+	if err != nil {
+		return err
+	}
+	plans := make([]plan.Claim, 0, len(claims))
+	for _, claim := range claims {
+		make := planner.Plan
+		if c.Delete {
+			make = planner.Deletion
+		}
+		p, err := make(ctx, claim)
+		if err != nil {
+			return err
+		}
+		plans = append(plans, *p)
+	}
+	report := plan.NewReport(plans)
+	if err := c.print(s, report); err != nil {
+		return err
+	}
+	return ending(report.Summary.Verdict())
+}
+
+func ending(v plan.Verdict) error {
+	switch v {
+	case plan.Refused:
+		return &exitError{code: ExitRefused}
+	case plan.Interrupts:
+		return &exitError{code: ExitInterrupts}
+	case plan.Changes:
+		return &exitError{code: ExitChanges}
+	case plan.NoChange:
+	}
+	return nil
+}
+
+func (c *planCmd) print(s streams, r *plan.Report) error {
+	switch c.Output {
+	case "json":
+		e := json.NewEncoder(s.out)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(r)
+	case "markdown":
+		return r.Markdown(s.out)
+	}
+	return r.Text(s.out, c.Details)
+}
+
+func (c *planCmd) planner(s streams) (*plan.Planner, error) {
+	schemas, err := xrd.Load(apis.Definitions)
+	if err != nil {
+		return nil, err
+	}
+	own, err := c.Set()
+	if err != nil {
+		return nil, err
+	}
+	p := &plan.Planner{
+		Schemas: schemas, Compositions: compositions.Files, Now: time.Now(),
+		Function: func(source compose.Source) converge.Runner {
+			return functions.New(functions.WithSource(source), functions.WithImages(own))
+		},
+	}
+	if c.Prices != "" {
+		if p.Prices, err = plan.ReadPrices(c.Prices); err != nil {
+			return nil, err
+		}
+	}
+	p.State, err = c.state(s)
+	return p, err
+}
+
+func (c *planCmd) state(s streams) (plan.State, error) {
+	settings, err := load(c.Settings, s.in)
+	if err != nil {
+		return nil, err
+	}
+	if c.Offline {
+		return state.NewSaved(settings), nil
+	}
+	if c.From != "" {
+		saved, err := load(c.From, s.in)
+		if err != nil {
+			return nil, err
+		}
+		return state.WithSettings(state.NewSaved(saved), settings), nil
+	}
+	config, namespace, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	if c.Namespace == "" {
+		c.Namespace = namespace
+	}
+	live, err := state.NewLive(config)
+	if err != nil {
+		return nil, err
+	}
+	return state.WithSettings(live, settings), nil
+}
+
+// claims of the files, in their order. What else is in them is applied beside the claims,
+// and is none of the plan's business.
+func (c *planCmd) claims(schemas xrd.Schemas, s streams) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	other := 0
+	for _, path := range c.Claims {
+		all, err := load(path, s.in)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range all {
+			if !schemas.Has(u.GroupVersionKind()) {
+				other++
+				continue
+			}
+			if u.GetNamespace() == "" && c.Namespace != "" {
+				u.SetNamespace(c.Namespace)
+			}
+			out = append(out, u)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("cannot plan: no claim is in " + strings.Join(c.Claims, ", ") + ": claims are of kind EcommercePlatform, DatabaseCluster or WebApp")
+	}
+	if other > 0 {
+		fmt.Fprintf(s.err, "note: %d objects that are no claims were left out\n", other)
+	}
+	return out, nil
+}

@@ -1,0 +1,256 @@
+package plan
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// Longest pauses of writes that docs/databasecluster.md promises for what is planned.
+const switchoverPause = 3
+
+// serverPart is the label of the part of a DatabaseCluster that its servers are, and
+// repositoryPart that of the server of its backups' own volume.
+const (
+	serverPart     = "postgresql"
+	repositoryPart = "repository"
+)
+
+// statefulSet of a database, of the server of its backups, or of something else.
+func (f *foreseen) statefulSet(p pair) []Effect {
+	switch p.part() {
+	case serverPart:
+		return f.servers(p)
+	case repositoryPart:
+		return f.repository(p)
+	}
+	return f.set(p)
+}
+
+// set of pods that no kind of its own is known of.
+func (f *foreseen) set(p pair) []Effect {
+	was, is := replicasOf(p.before), replicasOf(p.after)
+	if n := min(was, is); p.Action == Update && n > 0 && p.touches("spec.template") {
+		e := p.effect(Restarts, "restarts the %s of %s one by one", count(n, "pod"), p.Object)
+		e.Pods, e.Interrupts = n, true
+		return []Effect{e}
+	}
+	return nil
+}
+
+// repository of backups: PostgreSQL keeps its log while it is away.
+func (f *foreseen) repository(p pair) []Effect {
+	switch {
+	case p.Action == Delete && keepsVolumes(p.before):
+		return []Effect{p.effect(Keeps, "%s is deleted; the volume with its backups stays", p.Object)}
+	case p.Action == Delete:
+		e := p.effect(Loses, "%s is deleted, and the backups on its volume with it", p.Object)
+		e.Destroys, e.Irreversible = true, true
+		return []Effect{e}
+	case p.Action == Update && p.touches("spec.template") && replicasOf(p.after) > 0:
+		e := p.effect(Restarts, "restarts the server of the backups' volume: archiving waits, and nothing is lost")
+		e.Pods = 1
+		return []Effect{e}
+	}
+	return nil
+}
+
+// servers of a database.
+func (f *foreseen) servers(p pair) []Effect {
+	was, is := replicasOf(p.before), replicasOf(p.after)
+	database := "DatabaseCluster " + p.Owner.Name
+	switch {
+	case p.Action == Create:
+		return nil
+	case p.Action == Delete && keepsVolumes(p.before):
+		stop := p.effect(Stops, "stops %s of %s", count(was, "server"), database)
+		stop.Pods, stop.Interrupts = was, true
+		return []Effect{stop, p.effect(Keeps, "the volumes of %s stay, and a claim of its name finds them", database)}
+	case p.Action == Delete:
+		stop := p.effect(Stops, "stops %s of %s", count(was, "server"), database)
+		stop.Pods, stop.Interrupts = was, true
+		lose := p.effect(Loses, "the data of %s is deleted with its volumes", database)
+		lose.Destroys, lose.Irreversible = true, true
+		return []Effect{stop, lose}
+	case is == 0 && was > 0:
+		e := p.effect(Stops, "hibernates %s: %s stop, the primary last, and the volumes stay", database, count(was, "server"))
+		e.Pods, e.Interrupts = was, true
+		return []Effect{e}
+	case is > 0 && was == 0:
+		return []Effect{p.effect(Starts, "wakes %s of %s", count(is, "server"), database)}
+	}
+	var out []Effect
+	if is > was {
+		e := p.effect(Copies, "copies the data of %s to %s; how much that is cannot be known here", database, count(is-was, "new server"))
+		e.Unknown = true
+		out = append(out, e)
+	}
+	if is < was {
+		out = append(out, f.removed(p, was, is)...)
+	}
+	if p.touches("spec.template") {
+		out = append(out, f.replaced(p, min(was, is), "replaces")...)
+	}
+	return out
+}
+
+// removed servers: the last ones go, and their volumes stay.
+func (f *foreseen) removed(p pair, was, is int) []Effect {
+	e := p.effect(Stops, "removes %s of DatabaseCluster %s; the volumes stay", count(was-is, "server"), p.Owner.Name)
+	e.Pods = was - is
+	out := []Effect{e}
+	switch primary := f.primaryOf(p.Object.Name); {
+	case primary == "":
+		e := p.switchover("the primary hands over if it is one of the servers that are removed")
+		e.Unknown = true
+		out = append(out, e)
+	case int(instance.Ordinal(primary)) >= is:
+		out = append(out, p.switchover("%s hands over before it is removed", primary))
+	}
+	return out
+}
+
+// replaced servers: standbys first, then the primary hands over and goes last.
+func (f *foreseen) replaced(p pair, n int, how string) []Effect {
+	database := "DatabaseCluster " + p.Owner.Name
+	if n == 1 {
+		e := p.effect(Restarts, "%s the only server of %s: nothing reads or writes until it has started", how, database)
+		e.Pods, e.Interrupts = 1, true
+		return []Effect{e}
+	}
+	e := p.effect(Restarts, "%s the %s of %s one at a time, standbys first: each connection breaks once", how, count(n, "server"), database)
+	e.Pods = n
+	return []Effect{e, p.switchover("the primary of %s hands over before it goes", database)}
+}
+
+func (p pair) switchover(format string, args ...any) Effect {
+	e := p.effect(SwitchesOver, format+": writes pause for up to %d s", append(args, switchoverPause)...)
+	e.Interrupts, e.MaxPauseSeconds = true, switchoverPause
+	return e
+}
+
+// primaryOf the servers of a StatefulSet, as they report it, or "".
+func (f *foreseen) primaryOf(set string) string {
+	o, ok := f.had[key{name: set + "-status", GroupKind: configMapKind}]
+	if !ok {
+		return ""
+	}
+	text, _, _ := unstructured.NestedString(o.live.Object, "data", instance.ClusterKey)
+	var c instance.Cluster
+	_ = json.Unmarshal([]byte(text), &c)
+	return c.Primary
+}
+
+// configMap that tells the instance managers what to do.
+func (f *foreseen) configMap(p pair) []Effect {
+	told := func(u *unstructured.Unstructured) *instance.Desired {
+		if u == nil {
+			return nil
+		}
+		text, ok, _ := unstructured.NestedString(u.Object, "data", instance.DesiredKey)
+		d := &instance.Desired{}
+		if !ok || json.Unmarshal([]byte(text), d) != nil {
+			return nil
+		}
+		return d
+	}
+	was, is := told(p.before), told(p.after)
+	if was == nil || is == nil || was.Hibernated && is.Hibernated {
+		return nil
+	}
+	return slices.Concat(f.parameters(p, was, is), f.volumes(p, was, is), f.users(p, was, is))
+}
+
+// parameters that servers reload, or restart for.
+func (f *foreseen) parameters(p pair, was, is *instance.Desired) []Effect {
+	var reload, restart, unknown []string
+	for _, k := range keysOf(was.Parameters, is.Parameters) {
+		before, had := was.Parameters[k]
+		after, has := is.Parameters[k]
+		switch {
+		case had == has && before == after:
+		case needsRestart[k]:
+			restart = append(restart, k)
+		case strings.Contains(k, "."):
+			unknown = append(unknown, k)
+		default:
+			reload = append(reload, k)
+		}
+	}
+	var out []Effect
+	if len(reload) > 0 {
+		out = append(out, p.effect(Reloads, "the servers of DatabaseCluster %s reload %s", p.Owner.Name, strings.Join(reload, ", ")))
+	}
+	if len(unknown) > 0 {
+		e := p.effect(Restarts, "the servers of DatabaseCluster %s may have to restart for %s: only the extension knows", p.Owner.Name, strings.Join(unknown, ", "))
+		e.Unknown = true
+		out = append(out, e)
+	}
+	// Servers that are replaced anyway start with it.
+	if len(restart) == 0 || f.isReplaced(p) {
+		return out
+	}
+	restarts := f.replaced(p, int(min(was.Size, is.Size)), "restarts PostgreSQL of")
+	restarts[0].Message += ", for " + strings.Join(restart, ", ")
+	return append(out, restarts...)
+}
+
+// isReplaced tells whether the servers that a ConfigMap is for are replaced too.
+func (f *foreseen) isReplaced(p pair) bool {
+	return slices.ContainsFunc(f.pairs, func(o pair) bool {
+		return o.Object.Kind == "StatefulSet" && o.Object.Name == p.Object.Name && o.touches("spec.template")
+	})
+}
+
+// volumes that grow.
+func (f *foreseen) volumes(p pair, was, is *instance.Desired) []Effect {
+	var out []Effect
+	grow := func(format string, args ...any) {
+		e := p.effect(Grows, format+": it cannot shrink again", args...)
+		e.Irreversible = true
+		out = append(out, e)
+	}
+	if was.Storage != is.Storage {
+		grow("each volume of DatabaseCluster %s grows from %s to %s, online", p.Owner.Name, was.Storage, is.Storage)
+	}
+	if was.Repository != nil && is.Repository != nil && was.Repository.Storage != is.Repository.Storage {
+		grow("the volume of the backups of DatabaseCluster %s grows from %s to %s, online", p.Owner.Name, was.Repository.Storage, is.Repository.Storage)
+	}
+	return out
+}
+
+// users and databases that come; nothing is dropped.
+func (f *foreseen) users(p pair, was, is *instance.Desired) []Effect {
+	var out []Effect
+	for _, u := range is.Users {
+		if !slices.Contains(was.Users, u) {
+			out = append(out, p.effect(Draws, "DatabaseCluster %s has a user %s", p.Owner.Name, u))
+		}
+	}
+	for _, u := range was.Users {
+		if !slices.Contains(is.Users, u) {
+			e := p.effect(Stops, "user %s of DatabaseCluster %s cannot log in any more; what it owns stays", u, p.Owner.Name)
+			e.Interrupts = true
+			out = append(out, e)
+		}
+	}
+	names := func(all []instance.Database) map[string]bool {
+		out := map[string]bool{}
+		for _, d := range all {
+			out[d.Name] = true
+		}
+		return out
+	}
+	before, after := names(was.Databases), names(is.Databases)
+	for _, d := range slices.Sorted(maps.Keys(before)) {
+		if !after[d] {
+			out = append(out, p.effect(Keeps, "database %s of DatabaseCluster %s stays, though the claim does not name it any more", d, p.Owner.Name))
+		}
+	}
+	return out
+}

@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/storeplane/storeplane/internal/build"
+)
+
+// foreseen is what effects are told by.
+type foreseen struct {
+	pairs []pair
+
+	// had is what the cluster has.
+	had objects
+}
+
+// rules tell the effects of one object's change, by its kind. A kind without one has none
+// that somebody notices: what it is for takes effect while everything runs.
+var rules = map[schema.GroupKind]func(*foreseen, pair) []Effect{
+	{Group: "apps", Kind: "Deployment"}:                     (*foreseen).deployment,
+	{Group: "apps", Kind: "StatefulSet"}:                    (*foreseen).statefulSet,
+	{Group: "batch", Kind: "Job"}:                           (*foreseen).job,
+	{Group: "batch", Kind: "CronJob"}:                       (*foreseen).cronJob,
+	{Kind: "ConfigMap"}:                                     (*foreseen).configMap,
+	{Kind: "Secret"}:                                        (*foreseen).secret,
+	{Kind: "PersistentVolumeClaim"}:                         (*foreseen).volumeClaim,
+	{Kind: "Service"}:                                       (*foreseen).service,
+	{Group: "networking.k8s.io", Kind: "Ingress"}:           (*foreseen).route,
+	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: (*foreseen).route,
+	{Group: "backup.example.com", Kind: "Backup"}:           (*foreseen).backup,
+	{Group: "config.example.com", Kind: "AppConfig"}:        (*foreseen).appConfig,
+}
+
+// effectsOf changes, in their order.
+func effectsOf(pairs []pair, had objects) []Effect {
+	f := &foreseen{pairs: pairs, had: had}
+	var out []Effect
+	for _, p := range pairs {
+		if rule, ok := rules[keyOf(p.either()).GroupKind]; ok {
+			out = append(out, rule(f, p)...)
+		}
+	}
+	return out
+}
+
+// either of both.
+func (p pair) either() *unstructured.Unstructured {
+	if p.after != nil {
+		return p.after
+	}
+	return p.before
+}
+
+// touches tells whether a field of the object at a path, or below it, changes.
+func (p pair) touches(path string) bool {
+	return slices.ContainsFunc(p.Fields, func(f Field) bool {
+		rest, ok := strings.CutPrefix(f.Path, path)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
+// field that changes at a path, or nil.
+func (p pair) field(path string) *Field {
+	i := slices.IndexFunc(p.Fields, func(f Field) bool { return f.Path == path })
+	if i < 0 {
+		return nil
+	}
+	return &p.Fields[i]
+}
+
+// part of its claim that the object is, by its label.
+func (p pair) part() string { return p.either().GetLabels()[build.LabelComponent] }
+
+// effect of a verb on the object.
+func (p pair) effect(verb Verb, format string, args ...any) Effect {
+	return Effect{Verb: verb, Object: p.Object, Message: fmt.Sprintf(format, args...)}
+}
+
+// replicasOf an object, which the API server makes 1.
+func replicasOf(u *unstructured.Unstructured) int {
+	if u == nil {
+		return 0
+	}
+	n, ok, err := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	if !ok || err != nil {
+		return 1
+	}
+	return int(n)
+}
+
+// count of things, in words: "1 pod", "3 pods".
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

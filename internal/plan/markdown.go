@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Marker begins a report as Markdown, so that a bot finds the comment that it wrote before
+// and replaces it.
+const Marker = "<!-- storeplane-plan -->"
+
+// Markdown of a report, for the comment of a pull request.
+func (r *Report) Markdown(w io.Writer) error {
+	m := &text{}
+	m.line("%s", Marker)
+	m.line("### %s", r.Summary.line())
+	for i := range r.Claims {
+		m.markdown(&r.Claims[i])
+	}
+	_, err := io.WriteString(w, m.b.String())
+	return err
+}
+
+func (t *text) markdown(c *Claim) {
+	t.line("")
+	t.line("#### %s `%s/%s`%s: %s", c.Object.Kind, c.Object.Namespace, c.Object.Name, c.title(), c.Verdict)
+	if c.Refusal != "" {
+		t.line("")
+		t.line("> %s", escape(c.Refusal))
+	}
+	if len(c.Edits) > 0 {
+		t.line("")
+		t.line("| field | before | after |")
+		t.line("|---|---|---|")
+		for _, f := range c.Edits {
+			t.line("| `%s` | %s | %s |", f.Path, cell(f.Before), cell(f.After))
+		}
+	}
+	t.consequences("consequence", c.Effects)
+	if len(c.Drift) > 0 {
+		t.line("")
+		t.line("%s there already, and are removed at the next pass.", count(len(c.Drift), "difference"))
+	}
+	t.consequences("consequence of these", c.DriftEffects)
+	t.remarks(c)
+	t.objects(c)
+}
+
+func (t *text) consequences(title string, effects []Effect) {
+	if len(effects) == 0 {
+		return
+	}
+	t.line("")
+	t.line("| | %s | |", title)
+	t.line("|---|---|---|")
+	for _, e := range effects {
+		t.line("| %s | %s | %s |", strings.TrimSpace(e.sign()), e.Verb, escape(e.Message))
+	}
+}
+
+func (t *text) remarks(c *Claim) {
+	var out []string
+	if c.Waits != "" {
+		out = append(out, "Waits: "+escape(c.Waits))
+	}
+	for _, u := range c.Unknown {
+		out = append(out, "Unknown: "+escape(u))
+	}
+	if c.Guardrails != nil {
+		for _, b := range c.Guardrails.Broken {
+			out = append(out, "Guardrail broken: "+escape(b))
+		}
+	}
+	if c.Cost != nil {
+		out = append(out, "Cost: "+c.Cost.String())
+	}
+	if len(out) > 0 {
+		t.line("")
+	}
+	for _, o := range out {
+		t.line("- %s", o)
+	}
+}
+
+// objects that change, folded up.
+func (t *text) objects(c *Claim) {
+	if len(c.Changes) == 0 {
+		return
+	}
+	t.line("")
+	t.line("<details><summary>%s</summary>", count(len(c.Changes), "object"))
+	t.line("")
+	t.line("```diff")
+	for _, ch := range c.Changes {
+		t.line("%s %s", diffSign(ch.Action), ch.Object)
+		t.fields("    ", ch.Fields)
+	}
+	t.line("```")
+	t.line("")
+	t.line("</details>")
+}
+
+// diffSign of an action, as diff highlights it.
+func diffSign(a Action) string {
+	if a == Update {
+		return "!"
+	}
+	return signs[a]
+}
+
+func cell(v any) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf("`%s`", strings.ReplaceAll(escape(valueOf(v)), "`", "'"))
+}
+
+// escape what would end a cell, or be read as HTML.
+func escape(s string) string {
+	return strings.NewReplacer("|", "\\|", "\n", " ", "<", "&lt;", ">", "&gt;").Replace(s)
+}

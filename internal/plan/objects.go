@@ -1,0 +1,166 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/storeplane/storeplane/internal/converge"
+)
+
+// key of an object in the claim's namespace.
+type key struct {
+	schema.GroupKind
+	name string
+}
+
+func keyOf(u *unstructured.Unstructured) key {
+	return key{GroupKind: u.GroupVersionKind().GroupKind(), name: u.GetName()}
+}
+
+func objectOf(u *unstructured.Unstructured) Object {
+	return Object{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// composed is an object that a claim composes.
+type composed struct {
+	component string
+	// owner is the claim that composes it, with its status.
+	owner *unstructured.Unstructured
+	live  *unstructured.Unstructured
+	// applied is what Crossplane applies of it, nil where that is not known.
+	applied *unstructured.Unstructured
+}
+
+// objects that there are at a time.
+type objects map[key]composed
+
+// objectsOf what a claim has become.
+func objectsOf(r *converge.Result) objects {
+	claims := map[converge.Ref]*unstructured.Unstructured{}
+	for _, c := range r.Claims {
+		claims[converge.Ref{Kind: c.GetKind(), Name: c.GetName()}] = c
+	}
+	out := objects{}
+	for ref, components := range r.Resources {
+		for component, u := range components {
+			out[keyOf(u)] = composed{component: component, owner: claims[ref], live: u, applied: r.Rendered[ref][component]}
+		}
+	}
+	return out
+}
+
+// existing objects of a claim.
+func existingObjects(claim *unstructured.Unstructured, tree []*unstructured.Unstructured) objects {
+	out := objects{}
+	for _, u := range tree {
+		by := metav1.GetControllerOf(u)
+		component := u.GetAnnotations()[xcrd.AnnotationKeyCompositionResourceName]
+		if by == nil || by.UID != claim.GetUID() || component == "" {
+			continue
+		}
+		out[keyOf(u)] = composed{component: component, owner: claim, live: u}
+		for k, o := range existingObjects(u, tree) {
+			out[k] = o
+		}
+	}
+	return out
+}
+
+// pair is an object before and after; one of both may be nil.
+type pair struct {
+	Change
+
+	component     string
+	owner         *unstructured.Unstructured
+	before, after *unstructured.Unstructured
+}
+
+// compare what there is before and after, in the order in which it is made.
+func compare(before, after objects, stages map[key]int) []pair {
+	var out []pair
+	for k, a := range after {
+		b, was := before[k]
+		p := pair{component: a.component, owner: a.owner, after: a.live, Change: Change{Stage: stages[k], Action: Create, Object: objectOf(a.live), Owner: objectOf(a.owner)}}
+		if was {
+			p.Action, p.before = Update, b.live
+			p.Fields = fieldsOf(b.live, a.live, appliedOf(a, b)...)
+			if len(p.Fields) == 0 {
+				continue
+			}
+		}
+		out = append(out, p)
+	}
+	for k, b := range before {
+		if _, is := after[k]; is {
+			continue
+		}
+		out = append(out, pair{component: b.component, owner: b.owner, before: b.live, Change: Change{Stage: stages[k], Action: Delete, Object: objectOf(b.live), Owner: objectOf(b.owner)}})
+	}
+	slices.SortFunc(out, func(x, y pair) int {
+		return cmp.Or(cmp.Compare(x.Stage, y.Stage), cmp.Compare(x.Object.Kind, y.Object.Kind), cmp.Compare(x.Object.Name, y.Object.Name))
+	})
+	return out
+}
+
+func appliedOf(all ...composed) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, c := range all {
+		if c.applied != nil {
+			out = append(out, c.applied)
+		}
+	}
+	return out
+}
+
+// stagesOf the changes of a claim that converges.
+func stagesOf(r *converge.Result) map[key]int {
+	out := map[key]int{}
+	note := func(k key, stage int) {
+		if out[k] == 0 {
+			out[k] = stage
+		}
+	}
+	for _, s := range r.Steps {
+		for _, u := range slices.Concat(s.Appeared, s.Changed) {
+			note(keyOf(u), s.Number)
+		}
+	}
+	return out
+}
+
+func changesOf(pairs []pair) []Change {
+	out := make([]Change, 0, len(pairs))
+	for _, p := range pairs {
+		out = append(out, p.Change)
+	}
+	return out
+}
+
+// withoutSecrets are the differences that are none of Secrets which may not be read: of
+// these, and of what is made of their contents, nothing is known.
+func withoutSecrets(pairs []pair) []pair {
+	var out []pair
+	for _, p := range pairs {
+		if p.Object.Kind == "Secret" {
+			continue
+		}
+		p.Fields = slices.DeleteFunc(p.Fields, func(f Field) bool { return isMadeOfSecrets(f.Path) })
+		if p.Action != Update || len(p.Fields) > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// isMadeOfSecrets tells whether the value of a field comes from one that was drawn: a
+// certificate, or the digest of a password that pods restart with.
+func isMadeOfSecrets(path string) bool {
+	return strings.HasPrefix(path, "data[") && strings.HasSuffix(path, ".crt]") ||
+		strings.Contains(path, "annotations[storeplane.example.com/") && strings.HasSuffix(path, "-version]")
+}

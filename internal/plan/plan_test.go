@@ -1,0 +1,381 @@
+package plan_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/apis"
+	"github.com/storeplane/storeplane/compositions"
+	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/converge"
+	"github.com/storeplane/storeplane/internal/plan"
+	"github.com/storeplane/storeplane/internal/plan/state"
+	"github.com/storeplane/storeplane/internal/render"
+	"github.com/storeplane/storeplane/internal/xrd"
+)
+
+var update = flag.Bool("update", false, "Write the golden files anew.")
+
+const examples = "../../examples"
+
+// now is the time of all plans.
+var now = time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
+
+// fixed source of what the function takes from outside.
+type fixed struct{}
+
+func (fixed) Password() (string, error) { return "not-a-secret-not-a-secret-not-a-1", nil }
+func (fixed) Now() time.Time            { return now }
+
+// loaded once: to compile the rules takes its time.
+var loaded = sync.OnceValues(func() (xrd.Schemas, error) { return xrd.Load(apis.Definitions) })
+
+func schemas(t testing.TB) xrd.Schemas {
+	t.Helper()
+	s, err := loaded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func function(source compose.Source) converge.Runner {
+	return functions.New(functions.WithSource(source))
+}
+
+func planner(t testing.TB, s plan.State) *plan.Planner {
+	t.Helper()
+	return &plan.Planner{Schemas: schemas(t), Compositions: compositions.Files, Function: function, State: s, Now: now}
+}
+
+// example claim, and what else is in its file.
+func example(t testing.TB, path string) (*unstructured.Unstructured, []*unstructured.Unstructured) {
+	t.Helper()
+	all, err := render.Load(filepath.Join(examples, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := schemas(t)
+	var claim *unstructured.Unstructured
+	var beside []*unstructured.Unstructured
+	for _, u := range all {
+		if claim == nil && s.Has(u.GroupVersionKind()) {
+			claim = u
+			continue
+		}
+		beside = append(beside, u)
+	}
+	return claim, append(beside, needed()...)
+}
+
+// needed by examples: the Secrets of a store, and the Gateway API.
+func needed() []*unstructured.Unstructured {
+	secret := func(name string, data map[string]any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": data}}
+		u.SetNamespace("default")
+		u.SetName(name)
+		return u
+	}
+	route := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute"}}
+	route.SetNamespace("other")
+	route.SetName("other")
+	return []*unstructured.Unstructured{
+		secret("backup-store", map[string]any{"accessKeyId": "YQ==", "secretAccessKey": "Yg=="}),
+		secret("backup-key", map[string]any{"passphrase": "bm90LWEtc2VjcmV0LW5vdC1hLXNlY3JldC1ub3QtYS0x"}),
+		route,
+	}
+}
+
+// cluster in which a claim has converged: all that there is then.
+func cluster(t testing.TB, claim *unstructured.Unstructured, beside []*unstructured.Unstructured) []*unstructured.Unstructured {
+	t.Helper()
+	r := &render.Renderer{Schemas: schemas(t), Compositions: compositions.Files, Function: function(fixed{})}
+	saved := state.NewSaved(beside)
+	result, err := r.Run(t.Context(), render.Input{Claim: claim, Fetch: saved.Fetch, Serves: saved.Serves})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !result.Ready {
+		t.Fatalf("the example is not ready: %v", result.Claim.Object["status"])
+	}
+	out := append([]*unstructured.Unstructured{result.Claim}, beside...)
+	for _, components := range result.Resources {
+		for _, u := range components {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// edit of a claim: a value at a path of its spec, nil to remove the field.
+type edit struct {
+	value any
+	path  []string
+}
+
+func set(value any, path ...string) edit { return edit{value: value, path: path} }
+
+func (e edit) apply(t testing.TB, claim *unstructured.Unstructured) {
+	t.Helper()
+	path := append([]string{"spec"}, e.path...)
+	if e.value == nil {
+		unstructured.RemoveNestedField(claim.Object, path...)
+		return
+	}
+	if err := unstructured.SetNestedField(claim.Object, e.value, path...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPlan compares plans of edits with golden files, as people read them. Write them anew
+// with
+//
+//	go test ./internal/plan -update
+func TestPlan(t *testing.T) {
+	cases := map[string]struct {
+		example string
+		edits   []edit
+		delete  bool
+	}{
+		"database-memory":              {example: "databasecluster/production.yaml", edits: []edit{set("4Gi", "resources", "requests", "memory"), set("4Gi", "resources", "limits", "memory")}},
+		"database-one-more":            {example: "databasecluster/production.yaml", edits: []edit{set(int64(5), "size")}},
+		"database-fewer":               {example: "databasecluster/production.yaml", edits: []edit{set(int64(2), "size")}},
+		"database-parameter-reloaded":  {example: "databasecluster/production.yaml", edits: []edit{set("32MB", "parameters", "work_mem")}},
+		"database-parameter-restarted": {example: "databasecluster/production.yaml", edits: []edit{set("300", "parameters", "max_connections")}},
+		"database-storage":             {example: "databasecluster/production.yaml", edits: []edit{set("200Gi", "storageSize")}},
+		"database-storage-shrinks":     {example: "databasecluster/production.yaml", edits: []edit{set("1Gi", "storageSize")}},
+		"database-hibernates":          {example: "databasecluster/production.yaml", edits: []edit{set(true, "hibernated")}},
+		"database-protected":           {example: "databasecluster/production.yaml", delete: true},
+		"database-engine":              {example: "databasecluster/production.yaml", edits: []edit{set("mysql", "engine")}},
+		"database-one-server-memory":   {example: "databasecluster/minimal.yaml", edits: []edit{set("1Gi", "resources", "requests", "memory")}},
+		"database-deleted":             {example: "databasecluster/minimal.yaml", delete: true},
+		"webapp-image":                 {example: "webapp/production.yaml", edits: []edit{set("registry.example.com/shop/web:v2", "image")}},
+		"webapp-replicas":              {example: "webapp/minimal.yaml", edits: []edit{set(int64(4), "replicas")}},
+		"webapp-port":                  {example: "webapp/minimal.yaml", edits: []edit{set(int64(9090), "port")}},
+		"webapp-deleted":               {example: "webapp/minimal.yaml", delete: true},
+		"shop-cache":                   {example: "shop/store.yaml", edits: []edit{set("128Mi", "cache", "memory")}},
+		"shop-without-cache":           {example: "shop/store.yaml", edits: []edit{set(false, "cache", "enabled")}},
+		"shop-backend":                 {example: "shop/store.yaml", edits: []edit{set("registry.example.com/shop/backend:v2", "backend", "image")}},
+		"shop-unchanged":               {example: "shop/store.yaml"},
+		"shop-production":              {example: "shop/store.yaml", edits: []edit{set("production", "environment")}},
+		"shop-deleted":                 {example: "shop/store.yaml", delete: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			claim, beside := example(t, tc.example)
+			p := planner(t, state.NewSaved(cluster(t, claim, beside)))
+			for _, e := range tc.edits {
+				e.apply(t, claim)
+			}
+			make := p.Plan
+			if tc.delete {
+				make = p.Deletion
+			}
+			got, err := make(t.Context(), claim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := &bytes.Buffer{}
+			if err := plan.NewReport([]plan.Claim{*got}).Text(b, true); err != nil {
+				t.Fatal(err)
+			}
+			// Certificates are drawn anew each time, and so are digests of them.
+			golden(t, name+".txt", digests.ReplaceAll(b.Bytes(), []byte(`"value":"DIGEST"`)))
+		})
+	}
+}
+
+var digests = regexp.MustCompile(`"value":"[0-9a-f]{10}"`)
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// allExamples are the files of examples that have a claim.
+func allExamples(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, folder := range []string{"shop", "databasecluster", "webapp", "seeds"} {
+		files, err := filepath.Glob(filepath.Join(examples, folder, "*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			rel, err := filepath.Rel(examples, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if claim, _ := example(t, rel); claim != nil {
+				out = append(out, rel)
+			}
+		}
+	}
+	return out
+}
+
+// TestPlanUnchanged plans each example as it is: nothing changes, and nothing differs, also
+// where Secrets may not be read.
+func TestPlanUnchanged(t *testing.T) {
+	for _, path := range allExamples(t) {
+		for _, secrets := range []bool{true, false} {
+			t.Run(path+map[bool]string{true: "", false: " without Secrets"}[secrets], func(t *testing.T) {
+				claim, beside := example(t, path)
+				objects := cluster(t, claim, beside)
+				p := planner(t, state.NewSaved(objects))
+				if !secrets {
+					p.State = withoutSecrets(objects)
+				}
+				got, err := p.Plan(t.Context(), claim)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(plan.NoChange, got.Verdict); diff != "" {
+					t.Errorf("-want verdict, +got:\n%s\n%v", diff, got.Changes)
+				}
+				if diff := cmp.Diff([]plan.Change(nil), got.Drift, cmp.Transformer("none", func(c []plan.Change) []plan.Change {
+					if len(c) == 0 {
+						return nil
+					}
+					return c
+				})); secrets && diff != "" {
+					t.Errorf("-want drift, +got:\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// hidden Secrets of a state.
+type hidden struct{ *state.Saved }
+
+func (hidden) HidesSecrets() bool { return true }
+
+func withoutSecrets(objects []*unstructured.Unstructured) plan.State {
+	var rest []*unstructured.Unstructured
+	for _, u := range objects {
+		if u.GetKind() != "Secret" || len(u.GetOwnerReferences()) == 0 {
+			rest = append(rest, u)
+		}
+	}
+	return hidden{state.NewSaved(rest)}
+}
+
+// TestPlanDrift: what somebody has edited by hand is told apart from what the edit does.
+func TestPlanDrift(t *testing.T) {
+	claim, beside := example(t, "webapp/minimal.yaml")
+	objects := cluster(t, claim, beside)
+	for _, u := range objects {
+		if u.GetKind() == "Deployment" {
+			_ = unstructured.SetNestedField(u.Object, int64(7), "spec", "replicas")
+		}
+	}
+	set(int64(9090), "port").apply(t, claim)
+	got, err := planner(t, state.NewSaved(objects)).Plan(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []plan.Field{{Path: "spec.replicas", Before: int64(7), After: int64(1)}}
+	if len(got.Drift) != 1 || !cmp.Equal(want, got.Drift[0].Fields) {
+		t.Errorf("-want, +got drift:\n%s", cmp.Diff(want, got.Drift))
+	}
+	for _, c := range got.Changes {
+		for _, f := range c.Fields {
+			if f.Path == "spec.replicas" {
+				t.Errorf("the edit does not change replicas: %v", c)
+			}
+		}
+	}
+}
+
+// TestPlanForeignObject: a new claim whose object another one has is refused before it is
+// applied.
+func TestPlanForeignObject(t *testing.T) {
+	claim, _ := example(t, "webapp/minimal.yaml")
+	service := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": claim.GetName() + "-web", "namespace": claim.GetNamespace(), "uid": "1"},
+	}}
+	got, err := planner(t, state.NewSaved([]*unstructured.Unstructured{service})).Plan(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Verdict != plan.Refused || !bytes.Contains([]byte(got.Refusal), []byte("Service")) {
+		t.Errorf("-want Refused, +got: %s: %s", got.Verdict, got.Refusal)
+	}
+}
+
+// TestReportHidesSecrets: no value of a Secret is in any form of a report.
+func TestReportHidesSecrets(t *testing.T) {
+	claim, beside := example(t, "shop/store.yaml")
+	objects := cluster(t, claim, beside)
+	for _, u := range objects {
+		if u.GetKind() == "Secret" {
+			data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+			for k := range data {
+				data[k] = "dG9wLXNlY3JldA=="
+			}
+			_ = unstructured.SetNestedStringMap(u.Object, data, "data")
+		}
+	}
+	p := planner(t, state.NewSaved(objects))
+	got, err := p.Plan(context.Background(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := plan.NewReport([]plan.Claim{*got})
+	b := &bytes.Buffer{}
+	for _, write := range []func() error{
+		func() error { return r.Text(b, true) },
+		func() error { return r.Markdown(b) },
+		func() error { return json.NewEncoder(b).Encode(r) },
+	} {
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, secret := range []string{"dG9wLXNlY3JldA==", "top-secret", "not-a-secret"} {
+		if bytes.Contains(b.Bytes(), []byte(secret)) {
+			t.Errorf("the report tells %q", secret)
+		}
+	}
+}
+
+// BenchmarkPlan of an edit of each kind.
+func BenchmarkPlan(b *testing.B) {
+	for _, path := range []string{"webapp/production.yaml", "databasecluster/production.yaml", "shop/production.yaml"} {
+		b.Run(path, func(b *testing.B) {
+			claim, beside := example(b, path)
+			p := planner(b, state.NewSaved(cluster(b, claim, beside)))
+			claim.SetLabels(map[string]string{"team": "b"})
+			for b.Loop() {
+				if _, err := p.Plan(b.Context(), claim); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

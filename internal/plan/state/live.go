@@ -1,0 +1,231 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/storeplane/storeplane/internal/plan"
+)
+
+// parallel is how many objects are read at once.
+const parallel = 16
+
+// Live state of a cluster. It only gets and lists.
+type Live struct {
+	client dynamic.Interface
+	mapper meta.RESTMapper
+	slots  chan struct{}
+
+	mu      sync.Mutex
+	unknown map[string]bool
+	secrets bool
+	fetched map[string]*fetched
+}
+
+type fetched struct {
+	once    sync.Once
+	objects []*unstructured.Unstructured
+	err     error
+}
+
+var _ plan.State = &Live{}
+
+// NewLive state of the cluster that a configuration is for.
+func NewLive(config *rest.Config) (*Live, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, 0 // It asks for one claim's objects, and ends.
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a client: %w", err)
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a client: %w", err)
+	}
+	return &Live{
+		client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d)), slots: make(chan struct{}, parallel),
+		unknown: map[string]bool{}, fetched: map[string]*fetched{},
+	}, nil
+}
+
+// Tree implements plan.State. Secrets that may not be read are left out.
+func (l *Live) Tree(ctx context.Context, claim plan.Object) ([]*unstructured.Unstructured, error) {
+	root, err := l.get(ctx, claim.APIVersion, claim.Kind, claim.Namespace, claim.Name)
+	if err != nil || root == nil {
+		return nil, err
+	}
+	below, err := l.below(ctx, root)
+	return append([]*unstructured.Unstructured{root}, below...), err
+}
+
+// reference to an object that a claim composes.
+type reference struct{ apiVersion, kind, name string }
+
+// below a claim: what its references name, and what those compose.
+func (l *Live) below(ctx context.Context, claim *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	refs := referencesOf(claim)
+	found := make([][]*unstructured.Unstructured, len(refs))
+	errs := make([]error, len(refs))
+	var all sync.WaitGroup
+	for i, r := range refs {
+		all.Go(func() {
+			u, err := l.get(ctx, r.apiVersion, r.kind, claim.GetNamespace(), r.name)
+			switch {
+			case kerrors.IsForbidden(err):
+				l.forbidden(r.kind)
+			case err != nil:
+				errs[i] = err
+			case u != nil:
+				below, err := l.below(ctx, u)
+				found[i], errs[i] = append([]*unstructured.Unstructured{u}, below...), err
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return slices.Concat(found...), nil
+}
+
+func referencesOf(claim *unstructured.Unstructured) []reference {
+	list, _, _ := unstructured.NestedSlice(claim.Object, "spec", "crossplane", "resourceRefs")
+	var out []reference
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		text := func(k string) string { s, _ := m[k].(string); return s }
+		out = append(out, reference{apiVersion: text("apiVersion"), kind: text("kind"), name: text("name")})
+	}
+	return out
+}
+
+// forbidden kind: what of it there is stays unknown.
+func (l *Live) forbidden(kind string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if kind == "Secret" {
+		l.secrets = true
+		l.unknown["Secrets may not be read: what is generated counts as unchanged"] = true
+		return
+	}
+	l.unknown["objects of kind "+kind+" may not be read: they count as missing"] = true
+}
+
+// get an object, nil where there is none.
+func (l *Live) get(ctx context.Context, apiVersion, kind, namespace, name string) (*unstructured.Unstructured, error) {
+	resource, err := l.resource(schema.FromAPIVersionAndKind(apiVersion, kind), namespace)
+	if err != nil || resource == nil {
+		return nil, err
+	}
+	l.slots <- struct{}{}
+	defer func() { <-l.slots }()
+	u, err := resource.Get(ctx, name, metav1.GetOptions{})
+	if kerrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// resource of a kind, nil where the cluster does not serve it.
+func (l *Live) resource(kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+	m, err := l.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return nil, nil //nolint:nilnil // it does not
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot find out whether kind %s is served: %w", kind.Kind, err)
+	}
+	if m.Scope.Name() == meta.RESTScopeNameRoot {
+		return l.client.Resource(m.Resource), nil
+	}
+	return l.client.Resource(m.Resource).Namespace(namespace), nil
+}
+
+// Fetch implements plan.State. What may not be read counts as missing, and is said to be
+// unknown.
+func (l *Live) Fetch(ctx context.Context, sel *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
+	l.mu.Lock()
+	f, ok := l.fetched[sel.String()]
+	if !ok {
+		f = &fetched{}
+		l.fetched[sel.String()] = f
+	}
+	l.mu.Unlock()
+	f.once.Do(func() { f.objects, f.err = l.fetch(ctx, sel) })
+	return f.objects, f.err
+}
+
+func (l *Live) fetch(ctx context.Context, sel *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
+	if name := sel.GetMatchName(); name != "" {
+		u, err := l.get(ctx, sel.GetApiVersion(), sel.GetKind(), sel.GetNamespace(), name)
+		if kerrors.IsForbidden(err) {
+			l.forbidden(sel.GetKind())
+			return nil, nil
+		}
+		if err != nil || u == nil {
+			return nil, err
+		}
+		return []*unstructured.Unstructured{u}, nil
+	}
+	resource, err := l.resource(schema.FromAPIVersionAndKind(sel.GetApiVersion(), sel.GetKind()), sel.GetNamespace())
+	if err != nil || resource == nil {
+		return nil, err
+	}
+	list, err := resource.List(ctx, metav1.ListOptions{LabelSelector: labels.Set(sel.GetMatchLabels().GetLabels()).String()})
+	if kerrors.IsForbidden(err) {
+		l.forbidden(sel.GetKind())
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*unstructured.Unstructured, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	return out, nil
+}
+
+// Serves implements plan.State.
+func (l *Live) Serves(_ context.Context, kind schema.GroupVersionKind) (bool, error) {
+	_, err := l.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Unknown implements plan.State.
+func (l *Live) Unknown() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.unknown))
+}
+
+// HidesSecrets implements plan.State.
+func (l *Live) HidesSecrets() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.secrets
+}

@@ -1,0 +1,60 @@
+package plan
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// volumeClaim that comes, grows or goes.
+func (f *foreseen) volumeClaim(p pair) []Effect {
+	switch p.Action {
+	case Create:
+		return nil
+	case Delete:
+		e := p.effect(Loses, "%s is deleted with its data, unless its PersistentVolume is retained", p.Object)
+		e.Destroys, e.Irreversible = true, true
+		return []Effect{e}
+	case Update:
+	}
+	grown := p.field("spec.resources.requests.storage")
+	if grown == nil {
+		return nil
+	}
+	e := p.effect(Grows, "%s grows from %v to %v: it cannot shrink again", p.Object, grown.Before, grown.After)
+	e.Irreversible = true
+	return []Effect{e}
+}
+
+// secret that is drawn, or drawn anew. What is in one is not told; one that goes does so
+// with what used it.
+func (f *foreseen) secret(p pair) []Effect {
+	if p.Action == Create {
+		return []Effect{p.effect(Draws, "%s is generated", p.Object)}
+	}
+	var drawn []string
+	for _, field := range p.Fields {
+		key := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(field.Path, "data."), "data["), "]")
+		if key == "password" || strings.HasSuffix(key, "-password") || strings.HasSuffix(key, ".key") {
+			drawn = append(drawn, key)
+		}
+	}
+	if len(drawn) == 0 {
+		return nil
+	}
+	return []Effect{p.effect(Rotates, "%s has another %s: what reads it once has to read it again", p.Object, strings.Join(drawn, ", "))}
+}
+
+// backup that watches, or does so no more.
+func (f *foreseen) backup(p pair) []Effect {
+	if p.Action != Delete {
+		return nil
+	}
+	return []Effect{p.effect(Stops, "%s is deleted: no backups are made any more; those that were made stay", p.Object)}
+}
+
+// keepsVolumes tells whether the volumes of a StatefulSet outlive it.
+func keepsVolumes(set *unstructured.Unstructured) bool {
+	policy, _, _ := unstructured.NestedString(set.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+	return policy != "Delete"
+}

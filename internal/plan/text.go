@@ -1,0 +1,201 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// valueWidth is how much of a value is printed in text.
+const valueWidth = 60
+
+// signs of actions, as Terraform's plans have them.
+var signs = map[Action]string{Create: "+", Update: "~", Delete: "-"}
+
+// sign of an effect: what to look at begins with an exclamation mark, and what cannot be
+// known with a question mark.
+func (e Effect) sign() string {
+	switch {
+	case e.Unknown:
+		return "?"
+	case e.Interrupts || e.Destroys || e.Irreversible:
+		return "!"
+	}
+	return " "
+}
+
+// Text of a report, for people. Details lists the fields of each object.
+func (r *Report) Text(w io.Writer, details bool) error {
+	t := &text{}
+	for i := range r.Claims {
+		t.claim(&r.Claims[i], details)
+	}
+	t.line("%s", r.Summary.line())
+	_, err := io.WriteString(w, t.b.String())
+	return err
+}
+
+type text struct{ b strings.Builder }
+
+func (t *text) line(format string, args ...any) { fmt.Fprintf(&t.b, format+"\n", args...) }
+
+func (t *text) claim(c *Claim, details bool) {
+	t.line("%s %s in namespace %s%s", c.sign(), c.Object, c.Object.Namespace, c.title())
+	t.fields("    ", c.Edits)
+	t.line("")
+	if c.Refusal != "" {
+		t.line("  refused")
+		t.line("  ! %s", c.Refusal)
+		t.line("")
+	}
+	t.changes("objects", c.Changes, details)
+	t.effects("consequences", c.Effects)
+	t.changes("differences that are there already, and are removed at the next pass", c.Drift, details)
+	t.effects("consequences of these", c.DriftEffects)
+	if c.Waits != "" {
+		t.line("  waits")
+		t.line("  ? %s", c.Waits)
+		t.line("")
+	}
+	if len(c.Unknown) > 0 {
+		t.line("  unknown")
+		for _, u := range c.Unknown {
+			t.line("  ? %s", u)
+		}
+		t.line("")
+	}
+	if g := c.Guardrails; g != nil {
+		t.guardrails(g)
+	}
+	if c.Cost != nil {
+		t.line("  cost         %s", c.Cost)
+		t.line("")
+	}
+}
+
+// sign of what happens to the claim itself.
+func (c *Claim) sign() string {
+	switch {
+	case c.Refusal != "":
+		return "!"
+	case c.Deletes:
+		return "-"
+	case !c.Exists:
+		return "+"
+	case len(c.Edits) > 0:
+		return "~"
+	}
+	return " "
+}
+
+func (c *Claim) title() string {
+	switch {
+	case c.Deletes && !c.Exists:
+		return " does not exist"
+	case c.Deletes:
+		return " is deleted"
+	case !c.Exists:
+		return " is created"
+	case len(c.Edits) == 0:
+		return " is not edited"
+	}
+	return ""
+}
+
+func (t *text) fields(indent string, fields []Field) {
+	for _, f := range fields {
+		t.line("%s%s", indent, f)
+	}
+}
+
+func (t *text) changes(title string, changes []Change, details bool) {
+	if len(changes) == 0 {
+		return
+	}
+	t.line("  %s", title)
+	for _, c := range changes {
+		t.line("  %s %s", signs[c.Action], c.Object)
+		if details {
+			t.fields("      ", c.Fields)
+		}
+	}
+	t.line("")
+}
+
+func (t *text) effects(title string, effects []Effect) {
+	if len(effects) == 0 {
+		return
+	}
+	t.line("  %s", title)
+	for _, e := range effects {
+		t.line("  %s %-11s %s", e.sign(), e.Verb, e.Message)
+	}
+	t.line("")
+}
+
+func (t *text) guardrails(g *Guardrails) {
+	t.line("  guardrails   %d passed, %d broken", g.Passed, len(g.Broken))
+	for _, b := range g.Broken {
+		t.line("  ! %s", b)
+	}
+	t.line("")
+}
+
+// String is a field and how it changes.
+func (f Field) String() string {
+	switch {
+	case f.Hidden:
+		return f.Path + ": (of a Secret)"
+	case f.Before == nil:
+		return f.Path + ": " + valueOf(f.After)
+	case f.After == nil:
+		return f.Path + ": " + valueOf(f.Before) + " → (removed)"
+	}
+	return f.Path + ": " + valueOf(f.Before) + " → " + valueOf(f.After)
+}
+
+func valueOf(v any) string {
+	s, ok := v.(string)
+	if !ok {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return "?"
+		}
+		s = string(b)
+	}
+	if s == "" {
+		return `""`
+	}
+	s = strings.ReplaceAll(s, "\n", "⏎")
+	if r := []rune(s); len(r) > valueWidth {
+		return string(r[:valueWidth]) + "…"
+	}
+	return s
+}
+
+// String is the cost and how it changes.
+func (c *Cost) String() string {
+	return fmt.Sprintf("%+.2f %s a month: %.2f → %.2f", c.After-c.Before, c.Currency, c.Before, c.After)
+}
+
+// line that says all in one.
+func (s Summary) line() string {
+	if s.Refused > 0 && s.Create+s.Change+s.Delete == 0 {
+		return fmt.Sprintf("Plan: %s refused: nothing changes.", count(s.Refused, "claim"))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Plan: %d to create, %d to change, %d to delete.", s.Create, s.Change, s.Delete)
+	fmt.Fprintf(&b, " Pods that end: %d. Interruptions: %d", s.Pods, s.Interruptions)
+	if s.Switchovers > 0 {
+		fmt.Fprintf(&b, " (%s)", count(s.Switchovers, "switchover"))
+	}
+	fmt.Fprintf(&b, ". Irreversible: %d. Data lost: %d.", s.Irreversible, s.Destroys)
+	if s.Refused > 0 {
+		fmt.Fprintf(&b, " Refused: %d.", s.Refused)
+	}
+	if s.Drift > 0 {
+		fmt.Fprintf(&b, " Differences that are there already: %d.", s.Drift)
+	}
+	return b.String()
+}

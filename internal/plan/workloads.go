@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// cachePart is the label of the part of a shop that is its cache.
+const cachePart = "cache"
+
+// deployment whose pods are replaced one by one, or, a cache, all at once.
+func (f *foreseen) deployment(p pair) []Effect {
+	was, is := replicasOf(p.before), replicasOf(p.after)
+	switch p.Action {
+	case Create:
+		return nil
+	case Delete:
+		e := p.effect(Stops, "stops %s of %s", count(was, "pod"), p.Object)
+		e.Pods, e.Interrupts = was, p.part() == cachePart || p.part() == "web"
+		return []Effect{e}
+	case Update:
+	}
+	var out []Effect
+	if is != was {
+		e := p.effect(Scales, "%s has %s instead of %d", p.Object, count(is, "pod"), was)
+		e.Pods = max(0, was-is)
+		out = append(out, e)
+	}
+	if n := min(was, is); n > 0 && p.touches("spec.template") {
+		out = append(out, f.rolled(p, n))
+	}
+	return out
+}
+
+// rolled pods of a Deployment.
+func (f *foreseen) rolled(p pair, n int) Effect {
+	strategy, _, _ := unstructured.NestedString(p.after.Object, "spec", "strategy", "type")
+	if strategy == "Recreate" {
+		e := p.effect(Restarts, "restarts %s: nothing answers until it has started", p.Object)
+		if p.part() == cachePart {
+			e.Message += ", and the cache is empty then"
+		}
+		e.Pods, e.Interrupts = n, true
+		return e
+	}
+	how := "replaces the " + count(n, "pod") + " of " + p.Object.String() + " one by one, each once its successor is ready"
+	if n == 1 {
+		how = "replaces the pod of " + p.Object.String() + " once its successor is ready"
+	}
+	e := p.effect(Rolls, "%s%s", how, f.afterMigration(p))
+	e.Pods = n
+	return e
+}
+
+// afterMigration says that pods wait for a migration of the same claim that runs first.
+func (f *foreseen) afterMigration(p pair) string {
+	for _, other := range f.pairs {
+		if other.Action == Create && other.Object.Kind == "Job" && other.Owner == p.Owner && other.part() == "migration" {
+			return ", after Job " + other.Object.Name + " has completed"
+		}
+	}
+	return ""
+}
+
+// job that runs once.
+func (f *foreseen) job(p pair) []Effect {
+	if p.Action != Create || p.owner == nil {
+		return nil
+	}
+	if p.part() != "migration" {
+		return []Effect{p.effect(Runs, "%s runs once", p.Object)}
+	}
+	e := p.effect(Runs, "%s migrates the database of the application: pods of the old version go on beside it", p.Object)
+	e.Irreversible = f.existed(p)
+	return []Effect{e}
+}
+
+// existed tells whether the claim that composes an object composes something already: what
+// a first migration does harms nothing.
+func (f *foreseen) existed(p pair) bool {
+	for _, o := range f.had {
+		if o.owner != nil && keyOf(o.owner) == keyOf(p.owner) {
+			return true
+		}
+	}
+	return false
+}
+
+// cronJob that is run no more; all other changes are its next run's.
+func (f *foreseen) cronJob(p pair) []Effect {
+	if p.Action != Delete {
+		return nil
+	}
+	return []Effect{p.effect(Stops, "%s is not run any more; a run that has begun ends with it", p.Object)}
+}
+
+// appConfig that changes what its workloads read.
+func (f *foreseen) appConfig(p pair) []Effect {
+	if p.Action != Update || !p.touches("spec.forProvider") {
+		return nil
+	}
+	e := p.effect(Rolls, "%s replaces the pods of its workloads one by one, and rolls the configuration back if they do not become healthy", p.Object)
+	return []Effect{e}
+}
+
+// service that leads elsewhere. One that goes does so with its pods.
+func (f *foreseen) service(p pair) []Effect {
+	if p.Action != Update || !p.podsRead() {
+		return nil
+	}
+	e := p.effect(Reroutes, "%s has another port at once: requests fail until clients use it and the pods are replaced", p.Object)
+	e.Interrupts = true
+	return []Effect{e}
+}
+
+// podsRead tells whether the ports that change are those of pods that are to be replaced,
+// and not a name beside them.
+func (p pair) podsRead() bool {
+	for _, f := range p.Fields {
+		if strings.HasSuffix(f.Path, ".port") || strings.HasSuffix(f.Path, ".targetPort") || strings.HasPrefix(f.Path, "spec.selector") {
+			return true
+		}
+		// An element that comes or goes.
+		if strings.HasPrefix(f.Path, "spec.ports[") && strings.HasSuffix(f.Path, "]") && f.Before != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// route from outside.
+func (f *foreseen) route(p pair) []Effect {
+	switch p.Action {
+	case Create:
+		return []Effect{p.effect(Reroutes, "%s makes the application reachable from outside", p.Object)}
+	case Delete:
+		e := p.effect(Reroutes, "%s is gone: the application is not reachable by it any more", p.Object)
+		e.Interrupts = true
+		return []Effect{e}
+	case Update:
+	}
+	if !p.touches("spec") {
+		return nil
+	}
+	e := p.effect(Reroutes, "%s routes by other rules at once", p.Object)
+	e.Interrupts = p.touches("spec.rules") || p.touches("spec.hostnames")
+	return []Effect{e}
+}
