@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -50,6 +51,8 @@ type streams struct {
 
 // Main runs the command with the name by which it was called, and returns its exit code.
 func Main(name string, args []string) int {
+	// It lives for less than a second, and has memory for that.
+	debug.SetGCPercent(400)
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	return run(ctx, name, args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})

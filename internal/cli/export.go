@@ -35,7 +35,7 @@ func (c *exportCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	schemas, err := xrd.Load(apis.Definitions)
+	schemas, err := xrd.LoadReleased(apis.Definitions)
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func (c *planCmd) print(s streams, r *plan.Report) error {
 }
 
 func (c *planCmd) planner(s streams) (*plan.Planner, error) {
-	schemas, err := xrd.Load(apis.Definitions)
+	schemas, err := xrd.LoadReleased(apis.Definitions)
 	if err != nil {
 		return nil, err
 	}

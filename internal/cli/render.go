@@ -30,7 +30,7 @@ func (o *offline) load(s streams) (*render.Renderer, render.Input, error) {
 	if in.Cluster, err = load(o.Settings, s.in); err != nil {
 		return nil, in, err
 	}
-	schemas, err := xrd.Load(apis.Definitions)
+	schemas, err := xrd.LoadReleased(apis.Definitions)
 	if err != nil {
 		return nil, in, err
 	}

@@ -2,7 +2,6 @@ package converge
 
 import (
 	"fmt"
-	"reflect"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +44,7 @@ func (s *Simulator) admit(old, claim *unstructured.Unstructured) (*unstructured.
 	if status, ok := before.Object["status"]; ok {
 		live.Object["status"] = status
 	}
-	if !reflect.DeepEqual(specOf(before), specOf(live)) {
+	if !Equal(specOf(before), specOf(live)) {
 		live.SetGeneration(old.GetGeneration() + 1)
 	}
 	return live, nil

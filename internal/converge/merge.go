@@ -1,7 +1,5 @@
 package converge
 
-import "reflect"
-
 // merge what is applied now into what is live, and drop what was applied before and is
 // not now, as a server-side apply does.
 func merge(live, before, now map[string]any) map[string]any {
@@ -119,7 +117,7 @@ func Element(keys []string, list []any, e any) any {
 		}
 		same := true
 		for _, k := range keys {
-			same = same && reflect.DeepEqual(m[k], want[k])
+			same = same && Equal(m[k], want[k])
 		}
 		if same {
 			return candidate

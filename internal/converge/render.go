@@ -1,6 +1,7 @@
 package converge
 
 import (
+	"errors"
 	"fmt"
 
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
@@ -8,7 +9,6 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
 )
 
 // render the objects that a response desires as Crossplane applies them, by
@@ -47,20 +47,42 @@ func setMetadata(claim *unstructured.Unstructured, component string, u *unstruct
 }
 
 func toUnstructured(s *structpb.Struct) (*unstructured.Unstructured, error) {
-	b, err := s.MarshalJSON()
-	if err != nil {
-		return nil, err
+	m, ok := fromValue(structpb.NewStructValue(s)).(map[string]any)
+	if !ok {
+		return nil, errors.New("it is no object")
 	}
-	u := &unstructured.Unstructured{}
-	// This decoder tells integers from other numbers.
-	return u, json.Unmarshal(b, &u.Object)
+	return &unstructured.Unstructured{Object: m}, nil
+}
+
+// fromValue is a value as Kubernetes' own decoder has it, which tells integers from other
+// numbers.
+func fromValue(v *structpb.Value) any {
+	switch k := v.GetKind().(type) {
+	case *structpb.Value_StructValue:
+		out := make(map[string]any, len(k.StructValue.GetFields()))
+		for name, f := range k.StructValue.GetFields() {
+			out[name] = fromValue(f)
+		}
+		return out
+	case *structpb.Value_ListValue:
+		out := make([]any, 0, len(k.ListValue.GetValues()))
+		for _, e := range k.ListValue.GetValues() {
+			out = append(out, fromValue(e))
+		}
+		return out
+	case *structpb.Value_NumberValue:
+		if n := int64(k.NumberValue); float64(n) == k.NumberValue {
+			return n
+		}
+		return k.NumberValue
+	case *structpb.Value_StringValue:
+		return k.StringValue
+	case *structpb.Value_BoolValue:
+		return k.BoolValue
+	}
+	return nil
 }
 
 func toStruct(u *unstructured.Unstructured) (*structpb.Struct, error) {
-	b, err := json.Marshal(u.Object)
-	if err != nil {
-		return nil, err
-	}
-	s := &structpb.Struct{}
-	return s, s.UnmarshalJSON(b)
+	return structpb.NewStruct(u.Object)
 }

@@ -2,7 +2,7 @@ package converge
 
 import (
 	"fmt"
-	"reflect"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -115,7 +115,7 @@ func (w *world) apply(owner *object, component string, rendered *unstructured.Un
 
 	merged := &unstructured.Unstructured{Object: merge(o.live.Object, o.rendered.Object, rendered.DeepCopy().Object)}
 	merged = complete(merged)
-	if !reflect.DeepEqual(specOf(merged), specOf(o.live)) {
+	if !Equal(specOf(merged), specOf(o.live)) {
 		merged.SetGeneration(o.live.GetGeneration() + 1)
 	}
 	what := unchanged
@@ -130,11 +130,11 @@ func (w *world) apply(owner *object, component string, rendered *unstructured.Un
 // not known for sure what was applied last, so what counts is what it becomes.
 func (o *object) isChangedBy(merged, rendered *unstructured.Unstructured) bool {
 	if !o.seeded {
-		return !reflect.DeepEqual(o.rendered.Object, rendered.Object)
+		return !Equal(o.rendered.Object, rendered.Object)
 	}
-	return !reflect.DeepEqual(specOf(o.live), specOf(merged)) ||
-		!reflect.DeepEqual(o.live.GetLabels(), merged.GetLabels()) ||
-		!reflect.DeepEqual(o.live.GetAnnotations(), merged.GetAnnotations())
+	return !Equal(specOf(o.live), specOf(merged)) ||
+		!maps.Equal(o.live.GetLabels(), merged.GetLabels()) ||
+		!maps.Equal(o.live.GetAnnotations(), merged.GetAnnotations())
 }
 
 // specOf an object is all of it that its generation counts the changes of.
@@ -204,7 +204,7 @@ func (w *world) changesSince(before *snapshot) []string {
 
 // differences lists the paths at which two JSON values differ.
 func differences(path string, a, b any) []string {
-	if reflect.DeepEqual(a, b) {
+	if Equal(a, b) {
 		return nil
 	}
 	out := make([]string, 0)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,7 +65,7 @@ func orNil(s string, ok bool) any {
 
 // compare the values of a field at a path.
 func (d *differ) compare(path, field string, before, after any) {
-	if ignored[path] || reflect.DeepEqual(before, after) || isEmpty(before) && isEmpty(after) || sameQuantity(before, after) {
+	if ignored[path] || converge.Equal(before, after) || isEmpty(before) && isEmpty(after) || sameQuantity(before, after) {
 		return
 	}
 	switch b := before.(type) {

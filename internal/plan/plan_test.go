@@ -40,7 +40,7 @@ func (fixed) Password() (string, error) { return "not-a-secret-not-a-secret-not-
 func (fixed) Now() time.Time            { return now }
 
 // loaded once: to compile the rules takes its time.
-var loaded = sync.OnceValues(func() (xrd.Schemas, error) { return xrd.Load(apis.Definitions) })
+var loaded = sync.OnceValues(func() (xrd.Schemas, error) { return xrd.LoadReleased(apis.Definitions) })
 
 func schemas(t testing.TB) xrd.Schemas {
 	t.Helper()

@@ -1,12 +1,15 @@
 package xrd
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -15,25 +18,47 @@ import (
 type Schemas map[schema.GroupVersionKind]*Schema
 
 // Load the schemas of all files in a file system that are named
-// definition.yaml.
-func Load(files fs.FS) (Schemas, error) {
-	out := Schemas{}
+// definition.yaml, and check that Crossplane and an API server accept them.
+func Load(files fs.FS) (Schemas, error) { return load(files, New) }
+
+// LoadReleased is Load for the definitions of a release: they have been checked, which takes
+// most of the time.
+func LoadReleased(files fs.FS) (Schemas, error) { return load(files, newUnchecked) }
+
+func load(files fs.FS, compile func([]byte) (*Schema, error)) (Schemas, error) {
+	var paths []string
 	err := fs.WalkDir(files, ".", func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || e.Name() != "definition.yaml" {
-			return err
+		if err == nil && !e.IsDir() && e.Name() == "definition.yaml" {
+			paths = append(paths, path)
 		}
-		b, err := fs.ReadFile(files, path)
-		if err != nil {
-			return fmt.Errorf("cannot read %s: %w", path, err)
-		}
-		s, err := New(b)
-		if err != nil {
-			return fmt.Errorf("cannot load %s: %w", path, err)
-		}
-		out[s.GroupVersionKind()] = s
-		return nil
+		return err
 	})
-	return out, err
+	if err != nil {
+		return nil, fmt.Errorf("cannot find definitions: %w", err)
+	}
+	loaded, errs := make([]*Schema, len(paths)), make([]error, len(paths))
+	var all sync.WaitGroup
+	for i, path := range paths {
+		all.Go(func() {
+			b, err := fs.ReadFile(files, path)
+			if err != nil {
+				errs[i] = fmt.Errorf("cannot read %s: %w", path, err)
+				return
+			}
+			if loaded[i], err = compile(b); err != nil {
+				errs[i] = fmt.Errorf("cannot load %s: %w", path, err)
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	out := Schemas{}
+	for _, s := range loaded {
+		out[s.GroupVersionKind()] = s
+	}
+	return out, nil
 }
 
 // New schema from the YAML of one CompositeResourceDefinition.
@@ -45,6 +70,19 @@ func New(definition []byte) (*Schema, error) {
 	crd, err := CRD(d)
 	if err != nil {
 		return nil, err
+	}
+	return NewSchema(crd)
+}
+
+// newUnchecked is New for a definition that has been checked.
+func newUnchecked(definition []byte) (*Schema, error) {
+	d, err := Parse(definition)
+	if err != nil {
+		return nil, err
+	}
+	crd, err := xcrd.ForCompositeResource(d)
+	if err != nil {
+		return nil, fmt.Errorf("cannot derive CustomResourceDefinition from %q: %w", d.GetName(), err)
 	}
 	return NewSchema(crd)
 }
