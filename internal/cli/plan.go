@@ -134,9 +134,12 @@ func (c *planCmd) planner(s streams) (*plan.Planner, error) {
 	}
 	p := &plan.Planner{
 		Schemas: schemas, Compositions: compositions.Files, Now: time.Now(),
-		Function: func(source compose.Source) converge.Runner {
+		Function: func(source compose.Source, own images.Set) converge.Runner {
 			return functions.New(functions.WithSource(source), functions.WithImages(own))
 		},
+	}
+	if c.ImageRegistry != "" || c.Images != "" {
+		p.Images = &own
 	}
 	if c.Prices != "" {
 		if p.Prices, err = plan.ReadPrices(c.Prices); err != nil {

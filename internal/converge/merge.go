@@ -7,7 +7,7 @@ func merge(live, before, now map[string]any) map[string]any {
 	for k, v := range live {
 		_, was := before[k]
 		_, is := now[k]
-		if is || !was {
+		if is || !was || isDefault(k, v) {
 			out[k] = v
 		}
 	}
@@ -15,6 +15,15 @@ func merge(live, before, now map[string]any) map[string]any {
 		out[k] = mergeValue(k, out[k], before[k], v)
 	}
 	return out
+}
+
+// defaults that an API server fills in, where managed fields count them to what was applied:
+// in what is taken whole, like a fieldRef, and in the keys of a list's elements.
+var defaults = map[string]string{"protocol": "TCP", "apiVersion": "v1"}
+
+func isDefault(field string, v any) bool {
+	text, ok := v.(string)
+	return ok && text != "" && defaults[field] == text
 }
 
 func mergeValue(field string, live, before, now any) any {
@@ -29,14 +38,54 @@ func mergeValue(field string, live, before, now any) any {
 	case []any:
 		at, ok := live.([]any)
 		keys := KeysOf(field, is)
-		if !ok || keys == nil || KeysOf(field, at) == nil && len(at) > 0 {
+		if !ok {
 			return now
+		}
+		if keys == nil || KeysOf(field, at) == nil && len(at) > 0 {
+			return filled(at, is)
 		}
 		was, _ := before.([]any)
 		return mergeList(field, keys, at, was, is)
 	default:
 		return now
 	}
+}
+
+// filled list that is taken whole, with the defaults that it has where it is live.
+func filled(live, now []any) []any {
+	if len(live) != len(now) {
+		return now
+	}
+	out := make([]any, 0, len(now))
+	for i := range now {
+		out = append(out, fill(live[i], now[i]))
+	}
+	return out
+}
+
+func fill(live, now any) any {
+	switch is := now.(type) {
+	case map[string]any:
+		at, ok := live.(map[string]any)
+		if !ok {
+			return now
+		}
+		out := make(map[string]any, len(is))
+		for k, v := range is {
+			out[k] = fill(at[k], v)
+		}
+		for k, v := range at {
+			if _, set := is[k]; !set && isDefault(k, v) {
+				out[k] = v
+			}
+		}
+		return out
+	case []any:
+		if at, ok := live.([]any); ok {
+			return filled(at, is)
+		}
+	}
+	return now
 }
 
 // mergeList of elements that are told apart by keys: those that others have added stay,

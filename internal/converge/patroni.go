@@ -1,6 +1,7 @@
 package converge
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -34,6 +35,7 @@ func RunInstances(composed []*unstructured.Unstructured) {
 		version := set.GetLabels()["app.kubernetes.io/version"]
 		for key, report := range reports(set.GetName(), version, desired, replicas(set)) {
 			if c, ok := report.(*instance.Cluster); ok {
+				keepIdentity(c, status, replicas(set))
 				c.Applied = instance.Digest(text)
 				if s := objects["Secret/"+desired.Claim+"-credentials"]; s != nil {
 					c.Credentials = s.GetResourceVersion()
@@ -44,6 +46,26 @@ func RunInstances(composed []*unstructured.Unstructured) {
 				_ = unstructured.SetNestedField(status.Object, string(b), "data", key)
 			}
 		}
+	}
+}
+
+// keepIdentity of a cluster that there is: what its managers have reported of it before.
+func keepIdentity(c *instance.Cluster, status *unstructured.Unstructured, size int64) {
+	text, ok, _ := unstructured.NestedString(status.Object, "data", instance.ClusterKey)
+	var was instance.Cluster
+	if !ok || json.Unmarshal([]byte(text), &was) != nil {
+		return
+	}
+	c.System, c.Stanza, c.Set, c.Owner = cmp.Or(was.System, c.System), cmp.Or(was.Stanza, c.Stanza), was.Set, was.Owner
+	c.Began, c.Timeline = was.Began, max(was.Timeline, c.Timeline)
+	if o := instance.Ordinal(was.Primary); was.Primary != c.Primary && o >= 0 && int64(o) < size {
+		// The others follow it.
+		for i := range c.Standbys {
+			if c.Standbys[i].Name == was.Primary {
+				c.Standbys[i].Name = c.Primary
+			}
+		}
+		c.Primary = was.Primary
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/converge"
 	"github.com/storeplane/storeplane/internal/guardrails"
+	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/render"
 	"github.com/storeplane/storeplane/internal/xrd"
 )
@@ -23,8 +24,13 @@ type Planner struct {
 	// Compositions, one a file, one for each kind.
 	Compositions fs.FS
 
-	// Function that composes every kind of claim, with what it takes from outside.
-	Function func(compose.Source) converge.Runner
+	// Function that composes every kind of claim, with what it takes from outside, and
+	// Storeplane's own images.
+	Function func(compose.Source, images.Set) converge.Runner
+
+	// Images are Storeplane's own, of the release that is to compose the claims. Where
+	// they are nil a claim's are those that it runs.
+	Images *images.Set
 
 	// State of the cluster.
 	State State
@@ -168,7 +174,7 @@ func with(a, b map[string]string) map[string]string {
 // then with the edit. A claim that does not exist, or that is refused as it is and so stays
 // as it is, is run with the edit alone: nothing is before that.
 func (p *Planner) run(ctx context.Context, e *edit) (before, after *converge.Result, err error) {
-	r := &render.Renderer{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.Function(drawn{now: p.Now})}
+	r := &render.Renderer{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.Function(drawn{now: p.Now}, p.images(e.tree))}
 	in := render.Input{Claim: e.next, Existing: e.tree, Fetch: p.State.Fetch, Serves: p.State.Serves}
 	if e.live == nil {
 		after, err = r.Run(ctx, in)

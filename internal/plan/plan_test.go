@@ -20,6 +20,7 @@ import (
 	"github.com/storeplane/storeplane/functions"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/converge"
+	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/plan"
 	"github.com/storeplane/storeplane/internal/plan/state"
 	"github.com/storeplane/storeplane/internal/render"
@@ -51,8 +52,8 @@ func schemas(t testing.TB) xrd.Schemas {
 	return s
 }
 
-func function(source compose.Source) converge.Runner {
-	return functions.New(functions.WithSource(source))
+func function(source compose.Source, own images.Set) converge.Runner {
+	return functions.New(functions.WithSource(source), functions.WithImages(own))
 }
 
 func planner(t testing.TB, s plan.State) *plan.Planner {
@@ -101,7 +102,7 @@ func needed() []*unstructured.Unstructured {
 // cluster in which a claim has converged: all that there is then.
 func cluster(t testing.TB, claim *unstructured.Unstructured, beside []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
-	r := &render.Renderer{Schemas: schemas(t), Compositions: compositions.Files, Function: function(fixed{})}
+	r := &render.Renderer{Schemas: schemas(t), Compositions: compositions.Files, Function: function(fixed{}, images.Set{Registry: images.DefaultRegistry})}
 	saved := state.NewSaved(beside)
 	result, err := r.Run(t.Context(), render.Input{Claim: claim, Fetch: saved.Fetch, Serves: saved.Serves})
 	if err != nil {
