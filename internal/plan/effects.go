@@ -58,10 +58,13 @@ func (p pair) either() *unstructured.Unstructured {
 
 // touches tells whether a field of the object at a path, or below it, changes.
 func (p pair) touches(path string) bool {
-	return slices.ContainsFunc(p.Fields, func(f Field) bool {
-		rest, ok := strings.CutPrefix(f.Path, path)
-		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
-	})
+	return slices.ContainsFunc(p.Fields, func(f Field) bool { return within(f.Path, path) })
+}
+
+// within tells whether a path is another one, or leads below it.
+func within(path, outer string) bool {
+	rest, ok := strings.CutPrefix(path, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // field that changes at a path, or nil.

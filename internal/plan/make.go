@@ -2,10 +2,12 @@ package plan
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"time"
 
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/storeplane/storeplane/internal/compose"
@@ -53,7 +55,7 @@ func (p *Planner) Plan(ctx context.Context, claim *unstructured.Unstructured) (*
 	if e.live != nil {
 		out.Edits = fieldsOf(e.live, e.next, e.live, e.next)
 	}
-	if out.Guardrails, err = p.guard(ctx, e.next); err != nil {
+	if out.Guardrails, err = p.guard(ctx, e); err != nil {
 		return nil, err
 	}
 	before, after, err := p.run(ctx, e)
@@ -64,7 +66,11 @@ func (p *Planner) Plan(ctx context.Context, claim *unstructured.Unstructured) (*
 	if err != nil {
 		return nil, err
 	}
-	p.compare(out, e, before, after)
+	secret, err := p.madeOfSecrets(ctx, e, before)
+	if err != nil {
+		return nil, err
+	}
+	p.compare(out, e, before, after, secret)
 	if !after.Ready {
 		out.Waits, _, _ = unstructured.NestedString(after.Claim.Object, "status", "message")
 	}
@@ -174,8 +180,7 @@ func with(a, b map[string]string) map[string]string {
 // then with the edit. A claim that does not exist, or that is refused as it is and so stays
 // as it is, is run with the edit alone: nothing is before that.
 func (p *Planner) run(ctx context.Context, e *edit) (before, after *converge.Result, err error) {
-	r := &render.Renderer{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.Function(drawn{now: p.Now}, p.images(e.tree))}
-	in := render.Input{Claim: e.next, Existing: e.tree, Fetch: p.State.Fetch, Serves: p.State.Serves}
+	r, in := p.renderer(e, compose.Placeholder)
 	if e.live == nil {
 		after, err = r.Run(ctx, in)
 		return nil, after, err
@@ -194,17 +199,66 @@ func (p *Planner) run(ctx context.Context, e *edit) (before, after *converge.Res
 	return before, after, err
 }
 
+// renderer of a claim, which draws a password for each that it needs.
+func (p *Planner) renderer(e *edit, password string) (*render.Renderer, render.Input) {
+	r := &render.Renderer{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.Function(drawn{now: p.Now, password: password}, p.images(e.tree))}
+	return r, render.Input{Claim: e.next, Existing: e.tree, Fetch: p.fetch(e), Serves: p.State.Serves}
+}
+
+// madeOfSecrets are the fields of what a claim composes whose values come of Secrets which
+// could not be read: those that are others where other passwords and keys are drawn.
+func (p *Planner) madeOfSecrets(ctx context.Context, e *edit, before *converge.Result) (map[key][]Field, error) {
+	if before == nil || !p.State.Hides("Secret") {
+		return nil, nil
+	}
+	r, in := p.renderer(e, compose.Placeholder+"-2")
+	in.Claim = e.live
+	again, err := r.Run(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	out := map[key][]Field{}
+	for _, p := range compare(objectsOf(before), objectsOf(again), nil) {
+		out[keyOf(p.either())] = p.Fields
+	}
+	return out, nil
+}
+
+// fetch what the function requires. Where the installation's settings may not be read they
+// are those that the claim was composed with last, which its status has.
+func (p *Planner) fetch(e *edit) func(context.Context, *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
+	return func(ctx context.Context, sel *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
+		found, err := p.State.Fetch(ctx, sel)
+		if err != nil || len(found) > 0 || e.live == nil || sel.GetKind() != settingsKind || !p.State.Hides(settingsKind) {
+			return found, err
+		}
+		text, _, _ := unstructured.NestedString(e.live.Object, "status", "acceptedSettings")
+		data := map[string]any{}
+		if json.Unmarshal([]byte(text), &data) != nil {
+			return nil, nil
+		}
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": sel.GetApiVersion(), "kind": settingsKind, "data": data}}
+		u.SetName(sel.GetMatchName())
+		return []*unstructured.Unstructured{u}, nil
+	}
+}
+
+const settingsKind = "EnvironmentConfig"
+
 // drawn stands in for everything that is drawn at random: nothing of it is printed.
-type drawn struct{ now time.Time }
+type drawn struct {
+	now      time.Time
+	password string
+}
 
 // Password implements compose.Source.
-func (drawn) Password() (string, error) { return compose.Placeholder, nil }
+func (d drawn) Password() (string, error) { return d.password, nil }
 
 // Now implements compose.Source.
 func (d drawn) Now() time.Time { return d.now }
 
 // compare what the claim becomes with what it is.
-func (p *Planner) compare(out *Claim, e *edit, before, after *converge.Result) {
+func (p *Planner) compare(out *Claim, e *edit, before, after *converge.Result, secret map[key][]Field) {
 	had := objects{}
 	if e.live != nil {
 		had = existingObjects(e.live, e.tree)
@@ -212,10 +266,7 @@ func (p *Planner) compare(out *Claim, e *edit, before, after *converge.Result) {
 	as := had
 	if before != nil {
 		as = objectsOf(before)
-		drift := compare(had, as, stagesOf(before))
-		if p.State.HidesSecrets() {
-			drift = withoutSecrets(drift)
-		}
+		drift := readable(compare(had, as, stagesOf(before)), p.State.Hides, secret)
 		out.Drift, out.DriftEffects = changesOf(drift), effectsOf(drift, had)
 	}
 	will := objectsOf(after)
@@ -227,15 +278,15 @@ func (p *Planner) compare(out *Claim, e *edit, before, after *converge.Result) {
 }
 
 // guard the claim by the installation's rules, as they are in its settings.
-func (p *Planner) guard(ctx context.Context, claim *unstructured.Unstructured) (*Guardrails, error) {
-	if p.Schemas.Validate(claim) != nil {
+func (p *Planner) guard(ctx context.Context, e *edit) (*Guardrails, error) {
+	if p.Schemas.Validate(e.next) != nil {
 		return nil, nil //nolint:nilnil // its refusal says more
 	}
-	settings, err := p.State.Fetch(ctx, render.Settings())
+	settings, err := p.fetch(e)(ctx, render.Settings())
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the installation's settings: %w", err)
 	}
-	defaulted, err := p.Schemas.Default(claim)
+	defaulted, err := p.Schemas.Default(e.next)
 	if err != nil {
 		return nil, err
 	}

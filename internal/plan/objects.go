@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,25 +141,18 @@ func changesOf(pairs []pair) []Change {
 	return out
 }
 
-// withoutSecrets are the differences that are none of Secrets which may not be read: of
-// these, and of what is made of their contents, nothing is known.
-func withoutSecrets(pairs []pair) []pair {
+// readable are the differences that are none of objects which could not be read, since
+// these exist, and of no fields that are made of Secrets which could not be read.
+func readable(pairs []pair, hides func(kind string) bool, secret map[key][]Field) []pair {
 	var out []pair
 	for _, p := range pairs {
-		if p.Object.Kind == "Secret" {
-			continue
-		}
-		p.Fields = slices.DeleteFunc(p.Fields, func(f Field) bool { return isMadeOfSecrets(f.Path) })
-		if p.Action != Update || len(p.Fields) > 0 {
+		made := secret[keyOf(p.either())]
+		p.Fields = slices.DeleteFunc(p.Fields, func(f Field) bool {
+			return slices.ContainsFunc(made, func(m Field) bool { return within(m.Path, f.Path) || within(f.Path, m.Path) })
+		})
+		if !hides(p.Object.Kind) && (p.Action != Update || len(p.Fields) > 0) {
 			out = append(out, p)
 		}
 	}
 	return out
-}
-
-// isMadeOfSecrets tells whether the value of a field comes from one that was drawn: a
-// certificate, or the digest of a password that pods restart with.
-func isMadeOfSecrets(path string) bool {
-	return strings.HasPrefix(path, "data[") && strings.HasSuffix(path, ".crt]") ||
-		strings.Contains(path, "annotations[storeplane.example.com/") && strings.HasSuffix(path, "-version]")
 }

@@ -263,7 +263,7 @@ func TestPlanUnchanged(t *testing.T) {
 						return nil
 					}
 					return c
-				})); secrets && diff != "" {
+				})); diff != "" {
 					t.Errorf("-want drift, +got:\n%s", diff)
 				}
 			})
@@ -274,7 +274,7 @@ func TestPlanUnchanged(t *testing.T) {
 // hidden Secrets of a state.
 type hidden struct{ *state.Saved }
 
-func (hidden) HidesSecrets() bool { return true }
+func (hidden) Hides(kind string) bool { return kind == "Secret" }
 
 func withoutSecrets(objects []*unstructured.Unstructured) plan.State {
 	var rest []*unstructured.Unstructured

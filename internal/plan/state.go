@@ -23,6 +23,7 @@ type State interface {
 	// Unknown is what could not be read so far, in sentences, sorted.
 	Unknown() []string
 
-	// HidesSecrets tells whether the Secrets of a tree were left out.
-	HidesSecrets() bool
+	// Hides tells whether objects of a kind that a tree has may have been left out, since
+	// they could not be read.
+	Hides(kind string) bool
 }

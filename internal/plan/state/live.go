@@ -34,7 +34,7 @@ type Live struct {
 
 	mu      sync.Mutex
 	unknown map[string]bool
-	secrets bool
+	hidden  map[string]bool
 	fetched map[string]*fetched
 }
 
@@ -60,7 +60,7 @@ func NewLive(config *rest.Config) (*Live, error) {
 	}
 	return &Live{
 		client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d)), slots: make(chan struct{}, parallel),
-		unknown: map[string]bool{}, fetched: map[string]*fetched{},
+		unknown: map[string]bool{}, hidden: map[string]bool{}, fetched: map[string]*fetched{},
 	}, nil
 }
 
@@ -121,12 +121,16 @@ func referencesOf(claim *unstructured.Unstructured) []reference {
 func (l *Live) forbidden(kind string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.hidden[kind] = true
+	l.unknown[unread(kind, "may not be read")] = true
+}
+
+// unread says what it means that objects of a kind are not known.
+func unread(kind, why string) string {
 	if kind == "Secret" {
-		l.secrets = true
-		l.unknown["Secrets may not be read: what is generated counts as unchanged"] = true
-		return
+		return "Secrets " + why + ": what is generated counts as unchanged"
 	}
-	l.unknown["objects of kind "+kind+" may not be read: they count as missing"] = true
+	return "objects of kind " + kind + " " + why + ": those of the claim count as unchanged"
 }
 
 // get an object, nil where there is none.
@@ -223,9 +227,9 @@ func (l *Live) Unknown() []string {
 	return slices.Sorted(maps.Keys(l.unknown))
 }
 
-// HidesSecrets implements plan.State.
-func (l *Live) HidesSecrets() bool {
+// Hides implements plan.State.
+func (l *Live) Hides(kind string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.secrets
+	return l.hidden[kind]
 }

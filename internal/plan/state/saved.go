@@ -4,6 +4,7 @@ package state
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -18,18 +19,20 @@ import (
 // Saved objects of a cluster, as Export writes them, or as kubectl get prints them with
 // their managed fields. None are an empty cluster.
 type Saved struct {
-	objects   []*unstructured.Unstructured
-	noSecrets bool
+	objects []*unstructured.Unstructured
+	hidden  map[string]bool
 }
 
 var _ plan.State = &Saved{}
 
 // NewSaved state of objects.
 func NewSaved(objects []*unstructured.Unstructured) *Saved {
-	s := &Saved{objects: objects}
+	s := &Saved{objects: objects, hidden: map[string]bool{}}
 	for _, claim := range objects {
 		for _, r := range referencesOf(claim) {
-			s.noSecrets = s.noSecrets || r.kind == "Secret" && !s.has(r.kind, claim.GetNamespace(), r.name)
+			if !s.has(r.kind, claim.GetNamespace(), r.name) {
+				s.hidden[r.kind] = true
+			}
 		}
 	}
 	return s
@@ -84,11 +87,12 @@ func (s *Saved) Serves(_ context.Context, kind schema.GroupVersionKind) (bool, e
 
 // Unknown implements plan.State.
 func (s *Saved) Unknown() []string {
-	if s.HidesSecrets() {
-		return []string{"the Secrets were not saved: what is generated counts as unchanged"}
+	var out []string
+	for _, kind := range slices.Sorted(maps.Keys(s.hidden)) {
+		out = append(out, unread(kind, "were not saved"))
 	}
-	return nil
+	return out
 }
 
-// HidesSecrets implements plan.State.
-func (s *Saved) HidesSecrets() bool { return s.noSecrets }
+// Hides implements plan.State.
+func (s *Saved) Hides(kind string) bool { return s.hidden[kind] }
