@@ -180,7 +180,7 @@ func with(a, b map[string]string) map[string]string {
 // then with the edit. A claim that does not exist, or that is refused as it is and so stays
 // as it is, is run with the edit alone: nothing is before that.
 func (p *Planner) run(ctx context.Context, e *edit) (before, after *converge.Result, err error) {
-	r, in := p.renderer(e, compose.Placeholder)
+	r, in := p.renderer(e, drawn{now: p.Now, password: compose.Placeholder})
 	if e.live == nil {
 		after, err = r.Run(ctx, in)
 		return nil, after, err
@@ -199,9 +199,9 @@ func (p *Planner) run(ctx context.Context, e *edit) (before, after *converge.Res
 	return before, after, err
 }
 
-// renderer of a claim, which draws a password for each that it needs.
-func (p *Planner) renderer(e *edit, password string) (*render.Renderer, render.Input) {
-	r := &render.Renderer{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.Function(drawn{now: p.Now, password: password}, p.images(e.tree))}
+// renderer of a claim, with what it draws.
+func (p *Planner) renderer(e *edit, source compose.Source) (*render.Renderer, render.Input) {
+	r := &render.Renderer{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.Function(source, p.images(e.tree))}
 	return r, render.Input{Claim: e.next, Existing: e.tree, Fetch: p.fetch(e), Serves: p.State.Serves}
 }
 
@@ -211,7 +211,8 @@ func (p *Planner) madeOfSecrets(ctx context.Context, e *edit, before *converge.R
 	if before == nil || !p.State.Hides("Secret") {
 		return nil, nil
 	}
-	r, in := p.renderer(e, compose.Placeholder+"-2")
+	// Certificates that are made a moment later are others in all of their lines.
+	r, in := p.renderer(e, drawn{now: p.Now.Add(61 * time.Second), password: compose.Placeholder + "-2"})
 	in.Claim = e.live
 	again, err := r.Run(ctx, in)
 	if err != nil {

@@ -1,9 +1,14 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/internal/appconfig"
 )
 
 // cachePart is the label of the part of a shop that is its cache.
@@ -95,13 +100,29 @@ func (f *foreseen) cronJob(p pair) []Effect {
 	return []Effect{p.effect(Stops, "%s is not run any more; a run that has begun ends with it", p.Object)}
 }
 
-// appConfig that changes what its workloads read.
+// appConfig that changes what its workloads read: these say themselves which AppConfig may
+// change them.
 func (f *foreseen) appConfig(p pair) []Effect {
 	if p.Action != Update || !p.touches("spec.forProvider") {
 		return nil
 	}
-	e := p.effect(Rolls, "%s replaces the pods of its workloads one by one, and rolls the configuration back if they do not become healthy", p.Object)
-	return []Effect{e}
+	var out []Effect
+	for _, o := range f.had {
+		if o.live.GetKind() != "Deployment" || !appconfig.Allows(o.live.GetAnnotations(), p.Object.Name) || f.isRolled(o.live) {
+			continue
+		}
+		n := replicasOf(o.live)
+		e := Effect{Verb: Rolls, Object: objectOf(o.live), Pods: n}
+		e.Message = fmt.Sprintf("replaces the %s of %s one by one for %s, which rolls back if they do not become healthy", count(n, "pod"), e.Object, p.Object)
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b Effect) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
+	return out
+}
+
+// isRolled tells whether a workload's pods are replaced for a change of its own.
+func (f *foreseen) isRolled(u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(f.pairs, func(o pair) bool { return keyOf(o.either()) == keyOf(u) && o.touches("spec.template") })
 }
 
 // service that leads elsewhere. One that goes does so with its pods.

@@ -1,0 +1,99 @@
+//go:build e2e
+
+package plan
+
+import (
+	"sigs.k8s.io/e2e-framework/pkg/types"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+func webApp() types.Feature {
+	g := newGround("e2e-plan-webapp", "plan/webapp.yaml", "WebApp", "web")
+	f := tests.Feature("an edit of a WebApp does what its plan says", g.namespace).
+		Quick("WebApp: as it is", g.isUnchanged).
+		Quick("WebApp: image", g.foreseen(spec("image", registry("shop-frontend:v2")))).
+		Quick("WebApp: more replicas", g.foreseen(spec("replicas", 3))).
+		Full("WebApp: fewer replicas", g.foreseen(spec("replicas", 2))).
+		Quick("WebApp: env", g.foreseen(spec("env", []any{map[string]any{"name": "A", "value": "b"}}))).
+		Full("WebApp: env removed", g.foreseen(spec("env", nil))).
+		Full("WebApp: requests", g.foreseen(spec("resources", map[string]any{"requests": map[string]any{"memory": "80Mi"}}))).
+		Full("WebApp: path of the probe", g.foreseen(spec("probe", map[string]any{"path": "/"}))).
+		Full("WebApp: annotations of pods", g.foreseen(spec("podAnnotations", map[string]any{"example.com/a": "b"}))).
+		Full("WebApp: labels of pods", g.foreseen(spec("podLabels", map[string]any{"tier": "b"}))).
+		Full("WebApp: nodeSelector", g.foreseen(spec("nodeSelector", map[string]any{"kubernetes.io/os": "linux"}))).
+		Full("WebApp: CronJob", g.foreseen(spec("cronJobs", []any{map[string]any{"name": "tidy", "schedule": "0 4 * * *", "args": []any{"prune"}}}))).
+		Full("WebApp: CronJob removed", g.foreseen(spec("cronJobs", nil))).
+		Full("WebApp: Ingress", g.foreseen(spec("ingress", map[string]any{"host": "web.example.com"}))).
+		Full("WebApp: Ingress removed", g.foreseen(spec("ingress", nil))).
+		Full("WebApp: grace period", g.foreseen(spec("terminationGracePeriodSeconds", 20))).
+		Full("WebApp: args", g.foreseen(spec("args", []any{}))).
+		Full("WebApp: environment", g.foreseen(spec("environment", "staging"))).
+		Full("WebApp: port", g.foreseen(spec("port", 9090))).
+		Full("WebApp: label of the claim", g.foreseen(harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"team": "b"}}}))
+	return f.Feature()
+}
+
+func database() types.Feature {
+	g := newGround("e2e-plan-database", "plan/database.yaml", "DatabaseCluster", "data")
+	f := tests.Feature("an edit of a DatabaseCluster does what its plan says", g.namespace).
+		Quick("DatabaseCluster: as it is", g.isUnchanged).
+		Quick("DatabaseCluster: parameter that is reloaded", g.foreseen(parameter("work_mem", "8MB"))).
+		Quick("DatabaseCluster: parameter that needs a restart", g.foreseen(parameter("max_connections", "120"))).
+		Full("DatabaseCluster: both kinds of parameters", g.foreseen(spec("parameters", map[string]any{"work_mem": "6MB", "max_connections": "110"}))).
+		Full("DatabaseCluster: requests", g.foreseen(spec("resources", map[string]any{"requests": map[string]any{"memory": "280Mi"}}))).
+		Full("DatabaseCluster: one more server", g.foreseen(spec("size", 3))).
+		Full("DatabaseCluster: one server less", g.foreseen(spec("size", 2))).
+		Full("DatabaseCluster: larger volumes", g.foreseen(spec("storageSize", "2Gi"))).
+		Full("DatabaseCluster: a database", g.foreseen(spec("databases", []any{map[string]any{"name": "more"}}))).
+		Full("DatabaseCluster: synchronous", g.foreseen(spec("synchronous", true))).
+		Full("DatabaseCluster: annotations of pods", g.foreseen(spec("podAnnotations", map[string]any{"example.com/a": "b"}))).
+		Full("DatabaseCluster: without metrics", g.foreseen(spec("monitoring", map[string]any{"enabled": false}))).
+		Full("DatabaseCluster: plain connections", g.foreseen(spec("tls", map[string]any{"required": false}))).
+		Full("DatabaseCluster: clients", g.foreseen(spec("clients", map[string]any{"app": "x"}))).
+		Full("DatabaseCluster: protection", g.foreseen(spec("deletionProtection", true))).
+		Full("DatabaseCluster: no protection", g.foreseen(spec("deletionProtection", false))).
+		Full("DatabaseCluster: hibernated", g.foreseen(spec("hibernated", true))).
+		Full("DatabaseCluster: woken", g.foreseen(spec("hibernated", false))).
+		Full("DatabaseCluster: one server", g.foreseen(spec("size", 1))).
+		Full("DatabaseCluster: requests of one server", g.foreseen(spec("resources", map[string]any{"requests": map[string]any{"memory": "300Mi"}})))
+	return f.Feature()
+}
+
+func shop() types.Feature {
+	g := newGround("e2e-plan-shop", "shop/store.yaml", "EcommercePlatform", "store")
+	f := tests.Feature("an edit of a shop does what its plan says", g.namespace).
+		Full("shop: as it is", g.isUnchanged).
+		Full("shop: image of the frontend", g.foreseen(tier("frontend", "image", registry("shop-frontend:v2")))).
+		Full("shop: image of the backend", g.foreseen(tier("backend", "image", registry("shop-backend:v2")))).
+		Full("shop: replicas of the frontend", g.foreseen(tier("frontend", "replicas", 2))).
+		Full("shop: env of the backend", g.foreseen(tier("backend", "env", []any{map[string]any{"name": "A", "value": "b"}}))).
+		Full("shop: memory of the cache", g.foreseen(tier("cache", "memory", "80Mi"))).
+		Full("shop: eviction policy of the cache", g.foreseen(tier("cache", "evictionPolicy", "noeviction"))).
+		Full("shop: configuration", g.foreseen(spec("config", map[string]any{"LOG_LEVEL": "debug"}))).
+		Full("shop: host of the Ingress", g.foreseen(tier("ingress", "host", "other.example.com"))).
+		Full("shop: storage of the database", g.foreseen(tier("database", "storage", "2Gi"))).
+		Full("shop: without CronJobs", g.foreseen(tier("backend", "cronJobs", nil))).
+		Full("shop: without metrics", g.foreseen(spec("monitoring", map[string]any{"enabled": false}))).
+		Full("shop: without the cache", g.foreseen(tier("cache", "enabled", false))).
+		Full("shop: with the cache", g.foreseen(tier("cache", "enabled", true))).
+		Full("shop: a server more", g.foreseen(tier("database", "size", 2))).
+		Full("shop: port of the frontend", g.foreseen(tier("frontend", "port", 9090)))
+	return f.Feature()
+}
+
+// spec with a field of another value, or, for nil, without it.
+func spec(field string, value any) harness.Patch {
+	return harness.Patch{"spec": harness.Patch{field: value}}
+}
+
+func tier(name, field string, value any) harness.Patch {
+	return spec(name, harness.Patch{field: value})
+}
+
+func parameter(name, value string) harness.Patch {
+	return spec("parameters", harness.Patch{name: value})
+}
+
+// registry is an image of the cluster's registry, whose name is known once the suite runs.
+type registry string

@@ -1,0 +1,268 @@
+//go:build e2e
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/apis"
+	"github.com/storeplane/storeplane/compositions"
+	"github.com/storeplane/storeplane/functions"
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/converge"
+	"github.com/storeplane/storeplane/internal/images"
+	"github.com/storeplane/storeplane/internal/plan"
+	"github.com/storeplane/storeplane/internal/plan/state"
+	"github.com/storeplane/storeplane/internal/xrd"
+	"github.com/storeplane/storeplane/test/e2e/harness"
+	"github.com/storeplane/storeplane/test/e2e/manifests"
+	"github.com/storeplane/storeplane/test/e2e/suite"
+)
+
+// Bounds of waiting.
+const (
+	started = 5 * time.Minute
+	// settled is for how long nothing happens once an edit has had its effect: longer than
+	// instance managers take to notice that a server has to restart.
+	settled = 12 * time.Second
+)
+
+// ground is a claim that is edited, and what is known of it.
+type ground struct {
+	namespace, file, kind, name string
+
+	world *harness.World
+	once  suite.Once
+}
+
+func newGround(namespace, file, kind, name string) *ground {
+	return &ground{namespace: namespace, file: file, kind: kind, name: name, once: suite.Once{}}
+}
+
+func (g *ground) ready(ctx context.Context) error {
+	err := g.once.Do("ground", func() error {
+		if err := cluster.CreateNamespace(ctx, g.namespace); err != nil {
+			return err
+		}
+		var err error
+		if g.world, err = cluster.Watch(ctx, g.namespace); err != nil {
+			return err
+		}
+		u, err := manifests.Read(g.file, map[string]string{"NAMESPACE": g.namespace, "REGISTRY": cluster.Registry})
+		if err != nil {
+			return err
+		}
+		if u, err = cluster.Create(ctx, u); err != nil {
+			return err
+		}
+		return g.world.AwaitSeen(ctx, u)
+	})
+	if err != nil {
+		return err
+	}
+	return g.rests(ctx)
+}
+
+// rests once the claim is Ready and stays so, all pods being ready.
+func (g *ground) rests(ctx context.Context) error {
+	for {
+		err := g.world.Await(ctx, started, g.kind+" "+g.name+" to rest", g.isAtRest)
+		if err != nil {
+			return err
+		}
+		if g.world.Hold(ctx, settled, g.kind+" "+g.name+" rests", g.isAtRest) == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+func (g *ground) isAtRest() (bool, string) {
+	c := g.world.Claim(g.kind, g.name)
+	hibernated := c.Status.Phase == "Hibernated" && c.Status.ObservedGeneration == c.Metadata.Generation
+	if !c.Ready() && !hibernated {
+		return false, c.String()
+	}
+	for _, p := range g.world.List("Pod") {
+		if harness.Field(p, "status", "phase") == "Succeeded" {
+			continue
+		}
+		if p.GetDeletionTimestamp() != nil || !ready(p) {
+			return false, "pod " + p.GetName() + " is not ready"
+		}
+	}
+	return true, ""
+}
+
+func ready(pod *unstructured.Unstructured) bool {
+	list, _ := harness.List(pod, "status", "conditions")
+	return slices.ContainsFunc(list, func(c map[string]any) bool { return c["type"] == "Ready" && c["status"] == "True" })
+}
+
+// plans of the claim, with the rights of whoever runs the suite.
+func (g *ground) plan(ctx context.Context, claim *unstructured.Unstructured) (*plan.Claim, error) {
+	schemas, err := xrd.LoadReleased(apis.Definitions)
+	if err != nil {
+		return nil, err
+	}
+	live, err := state.NewLive(cluster.Config)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan.Planner{
+		Schemas: schemas, Compositions: compositions.Files, State: live, Now: time.Now(),
+		Function: func(source compose.Source, own images.Set) converge.Runner {
+			return functions.New(functions.WithSource(source), functions.WithImages(own))
+		},
+	}
+	return p.Plan(ctx, claim)
+}
+
+// isUnchanged plans the claim as it is: nothing changes, and nothing differs.
+func (g *ground) isUnchanged(ctx context.Context, _ notes) error {
+	if err := g.ready(ctx); err != nil {
+		return err
+	}
+	got, err := g.plan(ctx, asFile(g.world.Get(g.kind, g.name)))
+	if err != nil {
+		return err
+	}
+	if len(got.Changes)+len(got.Drift) > 0 {
+		b := &strings.Builder{}
+		_ = plan.NewReport([]plan.Claim{*got}).Text(b, true)
+		return fmt.Errorf("want a plan without changes, got:\n%s", b)
+	}
+	return nil
+}
+
+// asFile is a claim as a file has it: without what the cluster adds.
+func asFile(claim *unstructured.Unstructured) *unstructured.Unstructured {
+	u := claim.DeepCopy()
+	delete(u.Object, "status")
+	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
+	unstructured.RemoveNestedField(u.Object, "spec", "crossplane")
+	return u
+}
+
+// foreseen is the check that an edit does what its plan says.
+func (g *ground) foreseen(p harness.Patch) check {
+	return func(ctx context.Context, n notes) error {
+		if err := g.ready(ctx); err != nil {
+			return err
+		}
+		p := withRegistry(p).(harness.Patch)
+		edited, err := cluster.Patch(ctx, g.kind, g.namespace, g.name, p, "All")
+		if err != nil {
+			return err
+		}
+		planned, err := g.plan(ctx, asFile(edited))
+		if err != nil {
+			return err
+		}
+		if planned.Refusal != "" {
+			return fmt.Errorf("the plan refuses the edit: %s", planned.Refusal)
+		}
+		before, err := g.look(ctx)
+		if err != nil {
+			return err
+		}
+		u, err := cluster.Patch(ctx, g.kind, g.namespace, g.name, p)
+		if err != nil {
+			return err
+		}
+		if err := g.world.AwaitSeen(ctx, u); err != nil {
+			return err
+		}
+		if err := g.rests(ctx); err != nil {
+			return err
+		}
+		after, err := g.look(ctx)
+		if err != nil {
+			return err
+		}
+		happened := before.until(after)
+		n.Addf("planned %s; happened %s", words(saidOf(planned)), words(happened))
+		return compare(planned, happened)
+	}
+}
+
+func words(set map[string]bool) string {
+	if len(set) == 0 {
+		return "nothing"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(set)), ", ")
+}
+
+// compare what was said with what happened: nothing may happen that was not said, and what
+// was said for certain has to happen.
+func compare(planned *plan.Claim, happened map[string]bool) error {
+	said := saidOf(planned)
+	var errs []error
+	for what := range happened {
+		if !said[what] && !unknownOf(planned)[what] {
+			errs = append(errs, fmt.Errorf("%s was not said", what))
+		}
+	}
+	for what := range said {
+		if !happened[what] {
+			errs = append(errs, fmt.Errorf("%s was said and did not happen", what))
+		}
+	}
+	if len(errs) > 0 {
+		b := &strings.Builder{}
+		_ = plan.NewReport([]plan.Claim{*planned}).Text(b, true)
+		errs = append(errs, errors.New("the plan:\n"+b.String()))
+	}
+	return errors.Join(errs...)
+}
+
+func saidOf(planned *plan.Claim) map[string]bool { return claimed(planned, false) }
+
+func unknownOf(planned *plan.Claim) map[string]bool { return claimed(planned, true) }
+
+// claimed is what the effects of a plan amount to, in the words of look: which workloads'
+// pods end, which servers' primary changes, which volumes grow.
+func claimed(planned *plan.Claim, unknown bool) map[string]bool {
+	out := map[string]bool{}
+	for _, e := range planned.Effects {
+		if e.Unknown != unknown {
+			continue
+		}
+		// The ConfigMap of the servers has their StatefulSet's name.
+		workload := strings.Replace(e.Object.String(), "ConfigMap ", "StatefulSet ", 1)
+		switch {
+		case e.Verb == plan.SwitchesOver:
+			out["switchover of "+workload] = true
+		case e.Verb == plan.Grows:
+			out["growth of "+workload] = true
+		case e.Pods > 0 || unknown && e.Verb == plan.Restarts:
+			out["end of pods of "+workload] = true
+		}
+	}
+	return out
+}
+
+// withRegistry completes the images of a patch.
+func withRegistry(v any) any {
+	switch x := v.(type) {
+	case registry:
+		return cluster.Registry + "/" + string(x)
+	case harness.Patch:
+		out := harness.Patch{}
+		for k, f := range x {
+			out[k] = withRegistry(f)
+		}
+		return out
+	}
+	return v
+}

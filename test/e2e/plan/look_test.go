@@ -1,0 +1,100 @@
+//go:build e2e
+
+package plan
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// seen is what runs at a time.
+type seen struct {
+	// pods of each workload, by their UIDs, and when what they run was started.
+	pods map[string]map[string]string
+	// primaries of each set of servers, and sizes of their volumes.
+	primaries, volumes map[string]string
+}
+
+// look at the pods of the claim.
+func (g *ground) look(ctx context.Context) (*seen, error) {
+	s := &seen{pods: map[string]map[string]string{}, primaries: map[string]string{}, volumes: map[string]string{}}
+	for _, p := range g.world.List("Pod") {
+		workload := workloadOf(p.GetLabels(), harness.Field(p, "metadata", "generateName"), p.GetName())
+		if workload == "" {
+			continue
+		}
+		began := harness.Field(p, "status", "containerStatuses")
+		if strings.HasPrefix(workload, "StatefulSet") && p.GetLabels()["app.kubernetes.io/component"] == "postgresql" {
+			// A server restarts in its container.
+			var err error
+			if began, err = cluster.Exec(ctx, g.namespace, p.GetName(), "postgresql", nil, "psql", "-h", "/var/run/postgresql", "-U", "postgres", "-Atc", "SELECT pg_postmaster_start_time()"); err != nil {
+				return nil, err
+			}
+			if p.GetLabels()["storeplane.example.com/role"] == "primary" {
+				s.primaries[workload] = p.GetName()
+			}
+		} else {
+			began = restarts(p.Object)
+		}
+		if s.pods[workload] == nil {
+			s.pods[workload] = map[string]string{}
+		}
+		s.pods[workload][string(p.GetUID())] = began
+	}
+	for _, c := range g.world.List("PersistentVolumeClaim") {
+		name := c.GetName()[:strings.LastIndexByte(c.GetName(), '-')]
+		s.volumes["StatefulSet "+strings.TrimPrefix(name, "data-")] = harness.Field(c, "spec", "resources", "requests", "storage")
+	}
+	return s, nil
+}
+
+func restarts(pod map[string]any) string {
+	var out []string
+	status, _ := pod["status"].(map[string]any)
+	list, _ := status["containerStatuses"].([]any)
+	for _, c := range list {
+		if m, ok := c.(map[string]any); ok {
+			out = append(out, fmt.Sprint(m["restartCount"]))
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// workloadOf a pod, or "" for that of a Job.
+func workloadOf(labels map[string]string, generateName, name string) string {
+	switch {
+	case labels["batch.kubernetes.io/job-name"] != "" || generateName == "":
+		return ""
+	case labels["pod-template-hash"] != "":
+		return "Deployment " + strings.TrimSuffix(generateName, "-"+labels["pod-template-hash"]+"-")
+	case labels["apps.kubernetes.io/pod-index"] != "":
+		return "StatefulSet " + strings.TrimSuffix(generateName, "-")
+	}
+	return ""
+}
+
+// until tells what happened from one time to another.
+func (s *seen) until(after *seen) map[string]bool {
+	out := map[string]bool{}
+	for workload, pods := range s.pods {
+		for uid, began := range pods {
+			if after.pods[workload][uid] != began {
+				out["end of pods of "+workload] = true
+			}
+		}
+	}
+	for set, primary := range s.primaries {
+		if now := after.primaries[set]; now != "" && now != primary {
+			out["switchover of "+set] = true
+		}
+	}
+	for set, size := range s.volumes {
+		if now := after.volumes[set]; now != "" && now != size {
+			out["growth of "+set] = true
+		}
+	}
+	return out
+}
