@@ -101,6 +101,7 @@ func (p *play) fetch(ctx context.Context, sel *fnv1.ResourceSelector) (*fnv1.Res
 			// What the claim composed and does not any more is gone by now.
 			if existing(all, u) == nil && existing(p.Existing, u) == nil {
 				all = append(all, u)
+				p.world.beside[keyOf(u)] = u
 			}
 		}
 	}

@@ -51,6 +51,10 @@ type Result struct {
 	// Rendered is what Crossplane applies of each of them, by the same.
 	Rendered map[Ref]map[string]*unstructured.Unstructured
 
+	// Adopted are the objects that existed already and are made a claim's own, as they
+	// were before that.
+	Adopted []*unstructured.Unstructured
+
 	// Ready is true when the claim's Ready condition is.
 	Ready bool
 }
@@ -70,6 +74,9 @@ func (r *Result) finish(w *world, root *object) {
 	r.Resources = map[Ref]map[string]*unstructured.Unstructured{}
 	r.Rendered = map[Ref]map[string]*unstructured.Unstructured{}
 	r.Ready = conditionStatus(root.live, "Ready") == "True"
+	for _, u := range w.adopted {
+		r.Adopted = append(r.Adopted, u)
+	}
 	for _, o := range w.objects {
 		if o.owner == nil {
 			continue

@@ -21,6 +21,9 @@ type world struct {
 	objects []*object
 	// others exist beside the claim.
 	others []*unstructured.Unstructured
+	// beside are those of them that were found when the function required them, and
+	// adopted those that a claim has made its own, as they were.
+	beside, adopted map[key]*unstructured.Unstructured
 }
 
 // object of the world.
@@ -48,7 +51,9 @@ func keyOf(u *unstructured.Unstructured) key {
 	return key{GroupKind: u.GroupVersionKind().GroupKind(), NamespacedName: types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}}
 }
 
-func newWorld(others []*unstructured.Unstructured) *world { return &world{others: others} }
+func newWorld(others []*unstructured.Unstructured) *world {
+	return &world{others: others, beside: map[key]*unstructured.Unstructured{}, adopted: map[key]*unstructured.Unstructured{}}
+}
 
 // create an object that nothing in the world owns.
 func (w *world) create(u *unstructured.Unstructured) *object {
@@ -100,6 +105,12 @@ const (
 // object what an API server does after merging, like filling in defaults.
 func (w *world) apply(owner *object, component string, rendered *unstructured.Unstructured, complete func(*unstructured.Unstructured) *unstructured.Unstructured) (change, *object, error) {
 	o := w.find(keyOf(rendered))
+	if found := w.beside[keyOf(rendered)]; o == nil && found != nil {
+		// Only an object that the claim may make its own is applied over.
+		o = &object{owner: owner, component: component, rendered: &unstructured.Unstructured{Object: map[string]any{}}, live: found.DeepCopy(), seeded: true}
+		w.objects = append(w.objects, o)
+		w.adopted[keyOf(rendered)] = found
+	}
 	if o == nil {
 		o = &object{owner: owner, component: component, rendered: rendered, live: complete(rendered.DeepCopy())}
 		stamp(o.live)

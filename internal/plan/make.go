@@ -271,7 +271,7 @@ func (p *Planner) compare(out *Claim, e *edit, before, after *converge.Result, s
 		out.Drift, out.DriftEffects = changesOf(drift), effectsOf(drift, had)
 	}
 	will := objectsOf(after)
-	pairs := compare(as, will, stagesOf(after))
+	pairs := compare(as.adopt(after.Adopted), will, stagesOf(after))
 	out.Changes, out.Effects = changesOf(pairs), effectsOf(pairs, had)
 	if p.Prices != nil {
 		out.Cost = p.Prices.compare(as, will)

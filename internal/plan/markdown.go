@@ -103,7 +103,7 @@ func (t *text) objects(c *Claim) {
 
 // diffSign of an action, as diff highlights it.
 func diffSign(a Action) string {
-	if a == Update {
+	if a == Update || a == Adopt {
 		return "!"
 	}
 	return signs[a]

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
@@ -80,6 +81,17 @@ type pair struct {
 	before, after *unstructured.Unstructured
 }
 
+// adopt into what there is before an edit what that makes the claim's own.
+func (all objects) adopt(adopted []*unstructured.Unstructured) objects {
+	out := maps.Clone(all)
+	for _, u := range adopted {
+		if _, had := all[keyOf(u)]; !had {
+			out[keyOf(u)] = composed{live: u}
+		}
+	}
+	return out
+}
+
 // compare what there is before and after, in the order in which it is made.
 func compare(before, after objects, stages map[key]int) []pair {
 	var out []pair
@@ -89,7 +101,9 @@ func compare(before, after objects, stages map[key]int) []pair {
 		if was {
 			p.Action, p.before = Update, b.live
 			p.Fields = fieldsOf(b.live, a.live, appliedOf(a, b)...)
-			if len(p.Fields) == 0 {
+			if b.owner == nil {
+				p.Action = Adopt
+			} else if len(p.Fields) == 0 {
 				continue
 			}
 		}

@@ -107,6 +107,8 @@ const (
 	Create Action = "create"
 	Update Action = "change"
 	Delete Action = "delete"
+	// Adopt makes an object that exists the claim's own.
+	Adopt Action = "adopt"
 )
 
 // Change of an object.
@@ -261,7 +263,7 @@ func (c *Claim) conclude() {
 		switch ch.Action {
 		case Create:
 			s.Create++
-		case Update:
+		case Update, Adopt:
 			s.Change++
 		case Delete:
 			s.Delete++

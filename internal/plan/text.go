@@ -11,7 +11,7 @@ import (
 const valueWidth = 60
 
 // signs of actions, as Terraform's plans have them.
-var signs = map[Action]string{Create: "+", Update: "~", Delete: "-"}
+var signs = map[Action]string{Create: "+", Update: "~", Delete: "-", Adopt: ">"}
 
 // sign of an effect: what to look at begins with an exclamation mark, and what cannot be
 // known with a question mark.
