@@ -380,3 +380,30 @@ func BenchmarkPlan(b *testing.B) {
 		})
 	}
 }
+
+// TestDocs: the outputs in docs/plan.md are those of the golden files.
+func TestDocs(t *testing.T) {
+	const page = "../../docs/plan.md"
+	was, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recording := regexp.MustCompile("(?s)<!-- internal/plan/(testdata/[a-z-]+\\.txt) -->\n```\n.*?```\n")
+	got := recording.ReplaceAllFunc(was, func(block []byte) []byte {
+		name := string(recording.FindSubmatch(block)[1])
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []byte("<!-- internal/plan/" + name + " -->\n```\n" + string(text) + "```\n")
+	})
+	if *update {
+		if err := os.WriteFile(page, got, 0o644); err != nil { //nolint:gosec // a page for everyone
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(was), string(got)); diff != "" {
+		t.Errorf("docs/plan.md is not up to date: go test ./internal/plan -update\n%s", diff)
+	}
+}

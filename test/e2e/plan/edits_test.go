@@ -15,10 +15,10 @@ func webApp() types.Feature {
 		Quick("WebApp: image", g.foreseen(spec("image", registry("shop-frontend:v2")))).
 		Quick("WebApp: more replicas", g.foreseen(spec("replicas", 3))).
 		Full("WebApp: fewer replicas", g.foreseen(spec("replicas", 2))).
-		Quick("WebApp: env", g.foreseen(spec("env", []any{map[string]any{"name": "A", "value": "b"}}))).
-		Full("WebApp: env removed", g.foreseen(spec("env", nil))).
+		Quick("WebApp: env", g.foreseen(spec("env", []any{env("BACKEND_URL", "http://web-backend:8080"), env("A", "b")}))).
+		Full("WebApp: env removed", g.foreseen(spec("env", []any{env("BACKEND_URL", "http://web-backend:8080")}))).
 		Full("WebApp: requests", g.foreseen(spec("resources", map[string]any{"requests": map[string]any{"memory": "80Mi"}}))).
-		Full("WebApp: path of the probe", g.foreseen(spec("probe", map[string]any{"path": "/"}))).
+		Full("WebApp: path of the probe", g.foreseen(spec("probe", map[string]any{"path": "/", "port": 8080}))).
 		Full("WebApp: annotations of pods", g.foreseen(spec("podAnnotations", map[string]any{"example.com/a": "b"}))).
 		Full("WebApp: labels of pods", g.foreseen(spec("podLabels", map[string]any{"tier": "b"}))).
 		Full("WebApp: nodeSelector", g.foreseen(spec("nodeSelector", map[string]any{"kubernetes.io/os": "linux"}))).
@@ -67,7 +67,7 @@ func shop() types.Feature {
 		Full("shop: image of the frontend", g.foreseen(tier("frontend", "image", registry("shop-frontend:v2")))).
 		Full("shop: image of the backend", g.foreseen(tier("backend", "image", registry("shop-backend:v2")))).
 		Full("shop: replicas of the frontend", g.foreseen(tier("frontend", "replicas", 2))).
-		Full("shop: env of the backend", g.foreseen(tier("backend", "env", []any{map[string]any{"name": "A", "value": "b"}}))).
+		Full("shop: env of the backend", g.foreseen(tier("backend", "env", []any{env("A", "b")}))).
 		Full("shop: memory of the cache", g.foreseen(tier("cache", "memory", "80Mi"))).
 		Full("shop: eviction policy of the cache", g.foreseen(tier("cache", "evictionPolicy", "noeviction"))).
 		Full("shop: configuration", g.foreseen(spec("config", map[string]any{"LOG_LEVEL": "debug"}))).
@@ -86,6 +86,8 @@ func shop() types.Feature {
 func spec(field string, value any) harness.Patch {
 	return harness.Patch{"spec": harness.Patch{field: value}}
 }
+
+func env(name, value string) map[string]any { return map[string]any{"name": name, "value": value} }
 
 func tier(name, field string, value any) harness.Patch {
 	return spec(name, harness.Patch{field: value})
