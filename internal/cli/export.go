@@ -39,7 +39,7 @@ func (c *exportCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	objects, err := live.Export(ctx, schemas, namespace)
+	objects, err := live.Export(ctx, schemas.Kinds(), namespace)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,7 +43,7 @@ func (c *clusterFlags) config() (*rest.Config, string, error) {
 }
 
 type planCmd struct {
-	Claims []string `arg:"" help:"YAML files with claims, folders of such files, or - for the standard input." name:"file"`
+	Claims []string `arg:"" help:"YAML files with claims, folders of such files, or - for the standard input." name:"file" optional:""`
 
 	clusterFlags
 
@@ -51,7 +52,8 @@ type planCmd struct {
 	Settings string `help:"YAML file with the installation's EnvironmentConfig storeplane, in place of the cluster's."          placeholder:"FILE" short:"s"`
 
 	Namespace string `help:"Namespace of claims that name none." short:"n"`
-	Delete    bool   `help:"Plan the deletion of the claims."`
+	Delete    bool   `help:"Plan the deletion of the claims."                                                                               xor:"what"`
+	Fleet     bool   `help:"Plan what this release, its images and its settings change of the claims that there are, of all namespaces or of -n." xor:"what"`
 
 	Output  string `default:"text" enum:"text,json,markdown" help:"text, json or markdown."                                       short:"o"`
 	Details bool   `help:"Print the fields that change of each object."                                                           short:"d"`
@@ -70,9 +72,15 @@ It only gets and lists. Without rights to read Secrets what is generated counts 
 
 // Run the command.
 func (c *planCmd) Run(ctx context.Context, s streams) error {
+	if c.Fleet == (len(c.Claims) > 0) {
+		return errors.New("cannot plan: name files with claims, or use --fleet for the claims that there are")
+	}
 	planner, err := c.planner(s)
 	if err != nil {
 		return err
+	}
+	if c.Fleet {
+		return c.fleet(ctx, planner, s)
 	}
 	claims, err := c.claims(planner.Schemas, s)
 	if err != nil {
@@ -96,6 +104,36 @@ func (c *planCmd) Run(ctx context.Context, s streams) error {
 	}
 	return ending(report.Summary.Verdict())
 }
+
+// fleet plans all claims that there are.
+func (c *planCmd) fleet(ctx context.Context, planner *plan.Planner, s streams) error {
+	claims, err := planner.State.Claims(ctx, planner.Schemas.Kinds(), c.Namespace)
+	if err != nil {
+		return err
+	}
+	var made atomic.Int64
+	plans, err := planner.Fleet(ctx, claims, func(*plan.Claim) {
+		if n := made.Add(1); n%progressStep == 0 {
+			fmt.Fprintf(s.err, "planned %d of %d claims\n", n, len(claims))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	report := plan.NewReport(plans)
+	if c.Output == "text" {
+		err = report.FleetText(s.out, c.Details)
+	} else {
+		err = c.print(s, report)
+	}
+	if err != nil {
+		return err
+	}
+	return ending(report.Summary.Verdict())
+}
+
+// progressStep is how many claims of a fleet are planned until that is told.
+const progressStep = 100
 
 func ending(v plan.Verdict) error {
 	switch v {
@@ -169,7 +207,7 @@ func (c *planCmd) state(s streams) (plan.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Namespace == "" {
+	if c.Namespace == "" && !c.Fleet {
 		c.Namespace = namespace
 	}
 	live, err := state.NewLive(config)

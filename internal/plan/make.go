@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"sync"
 	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -42,6 +43,30 @@ type Planner struct {
 
 	// Prices of what claims request. May be nil.
 	Prices *Prices
+
+	mu        sync.Mutex
+	functions map[made]converge.Runner
+}
+
+// made is what a function was made with.
+type made struct {
+	source   compose.Source
+	registry string
+	digests  string
+}
+
+// function for a source and images, made once: each keeps goroutines of its own.
+func (p *Planner) function(source compose.Source, own images.Set) converge.Runner {
+	k := made{source: source, registry: own.Registry, digests: fmt.Sprint(own.Digests)}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.functions == nil {
+		p.functions = map[made]converge.Runner{}
+	}
+	if p.functions[k] == nil {
+		p.functions[k] = p.Function(source, own)
+	}
+	return p.functions[k]
 }
 
 // Plan what it means to apply a claim. What the claim's author has to correct is the plan's
@@ -180,7 +205,7 @@ func with(a, b map[string]string) map[string]string {
 // then with the edit. A claim that does not exist, or that is refused as it is and so stays
 // as it is, is run with the edit alone: nothing is before that.
 func (p *Planner) run(ctx context.Context, e *edit) (before, after *converge.Result, err error) {
-	r, in := p.renderer(e, drawn{now: p.Now, password: compose.Placeholder})
+	r, in := p.renderer(e, drawn{now: p.Now, password: placeholder})
 	if e.live == nil {
 		after, err = r.Run(ctx, in)
 		return nil, after, err
@@ -201,7 +226,7 @@ func (p *Planner) run(ctx context.Context, e *edit) (before, after *converge.Res
 
 // renderer of a claim, with what it draws.
 func (p *Planner) renderer(e *edit, source compose.Source) (*render.Renderer, render.Input) {
-	r := &render.Renderer{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.Function(source, p.images(e.tree))}
+	r := &render.Renderer{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.function(source, p.images(e.tree))}
 	return r, render.Input{Claim: e.next, Existing: e.tree, Fetch: p.fetch(e), Serves: p.State.Serves}
 }
 
@@ -212,7 +237,7 @@ func (p *Planner) madeOfSecrets(ctx context.Context, e *edit, before *converge.R
 		return nil, nil
 	}
 	// Certificates that are made a moment later are others in all of their lines.
-	r, in := p.renderer(e, drawn{now: p.Now.Add(61 * time.Second), password: compose.Placeholder + "-2"})
+	r, in := p.renderer(e, drawn{now: p.Now.Add(61 * time.Second), password: placeholder + "-2"})
 	in.Claim = e.live
 	again, err := r.Run(ctx, in)
 	if err != nil {
@@ -245,6 +270,9 @@ func (p *Planner) fetch(e *edit) func(context.Context, *fnv1.ResourceSelector) (
 }
 
 const settingsKind = "EnvironmentConfig"
+
+// placeholder stands in for each password, and is longer than the shortest that is taken.
+const placeholder = compose.Placeholder + "-0000000"
 
 // drawn stands in for everything that is drawn at random: nothing of it is printed.
 type drawn struct {

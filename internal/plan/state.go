@@ -14,6 +14,10 @@ type State interface {
 	// It is empty where the claim does not exist.
 	Tree(ctx context.Context, claim Object) ([]*unstructured.Unstructured, error)
 
+	// Claims of some kinds that no other claim composes, in a namespace, or in all of them
+	// where it is empty, by kind, namespace and name.
+	Claims(ctx context.Context, kinds []schema.GroupVersionKind, namespace string) ([]*unstructured.Unstructured, error)
+
 	// Fetch returns the objects that a function requires.
 	Fetch(ctx context.Context, selector *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error)
 

@@ -94,10 +94,15 @@ func (s Schemas) For(claim *unstructured.Unstructured) (*Schema, error) {
 		return out, nil
 	}
 	known := make([]string, 0, len(s))
-	for _, k := range slices.SortedFunc(maps.Keys(s), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.Kind, b.Kind) }) {
+	for _, k := range s.Kinds() {
 		known = append(known, fmt.Sprintf("%s (%s)", k.Kind, k.GroupVersion()))
 	}
 	return nil, fmt.Errorf("cannot find a definition of kind %q in %q: there are %s", gvk.Kind, claim.GetAPIVersion(), strings.Join(known, ", "))
+}
+
+// Kinds of the claims, in the order of their names.
+func (s Schemas) Kinds() []schema.GroupVersionKind {
+	return slices.SortedFunc(maps.Keys(s), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.Kind, b.Kind) })
 }
 
 // Has tells whether an object is a claim of one of the kinds.

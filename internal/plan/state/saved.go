@@ -3,6 +3,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -53,6 +54,22 @@ func (s *Saved) Tree(_ context.Context, claim plan.Object) ([]*unstructured.Unst
 		return nil, nil
 	}
 	return s.below(s.objects[i]), nil
+}
+
+// Claims implements plan.State.
+func (s *Saved) Claims(_ context.Context, kinds []schema.GroupVersionKind, namespace string) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, u := range s.objects {
+		if slices.Contains(kinds, u.GroupVersionKind()) && metav1.GetControllerOf(u) == nil && (namespace == "" || u.GetNamespace() == namespace) {
+			out = append(out, u)
+		}
+	}
+	slices.SortFunc(out, byName)
+	return out, nil
+}
+
+func byName(a, b *unstructured.Unstructured) int {
+	return cmp.Or(cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 }
 
 // below a claim: itself, and what it controls.

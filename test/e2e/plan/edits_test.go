@@ -18,7 +18,7 @@ func webApp() types.Feature {
 		Quick("WebApp: env", g.foreseen(spec("env", []any{env("BACKEND_URL", "http://web-backend:8080"), env("A", "b")}))).
 		Full("WebApp: env removed", g.foreseen(spec("env", []any{env("BACKEND_URL", "http://web-backend:8080")}))).
 		Full("WebApp: requests", g.foreseen(spec("resources", map[string]any{"requests": map[string]any{"memory": "80Mi"}}))).
-		Full("WebApp: path of the probe", g.foreseen(spec("probe", map[string]any{"path": "/", "port": 8080}))).
+		Full("WebApp: path of the probe", g.foreseen(spec("probe", map[string]any{"path": "/healthz"}))).
 		Full("WebApp: annotations of pods", g.foreseen(spec("podAnnotations", map[string]any{"example.com/a": "b"}))).
 		Full("WebApp: labels of pods", g.foreseen(spec("podLabels", map[string]any{"tier": "b"}))).
 		Full("WebApp: nodeSelector", g.foreseen(spec("nodeSelector", map[string]any{"kubernetes.io/os": "linux"}))).
