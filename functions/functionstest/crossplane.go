@@ -124,7 +124,7 @@ func (c *Crossplane) Run() *fnv1.RunFunctionResponse {
 }
 
 // fetch returns the objects that a requirement selects.
-func (c *Crossplane) fetch(sel *fnv1.ResourceSelector) (*fnv1.Resources, error) {
+func (c *Crossplane) fetch(_ string, sel *fnv1.ResourceSelector) (*fnv1.Resources, error) {
 	out := &fnv1.Resources{}
 	for _, o := range c.Others {
 		if converge.Selects(sel, Unstructured(o)) {

@@ -58,7 +58,14 @@ func Main(name string, args []string) int {
 	return run(ctx, name, args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 }
 
-func run(ctx context.Context, name string, args []string, s streams) int {
+func run(ctx context.Context, name string, args []string, s streams) (ended int) {
+	// Go's own exit code of a panic is that of a refused claim.
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(s.err, "%s: error: it panicked: please report this: %v\n%s", name, p, debug.Stack())
+			ended = ExitError
+		}
+	}()
 	code := -1
 	parser, err := kong.New(&root{}, kong.Name(name), kong.Description("Reviews claims of Storeplane: what they become, and what an edit does to what runs."),
 		kong.Writers(s.out, s.err), kong.Exit(func(c int) { code = c }), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))

@@ -55,6 +55,7 @@ type planCmd struct {
 	Delete    bool   `help:"Plan the deletion of the claims."                                                                               xor:"what"`
 	Fleet     bool   `help:"Plan what this release, its images and its settings change of the claims that there are, of all namespaces or of -n." xor:"what"`
 
+	Replace bool   `help:"Claims take the place of those that there are, as kubectl replace does it, and are not merged into them."`
 	Output  string `default:"text" enum:"text,json,markdown" help:"text, json or markdown."                                       short:"o"`
 	Details bool   `help:"Print the fields that change of each object."                                                           short:"d"`
 	Prices  string `help:"YAML file with the prices of CPUs, memory and storage, for what the plan costs." placeholder:"FILE"`
@@ -171,7 +172,7 @@ func (c *planCmd) planner(s streams) (*plan.Planner, error) {
 		return nil, err
 	}
 	p := &plan.Planner{
-		Schemas: schemas, Compositions: compositions.Files, Now: time.Now(),
+		Schemas: schemas, Compositions: compositions.Files, Now: time.Now(), Replace: c.Replace,
 		Function: func(source compose.Source, own images.Set) converge.Runner {
 			return functions.New(functions.WithSource(source), functions.WithImages(own))
 		},
@@ -242,7 +243,7 @@ func (c *planCmd) claims(schemas xrd.Schemas, s streams) ([]*unstructured.Unstru
 		return nil, errors.New("cannot plan: no claim is in " + strings.Join(c.Claims, ", ") + ": claims are of kind EcommercePlatform, DatabaseCluster or WebApp")
 	}
 	if other > 0 {
-		fmt.Fprintf(s.err, "note: %d objects that are no claims were left out\n", other)
+		fmt.Fprintf(s.err, "note: objects that are no claims were left out: %d\n", other)
 	}
 	return out, nil
 }

@@ -27,9 +27,9 @@ const (
 	componentAnnotation = "crossplane.io/composition-resource-name"
 )
 
-// existingPrefix begins the names under which Crossplane is asked for the
+// ExistingPrefix begins the names under which Crossplane is asked for the
 // objects that components would be applied over.
-const existingPrefix = "existing/"
+const ExistingPrefix = "existing/"
 
 // standing is what an object that has the name of a component, and is not
 // observed as one, is to the claim.
@@ -106,7 +106,7 @@ func label(obj *structpb.Struct, key string) string {
 // changed as carefully as if the claim had made it.
 func (c *Claim) adopt() {
 	for requirement, r := range c.required {
-		component, ok := strings.CutPrefix(requirement, existingPrefix)
+		component, ok := strings.CutPrefix(requirement, ExistingPrefix)
 		if !ok || c.observed[component] != nil || len(r.GetItems()) == 0 {
 			continue
 		}
@@ -136,7 +136,7 @@ func (c *Claim) Existing(component, apiVersion, kind, name string) bool {
 	if c.IsComposed(component) {
 		return true
 	}
-	_, fetched := c.Require(existingPrefix+component, &fnv1.ResourceSelector{
+	_, fetched := c.Require(ExistingPrefix+component, &fnv1.ResourceSelector{
 		ApiVersion: apiVersion, Kind: kind, Namespace: new(c.Namespace()), Match: &fnv1.ResourceSelector_MatchName{MatchName: name},
 	})
 	return fetched || c.IsReview()
@@ -156,7 +156,7 @@ func (c *Claim) checkExisting(d *Decision) error {
 	var refused []error
 	for _, name := range d.First {
 		obj := d.Apply[name]
-		found, fetched := c.Require(existingPrefix+name, selectorOf(obj, c.Namespace()))
+		found, fetched := c.Require(ExistingPrefix+name, selectorOf(obj, c.Namespace()))
 		switch {
 		case !fetched:
 			if !c.IsReview() {

@@ -18,7 +18,7 @@ const calls = 6
 // Call calls a function as Crossplane does (FetchingFunctionRunner of
 // crossplane/crossplane v2.4.0): again, with what it requires, until it requires nothing
 // new. The function gets copies of the request, which is Call's to change.
-func Call(ctx context.Context, function Runner, req *fnv1.RunFunctionRequest, fetch func(*fnv1.ResourceSelector) (*fnv1.Resources, error)) (*fnv1.RunFunctionResponse, error) {
+func Call(ctx context.Context, function Runner, req *fnv1.RunFunctionRequest, fetch func(requirement string, selector *fnv1.ResourceSelector) (*fnv1.Resources, error)) (*fnv1.RunFunctionResponse, error) {
 	bootstrap := req.GetRequiredResources()
 	var required *fnv1.Requirements
 	for range calls {
@@ -32,7 +32,7 @@ func Call(ctx context.Context, function Runner, req *fnv1.RunFunctionRequest, fe
 		required, req.RequiredResources = rsp.GetRequirements(), map[string]*fnv1.Resources{}
 		maps.Copy(req.GetRequiredResources(), bootstrap)
 		for name, sel := range required.GetResources() {
-			if req.RequiredResources[name], err = fetch(sel); err != nil {
+			if req.RequiredResources[name], err = fetch(name, sel); err != nil {
 				return nil, fmt.Errorf("cannot fetch required resource %s: %w", name, err)
 			}
 		}
@@ -52,7 +52,7 @@ func (p *play) call(ctx context.Context, claim *object) (*fnv1.RunFunctionRespon
 	if err != nil {
 		return nil, err
 	}
-	return Call(ctx, p.Function, req, func(sel *fnv1.ResourceSelector) (*fnv1.Resources, error) { return p.fetch(ctx, sel) })
+	return Call(ctx, p.Function, req, func(name string, sel *fnv1.ResourceSelector) (*fnv1.Resources, error) { return p.fetch(ctx, name, sel) })
 }
 
 func (p *play) request(ctx context.Context, claim *object) (*fnv1.RunFunctionRequest, error) {
@@ -81,7 +81,7 @@ func (p *play) request(ctx context.Context, claim *object) (*fnv1.RunFunctionReq
 		req.Observed.Resources[o.component] = &fnv1.Resource{Resource: s}
 	}
 	for name, sel := range p.Bootstrap {
-		if req.RequiredResources[name], err = p.fetch(ctx, sel); err != nil {
+		if req.RequiredResources[name], err = p.fetch(ctx, name, sel); err != nil {
 			return nil, fmt.Errorf("cannot fetch required resource %s: %w", name, err)
 		}
 	}
@@ -90,10 +90,10 @@ func (p *play) request(ctx context.Context, claim *object) (*fnv1.RunFunctionReq
 
 // fetch the resources of the world that a selector means, and those of the cluster that are
 // no part of the world.
-func (p *play) fetch(ctx context.Context, sel *fnv1.ResourceSelector) (*fnv1.Resources, error) {
+func (p *play) fetch(ctx context.Context, requirement string, sel *fnv1.ResourceSelector) (*fnv1.Resources, error) {
 	all := p.world.all()
 	if p.Fetch != nil {
-		beside, err := p.Fetch(ctx, sel)
+		beside, err := p.Fetch(ctx, requirement, sel)
 		if err != nil {
 			return nil, err
 		}

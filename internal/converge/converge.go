@@ -47,12 +47,16 @@ type Simulator struct {
 	// managed fields.
 	Existing []*unstructured.Unstructured
 
-	// Fetch finds what else exists, where a function requires it. May be nil.
-	Fetch func(ctx context.Context, selector *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error)
+	// Fetch finds what else exists, where a function requires it under a name. May be nil.
+	Fetch func(ctx context.Context, requirement string, selector *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error)
 
 	// Pods play what the pods of a claim's objects do to these objects once
 	// they run. May be nil.
 	Pods func(composed []*unstructured.Unstructured)
+
+	// Refused is told of a composed claim that is refused, while everything else goes on as
+	// it does on a cluster. Without it such a refusal ends the run.
+	Refused func(*RefusedError)
 
 	// Written is called with a claim after each write of its status. May be nil.
 	Written func(claim *unstructured.Unstructured)
@@ -141,7 +145,7 @@ func (p *play) run(ctx context.Context, claim *object) error {
 	composed := make([]*unstructured.Unstructured, 0)
 	for _, o := range p.world.composedBy(claim) {
 		if p.Schemas.Has(o.live.GroupVersionKind()) {
-			if err := p.settle(ctx, o); err != nil {
+			if err := p.settle(ctx, o); err != nil && !p.passes(err) {
 				return fmt.Errorf("cannot settle what %s composes: %w", claim.ref(), err)
 			}
 		} else {
@@ -153,6 +157,17 @@ func (p *play) run(ctx context.Context, claim *object) error {
 		p.Pods(composed)
 	}
 	return nil
+}
+
+// passes tells whether a run goes on after an error: of a composed claim that is refused,
+// where somebody is told.
+func (p *play) passes(err error) bool {
+	refused, ok := errors.AsType[*RefusedError](err)
+	if !ok || p.Refused == nil {
+		return false
+	}
+	p.Refused(refused)
+	return true
 }
 
 // reconcile a claim once, as Crossplane does.

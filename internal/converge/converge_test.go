@@ -393,7 +393,7 @@ func TestCall(t *testing.T) {
 				}
 				return rsp
 			})
-			fetch := func(*fnv1.ResourceSelector) (*fnv1.Resources, error) { return &fnv1.Resources{}, nil }
+			fetch := func(_ string, _ *fnv1.ResourceSelector) (*fnv1.Resources, error) { return &fnv1.Resources{}, nil }
 			_, err := converge.Call(t.Context(), function, &fnv1.RunFunctionRequest{}, fetch)
 			if calls != tc.calls || (err != nil) != tc.err {
 				t.Errorf("%s\nCall(...): want %d calls and an error %t, got %d calls and %v", tc.reason, tc.calls, tc.err, calls, err)

@@ -1,7 +1,9 @@
 package converge
 
-// merge what is applied now into what is live, and drop what was applied before and is
+// Merge what is applied now into what is live, and drop what was applied before and is
 // not now, as a server-side apply does.
+func Merge(live, before, now map[string]any) map[string]any { return merge(live, before, now) }
+
 func merge(live, before, now map[string]any) map[string]any {
 	out := make(map[string]any, len(live))
 	for k, v := range live {
@@ -164,7 +166,7 @@ func Element(keys []string, list []any, e any) any {
 		if !ok {
 			continue
 		}
-		same := true
+		same := protocolOf(m) == protocolOf(want)
 		for _, k := range keys {
 			same = same && Equal(m[k], want[k])
 		}
@@ -173,4 +175,12 @@ func Element(keys []string, list []any, e any) any {
 		}
 	}
 	return nil
+}
+
+// protocolOf a port: one number may be of several.
+func protocolOf(m map[string]any) any {
+	if p, ok := m["protocol"]; ok {
+		return p
+	}
+	return defaults["protocol"]
 }

@@ -21,7 +21,7 @@ const (
 	repositoryPart = "repository"
 )
 
-// statefulSet of a database, of the server of its backups, or of something else.
+// statefulSet of a database, or of the server of its backups.
 func (f *foreseen) statefulSet(p pair) []Effect {
 	switch p.part() {
 	case serverPart:
@@ -29,18 +29,7 @@ func (f *foreseen) statefulSet(p pair) []Effect {
 	case repositoryPart:
 		return f.repository(p)
 	}
-	return f.set(p)
-}
-
-// set of pods that no kind of its own is known of.
-func (f *foreseen) set(p pair) []Effect {
-	was, is := replicasOf(p.before), replicasOf(p.after)
-	if n := min(was, is); p.Action == Update && n > 0 && p.touches("spec.template") {
-		e := p.effect(Restarts, "restarts the %s of %s one by one", count(n, "pod"), p.Object)
-		e.Pods, e.Interrupts = n, true
-		return []Effect{e}
-	}
-	return nil
+	return nil // There is no other.
 }
 
 // repository of backups: PostgreSQL keeps its log while it is away.
@@ -93,16 +82,34 @@ func (f *foreseen) servers(p pair) []Effect {
 	if is < was {
 		out = append(out, f.removed(p, was, is)...)
 	}
-	if p.touches("spec.template") {
-		out = append(out, f.replaced(p, min(was, is), "replaces")...)
+	switch {
+	case !p.touches("spec.template"):
+	case is > 1:
+		// Those that are copied first count: the primary hands over to one of them.
+		out = append(out, f.replaced(p, min(was, is))...)
+	default:
+		e := p.effect(Restarts, "replaces the only server of %s: nothing reads or writes until it has started", database)
+		e.Pods, e.Interrupts = 1, true
+		out = append(out, e)
 	}
-	return out
+	return append(out, f.retention(p)...)
+}
+
+// retention of volumes that turns: a deletion of the claim destroys the data from then on.
+func (f *foreseen) retention(p pair) []Effect {
+	turned := p.field("spec.persistentVolumeClaimRetentionPolicy.whenDeleted")
+	if turned == nil || turned.After != "Delete" {
+		return nil
+	}
+	e := p.effect(Unprotects, "deleting DatabaseCluster %s deletes its data from then on", p.Owner.Name)
+	e.Warning = true
+	return []Effect{e}
 }
 
 // removed servers: the last ones go, and their volumes stay.
 func (f *foreseen) removed(p pair, was, is int) []Effect {
-	e := p.effect(Stops, "removes %s of DatabaseCluster %s; the volumes stay", count(was-is, "server"), p.Owner.Name)
-	e.Pods = was - is
+	e := p.effect(Stops, "removes %s of DatabaseCluster %s: connections to it break; the volumes stay", count(was-is, "server"), p.Owner.Name)
+	e.Pods, e.Interrupts = was-is, true
 	out := []Effect{e}
 	switch primary := f.primaryOf(p.Object.Name); {
 	case primary == "":
@@ -116,16 +123,23 @@ func (f *foreseen) removed(p pair, was, is int) []Effect {
 }
 
 // replaced servers: standbys first, then the primary hands over and goes last.
-func (f *foreseen) replaced(p pair, n int, how string) []Effect {
+func (f *foreseen) replaced(p pair, n int) []Effect {
 	database := "DatabaseCluster " + p.Owner.Name
-	if n == 1 {
-		e := p.effect(Restarts, "%s the only server of %s: nothing reads or writes until it has started", how, database)
-		e.Pods, e.Interrupts = 1, true
-		return []Effect{e}
-	}
-	e := p.effect(Restarts, "%s the %s of %s one at a time, standbys first: each connection breaks once", how, count(n, "server"), database)
+	e := p.effect(Restarts, "replaces the %s of %s one at a time, standbys first: each connection breaks once", count(n, "server"), database)
 	e.Pods = n
 	return []Effect{e, p.switchover("the primary of %s hands over before it goes", database)}
+}
+
+// restarted servers, each in its place: standbys first, then the primary, which does not
+// hand over (restart of internal/instance/manager).
+func (f *foreseen) restarted(p pair, n int, parameters []string) Effect {
+	how := "restarts PostgreSQL of the " + count(n, "server") + " of DatabaseCluster " + p.Owner.Name + " one at a time, standbys first"
+	if n == 1 {
+		how = "restarts PostgreSQL of the only server of DatabaseCluster " + p.Owner.Name
+	}
+	e := p.effect(Restarts, "%s, for %s: nothing is written until the primary has started again", how, strings.Join(parameters, ", "))
+	e.Pods, e.Interrupts = n, true
+	return e
 }
 
 func (p pair) switchover(format string, args ...any) Effect {
@@ -160,10 +174,29 @@ func (f *foreseen) configMap(p pair) []Effect {
 		return d
 	}
 	was, is := told(p.before), told(p.after)
-	if was == nil || is == nil || was.Hibernated && is.Hibernated {
+	if was == nil || is == nil {
 		return nil
 	}
-	return slices.Concat(f.parameters(p, was, is), f.volumes(p, was, is), f.users(p, was, is))
+	out := slices.Concat(f.volumes(p, was, is), f.users(p, was, is))
+	if was.Hibernated || is.Hibernated {
+		return out // Servers that sleep start with what is new.
+	}
+	return slices.Concat(f.parameters(p, was, is), out, f.plain(p))
+}
+
+// plain connections that are refused from then on: the line of pg_hba.conf for all users.
+func (f *foreseen) plain(p pair) []Effect {
+	const line, encrypted = "- host all all all scram-sha-256", "- hostssl all all all scram-sha-256"
+	has := func(u *unstructured.Unstructured, text string) bool {
+		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+		return strings.Contains(data["patroni.yaml"], text)
+	}
+	if !has(p.before, line) || !has(p.after, encrypted) {
+		return nil
+	}
+	e := p.effect(Reroutes, "DatabaseCluster %s refuses connections without TLS from then on", p.Owner.Name)
+	e.Interrupts = true
+	return []Effect{e}
 }
 
 // parameters that servers reload, or restart for.
@@ -188,16 +221,14 @@ func (f *foreseen) parameters(p pair, was, is *instance.Desired) []Effect {
 	}
 	if len(unknown) > 0 {
 		e := p.effect(Restarts, "the servers of DatabaseCluster %s may have to restart for %s: only the extension knows", p.Owner.Name, strings.Join(unknown, ", "))
-		e.Unknown = true
+		e.Unknown, e.Interrupts = true, true
 		out = append(out, e)
 	}
 	// Servers that are replaced anyway start with it.
 	if len(restart) == 0 || f.isReplaced(p) {
 		return out
 	}
-	restarts := f.replaced(p, int(min(was.Size, is.Size)), "restarts PostgreSQL of")
-	restarts[0].Message += ", for " + strings.Join(restart, ", ")
-	return append(out, restarts...)
+	return append(out, f.restarted(p, int(min(was.Size, is.Size)), restart))
 }
 
 // isReplaced tells whether the servers that a ConfigMap is for are replaced too.

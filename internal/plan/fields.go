@@ -65,7 +65,7 @@ func orNil(s string, ok bool) any {
 
 // compare the values of a field at a path.
 func (d *differ) compare(path, field string, before, after any) {
-	if ignored[path] || converge.Equal(before, after) || isEmpty(before) && isEmpty(after) || sameQuantity(before, after) {
+	if ignored[path] || converge.Equal(before, after) || isEmpty(before) && isEmpty(after) || isQuantity(path) && sameQuantity(before, after) {
 		return
 	}
 	switch b := before.(type) {
@@ -175,6 +175,11 @@ func isEmpty(v any) bool {
 		return len(v) == 0
 	}
 	return false
+}
+
+// isQuantity tells whether an API server writes the value at a path in a form of its own.
+func isQuantity(path string) bool {
+	return strings.Contains(path, ".resources.requests.") || strings.Contains(path, ".resources.limits.") || strings.HasSuffix(path, ".sizeLimit")
 }
 
 // sameQuantity tells whether two texts are one quantity, as 1000m and 1 are.

@@ -60,7 +60,7 @@ func (p *Planner) standing(ctx context.Context, claim *unstructured.Unstructured
 	r, in := p.renderer(e, drawn{now: p.Now, password: placeholder})
 	result, err := r.Run(ctx, in)
 	if converge.IsRefused(err) {
-		out.Refusal = err.Error()
+		out.Refusal = refusalOf(err)
 		return p.finish(out), nil
 	}
 	if err != nil {

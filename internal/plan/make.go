@@ -2,17 +2,26 @@ package plan
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"strings"
 	"sync"
 	"time"
 
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/converge"
+	"github.com/storeplane/storeplane/internal/fieldowner"
 	"github.com/storeplane/storeplane/internal/guardrails"
 	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/render"
@@ -40,6 +49,10 @@ type Planner struct {
 
 	// Now is the time of the plan.
 	Now time.Time
+
+	// Replace says that claims take the place of those that there are, as kubectl replace
+	// does it, and are not merged into them, as kubectl apply does.
+	Replace bool
 
 	// Prices of what claims request. May be nil.
 	Prices *Prices
@@ -83,23 +96,61 @@ func (p *Planner) Plan(ctx context.Context, claim *unstructured.Unstructured) (*
 	if out.Guardrails, err = p.guard(ctx, e); err != nil {
 		return nil, err
 	}
+	out.Notes = notesOf(e)
 	before, after, err := p.run(ctx, e)
 	if converge.IsRefused(err) {
-		out.Refusal = err.Error()
+		if p.State.HidesSecrets() && strings.Contains(err.Error(), "Secret ") {
+			return nil, fmt.Errorf("cannot plan %s: it is made of a Secret that may not be read: plan with the right to get it: %w", out.Object, err)
+		}
+		out.Refusal = refusalOf(err)
 		return p.finish(out), nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	refused := e.refused
 	secret, err := p.madeOfSecrets(ctx, e, before)
 	if err != nil {
 		return nil, err
 	}
+	e.refused = refused
 	p.compare(out, e, before, after, secret)
+	if out.Refusal = e.refused; out.Refusal != "" {
+		return p.finish(out), nil
+	}
 	if !after.Ready {
 		out.Waits, _, _ = unstructured.NestedString(after.Claim.Object, "status", "message")
 	}
 	return p.finish(out), nil
+}
+
+// notesOf what keeps an edit from taking effect.
+func notesOf(e *edit) []string {
+	if e.live == nil {
+		return nil
+	}
+	var out []string
+	if e.live.GetDeletionTimestamp() != nil {
+		out = append(out, "the claim is being deleted: an edit has no effect any more")
+	}
+	if xpmeta.IsPaused(e.next) {
+		out = append(out, "the claim is paused: nothing of this happens until annotation crossplane.io/paused is removed")
+	}
+	if by := metav1.GetControllerOf(e.live); by != nil {
+		out = append(out, fmt.Sprintf("the claim is composed by %s %s, which reverts the edit: edit that one", by.Kind, by.Name))
+	}
+	return out
+}
+
+// refusalOf a claim, or of one that it composes, in the words of whoever refuses it.
+func refusalOf(err error) string {
+	if refused, ok := errors.AsType[*converge.RefusedError](err); ok {
+		return refused.Error()
+	}
+	if invalid, ok := errors.AsType[*xrd.InvalidError](err); ok {
+		return invalid.Error()
+	}
+	return err.Error()
 }
 
 // finish a plan: everything that could not be read has been asked for by now.
@@ -118,6 +169,9 @@ type edit struct {
 
 	// next is the claim with the edit.
 	next *unstructured.Unstructured
+
+	// refused says why a claim that it composes is refused, or nothing.
+	refused string
 }
 
 func (p *Planner) edit(ctx context.Context, claim *unstructured.Unstructured) (*edit, error) {
@@ -136,8 +190,15 @@ func (p *Planner) edit(ctx context.Context, claim *unstructured.Unstructured) (*
 			e.live = u
 		}
 	}
-	if e.live != nil {
-		e.next = apply(e.live, e.next)
+	if e.live == nil {
+		return e, nil
+	}
+	e.next, err = p.apply(e.live, claim)
+	if err != nil {
+		return nil, err
+	}
+	if defaulted, err := p.Schemas.Default(e.next); err == nil {
+		e.next = withDefaults(e.next, defaulted)
 	}
 	return e, nil
 }
@@ -171,34 +232,88 @@ func overlay(defaulted, written any) any {
 	return out
 }
 
-// apply a claim's file over the claim, as kubectl apply and GitOps tools do: its spec is the
-// file's, its labels and annotations are both's.
-func apply(live, file *unstructured.Unstructured) *unstructured.Unstructured {
+// apply a claim's file over the claim as kubectl apply does, by three-way merge: fields that
+// the file does not have, and whoever applied the claim before did, are removed; those of
+// others, like the replicas that somebody scaled to, stay.
+func (p *Planner) apply(live, file *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	written := func(u *unstructured.Unstructured) map[string]any {
+		out := map[string]any{"spec": map[string]any{}, "metadata": map[string]any{}}
+		if spec, ok := u.DeepCopy().Object["spec"].(map[string]any); ok {
+			delete(spec, "crossplane")
+			out["spec"] = spec
+		}
+		labels, annotations := u.GetLabels(), maps.Clone(u.GetAnnotations())
+		delete(annotations, corev1.LastAppliedConfigAnnotation)
+		out["metadata"] = map[string]any{"labels": asAny(labels), "annotations": asAny(annotations)}
+		return out
+	}
+	before := map[string]any{}
+	if p.Replace {
+		before = written(live)
+	} else if last, err := lastWritten(live); err != nil {
+		return nil, err
+	} else if last != nil {
+		before = written(last)
+	}
 	out := live.DeepCopy()
+	merged := converge.Merge(written(live), before, written(file))
 	crossplane, had, _ := unstructured.NestedFieldCopy(live.Object, "spec", "crossplane")
-	out.Object["spec"] = map[string]any{}
-	if spec, ok := file.DeepCopy().Object["spec"]; ok {
-		out.Object["spec"] = spec
+	out.Object["spec"] = merged["spec"]
+	if own, ok, _ := unstructured.NestedFieldCopy(file.Object, "spec", "crossplane"); ok {
+		crossplane, had = own, true
 	}
-	if _, own, _ := unstructured.NestedFieldNoCopy(file.Object, "spec", "crossplane"); had && !own {
-		_ = unstructured.SetNestedField(out.Object, crossplane, "spec", "crossplane")
+	if had {
+		if err := unstructured.SetNestedField(out.Object, crossplane, "spec", "crossplane"); err != nil {
+			return nil, err
+		}
 	}
-	out.SetLabels(with(live.GetLabels(), file.GetLabels()))
-	out.SetAnnotations(with(live.GetAnnotations(), file.GetAnnotations()))
+	for _, field := range []string{"labels", "annotations"} {
+		texts, _, _ := unstructured.NestedStringMap(merged, "metadata", field)
+		if last, ok := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; ok && field == "annotations" {
+			texts[corev1.LastAppliedConfigAnnotation] = last // It is the tool's own note.
+		}
+		if err := unstructured.SetNestedStringMap(out.Object, texts, "metadata", field); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func asAny(m map[string]string) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
 	return out
 }
 
-func with(a, b map[string]string) map[string]string {
-	if len(a)+len(b) == 0 {
-		return nil
+// lastWritten is what was applied of a claim last: as kubectl apply has noted it, else what
+// those have applied who do so on the server. It is nil for one that nobody has applied.
+func lastWritten(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if text := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; text != "" {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON([]byte(text)); err != nil {
+			return nil, fmt.Errorf("cannot read annotation %s of %s: %w", corev1.LastAppliedConfigAnnotation, objectOf(live), err)
+		}
+		return u, nil
 	}
-	out := map[string]string{}
-	for _, m := range []map[string]string{a, b} {
-		for k, v := range m {
-			out[k] = v
+	s, err := structpb.NewStruct(live.Object)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", objectOf(live), err)
+	}
+	var out map[string]any
+	for _, m := range live.GetManagedFields() {
+		if m.Operation != metav1.ManagedFieldsOperationApply || m.Subresource != "" || strings.HasPrefix(m.Manager, "apiextensions.crossplane.io/") {
+			continue
+		}
+		if own, ok := fieldowner.Applied(s, m.Manager); ok {
+			out = converge.Merge(out, nil, own.AsMap())
 		}
 	}
-	return out
+	if out == nil {
+		return nil, nil //nolint:nilnil // nobody has
+	}
+	return &unstructured.Unstructured{Object: out}, nil
 }
 
 // run the claim as it is from what the cluster has until nothing changes any more, and
@@ -220,6 +335,7 @@ func (p *Planner) run(ctx context.Context, e *edit) (before, after *converge.Res
 	if err != nil {
 		return nil, nil, err
 	}
+	e.refused = "" // What is so already is not the edit's.
 	after, err = m.Apply(ctx, e.next)
 	return before, after, err
 }
@@ -227,13 +343,17 @@ func (p *Planner) run(ctx context.Context, e *edit) (before, after *converge.Res
 // renderer of a claim, with what it draws.
 func (p *Planner) renderer(e *edit, source compose.Source) (*render.Renderer, render.Input) {
 	r := &render.Renderer{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.function(source, p.images(e.tree))}
-	return r, render.Input{Claim: e.next, Existing: e.tree, Fetch: p.fetch(e), Serves: p.State.Serves}
+	e.refused = ""
+	return r, render.Input{
+		Claim: e.next, Existing: e.tree, Fetch: p.fetch(e), Serves: p.State.Serves,
+		Refused: func(err *converge.RefusedError) { e.refused = err.Error() },
+	}
 }
 
 // madeOfSecrets are the fields of what a claim composes whose values come of Secrets which
 // could not be read: those that are others where other passwords and keys are drawn.
 func (p *Planner) madeOfSecrets(ctx context.Context, e *edit, before *converge.Result) (map[key][]Field, error) {
-	if before == nil || !p.State.Hides("Secret") {
+	if before == nil || !p.State.HidesSecrets() {
 		return nil, nil
 	}
 	// Certificates that are made a moment later are others in all of their lines.
@@ -252,11 +372,17 @@ func (p *Planner) madeOfSecrets(ctx context.Context, e *edit, before *converge.R
 
 // fetch what the function requires. Where the installation's settings may not be read they
 // are those that the claim was composed with last, which its status has.
-func (p *Planner) fetch(e *edit) func(context.Context, *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
-	return func(ctx context.Context, sel *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
+func (p *Planner) fetch(e *edit) func(context.Context, string, *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
+	return func(ctx context.Context, requirement string, sel *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
 		found, err := p.State.Fetch(ctx, sel)
-		if err != nil || len(found) > 0 || e.live == nil || sel.GetKind() != settingsKind || !p.State.Hides(settingsKind) {
+		o := Object{APIVersion: sel.GetApiVersion(), Kind: sel.GetKind(), Namespace: sel.GetNamespace(), Name: sel.GetMatchName()}
+		switch {
+		case err != nil || len(found) > 0 || o.Name == "" || !p.State.Hides(o):
 			return found, err
+		case o.Kind == "Secret" && !strings.HasPrefix(requirement, compose.ExistingPrefix):
+			return []*unstructured.Unstructured{standIn(o)}, nil
+		case o.Kind != settingsKind || e.live == nil:
+			return nil, nil
 		}
 		text, _, _ := unstructured.NestedString(e.live.Object, "status", "acceptedSettings")
 		data := map[string]any{}
@@ -270,6 +396,19 @@ func (p *Planner) fetch(e *edit) func(context.Context, *fnv1.ResourceSelector) (
 }
 
 const settingsKind = "EnvironmentConfig"
+
+// standIn for a Secret that somebody has created for the claim, and that may not be read: it
+// counts as one that has everything which is asked of it.
+func standIn(o Object) *unstructured.Unstructured {
+	data := map[string]any{}
+	for _, k := range []string{"accessKeyId", "secretAccessKey", "accountName", "accountKey", "serviceAccountKey", "credentials.json", "passphrase", "username", "password", "token"} {
+		data[k] = base64.StdEncoding.EncodeToString([]byte(placeholder))
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.APIVersion, "kind": o.Kind, "data": data}}
+	u.SetNamespace(o.Namespace)
+	u.SetName(o.Name)
+	return u
+}
 
 // placeholder stands in for each password, and is longer than the shortest that is taken.
 const placeholder = compose.Placeholder + "-0000000"
@@ -311,7 +450,7 @@ func (p *Planner) guard(ctx context.Context, e *edit) (*Guardrails, error) {
 	if p.Schemas.Validate(e.next) != nil {
 		return nil, nil //nolint:nilnil // its refusal says more
 	}
-	settings, err := p.fetch(e)(ctx, render.Settings())
+	settings, err := p.fetch(e)(ctx, "", render.Settings())
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the installation's settings: %w", err)
 	}
@@ -343,8 +482,8 @@ func (p *Planner) Deletion(ctx context.Context, claim *unstructured.Unstructured
 		return p.finish(out), nil
 	}
 	had := existingObjects(e.live, e.tree)
-	if by := protectedBy(had, e.live); by != nil {
-		out.Refusal = fmt.Sprintf("%s is protected from deletion by %s: set spec.deletionProtection to false first", out.Object, objectOf(by))
+	if p.isProtected(had, e.live) {
+		out.Refusal = fmt.Sprintf("the deletion of %s is refused, for it is protected: set spec.deletionProtection to false first", out.Object)
 		return p.finish(out), nil
 	}
 	pairs := compare(had, objects{}, nil)
@@ -355,14 +494,26 @@ func (p *Planner) Deletion(ctx context.Context, claim *unstructured.Unstructured
 	return p.finish(out), nil
 }
 
-// protectedBy is the Usage that protects a claim, or nil.
-func protectedBy(all objects, claim *unstructured.Unstructured) *unstructured.Unstructured {
+// isProtected tells whether a Usage protects a claim, or, where Usages may not be read, what
+// the claim says.
+func (p *Planner) isProtected(all objects, claim *unstructured.Unstructured) bool {
 	for _, o := range all {
 		kind, _, _ := unstructured.NestedString(o.live.Object, "spec", "of", "kind")
 		name, _, _ := unstructured.NestedString(o.live.Object, "spec", "of", "resourceRef", "name")
 		if o.live.GetKind() == "Usage" && kind == claim.GetKind() && name == claim.GetName() {
-			return o.live
+			return true
 		}
 	}
-	return nil
+	refs, _, _ := unstructured.NestedSlice(claim.Object, "spec", "crossplane", "resourceRefs")
+	for _, r := range refs {
+		// It composes none but its own.
+		if m, ok := r.(map[string]any); ok && m["kind"] == "Usage" {
+			name, _ := m["name"].(string)
+			apiVersion, _ := m["apiVersion"].(string)
+			if p.State.Hides(Object{APIVersion: apiVersion, Kind: "Usage", Namespace: claim.GetNamespace(), Name: name}) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -64,6 +64,9 @@ func (t *text) remarks(c *Claim) {
 	if c.Waits != "" {
 		out = append(out, "Waits: "+escape(c.Waits))
 	}
+	for _, n := range c.Notes {
+		out = append(out, "Note: "+escape(n))
+	}
 	for _, u := range c.Unknown {
 		out = append(out, "Unknown: "+escape(u))
 	}
@@ -113,7 +116,7 @@ func cell(v any) string {
 	if v == nil {
 		return ""
 	}
-	return fmt.Sprintf("`%s`", strings.ReplaceAll(escape(valueOf(v)), "`", "'"))
+	return fmt.Sprintf("`%s`", strings.ReplaceAll(escape(valueOf(v, 0)), "`", "'"))
 }
 
 // escape what would end a cell, or be read as HTML.

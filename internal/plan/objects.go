@@ -157,14 +157,14 @@ func changesOf(pairs []pair) []Change {
 
 // readable are the differences that are none of objects which could not be read, since
 // these exist, and of no fields that are made of Secrets which could not be read.
-func readable(pairs []pair, hides func(kind string) bool, secret map[key][]Field) []pair {
+func readable(pairs []pair, hides func(Object) bool, secret map[key][]Field) []pair {
 	var out []pair
 	for _, p := range pairs {
 		made := secret[keyOf(p.either())]
 		p.Fields = slices.DeleteFunc(p.Fields, func(f Field) bool {
 			return slices.ContainsFunc(made, func(m Field) bool { return within(m.Path, f.Path) || within(f.Path, m.Path) })
 		})
-		if !hides(p.Object.Kind) && (p.Action != Update || len(p.Fields) > 0) {
+		if !hides(p.Object) && (p.Action != Update || len(p.Fields) > 0) {
 			out = append(out, p)
 		}
 	}

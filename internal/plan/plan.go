@@ -83,6 +83,9 @@ type Claim struct {
 	// Cost of what the claim requests, by the price file.
 	Cost *Cost `json:"cost,omitempty"`
 
+	// Notes are what else to know before the claim is applied: that it is paused, for one.
+	Notes []string `json:"notes,omitempty"`
+
 	// Unknown is what could not be known, and what that means.
 	Unknown []string `json:"unknown,omitempty"`
 
@@ -175,6 +178,8 @@ const (
 	Keeps Verb = "keep"
 	// Reroutes requests.
 	Reroutes Verb = "reroute"
+	// Unprotects something: what was refused or made before is not any more.
+	Unprotects Verb = "unprotect"
 )
 
 // Effect of changes on what runs.
@@ -200,6 +205,9 @@ type Effect struct {
 
 	// Destroys says that data is lost.
 	Destroys bool `json:"destroys,omitempty"`
+
+	// Warning says that nothing happens now, and that something is less safe from then on.
+	Warning bool `json:"warning,omitempty"`
 
 	// Unknown says that it may happen, and cannot be known.
 	Unknown bool `json:"unknown,omitempty"`

@@ -8,11 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/storeplane/storeplane/apis"
@@ -58,7 +61,7 @@ func function(source compose.Source, own images.Set) converge.Runner {
 
 func planner(t testing.TB, s plan.State) *plan.Planner {
 	t.Helper()
-	return &plan.Planner{Schemas: schemas(t), Compositions: compositions.Files, Function: function, State: s, Now: now}
+	return &plan.Planner{Schemas: schemas(t), Compositions: compositions.Files, Function: function, State: s, Now: now, Replace: true}
 }
 
 // example claim, and what else is in its file.
@@ -104,18 +107,36 @@ func cluster(t testing.TB, claim *unstructured.Unstructured, beside []*unstructu
 	t.Helper()
 	r := &render.Renderer{Schemas: schemas(t), Compositions: compositions.Files, Function: function(fixed{}, images.Set{Registry: images.DefaultRegistry})}
 	saved := state.NewSaved(beside)
-	result, err := r.Run(t.Context(), render.Input{Claim: claim, Fetch: saved.Fetch, Serves: saved.Serves})
+	result, err := r.Run(t.Context(), render.Input{Claim: claim, Fetch: func(ctx context.Context, _ string, sel *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
+		return saved.Fetch(ctx, sel)
+	}, Serves: saved.Serves})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !result.Ready {
+	if hibernated, _, _ := unstructured.NestedBool(claim.Object, "spec", "hibernated"); !result.Ready && !hibernated {
 		t.Fatalf("the example is not ready: %v", result.Claim.Object["status"])
 	}
-	out := append([]*unstructured.Unstructured{result.Claim}, beside...)
-	for _, components := range result.Resources {
-		for _, u := range components {
-			out = append(out, u)
+	out := append(slices.Clone(result.Claims), beside...)
+	for _, claim := range result.Claims {
+		var refs []any
+		for _, u := range result.Resources[converge.Ref{Kind: claim.GetKind(), Name: claim.GetName()}] {
+			refs = append(refs, map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName()})
+			if !loadedKinds(t)[u.GetKind()] {
+				out = append(out, u)
+			}
 		}
+		if err := unstructured.SetNestedSlice(claim.Object, refs, "spec", "crossplane", "resourceRefs"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// loadedKinds are the kinds of claims.
+func loadedKinds(t testing.TB) map[string]bool {
+	out := map[string]bool{}
+	for _, k := range schemas(t).Kinds() {
+		out[k.Kind] = true
 	}
 	return out
 }
@@ -147,8 +168,9 @@ func (e edit) apply(t testing.TB, claim *unstructured.Unstructured) {
 func TestPlan(t *testing.T) {
 	cases := map[string]struct {
 		example string
-		edits   []edit
-		delete  bool
+		// before are edits of the claim before it converges, edits those that are planned.
+		before, edits []edit
+		delete        bool
 	}{
 		"database-memory":              {example: "databasecluster/production.yaml", edits: []edit{set("4Gi", "resources", "requests", "memory"), set("4Gi", "resources", "limits", "memory")}},
 		"database-one-more":            {example: "databasecluster/production.yaml", edits: []edit{set(int64(5), "size")}},
@@ -166,6 +188,17 @@ func TestPlan(t *testing.T) {
 		"webapp-replicas":              {example: "webapp/minimal.yaml", edits: []edit{set(int64(4), "replicas")}},
 		"webapp-port":                  {example: "webapp/minimal.yaml", edits: []edit{set(int64(9090), "port")}},
 		"webapp-deleted":               {example: "webapp/minimal.yaml", delete: true},
+		"database-clients":             {example: "databasecluster/production.yaml", edits: []edit{set(map[string]any{"app": "other"}, "clients")}},
+		"database-grows-and-memory":    {example: "databasecluster/minimal.yaml", edits: []edit{set(int64(3), "size"), set("1Gi", "resources", "requests", "memory")}},
+		"database-to-one-server":       {example: "databasecluster/minimal.yaml", before: []edit{set(int64(2), "size")}, edits: []edit{set(int64(1), "size")}},
+		"database-to-development":      {example: "databasecluster/production.yaml", edits: []edit{set("development", "environment")}},
+		"database-wakes-otherwise":     {example: "databasecluster/production.yaml", before: []edit{set(true, "hibernated")}, edits: []edit{set(false, "hibernated"), set("300", "parameters", "max_connections")}},
+		"database-sleeps-and-grows":    {example: "databasecluster/production.yaml", before: []edit{set(true, "hibernated")}, edits: []edit{set("200Gi", "storageSize")}},
+		"database-refuses-plain":       {example: "databasecluster/minimal.yaml", before: []edit{set(map[string]any{"required": false}, "tls")}, edits: []edit{set(map[string]any{"required": true}, "tls")}},
+		"webapp-env-like-a-quantity":   {example: "webapp/minimal.yaml", before: []edit{set([]any{map[string]any{"name": "A", "value": "1.1"}}, "env")}, edits: []edit{set([]any{map[string]any{"name": "A", "value": "1.10"}}, "env")}},
+		"webapp-autoscaling":           {example: "webapp/production.yaml", edits: []edit{set(int64(5), "autoscaling", "minReplicas")}},
+		"webapp-ingress-class":         {example: "webapp/production.yaml", edits: []edit{set("other", "ingress", "className")}},
+		"shop-database-refused":        {example: "shop/store.yaml", edits: []edit{set("registry.example.com/shop/frontend:v9", "frontend", "image"), set(map[string]any{"enabled": true, "destination": map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "no-such-secret"}}}, "database", "backup")}},
 		"shop-cache":                   {example: "shop/store.yaml", edits: []edit{set("128Mi", "cache", "memory")}},
 		"shop-without-cache":           {example: "shop/store.yaml", edits: []edit{set(false, "cache", "enabled")}},
 		"shop-backend":                 {example: "shop/store.yaml", edits: []edit{set("registry.example.com/shop/backend:v2", "backend", "image")}},
@@ -176,6 +209,9 @@ func TestPlan(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			claim, beside := example(t, tc.example)
+			for _, e := range tc.before {
+				e.apply(t, claim)
+			}
 			p := planner(t, state.NewSaved(cluster(t, claim, beside)))
 			for _, e := range tc.edits {
 				e.apply(t, claim)
@@ -274,12 +310,14 @@ func TestPlanUnchanged(t *testing.T) {
 // hidden Secrets of a state.
 type hidden struct{ *state.Saved }
 
-func (hidden) Hides(kind string) bool { return kind == "Secret" }
+func (hidden) Hides(o plan.Object) bool { return o.Kind == "Secret" }
+
+func (hidden) HidesSecrets() bool { return true }
 
 func withoutSecrets(objects []*unstructured.Unstructured) plan.State {
 	var rest []*unstructured.Unstructured
 	for _, u := range objects {
-		if u.GetKind() != "Secret" || len(u.GetOwnerReferences()) == 0 {
+		if u.GetKind() != "Secret" {
 			rest = append(rest, u)
 		}
 	}
@@ -310,6 +348,78 @@ func TestPlanDrift(t *testing.T) {
 				t.Errorf("the edit does not change replicas: %v", c)
 			}
 		}
+	}
+}
+
+// TestPlanApplies a file as kubectl apply does: what others have set stays, and what the file
+// had and does not have any more goes.
+func TestPlanApplies(t *testing.T) {
+	const last = `{"apiVersion":"apps.example.com/v1","kind":"WebApp","metadata":{"name":"hello","namespace":"default","annotations":{"crossplane.io/paused":"true"}},"spec":{"image":"a","args":["x"]}}`
+	cases := map[string]struct {
+		reason string
+		live   map[string]string
+		want   []plan.Field
+	}{
+		"NobodyApplied": {
+			reason: "Replicas that somebody scaled to stay, and so do arguments that no file is known to have had.",
+			want:   nil,
+		},
+		"Applied": {
+			reason: "Arguments and an annotation that the file had go; the replicas were never its own.",
+			live:   map[string]string{"kubectl.kubernetes.io/last-applied-configuration": last, "crossplane.io/paused": "true"},
+			want: []plan.Field{
+				{Path: "spec.args", Before: []any{"x"}},
+				{Path: "metadata.annotations[crossplane.io/paused]", Before: "true"},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			claim, beside := example(t, "webapp/minimal.yaml")
+			objects := cluster(t, claim, beside)
+			for _, u := range objects {
+				if u.GetKind() == "WebApp" {
+					set(int64(4), "replicas").apply(t, u)
+					set([]any{"x"}, "args").apply(t, u)
+					u.SetAnnotations(tc.live)
+				}
+			}
+			p := planner(t, state.NewSaved(objects))
+			p.Replace = false
+			got, err := p.Plan(t.Context(), claim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Edits); diff != "" {
+				t.Errorf("\n%s\n-want, +got edits:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestPlanNotes: what keeps an edit from taking effect is said.
+func TestPlanNotes(t *testing.T) {
+	claim, beside := example(t, "webapp/minimal.yaml")
+	objects := cluster(t, claim, beside)
+	now := metav1.NewTime(now)
+	for _, u := range objects {
+		if u.GetKind() == "WebApp" {
+			u.SetDeletionTimestamp(&now)
+			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "platform.example.com/v1", Kind: "EcommercePlatform", Name: "store", UID: "1", Controller: new(true)}})
+		}
+	}
+	claim.SetAnnotations(map[string]string{"crossplane.io/paused": "true"})
+	got, err := planner(t, state.NewSaved(objects)).Plan(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"the claim is being deleted: an edit has no effect any more",
+		"the claim is paused: nothing of this happens until annotation crossplane.io/paused is removed",
+		"the claim is composed by EcommercePlatform store, which reverts the edit: edit that one",
+	}
+	if diff := cmp.Diff(want, got.Notes); diff != "" {
+		t.Errorf("-want, +got notes:\n%s", diff)
 	}
 }
 

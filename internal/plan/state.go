@@ -27,7 +27,9 @@ type State interface {
 	// Unknown is what could not be read so far, in sentences, sorted.
 	Unknown() []string
 
-	// Hides tells whether objects of a kind that a tree has may have been left out, since
-	// they could not be read.
-	Hides(kind string) bool
+	// Hides tells whether an object may exist that could not be read.
+	Hides(o Object) bool
+
+	// HidesSecrets tells whether there is a Secret that could not be read.
+	HidesSecrets() bool
 }

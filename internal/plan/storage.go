@@ -6,26 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// volumeClaim that comes, grows or goes.
-func (f *foreseen) volumeClaim(p pair) []Effect {
-	switch p.Action {
-	case Create:
-		return nil
-	case Delete:
-		e := p.effect(Loses, "%s is deleted with its data, unless its PersistentVolume is retained", p.Object)
-		e.Destroys, e.Irreversible = true, true
-		return []Effect{e}
-	case Update:
-	}
-	grown := p.field("spec.resources.requests.storage")
-	if grown == nil {
-		return nil
-	}
-	e := p.effect(Grows, "%s grows from %v to %v: it cannot shrink again", p.Object, grown.Before, grown.After)
-	e.Irreversible = true
-	return []Effect{e}
-}
-
 // secret that is drawn, or drawn anew. What is in one is not told; one that goes does so
 // with what used it.
 func (f *foreseen) secret(p pair) []Effect {
@@ -50,7 +30,19 @@ func (f *foreseen) backup(p pair) []Effect {
 	if p.Action != Delete {
 		return nil
 	}
-	return []Effect{p.effect(Stops, "%s is deleted: no backups are made any more; those that were made stay", p.Object)}
+	e := p.effect(Unprotects, "%s is deleted: no backups are made any more; those that were made stay", p.Object)
+	e.Warning = true
+	return []Effect{e}
+}
+
+// usage that protected a claim from its deletion.
+func (f *foreseen) usage(p pair) []Effect {
+	if p.Action != Delete {
+		return nil
+	}
+	e := p.effect(Unprotects, "%s is deleted: the deletion of %s is not refused any more", p.Object, p.Owner)
+	e.Warning = true
+	return []Effect{e}
 }
 
 // keepsVolumes tells whether the volumes of a StatefulSet outlive it.

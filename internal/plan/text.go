@@ -19,7 +19,7 @@ func (e Effect) sign() string {
 	switch {
 	case e.Unknown:
 		return "?"
-	case e.Interrupts || e.Destroys || e.Irreversible:
+	case e.Interrupts || e.Destroys || e.Irreversible || e.Warning:
 		return "!"
 	}
 	return " "
@@ -58,6 +58,13 @@ func (t *text) claim(c *Claim, details bool) {
 		t.line("  ? %s", c.Waits)
 		t.line("")
 	}
+	if len(c.Notes) > 0 {
+		t.line("  note")
+		for _, n := range c.Notes {
+			t.line("  ! %s", n)
+		}
+		t.line("")
+	}
 	if len(c.Unknown) > 0 {
 		t.line("  unknown")
 		for _, u := range c.Unknown {
@@ -65,7 +72,7 @@ func (t *text) claim(c *Claim, details bool) {
 		}
 		t.line("")
 	}
-	if g := c.Guardrails; g != nil {
+	if g := c.Guardrails; g != nil && g.Passed+len(g.Broken) > 0 {
 		t.guardrails(g)
 	}
 	if c.Cost != nil {
@@ -148,14 +155,16 @@ func (f Field) String() string {
 	case f.Hidden:
 		return f.Path + ": (of a Secret)"
 	case f.Before == nil:
-		return f.Path + ": " + valueOf(f.After)
+		return f.Path + ": (added) → " + valueOf(f.After, 0)
 	case f.After == nil:
-		return f.Path + ": " + valueOf(f.Before) + " → (removed)"
+		return f.Path + ": " + valueOf(f.Before, 0) + " → (removed)"
 	}
-	return f.Path + ": " + valueOf(f.Before) + " → " + valueOf(f.After)
+	from := differsFrom(textOf(f.Before), textOf(f.After))
+	return f.Path + ": " + valueOf(f.Before, from) + " → " + valueOf(f.After, from)
 }
 
-func valueOf(v any) string {
+// textOf a value, in one line.
+func textOf(v any) string {
 	s, ok := v.(string)
 	if !ok {
 		b, err := json.Marshal(v)
@@ -167,11 +176,36 @@ func valueOf(v any) string {
 	if s == "" {
 		return `""`
 	}
-	s = strings.ReplaceAll(s, "\n", "⏎")
-	if r := []rune(s); len(r) > valueWidth {
-		return string(r[:valueWidth]) + "…"
+	return strings.ReplaceAll(s, "\n", "⏎")
+}
+
+// differsFrom is the rune from which on two texts differ.
+func differsFrom(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return i
+		}
 	}
-	return s
+	return min(len(x), len(y))
+}
+
+// valueOf is a value as it is printed: where it is long, the part of it around a rune.
+func valueOf(v any, around int) string {
+	r := []rune(textOf(v))
+	if len(r) <= valueWidth {
+		return string(r)
+	}
+	begin := max(0, min(around-valueWidth/3, len(r)-valueWidth))
+	end := min(len(r), begin+valueWidth)
+	out := string(r[begin:end])
+	if begin > 0 {
+		out = "…" + out
+	}
+	if end < len(r) {
+		out += "…"
+	}
+	return out
 }
 
 // String is the cost and how it changes.

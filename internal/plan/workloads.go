@@ -125,14 +125,56 @@ func (f *foreseen) isRolled(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(f.pairs, func(o pair) bool { return keyOf(o.either()) == keyOf(u) && o.touches("spec.template") })
 }
 
-// service that leads elsewhere. One that goes does so with its pods.
+// service that leads elsewhere, or is gone while its pods are not.
 func (f *foreseen) service(p pair) []Effect {
-	if p.Action != Update || !p.podsRead() {
+	switch {
+	case p.Action == Delete && !f.goesWithPods(p):
+		e := p.effect(Reroutes, "%s is gone: what connects by its name fails", p.Object)
+		e.Interrupts = true
+		return []Effect{e}
+	case p.Action == Update && p.podsRead():
+		e := p.effect(Reroutes, "%s has another port at once: requests fail until clients use it and the pods are replaced", p.Object)
+		e.Interrupts = true
+		return []Effect{e}
+	}
+	return nil
+}
+
+// goesWithPods tells whether the pods of an object's part go too.
+func (f *foreseen) goesWithPods(p pair) bool {
+	return slices.ContainsFunc(f.pairs, func(o pair) bool {
+		return o.Action == Delete && (o.Object.Kind == "Deployment" || o.Object.Kind == "StatefulSet") && o.Owner == p.Owner && o.part() == p.part()
+	})
+}
+
+// networkPolicy that lets others in: those that it let in before may not come any more.
+func (f *foreseen) networkPolicy(p pair) []Effect {
+	narrows := func(c Field) bool {
+		return c.Before != nil && (within(c.Path, "spec.ingress") && !strings.Contains(c.Path, ".ports") || within(c.Path, "spec.podSelector"))
+	}
+	if p.Action != Update || !slices.ContainsFunc(p.Fields, narrows) {
 		return nil
 	}
-	e := p.effect(Reroutes, "%s has another port at once: requests fail until clients use it and the pods are replaced", p.Object)
+	e := p.effect(Reroutes, "%s admits others: who is not among them cannot connect any more, as far as the network plugin enforces it", p.Object)
 	e.Interrupts = true
 	return []Effect{e}
+}
+
+// autoscaler whose bounds move.
+func (f *foreseen) autoscaler(p pair) []Effect {
+	bounds := func(u *unstructured.Unstructured) (int, int) {
+		lowest, _, _ := unstructured.NestedInt64(u.Object, "spec", "minReplicas")
+		most, _, _ := unstructured.NestedInt64(u.Object, "spec", "maxReplicas")
+		return int(max(lowest, 1)), int(most)
+	}
+	switch {
+	case p.Action == Delete:
+		return []Effect{p.effect(Scales, "%s is gone: the number of pods is the claim's", p.Object)}
+	case p.Action == Update && !p.touches("spec.minReplicas") && !p.touches("spec.maxReplicas"):
+		return nil
+	}
+	lowest, most := bounds(p.after)
+	return []Effect{p.effect(Scales, "%s keeps between %d and %s", p.Object, lowest, count(most, "pod"))}
 }
 
 // podsRead tells whether the ports that change are those of pods that are to be replaced,
@@ -165,6 +207,6 @@ func (f *foreseen) route(p pair) []Effect {
 		return nil
 	}
 	e := p.effect(Reroutes, "%s routes by other rules at once", p.Object)
-	e.Interrupts = p.touches("spec.rules") || p.touches("spec.hostnames")
+	e.Interrupts = p.touches("spec.rules") || p.touches("spec.hostnames") || p.touches("spec.tls") || p.touches("spec.ingressClassName") || p.touches("spec.parentRefs")
 	return []Effect{e}
 }

@@ -43,8 +43,13 @@ type Input struct {
 	// Existing is what a cluster has of the claim, itself included, for Run.
 	Existing []*unstructured.Unstructured
 
-	// Fetch finds what else a cluster has, for Run. May be nil.
-	Fetch func(ctx context.Context, selector *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error)
+	// Fetch finds what else a cluster has, where a function requires it under a name, for
+	// Run. May be nil.
+	Fetch func(ctx context.Context, requirement string, selector *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error)
+
+	// Refused is told of a composed claim that is refused, for Run, which ends with that
+	// error without it. May be nil.
+	Refused func(*converge.RefusedError)
 
 	// Serves tells whether a cluster serves a kind, for Run. May be nil, for none but those
 	// of the claims.
@@ -63,7 +68,7 @@ func (r *Renderer) Begin(ctx context.Context, in Input) (*converge.Simulation, *
 	if err != nil {
 		return nil, nil, err
 	}
-	s.Existing, s.Fetch = in.Existing, in.Fetch
+	s.Existing, s.Fetch, s.Refused = in.Existing, in.Fetch, in.Refused
 	if in.Serves != nil {
 		if s.RequiredSchemas, err = requiredSchemas(ctx, r.Compositions, in.Serves); err != nil {
 			return nil, nil, err

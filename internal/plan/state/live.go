@@ -34,7 +34,7 @@ type Live struct {
 
 	mu      sync.Mutex
 	unknown map[string]bool
-	hidden  map[string]bool
+	hidden  map[hidden]bool
 	fetched map[string]*fetched
 }
 
@@ -60,7 +60,7 @@ func NewLive(config *rest.Config) (*Live, error) {
 	}
 	return &Live{
 		client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d)), slots: make(chan struct{}, parallel),
-		unknown: map[string]bool{}, hidden: map[string]bool{}, fetched: map[string]*fetched{},
+		unknown: map[string]bool{}, hidden: map[hidden]bool{}, fetched: map[string]*fetched{},
 	}, nil
 }
 
@@ -88,7 +88,7 @@ func (l *Live) below(ctx context.Context, claim *unstructured.Unstructured) ([]*
 			u, err := l.get(ctx, r.apiVersion, r.kind, claim.GetNamespace(), r.name)
 			switch {
 			case kerrors.IsForbidden(err):
-				l.forbidden(r.kind)
+				l.forbidden(hidden{kind: r.kind, namespace: claim.GetNamespace(), name: r.name})
 			case err != nil:
 				errs[i] = err
 			case u != nil:
@@ -117,12 +117,15 @@ func referencesOf(claim *unstructured.Unstructured) []reference {
 	return out
 }
 
-// forbidden kind: what of it there is stays unknown.
-func (l *Live) forbidden(kind string) {
+// hidden object, or, without a name, all of a kind in a namespace.
+type hidden struct{ kind, namespace, name string }
+
+// forbidden object: whether there is one, and what is in it, stays unknown.
+func (l *Live) forbidden(h hidden) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hidden[kind] = true
-	l.unknown[unread(kind, "may not be read")] = true
+	l.hidden[h] = true
+	l.unknown[unread(h.kind, "may not be read")] = true
 }
 
 // unread says what it means that objects of a kind are not known.
@@ -130,7 +133,7 @@ func unread(kind, why string) string {
 	if kind == "Secret" {
 		return "Secrets " + why + ": what is generated counts as unchanged"
 	}
-	return "objects of kind " + kind + " " + why + ": those of the claim count as unchanged"
+	return kind + " objects " + why + ": those of the claim count as unchanged"
 }
 
 // get an object, nil where there is none.
@@ -181,10 +184,11 @@ func (l *Live) Fetch(ctx context.Context, sel *fnv1.ResourceSelector) ([]*unstru
 }
 
 func (l *Live) fetch(ctx context.Context, sel *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
-	if name := sel.GetMatchName(); name != "" {
-		u, err := l.get(ctx, sel.GetApiVersion(), sel.GetKind(), sel.GetNamespace(), name)
+	h := hidden{kind: sel.GetKind(), namespace: sel.GetNamespace(), name: sel.GetMatchName()}
+	if h.name != "" {
+		u, err := l.get(ctx, sel.GetApiVersion(), h.kind, h.namespace, h.name)
 		if kerrors.IsForbidden(err) {
-			l.forbidden(sel.GetKind())
+			l.forbidden(h)
 			return nil, nil
 		}
 		if err != nil || u == nil {
@@ -198,7 +202,7 @@ func (l *Live) fetch(ctx context.Context, sel *fnv1.ResourceSelector) ([]*unstru
 	}
 	list, err := resource.List(ctx, metav1.ListOptions{LabelSelector: labels.Set(sel.GetMatchLabels().GetLabels()).String()})
 	if kerrors.IsForbidden(err) {
-		l.forbidden(sel.GetKind())
+		l.forbidden(h)
 		return nil, nil
 	}
 	if err != nil {
@@ -228,8 +232,20 @@ func (l *Live) Unknown() []string {
 }
 
 // Hides implements plan.State.
-func (l *Live) Hides(kind string) bool {
+func (l *Live) Hides(o plan.Object) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.hidden[kind]
+	return l.hidden[hidden{kind: o.Kind, namespace: o.Namespace, name: o.Name}] || l.hidden[hidden{kind: o.Kind, namespace: o.Namespace}]
+}
+
+// HidesSecrets implements plan.State.
+func (l *Live) HidesSecrets() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for h := range l.hidden {
+		if h.kind == "Secret" {
+			return true
+		}
+	}
+	return false
 }

@@ -5,13 +5,13 @@ package state
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/storeplane/storeplane/internal/converge"
 	"github.com/storeplane/storeplane/internal/plan"
@@ -21,47 +21,61 @@ import (
 // their managed fields. None are an empty cluster.
 type Saved struct {
 	objects []*unstructured.Unstructured
-	hidden  map[string]bool
+	byKind  map[schema.GroupVersionKind][]*unstructured.Unstructured
+	byName  map[hidden][]*unstructured.Unstructured
+	byOwner map[types.UID][]*unstructured.Unstructured
+
+	// secrets says that a claim has Secrets which were not saved.
+	secrets bool
 }
 
 var _ plan.State = &Saved{}
 
 // NewSaved state of objects.
 func NewSaved(objects []*unstructured.Unstructured) *Saved {
-	s := &Saved{objects: objects, hidden: map[string]bool{}}
+	s := &Saved{
+		objects: objects,
+		byKind:  map[schema.GroupVersionKind][]*unstructured.Unstructured{},
+		byName:  map[hidden][]*unstructured.Unstructured{},
+		byOwner: map[types.UID][]*unstructured.Unstructured{},
+	}
+	for _, u := range objects {
+		s.byKind[u.GroupVersionKind()] = append(s.byKind[u.GroupVersionKind()], u)
+		n := hidden{kind: u.GetKind(), namespace: u.GetNamespace(), name: u.GetName()}
+		s.byName[n] = append(s.byName[n], u)
+		if by := metav1.GetControllerOf(u); by != nil && by.UID != "" {
+			s.byOwner[by.UID] = append(s.byOwner[by.UID], u)
+		}
+	}
 	for _, claim := range objects {
 		for _, r := range referencesOf(claim) {
-			if !s.has(r.kind, claim.GetNamespace(), r.name) {
-				s.hidden[r.kind] = true
+			// Export leaves these out, and no others.
+			if r.kind == "Secret" && len(s.byName[hidden{kind: r.kind, namespace: claim.GetNamespace(), name: r.name}]) == 0 {
+				s.secrets = true
 			}
 		}
 	}
 	return s
 }
 
-func (s *Saved) has(kind, namespace, name string) bool {
-	return slices.ContainsFunc(s.objects, func(u *unstructured.Unstructured) bool {
-		return u.GetKind() == kind && u.GetNamespace() == namespace && u.GetName() == name
-	})
-}
-
 // Tree implements plan.State.
 func (s *Saved) Tree(_ context.Context, claim plan.Object) ([]*unstructured.Unstructured, error) {
-	i := slices.IndexFunc(s.objects, func(u *unstructured.Unstructured) bool {
-		return u.GroupVersionKind() == schema.FromAPIVersionAndKind(claim.APIVersion, claim.Kind) && u.GetNamespace() == claim.Namespace && u.GetName() == claim.Name
-	})
-	if i < 0 {
-		return nil, nil
+	for _, u := range s.byName[hidden{kind: claim.Kind, namespace: claim.Namespace, name: claim.Name}] {
+		if u.GetAPIVersion() == claim.APIVersion {
+			return s.below(u), nil
+		}
 	}
-	return s.below(s.objects[i]), nil
+	return nil, nil
 }
 
 // Claims implements plan.State.
 func (s *Saved) Claims(_ context.Context, kinds []schema.GroupVersionKind, namespace string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
-	for _, u := range s.objects {
-		if slices.Contains(kinds, u.GroupVersionKind()) && metav1.GetControllerOf(u) == nil && (namespace == "" || u.GetNamespace() == namespace) {
-			out = append(out, u)
+	for _, kind := range kinds {
+		for _, u := range s.byKind[kind] {
+			if metav1.GetControllerOf(u) == nil && (namespace == "" || u.GetNamespace() == namespace) {
+				out = append(out, u)
+			}
 		}
 	}
 	slices.SortFunc(out, byName)
@@ -75,18 +89,20 @@ func byName(a, b *unstructured.Unstructured) int {
 // below a claim: itself, and what it controls.
 func (s *Saved) below(claim *unstructured.Unstructured) []*unstructured.Unstructured {
 	out := []*unstructured.Unstructured{claim}
-	for _, u := range s.objects {
-		if by := metav1.GetControllerOf(u); by != nil && by.UID == claim.GetUID() && claim.GetUID() != "" {
-			out = append(out, s.below(u)...)
-		}
+	for _, u := range s.byOwner[claim.GetUID()] {
+		out = append(out, s.below(u)...)
 	}
 	return out
 }
 
 // Fetch implements plan.State.
 func (s *Saved) Fetch(_ context.Context, sel *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
+	candidates := s.byKind[schema.FromAPIVersionAndKind(sel.GetApiVersion(), sel.GetKind())]
+	if name := sel.GetMatchName(); name != "" {
+		candidates = s.byName[hidden{kind: sel.GetKind(), namespace: sel.GetNamespace(), name: name}]
+	}
 	var out []*unstructured.Unstructured
-	for _, u := range s.objects {
+	for _, u := range candidates {
 		if converge.Selects(sel, u) {
 			out = append(out, u)
 		}
@@ -99,17 +115,21 @@ var own = map[string]bool{"backup.example.com": true, "config.example.com": true
 
 // Serves implements plan.State. Of other kinds it is known where an object of one was saved.
 func (s *Saved) Serves(_ context.Context, kind schema.GroupVersionKind) (bool, error) {
-	return own[kind.Group] || slices.ContainsFunc(s.objects, func(u *unstructured.Unstructured) bool { return u.GroupVersionKind() == kind }), nil
+	return own[kind.Group] || len(s.byKind[kind]) > 0, nil
 }
 
 // Unknown implements plan.State.
 func (s *Saved) Unknown() []string {
-	var out []string
-	for _, kind := range slices.Sorted(maps.Keys(s.hidden)) {
-		out = append(out, unread(kind, "were not saved"))
+	if s.secrets {
+		return []string{unread("Secret", "were not saved")}
 	}
-	return out
+	return nil
 }
 
 // Hides implements plan.State.
-func (s *Saved) Hides(kind string) bool { return s.hidden[kind] }
+func (s *Saved) Hides(o plan.Object) bool {
+	return s.secrets && o.Kind == "Secret" && len(s.byName[hidden{kind: o.Kind, namespace: o.Namespace, name: o.Name}]) == 0
+}
+
+// HidesSecrets implements plan.State.
+func (s *Saved) HidesSecrets() bool { return s.secrets }

@@ -120,7 +120,7 @@ func (g *ground) plan(ctx context.Context, claim *unstructured.Unstructured) (*p
 		return nil, err
 	}
 	p := &plan.Planner{
-		Schemas: schemas, Compositions: compositions.Files, State: live, Now: time.Now(),
+		Schemas: schemas, Compositions: compositions.Files, State: live, Now: time.Now(), Replace: true,
 		Function: func(source compose.Source, own images.Set) converge.Runner {
 			return functions.New(functions.WithSource(source), functions.WithImages(own))
 		},

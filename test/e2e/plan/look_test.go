@@ -14,7 +14,7 @@ import (
 type seen struct {
 	// pods of each workload, by their UIDs, and when what they run was started.
 	pods map[string]map[string]string
-	// primaries of each set of servers, and sizes of their volumes.
+	// primaries of each set of servers, and sizes of volumes by their names.
 	primaries, volumes map[string]string
 }
 
@@ -45,8 +45,7 @@ func (g *ground) look(ctx context.Context) (*seen, error) {
 		s.pods[workload][string(p.GetUID())] = began
 	}
 	for _, c := range g.world.List("PersistentVolumeClaim") {
-		name := c.GetName()[:strings.LastIndexByte(c.GetName(), '-')]
-		s.volumes["StatefulSet "+strings.TrimPrefix(name, "data-")] = harness.Field(c, "spec", "resources", "requests", "storage")
+		s.volumes[c.GetName()] = harness.Field(c, "spec", "resources", "requests", "storage")
 	}
 	return s, nil
 }
@@ -91,9 +90,10 @@ func (s *seen) until(after *seen) map[string]bool {
 			out["switchover of "+set] = true
 		}
 	}
-	for set, size := range s.volumes {
-		if now := after.volumes[set]; now != "" && now != size {
-			out["growth of "+set] = true
+	for name, size := range s.volumes {
+		if now := after.volumes[name]; now != "" && now != size {
+			set := name[:strings.LastIndexByte(name, '-')]
+			out["growth of StatefulSet "+strings.TrimPrefix(set, "data-")] = true
 		}
 	}
 	return out
