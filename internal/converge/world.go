@@ -36,8 +36,9 @@ type object struct {
 	rendered *unstructured.Unstructured
 	// live is what the cluster has.
 	live *unstructured.Unstructured
-	// seeded says that the cluster had it before.
-	seeded bool
+	// seeded says that the cluster had it before, and existed that it is a claim that the
+	// cluster had.
+	seeded, existed bool
 }
 
 func (o *object) ref() Ref { return Ref{Kind: o.live.GetKind(), Name: o.live.GetName()} }

@@ -345,7 +345,7 @@ func (p *Planner) renderer(e *edit, source compose.Source) (*render.Renderer, re
 	r := &render.Renderer{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.function(source, p.images(e.tree))}
 	e.refused = ""
 	return r, render.Input{
-		Claim: e.next, Existing: e.tree, Fetch: p.fetch(e), Serves: p.State.Serves,
+		Claim: e.next, Existing: e.tree, Fetch: p.fetch(e), Serves: p.State.Serves, Unchecked: true,
 		Refused: func(err *converge.RefusedError) { e.refused = err.Error() },
 	}
 }

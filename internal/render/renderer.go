@@ -51,6 +51,9 @@ type Input struct {
 	// error without it. May be nil.
 	Refused func(*converge.RefusedError)
 
+	// Unchecked says that statuses are not checked by the claims' schemas, for Run.
+	Unchecked bool
+
 	// Serves tells whether a cluster serves a kind, for Run. May be nil, for none but those
 	// of the claims.
 	Serves func(ctx context.Context, kind schema.GroupVersionKind) (bool, error)
@@ -68,7 +71,7 @@ func (r *Renderer) Begin(ctx context.Context, in Input) (*converge.Simulation, *
 	if err != nil {
 		return nil, nil, err
 	}
-	s.Existing, s.Fetch, s.Refused = in.Existing, in.Fetch, in.Refused
+	s.Existing, s.Fetch, s.Refused, s.Unchecked = in.Existing, in.Fetch, in.Refused, in.Unchecked
 	if in.Serves != nil {
 		if s.RequiredSchemas, err = requiredSchemas(ctx, r.Compositions, in.Serves); err != nil {
 			return nil, nil, err
