@@ -126,6 +126,9 @@ func (d *differ) compareJSON(path, before, after string) bool {
 	return true
 }
 
+// linePath begins the part of a path that names a line of a text.
+const linePath = "[line "
+
 // compareLines compares texts line by line, and tells whether they have as many.
 func (d *differ) compareLines(path, before, after string) bool {
 	b, a := strings.Split(before, "\n"), strings.Split(after, "\n")
@@ -133,7 +136,7 @@ func (d *differ) compareLines(path, before, after string) bool {
 		return false
 	}
 	for i := range b {
-		d.compare(path+"[line "+strconv.Itoa(i+1)+"]", "", b[i], a[i])
+		d.compare(path+linePath+strconv.Itoa(i+1)+"]", "", b[i], a[i])
 	}
 	return true
 }
