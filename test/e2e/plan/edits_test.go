@@ -13,9 +13,9 @@ func webApp() types.Feature {
 	f := tests.Feature("an edit of a WebApp does what its plan says", g.namespace).
 		Quick("WebApp: as it is", g.isUnchanged).
 		Quick("WebApp: image", g.foreseen(spec("image", registry("shop-frontend:v2")))).
-		Quick("WebApp: more replicas", g.foreseen(spec("replicas", 3))).
+		Full("WebApp: more replicas", g.foreseen(spec("replicas", 3))).
 		Full("WebApp: fewer replicas", g.foreseen(spec("replicas", 2))).
-		Quick("WebApp: env", g.foreseen(spec("env", []any{env("BACKEND_URL", "http://web-backend:8080"), env("A", "b")}))).
+		Full("WebApp: env", g.foreseen(spec("env", []any{env("BACKEND_URL", "http://web-backend:8080"), env("A", "b")}))).
 		Full("WebApp: env removed", g.foreseen(spec("env", []any{env("BACKEND_URL", "http://web-backend:8080")}))).
 		Full("WebApp: requests", g.foreseen(spec("resources", map[string]any{"requests": map[string]any{"memory": "80Mi"}}))).
 		Full("WebApp: path of the probe", g.foreseen(spec("probe", map[string]any{"path": "/healthz"}))).
@@ -38,7 +38,7 @@ func database() types.Feature {
 	g := newGround("e2e-plan-database", "plan/database.yaml", "DatabaseCluster", "data")
 	f := tests.Feature("an edit of a DatabaseCluster does what its plan says", g.namespace).
 		Quick("DatabaseCluster: as it is", g.isUnchanged).
-		Quick("DatabaseCluster: parameter that is reloaded", g.foreseen(parameter("work_mem", "8MB"))).
+		Full("DatabaseCluster: parameter that is reloaded", g.foreseen(parameter("work_mem", "8MB"))).
 		Quick("DatabaseCluster: parameter that needs a restart", g.foreseen(parameter("max_connections", "120"))).
 		Full("DatabaseCluster: both kinds of parameters", g.foreseen(spec("parameters", map[string]any{"work_mem": "6MB", "max_connections": "110"}))).
 		Full("DatabaseCluster: requests", g.foreseen(spec("resources", map[string]any{"requests": map[string]any{"memory": "280Mi"}}))).
@@ -55,8 +55,11 @@ func database() types.Feature {
 		Full("DatabaseCluster: no protection", g.foreseen(spec("deletionProtection", false))).
 		Full("DatabaseCluster: hibernated", g.foreseen(spec("hibernated", true))).
 		Full("DatabaseCluster: woken", g.foreseen(spec("hibernated", false))).
-		Full("DatabaseCluster: one server", g.foreseen(spec("size", 1))).
-		Full("DatabaseCluster: requests of one server", g.foreseen(spec("resources", map[string]any{"requests": map[string]any{"memory": "300Mi"}})))
+		Full("DatabaseCluster: one server", g.foreseen(harness.Patch{"spec": harness.Patch{"synchronous": false, "size": 1}})).
+		Full("DatabaseCluster: requests of one server", g.foreseen(spec("resources", map[string]any{"requests": map[string]any{"memory": "300Mi"}}))).
+		Full("DatabaseCluster: two servers and other requests", g.foreseen(harness.Patch{"spec": harness.Patch{"size": 2, "resources": map[string]any{"requests": map[string]any{"memory": "310Mi"}}}})).
+		Full("DatabaseCluster: sleeps", g.foreseen(spec("hibernated", true))).
+		Full("DatabaseCluster: wakes with another parameter", g.foreseen(harness.Patch{"spec": harness.Patch{"hibernated": false, "parameters": harness.Patch{"max_connections": "130"}}}))
 	return f.Feature()
 }
 

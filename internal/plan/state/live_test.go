@@ -1,0 +1,196 @@
+package state_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/storeplane/storeplane/internal/plan"
+	"github.com/storeplane/storeplane/internal/plan/state"
+	"github.com/storeplane/storeplane/test/plane"
+	"github.com/storeplane/storeplane/test/plane/planetest"
+)
+
+var webApp = schema.GroupVersionKind{Group: "apps.example.com", Version: "v1", Kind: "WebApp"}
+
+// reviewer may read claims and ConfigMaps, and no Secrets.
+const reviewer = "reviewer"
+
+// TestLive reads a claim as somebody who may read everything does, as somebody who may not
+// read its Secret, and as somebody who may read nothing.
+func TestLive(t *testing.T) {
+	p := planetest.Start(t, false)
+	admin := p.Config(plane.Admin)
+	c := planetest.Client(t, admin)
+	planetest.Define(t, c)
+	fill(t, c)
+
+	as := func(user string) *rest.Config {
+		config := rest.CopyConfig(admin)
+		config.Impersonate = rest.ImpersonationConfig{UserName: user}
+		return config
+	}
+	claim := plan.Object{APIVersion: "apps.example.com/v1", Kind: "WebApp", Namespace: "team", Name: "web"}
+	type want struct {
+		Tree      []string
+		Forbidden bool
+		Secrets   bool
+		Unknown   []string
+	}
+	cases := map[string]struct {
+		reason string
+		config *rest.Config
+		want   want
+	}{
+		"Admin": {
+			reason: "What the references name is read; what does not exist any more is not there.",
+			config: admin,
+			want:   want{Tree: []string{"WebApp web", "ConfigMap web-config", "Secret web-secret"}},
+		},
+		"Reviewer": {
+			reason: "A Secret that may not be read is left out, and said to be unknown.",
+			config: as(reviewer),
+			want: want{
+				Tree: []string{"WebApp web", "ConfigMap web-config"}, Secrets: true,
+				Unknown: []string{"Secrets may not be read: what is generated counts as unchanged"},
+			},
+		},
+		"Nobody": {
+			reason: "Without the right to read the claim there is no plan.",
+			config: as("nobody"),
+			want:   want{Forbidden: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l, err := state.NewLive(tc.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tree, err := l.Tree(t.Context(), claim)
+			got := want{Forbidden: kerrors.IsForbidden(err), Secrets: l.HidesSecrets(), Unknown: l.Unknown()}
+			for _, u := range tree {
+				got.Tree = append(got.Tree, u.GetKind()+" "+u.GetName())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			secret := plan.Object{APIVersion: "v1", Kind: "Secret", Namespace: "team", Name: "web-secret"}
+			if l.Hides(secret) != tc.want.Secrets {
+				t.Errorf("\n%s\nHides(%s): want %t", tc.reason, secret, tc.want.Secrets)
+			}
+		})
+	}
+	t.Run("Fetch", func(t *testing.T) { fetches(t, admin) })
+	t.Run("Export", func(t *testing.T) { exports(t, admin) })
+}
+
+// fill the cluster with a WebApp whose references name a ConfigMap, a Secret, and a Service
+// that was deleted.
+func fill(t *testing.T, c client.Client) {
+	t.Helper()
+	ref := func(kind, name string) any {
+		return map[string]any{"apiVersion": "v1", "kind": kind, "name": name}
+	}
+	claim := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"image":      "registry.example.com/web:v1",
+		"crossplane": map[string]any{"resourceRefs": []any{ref("ConfigMap", "web-config"), ref("Secret", "web-secret"), ref("Service", "web-gone")}},
+	}}}
+	claim.SetGroupVersionKind(webApp)
+	claim.SetNamespace("team")
+	claim.SetName("web")
+	named := metav1.ObjectMeta{Namespace: "team", Labels: map[string]string{"a": "b"}}
+	config, secret := &corev1.ConfigMap{ObjectMeta: named}, &corev1.Secret{ObjectMeta: named}
+	config.Name, secret.Name = "web-config", "web-secret"
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: reviewer},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"apps.example.com"}, Resources: []string{"webapps"}, Verbs: []string{"get", "list"}},
+			{APIGroups: []string{""}, Resources: []string{"configmaps", "services"}, Verbs: []string{"get", "list"}},
+		},
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: reviewer},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: reviewer},
+		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: reviewer}},
+	}
+	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, claim, config, secret, role, binding} {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func fetches(t *testing.T, config *rest.Config) {
+	t.Helper()
+	l, err := state.NewLive(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := func(n string) *fnv1.ResourceSelector_MatchName { return &fnv1.ResourceSelector_MatchName{MatchName: n} }
+	labels := &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{"a": "b"}}}
+	cases := map[string]struct {
+		selector *fnv1.ResourceSelector
+		want     int
+	}{
+		"ByName":     {selector: &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Secret", Namespace: new("team"), Match: name("web-secret")}, want: 1},
+		"Missing":    {selector: &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Secret", Namespace: new("team"), Match: name("no-such")}},
+		"ByLabels":   {selector: &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "ConfigMap", Namespace: new("team"), Match: labels}, want: 1},
+		"NoSuchKind": {selector: &fnv1.ResourceSelector{ApiVersion: "example.org/v1", Kind: "Nothing", Match: name("a")}},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			for range 2 { // The second time from memory.
+				got, err := l.Fetch(context.Background(), tc.selector)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.want, len(got)); diff != "" {
+					t.Errorf("-want, +got:\n%s", diff)
+				}
+			}
+		})
+	}
+	for kind, want := range map[schema.GroupVersionKind]bool{webApp: true, {Group: "example.org", Version: "v1", Kind: "Nothing"}: false} {
+		if got, err := l.Serves(t.Context(), kind); err != nil || got != want {
+			t.Errorf("Serves(%s): want %t, got %t, %v", kind, want, got, err)
+		}
+	}
+}
+
+// exports a claim and what it composes, and none of its Secrets: what is read of that knows
+// that they are hidden.
+func exports(t *testing.T, config *rest.Config) {
+	t.Helper()
+	l, err := state.NewLive(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := l.Export(t.Context(), []schema.GroupVersionKind{webApp}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, u := range objects {
+		got = append(got, u.GetKind()+" "+u.GetName())
+	}
+	if diff := cmp.Diff("WebApp web, ConfigMap web-config", strings.Join(got, ", ")); diff != "" {
+		t.Errorf("Export(...): -want, +got:\n%s", diff)
+	}
+	saved := state.NewSaved(objects)
+	if !saved.HidesSecrets() || !slices.Equal(saved.Unknown(), []string{"Secrets were not saved: what is generated counts as unchanged"}) {
+		t.Errorf("want the Secrets to be hidden: %v", saved.Unknown())
+	}
+}
