@@ -176,7 +176,7 @@ func (p *play) run(ctx context.Context, claim *object) error {
 }
 
 // passes tells whether a run goes on after an error: of a composed claim that is refused,
-// where somebody is told.
+// where the caller wants to know of it.
 func (p *play) passes(err error) bool {
 	refused, ok := errors.AsType[*RefusedError](err)
 	if !ok || p.Refused == nil {

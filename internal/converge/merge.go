@@ -90,7 +90,7 @@ func fill(live, now any) any {
 	return now
 }
 
-// mergeList of elements that are told apart by keys: those that others have added stay,
+// mergeList of elements that have keys: those that others have added stay,
 // and those that are there keep their places.
 func mergeList(field string, keys []string, live, before, now []any) []any {
 	out := make([]any, 0, len(live)+len(now))
@@ -114,7 +114,7 @@ func mergeList(field string, keys []string, live, before, now []any) []any {
 
 // listKeys tell the elements of a list apart, by the field that holds it: its
 // x-kubernetes-list-map-keys in Kubernetes' OpenAPI, with what has a default left out.
-// Lists of other fields are taken whole. Ports are told apart by what each kind calls
+// Lists of other fields are taken whole. Ports have as key what each kind calls
 // their number.
 var listKeys = map[string][][]string{
 	"containers":                {{"name"}},

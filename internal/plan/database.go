@@ -125,7 +125,11 @@ func (f *foreseen) removed(p pair, was, is int) []Effect {
 // replaced servers: standbys first, then the primary hands over and goes last.
 func (f *foreseen) replaced(p pair, n int) []Effect {
 	database := "DatabaseCluster " + p.Owner.Name
-	e := p.effect(Restarts, "replaces the %s of %s one at a time, standbys first: each connection breaks once", count(n, "server"), database)
+	how := "replaces the " + count(n, "server") + " of " + database + " one at a time, standbys first"
+	if n == 1 {
+		how = "replaces the server of " + database + " once the new ones follow it"
+	}
+	e := p.effect(Restarts, "%s: each connection breaks once", how)
 	e.Pods = n
 	return []Effect{e, p.switchover("the primary of %s hands over before it goes", database)}
 }
@@ -260,7 +264,7 @@ func (f *foreseen) users(p pair, was, is *instance.Desired) []Effect {
 	var out []Effect
 	for _, u := range is.Users {
 		if !slices.Contains(was.Users, u) {
-			out = append(out, p.effect(Draws, "DatabaseCluster %s has a user %s", p.Owner.Name, u))
+			out = append(out, p.effect(Generates, "DatabaseCluster %s has a user %s", p.Owner.Name, u))
 		}
 	}
 	for _, u := range was.Users {

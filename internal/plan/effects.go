@@ -20,7 +20,7 @@ type foreseen struct {
 }
 
 // rules tell the effects of one object's change, by its kind. A kind without one has none
-// that somebody notices: what it is for takes effect while everything runs.
+// that a client or user notices: what it is for takes effect while everything runs.
 var rules = map[schema.GroupKind]func(*foreseen, pair) []Effect{
 	{Group: "apps", Kind: "Deployment"}:                     (*foreseen).deployment,
 	{Group: "apps", Kind: "StatefulSet"}:                    (*foreseen).statefulSet,

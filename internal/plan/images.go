@@ -14,7 +14,7 @@ import (
 var ownParts = []string{serverPart, repositoryPart, cachePart, "backup"}
 
 // images of Storeplane's own for a claim: those of the planner, else those that the claim
-// runs, so that an edit is told apart from another release.
+// runs, so that an edit is not mixed up with another release.
 func (p *Planner) images(tree []*unstructured.Unstructured) images.Set {
 	if p.Images != nil {
 		return *p.Images

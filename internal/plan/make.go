@@ -234,7 +234,7 @@ func overlay(defaulted, written any) any {
 
 // apply a claim's file over the claim as kubectl apply does, by three-way merge: fields that
 // the file does not have, and whoever applied the claim before did, are removed; those of
-// others, like the replicas that somebody scaled to, stay.
+// other managers, like replicas that kubectl scale set, stay.
 func (p *Planner) apply(live, file *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	written := func(u *unstructured.Unstructured) map[string]any {
 		out := map[string]any{"spec": map[string]any{}, "metadata": map[string]any{}}
@@ -397,7 +397,7 @@ func (p *Planner) fetch(e *edit) func(context.Context, string, *fnv1.ResourceSel
 
 const settingsKind = "EnvironmentConfig"
 
-// standIn for a Secret that somebody has created for the claim, and that may not be read: it
+// standIn for a Secret that a user has created for the claim, and that may not be read: it
 // counts as one that has everything which is asked of it.
 func standIn(o Object) *unstructured.Unstructured {
 	data := map[string]any{}

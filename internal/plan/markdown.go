@@ -40,9 +40,9 @@ func (t *text) markdown(c *Claim) {
 	t.consequences("consequence", c.Effects)
 	if len(c.Drift) > 0 {
 		t.line("")
-		t.line("%s there already, and are removed at the next pass.", count(len(c.Drift), "difference"))
+		t.line("Drift, which the next reconcile removes: %s.", count(len(c.Drift), "object"))
 	}
-	t.consequences("consequence of these", c.DriftEffects)
+	t.consequences("consequence of the drift", c.DriftEffects)
 	t.remarks(c)
 	t.objects(c)
 }

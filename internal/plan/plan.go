@@ -168,9 +168,9 @@ const (
 	Stops Verb = "stop"
 	// Starts what has been stopped.
 	Starts Verb = "start"
-	// Draws a password, a key or a certificate.
-	Draws Verb = "draw"
-	// Rotates what was drawn before.
+	// Generates a password, a key or a certificate.
+	Generates Verb = "generate"
+	// Rotates what was generated before.
 	Rotates Verb = "rotate"
 	// Loses data.
 	Loses Verb = "lose"

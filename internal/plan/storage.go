@@ -10,7 +10,7 @@ import (
 // with what used it.
 func (f *foreseen) secret(p pair) []Effect {
 	if p.Action == Create {
-		return []Effect{p.effect(Draws, "%s is generated", p.Object)}
+		return []Effect{p.effect(Generates, "%s is generated", p.Object)}
 	}
 	var drawn []string
 	for _, field := range p.Fields {

@@ -51,8 +51,8 @@ func (t *text) claim(c *Claim, details bool) {
 	}
 	t.changes("objects", c.Changes, details)
 	t.effects("consequences", c.Effects)
-	t.changes("differences that are there already, and are removed at the next pass", c.Drift, details)
-	t.effects("consequences of these", c.DriftEffects)
+	t.changes("drift, which the next reconcile removes", c.Drift, details)
+	t.effects("consequences of the drift", c.DriftEffects)
 	if c.Waits != "" {
 		t.line("  waits")
 		t.line("  ? %s", c.Waits)
@@ -229,7 +229,7 @@ func (s Summary) line() string {
 		fmt.Fprintf(&b, " Refused: %d.", s.Refused)
 	}
 	if s.Drift > 0 {
-		fmt.Fprintf(&b, " Differences that are there already: %d.", s.Drift)
+		fmt.Fprintf(&b, " Drift: %d.", s.Drift)
 	}
 	return b.String()
 }
