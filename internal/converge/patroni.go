@@ -35,7 +35,7 @@ func RunInstances(composed []*unstructured.Unstructured) {
 		version := set.GetLabels()["app.kubernetes.io/version"]
 		for key, report := range reports(set.GetName(), version, desired, replicas(set)) {
 			if c, ok := report.(*instance.Cluster); ok {
-				keepIdentity(c, status, replicas(set))
+				keepIdentity(c, status, min(replicas(set), int64(desired.Size)))
 				c.Applied = instance.Digest(text)
 				if s := objects["Secret/"+desired.Claim+"-credentials"]; s != nil {
 					c.Credentials = s.GetResourceVersion()
@@ -49,7 +49,8 @@ func RunInstances(composed []*unstructured.Unstructured) {
 	}
 }
 
-// keepIdentity of a cluster that there is: what its managers have reported of it before.
+// keepIdentity of a cluster that there is: what its managers have reported of it before. A
+// primary that is not among the servers that stay hands over to the first.
 func keepIdentity(c *instance.Cluster, status *unstructured.Unstructured, size int64) {
 	text, ok, _ := unstructured.NestedString(status.Object, "data", instance.ClusterKey)
 	var was instance.Cluster
