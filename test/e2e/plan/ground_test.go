@@ -196,26 +196,30 @@ func (g *ground) foreseen(p harness.Patch) check {
 	}
 }
 
-func words(set map[string]bool) string {
+func words(set map[string]int) string {
 	if len(set) == 0 {
 		return "nothing"
 	}
-	return strings.Join(slices.Sorted(maps.Keys(set)), ", ")
+	var out []string
+	for _, what := range slices.Sorted(maps.Keys(set)) {
+		out = append(out, fmt.Sprintf("%d %s", set[what], what))
+	}
+	return strings.Join(out, ", ")
 }
 
 // compare what was said with what happened: nothing may happen that was not said, and what
 // was said for certain has to happen.
-func compare(planned *plan.Claim, happened map[string]bool) error {
+func compare(planned *plan.Claim, happened map[string]int) error {
 	said := saidOf(planned)
 	var errs []error
-	for what := range happened {
-		if !said[what] && !unknownOf(planned)[what] {
-			errs = append(errs, fmt.Errorf("%s was not said", what))
+	for what, n := range happened {
+		if said[what] == 0 && unknownOf(planned)[what] == 0 {
+			errs = append(errs, fmt.Errorf("%d %s was not said", n, what))
 		}
 	}
-	for what := range said {
-		if !happened[what] {
-			errs = append(errs, fmt.Errorf("%s was said and did not happen", what))
+	for what, n := range said {
+		if happened[what] != n {
+			errs = append(errs, fmt.Errorf("%d %s was said, and %d happened", n, what, happened[what]))
 		}
 	}
 	if len(errs) > 0 {
@@ -226,14 +230,14 @@ func compare(planned *plan.Claim, happened map[string]bool) error {
 	return errors.Join(errs...)
 }
 
-func saidOf(planned *plan.Claim) map[string]bool { return claimed(planned, false) }
+func saidOf(planned *plan.Claim) map[string]int { return claimed(planned, false) }
 
-func unknownOf(planned *plan.Claim) map[string]bool { return claimed(planned, true) }
+func unknownOf(planned *plan.Claim) map[string]int { return claimed(planned, true) }
 
-// claimed is what the effects of a plan amount to, in the words of look: which workloads'
-// pods end, which servers' primary changes, which volumes grow.
-func claimed(planned *plan.Claim, unknown bool) map[string]bool {
-	out := map[string]bool{}
+// claimed is what the effects of a plan amount to, in the words of look: how many pods of
+// which workloads end, which servers' primary changes, which volumes grow.
+func claimed(planned *plan.Claim, unknown bool) map[string]int {
+	out := map[string]int{}
 	for _, e := range planned.Effects {
 		if e.Unknown != unknown {
 			continue
@@ -242,11 +246,11 @@ func claimed(planned *plan.Claim, unknown bool) map[string]bool {
 		workload := strings.Replace(e.Object.String(), "ConfigMap ", "StatefulSet ", 1)
 		switch {
 		case e.Verb == plan.SwitchesOver:
-			out["switchover of "+workload] = true
+			out["switchover of "+workload] = 1
 		case e.Verb == plan.Grows:
-			out["growth of "+workload] = true
+			out["growth of "+workload] = 1
 		case e.Pods > 0 || unknown && e.Verb == plan.Restarts:
-			out["end of pods of "+workload] = true
+			out["end of pods of "+workload] += max(e.Pods, 1)
 		}
 	}
 	return out

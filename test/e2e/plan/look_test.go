@@ -75,25 +75,25 @@ func workloadOf(labels map[string]string, generateName, name string) string {
 	return ""
 }
 
-// until tells what happened from one time to another.
-func (s *seen) until(after *seen) map[string]bool {
-	out := map[string]bool{}
+// until tells what happened from one time to another, and how often.
+func (s *seen) until(after *seen) map[string]int {
+	out := map[string]int{}
 	for workload, pods := range s.pods {
 		for uid, began := range pods {
 			if after.pods[workload][uid] != began {
-				out["end of pods of "+workload] = true
+				out["end of pods of "+workload]++
 			}
 		}
 	}
 	for set, primary := range s.primaries {
 		if now := after.primaries[set]; now != "" && now != primary {
-			out["switchover of "+set] = true
+			out["switchover of "+set] = 1
 		}
 	}
 	for name, size := range s.volumes {
 		if now := after.volumes[name]; now != "" && now != size {
 			set := name[:strings.LastIndexByte(name, '-')]
-			out["growth of StatefulSet "+strings.TrimPrefix(set, "data-")] = true
+			out["growth of StatefulSet "+strings.TrimPrefix(set, "data-")] = 1
 		}
 	}
 	return out
