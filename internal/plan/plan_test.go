@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -199,6 +200,8 @@ func TestPlan(t *testing.T) {
 		"webapp-autoscaling":           {example: "webapp/production.yaml", edits: []edit{set(int64(5), "autoscaling", "minReplicas")}},
 		"webapp-ingress-class":         {example: "webapp/production.yaml", edits: []edit{set("other", "ingress", "className")}},
 		"shop-database-refused":        {example: "shop/store.yaml", edits: []edit{set("registry.example.com/shop/frontend:v9", "frontend", "image"), set(map[string]any{"enabled": true, "destination": map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "no-such-secret"}}}, "database", "backup")}},
+		"webapp-ingress-removed":       {example: "webapp/production.yaml", edits: []edit{set(nil, "ingress")}},
+		"shop-config":                  {example: "shop/store.yaml", before: []edit{set(map[string]any{"LOG_LEVEL": "info"}, "config")}, edits: []edit{set(map[string]any{"LOG_LEVEL": "debug"}, "config")}},
 		"shop-cache":                   {example: "shop/store.yaml", edits: []edit{set("128Mi", "cache", "memory")}},
 		"shop-without-cache":           {example: "shop/store.yaml", edits: []edit{set(false, "cache", "enabled")}},
 		"shop-backend":                 {example: "shop/store.yaml", edits: []edit{set("registry.example.com/shop/backend:v2", "backend", "image")}},
@@ -392,6 +395,41 @@ func TestPlanApplies(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got.Edits); diff != "" {
 				t.Errorf("\n%s\n-want, +got edits:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestPlanCost: what pods request and what volumes hold, by the prices, before and after.
+func TestPlanCost(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		edit   edit
+		want   plan.Cost
+	}{
+		// 3 servers of 0.5 CPUs and 1 GiB with sidecars, and volumes of 3 x 20 GiB and of the backups.
+		"Memory":  {reason: "A GiB more for each of three servers.", edit: set("2Gi", "resources", "requests", "memory"), want: plan.Cost{Currency: "EUR", After: 3 * 4}},
+		"CPU":     {reason: "Half a CPU more for each.", edit: set("1", "resources", "requests", "cpu"), want: plan.Cost{Currency: "EUR", After: 3 * 0.5 * 10}},
+		"Storage": {reason: "Volumes grow, though their templates stay.", edit: set("30Gi", "storageSize"), want: plan.Cost{Currency: "EUR", After: 3 * 10 * 0.1}},
+		"Nothing": {reason: "What runs costs what it did.", edit: set("production", "environment"), want: plan.Cost{Currency: "EUR"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			claim, beside := example(t, "databasecluster/production.yaml")
+			p := planner(t, state.NewSaved(cluster(t, claim, beside)))
+			p.Prices = &plan.Prices{Currency: "EUR", CPU: 10, Memory: 4, Storage: 0.1}
+			tc.edit.apply(t, claim)
+			got, err := p.Plan(t.Context(), claim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Cost.Before < 3*(0.5*10+4+20*0.1) {
+				t.Errorf("want a cost before of at least what the servers request, got %v", got.Cost)
+			}
+			// Compared is what the edit adds.
+			added := plan.Cost{Currency: got.Cost.Currency, After: math.Round((got.Cost.After-got.Cost.Before)*100) / 100}
+			if diff := cmp.Diff(tc.want, added); diff != "" {
+				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
