@@ -19,10 +19,22 @@ const calls = 6
 // crossplane/crossplane v2.4.0): again, with what it requires, until it requires nothing
 // new. The function gets copies of the request, which is Call's to change.
 func Call(ctx context.Context, function Runner, req *fnv1.RunFunctionRequest, fetch func(requirement string, selector *fnv1.ResourceSelector) (*fnv1.Resources, error)) (*fnv1.RunFunctionResponse, error) {
+	return call(ctx, copying{function}, req, fetch)
+}
+
+// copying gives a function a copy of each request.
+type copying struct{ Runner }
+
+// RunFunction implements Runner.
+func (c copying) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+	return c.Runner.RunFunction(ctx, proto.CloneOf(req))
+}
+
+func call(ctx context.Context, function Runner, req *fnv1.RunFunctionRequest, fetch func(requirement string, selector *fnv1.ResourceSelector) (*fnv1.Resources, error)) (*fnv1.RunFunctionResponse, error) {
 	bootstrap := req.GetRequiredResources()
 	var required *fnv1.Requirements
 	for range calls {
-		rsp, err := function.RunFunction(ctx, proto.CloneOf(req))
+		rsp, err := function.RunFunction(ctx, req)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +64,11 @@ func (p *play) call(ctx context.Context, claim *object) (*fnv1.RunFunctionRespon
 	if err != nil {
 		return nil, err
 	}
-	return Call(ctx, p.Function, req, func(name string, sel *fnv1.ResourceSelector) (*fnv1.Resources, error) { return p.fetch(ctx, name, sel) })
+	function := p.Function
+	if !p.Unchecked {
+		function = copying{function}
+	}
+	return call(ctx, function, req, func(name string, sel *fnv1.ResourceSelector) (*fnv1.Resources, error) { return p.fetch(ctx, name, sel) })
 }
 
 func (p *play) request(ctx context.Context, claim *object) (*fnv1.RunFunctionRequest, error) {
