@@ -7,17 +7,11 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/storeplane/storeplane/apis"
-	"github.com/storeplane/storeplane/compositions"
-	"github.com/storeplane/storeplane/functions"
-	"github.com/storeplane/storeplane/internal/compose"
-	"github.com/storeplane/storeplane/internal/converge"
 	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/plan"
 	"github.com/storeplane/storeplane/internal/plan/state"
@@ -133,7 +127,7 @@ func (c *planCmd) fleet(ctx context.Context, planner *plan.Planner, s streams) e
 	return ending(report.Summary.Verdict())
 }
 
-// progressStep is how many claims of a fleet are planned until that is told.
+// progressStep is after how many claims of a fleet the progress is printed.
 const progressStep = 100
 
 func ending(v plan.Verdict) error {
@@ -163,21 +157,20 @@ func (c *planCmd) print(s streams, r *plan.Report) error {
 }
 
 func (c *planCmd) planner(s streams) (*plan.Planner, error) {
-	schemas, err := xrd.LoadReleased(apis.Definitions)
+	of, err := c.state(s)
 	if err != nil {
 		return nil, err
 	}
-	own, err := c.Set()
+	p, err := plan.New(of)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan.Planner{
-		Schemas: schemas, Compositions: compositions.Files, Now: time.Now(), Replace: c.Replace,
-		Function: func(source compose.Source, own images.Set) converge.Runner {
-			return functions.New(functions.WithSource(source), functions.WithImages(own))
-		},
-	}
+	p.Replace = c.Replace
 	if c.ImageRegistry != "" || c.Images != "" {
+		own, err := c.Set()
+		if err != nil {
+			return nil, err
+		}
 		p.Images = &own
 	}
 	if c.Prices != "" {
@@ -185,8 +178,7 @@ func (c *planCmd) planner(s streams) (*plan.Planner, error) {
 			return nil, err
 		}
 	}
-	p.State, err = c.state(s)
-	return p, err
+	return p, nil
 }
 
 func (c *planCmd) state(s streams) (plan.State, error) {

@@ -64,7 +64,7 @@ func TestDecideGates(t *testing.T) {
 		"OneDependencyHealthy": {
 			reason:     "All of them must be healthy, and only those that are not are named.",
 			components: []Component{db, cache, web},
-			observed:   map[string]*structpb.Struct{"db": mended(observe(t, db)), "cache": observe(t, cache)},
+			observed:   map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "cache": observe(t, cache)},
 			want: want{
 				apply:    []string{"cache", "db"},
 				withheld: []string{"web"},
@@ -89,7 +89,7 @@ func TestDecideGates(t *testing.T) {
 		"AllDependenciesHealthy": {
 			reason:     "Then it is applied.",
 			components: []Component{db, cache, web},
-			observed:   map[string]*structpb.Struct{"db": mended(observe(t, db)), "cache": mended(observe(t, cache))},
+			observed:   map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "cache": madeHealthy(observe(t, cache))},
 			want: want{
 				apply:  []string{"cache", "db", "web"},
 				health: map[string]health.Status{"db": healthy, "cache": healthy, "web": absent},
@@ -98,7 +98,7 @@ func TestDecideGates(t *testing.T) {
 		"DependencyBreaksLater": {
 			reason:     "What exists is never withheld again, however ill its dependencies are.",
 			components: []Component{db, cache, web},
-			observed:   map[string]*structpb.Struct{"db": broken(observe(t, db)), "web": mended(observe(t, web))},
+			observed:   map[string]*structpb.Struct{"db": broken(observe(t, db)), "web": madeHealthy(observe(t, web))},
 			want: want{
 				apply: []string{"cache", "db", "web"},
 				health: map[string]health.Status{
@@ -110,7 +110,7 @@ func TestDecideGates(t *testing.T) {
 		"DependencyChanges": {
 			reason:     "An object that does not carry the newest declaration is not healthy, whatever its status says: what comes after it waits.",
 			components: []Component{{Name: "db", Object: deployment("db", "db:2")}, cache, web},
-			observed:   map[string]*structpb.Struct{"db": mended(observe(t, db)), "cache": mended(observe(t, cache))},
+			observed:   map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "cache": madeHealthy(observe(t, cache))},
 			want: want{
 				apply:    []string{"cache", "db"},
 				withheld: []string{"web"},
@@ -124,8 +124,8 @@ func TestDecideGates(t *testing.T) {
 			reason:     "What is on its way out is not relied upon.",
 			components: []Component{db, cache, web},
 			observed: map[string]*structpb.Struct{
-				"db":    deleted(mended(observe(t, db))),
-				"cache": mended(observe(t, cache)),
+				"db":    deleted(madeHealthy(observe(t, db))),
+				"cache": madeHealthy(observe(t, cache)),
 			},
 			want: want{
 				apply:    []string{"cache", "db"},
@@ -219,7 +219,7 @@ func TestDecideChangeAfter(t *testing.T) {
 		return Component{Name: "web", Object: deployment("web", image), After: []string{gate}, ChangeAfter: []string{gate}}
 	}
 	gate := func(name string) Component { return Component{Name: name, Object: job(name, "web"), Once: true} }
-	running := mended(observe(t, web("web:1", "job-1")))
+	running := madeHealthy(observe(t, web("web:1", "job-1")))
 
 	cases := map[string]struct {
 		reason   string
@@ -257,7 +257,7 @@ func TestDecideChangeAfter(t *testing.T) {
 			reason:   "The change is applied once the gate is healthy.",
 			web:      web("web:2", "job-2"),
 			gate:     gate("job-2"),
-			observed: map[string]*structpb.Struct{"web": running, "job-2": mended(observe(t, gate("job-2")))},
+			observed: map[string]*structpb.Struct{"web": running, "job-2": madeHealthy(observe(t, gate("job-2")))},
 			want:     mustEncode(t, web("web:2", "job-2")),
 			health:   health.Status{State: health.Progressing, Message: "A change is being applied"},
 		},
@@ -304,7 +304,7 @@ func edited(obj *structpb.Struct) *structpb.Struct {
 }
 
 func TestDecideOnce(t *testing.T) {
-	was := mended(observe(t, Component{Name: "job", Object: job("job", "web:1"), Once: true}))
+	was := madeHealthy(observe(t, Component{Name: "job", Object: job("job", "web:1"), Once: true}))
 	d, err := Decide(claimOf(map[string]*structpb.Struct{"job": was}), &Plan{Components: []Component{{Name: "job", Object: job("job", "web:2"), Once: true}}})
 	if err != nil {
 		t.Fatal(err)

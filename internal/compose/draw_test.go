@@ -85,13 +85,13 @@ func drawObserved(t *rapid.T, components []Component) map[string]*structpb.Struc
 		case 0, 1:
 			continue
 		case 2, 3:
-			s = mended(encoded(c))
+			s = madeHealthy(encoded(c))
 		case 4:
 			s = encoded(c)
 		case 5:
 			s = broken(encoded(c))
 		case 6:
-			s = mended(encoded(other(c)))
+			s = madeHealthy(encoded(other(c)))
 		}
 		if rapid.IntRange(0, 9).Draw(t, c.Name+" going") == 0 {
 			s = deleted(s)
@@ -102,7 +102,7 @@ func drawObserved(t *rapid.T, components []Component) map[string]*structpb.Struc
 		if !rapid.Bool().Draw(t, name+" observed") {
 			continue
 		}
-		out[name] = mended(encoded(Component{Name: name, Object: deployment(name, ""), HoldsData: rapid.Bool().Draw(t, name+" holds data")}))
+		out[name] = madeHealthy(encoded(Component{Name: name, Object: deployment(name, ""), HoldsData: rapid.Bool().Draw(t, name+" holds data")}))
 	}
 	return out
 }

@@ -92,8 +92,8 @@ func observe(t testing.TB, c Component) *structpb.Struct {
 	return stored(s)
 }
 
-// mended returns a copy of an object of the cluster as it is once all went well.
-func mended(obj *structpb.Struct) *structpb.Struct {
+// madeHealthy returns a copy of an object of the cluster as it is once all went well.
+func madeHealthy(obj *structpb.Struct) *structpb.Struct {
 	s := proto.CloneOf(obj)
 	switch s.GetFields()["kind"].GetStringValue() {
 	case "Deployment":

@@ -19,7 +19,7 @@ func TestMake(t *testing.T) {
 		want     []string
 	}{
 		"Withheld": {reason: "What waits is not made.", observed: map[string]*structpb.Struct{"db": observe(t, db)}, want: []string{"db"}},
-		"Released": {reason: "It is once it need not wait any more.", observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, made: 1, want: []string{"db", "web"}},
+		"Released": {reason: "It is once it need not wait any more.", observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))}, made: 1, want: []string{"db", "web"}},
 		"Observed": {reason: "What exists is made always.", observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, late)}, made: 1, want: []string{"db", "web"}},
 		"Starting": {reason: "Also while it is not ready.", once: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, late)}, want: []string{"db", "web"}},
 		"Kept":     {reason: "What is applied once is kept as it is.", once: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": broken(observe(t, late))}, want: []string{"db", "web"}},

@@ -28,14 +28,14 @@ func TestPhase(t *testing.T) {
 	}{
 		"Pending":                {reason: "Nothing exists yet.", generation: 1, components: []Component{web}, want: want{Pending, 0}},
 		"Deploying":              {reason: "It is on its way for the first time.", generation: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": observe(t, web)}, want: want{Deploying, 0}},
-		"Running":                {reason: "All is healthy, and the generation is remembered.", generation: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": mended(observe(t, web))}, want: want{Running, 1}},
+		"Running":                {reason: "All is healthy, and the generation is remembered.", generation: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}, want: want{Running, 1}},
 		"Degraded":               {reason: "What was healthy at this generation is not any more.", generation: 1, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": observe(t, web)}, want: want{Degraded, 1}},
-		"DegradedByRemoval":      {reason: "A component that somebody deleted degrades the claim.", generation: 1, ready: 1, components: []Component{web, svc}, observed: map[string]*structpb.Struct{"web": mended(observe(t, web))}, want: want{Degraded, 1}},
-		"RunningAgain":           {reason: "And it heals.", generation: 1, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": mended(observe(t, web))}, want: want{Running, 1}},
-		"ChangeIsDeploying":      {reason: "A changed claim deploys, it does not degrade; the old generation is remembered.", generation: 2, ready: 1, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": mended(observe(t, web))}, want: want{Deploying, 1}},
+		"DegradedByRemoval":      {reason: "A component that somebody deleted degrades the claim.", generation: 1, ready: 1, components: []Component{web, svc}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}, want: want{Degraded, 1}},
+		"RunningAgain":           {reason: "And it heals.", generation: 1, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}, want: want{Running, 1}},
+		"ChangeIsDeploying":      {reason: "A changed claim deploys, it does not degrade; the old generation is remembered.", generation: 2, ready: 1, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}, want: want{Deploying, 1}},
 		"ChangeRolls":            {reason: "As long as it rolls.", generation: 2, ready: 1, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": observe(t, changed)}, want: want{Deploying, 1}},
-		"ChangeDone":             {reason: "Until it is there.", generation: 2, ready: 1, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": mended(observe(t, changed))}, want: want{Running, 2}},
-		"ChangeOfNothing":        {reason: "A change that changes no component is running at once, at the new generation.", generation: 7, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": mended(observe(t, web))}, want: want{Running, 7}},
+		"ChangeDone":             {reason: "Until it is there.", generation: 2, ready: 1, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(t, changed))}, want: want{Running, 2}},
+		"ChangeOfNothing":        {reason: "A change that changes no component is running at once, at the new generation.", generation: 7, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}, want: want{Running, 7}},
 		"Failed":                 {reason: "One that will not get healthy fails the claim.", generation: 1, components: []Component{svc, web}, observed: map[string]*structpb.Struct{"svc": observe(t, svc), "web": broken(observe(t, web))}, want: want{Failed, 0}},
 		"FailedAfterRunning":     {reason: "Also one that was healthy once.", generation: 1, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": broken(observe(t, web))}, want: want{Failed, 1}},
 		"FailedIsNotForEver":     {reason: "A change gives it another chance.", generation: 2, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": broken(observe(t, web))}, want: want{Deploying, 0}},
@@ -78,14 +78,14 @@ func TestPhasesOverTime(t *testing.T) {
 	}{
 		{"claimed", 1, one, nil, Pending},
 		{"applied", 1, one, observe(t, one), Deploying},
-		{"healthy", 1, one, mended(observe(t, one)), Running},
+		{"healthy", 1, one, madeHealthy(observe(t, one)), Running},
 		{"a pod is gone", 1, one, observe(t, one), Degraded},
-		{"the pod is back", 1, one, mended(observe(t, one)), Running},
-		{"the claim changed", 2, two, mended(observe(t, one)), Deploying},
+		{"the pod is back", 1, one, madeHealthy(observe(t, one)), Running},
+		{"the claim changed", 2, two, madeHealthy(observe(t, one)), Deploying},
 		{"the change is applied", 2, two, observe(t, two), Deploying},
 		{"it makes no progress", 2, two, broken(observe(t, two)), Failed},
 		{"it is back to what it was", 3, one, broken(observe(t, two)), Deploying},
-		{"healthy again", 3, one, mended(observe(t, one)), Running},
+		{"healthy again", 3, one, madeHealthy(observe(t, one)), Running},
 	}
 	var status map[string]any
 	for _, s := range steps {
@@ -124,7 +124,7 @@ func TestOutcomeParts(t *testing.T) {
 		"AllHealthy": {
 			reason:     "When all is well there is nothing to say.",
 			components: []Component{secret, db},
-			observed:   map[string]*structpb.Struct{"db-secret": observe(t, secret), "db": mended(observe(t, db))},
+			observed:   map[string]*structpb.Struct{"db-secret": observe(t, secret), "db": madeHealthy(observe(t, db))},
 			want:       want{parts: []appsv1.ComponentStatus{{Name: "db", Ready: true}}},
 		},
 		"OnePartOfTwoComponents": {

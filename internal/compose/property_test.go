@@ -313,7 +313,7 @@ func TestPropertyConverges(t *testing.T) {
 				// settles.
 				m := o.GetFields()["metadata"].GetStructValue().GetFields()
 				delete(m, "deletionTimestamp")
-				cluster[n] = mended(o)
+				cluster[n] = madeHealthy(o)
 			}
 		}
 
@@ -322,7 +322,7 @@ func TestPropertyConverges(t *testing.T) {
 			d := decide(t, p, cluster)
 			next := map[string]*structpb.Struct{}
 			for n, want := range d.Apply {
-				next[n] = mended(stored(want))
+				next[n] = madeHealthy(stored(want))
 			}
 			if same(cluster, next) {
 				if len(d.Withheld) > 0 {
@@ -381,7 +381,7 @@ func TestPropertyOrder(t *testing.T) {
 				o := stored(d.Apply[n])
 				switch rapid.IntRange(0, 2).Draw(t, fmt.Sprintf("round %d %s", round, n)) {
 				case 0:
-					o = mended(o)
+					o = madeHealthy(o)
 				case 1:
 					o = broken(o)
 				}

@@ -62,15 +62,15 @@ func TestHoldsStatus(t *testing.T) {
 		"WasReady":    {reason: "That it is not ready any more is news.", conditions: []any{since("Ready", "True", time.Second)}, observed: unready, want: "new"},
 		"NoCondition": {reason: "Without an age each change is reported.", observed: unready, want: "new"},
 		"Failed":      {reason: "A failure is news.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": broken(observe(t, db)), "web": observe(t, web)}, want: "new"},
-		"Done":        {reason: "Ready is news.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": mended(observe(t, web))}, want: "new"},
+		"Done":        {reason: "Ready is news.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "web": madeHealthy(observe(t, web))}, want: "new"},
 		"PodFails":    {reason: "And why a pod does not come up: its parent passes that on.", conditions: comingUp(time.Second), observed: unready, status: map[string]any{"podFailure": failure}, want: "new"},
 		"PodRuns":     {reason: "Or that it does at last.", conditions: comingUp(time.Second), observed: unready, failure: failure, want: "new"},
 		"Settings":    {reason: "A claim goes on with the settings that it had: it must not forget them.", conditions: comingUp(time.Second), observed: unready, status: map[string]any{"acceptedSettings": "{}"}, want: "new"},
-		"Added":       {reason: "A pass that adds objects leaves the status to the next, with or without a parent.", alone: true, conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, want: held},
-		"AddedOld":    {reason: "However long that takes.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, want: held},
+		"Added":       {reason: "A pass that adds objects leaves the status to the next, with or without a parent.", alone: true, conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))}, want: held},
+		"AddedOld":    {reason: "However long that takes.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))}, want: held},
 		"Removed":     {reason: "One that removes objects is reported.", alone: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, web), "old": stored(applied(t, configMap("old", "")))}, want: "new"},
-		"Refused":     {reason: "What the API server refuses is referenced and never observed: the status is written all the same.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": mended(observe(t, db))}, referenced: unready, want: "new"},
-		"Renamed":     {reason: "An object that has another name than it would get today is no new one.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": renamed(mended(observe(t, db))), "web": observe(t, web)}, want: "new"},
+		"Refused":     {reason: "What the API server refuses is referenced and never observed: the status is written all the same.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))}, referenced: unready, want: "new"},
+		"Renamed":     {reason: "An object that has another name than it would get today is no new one.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": renamed(madeHealthy(observe(t, db))), "web": observe(t, web)}, want: "new"},
 		"Phase":       {reason: "Another phase is news.", phase: "Running", conditions: comingUp(20 * time.Second), observed: unready, want: "new"},
 		"First":       {reason: "The first is written in any case.", first: true, alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
 		"Corrected":   {reason: "That a claim no longer fails is reported at once.", phase: "Failed", alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
@@ -126,8 +126,8 @@ func TestHoldsStatus(t *testing.T) {
 // TestHoldConditions: good news come together, bad news at once.
 func TestHoldConditions(t *testing.T) {
 	db, web := Component{Name: "db", Object: deployment("db", "db:1")}, Component{Name: "web", Object: deployment("web", "web:1")}
-	half := map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": observe(t, web)}
-	all := map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": mended(observe(t, web))}
+	half := map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "web": observe(t, web)}
+	all := map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "web": madeHealthy(observe(t, web))}
 	done := map[string]any{"phase": "Running", "readyGeneration": 1, "observedGeneration": 1}
 
 	cases := map[string]struct {
@@ -196,7 +196,7 @@ func TestProbeCircuit(t *testing.T) {
 			if tc.last != "" {
 				status[circuitProbe] = tc.last
 			}
-			rsp := Respond(request(t, 1, status, map[string]*structpb.Struct{"db": mended(observe(t, db))}), planned(&Plan{Components: []Component{db}}), clock{})
+			rsp := Respond(request(t, 1, status, map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))}), planned(&Plan{Components: []Component{db}}), clock{})
 			got := desiredStatus(rsp)[circuitProbe].GetStringValue()
 			if got != tc.want {
 				t.Errorf("%s\nRespond() %s: want %q, got %q", tc.reason, circuitProbe, tc.want, got)

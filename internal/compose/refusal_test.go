@@ -133,7 +133,7 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			observed := map[string]*structpb.Struct{"web": mended(observe(t, web))}
+			observed := map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}
 			if tc.conf != nil {
 				observed["conf"] = tc.conf
 			}

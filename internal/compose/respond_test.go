@@ -78,7 +78,7 @@ func TestRespond(t *testing.T) {
 			reason:   "When every component has become healthy the status says so first.",
 			plan:     &Plan{Components: []Component{db, web}},
 			status:   map[string]any{"phase": "Deploying"},
-			observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": mended(observe(t, web))},
+			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "web": madeHealthy(observe(t, web))},
 			want: want{
 				ready:      denied,
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "web": fnv1.Ready_READY_TRUE},
@@ -91,7 +91,7 @@ func TestRespond(t *testing.T) {
 			reason:   "Nor is it ready while the status does not say for which generation.",
 			plan:     &Plan{Components: []Component{db}},
 			status:   map[string]any{"phase": "Running"},
-			observed: map[string]*structpb.Struct{"db": mended(observe(t, db))},
+			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))},
 			want: want{
 				ready:      denied,
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE},
@@ -104,7 +104,7 @@ func TestRespond(t *testing.T) {
 			reason:   "When the status says that all is healthy nothing overrides what Crossplane derives.",
 			plan:     &Plan{Components: []Component{db, web}},
 			status:   told,
-			observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "web": mended(observe(t, web))},
+			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "web": madeHealthy(observe(t, web))},
 			want: want{
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "web": fnv1.Ready_READY_TRUE},
 				conditions: []*fnv1.Condition{accepted, pruned, notStalled},
@@ -116,7 +116,7 @@ func TestRespond(t *testing.T) {
 			reason:   "What is kept is nobody's to wait for, and a condition names it.",
 			plan:     &Plan{Components: []Component{db}},
 			status:   told,
-			observed: map[string]*structpb.Struct{"db": mended(observe(t, db)), "old": holding(stored(applied(t, configMap("old", ""))))},
+			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "old": holding(stored(applied(t, configMap("old", ""))))},
 			want: want{
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "old": fnv1.Ready_READY_TRUE},
 				conditions: []*fnv1.Condition{accepted, condition("Pruned", no, "HoldsData", "No longer part of the claim, but kept since they hold data: old"), notStalled},
@@ -180,7 +180,7 @@ func TestRespondTTL(t *testing.T) {
 	const soon = 5 * time.Second
 	later := settledTTL + spread("", settledSpread)
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
-	settled := map[string]*structpb.Struct{"db": mended(observe(t, db))}
+	settled := map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))}
 	conditions := func(cs ...map[string]any) map[string]any {
 		list := make([]any, len(cs))
 		for i := range cs {
@@ -224,7 +224,7 @@ func TestRefuse(t *testing.T) {
 	invalid := Invalidf("storageSize may not shrink: 20Gi → 10Gi")
 	ours := errors.New("cannot compose: a bug")
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
-	existing := map[string]*structpb.Struct{"web": mended(observe(t, web))}
+	existing := map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}
 
 	claimStatus := map[string]any{"phase": "Running", "conditions": []any{
 		map[string]any{"type": "Ready", "status": "True", "reason": "Available"},

@@ -103,7 +103,7 @@ func orDefault(registry string) string {
 // nothing else changes.
 func TestRespondMaintains(t *testing.T) {
 	web, tls := Component{Name: "web", Object: deployment("web", "web:1")}, stored(secret(t, "tls", map[string]string{"tls.crt": "old"}))
-	observed := map[string]*structpb.Struct{"web": mended(observe(t, web)), "tls": tls}
+	observed := map[string]*structpb.Struct{"web": madeHealthy(observe(t, web)), "tls": tls}
 	due := proto.CloneOf(claimOf(nil).keep(tls))
 	child(due, "data").Fields["tls.crt"] = structpb.NewStringValue("bmV3")
 	cases := map[string]struct {

@@ -54,7 +54,7 @@ type Simulator struct {
 	// they run. May be nil.
 	Pods func(composed []*unstructured.Unstructured)
 
-	// Refused is told of a composed claim that is refused, while everything else goes on as
+	// Refused is called with a composed claim that is refused, while everything else goes on as
 	// it does on a cluster. Without it such a refusal ends the run.
 	Refused func(*RefusedError)
 

@@ -129,8 +129,8 @@ var listKeys = map[string][][]string{
 	"hostAliases":               {{"ip"}},
 }
 
-// KeysOf are the fields by which the elements of a list that a field holds are told
-// apart, or nil where the list is taken whole: as one value, or since an element has none.
+// KeysOf are the fields that are the key of each element of a list that a field
+// holds, or nil where the list is taken whole: as one value, or since an element has none.
 func KeysOf(field string, list []any) []string {
 	for _, keys := range listKeys[field] {
 		if haveAll(keys, list) {

@@ -105,7 +105,7 @@ func requested(c corev1.Container, name corev1.ResourceName) float64 {
 }
 
 // templates of a StatefulSet's volumes, for one pod. Those of a database have grown where
-// its instance managers were told to.
+// its instance managers are to grow them.
 func (p *Prices) templates(all objects, set *unstructured.Unstructured) float64 {
 	list, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
 	sum := 0.0

@@ -22,7 +22,7 @@ const (
 )
 
 // statefulSet of a database, or of the server of its backups.
-func (f *foreseen) statefulSet(p pair) []Effect {
+func (f *forecast) statefulSet(p pair) []Effect {
 	switch p.part() {
 	case serverPart:
 		return f.servers(p)
@@ -33,7 +33,7 @@ func (f *foreseen) statefulSet(p pair) []Effect {
 }
 
 // repository of backups: PostgreSQL keeps its log while it is away.
-func (f *foreseen) repository(p pair) []Effect {
+func (f *forecast) repository(p pair) []Effect {
 	switch {
 	case p.Action == Delete && keepsVolumes(p.before):
 		return []Effect{p.effect(Keeps, "%s is deleted; the volume with its backups stays", p.Object)}
@@ -50,7 +50,7 @@ func (f *foreseen) repository(p pair) []Effect {
 }
 
 // servers of a database.
-func (f *foreseen) servers(p pair) []Effect {
+func (f *forecast) servers(p pair) []Effect {
 	was, is := replicasOf(p.before), replicasOf(p.after)
 	database := "DatabaseCluster " + p.Owner.Name
 	switch {
@@ -96,7 +96,7 @@ func (f *foreseen) servers(p pair) []Effect {
 }
 
 // retention of volumes that turns: a deletion of the claim destroys the data from then on.
-func (f *foreseen) retention(p pair) []Effect {
+func (f *forecast) retention(p pair) []Effect {
 	turned := p.field("spec.persistentVolumeClaimRetentionPolicy.whenDeleted")
 	if turned == nil || turned.After != "Delete" {
 		return nil
@@ -107,7 +107,7 @@ func (f *foreseen) retention(p pair) []Effect {
 }
 
 // removed servers: the last ones go, and their volumes stay.
-func (f *foreseen) removed(p pair, was, is int) []Effect {
+func (f *forecast) removed(p pair, was, is int) []Effect {
 	e := p.effect(Stops, "removes %s of DatabaseCluster %s: connections to it break; the volumes stay", count(was-is, "server"), p.Owner.Name)
 	e.Pods, e.Interrupts = was-is, true
 	out := []Effect{e}
@@ -123,7 +123,7 @@ func (f *foreseen) removed(p pair, was, is int) []Effect {
 }
 
 // replaced servers: standbys first, then the primary hands over and goes last.
-func (f *foreseen) replaced(p pair, n int) []Effect {
+func (f *forecast) replaced(p pair, n int) []Effect {
 	database := "DatabaseCluster " + p.Owner.Name
 	how := "replaces the " + count(n, "server") + " of " + database + " one at a time, standbys first"
 	if n == 1 {
@@ -136,7 +136,7 @@ func (f *foreseen) replaced(p pair, n int) []Effect {
 
 // restarted servers, each in its place: standbys first, then the primary, which does not
 // hand over (restart of internal/instance/manager).
-func (f *foreseen) restarted(p pair, n int, parameters []string) Effect {
+func (f *forecast) restarted(p pair, n int, parameters []string) Effect {
 	how := "restarts PostgreSQL of the " + count(n, "server") + " of DatabaseCluster " + p.Owner.Name + " one at a time, standbys first"
 	if n == 1 {
 		how = "restarts PostgreSQL of the only server of DatabaseCluster " + p.Owner.Name
@@ -153,7 +153,7 @@ func (p pair) switchover(format string, args ...any) Effect {
 }
 
 // primaryOf the servers of a StatefulSet, as they report it, or "".
-func (f *foreseen) primaryOf(set string) string {
+func (f *forecast) primaryOf(set string) string {
 	o, ok := f.had[key{name: set + "-status", GroupKind: configMapKind}]
 	if !ok {
 		return ""
@@ -165,8 +165,8 @@ func (f *foreseen) primaryOf(set string) string {
 }
 
 // configMap that tells the instance managers what to do.
-func (f *foreseen) configMap(p pair) []Effect {
-	told := func(u *unstructured.Unstructured) *instance.Desired {
+func (f *forecast) configMap(p pair) []Effect {
+	desiredOf := func(u *unstructured.Unstructured) *instance.Desired {
 		if u == nil {
 			return nil
 		}
@@ -177,7 +177,7 @@ func (f *foreseen) configMap(p pair) []Effect {
 		}
 		return d
 	}
-	was, is := told(p.before), told(p.after)
+	was, is := desiredOf(p.before), desiredOf(p.after)
 	if was == nil || is == nil {
 		return nil
 	}
@@ -189,7 +189,7 @@ func (f *foreseen) configMap(p pair) []Effect {
 }
 
 // plain connections that are refused from then on: the line of pg_hba.conf for all users.
-func (f *foreseen) plain(p pair) []Effect {
+func (f *forecast) plain(p pair) []Effect {
 	const line, encrypted = "- host all all all scram-sha-256", "- hostssl all all all scram-sha-256"
 	has := func(u *unstructured.Unstructured, text string) bool {
 		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
@@ -204,7 +204,7 @@ func (f *foreseen) plain(p pair) []Effect {
 }
 
 // parameters that servers reload, or restart for.
-func (f *foreseen) parameters(p pair, was, is *instance.Desired) []Effect {
+func (f *forecast) parameters(p pair, was, is *instance.Desired) []Effect {
 	var reload, restart, unknown []string
 	for _, k := range keysOf(was.Parameters, is.Parameters) {
 		before, had := was.Parameters[k]
@@ -236,14 +236,14 @@ func (f *foreseen) parameters(p pair, was, is *instance.Desired) []Effect {
 }
 
 // isReplaced tells whether the servers that a ConfigMap is for are replaced too.
-func (f *foreseen) isReplaced(p pair) bool {
+func (f *forecast) isReplaced(p pair) bool {
 	return slices.ContainsFunc(f.pairs, func(o pair) bool {
 		return o.Object.Kind == "StatefulSet" && o.Object.Name == p.Object.Name && o.touches("spec.template")
 	})
 }
 
 // volumes that grow.
-func (f *foreseen) volumes(p pair, was, is *instance.Desired) []Effect {
+func (f *forecast) volumes(p pair, was, is *instance.Desired) []Effect {
 	var out []Effect
 	grow := func(format string, args ...any) {
 		e := p.effect(Grows, format+": it cannot shrink again", args...)
@@ -260,7 +260,7 @@ func (f *foreseen) volumes(p pair, was, is *instance.Desired) []Effect {
 }
 
 // users and databases that come; nothing is dropped.
-func (f *foreseen) users(p pair, was, is *instance.Desired) []Effect {
+func (f *forecast) users(p pair, was, is *instance.Desired) []Effect {
 	var out []Effect
 	for _, u := range is.Users {
 		if !slices.Contains(was.Users, u) {

@@ -11,8 +11,8 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// foreseen is what effects are told by.
-type foreseen struct {
+// forecast is what effects are derived from.
+type forecast struct {
 	pairs []pair
 
 	// had is what the cluster has.
@@ -21,26 +21,26 @@ type foreseen struct {
 
 // rules tell the effects of one object's change, by its kind. A kind without one has none
 // that a client or user notices: what it is for takes effect while everything runs.
-var rules = map[schema.GroupKind]func(*foreseen, pair) []Effect{
-	{Group: "apps", Kind: "Deployment"}:                     (*foreseen).deployment,
-	{Group: "apps", Kind: "StatefulSet"}:                    (*foreseen).statefulSet,
-	{Group: "batch", Kind: "Job"}:                           (*foreseen).job,
-	{Group: "batch", Kind: "CronJob"}:                       (*foreseen).cronJob,
-	{Kind: "ConfigMap"}:                                     (*foreseen).configMap,
-	{Kind: "Secret"}:                                        (*foreseen).secret,
-	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:     (*foreseen).networkPolicy,
-	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: (*foreseen).autoscaler,
-	{Group: "protection.crossplane.io", Kind: "Usage"}:      (*foreseen).usage,
-	{Kind: "Service"}:                                       (*foreseen).service,
-	{Group: "networking.k8s.io", Kind: "Ingress"}:           (*foreseen).route,
-	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: (*foreseen).route,
-	{Group: "backup.example.com", Kind: "Backup"}:           (*foreseen).backup,
-	{Group: "config.example.com", Kind: "AppConfig"}:        (*foreseen).appConfig,
+var rules = map[schema.GroupKind]func(*forecast, pair) []Effect{
+	{Group: "apps", Kind: "Deployment"}:                     (*forecast).deployment,
+	{Group: "apps", Kind: "StatefulSet"}:                    (*forecast).statefulSet,
+	{Group: "batch", Kind: "Job"}:                           (*forecast).job,
+	{Group: "batch", Kind: "CronJob"}:                       (*forecast).cronJob,
+	{Kind: "ConfigMap"}:                                     (*forecast).configMap,
+	{Kind: "Secret"}:                                        (*forecast).secret,
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:     (*forecast).networkPolicy,
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: (*forecast).autoscaler,
+	{Group: "protection.crossplane.io", Kind: "Usage"}:      (*forecast).usage,
+	{Kind: "Service"}:                                       (*forecast).service,
+	{Group: "networking.k8s.io", Kind: "Ingress"}:           (*forecast).route,
+	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: (*forecast).route,
+	{Group: "backup.example.com", Kind: "Backup"}:           (*forecast).backup,
+	{Group: "config.example.com", Kind: "AppConfig"}:        (*forecast).appConfig,
 }
 
 // effectsOf changes, in their order.
 func effectsOf(pairs []pair, had objects) []Effect {
-	f := &foreseen{pairs: pairs, had: had}
+	f := &forecast{pairs: pairs, had: had}
 	var out []Effect
 	for _, p := range pairs {
 		if rule, ok := rules[keyOf(p.either()).GroupKind]; ok {

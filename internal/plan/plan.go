@@ -139,7 +139,7 @@ type Field struct {
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
 
-	// Hidden says that the values are of a Secret, and so not told.
+	// Hidden says that the values are of a Secret, and so not printed.
 	Hidden bool `json:"hidden,omitempty"`
 }
 

@@ -19,10 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/storeplane/storeplane/apis"
-	"github.com/storeplane/storeplane/compositions"
-	"github.com/storeplane/storeplane/functions"
-	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/converge"
 	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/plan"
@@ -44,25 +40,25 @@ type fixed struct{}
 func (fixed) Password() (string, error) { return "not-a-secret-not-a-secret-not-a-1", nil }
 func (fixed) Now() time.Time            { return now }
 
-// loaded once: to compile the rules takes its time.
-var loaded = sync.OnceValues(func() (xrd.Schemas, error) { return xrd.LoadReleased(apis.Definitions) })
+// released is a planner of this release, made once: to compile the rules takes its time.
+var released = sync.OnceValues(func() (*plan.Planner, error) { return plan.New(nil) })
 
 func schemas(t testing.TB) xrd.Schemas {
 	t.Helper()
-	s, err := loaded()
+	p, err := released()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
-}
-
-func function(source compose.Source, own images.Set) converge.Runner {
-	return functions.New(functions.WithSource(source), functions.WithImages(own))
+	return p.Schemas
 }
 
 func planner(t testing.TB, s plan.State) *plan.Planner {
 	t.Helper()
-	return &plan.Planner{Schemas: schemas(t), Compositions: compositions.Files, Function: function, State: s, Now: now, Replace: true}
+	p, err := released()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &plan.Planner{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.Function, State: s, Now: now, Replace: true}
 }
 
 // example claim, and what else is in its file.
@@ -106,7 +102,8 @@ func needed() []*unstructured.Unstructured {
 // cluster in which a claim has converged: all that there is then.
 func cluster(t testing.TB, claim *unstructured.Unstructured, beside []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
-	r := &render.Renderer{Schemas: schemas(t), Compositions: compositions.Files, Function: function(fixed{}, images.Set{Registry: images.DefaultRegistry})}
+	p := planner(t, nil)
+	r := &render.Renderer{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.Function(fixed{}, images.Set{Registry: images.DefaultRegistry})}
 	saved := state.NewSaved(beside)
 	result, err := r.Run(t.Context(), render.Input{Claim: claim, Fetch: func(ctx context.Context, _ string, sel *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
 		return saved.Fetch(ctx, sel)
@@ -327,7 +324,7 @@ func withoutSecrets(objects []*unstructured.Unstructured) plan.State {
 	return hidden{state.NewSaved(rest)}
 }
 
-// TestPlanDrift: what somebody has edited by hand is told apart from what the edit does.
+// TestPlanDrift: what was edited by hand is listed apart from what the edit does.
 func TestPlanDrift(t *testing.T) {
 	claim, beside := example(t, "webapp/minimal.yaml")
 	objects := cluster(t, claim, beside)
@@ -364,7 +361,7 @@ func TestPlanApplies(t *testing.T) {
 		want   []plan.Field
 	}{
 		"NobodyApplied": {
-			reason: "Replicas that somebody scaled to stay, and so do arguments that no file is known to have had.",
+			reason: "Replicas that kubectl scale set stay, and so do arguments that no file is known to have had.",
 			want:   nil,
 		},
 		"Applied": {

@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// secret that is drawn, or drawn anew. What is in one is not told; one that goes does so
+// secret that is drawn, or drawn anew. Values are never printed; one that goes does so
 // with what used it.
-func (f *foreseen) secret(p pair) []Effect {
+func (f *forecast) secret(p pair) []Effect {
 	if p.Action == Create {
 		return []Effect{p.effect(Generates, "%s is generated", p.Object)}
 	}
@@ -26,7 +26,7 @@ func (f *foreseen) secret(p pair) []Effect {
 }
 
 // backup that watches, or does so no more.
-func (f *foreseen) backup(p pair) []Effect {
+func (f *forecast) backup(p pair) []Effect {
 	if p.Action != Delete {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (f *foreseen) backup(p pair) []Effect {
 }
 
 // usage that protected a claim from its deletion.
-func (f *foreseen) usage(p pair) []Effect {
+func (f *forecast) usage(p pair) []Effect {
 	if p.Action != Delete {
 		return nil
 	}

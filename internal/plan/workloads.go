@@ -15,7 +15,7 @@ import (
 const cachePart = "cache"
 
 // deployment whose pods are replaced one by one, or, a cache, all at once.
-func (f *foreseen) deployment(p pair) []Effect {
+func (f *forecast) deployment(p pair) []Effect {
 	was, is := replicasOf(p.before), replicasOf(p.after)
 	switch p.Action {
 	case Create:
@@ -39,7 +39,7 @@ func (f *foreseen) deployment(p pair) []Effect {
 }
 
 // rolled pods of a Deployment.
-func (f *foreseen) rolled(p pair, n int) Effect {
+func (f *forecast) rolled(p pair, n int) Effect {
 	strategy, _, _ := unstructured.NestedString(p.after.Object, "spec", "strategy", "type")
 	if strategy == "Recreate" {
 		e := p.effect(Restarts, "restarts %s: nothing answers until it has started", p.Object)
@@ -59,7 +59,7 @@ func (f *foreseen) rolled(p pair, n int) Effect {
 }
 
 // afterMigration says that pods wait for a migration of the same claim that runs first.
-func (f *foreseen) afterMigration(p pair) string {
+func (f *forecast) afterMigration(p pair) string {
 	for _, other := range f.pairs {
 		if other.Action == Create && other.Object.Kind == "Job" && other.Owner == p.Owner && other.part() == "migration" {
 			return ", after Job " + other.Object.Name + " has completed"
@@ -69,7 +69,7 @@ func (f *foreseen) afterMigration(p pair) string {
 }
 
 // job that runs once.
-func (f *foreseen) job(p pair) []Effect {
+func (f *forecast) job(p pair) []Effect {
 	if p.Action != Create || p.owner == nil {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (f *foreseen) job(p pair) []Effect {
 
 // existed tells whether the claim that composes an object composes something already: what
 // a first migration does harms nothing.
-func (f *foreseen) existed(p pair) bool {
+func (f *forecast) existed(p pair) bool {
 	for _, o := range f.had {
 		if o.owner != nil && keyOf(o.owner) == keyOf(p.owner) {
 			return true
@@ -93,7 +93,7 @@ func (f *foreseen) existed(p pair) bool {
 }
 
 // cronJob that is run no more; all other changes are its next run's.
-func (f *foreseen) cronJob(p pair) []Effect {
+func (f *forecast) cronJob(p pair) []Effect {
 	if p.Action != Delete {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (f *foreseen) cronJob(p pair) []Effect {
 
 // appConfig that changes what its workloads read: these say themselves which AppConfig may
 // change them.
-func (f *foreseen) appConfig(p pair) []Effect {
+func (f *forecast) appConfig(p pair) []Effect {
 	if p.Action != Update || !p.touches("spec.forProvider") {
 		return nil
 	}
@@ -121,12 +121,12 @@ func (f *foreseen) appConfig(p pair) []Effect {
 }
 
 // isRolled tells whether a workload's pods are replaced for a change of its own.
-func (f *foreseen) isRolled(u *unstructured.Unstructured) bool {
+func (f *forecast) isRolled(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(f.pairs, func(o pair) bool { return keyOf(o.either()) == keyOf(u) && o.touches("spec.template") })
 }
 
 // service that leads elsewhere, or is gone while its pods are not.
-func (f *foreseen) service(p pair) []Effect {
+func (f *forecast) service(p pair) []Effect {
 	switch {
 	case p.Action == Delete && !f.goesWithPods(p):
 		e := p.effect(Reroutes, "%s is gone: what connects by its name fails", p.Object)
@@ -141,14 +141,14 @@ func (f *foreseen) service(p pair) []Effect {
 }
 
 // goesWithPods tells whether the pods of an object's part go too.
-func (f *foreseen) goesWithPods(p pair) bool {
+func (f *forecast) goesWithPods(p pair) bool {
 	return slices.ContainsFunc(f.pairs, func(o pair) bool {
 		return o.Action == Delete && (o.Object.Kind == "Deployment" || o.Object.Kind == "StatefulSet") && o.Owner == p.Owner && o.part() == p.part()
 	})
 }
 
 // networkPolicy that lets others in: those that it let in before may not come any more.
-func (f *foreseen) networkPolicy(p pair) []Effect {
+func (f *forecast) networkPolicy(p pair) []Effect {
 	narrows := func(c Field) bool {
 		return c.Before != nil && (within(c.Path, "spec.ingress") && !strings.Contains(c.Path, ".ports") || within(c.Path, "spec.podSelector"))
 	}
@@ -161,7 +161,7 @@ func (f *foreseen) networkPolicy(p pair) []Effect {
 }
 
 // autoscaler whose bounds move.
-func (f *foreseen) autoscaler(p pair) []Effect {
+func (f *forecast) autoscaler(p pair) []Effect {
 	bounds := func(u *unstructured.Unstructured) (int, int) {
 		lowest, _, _ := unstructured.NestedInt64(u.Object, "spec", "minReplicas")
 		most, _, _ := unstructured.NestedInt64(u.Object, "spec", "maxReplicas")
@@ -193,7 +193,7 @@ func (p pair) podsRead() bool {
 }
 
 // route from outside.
-func (f *foreseen) route(p pair) []Effect {
+func (f *forecast) route(p pair) []Effect {
 	switch p.Action {
 	case Create:
 		return []Effect{p.effect(Reroutes, "%s makes the application reachable from outside", p.Object)}

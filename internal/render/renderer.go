@@ -47,7 +47,7 @@ type Input struct {
 	// Run. May be nil.
 	Fetch func(ctx context.Context, requirement string, selector *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error)
 
-	// Refused is told of a composed claim that is refused, for Run, which ends with that
+	// Refused is called for a composed claim that is refused, for Run, which ends with that
 	// error without it. May be nil.
 	Refused func(*converge.RefusedError)
 

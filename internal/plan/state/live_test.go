@@ -28,8 +28,8 @@ var webApp = schema.GroupVersionKind{Group: "apps.example.com", Version: "v1", K
 // reviewer may read claims and ConfigMaps, and no Secrets.
 const reviewer = "reviewer"
 
-// TestLive reads a claim as somebody who may read everything does, as somebody who may not
-// read its Secret, and as somebody who may read nothing.
+// TestLive reads a claim as a user who may read everything, as one who may not
+// read its Secret, and as one who may read nothing.
 func TestLive(t *testing.T) {
 	p := planetest.Start(t, false)
 	admin := p.Config(plane.Admin)

@@ -13,15 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/storeplane/storeplane/apis"
-	"github.com/storeplane/storeplane/compositions"
-	"github.com/storeplane/storeplane/functions"
-	"github.com/storeplane/storeplane/internal/compose"
-	"github.com/storeplane/storeplane/internal/converge"
-	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/plan"
 	"github.com/storeplane/storeplane/internal/plan/state"
-	"github.com/storeplane/storeplane/internal/xrd"
 	"github.com/storeplane/storeplane/test/e2e/harness"
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 	"github.com/storeplane/storeplane/test/e2e/suite"
@@ -111,20 +104,15 @@ func ready(pod *unstructured.Unstructured) bool {
 
 // plans of the claim, with the rights of whoever runs the suite.
 func (g *ground) plan(ctx context.Context, claim *unstructured.Unstructured) (*plan.Claim, error) {
-	schemas, err := xrd.LoadReleased(apis.Definitions)
-	if err != nil {
-		return nil, err
-	}
 	live, err := state.NewLive(cluster.Config)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan.Planner{
-		Schemas: schemas, Compositions: compositions.Files, State: live, Now: time.Now(), Replace: true,
-		Function: func(source compose.Source, own images.Set) converge.Runner {
-			return functions.New(functions.WithSource(source), functions.WithImages(own))
-		},
+	p, err := plan.New(live)
+	if err != nil {
+		return nil, err
 	}
+	p.Replace = true // The edits are merge patches, which remove fields by null.
 	return p.Plan(ctx, claim)
 }
 
@@ -154,8 +142,8 @@ func asFile(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// foreseen is the check that an edit does what its plan says.
-func (g *ground) foreseen(p harness.Patch) check {
+// comesTrue is the check that an edit does what its plan says.
+func (g *ground) comesTrue(p harness.Patch) check {
 	return func(ctx context.Context, n notes) error {
 		if err := g.ready(ctx); err != nil {
 			return err
