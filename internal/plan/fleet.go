@@ -60,7 +60,9 @@ func (p *Planner) standing(ctx context.Context, claim *unstructured.Unstructured
 	r, in := p.renderer(e, drawn{now: p.Now, password: placeholder})
 	result, err := r.Run(ctx, in)
 	if converge.IsRefused(err) {
-		out.Refusal = refusalOf(err)
+		if out.Refusal = refusalOf(err); e.doubt(out.Refusal) != "" {
+			out.Unknown, out.Refusal = append(out.Unknown, e.doubt(out.Refusal)), ""
+		}
 		return p.finish(out), nil
 	}
 	if err != nil {

@@ -99,14 +99,17 @@ func (p *Planner) Plan(ctx context.Context, claim *unstructured.Unstructured) (*
 	out.Notes = notesOf(e)
 	before, after, err := p.run(ctx, e)
 	if converge.IsRefused(err) {
-		if p.State.HidesSecrets() && strings.Contains(err.Error(), "Secret ") {
-			return nil, fmt.Errorf("cannot plan %s: it is made of a Secret that may not be read: plan with the right to get it: %w", out.Object, err)
-		}
 		out.Refusal = refusalOf(err)
+		if doubt := e.doubt(out.Refusal); doubt != "" {
+			return nil, fmt.Errorf("cannot plan %s: %s", out.Object, doubt)
+		}
 		return p.finish(out), nil
 	}
 	if err != nil {
 		return nil, err
+	}
+	if doubt := e.doubt(e.refused); doubt != "" {
+		return nil, fmt.Errorf("cannot plan %s: %s", out.Object, doubt)
 	}
 	refused := e.refused
 	secret, err := p.madeOfSecrets(ctx, e, before)
@@ -172,6 +175,20 @@ type edit struct {
 
 	// refused says why a claim that it composes is refused, or nothing.
 	refused string
+
+	// standIns are the names of Secrets that may not be read, and that others stood in for.
+	standIns []string
+}
+
+// doubt about a refusal that is about a Secret which may not be read, or nothing: with what
+// is in the Secret the claim may be accepted.
+func (e *edit) doubt(refusal string) string {
+	for _, name := range e.standIns {
+		if strings.Contains(refusal, name) {
+			return fmt.Sprintf("it needs what is in Secret %s, which may not be read or was not saved: plan with the right to get it (without that: %s)", name, refusal)
+		}
+	}
+	return ""
 }
 
 func (p *Planner) edit(ctx context.Context, claim *unstructured.Unstructured) (*edit, error) {
@@ -380,6 +397,7 @@ func (p *Planner) fetch(e *edit) func(context.Context, string, *fnv1.ResourceSel
 		case err != nil || len(found) > 0 || o.Name == "" || !p.State.Hides(o):
 			return found, err
 		case o.Kind == "Secret" && !strings.HasPrefix(requirement, compose.ExistingPrefix):
+			e.standIns = append(e.standIns, o.Name)
 			return []*unstructured.Unstructured{standIn(o)}, nil
 		case o.Kind != settingsKind || e.live == nil:
 			return nil, nil

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -322,6 +323,36 @@ func withoutSecrets(objects []*unstructured.Unstructured) plan.State {
 		}
 	}
 	return hidden{state.NewSaved(rest)}
+}
+
+// TestPlanDoubts: a refusal that is about a Secret which may not be read is none, and one about
+// anything else is.
+func TestPlanDoubts(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		edit    edit
+		err     string
+		refused string
+	}{
+		"Secret": {reason: "A certificate is needed to say whether it can be used.", edit: set("own-tls", "tls", "secretName"), err: "it needs what is in Secret own-tls, which may not be read or was not saved: plan with the right to get it"},
+		"Size":   {reason: "No Secret changes what a size allows.", edit: set(int64(1), "size"), refused: "synchronous"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			claim, beside := example(t, "databasecluster/backup.yaml")
+			set(int64(2), "size").apply(t, claim)
+			set(true, "synchronous").apply(t, claim)
+			objects := cluster(t, claim, beside)
+			tc.edit.apply(t, claim)
+			got, err := planner(t, withoutSecrets(objects)).Plan(t.Context(), claim)
+			switch {
+			case tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)):
+				t.Errorf("\n%s\nwant error %q, got %v, %+v", tc.reason, tc.err, err, got)
+			case tc.err == "" && (err != nil || !strings.Contains(got.Refusal, tc.refused)):
+				t.Errorf("\n%s\nwant refusal %q, got %v, %+v", tc.reason, tc.refused, err, got)
+			}
+		})
+	}
 }
 
 // TestPlanDrift: what was edited by hand is listed apart from what the edit does.
