@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/storeplane/storeplane/internal/appconfig"
+	"github.com/storeplane/storeplane/internal/build"
 )
 
 // cachePart is the label of the part of a shop that is its cache.
@@ -140,10 +141,14 @@ func (f *forecast) service(p pair) []Effect {
 	return nil
 }
 
-// goesWithPods tells whether the pods of an object's part go too.
+// goesWithPods tells whether the pods that a Service leads to go too.
 func (f *forecast) goesWithPods(p pair) bool {
+	part, ok, _ := unstructured.NestedString(p.before.Object, "spec", "selector", build.LabelComponent)
+	if !ok {
+		part = p.part()
+	}
 	return slices.ContainsFunc(f.pairs, func(o pair) bool {
-		return o.Action == Delete && (o.Object.Kind == "Deployment" || o.Object.Kind == "StatefulSet") && o.Owner == p.Owner && o.part() == p.part()
+		return o.Action == Delete && (o.Object.Kind == "Deployment" || o.Object.Kind == "StatefulSet") && o.Owner == p.Owner && o.part() == part
 	})
 }
 
