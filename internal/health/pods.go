@@ -2,7 +2,6 @@ package health
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -32,13 +31,6 @@ func TroubleOf(pods []*structpb.Struct) string {
 		return ""
 	}
 	return name + ": " + words
-}
-
-// lift says what a claim sets for an image that does not bear a restriction of its pods.
-var lift = map[podfailure.Restriction]string{
-	podfailure.NoRoot:      ": set runAsUser to the number of another user, or podSecurity to baseline outside production",
-	podfailure.NoNamedUser: ": set runAsUser to that user's number",
-	podfailure.ReadOnly:    ": mount a volume with emptyDir where it writes, or set podSecurity to baseline outside production",
 }
 
 // Wait is what keeps pods from becoming ready.
@@ -84,50 +76,22 @@ func Waiting(pods []*structpb.Struct, now time.Time) Wait {
 		if err := structs.Decode(s, &read); err != nil {
 			continue
 		}
-		pod := podfailure.Pod{PodStatus: read.Status, Deleting: read.Metadata.DeletionTimestamp != nil, Mounts: mounts(read.Spec.Volumes)}
+		pod := podfailure.Pod{PodStatus: read.Status, Deleting: read.Metadata.DeletionTimestamp != nil, Mounts: podfailure.Mounts(read.Spec.Volumes)}
 		f := podfailure.Why(pod, now)
 		if f == nil || words != "" && cmp.Or(cmp.Compare(rank, passing(f.Kind)), cmp.Compare(name, read.Metadata.Name)) <= 0 {
 			continue
 		}
 		f.Cause = text.Clip(appconfig.LastWords(f.Cause, nil), 256)
-		name, words = read.Metadata.Name, f.String()+lift[f.Restriction]
+		name, words = read.Metadata.Name, f.String()
+		if lift := f.Restriction.Lift(); lift != "" {
+			words += ": " + lift
+		}
 		rank = passing(f.Kind)
 	}
 	if words == "" {
 		return Wait{}
 	}
 	return Wait{Message: name + ": " + words, Lasting: rank == 0}
-}
-
-// mounts are the ConfigMaps and Secrets without which volumes are not mounted.
-func mounts(volumes []corev1.Volume) []string {
-	var out []string
-	add := func(kind, name string, optional *bool) {
-		if name != "" && (optional == nil || !*optional) {
-			out = append(out, kind+" "+name)
-		}
-	}
-	for _, v := range volumes {
-		if m := v.ConfigMap; m != nil {
-			add("ConfigMap", m.Name, m.Optional)
-		}
-		if s := v.Secret; s != nil {
-			add("Secret", s.SecretName, s.Optional)
-		}
-		if v.Projected == nil {
-			continue
-		}
-		for _, p := range v.Projected.Sources {
-			if p.ConfigMap != nil {
-				add("ConfigMap", p.ConfigMap.Name, p.ConfigMap.Optional)
-			}
-			if p.Secret != nil {
-				add("Secret", p.Secret.Name, p.Secret.Optional)
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // podFrom reads what trouble is told by: the rest of a pod is long.

@@ -42,6 +42,19 @@ const (
 	ReadOnly Restriction = "ReadOnly"
 )
 
+// Lift says what a claim sets for an image that does not bear the restriction, or "".
+func (r Restriction) Lift() string {
+	switch r {
+	case NoRoot:
+		return "set runAsUser to the number of another user, or podSecurity to baseline outside production"
+	case NoNamedUser:
+		return "set runAsUser to that user's number"
+	case ReadOnly:
+		return "mount a volume with emptyDir where it writes, or set podSecurity to baseline outside production"
+	}
+	return ""
+}
+
 // Failure is why a pod does not come up.
 type Failure struct {
 	Kind Kind

@@ -132,7 +132,7 @@ func starting(message string) (string, Restriction) {
 
 // begun is what a container runtime says of a process that it could not start, without what it
 // was doing before and without the word that it ends each error of its own with:
-// failed to create containerd task: … unable to start container process: exec: "x": …: unknown
+// failed to create containerd task: … unable to start container process: exec: "x": …: unknown.
 func begun(message string) string {
 	if i := strings.LastIndex(message, "unable to start container process: "); i >= 0 {
 		message = strings.TrimPrefix(message[i:], "unable to start container process: ")
