@@ -37,9 +37,9 @@ func (c *clusterFlags) config() (*rest.Config, string, error) {
 }
 
 type planCmd struct {
-	Claims []string `arg:"" help:"YAML files with claims, folders of such files, or - for the standard input." name:"file" optional:""`
-
 	clusterFlags
+
+	Claims []string `arg:"" help:"YAML files with claims, folders of such files, or - for the standard input." name:"file" optional:"" predictor:"file"`
 
 	From     string `help:"Plan from the objects of a file or folder, as storeplane export prints them, and not from a cluster." placeholder:"FILE" xor:"state"`
 	Offline  bool   `help:"Plan from an empty cluster."                                                                          xor:"state"`
@@ -83,11 +83,11 @@ func (c *planCmd) Run(ctx context.Context, s streams) error {
 	}
 	plans := make([]plan.Claim, 0, len(claims))
 	for _, claim := range claims {
-		make := planner.Plan
+		planned := planner.Plan
 		if c.Delete {
-			make = planner.Deletion
+			planned = planner.Deletion
 		}
-		p, err := make(ctx, claim)
+		p, err := planned(ctx, claim)
 		if err != nil {
 			return err
 		}

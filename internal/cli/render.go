@@ -15,10 +15,10 @@ const functionPackage = "github.com/storeplane/storeplane/cmd/function"
 
 // offline is what every command without a cluster reads.
 type offline struct {
+	images.Flags
+
 	Claim    string `arg:"" help:"YAML file with one claim." name:"file"`
 	Settings string `help:"YAML file with the installation's EnvironmentConfig storeplane." short:"s"`
-
-	images.Flags
 }
 
 func (o *offline) load(s streams) (*render.Renderer, render.Input, error) {

@@ -39,7 +39,7 @@ func (p *Planner) Fleet(ctx context.Context, claims []*unstructured.Unstructured
 	}
 	close(next)
 	all.Wait()
-	if err := errors.Join(append(errs, ctx.Err())...); err != nil {
+	if err := errors.Join(ctx.Err(), errors.Join(errs...)); err != nil {
 		return nil, err
 	}
 	out := make([]Claim, 0, len(plans))
@@ -90,7 +90,7 @@ func (r *Report) FleetText(w io.Writer, details bool) error {
 		if n.sum.Verdict() == NoChange {
 			continue
 		}
-		t.line("namespace %s: %s", n.name, n.sum.consequences())
+		t.linef("namespace %s: %s", n.name, n.sum.consequences())
 		for _, c := range n.claims {
 			if c.Verdict == NoChange {
 				continue
@@ -101,18 +101,18 @@ func (r *Report) FleetText(w io.Writer, details bool) error {
 				continue
 			}
 			if c.Refusal != "" {
-				t.line("  ! %s: refused: %s", c.Object, c.Refusal)
+				t.linef("  ! %s: refused: %s", c.Object, c.Refusal)
 				continue
 			}
 			sign := "~"
 			if c.Verdict == Interrupts {
 				sign = "!"
 			}
-			t.line("  %s %s: %s", sign, c.Object, c.Summary.consequences())
+			t.linef("  %s %s: %s", sign, c.Object, c.Summary.consequences())
 		}
-		t.line("")
+		t.linef("")
 	}
-	t.line("Fleet: %d of %s: %s.", changed, count(len(r.Claims), "claim"), r.Summary.consequences())
+	t.linef("Fleet: %d of %s: %s.", changed, count(len(r.Claims), "claim"), r.Summary.consequences())
 	_, err := io.WriteString(w, t.b.String())
 	return err
 }

@@ -240,9 +240,7 @@ func overlay(defaulted, written any) any {
 		return written
 	}
 	out := map[string]any{}
-	for k, v := range d {
-		out[k] = v
-	}
+	maps.Copy(out, d)
 	for k, v := range w {
 		out[k] = overlay(d[k], v)
 	}
@@ -328,7 +326,7 @@ func lastWritten(live *unstructured.Unstructured) (*unstructured.Unstructured, e
 		}
 	}
 	if out == nil {
-		return nil, nil //nolint:nilnil // nobody has
+		return nil, nil // nobody has
 	}
 	return &unstructured.Unstructured{Object: out}, nil
 }
@@ -371,7 +369,7 @@ func (p *Planner) renderer(e *edit, source compose.Source) (*render.Renderer, re
 // could not be read: those that are others where other passwords and keys are drawn.
 func (p *Planner) madeOfSecrets(ctx context.Context, e *edit, before *converge.Result) (map[key][]Field, error) {
 	if before == nil || !p.State.HidesSecrets() {
-		return nil, nil
+		return nil, nil //nolint:nilnil // there are none
 	}
 	// Certificates that are made a moment later are others in all of their lines.
 	r, in := p.renderer(e, drawn{now: p.Now.Add(61 * time.Second), password: placeholder + "-2"})
@@ -405,7 +403,7 @@ func (p *Planner) fetch(e *edit) func(context.Context, string, *fnv1.ResourceSel
 		text, _, _ := unstructured.NestedString(e.live.Object, "status", "acceptedSettings")
 		data := map[string]any{}
 		if json.Unmarshal([]byte(text), &data) != nil {
-			return nil, nil
+			return nil, nil //nolint:nilerr // a claim without settings
 		}
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": sel.GetApiVersion(), "kind": settingsKind, "data": data}}
 		u.SetName(sel.GetMatchName())
@@ -466,7 +464,7 @@ func (p *Planner) compare(out *Claim, e *edit, before, after *converge.Result, s
 // guard the claim by the installation's rules, as they are in its settings.
 func (p *Planner) guard(ctx context.Context, e *edit) (*Guardrails, error) {
 	if p.Schemas.Validate(e.next) != nil {
-		return nil, nil //nolint:nilnil // its refusal says more
+		return nil, nil //nolint:nilnil,nilerr // its refusal says more
 	}
 	settings, err := p.fetch(e)(ctx, "", render.Settings())
 	if err != nil {

@@ -13,8 +13,8 @@ const Marker = "<!-- storeplane-plan -->"
 // Markdown of a report, for the comment of a pull request.
 func (r *Report) Markdown(w io.Writer) error {
 	m := &text{}
-	m.line("%s", Marker)
-	m.line("### %s", r.Summary.line())
+	m.linef("%s", Marker)
+	m.linef("### %s", r.Summary.line())
 	for i := range r.Claims {
 		m.markdown(&r.Claims[i])
 	}
@@ -23,24 +23,24 @@ func (r *Report) Markdown(w io.Writer) error {
 }
 
 func (t *text) markdown(c *Claim) {
-	t.line("")
-	t.line("#### %s `%s/%s`%s: %s", c.Object.Kind, c.Object.Namespace, c.Object.Name, c.title(), c.Verdict)
+	t.linef("")
+	t.linef("#### %s `%s/%s`%s: %s", c.Object.Kind, c.Object.Namespace, c.Object.Name, c.title(), c.Verdict)
 	if c.Refusal != "" {
-		t.line("")
-		t.line("> %s", escape(c.Refusal))
+		t.linef("")
+		t.linef("> %s", escape(c.Refusal))
 	}
 	if len(c.Edits) > 0 {
-		t.line("")
-		t.line("| field | before | after |")
-		t.line("|---|---|---|")
+		t.linef("")
+		t.linef("| field | before | after |")
+		t.linef("|---|---|---|")
 		for _, f := range c.Edits {
-			t.line("| `%s` | %s | %s |", f.Path, cell(f.Before), cell(f.After))
+			t.linef("| `%s` | %s | %s |", f.Path, cell(f.Before), cell(f.After))
 		}
 	}
 	t.consequences("consequence", c.Effects)
 	if len(c.Drift) > 0 {
-		t.line("")
-		t.line("Drift, which the next reconcile removes: %s.", count(len(c.Drift), "object"))
+		t.linef("")
+		t.linef("Drift, which the next reconcile removes: %s.", count(len(c.Drift), "object"))
 	}
 	t.consequences("consequence of the drift", c.DriftEffects)
 	t.remarks(c)
@@ -51,11 +51,11 @@ func (t *text) consequences(title string, effects []Effect) {
 	if len(effects) == 0 {
 		return
 	}
-	t.line("")
-	t.line("| | %s | |", title)
-	t.line("|---|---|---|")
+	t.linef("")
+	t.linef("| | %s | |", title)
+	t.linef("|---|---|---|")
 	for _, e := range effects {
-		t.line("| %s | %s | %s |", strings.TrimSpace(e.sign()), e.Verb, escape(e.Message))
+		t.linef("| %s | %s | %s |", strings.TrimSpace(e.sign()), e.Verb, escape(e.Message))
 	}
 }
 
@@ -79,10 +79,10 @@ func (t *text) remarks(c *Claim) {
 		out = append(out, "Cost: "+c.Cost.String())
 	}
 	if len(out) > 0 {
-		t.line("")
+		t.linef("")
 	}
 	for _, o := range out {
-		t.line("- %s", o)
+		t.linef("- %s", o)
 	}
 }
 
@@ -91,17 +91,17 @@ func (t *text) objects(c *Claim) {
 	if len(c.Changes) == 0 {
 		return
 	}
-	t.line("")
-	t.line("<details><summary>%s</summary>", count(len(c.Changes), "object"))
-	t.line("")
-	t.line("```diff")
+	t.linef("")
+	t.linef("<details><summary>%s</summary>", count(len(c.Changes), "object"))
+	t.linef("")
+	t.linef("```diff")
 	for _, ch := range c.Changes {
-		t.line("%s %s", diffSign(ch.Action), ch.Object)
+		t.linef("%s %s", diffSign(ch.Action), ch.Object)
 		t.fields("    ", ch.Fields)
 	}
-	t.line("```")
-	t.line("")
-	t.line("</details>")
+	t.linef("```")
+	t.linef("")
+	t.linef("</details>")
 }
 
 // diffSign of an action, as diff highlights it.

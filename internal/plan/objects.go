@@ -17,6 +17,7 @@ import (
 // key of an object in the claim's namespace.
 type key struct {
 	schema.GroupKind
+
 	name string
 }
 
@@ -66,9 +67,7 @@ func existingObjects(claim *unstructured.Unstructured, tree []*unstructured.Unst
 			continue
 		}
 		out[keyOf(u)] = composed{component: component, owner: claim, live: u}
-		for k, o := range existingObjects(u, tree) {
-			out[k] = o
-		}
+		maps.Copy(out, existingObjects(u, tree))
 	}
 	return out
 }

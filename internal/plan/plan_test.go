@@ -26,6 +26,7 @@ import (
 	"github.com/storeplane/storeplane/internal/plan/state"
 	"github.com/storeplane/storeplane/internal/render"
 	"github.com/storeplane/storeplane/internal/xrd"
+	"github.com/storeplane/storeplane/test/pages"
 )
 
 var update = flag.Bool("update", false, "Write the golden files anew.")
@@ -217,11 +218,11 @@ func TestPlan(t *testing.T) {
 			for _, e := range tc.edits {
 				e.apply(t, claim)
 			}
-			make := p.Plan
+			planned := p.Plan
 			if tc.delete {
-				make = p.Deletion
+				planned = p.Deletion
 			}
-			got, err := make(t.Context(), claim)
+			got, err := planned(t.Context(), claim)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -500,7 +501,7 @@ func TestPlanForeignObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Verdict != plan.Refused || !bytes.Contains([]byte(got.Refusal), []byte("Service")) {
+	if got.Verdict != plan.Refused || !strings.Contains(got.Refusal, "Service") {
 		t.Errorf("-want Refused, +got: %s: %s", got.Verdict, got.Refusal)
 	}
 }
@@ -558,28 +559,4 @@ func BenchmarkPlan(b *testing.B) {
 }
 
 // TestDocs: the outputs in docs/plan.md are those of the golden files.
-func TestDocs(t *testing.T) {
-	const page = "../../docs/plan.md"
-	was, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	recording := regexp.MustCompile("(?s)<!-- internal/plan/(testdata/[a-z-]+\\.txt) -->\n```\n.*?```\n")
-	got := recording.ReplaceAllFunc(was, func(block []byte) []byte {
-		name := string(recording.FindSubmatch(block)[1])
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return []byte("<!-- internal/plan/" + name + " -->\n```\n" + string(text) + "```\n")
-	})
-	if *update {
-		if err := os.WriteFile(page, got, 0o644); err != nil { //nolint:gosec // a page for everyone
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(string(was), string(got)); diff != "" {
-		t.Errorf("docs/plan.md is not up to date: go test ./internal/plan -update\n%s", diff)
-	}
-}
+func TestDocs(t *testing.T) { pages.Recordings(t, "docs/plan.md", *update) }

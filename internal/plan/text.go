@@ -31,53 +31,53 @@ func (r *Report) Text(w io.Writer, details bool) error {
 	for i := range r.Claims {
 		t.claim(&r.Claims[i], details)
 	}
-	t.line("%s", r.Summary.line())
+	t.linef("%s", r.Summary.line())
 	_, err := io.WriteString(w, t.b.String())
 	return err
 }
 
 type text struct{ b strings.Builder }
 
-func (t *text) line(format string, args ...any) { fmt.Fprintf(&t.b, format+"\n", args...) }
+func (t *text) linef(format string, args ...any) { fmt.Fprintf(&t.b, format+"\n", args...) }
 
 func (t *text) claim(c *Claim, details bool) {
-	t.line("%s %s in namespace %s%s", c.sign(), c.Object, c.Object.Namespace, c.title())
+	t.linef("%s %s in namespace %s%s", c.sign(), c.Object, c.Object.Namespace, c.title())
 	t.fields("    ", c.Edits)
-	t.line("")
+	t.linef("")
 	if c.Refusal != "" {
-		t.line("  refused")
-		t.line("  ! %s", c.Refusal)
-		t.line("")
+		t.linef("  refused")
+		t.linef("  ! %s", c.Refusal)
+		t.linef("")
 	}
 	t.changes("objects", c.Changes, details)
 	t.effects("consequences", c.Effects)
 	t.changes("drift, which the next reconcile removes", c.Drift, details)
 	t.effects("consequences of the drift", c.DriftEffects)
 	if c.Waits != "" {
-		t.line("  waits")
-		t.line("  ? %s", c.Waits)
-		t.line("")
+		t.linef("  waits")
+		t.linef("  ? %s", c.Waits)
+		t.linef("")
 	}
 	if len(c.Notes) > 0 {
-		t.line("  note")
+		t.linef("  note")
 		for _, n := range c.Notes {
-			t.line("  ! %s", n)
+			t.linef("  ! %s", n)
 		}
-		t.line("")
+		t.linef("")
 	}
 	if len(c.Unknown) > 0 {
-		t.line("  unknown")
+		t.linef("  unknown")
 		for _, u := range c.Unknown {
-			t.line("  ? %s", u)
+			t.linef("  ? %s", u)
 		}
-		t.line("")
+		t.linef("")
 	}
 	if g := c.Guardrails; g != nil && g.Passed+len(g.Broken) > 0 {
 		t.guardrails(g)
 	}
 	if c.Cost != nil {
-		t.line("  cost         %s", c.Cost)
-		t.line("")
+		t.linef("  cost         %s", c.Cost)
+		t.linef("")
 	}
 }
 
@@ -112,7 +112,7 @@ func (c *Claim) title() string {
 
 func (t *text) fields(indent string, fields []Field) {
 	for _, f := range fields {
-		t.line("%s%s", indent, f)
+		t.linef("%s%s", indent, f)
 	}
 }
 
@@ -120,33 +120,33 @@ func (t *text) changes(title string, changes []Change, details bool) {
 	if len(changes) == 0 {
 		return
 	}
-	t.line("  %s", title)
+	t.linef("  %s", title)
 	for _, c := range changes {
-		t.line("  %s %s", signs[c.Action], c.Object)
+		t.linef("  %s %s", signs[c.Action], c.Object)
 		if details {
 			t.fields("      ", c.Fields)
 		}
 	}
-	t.line("")
+	t.linef("")
 }
 
 func (t *text) effects(title string, effects []Effect) {
 	if len(effects) == 0 {
 		return
 	}
-	t.line("  %s", title)
+	t.linef("  %s", title)
 	for _, e := range effects {
-		t.line("  %s %-11s %s", e.sign(), e.Verb, e.Message)
+		t.linef("  %s %-11s %s", e.sign(), e.Verb, e.Message)
 	}
-	t.line("")
+	t.linef("")
 }
 
 func (t *text) guardrails(g *Guardrails) {
-	t.line("  guardrails   %d passed, %d broken", g.Passed, len(g.Broken))
+	t.linef("  guardrails   %d passed, %d broken", g.Passed, len(g.Broken))
 	for _, b := range g.Broken {
-		t.line("  ! %s", b)
+		t.linef("  ! %s", b)
 	}
-	t.line("")
+	t.linef("")
 }
 
 // String is a field and how it changes.

@@ -25,7 +25,7 @@ func (f *forecast) deployment(p pair) []Effect {
 		e := p.effect(Stops, "stops %s of %s", count(was, "pod"), p.Object)
 		e.Pods, e.Interrupts = was, p.part() == cachePart || p.part() == "web"
 		return []Effect{e}
-	case Update:
+	case Update, Adopt:
 	}
 	var out []Effect
 	if is != was {
@@ -206,7 +206,7 @@ func (f *forecast) route(p pair) []Effect {
 		e := p.effect(Reroutes, "%s is gone: the application is not reachable by it any more", p.Object)
 		e.Interrupts = true
 		return []Effect{e}
-	case Update:
+	case Update, Adopt:
 	}
 	if !p.touches("spec") {
 		return nil
