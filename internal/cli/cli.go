@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	kongcompletion "github.com/jotaen/kong-completion"
 )
 
 // Exit codes.
@@ -37,10 +38,13 @@ func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) 
 // root of the commands.
 type root struct {
 	Plan     planCmd     `cmd:"" help:"Say what applying claims would do to what runs: what is created, changed and deleted, which pods restart, whether writes pause, what cannot be undone."`
+	Explain  explainCmd  `cmd:"" help:"Say why a claim is not ready, or what has happened to it: the one cause, its evidence, and what to do."`
 	Export   exportCmd   `cmd:"" help:"Print what a cluster has of claims, without Secrets, for plans without the cluster."`
 	Render   renderCmd   `cmd:"" help:"Print what Crossplane makes of a claim in one go, offline."`
 	Converge convergeCmd `cmd:"" help:"Print every object that a claim will ever make, in order, offline, as if all went well."`
 	Policy   policyCmd   `cmd:"" help:"Print what the guardrails say of a claim, as a PolicyReport, offline, and fail if it breaks one."`
+
+	Completion kongcompletion.Completion `cmd:"" help:"Print the command by which bash, zsh or fish completes commands, flags and the names of claims."`
 }
 
 // streams of the command.
@@ -67,11 +71,15 @@ func run(ctx context.Context, name string, args []string, s streams) (ended int)
 		}
 	}()
 	code := -1
-	parser, err := kong.New(&root{}, kong.Name(name), kong.Description("Reviews claims of Storeplane: what they become, and what an edit does to what runs."),
+	parser, err := kong.New(&root{}, kong.Name(name), kong.Description("Reviews claims of Storeplane: what they become, what an edit does to what runs, and why one is not ready."),
 		kong.Writers(s.out, s.err), kong.Exit(func(c int) { code = c }), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
 	if err != nil {
 		fmt.Fprintf(s.err, "%s: error: %v\n", name, err)
 		return ExitError
+	}
+	registerCompletion(parser, func(c int) { code = c })
+	if code >= 0 { // A shell has asked.
+		return code
 	}
 	k, err := parser.Parse(args)
 	if code >= 0 { // It has printed its help.

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 )
 
 const webApp = `apiVersion: apps.example.com/v1
@@ -154,5 +156,91 @@ func TestPolicyAndConverge(t *testing.T) {
 	}
 	if got := runs(t, "", "converge", path); got.Code != ExitOK || !strings.Contains(got.Out, "kind: Deployment") {
 		t.Errorf("want objects, got: %+v", got)
+	}
+}
+
+// TestCompletion: a shell that asks gets commands, flags and kinds, and nothing else runs.
+func TestCompletion(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	for line, want := range map[string]string{
+		"storeplane ex":           "explain\nexport\n",
+		"storeplane plan --off":   "--offline\n",
+		"storeplane explain ":     "ecommerceplatform/\ndatabasecluster/\nwebapp/\nbackup/\nrestore/\nappconfig/\n",
+		"storeplane explain back": "backup/\n",
+	} {
+		t.Setenv("COMP_LINE", line)
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), "storeplane", nil, streams{in: strings.NewReader(""), out: &out, err: &errs}); code != ExitOK || errs.Len() > 0 {
+			t.Errorf("%q: exit code %d, %s", line, code, errs.String())
+		}
+		got, wanted := strings.Split(out.String(), "\n"), strings.Split(want, "\n")
+		slices.Sort(got)
+		slices.Sort(wanted)
+		if diff := cmp.Diff(wanted, got); diff != "" {
+			t.Errorf("%q: -want +got:\n%s", line, diff)
+		}
+	}
+}
+
+// TestKindNames: kinds are called what their definitions call them.
+func TestKindNames(t *testing.T) {
+	type names struct{ Group, Kind, Plural, Short string }
+	got, want := map[string]names{}, map[string]names{}
+	for _, k := range kindNames {
+		got[k.kind] = names{k.group, k.kind, k.plural, k.short}
+	}
+	files, err := filepath.Glob("../../apis/*/definition.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	crds, err := filepath.Glob("../../package/provider/crds/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, crds...) {
+		var d struct {
+			Spec struct {
+				Group string
+				Names struct {
+					Kind, Plural string
+					ShortNames   []string
+				}
+			}
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(b, &d); err != nil {
+			t.Fatal(err)
+		}
+		n := names{d.Spec.Group, d.Spec.Names.Kind, d.Spec.Names.Plural, strings.Join(d.Spec.Names.ShortNames, ",")}
+		if _, ok := got[n.Kind]; ok {
+			want[n.Kind] = n
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-definitions +kindNames:\n%s", diff)
+	}
+}
+
+// TestExplainArguments: what cannot be explained is refused in words, before a cluster is asked.
+func TestExplainArguments(t *testing.T) {
+	for args, want := range map[string]string{
+		"dbc":         `cannot explain "dbc": name what to explain: KIND/NAME, or KIND NAME`,
+		"dbc/":        `cannot explain "" of kind "dbc": it must have a name, and be of kind EcommercePlatform, DatabaseCluster, WebApp, Backup, Restore, AppConfig`,
+		"pod/x":       `cannot explain "x" of kind "pod": it must have a name, and be of kind EcommercePlatform, DatabaseCluster, WebApp, Backup, Restore, AppConfig`,
+		"dbc/a/b":     `cannot explain "a/b" of kind "dbc": it must have a name, and be of kind EcommercePlatform, DatabaseCluster, WebApp, Backup, Restore, AppConfig`,
+		"DBC/a wa/b":  "",
+		"webapps a b": "",
+	} {
+		_, err := parseObjects(strings.Fields(args), "shop")
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
 	}
 }

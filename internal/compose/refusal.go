@@ -71,12 +71,15 @@ func (r refusal) names(component string, applied bool) bool {
 // isAny tells whether anything was refused as invalid.
 func (r refusal) isAny() bool { return r.more || len(r.invalid) > 0 }
 
+// Refuses is in the message of a claim of which the API server does not take an object.
+const Refuses = "The API server refuses it"
+
 // invalidStatus is the health of a component that was refused as invalid.
 func invalidStatus() health.Status {
-	return health.Status{State: health.Failed, Message: "The API server refuses it as invalid: kubectl describe shows why in the events of this claim"}
+	return health.Status{State: health.Failed, Message: Refuses + " as invalid: kubectl describe shows why in the events of this claim"}
 }
 
 // stoppedStatus is the health of the component at which Crossplane stopped.
 func (r refusal) stoppedStatus() health.Status {
-	return health.Status{State: health.Failed, Message: "The API server refuses it: " + text.Clip(r.why, 300)}
+	return health.Status{State: health.Failed, Message: Refuses + ": " + text.Clip(r.why, 300)}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
@@ -29,6 +30,7 @@ const parallel = 16
 // Live state of a cluster. It only gets and lists.
 type Live struct {
 	client dynamic.Interface
+	core   corev1client.CoreV1Interface
 	mapper meta.RESTMapper
 	slots  chan struct{}
 
@@ -54,19 +56,23 @@ func NewLive(config *rest.Config) (*Live, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a client: %w", err)
 	}
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a client: %w", err)
+	}
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a client: %w", err)
 	}
 	return &Live{
-		client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d)), slots: make(chan struct{}, parallel),
+		client: client, core: core, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d)), slots: make(chan struct{}, parallel),
 		unknown: map[string]bool{}, hidden: map[hidden]bool{}, fetched: map[string]*fetched{},
 	}, nil
 }
 
 // Tree implements plan.State. Secrets that may not be read are left out.
 func (l *Live) Tree(ctx context.Context, claim plan.Object) ([]*unstructured.Unstructured, error) {
-	root, err := l.get(ctx, claim.APIVersion, claim.Kind, claim.Namespace, claim.Name)
+	root, err := l.Get(ctx, claim.APIVersion, claim.Kind, claim.Namespace, claim.Name)
 	if err != nil || root == nil {
 		return nil, err
 	}
@@ -85,7 +91,7 @@ func (l *Live) below(ctx context.Context, claim *unstructured.Unstructured) ([]*
 	var all sync.WaitGroup
 	for i, r := range refs {
 		all.Go(func() {
-			u, err := l.get(ctx, r.apiVersion, r.kind, claim.GetNamespace(), r.name)
+			u, err := l.Get(ctx, r.apiVersion, r.kind, claim.GetNamespace(), r.name)
 			switch {
 			case kerrors.IsForbidden(err):
 				l.forbidden(hidden{kind: r.kind, namespace: claim.GetNamespace(), name: r.name})
@@ -136,8 +142,8 @@ func unread(kind, why string) string {
 	return kind + " objects " + why + ": those of the claim count as unchanged"
 }
 
-// get an object, nil where there is none.
-func (l *Live) get(ctx context.Context, apiVersion, kind, namespace, name string) (*unstructured.Unstructured, error) {
+// Get an object, nil where there is none, or the cluster does not serve its kind.
+func (l *Live) Get(ctx context.Context, apiVersion, kind, namespace, name string) (*unstructured.Unstructured, error) {
 	resource, err := l.resource(schema.FromAPIVersionAndKind(apiVersion, kind), namespace)
 	if err != nil || resource == nil {
 		return nil, err
@@ -146,7 +152,7 @@ func (l *Live) get(ctx context.Context, apiVersion, kind, namespace, name string
 	defer func() { <-l.slots }()
 	u, err := resource.Get(ctx, name, metav1.GetOptions{})
 	if kerrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil // there is none
 	}
 	if err != nil {
 		return nil, err
@@ -186,7 +192,7 @@ func (l *Live) Fetch(ctx context.Context, sel *fnv1.ResourceSelector) ([]*unstru
 func (l *Live) fetch(ctx context.Context, sel *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
 	h := hidden{kind: sel.GetKind(), namespace: sel.GetNamespace(), name: sel.GetMatchName()}
 	if h.name != "" {
-		u, err := l.get(ctx, sel.GetApiVersion(), h.kind, h.namespace, h.name)
+		u, err := l.Get(ctx, sel.GetApiVersion(), h.kind, h.namespace, h.name)
 		if kerrors.IsForbidden(err) {
 			l.forbidden(h)
 			return nil, nil
@@ -196,15 +202,24 @@ func (l *Live) fetch(ctx context.Context, sel *fnv1.ResourceSelector) ([]*unstru
 		}
 		return []*unstructured.Unstructured{u}, nil
 	}
-	resource, err := l.resource(schema.FromAPIVersionAndKind(sel.GetApiVersion(), sel.GetKind()), sel.GetNamespace())
-	if err != nil || resource == nil {
-		return nil, err
-	}
-	list, err := resource.List(ctx, metav1.ListOptions{LabelSelector: labels.Set(sel.GetMatchLabels().GetLabels()).String()})
+	out, err := l.List(ctx, sel.GetApiVersion(), h.kind, h.namespace, labels.Set(sel.GetMatchLabels().GetLabels()).String())
 	if kerrors.IsForbidden(err) {
 		l.forbidden(h)
 		return nil, nil
 	}
+	return out, err
+}
+
+// List objects of a kind in a namespace, or in all of them where it is empty, that a label
+// selector selects. There are none where the cluster does not serve the kind.
+func (l *Live) List(ctx context.Context, apiVersion, kind, namespace, selector string) ([]*unstructured.Unstructured, error) {
+	resource, err := l.resource(schema.FromAPIVersionAndKind(apiVersion, kind), namespace)
+	if err != nil || resource == nil {
+		return nil, err
+	}
+	l.slots <- struct{}{}
+	defer func() { <-l.slots }()
+	list, err := resource.List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/storeplane/storeplane/internal/explain"
 	"github.com/storeplane/storeplane/internal/plan"
 	"github.com/storeplane/storeplane/internal/plan/state"
 	"github.com/storeplane/storeplane/test/plane"
@@ -95,6 +97,7 @@ func TestLive(t *testing.T) {
 	}
 	t.Run("Fetch", func(t *testing.T) { fetches(t, admin) })
 	t.Run("Export", func(t *testing.T) { exports(t, admin) })
+	t.Run("Explain", func(t *testing.T) { explains(t, c, as(reviewer), claim) })
 }
 
 // fill the cluster with a WebApp whose references name a ConfigMap, a Secret, and a Service
@@ -192,5 +195,45 @@ func exports(t *testing.T, config *rest.Config) {
 	saved := state.NewSaved(objects)
 	if !saved.HidesSecrets() || !slices.Equal(saved.Unknown(), []string{"Secrets were not saved: what is generated counts as unchanged"}) {
 		t.Errorf("want the Secrets to be hidden: %v", saved.Unknown())
+	}
+}
+
+// explains a claim that nothing has taken up to a user who may read nothing but it: what may not
+// be read is said, and is no error.
+func explains(t *testing.T, c client.Client, config *rest.Config, claim plan.Object) {
+	t.Helper()
+	l, err := state.NewLive(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(webApp)
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: claim.Namespace, Name: claim.Name}, u); err != nil {
+		t.Fatal(err)
+	}
+	facts, err := explain.Read(t.Context(), l, claim, u.GetCreationTimestamp().Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := explain.Explain(facts)
+	want := []string{
+		"Events may not be read: what the cluster has reported is not known",
+		"Jobs may not be read: whether they have failed is not known",
+		"PersistentVolumeClaims may not be read: whether volumes are bound is not known",
+		"Pods may not be read: why workloads are not ready is not known",
+		"ReplicaSets may not be read: pods of Deployments are not known",
+		"ResourceQuotas may not be read: what of them is used is not known",
+		"The pods of Crossplane's packages may not be read: whether Storeplane's function and provider run is not known",
+	}
+	if diff := cmp.Diff(want, e.Unknown); diff != "" {
+		t.Errorf("Unknown: -want, +got:\n%s", diff)
+	}
+	if e.Cause == nil || e.Cause.Message != "Crossplane has not taken it up" {
+		t.Errorf("want that Crossplane has not taken it up, got %+v", e.Cause)
+	}
+	missing := claim
+	missing.Name = "no-such"
+	if facts, err := explain.Read(t.Context(), l, missing, time.Now()); err != nil || len(facts.Tree) > 0 {
+		t.Errorf("want nothing of a claim that does not exist, got %v, %v", facts.Tree, err)
 	}
 }

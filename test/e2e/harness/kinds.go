@@ -67,3 +67,6 @@ var clusterScoped = map[string]bool{
 	"Node": true, "IngressClass": true, "ClusterRole": true, "ClusterRoleBinding": true,
 	"MutatingAdmissionPolicy": true, "MutatingAdmissionPolicyBinding": true,
 }
+
+// APIVersion of a kind that the tests read or change.
+func APIVersion(kind string) string { return kinds[kind].GroupVersion().String() }

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/storeplane/storeplane/internal/explain"
+	"github.com/storeplane/storeplane/internal/plan"
+	"github.com/storeplane/storeplane/internal/plan/state"
+)
+
+// ExitNotReady says of explain that a claim is not ready.
+const ExitNotReady = 2
+
+// A kindName is a kind that can be explained, and how else kubectl calls it.
+type kindName struct {
+	group, version, kind, plural, short string
+	claim                               bool
+}
+
+// kindNames as the definitions have them.
+var kindNames = []kindName{
+	{"platform.example.com", "v1", "EcommercePlatform", "ecommerceplatforms", "ecp", true},
+	{"apps.example.com", "v1", "DatabaseCluster", "databaseclusters", "dbc", true},
+	{"apps.example.com", "v1", "WebApp", "webapps", "wa", true},
+	{"backup.example.com", "v1", "Backup", "backups", "bak", false},
+	{"backup.example.com", "v1", "Restore", "restores", "", false},
+	{"config.example.com", "v1", "AppConfig", "appconfigs", "ac", false},
+}
+
+func (k kindName) apiVersion() string { return k.group + "/" + k.version }
+
+func (k kindName) is(name string) bool {
+	name = strings.ToLower(name)
+	return name != "" && slices.Contains([]string{strings.ToLower(k.kind), k.plural, k.short, k.plural + "." + k.group, strings.ToLower(k.kind) + "." + k.group}, name)
+}
+
+type explainCmd struct {
+	clusterFlags
+
+	Objects []string `arg:"" help:"Claims as KIND/NAME or KIND NAME, as kubectl takes them: dbc/orders, webapp api. Also a Backup, a Restore or an AppConfig. By default all claims of the namespace that are not ready." name:"claim" optional:"" predictor:"claim"`
+
+	Namespace     string `help:"Namespace of the claims. By default the kubeconfig's." short:"n" xor:"namespace"`
+	AllNamespaces bool   `help:"Explain the claims of all namespaces that are not ready."  short:"A" xor:"namespace"`
+
+	Output  string `default:"text" enum:"text,json" help:"text or json."                                           short:"o"`
+	Details bool   `help:"List every object of a claim, and not only those that run or are not healthy." short:"d"`
+}
+
+// Help of the command, beside its flags.
+func (*explainCmd) Help() string {
+	return `Exit codes: 0 all are ready, 1 the command failed, 2 one is not ready.
+
+It only gets and lists, and reads logs of containers that have failed. What it may not read it
+says to be unknown.`
+}
+
+// Run the command.
+func (c *explainCmd) Run(ctx context.Context, s streams) error {
+	config, namespace, err := c.config()
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.AllNamespaces && len(c.Objects) > 0:
+		return errors.New("cannot explain: name claims, or use --all-namespaces for those that are not ready")
+	case c.AllNamespaces:
+		namespace = ""
+	case c.Namespace != "":
+		namespace = c.Namespace
+	}
+	live, err := state.NewLive(config)
+	if err != nil {
+		return err
+	}
+	objects, err := parseObjects(c.Objects, namespace)
+	if err != nil {
+		return err
+	}
+	all := len(objects) == 0
+	if all {
+		if objects, err = unready(ctx, live, namespace); err != nil {
+			return err
+		}
+	}
+	now := time.Now()
+	explanations := make([]explain.Explanation, 0, len(objects))
+	for _, o := range objects {
+		facts, err := explain.Read(ctx, live, o, now)
+		if err != nil {
+			return err
+		}
+		if len(facts.Tree) == 0 {
+			return fmt.Errorf("cannot explain %s in namespace %s: it does not exist", o, o.Namespace)
+		}
+		explanations = append(explanations, explain.Explain(facts))
+	}
+	report := explain.NewReport(explanations)
+	if err := c.print(s, report, now); err != nil {
+		return err
+	}
+	if !report.Ready() {
+		return &exitError{code: ExitNotReady}
+	}
+	return nil
+}
+
+func (c *explainCmd) print(s streams, r *explain.Report, now time.Time) error {
+	if c.Output == "json" {
+		e := json.NewEncoder(s.out)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(r)
+	}
+	if len(r.Claims) == 0 {
+		_, err := fmt.Fprintln(s.out, "All claims are ready.")
+		return err
+	}
+	return r.Text(s.out, now, c.Details)
+}
+
+// parseObjects from arguments of a command: KIND/NAME, or KIND and then names.
+func parseObjects(args []string, namespace string) ([]plan.Object, error) {
+	var out []plan.Object
+	if len(args) > 0 && !strings.Contains(args[0], "/") {
+		if len(args) == 1 {
+			return nil, fmt.Errorf("cannot explain %q: name what to explain: KIND/NAME, or KIND NAME", args[0])
+		}
+		for _, name := range args[1:] {
+			o, err := objectOf(args[0], name, namespace)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, o)
+		}
+		return out, nil
+	}
+	for _, a := range args {
+		kind, name, _ := strings.Cut(a, "/")
+		o, err := objectOf(kind, name, namespace)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+func objectOf(kind, name, namespace string) (plan.Object, error) {
+	known := make([]string, 0, len(kindNames))
+	for _, k := range kindNames {
+		if k.is(kind) && name != "" && !strings.Contains(name, "/") {
+			return plan.Object{APIVersion: k.apiVersion(), Kind: k.kind, Namespace: namespace, Name: name}, nil
+		}
+		known = append(known, k.kind)
+	}
+	return plan.Object{}, fmt.Errorf("cannot explain %q of kind %q: it must have a name, and be of kind %s", name, kind, strings.Join(known, ", "))
+}
+
+// unready claims of a namespace, or of all namespaces.
+func unready(ctx context.Context, live *state.Live, namespace string) ([]plan.Object, error) {
+	var kinds []schema.GroupVersionKind
+	for _, k := range kindNames {
+		if k.claim {
+			kinds = append(kinds, schema.FromAPIVersionAndKind(k.apiVersion(), k.kind))
+		}
+	}
+	claims, err := live.Claims(ctx, kinds, namespace)
+	if err != nil {
+		return nil, err
+	}
+	claims = slices.DeleteFunc(claims, func(u *unstructured.Unstructured) bool { return explain.StateOf(u) == explain.Ready })
+	out := make([]plan.Object, 0, len(claims))
+	for _, u := range claims {
+		out = append(out, plan.Object{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()})
+	}
+	return out, nil
+}

@@ -1,0 +1,206 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	k8sappsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/podfailure"
+)
+
+// isManaged tells whether an object is one of the provider's.
+func isManaged(u *unstructured.Unstructured) bool {
+	switch u.GroupVersionKind().Group {
+	case backupv1.GroupVersion.Group, configv1.GroupVersion.Group:
+		return u.GetKind() != backupv1.RestoreGrantKind
+	}
+	return false
+}
+
+// healthOf an object, by what claims judge it.
+func healthOf(u *unstructured.Unstructured) health.Status {
+	s, err := structpb.NewStruct(u.Object)
+	if err != nil {
+		return health.Status{State: health.Progressing, Message: "cannot be read: " + err.Error()}
+	}
+	if _, sized, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); u.GetKind() == "Deployment" && !sized {
+		return health.Available(s)
+	}
+	return health.Of(s)
+}
+
+// object that a claim composes, and what keeps it from being healthy.
+func (f *facts) object(u *unstructured.Unstructured) []Cause {
+	switch {
+	case isClaim(u):
+		return f.troubles(u)
+	case isManaged(u):
+		return list(f.managed(u))
+	case healthOf(u).IsHealthy():
+		return nil
+	case u.GetDeletionTimestamp() != nil:
+		return list(f.deletion(u))
+	case u.GetKind() == "Deployment", u.GetKind() == "StatefulSet", u.GetKind() == "Job":
+		return list(f.workload(u))
+	}
+	return []Cause{{Object: objectOf(u), Message: lower(healthOf(u).Message), rank: progressing}}
+}
+
+func list(c *Cause) []Cause {
+	if c == nil {
+		return nil
+	}
+	return []Cause{*c}
+}
+
+func lower(s string) string {
+	if len(s) > 1 && strings.ToLower(s[1:2]) == s[1:2] {
+		return strings.ToLower(s[:1]) + s[1:]
+	}
+	return s
+}
+
+// workload whose pods are not all ready, or are not there.
+func (f *facts) workload(u *unstructured.Unstructured) *Cause {
+	var found []*Cause
+	for _, p := range f.podsOf(u) {
+		if c := f.pod(p); c != nil {
+			found = append(found, c)
+		}
+	}
+	if c := f.uncreated(u); c != nil {
+		found = append(found, c)
+	}
+	if len(found) > 0 {
+		return slices.MinFunc(found, func(a, b *Cause) int {
+			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.Object.Name, b.Object.Name))
+		})
+	}
+	s := healthOf(u)
+	c := &Cause{Object: objectOf(u), Message: lower(s.Message), rank: progressing}
+	if s.State == health.Failed {
+		c.rank = lasting
+		c.Do = []string{"Look at its pods' logs, and edit the claim"}
+	}
+	return c
+}
+
+// uncreated says why pods of a workload are not created, or nil.
+func (f *facts) uncreated(u *unstructured.Unstructured) *Cause {
+	c := &Cause{Object: objectOf(u), rank: lasting}
+	if failure := conditionOf(u, string(k8sappsv1.DeploymentReplicaFailure)); failure.status == "True" {
+		c.Message, c.Since = podfailure.Uncreated(failure.message), failure.since
+		c.Evidence = []Evidence{failure.evidence(u)}
+	}
+	by := u
+	if u.GetKind() == "Deployment" {
+		by = newestOf(f.children(u))
+	}
+	if by == nil {
+		return nil
+	}
+	e := f.lastEvent(by, "FailedCreate")
+	if e != nil && c.Message == "" {
+		if done := f.lastEvent(by, "SuccessfulCreate"); done != nil && !seen(done).Before(seen(e)) {
+			return nil
+		}
+		at := seen(e)
+		c.Message, c.Since = podfailure.Uncreated(e.Message), &at
+	}
+	if c.Message == "" {
+		return nil
+	}
+	if e != nil {
+		c.Evidence = append(c.Evidence, eventEvidence(e))
+	}
+	c.Do = []string{"Change the claim, or what refuses its pods: a quota, a limit range, or the namespace's pod security"}
+	f.quota(c, c.Message)
+	return c
+}
+
+// waits are the reasons of managed resources that pass by themselves.
+var waits = []string{
+	backupv1.ReasonWaiting, backupv1.ReasonRunning, backupv1.ReasonChecking, backupv1.ReasonNoBackup, backupv1.ReasonVerificationPending,
+	backupv1.ReasonEscrowPending, configv1.ReasonRollingOut, configv1.ReasonDebouncing, appsv1.ReasonPending,
+}
+
+// managed resource that is not ready, or nil.
+func (f *facts) managed(u *unstructured.Unstructured) *Cause {
+	ready, synced := conditionOf(u, "Ready"), conditionOf(u, "Synced")
+	switch {
+	case u.GetDeletionTimestamp() != nil:
+		return f.deletion(u)
+	case isPaused(u):
+		return paused(u)
+	case ready.status == "" && synced.status == "":
+		at := u.GetCreationTimestamp().Time
+		if f.Now.Sub(at) < takenUpWithin {
+			return nil
+		}
+		c := &Cause{Object: objectOf(u), Message: "Storeplane's provider has not taken it up", Since: &at, rank: lasting}
+		f.packages(c, "Provider")
+		c.Do = []string{"Ask who runs Crossplane whether the provider's pods run: kubectl -n crossplane-system get pods -l pkg.crossplane.io/provider"}
+		return c
+	case synced.status == "False":
+		return f.reported(u, synced)
+	case ready.status != "True":
+		return f.reported(u, ready)
+	}
+	return nil
+}
+
+func (f *facts) reported(u *unstructured.Unstructured, by condition) *Cause {
+	c := &Cause{Object: objectOf(u), Message: cmp.Or(by.message, by.reason), Since: by.since, rank: reported, Evidence: []Evidence{by.evidence(u)}}
+	if slices.Contains(waits, by.reason) {
+		c.rank = progressing
+	}
+	if job := newestOf(slices.DeleteFunc(f.jobsFor(u), func(j *unstructured.Unstructured) bool { return healthOf(j).IsHealthy() })); job != nil {
+		if of := f.workload(job); of != nil && of.rank == lasting {
+			c.Evidence = append(c.Evidence, of.Evidence...)
+			if c.rank == progressing {
+				of.Evidence = c.Evidence
+				return of
+			}
+		}
+	}
+	c.Do = managedRemedy(by.reason)
+	return c
+}
+
+// jobsFor a managed resource: its own, and those that are labelled with its name.
+func (f *facts) jobsFor(u *unstructured.Unstructured) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, j := range f.Made {
+		if j.GetKind() == "Job" && j.GetLabels()[backupv1.BackupLabel] == u.GetName() {
+			out = append(out, j)
+		}
+	}
+	for _, j := range f.children(u) {
+		if j.GetKind() == "Job" && !slices.Contains(out, j) {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// cronJob whose newest Job has failed, or is failing.
+func (f *facts) cronJob(u *unstructured.Unstructured) []Cause {
+	job := newestOf(f.children(u))
+	if job == nil || healthOf(job).IsHealthy() {
+		return nil
+	}
+	c := f.workload(job)
+	if c == nil || c.rank != lasting {
+		return nil
+	}
+	c.Message = "of CronJob " + u.GetName() + ": " + c.Message
+	return list(c)
+}

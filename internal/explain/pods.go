@@ -1,0 +1,189 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/internal/appconfig"
+	"github.com/storeplane/storeplane/internal/plan"
+	"github.com/storeplane/storeplane/internal/podfailure"
+	"github.com/storeplane/storeplane/internal/text"
+)
+
+// longest is how much of a text is an evidence, in bytes.
+const longest = 512
+
+// pod that is in trouble, or nil.
+func (f *facts) pod(p *corev1.Pod) *Cause {
+	if n := f.node(p.Spec.NodeName); n != nil {
+		if c := f.nodeOf(p, n); c != nil {
+			return c
+		}
+	}
+	why := podfailure.Why(podfailure.Pod{PodStatus: p.Status, Deleting: p.DeletionTimestamp != nil, Mounts: podfailure.Mounts(p.Spec.Volumes)}, f.Now)
+	if why == nil {
+		return nil
+	}
+	why.Cause = plain(why.Cause)
+	c := &Cause{Object: podObject(p), Message: why.String(), Since: podSince(p, why), rank: lasting, Do: remedy(why)}
+	if slices.Contains([]podfailure.Kind{podfailure.Preparing, podfailure.Unready, podfailure.Stopped}, why.Kind) {
+		c.rank = passing
+	}
+	c.Evidence = f.podEvidence(p, why)
+	if why.Kind == podfailure.Unschedulable {
+		f.unscheduled(p, c)
+	}
+	return c
+}
+
+// plain is a text without what looks like a secret.
+func plain(s string) string { return text.Clip(appconfig.LastWords(s, nil), longest) }
+
+// nodeOf a pod, where it is not ready.
+func (f *facts) nodeOf(p *corev1.Pod, n *corev1.Node) *Cause {
+	for _, c := range n.Status.Conditions {
+		if c.Type != corev1.NodeReady || c.Status == corev1.ConditionTrue {
+			continue
+		}
+		at := c.LastTransitionTime.Time
+		node := plan.Object{APIVersion: "v1", Kind: "Node", Name: n.Name}
+		return &Cause{
+			Object: podObject(p), Message: "its node " + n.Name + " is not ready: " + cmp.Or(c.Message, c.Reason, string(c.Status)), Since: &at, rank: lasting,
+			Evidence: []Evidence{{Source: FromNode, Object: node, At: &at, Text: fmt.Sprintf("Ready=%s %s: %s", c.Status, c.Reason, c.Message)}},
+			Do:       []string{"Repair node " + n.Name + ", or delete it: its pods are made anew elsewhere once it is gone"},
+		}
+	}
+	return nil
+}
+
+// podSince is since when a pod is in that trouble.
+func podSince(p *corev1.Pod, why *podfailure.Failure) *time.Time {
+	if why.Kind == podfailure.Unschedulable {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled {
+				return &c.LastTransitionTime.Time
+			}
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+			return &c.LastTransitionTime.Time
+		}
+	}
+	if p.CreationTimestamp.IsZero() {
+		return nil
+	}
+	return &p.CreationTimestamp.Time
+}
+
+// telling are the reasons of events that tell of failures of a kind.
+var telling = map[podfailure.Kind][]string{
+	podfailure.Unschedulable:  {"FailedScheduling"},
+	podfailure.Preparing:      {"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "NetworkNotReady"},
+	podfailure.Unready:        {"Unhealthy"},
+	podfailure.Stopped:        {"Evicted", "Preempted", "Preempting", "NodeShutdown", "Killing"},
+	podfailure.ImagePull:      {"Failed", "ErrImageNeverPull", "InspectFailed"},
+	podfailure.ContainerStart: {"Failed"},
+	podfailure.OutOfMemory:    {"BackOff"},
+	podfailure.CrashLoop:      {"Failed", "BackOff"},
+}
+
+func (f *facts) podEvidence(p *corev1.Pod, why *podfailure.Failure) []Evidence {
+	var out []Evidence
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if s.Name == why.Container {
+			out = append(out, Evidence{Source: FromContainer, Object: podObject(p), At: ended(s), Text: "container " + stateOf(s)})
+		}
+	}
+	if e := f.lastEvent(f.byName[named{"Pod", p.Name}], telling[why.Kind]...); e != nil {
+		out = append(out, eventEvidence(e))
+	}
+	if log := f.Logs[Container{Pod: p.Name, Name: why.Container}]; log != "" {
+		out = append(out, Evidence{Source: FromLog, Object: podObject(p), Text: plain(log)})
+	}
+	return out
+}
+
+func ended(s corev1.ContainerStatus) *time.Time {
+	for _, t := range []*corev1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
+		if t != nil && !t.FinishedAt.IsZero() {
+			return &t.FinishedAt.Time
+		}
+	}
+	return nil
+}
+
+// stateOf a container in words.
+func stateOf(s corev1.ContainerStatus) string {
+	var b strings.Builder
+	b.WriteString(s.Name)
+	switch {
+	case s.State.Waiting != nil:
+		b.WriteString(" waits: " + s.State.Waiting.Reason)
+	case s.State.Running != nil:
+		b.WriteString(" runs")
+	case s.State.Terminated != nil:
+		fmt.Fprintf(&b, " has ended with exit code %d (%s)", s.State.Terminated.ExitCode, s.State.Terminated.Reason)
+	}
+	if t := s.LastTerminationState.Terminated; t != nil {
+		fmt.Fprintf(&b, "; it ended before with exit code %d (%s)", t.ExitCode, t.Reason)
+	}
+	if s.RestartCount > 0 {
+		fmt.Fprintf(&b, "; restarts: %d", s.RestartCount)
+	}
+	return b.String()
+}
+
+func eventEvidence(e *corev1.Event) Evidence {
+	at := seen(e)
+	return Evidence{
+		Source: FromEvent, At: &at, Text: e.Reason + ": " + plain(strings.Join(strings.Fields(e.Message), " ")),
+		Object: plan.Object{APIVersion: e.InvolvedObject.APIVersion, Kind: e.InvolvedObject.Kind, Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name},
+	}
+}
+
+// unscheduled says of a pod that waits for its volumes what these wait for.
+func (f *facts) unscheduled(p *corev1.Pod, c *Cause) {
+	for _, v := range p.Spec.Volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		u := f.byName[named{"PersistentVolumeClaim", v.PersistentVolumeClaim.ClaimName}]
+		if u == nil {
+			continue
+		}
+		// One that waits for its first pod to be scheduled is no cause.
+		of := f.volume(u)
+		if of != nil && (len(of.Evidence) > 1 || strings.Contains(c.Message, "unbound")) {
+			c.Message = "cannot be scheduled: PersistentVolumeClaim " + u.GetName() + " " + of.Message
+			c.Evidence = append(c.Evidence, of.Evidence...)
+			c.Do = of.Do
+			return
+		}
+	}
+}
+
+// volume that is not bound, or nil.
+func (f *facts) volume(u *unstructured.Unstructured) *Cause {
+	phase := statusText(u, "phase")
+	if phase == string(corev1.ClaimBound) {
+		return nil
+	}
+	class, _, _ := unstructured.NestedString(u.Object, "spec", "storageClassName")
+	c := &Cause{
+		Object: objectOf(u), Message: "is not bound to a volume", rank: lasting,
+		Evidence: []Evidence{{Source: FromVolume, Object: objectOf(u), Text: "phase " + cmp.Or(phase, "not reported") + ", StorageClass " + cmp.Or(class, "none: the cluster has no default")}},
+		Do:       []string{"Name a StorageClass in storageClassName that exists and has room (kubectl get storageclass)"},
+	}
+	if e := f.lastEvent(u, "ProvisioningFailed", "FailedBinding", "VolumeMismatch"); e != nil {
+		c.Message += ": " + eventEvidence(e).Text
+		c.Evidence = append(c.Evidence, eventEvidence(e))
+	}
+	return c
+}

@@ -1,0 +1,207 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/storeplane/storeplane/internal/plan"
+	"github.com/storeplane/storeplane/internal/podfailure"
+)
+
+// Cluster is what facts are read from. Errors of what may not be read are those of the API
+// server.
+type Cluster interface {
+	// Tree returns an object, what it composes, and what the claims among that compose. It is
+	// empty where the object does not exist.
+	Tree(ctx context.Context, root plan.Object) ([]*unstructured.Unstructured, error)
+
+	// List objects of a kind in a namespace, or in all of them where it is empty, that a label
+	// selector selects.
+	List(ctx context.Context, apiVersion, kind, namespace, selector string) ([]*unstructured.Unstructured, error)
+
+	// Get an object, nil where there is none.
+	Get(ctx context.Context, apiVersion, kind, namespace, name string) (*unstructured.Unstructured, error)
+
+	// Log is the end of what a container has written, or where previous is set the one
+	// before it of that name.
+	Log(ctx context.Context, namespace, pod, container string, previous bool) (string, error)
+}
+
+const workersUnknown = "The pods of Crossplane's packages may not be read: whether Storeplane's function and provider run is not known"
+
+// unread says what it means that objects of a kind may not be read.
+var unread = map[string]string{
+	"Event":                 "Events may not be read: what the cluster has reported is not known",
+	"Pod":                   "Pods may not be read: why workloads are not ready is not known",
+	"ReplicaSet":            "ReplicaSets may not be read: pods of Deployments are not known",
+	"Job":                   "Jobs may not be read: whether they have failed is not known",
+	"PersistentVolumeClaim": "PersistentVolumeClaims may not be read: whether volumes are bound is not known",
+	"ResourceQuota":         "ResourceQuotas may not be read: what of them is used is not known",
+	"Node":                  "Nodes may not be read: whether those of the pods are ready is not known",
+	"Log":                   "Logs may not be read",
+	"Function":              "Functions may not be read: whether Storeplane's is healthy is not known",
+	"Provider":              "Providers may not be read: whether Storeplane's is healthy is not known",
+	"Worker":                workersUnknown,
+}
+
+// reader of facts, from many goroutines.
+type reader struct {
+	cluster Cluster
+	mu      sync.Mutex
+	unknown []string
+	err     error
+}
+
+// failed to read objects of a kind: what may not be read is unknown.
+func (r *reader) failed(kind string, err error) {
+	if err == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case kerrors.IsForbidden(err):
+		r.unknown = append(r.unknown, unread[kind])
+	case r.err == nil:
+		r.err = fmt.Errorf("cannot read objects of kind %s: %w", kind, err)
+	}
+}
+
+// all objects of a kind in a namespace.
+func (r *reader) all(ctx context.Context, apiVersion, kind, namespace string) []*unstructured.Unstructured {
+	out, err := r.cluster.List(ctx, apiVersion, kind, namespace, "")
+	r.failed(kind, err)
+	return out
+}
+
+// Read the facts about an object. The tree is empty where it does not exist.
+func Read(ctx context.Context, c Cluster, root plan.Object, now time.Time) (Facts, error) {
+	r := &reader{cluster: c}
+	f := Facts{Now: now}
+	ns := root.Namespace
+	kinds := []struct{ apiVersion, kind string }{{"apps/v1", "ReplicaSet"}, {"batch/v1", "Job"}, {"v1", "Pod"}, {"v1", "PersistentVolumeClaim"}}
+	made := make([][]*unstructured.Unstructured, len(kinds))
+	var events, quotas []*unstructured.Unstructured
+	var all sync.WaitGroup
+	for i, k := range kinds {
+		all.Go(func() { made[i] = r.all(ctx, k.apiVersion, k.kind, ns) })
+	}
+	all.Go(func() { events = r.all(ctx, "v1", "Event", ns) })
+	all.Go(func() { quotas = r.all(ctx, "v1", "ResourceQuota", ns) })
+	all.Go(func() {
+		tree, err := c.Tree(ctx, root)
+		f.Tree = tree
+		r.failed(root.Kind, err)
+	})
+	all.Wait()
+	if r.err != nil || len(f.Tree) == 0 {
+		return f, r.err
+	}
+	f.Made = slices.Concat(made...)
+	f.Events, f.Quotas = typed[corev1.Event](events), typed[corev1.ResourceQuota](quotas)
+	r.second(ctx, &f)
+	slices.Sort(r.unknown)
+	f.Unknown = slices.Compact(r.unknown)
+	return f, r.err
+}
+
+// second reads what the first facts ask for: nodes and logs of pods in trouble, and packages
+// where something is not taken up.
+func (r *reader) second(ctx context.Context, f *Facts) {
+	x := index(*f)
+	var all sync.WaitGroup
+	nodes := map[string]bool{}
+	f.Logs = map[Container]string{}
+	for _, u := range x.below(f.Tree[0]) {
+		p := x.pods[u.GetName()]
+		if u.GetKind() != "Pod" || p == nil || isReady(p) || p.Status.Phase == corev1.PodSucceeded {
+			continue
+		}
+		if n := p.Spec.NodeName; n != "" && !nodes[n] {
+			nodes[n] = true
+			all.Go(func() { r.node(ctx, f, n) })
+		}
+		if why := podfailure.Why(podfailure.Pod{PodStatus: p.Status, Deleting: p.DeletionTimestamp != nil}, f.Now); why != nil && why.Container != "" {
+			all.Go(func() { r.log(ctx, f, p, why) })
+		}
+	}
+	if x.asksForPackages() {
+		for _, kind := range []string{"Function", "Provider"} {
+			all.Go(func() {
+				found := r.all(ctx, "pkg.crossplane.io/v1", kind, "")
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				f.Packages = append(f.Packages, found...)
+			})
+		}
+		all.Go(func() {
+			pods, err := r.cluster.List(ctx, "v1", "Pod", "", "pkg.crossplane.io/revision")
+			r.failed("Worker", err)
+			f.Workers = typed[corev1.Pod](pods)
+		})
+	}
+	all.Wait()
+}
+
+// asksForPackages tells whether something has not been taken up, or has failed before it was.
+func (f *facts) asksForPackages() bool {
+	return slices.ContainsFunc(f.Tree, func(u *unstructured.Unstructured) bool {
+		if !isClaim(u) && !isManaged(u) {
+			return false
+		}
+		return u.GetDeletionTimestamp() != nil || conditionOf(u, "Synced").status != "True"
+	})
+}
+
+func (r *reader) node(ctx context.Context, f *Facts, name string) {
+	u, err := r.cluster.Get(ctx, "v1", "Node", "", name)
+	r.failed("Node", err)
+	if err != nil || u == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f.Nodes = append(f.Nodes, typed[corev1.Node]([]*unstructured.Unstructured{u})...)
+}
+
+// log of a container that has failed: of the run that has ended, where it was started again.
+func (r *reader) log(ctx context.Context, f *Facts, p *corev1.Pod, why *podfailure.Failure) {
+	previous := false
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if s.Name != why.Container {
+			continue
+		}
+		if s.State.Running == nil && s.State.Terminated == nil && s.LastTerminationState.Terminated == nil {
+			return // It never ran.
+		}
+		previous = s.LastTerminationState.Terminated != nil && s.State.Terminated == nil
+	}
+	text, err := r.cluster.Log(ctx, p.Namespace, p.Name, why.Container, previous)
+	if err != nil && !kerrors.IsForbidden(err) {
+		return // The node may be away, or the container gone.
+	}
+	r.failed("Log", err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f.Logs[Container{Pod: p.Name, Name: why.Container}] = text
+}
+
+// typed objects. What cannot be read is left out.
+func typed[T any](objects []*unstructured.Unstructured) []T {
+	out := make([]T, 0, len(objects))
+	for _, u := range objects {
+		var t T
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &t) == nil {
+			out = append(out, t)
+		}
+	}
+	return out
+}

@@ -1,0 +1,267 @@
+//go:build e2e
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/e2e-framework/klient/wait"
+	"sigs.k8s.io/e2e-framework/pkg/types"
+
+	"github.com/storeplane/storeplane/internal/explain"
+	"github.com/storeplane/storeplane/internal/plan"
+	"github.com/storeplane/storeplane/internal/plan/state"
+	"github.com/storeplane/storeplane/test/e2e/causes"
+	"github.com/storeplane/storeplane/test/e2e/harness"
+	"github.com/storeplane/storeplane/test/e2e/manifests"
+)
+
+// Namespaces of faults.
+const (
+	faultsNamespace  = "e2e-plan-faults"
+	quotaNamespace   = "e2e-plan-quota"
+	limitedNamespace = "e2e-plan-limited"
+)
+
+// explained is how long an explanation may take.
+const explained = time.Second
+
+// explainedAfter is how long the cluster itself may take to notice a fault.
+const explainedAfter = 3 * time.Minute
+
+// fault that keeps an object from being ready, and what its explanation must say of it.
+type fault struct {
+	kind, namespace, name string
+	// object and says are of the cause.
+	object, says string
+}
+
+func (f fault) String() string { return f.kind + " " + f.name }
+
+// faults of what is in faults.yaml.
+var faults = []fault{
+	{"WebApp", faultsNamespace, "taken", "WebApp taken", "ServiceAccount taken-web exists already and is not part of this claim"},
+	{"WebApp", quotaNamespace, "services", "WebApp services", "exceeded quota: services"},
+	{"WebApp", limitedNamespace, "limited", "Deployment limited-web", "cannot create pods: maximum memory usage per Container is 100Mi"},
+	{"WebApp", faultsNamespace, "restricted", "WebApp restricted", "is refused: "},
+	{"WebApp", faultsNamespace, "paused", "WebApp paused", "is paused by annotation crossplane.io/paused"},
+	{"WebApp", faultsNamespace, "deleted", "WebApp deleted", "example.com/kept"},
+	{"AppConfig", faultsNamespace, "template", "AppConfig template", "GREETING"},
+	{"DatabaseCluster", faultsNamespace, "volume", "Pod volume-postgresql-0", `storageclass.storage.k8s.io "absent" not found`},
+	{"DatabaseCluster", faultsNamespace, "nowhere", "Pod nowhere-postgresql-0", "cannot be scheduled: node(s) didn't match Pod's node affinity/selector"},
+	{"DatabaseCluster", faultsNamespace, "keyless", "DatabaseCluster keyless", "absent"},
+	{"EcommercePlatform", faultsNamespace, "store", "Pod store-backend-", "cannot pull image"},
+	{"AppConfig", faultsNamespace, "secretless", "AppConfig secretless", "absent"},
+	{"Restore", faultsNamespace, "restore", "Restore restore", "absent"},
+}
+
+func explains() types.Feature {
+	return tests.Feature("explanations", faultsNamespace, quotaNamespace, limitedNamespace).
+		Full("every fault is explained within 1 s", explainsFaults).
+		Full("a function and a provider that do not run are named", explainsPackages).
+		Cleared().
+		Feature()
+}
+
+// explainsFaults makes all faults at once.
+func explainsFaults(ctx context.Context, n notes) error {
+	all := slices.Clone(faults)
+	for _, namespace := range []string{quotaNamespace, limitedNamespace} {
+		if err := cluster.CreateNamespace(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	if err := roomForFaults(ctx); err != nil {
+		return err
+	}
+	if _, err := cluster.Kube.CoreV1().ResourceQuotas(faultsNamespace).Create(ctx, causes.Devices(), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("cannot create a quota: %w", err)
+	}
+	objects, err := manifests.ReadAll("plan/faults.yaml", map[string]string{"NAMESPACE": faultsNamespace, "QUOTA": quotaNamespace, "LIMITED": limitedNamespace, "REGISTRY": cluster.Registry})
+	if err != nil {
+		return err
+	}
+	for _, c := range causes.All(cluster.Registry) {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.example.com/v1", "kind": "WebApp", "spec": c.Spec}}
+		u.SetNamespace(faultsNamespace)
+		u.SetName(c.Name)
+		objects = append(objects, u)
+		all = append(all, fault{"WebApp", faultsNamespace, c.Name, "", c.Says})
+	}
+	defer func() {
+		_, _ = cluster.Patch(context.WithoutCancel(ctx), "WebApp", faultsNamespace, "deleted", harness.Patch{"metadata": map[string]any{"finalizers": nil}})
+	}()
+	for _, u := range objects {
+		if _, err := cluster.Create(ctx, u); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	named, slowest := 0, time.Duration(0)
+	for _, f := range all {
+		took, err := f.isExplained(ctx)
+		slowest = max(slowest, took)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		named++
+	}
+	n.Addf("%d of %d faults, the slowest explanation took %.2f s", named, len(all), slowest.Seconds())
+	for _, u := range objects {
+		if u.GetKind() == "WebApp" || u.GetKind() == "DatabaseCluster" || u.GetKind() == "EcommercePlatform" {
+			errs = append(errs, cluster.Delete(ctx, u.GetKind(), u.GetNamespace(), u.GetName()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// roomForFaults makes their namespace, whichever check comes first.
+func roomForFaults(ctx context.Context) error {
+	if ns, err := cluster.Get(ctx, "Namespace", "", faultsNamespace); err != nil || ns != nil {
+		return err
+	}
+	return cluster.CreateNamespace(ctx, faultsNamespace)
+}
+
+// isExplained waits until the fault is explained, and returns how long the last explanation took.
+func (f fault) isExplained(ctx context.Context) (took time.Duration, err error) {
+	err = await(ctx, explainedAfter, "an explanation of "+f.String()+" that says "+f.says, func(ctx context.Context) (bool, error) {
+		began := time.Now()
+		e, err := explanation(ctx, f)
+		took = time.Since(began)
+		if err != nil {
+			return false, err
+		}
+		if took > explained {
+			return false, fmt.Errorf("it took %s", took)
+		}
+		cause := e.Cause
+		if cause == nil && len(e.Also) > 0 { // Backups do not keep a database from being ready.
+			cause = &e.Also[0]
+		}
+		if cause == nil {
+			return false, fmt.Errorf("it is %s", e.State)
+		}
+		last := cause.Object.String() + ": " + cause.Message
+		return strings.HasPrefix(cause.Object.String(), f.object) && strings.Contains(cause.Message, f.says), errors.New(last)
+	})
+	return took, err
+}
+
+// explanation of a fault, as the command makes it.
+func explanation(ctx context.Context, f fault) (*explain.Explanation, error) {
+	live, err := state.NewLive(cluster.Config)
+	if err != nil {
+		return nil, err
+	}
+	o := plan.Object{APIVersion: harness.APIVersion(f.kind), Kind: f.kind, Namespace: f.namespace, Name: f.name}
+	facts, err := explain.Read(ctx, live, o, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	if len(facts.Tree) == 0 {
+		return nil, fmt.Errorf("%s does not exist", f)
+	}
+	e := explain.Explain(facts)
+	return &e, nil
+}
+
+// await that something is done, and say what it was like last.
+func await(ctx context.Context, within time.Duration, what string, done func(context.Context) (bool, error)) error {
+	var last error
+	err := wait.For(func(ctx context.Context) (bool, error) {
+		var ok bool
+		ok, last = done(ctx)
+		return ok, nil
+	}, wait.WithContext(ctx), wait.WithTimeout(within), wait.WithInterval(time.Second), wait.WithImmediate())
+	if err != nil {
+		return errors.Join(fmt.Errorf("waited %s for %s", within, what), last)
+	}
+	return nil
+}
+
+// systemNamespace is where Crossplane and its packages run.
+const systemNamespace = "crossplane-system"
+
+// explainsPackages scales Storeplane's function and its provider to zero, and makes what
+// depends on them.
+func explainsPackages(ctx context.Context, n notes) error {
+	if err := roomForFaults(ctx); err != nil {
+		return err
+	}
+	app := map[string]any{"image": cluster.Registry + "/postgresql:17", "command": []any{"sleep", "3600"}}
+	config := map[string]any{"forProvider": map[string]any{"application": "untaken", "environment": "dev", "config": map[string]any{"A": "b"}}}
+	for _, c := range []struct {
+		deployment string
+		spec       map[string]any
+		fault      fault
+	}{
+		{"storeplane-provider-", config, fault{"AppConfig", faultsNamespace, "untaken", "AppConfig untaken", "Storeplane's provider has not taken it up"}},
+		{"storeplane-function-", app, fault{"WebApp", faultsNamespace, "unrun", "WebApp unrun", "Crossplane cannot run Storeplane's function"}},
+	} {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": harness.APIVersion(c.fault.kind), "kind": c.fault.kind, "spec": c.spec}}
+		u.SetNamespace(c.fault.namespace)
+		u.SetName(c.fault.name)
+		if err := without(ctx, c.deployment, func() error {
+			if _, err := cluster.Create(ctx, u); err != nil {
+				return err
+			}
+			took, err := c.fault.isExplained(ctx)
+			n.Addf("%s in %.2f s", c.fault, took.Seconds())
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// without the pods of a Deployment whose name begins like this.
+func without(ctx context.Context, prefix string, do func() error) error {
+	deployments := cluster.Kube.AppsV1().Deployments(systemNamespace)
+	list, err := deployments.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("cannot list Deployments: %w", err)
+	}
+	for _, d := range list.Items {
+		if !strings.HasPrefix(d.Name, prefix) {
+			continue
+		}
+		scale := func(ctx context.Context, replicas int32) error {
+			s, err := deployments.GetScale(ctx, d.Name, metav1.GetOptions{})
+			if err != nil {
+				return fmt.Errorf("cannot read the scale of Deployment %s: %w", d.Name, err)
+			}
+			s.Spec.Replicas = replicas
+			if _, err := deployments.UpdateScale(ctx, d.Name, s, metav1.UpdateOptions{}); err != nil {
+				return fmt.Errorf("cannot scale Deployment %s: %w", d.Name, err)
+			}
+			return nil
+		}
+		// Also after an interrupt: all claims of the cluster depend on it.
+		defer func() { _ = scale(context.WithoutCancel(ctx), *d.Spec.Replicas) }()
+		if err := scale(ctx, 0); err != nil {
+			return err
+		}
+		err := await(ctx, explainedAfter, "the pods of "+d.Name+" to be gone", func(ctx context.Context) (bool, error) {
+			pods, err := cluster.Kube.CoreV1().Pods(systemNamespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
+			if err != nil {
+				return false, fmt.Errorf("cannot list pods: %w", err)
+			}
+			return len(pods.Items) == 0, fmt.Errorf("there are still %d", len(pods.Items))
+		})
+		if err != nil {
+			return err
+		}
+		return do()
+	}
+	return fmt.Errorf("no Deployment is named %s…", prefix)
+}
