@@ -40,6 +40,10 @@ type Function struct {
 	running chan struct{}
 	images  images.Set
 	log     logging.Logger
+
+	// admitsAll has no change wait for a maintenance window.
+	admitsAll bool
+
 	observe func(kind, result string, took time.Duration)
 }
 
@@ -57,6 +61,10 @@ func WithSource(s compose.Source) Option { return func(f *Function) { f.source =
 // WithImages names Storeplane's own images. An installation's settings may say that
 // they are pulled from another registry.
 func WithImages(s images.Set) Option { return func(f *Function) { f.images = s } }
+
+// WithoutWaiting applies changes of a release at once, whatever the maintenance windows: to see
+// what they are.
+func WithoutWaiting() Option { return func(f *Function) { f.admitsAll = true } }
 
 // WithLogger logs each call.
 func WithLogger(l logging.Logger) Option { return func(f *Function) { f.log = l } }
@@ -87,7 +95,7 @@ func New(opts ...Option) *Function {
 	for _, o := range opts {
 		o(f)
 	}
-	defaults := settings.Settings{ImageRegistry: f.images.Registry, Digests: f.images.Digests}
+	defaults := settings.Settings{ImageRegistry: f.images.Registry, Digests: f.images.Digests, Version: f.images.Version, AdmitAll: f.admitsAll}
 	f.intents = map[schema.GroupKind]compose.Intent{
 		{Group: platformv1.GroupVersion.Group, Kind: platformv1.EcommercePlatformKind}: ecommerceplatform.Intent(defaults),
 		{Group: appsv1.GroupVersion.Group, Kind: appsv1.DatabaseClusterKind}:           databasecluster.Intent(defaults),

@@ -137,10 +137,15 @@ func Intent(defaults settings.Settings) compose.Intent {
 		if err == nil {
 			d, err = resolve(c, in)
 		}
+		var upgrade *compose.Upgrade
+		if err == nil {
+			upgrade, err = in.settings.Upgrade(in.spec.Environment, in.spec.Maintenance)
+		}
 		p := &compose.Plan{}
 		switch {
 		case err == nil:
 			p = d.plan()
+			p.Upgrade = upgrade
 		case !compose.IsInvalid(err):
 			return nil, err
 		}

@@ -39,6 +39,7 @@ func (s *shop) database() *appsv1.DatabaseCluster {
 			Environment: environment(&s.spec),
 			StorageSize: spec.Storage,
 			Monitoring:  s.spec.Monitoring,
+			Maintenance: s.spec.Maintenance,
 			// What else there is to say of a database is that of its own kind.
 			DatabaseOptions: spec.DatabaseOptions,
 			// The database is as protected as its shop: each can be deleted by

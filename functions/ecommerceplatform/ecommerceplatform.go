@@ -95,6 +95,9 @@ type shop struct {
 	// bundles of the config that the tiers run and shall run.
 	bundles bundles
 
+	// upgrade is when changes that no user has asked for are applied.
+	upgrade *compose.Upgrade
+
 	// troubled is the first of the nested claims that serves and is not well,
 	// with its own words, or "".
 	troubled string
@@ -112,6 +115,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 		switch {
 		case err == nil:
 			p = s.plan()
+			p.Upgrade = s.upgrade
 		case !compose.IsInvalid(err):
 			return nil, err
 		}
@@ -156,6 +160,10 @@ func (s *shop) read(c *compose.Claim, defaults settings.Settings) (err error) {
 	}
 	s.allowance = build.ConfigAllowance(c, s.config)
 	if err := s.readBundles(c); err != nil {
+		return err
+	}
+	s.upgrade, err = s.settings.Upgrade(s.spec.Environment, s.spec.Maintenance, s.bundles.shall[backend], s.bundles.shall[frontend], s.cacheVersion)
+	if err != nil {
 		return err
 	}
 	s.troubled, s.podFailure, err = troubles(c)

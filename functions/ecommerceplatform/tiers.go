@@ -67,6 +67,7 @@ func (s *shop) webApp(component string, w *appsv1.Workload, replicas *int32, env
 			Workload:    *w,
 			Environment: environment(&s.spec),
 			Replicas:    replicas,
+			Maintenance: s.spec.Maintenance,
 		},
 	}
 	wa.Annotations = s.allowance

@@ -89,7 +89,13 @@ func Intent(defaults settings.Settings) compose.Intent {
 			return nil, err
 		}
 		a.allowance = build.ConfigAllowance(c, a.config)
-		return a.plan(), nil
+		upgrade, err := a.settings.Upgrade(a.spec.Environment, a.spec.Maintenance)
+		if err != nil {
+			return nil, err
+		}
+		plan := a.plan()
+		plan.Upgrade = upgrade
+		return plan, nil
 	}
 }
 

@@ -195,7 +195,7 @@ func checkArchives(t *testing.T, dir string, b *builder) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(b.digests, all); diff != "" {
+	if diff := cmp.Diff(b.digests, all.Digests); diff != "" {
 		t.Errorf("%s: -want, +got:\n%s", imagesFile, diff)
 	}
 	found := map[string]v1.Descriptor{}
@@ -222,7 +222,7 @@ func checkArchives(t *testing.T, dir string, b *builder) {
 		}
 		found[repository+"@"+digest.String()] = desc
 	}
-	for name, digest := range all {
+	for name, digest := range all.Digests {
 		repository, _, _ := strings.Cut(name, ":")
 		desc, ok := found[repository+"@"+digest]
 		if want := b.release.registry + "/" + repository + "@" + digest; !ok || desc.Annotations[containerdName] != want {
@@ -230,7 +230,7 @@ func checkArchives(t *testing.T, dir string, b *builder) {
 		}
 	}
 	// One archive for two names of one image, and one for each package.
-	if want := len(all) - 1 + len(packages); len(files) != want {
+	if want := len(all.Digests) - 1 + len(packages); len(files) != want {
 		t.Errorf("want %d archives, got %d: %v", want, len(files), files)
 	}
 }

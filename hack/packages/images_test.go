@@ -136,7 +136,7 @@ func TestImageList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(b.digests, got); diff != "" {
+		if diff := cmp.Diff(b.digests, got.Digests); diff != "" {
 			t.Errorf("the %s: -want, +got:\n%s", r.name, diff)
 		}
 	}

@@ -20,10 +20,15 @@ func ParseSchedule(spec, zone string) (cron.Schedule, *time.Location, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("schedule %q is no cron expression: %w", spec, err)
 	}
-	// Local would be the zone of wherever this runs.
+	location, err := loadLocation(zone)
+	return schedule, location, err
+}
+
+func loadLocation(zone string) (*time.Location, error) {
 	location, err := time.LoadLocation(zone)
+	// Local would be the zone of wherever this runs.
 	if err != nil || strings.EqualFold(zone, "local") {
-		return nil, nil, fmt.Errorf("timeZone %q is not known: use a name like Europe/Paris", zone)
+		return nil, fmt.Errorf("timeZone %q is not known: use a name like Europe/Paris", zone)
 	}
-	return schedule, location, nil
+	return location, nil
 }

@@ -39,6 +39,7 @@ func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) 
 type root struct {
 	Plan     planCmd     `cmd:"" help:"Say what applying claims would do to what runs: what is created, changed and deleted, which pods restart, whether writes pause, what cannot be undone."`
 	Explain  explainCmd  `cmd:"" help:"Say why a claim is not ready, or what has happened to it: the one cause, its evidence, and what to do."`
+	Upgrade  upgradeCmd  `cmd:"" help:"List claims that wait for their maintenance window to be upgraded, or upgrade them now."`
 	Export   exportCmd   `cmd:"" help:"Print what a cluster has of claims, without Secrets, for plans without the cluster."`
 	Render   renderCmd   `cmd:"" help:"Print what Crossplane makes of a claim in one go, offline."`
 	Converge convergeCmd `cmd:"" help:"Print every object that a claim will ever make, in order, offline, as if all went well."`

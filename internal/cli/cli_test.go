@@ -227,14 +227,14 @@ func TestKindNames(t *testing.T) {
 // TestExplainArguments: what cannot be explained is refused in words, before a cluster is asked.
 func TestExplainArguments(t *testing.T) {
 	for args, want := range map[string]string{
-		"dbc":         `cannot explain "dbc": name what to explain: KIND/NAME, or KIND NAME`,
+		"dbc":         `cannot explain "dbc": name it by KIND/NAME, or KIND NAME`,
 		"dbc/":        `cannot explain "" of kind "dbc": it must have a name, and be of kind EcommercePlatform, DatabaseCluster, WebApp, Backup, Restore, AppConfig`,
 		"pod/x":       `cannot explain "x" of kind "pod": it must have a name, and be of kind EcommercePlatform, DatabaseCluster, WebApp, Backup, Restore, AppConfig`,
 		"dbc/a/b":     `cannot explain "a/b" of kind "dbc": it must have a name, and be of kind EcommercePlatform, DatabaseCluster, WebApp, Backup, Restore, AppConfig`,
 		"DBC/a wa/b":  "",
 		"webapps a b": "",
 	} {
-		_, err := parseObjects(strings.Fields(args), "shop")
+		_, err := parseObjects("explain", strings.Fields(args), "shop")
 		got := ""
 		if err != nil {
 			got = err.Error()

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/storeplane/storeplane/internal/explain"
 	"github.com/storeplane/storeplane/internal/plan"
@@ -81,7 +80,7 @@ func (c *explainCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	objects, err := parseObjects(c.Objects, namespace)
+	objects, err := parseObjects("explain", c.Objects, namespace)
 	if err != nil {
 		return err
 	}
@@ -128,14 +127,14 @@ func (c *explainCmd) print(s streams, r *explain.Report, now time.Time) error {
 }
 
 // parseObjects from arguments of a command: KIND/NAME, or KIND and then names.
-func parseObjects(args []string, namespace string) ([]plan.Object, error) {
+func parseObjects(do string, args []string, namespace string) ([]plan.Object, error) {
 	var out []plan.Object
 	if len(args) > 0 && !strings.Contains(args[0], "/") {
 		if len(args) == 1 {
-			return nil, fmt.Errorf("cannot explain %q: name what to explain: KIND/NAME, or KIND NAME", args[0])
+			return nil, fmt.Errorf("cannot %s %q: name it by KIND/NAME, or KIND NAME", do, args[0])
 		}
 		for _, name := range args[1:] {
-			o, err := objectOf(args[0], name, namespace)
+			o, err := objectOf(do, args[0], name, namespace)
 			if err != nil {
 				return nil, err
 			}
@@ -145,7 +144,7 @@ func parseObjects(args []string, namespace string) ([]plan.Object, error) {
 	}
 	for _, a := range args {
 		kind, name, _ := strings.Cut(a, "/")
-		o, err := objectOf(kind, name, namespace)
+		o, err := objectOf(do, kind, name, namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +153,7 @@ func parseObjects(args []string, namespace string) ([]plan.Object, error) {
 	return out, nil
 }
 
-func objectOf(kind, name, namespace string) (plan.Object, error) {
+func objectOf(do, kind, name, namespace string) (plan.Object, error) {
 	known := make([]string, 0, len(kindNames))
 	for _, k := range kindNames {
 		if k.is(kind) && name != "" && !strings.Contains(name, "/") {
@@ -162,18 +161,12 @@ func objectOf(kind, name, namespace string) (plan.Object, error) {
 		}
 		known = append(known, k.kind)
 	}
-	return plan.Object{}, fmt.Errorf("cannot explain %q of kind %q: it must have a name, and be of kind %s", name, kind, strings.Join(known, ", "))
+	return plan.Object{}, fmt.Errorf("cannot %s %q of kind %q: it must have a name, and be of kind %s", do, name, kind, strings.Join(known, ", "))
 }
 
 // unready claims of a namespace, or of all namespaces.
 func unready(ctx context.Context, live *state.Live, namespace string) ([]plan.Object, error) {
-	var kinds []schema.GroupVersionKind
-	for _, k := range kindNames {
-		if k.claim {
-			kinds = append(kinds, schema.FromAPIVersionAndKind(k.apiVersion(), k.kind))
-		}
-	}
-	claims, err := live.Claims(ctx, kinds, namespace)
+	claims, err := live.Claims(ctx, claimKinds(), namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -91,6 +91,10 @@ type Plan struct {
 	// claim.
 	Maintain func() (map[string]*structpb.Struct, error)
 
+	// Upgrade says when changes of pods that no user has asked for are applied. Without it
+	// they are at once.
+	Upgrade *Upgrade
+
 	// PollInterval is how often the claim is composed while it has settled and nothing
 	// that Crossplane watches changes, or 0 for the kernel's own: 10 to 30 minutes.
 	PollInterval time.Duration

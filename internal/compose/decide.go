@@ -38,6 +38,7 @@ type Decision struct {
 	claim   *Claim
 	plan    *Plan
 	objects objects
+	upgrade *upgrade
 
 	// refused is what of the claim the API server has refused.
 	refused refusal
@@ -60,6 +61,7 @@ func Decide(claim *Claim, p *Plan) (*Decision, error) {
 		refused: claim.refusal(),
 		plan:    p,
 		objects: objects,
+		upgrade: upgradeOf(claim, p.Upgrade),
 		Apply:   make(map[string]*structpb.Struct, len(p.Components)),
 		Health:  make(map[string]health.Status, len(p.Components)),
 	}
@@ -99,9 +101,14 @@ func Decide(claim *Claim, p *Plan) (*Decision, error) {
 		released[n] = true
 	}
 	for n, r := range observed {
-		if !declared[n] && !released[n] && annotation(r.GetResource(), HoldsDataAnnotation) == "true" {
+		switch {
+		case declared[n] || released[n]:
+		case annotation(r.GetResource(), HoldsDataAnnotation) == "true":
 			d.Apply[n] = claim.keep(r.GetResource())
 			d.Kept = append(d.Kept, n)
+		case d.upgrade.waits():
+			// Pods of the release before may refer to it.
+			d.Apply[n] = claim.keep(r.GetResource())
 		}
 	}
 	slices.Sort(d.Kept)
@@ -123,7 +130,7 @@ func (d *Decision) observe(c *Component, obs *structpb.Struct) error {
 	if err := d.make(c); err != nil {
 		return err
 	}
-	want, err := encode(c)
+	want, err := d.encode(c, obs)
 	if err != nil {
 		return err
 	}
@@ -160,7 +167,7 @@ func (d *Decision) gate(c *Component) error {
 	if err := d.make(c); err != nil {
 		return err
 	}
-	want, err := encode(c)
+	want, err := d.encode(c, nil)
 	if err != nil {
 		return err
 	}
@@ -257,12 +264,23 @@ func (d *Decision) waitsFor(names []string) []string {
 	return out
 }
 
-// encode returns the object to apply for a component, with the kernel's marks.
-func encode(c *Component) (*structpb.Struct, error) {
+// encode returns the object to apply for a component. The pods of one that is observed stay as
+// they are where changes of the release wait.
+func (d *Decision) encode(c *Component, observed *structpb.Struct) (*structpb.Struct, error) {
 	s, err := structs.EncodeObject(c.Object)
 	if err != nil {
 		return nil, fmt.Errorf("cannot compose component %s: %w", c.Name, err)
 	}
+	d.hold(s, observed)
+	mark(c, s)
+	if to := d.claim.Annotation(UpgradeAnnotation); to != "" && isClaimGroup[health.GroupKind(s).Group] {
+		annotate(s, UpgradeAnnotation, to)
+	}
+	return s, nil
+}
+
+// mark an object with the kernel's annotations.
+func mark(c *Component, s *structpb.Struct) {
 	// The hash is of what was declared, so it goes in before the other marks.
 	// None is taken of a Secret: those are compared.
 	if !c.Once && !isSecret(s) {
@@ -271,7 +289,6 @@ func encode(c *Component) (*structpb.Struct, error) {
 	if c.HoldsData {
 		annotate(s, HoldsDataAnnotation, "true")
 	}
-	return s, nil
 }
 
 // declared is what of an object counts as the claim's will.

@@ -64,12 +64,12 @@ func TestDecideGates(t *testing.T) {
 		"OneDependencyHealthy": {
 			reason:     "All of them must be healthy, and only those that are not are named.",
 			components: []Component{db, cache, web},
-			observed:   map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "cache": observe(t, cache)},
+			observed:   map[string]*structpb.Struct{"db": madeHealthy(observe(db)), "cache": observe(cache)},
 			want: want{
 				apply:    []string{"cache", "db"},
 				withheld: []string{"web"},
 				health: map[string]health.Status{
-					"db": healthy, "cache": health.Of(observe(t, cache)),
+					"db": healthy, "cache": health.Of(observe(cache)),
 					"web": waits("cache"),
 				},
 			},
@@ -89,7 +89,7 @@ func TestDecideGates(t *testing.T) {
 		"AllDependenciesHealthy": {
 			reason:     "Then it is applied.",
 			components: []Component{db, cache, web},
-			observed:   map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "cache": madeHealthy(observe(t, cache))},
+			observed:   map[string]*structpb.Struct{"db": madeHealthy(observe(db)), "cache": madeHealthy(observe(cache))},
 			want: want{
 				apply:  []string{"cache", "db", "web"},
 				health: map[string]health.Status{"db": healthy, "cache": healthy, "web": absent},
@@ -98,11 +98,11 @@ func TestDecideGates(t *testing.T) {
 		"DependencyBreaksLater": {
 			reason:     "What exists is never withheld again, however ill its dependencies are.",
 			components: []Component{db, cache, web},
-			observed:   map[string]*structpb.Struct{"db": broken(observe(t, db)), "web": madeHealthy(observe(t, web))},
+			observed:   map[string]*structpb.Struct{"db": broken(observe(db)), "web": madeHealthy(observe(web))},
 			want: want{
 				apply: []string{"cache", "db", "web"},
 				health: map[string]health.Status{
-					"db":    health.Of(broken(observe(t, db))),
+					"db":    health.Of(broken(observe(db))),
 					"cache": absent, "web": healthy,
 				},
 			},
@@ -110,7 +110,7 @@ func TestDecideGates(t *testing.T) {
 		"DependencyChanges": {
 			reason:     "An object that does not carry the newest declaration is not healthy, whatever its status says: what comes after it waits.",
 			components: []Component{{Name: "db", Object: deployment("db", "db:2")}, cache, web},
-			observed:   map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "cache": madeHealthy(observe(t, cache))},
+			observed:   map[string]*structpb.Struct{"db": madeHealthy(observe(db)), "cache": madeHealthy(observe(cache))},
 			want: want{
 				apply:    []string{"cache", "db"},
 				withheld: []string{"web"},
@@ -124,8 +124,8 @@ func TestDecideGates(t *testing.T) {
 			reason:     "What is on its way out is not relied upon.",
 			components: []Component{db, cache, web},
 			observed: map[string]*structpb.Struct{
-				"db":    deleted(madeHealthy(observe(t, db))),
-				"cache": madeHealthy(observe(t, cache)),
+				"db":    deleted(madeHealthy(observe(db))),
+				"cache": madeHealthy(observe(cache)),
 			},
 			want: want{
 				apply:    []string{"cache", "db"},
@@ -139,7 +139,7 @@ func TestDecideGates(t *testing.T) {
 		"StoredKinds": {
 			reason:     "A ConfigMap is healthy once it carries what is declared: that it exists does not say that the API server took the change.",
 			components: []Component{{Name: "conf", Object: configMap("conf", "new")}, {Name: "web", Object: deployment("web", "web:1"), After: []string{"conf"}}},
-			observed:   map[string]*structpb.Struct{"conf": observe(t, Component{Object: configMap("conf", "old")})},
+			observed:   map[string]*structpb.Struct{"conf": observe(Component{Object: configMap("conf", "old")})},
 			want: want{
 				apply:    []string{"conf"},
 				withheld: []string{"web"},
@@ -154,7 +154,7 @@ func TestDecideGates(t *testing.T) {
 				}},
 				{Name: "web", Object: deployment("web", "web:1"), After: []string{"conf"}},
 			},
-			observed: map[string]*structpb.Struct{"conf": observe(t, Component{Object: configMap("conf", "")})},
+			observed: map[string]*structpb.Struct{"conf": observe(Component{Object: configMap("conf", "")})},
 			want: want{
 				apply:    []string{"conf"},
 				withheld: []string{"web"},
@@ -183,7 +183,7 @@ func TestDecideGates(t *testing.T) {
 		"JobGate": {
 			reason:     "A Job is a gate that opens when it completed, not when it started.",
 			components: []Component{{Name: "job", Object: job("job", "web:1"), Once: true}, {Name: "web", Object: deployment("web", "web:1"), After: []string{"job"}}},
-			observed:   map[string]*structpb.Struct{"job": observe(t, Component{Name: "job", Object: job("job", "web:1"), Once: true})},
+			observed:   map[string]*structpb.Struct{"job": observe(Component{Name: "job", Object: job("job", "web:1"), Once: true})},
 			want: want{
 				apply:    []string{"job"},
 				withheld: []string{"web"},
@@ -219,7 +219,7 @@ func TestDecideChangeAfter(t *testing.T) {
 		return Component{Name: "web", Object: deployment("web", image), After: []string{gate}, ChangeAfter: []string{gate}}
 	}
 	gate := func(name string) Component { return Component{Name: name, Object: job(name, "web"), Once: true} }
-	running := madeHealthy(observe(t, web("web:1", "job-1")))
+	running := madeHealthy(observe(web("web:1", "job-1")))
 
 	cases := map[string]struct {
 		reason   string
@@ -241,7 +241,7 @@ func TestDecideChangeAfter(t *testing.T) {
 			reason:   "It stays while the gate runs.",
 			web:      web("web:2", "job-2"),
 			gate:     gate("job-2"),
-			observed: map[string]*structpb.Struct{"web": running, "job-2": observe(t, gate("job-2"))},
+			observed: map[string]*structpb.Struct{"web": running, "job-2": observe(gate("job-2"))},
 			want:     claimOf(nil).keep(running),
 			health:   health.Status{State: health.Progressing, Message: "Its change waits for job-2"},
 		},
@@ -249,7 +249,7 @@ func TestDecideChangeAfter(t *testing.T) {
 			reason:   "It stays when the gate failed.",
 			web:      web("web:2", "job-2"),
 			gate:     gate("job-2"),
-			observed: map[string]*structpb.Struct{"web": running, "job-2": broken(observe(t, gate("job-2")))},
+			observed: map[string]*structpb.Struct{"web": running, "job-2": broken(observe(gate("job-2")))},
 			want:     claimOf(nil).keep(running),
 			health:   health.Status{State: health.Progressing, Message: "Its change waits for job-2"},
 		},
@@ -257,8 +257,8 @@ func TestDecideChangeAfter(t *testing.T) {
 			reason:   "The change is applied once the gate is healthy.",
 			web:      web("web:2", "job-2"),
 			gate:     gate("job-2"),
-			observed: map[string]*structpb.Struct{"web": running, "job-2": madeHealthy(observe(t, gate("job-2")))},
-			want:     mustEncode(t, web("web:2", "job-2")),
+			observed: map[string]*structpb.Struct{"web": running, "job-2": madeHealthy(observe(gate("job-2")))},
+			want:     encoded(web("web:2", "job-2")),
 			health:   health.Status{State: health.Progressing, Message: "A change is being applied"},
 		},
 		"NoChange": {
@@ -266,7 +266,7 @@ func TestDecideChangeAfter(t *testing.T) {
 			web:      web("web:1", "job-1"),
 			gate:     gate("job-1"),
 			observed: map[string]*structpb.Struct{"web": edited(running)},
-			want:     mustEncode(t, web("web:1", "job-1")),
+			want:     encoded(web("web:1", "job-1")),
 			health:   health.Status{State: health.Healthy},
 		},
 	}
@@ -286,15 +286,6 @@ func TestDecideChangeAfter(t *testing.T) {
 	}
 }
 
-func mustEncode(t testing.TB, c Component) *structpb.Struct {
-	t.Helper()
-	s, err := encode(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // edited is a copy of a Deployment that somebody scaled by hand.
 func edited(obj *structpb.Struct) *structpb.Struct {
 	s := stored(obj)
@@ -304,7 +295,7 @@ func edited(obj *structpb.Struct) *structpb.Struct {
 }
 
 func TestDecideOnce(t *testing.T) {
-	was := madeHealthy(observe(t, Component{Name: "job", Object: job("job", "web:1"), Once: true}))
+	was := madeHealthy(observe(Component{Name: "job", Object: job("job", "web:1"), Once: true}))
 	d, err := Decide(claimOf(map[string]*structpb.Struct{"job": was}), &Plan{Components: []Component{{Name: "job", Object: job("job", "web:2"), Once: true}}})
 	if err != nil {
 		t.Fatal(err)
@@ -403,7 +394,7 @@ func TestEncodeMarks(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := mustEncode(t, tc.component)
+			s := encoded(tc.component)
 			got := want{applied: annotation(s, AppliedAnnotation) != "", data: annotation(s, HoldsDataAnnotation) == "true"}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s\nencode(): -want, +got:\n%s", tc.reason, diff)
@@ -413,8 +404,8 @@ func TestEncodeMarks(t *testing.T) {
 }
 
 func TestEncodeHashIgnoresDataMark(t *testing.T) {
-	with := mustEncode(t, Component{Object: deployment("db", "db:1"), HoldsData: true})
-	without := mustEncode(t, Component{Object: deployment("db", "db:1")})
+	with := encoded(Component{Object: deployment("db", "db:1"), HoldsData: true})
+	without := encoded(Component{Object: deployment("db", "db:1")})
 	if annotation(with, AppliedAnnotation) != annotation(without, AppliedAnnotation) {
 		t.Errorf("The hash is of what was declared, not of the kernel's marks: %s, %s", annotation(with, AppliedAnnotation), annotation(without, AppliedAnnotation))
 	}

@@ -85,13 +85,13 @@ func drawObserved(t *rapid.T, components []Component) map[string]*structpb.Struc
 		case 0, 1:
 			continue
 		case 2, 3:
-			s = madeHealthy(encoded(c))
+			s = madeHealthy(observe(c))
 		case 4:
-			s = encoded(c)
+			s = observe(c)
 		case 5:
-			s = broken(encoded(c))
+			s = broken(observe(c))
 		case 6:
-			s = madeHealthy(encoded(other(c)))
+			s = madeHealthy(observe(other(c)))
 		}
 		if rapid.IntRange(0, 9).Draw(t, c.Name+" going") == 0 {
 			s = deleted(s)
@@ -102,19 +102,9 @@ func drawObserved(t *rapid.T, components []Component) map[string]*structpb.Struc
 		if !rapid.Bool().Draw(t, name+" observed") {
 			continue
 		}
-		out[name] = madeHealthy(encoded(Component{Name: name, Object: deployment(name, ""), HoldsData: rapid.Bool().Draw(t, name+" holds data")}))
+		out[name] = madeHealthy(observe(Component{Name: name, Object: deployment(name, ""), HoldsData: rapid.Bool().Draw(t, name+" holds data")}))
 	}
 	return out
-}
-
-// encoded is the object of a component as the cluster has it after it was
-// applied.
-func encoded(c Component) *structpb.Struct {
-	s, err := encode(&c)
-	if err != nil {
-		panic(err)
-	}
-	return stored(s)
 }
 
 func drawPlan(t *rapid.T) *Plan {

@@ -183,7 +183,7 @@ func TestRespondOverExisting(t *testing.T) {
 // Crossplane still brings.
 func TestRespondAtRest(t *testing.T) {
 	plan := &Plan{Components: []Component{{Name: "conf", Object: configMap("conf", "x")}}}
-	req := request(t, 1, nil, map[string]*structpb.Struct{"conf": observe(t, plan.Components[0])})
+	req := request(t, 1, nil, map[string]*structpb.Struct{"conf": observe(plan.Components[0])})
 	req.RequiredResources = map[string]*fnv1.Resources{"existing/conf": {Items: []*fnv1.Resource{{Resource: applied(t, configMap("conf", "another"))}}}}
 	rsp := Respond(req, planned(plan), fixedSource{})
 	if r := rsp.GetRequirements(); r != nil {
@@ -198,7 +198,7 @@ func TestRespondAtRest(t *testing.T) {
 // taken is refused whole, and loses nothing.
 func TestRespondFreshComponent(t *testing.T) {
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
-	req := request(t, 2, map[string]any{"phase": "Running", "readyGeneration": 1}, map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))})
+	req := request(t, 2, map[string]any{"phase": "Running", "readyGeneration": 1}, map[string]*structpb.Struct{"web": madeHealthy(observe(web))})
 	req.RequiredResources = map[string]*fnv1.Resources{"existing/conf": {Items: []*fnv1.Resource{{Resource: applied(t, configMap("conf", "another"))}}}}
 	rsp := Respond(req, planned(&Plan{Components: []Component{web, {Name: "conf", Object: configMap("conf", "x")}}}), fixedSource{})
 	if len(rsp.GetResults()) != 1 || rsp.GetResults()[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !strings.Contains(rsp.GetResults()[0].GetMessage(), "ConfigMap shop-conf exists already") {

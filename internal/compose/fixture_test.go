@@ -83,13 +83,16 @@ func stored(applied *structpb.Struct) *structpb.Struct {
 
 // observe returns the object of a component as the cluster has it right after
 // the kernel applied it.
-func observe(t testing.TB, c Component) *structpb.Struct {
-	t.Helper()
-	s, err := encode(&c)
+func observe(c Component) *structpb.Struct { return stored(encoded(c)) }
+
+// encoded is what the kernel applies for a component.
+func encoded(c Component) *structpb.Struct {
+	s, err := structs.EncodeObject(c.Object)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	return stored(s)
+	mark(&c, s)
+	return s
 }
 
 // madeHealthy returns a copy of an object of the cluster as it is once all went well.

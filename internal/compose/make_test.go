@@ -18,11 +18,11 @@ func TestMake(t *testing.T) {
 		made     int
 		want     []string
 	}{
-		"Withheld": {reason: "What waits is not made.", observed: map[string]*structpb.Struct{"db": observe(t, db)}, want: []string{"db"}},
-		"Released": {reason: "It is once it need not wait any more.", observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))}, made: 1, want: []string{"db", "web"}},
-		"Observed": {reason: "What exists is made always.", observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, late)}, made: 1, want: []string{"db", "web"}},
-		"Starting": {reason: "Also while it is not ready.", once: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, late)}, want: []string{"db", "web"}},
-		"Kept":     {reason: "What is applied once is kept as it is.", once: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": broken(observe(t, late))}, want: []string{"db", "web"}},
+		"Withheld": {reason: "What waits is not made.", observed: map[string]*structpb.Struct{"db": observe(db)}, want: []string{"db"}},
+		"Released": {reason: "It is once it need not wait any more.", observed: map[string]*structpb.Struct{"db": madeHealthy(observe(db))}, made: 1, want: []string{"db", "web"}},
+		"Observed": {reason: "What exists is made always.", observed: map[string]*structpb.Struct{"db": observe(db), "web": observe(late)}, made: 1, want: []string{"db", "web"}},
+		"Starting": {reason: "Also while it is not ready.", once: true, observed: map[string]*structpb.Struct{"db": observe(db), "web": observe(late)}, want: []string{"db", "web"}},
+		"Kept":     {reason: "What is applied once is kept as it is.", once: true, observed: map[string]*structpb.Struct{"db": observe(db), "web": broken(observe(late))}, want: []string{"db", "web"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -27,19 +27,19 @@ func TestPhase(t *testing.T) {
 		want       want
 	}{
 		"Pending":                {reason: "Nothing exists yet.", generation: 1, components: []Component{web}, want: want{Pending, 0}},
-		"Deploying":              {reason: "It is on its way for the first time.", generation: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": observe(t, web)}, want: want{Deploying, 0}},
-		"Running":                {reason: "All is healthy, and the generation is remembered.", generation: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}, want: want{Running, 1}},
-		"Degraded":               {reason: "What was healthy at this generation is not any more.", generation: 1, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": observe(t, web)}, want: want{Degraded, 1}},
-		"DegradedByRemoval":      {reason: "A component that somebody deleted degrades the claim.", generation: 1, ready: 1, components: []Component{web, svc}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}, want: want{Degraded, 1}},
-		"RunningAgain":           {reason: "And it heals.", generation: 1, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}, want: want{Running, 1}},
-		"ChangeIsDeploying":      {reason: "A changed claim deploys, it does not degrade; the old generation is remembered.", generation: 2, ready: 1, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}, want: want{Deploying, 1}},
-		"ChangeRolls":            {reason: "As long as it rolls.", generation: 2, ready: 1, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": observe(t, changed)}, want: want{Deploying, 1}},
-		"ChangeDone":             {reason: "Until it is there.", generation: 2, ready: 1, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(t, changed))}, want: want{Running, 2}},
-		"ChangeOfNothing":        {reason: "A change that changes no component is running at once, at the new generation.", generation: 7, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}, want: want{Running, 7}},
-		"Failed":                 {reason: "One that will not get healthy fails the claim.", generation: 1, components: []Component{svc, web}, observed: map[string]*structpb.Struct{"svc": observe(t, svc), "web": broken(observe(t, web))}, want: want{Failed, 0}},
-		"FailedAfterRunning":     {reason: "Also one that was healthy once.", generation: 1, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": broken(observe(t, web))}, want: want{Failed, 1}},
-		"FailedIsNotForEver":     {reason: "A change gives it another chance.", generation: 2, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": broken(observe(t, web))}, want: want{Deploying, 0}},
-		"NeverReadyIsNotDegrade": {reason: "Degraded needs that all was healthy once.", generation: 3, components: []Component{web}, observed: map[string]*structpb.Struct{"web": observe(t, web)}, want: want{Deploying, 0}},
+		"Deploying":              {reason: "It is on its way for the first time.", generation: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": observe(web)}, want: want{Deploying, 0}},
+		"Running":                {reason: "All is healthy, and the generation is remembered.", generation: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(web))}, want: want{Running, 1}},
+		"Degraded":               {reason: "What was healthy at this generation is not any more.", generation: 1, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": observe(web)}, want: want{Degraded, 1}},
+		"DegradedByRemoval":      {reason: "A component that somebody deleted degrades the claim.", generation: 1, ready: 1, components: []Component{web, svc}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(web))}, want: want{Degraded, 1}},
+		"RunningAgain":           {reason: "And it heals.", generation: 1, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(web))}, want: want{Running, 1}},
+		"ChangeIsDeploying":      {reason: "A changed claim deploys, it does not degrade; the old generation is remembered.", generation: 2, ready: 1, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(web))}, want: want{Deploying, 1}},
+		"ChangeRolls":            {reason: "As long as it rolls.", generation: 2, ready: 1, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": observe(changed)}, want: want{Deploying, 1}},
+		"ChangeDone":             {reason: "Until it is there.", generation: 2, ready: 1, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(changed))}, want: want{Running, 2}},
+		"ChangeOfNothing":        {reason: "A change that changes no component is running at once, at the new generation.", generation: 7, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": madeHealthy(observe(web))}, want: want{Running, 7}},
+		"Failed":                 {reason: "One that will not get healthy fails the claim.", generation: 1, components: []Component{svc, web}, observed: map[string]*structpb.Struct{"svc": observe(svc), "web": broken(observe(web))}, want: want{Failed, 0}},
+		"FailedAfterRunning":     {reason: "Also one that was healthy once.", generation: 1, ready: 1, components: []Component{web}, observed: map[string]*structpb.Struct{"web": broken(observe(web))}, want: want{Failed, 1}},
+		"FailedIsNotForEver":     {reason: "A change gives it another chance.", generation: 2, components: []Component{changed}, observed: map[string]*structpb.Struct{"web": broken(observe(web))}, want: want{Deploying, 0}},
+		"NeverReadyIsNotDegrade": {reason: "Degraded needs that all was healthy once.", generation: 3, components: []Component{web}, observed: map[string]*structpb.Struct{"web": observe(web)}, want: want{Deploying, 0}},
 		"AllDeletedByHand":       {reason: "Nothing exists, whatever existed before.", generation: 1, ready: 1, components: []Component{web}, want: want{Pending, 1}},
 	}
 	for name, tc := range cases {
@@ -77,15 +77,15 @@ func TestPhasesOverTime(t *testing.T) {
 		want       Phase
 	}{
 		{"claimed", 1, one, nil, Pending},
-		{"applied", 1, one, observe(t, one), Deploying},
-		{"healthy", 1, one, madeHealthy(observe(t, one)), Running},
-		{"a pod is gone", 1, one, observe(t, one), Degraded},
-		{"the pod is back", 1, one, madeHealthy(observe(t, one)), Running},
-		{"the claim changed", 2, two, madeHealthy(observe(t, one)), Deploying},
-		{"the change is applied", 2, two, observe(t, two), Deploying},
-		{"it makes no progress", 2, two, broken(observe(t, two)), Failed},
-		{"it is back to what it was", 3, one, broken(observe(t, two)), Deploying},
-		{"healthy again", 3, one, madeHealthy(observe(t, one)), Running},
+		{"applied", 1, one, observe(one), Deploying},
+		{"healthy", 1, one, madeHealthy(observe(one)), Running},
+		{"a pod is gone", 1, one, observe(one), Degraded},
+		{"the pod is back", 1, one, madeHealthy(observe(one)), Running},
+		{"the claim changed", 2, two, madeHealthy(observe(one)), Deploying},
+		{"the change is applied", 2, two, observe(two), Deploying},
+		{"it makes no progress", 2, two, broken(observe(two)), Failed},
+		{"it is back to what it was", 3, one, broken(observe(two)), Deploying},
+		{"healthy again", 3, one, madeHealthy(observe(one)), Running},
 	}
 	var status map[string]any
 	for _, s := range steps {
@@ -107,8 +107,8 @@ func TestOutcomeParts(t *testing.T) {
 	web := Component{Name: "web", Object: deployment("web", "web:1"), After: []string{"db"}}
 
 	// What an object is said to be is package health's.
-	unready := health.Of(observe(t, db)).Message
-	failed := health.Of(broken(observe(t, Component{Name: "b", Object: job("b", ""), Once: true}))).Message
+	unready := health.Of(observe(db)).Message
+	failed := health.Of(broken(observe(Component{Name: "b", Object: job("b", ""), Once: true}))).Message
 	missing := health.OfMissing(applied(t, deployment("x", ""))).Message
 
 	type want struct {
@@ -124,13 +124,13 @@ func TestOutcomeParts(t *testing.T) {
 		"AllHealthy": {
 			reason:     "When all is well there is nothing to say.",
 			components: []Component{secret, db},
-			observed:   map[string]*structpb.Struct{"db-secret": observe(t, secret), "db": madeHealthy(observe(t, db))},
+			observed:   map[string]*structpb.Struct{"db-secret": observe(secret), "db": madeHealthy(observe(db))},
 			want:       want{parts: []appsv1.ComponentStatus{{Name: "db", Ready: true}}},
 		},
 		"OnePartOfTwoComponents": {
 			reason:     "A part is ready when all of it is.",
 			components: []Component{secret, db},
-			observed:   map[string]*structpb.Struct{"db-secret": observe(t, secret), "db": observe(t, db)},
+			observed:   map[string]*structpb.Struct{"db-secret": observe(secret), "db": observe(db)},
 			want: want{
 				message: "Waiting for db (" + unready + ")",
 				parts:   []appsv1.ComponentStatus{{Name: "db", Message: unready}},
@@ -139,7 +139,7 @@ func TestOutcomeParts(t *testing.T) {
 		"WithheldIsNotNamed": {
 			reason:     "The message names what is waited for, not what waits for it; the list has both, in the order of the plan.",
 			components: []Component{db, web},
-			observed:   map[string]*structpb.Struct{"db": observe(t, db)},
+			observed:   map[string]*structpb.Struct{"db": observe(db)},
 			want: want{
 				message: "Waiting for db (" + unready + ")",
 				parts:   []appsv1.ComponentStatus{{Name: "db", Message: unready}, {Name: "web", Message: "Waits for db"}},
@@ -148,7 +148,7 @@ func TestOutcomeParts(t *testing.T) {
 		"SeveralAreNamed": {
 			reason:     "All that is waited for is named.",
 			components: []Component{db, {Name: "cache", Object: deployment("cache", "")}},
-			observed:   map[string]*structpb.Struct{"db": observe(t, db)},
+			observed:   map[string]*structpb.Struct{"db": observe(db)},
 			want: want{
 				message: "Waiting for db (" + unready + "), cache (" + missing + ")",
 				parts:   []appsv1.ComponentStatus{{Name: "db", Message: unready}, {Name: "cache", Message: missing}},
@@ -160,7 +160,7 @@ func TestOutcomeParts(t *testing.T) {
 				{Name: "late", Part: "app", Object: configMap("late", ""), After: []string{"early"}},
 				{Name: "early", Part: "app", Object: deployment("early", "")},
 			},
-			observed: map[string]*structpb.Struct{"early": observe(t, Component{Name: "early", Object: deployment("early", "")})},
+			observed: map[string]*structpb.Struct{"early": observe(Component{Name: "early", Object: deployment("early", "")})},
 			want: want{
 				message: "Waiting for app (" + unready + ")",
 				parts:   []appsv1.ComponentStatus{{Name: "app", Message: unready}},
@@ -189,8 +189,8 @@ func TestOutcomeParts(t *testing.T) {
 				{Name: "b", Part: "app", Object: job("b", ""), Once: true},
 			},
 			observed: map[string]*structpb.Struct{
-				"a": observe(t, Component{Name: "a", Object: deployment("a", "")}),
-				"b": broken(observe(t, Component{Name: "b", Object: job("b", ""), Once: true})),
+				"a": observe(Component{Name: "a", Object: deployment("a", "")}),
+				"b": broken(observe(Component{Name: "b", Object: job("b", ""), Once: true})),
 			},
 			want: want{
 				message: "Waiting for app (" + failed + ")",
@@ -259,7 +259,7 @@ func TestOutcomeNamesSomething(t *testing.T) {
 		"WithheldFirstThenObserved": {
 			reason:     "The first waits for the second, which is there.",
 			components: []Component{after(web, "job"), {Name: "job", Part: "web", Object: job("job", ""), Once: true}},
-			observed:   map[string]*structpb.Struct{"job": observe(t, Component{Name: "job", Object: job("job", ""), Once: true})},
+			observed:   map[string]*structpb.Struct{"job": observe(Component{Name: "job", Object: job("job", ""), Once: true})},
 		},
 	}
 	for name, tc := range cases {

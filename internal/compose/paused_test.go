@@ -16,8 +16,8 @@ func TestDecidePaused(t *testing.T) {
 		web := Component{Name: "web", Object: deployment("web", "app:1"), ChangeAfter: []string{"migration"}, Paused: paused}
 		return &Plan{Components: []Component{migration, web, {Name: "clean", Object: configMap("clean", ""), After: []string{"web"}}}}
 	}
-	web := madeHealthy(observe(t, Component{Name: "web", Object: deployment("web", "app:1")}))
-	at, complete := observe(t, migration), madeHealthy(observe(t, migration))
+	web := madeHealthy(observe(Component{Name: "web", Object: deployment("web", "app:1")}))
+	at, complete := observe(migration), madeHealthy(observe(migration))
 	cases := map[string]struct {
 		reason   string
 		paused   bool

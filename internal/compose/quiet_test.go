@@ -39,7 +39,7 @@ func renamed(obj *structpb.Struct) *structpb.Struct {
 func TestHoldsStatus(t *testing.T) {
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	web := Component{Name: "web", Object: deployment("web", "web:1"), After: []string{"db"}}
-	unready := map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, web)}
+	unready := map[string]*structpb.Struct{"db": observe(db), "web": observe(web)}
 	const held, failure = "held", "shop-web-1: the image cannot be pulled"
 	comingUp := func(d time.Duration) []any { return []any{since("Ready", "False", d)} }
 
@@ -61,16 +61,16 @@ func TestHoldsStatus(t *testing.T) {
 		"Alone":       {reason: "A claim without a parent is read by its team.", alone: true, conditions: comingUp(20 * time.Second), observed: unready, want: "new"},
 		"WasReady":    {reason: "That it is not ready any more is news.", conditions: []any{since("Ready", "True", time.Second)}, observed: unready, want: "new"},
 		"NoCondition": {reason: "Without an age each change is reported.", observed: unready, want: "new"},
-		"Failed":      {reason: "A failure is news.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": broken(observe(t, db)), "web": observe(t, web)}, want: "new"},
-		"Done":        {reason: "Ready is news.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "web": madeHealthy(observe(t, web))}, want: "new"},
+		"Failed":      {reason: "A failure is news.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": broken(observe(db)), "web": observe(web)}, want: "new"},
+		"Done":        {reason: "Ready is news.", conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": madeHealthy(observe(db)), "web": madeHealthy(observe(web))}, want: "new"},
 		"PodFails":    {reason: "And why a pod does not come up: its parent passes that on.", conditions: comingUp(time.Second), observed: unready, status: map[string]any{"podFailure": failure}, want: "new"},
 		"PodRuns":     {reason: "Or that it does at last.", conditions: comingUp(time.Second), observed: unready, failure: failure, want: "new"},
 		"Settings":    {reason: "A claim goes on with the settings that it had: it must not forget them.", conditions: comingUp(time.Second), observed: unready, status: map[string]any{"acceptedSettings": "{}"}, want: "new"},
-		"Added":       {reason: "A pass that adds objects leaves the status to the next, with or without a parent.", alone: true, conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))}, want: held},
-		"AddedOld":    {reason: "However long that takes.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))}, want: held},
-		"Removed":     {reason: "One that removes objects is reported.", alone: true, observed: map[string]*structpb.Struct{"db": observe(t, db), "web": observe(t, web), "old": stored(applied(t, configMap("old", "")))}, want: "new"},
-		"Refused":     {reason: "What the API server refuses is referenced and never observed: the status is written all the same.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))}, referenced: unready, want: "new"},
-		"Renamed":     {reason: "An object that has another name than it would get today is no new one.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": renamed(madeHealthy(observe(t, db))), "web": observe(t, web)}, want: "new"},
+		"Added":       {reason: "A pass that adds objects leaves the status to the next, with or without a parent.", alone: true, conditions: comingUp(time.Second), observed: map[string]*structpb.Struct{"db": madeHealthy(observe(db))}, want: held},
+		"AddedOld":    {reason: "However long that takes.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": madeHealthy(observe(db))}, want: held},
+		"Removed":     {reason: "One that removes objects is reported.", alone: true, observed: map[string]*structpb.Struct{"db": observe(db), "web": observe(web), "old": stored(applied(t, configMap("old", "")))}, want: "new"},
+		"Refused":     {reason: "What the API server refuses is referenced and never observed: the status is written all the same.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": madeHealthy(observe(db))}, referenced: unready, want: "new"},
+		"Renamed":     {reason: "An object that has another name than it would get today is no new one.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": renamed(madeHealthy(observe(db))), "web": observe(web)}, want: "new"},
 		"Phase":       {reason: "Another phase is news.", phase: "Running", conditions: comingUp(20 * time.Second), observed: unready, want: "new"},
 		"First":       {reason: "The first is written in any case.", first: true, alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
 		"Corrected":   {reason: "That a claim no longer fails is reported at once.", phase: "Failed", alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
@@ -126,8 +126,8 @@ func TestHoldsStatus(t *testing.T) {
 // TestHoldConditions: good news come together, bad news at once.
 func TestHoldConditions(t *testing.T) {
 	db, web := Component{Name: "db", Object: deployment("db", "db:1")}, Component{Name: "web", Object: deployment("web", "web:1")}
-	half := map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "web": observe(t, web)}
-	all := map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "web": madeHealthy(observe(t, web))}
+	half := map[string]*structpb.Struct{"db": madeHealthy(observe(db)), "web": observe(web)}
+	all := map[string]*structpb.Struct{"db": madeHealthy(observe(db)), "web": madeHealthy(observe(web))}
 	done := map[string]any{"phase": "Running", "readyGeneration": 1, "observedGeneration": 1}
 
 	cases := map[string]struct {
@@ -196,7 +196,7 @@ func TestProbeCircuit(t *testing.T) {
 			if tc.last != "" {
 				status[circuitProbe] = tc.last
 			}
-			rsp := Respond(request(t, 1, status, map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))}), planned(&Plan{Components: []Component{db}}), clock{})
+			rsp := Respond(request(t, 1, status, map[string]*structpb.Struct{"db": madeHealthy(observe(db))}), planned(&Plan{Components: []Component{db}}), clock{})
 			got := desiredStatus(rsp)[circuitProbe].GetStringValue()
 			if got != tc.want {
 				t.Errorf("%s\nRespond() %s: want %q, got %q", tc.reason, circuitProbe, tc.want, got)
@@ -267,7 +267,7 @@ func TestHeldInPipeline(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed map[string]*structpb.Struct
 		want     string
-	}{"Observed": {map[string]*structpb.Struct{"db": observe(t, db)}, "new"}, "Added": {nil, "held"}} {
+	}{"Observed": {map[string]*structpb.Struct{"db": observe(db)}, "new"}, "Added": {nil, "held"}} {
 		t.Run(name, func(t *testing.T) {
 			req := request(t, 1, status, tc.observed)
 			req.RequiredResources = map[string]*fnv1.Resources{"existing/db": nil}
@@ -296,7 +296,7 @@ func TestRefusedQuietly(t *testing.T) {
 		t.Errorf("Respond() of a claim that has been refused for a day: want a time to live of a minute, got %v", got)
 	}
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
-	req := request(t, 1, map[string]any{"phase": "Running", "conditions": []any{since("Ready", "True", time.Hour), since("Responsive", "False", time.Hour)}}, map[string]*structpb.Struct{"db": observe(t, db)})
+	req := request(t, 1, map[string]any{"phase": "Running", "conditions": []any{since("Ready", "True", time.Hour), since("Responsive", "False", time.Hour)}}, map[string]*structpb.Struct{"db": observe(db)})
 	rsp := Respond(req, invalid, clock{})
 	if got := desiredStatus(rsp)[circuitProbe].GetStringValue(); got != ago(0) {
 		t.Errorf("Respond() of a refused claim whose breaker is open: want an event of its own, got %q", got)

@@ -25,8 +25,8 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 		left           bool // what is declared of conf is not applied
 		skipped        string
 	}
-	old := observe(t, Component{Object: configMap("conf", "old")})
-	byHand := observe(t, conf)
+	old := observe(Component{Object: configMap("conf", "old")})
+	byHand := observe(conf)
 	byHand.GetFields()["data"].GetStructValue().GetFields()["value"] = structpb.NewStringValue("by hand")
 	cases := map[string]struct {
 		reason     string
@@ -62,12 +62,12 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 		},
 		"AnotherIsRefused": {
 			reason: "Another function's is the claim's too.",
-			conf:   observe(t, conf), synced: synced("False", "Unsynced resources: other", 2), readyUntil: 2,
+			conf:   observe(conf), synced: synced("False", "Unsynced resources: other", 2), readyUntil: 2,
 			want: want{phase: "Degraded", message: "Waiting for the API server to take what it refuses as invalid: kubectl describe shows why in the events of this claim", ready: fnv1.Ready_READY_FALSE},
 		},
 		"RefusedAsItIs": {
 			reason: "An edit by hand may make what was applied before invalid: the mark on the object does not show that.",
-			conf:   observe(t, conf), synced: synced("False", "Unsynced resources: conf", 2), readyUntil: 2,
+			conf:   observe(conf), synced: synced("False", "Unsynced resources: conf", 2), readyUntil: 2,
 			want: want{phase: "Failed", message: "Waiting for conf (" + refused + ")", ready: fnv1.Ready_READY_FALSE},
 		},
 		"Stopped": {
@@ -87,7 +87,7 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 		},
 		"StoppedWhileReady": {
 			reason: "A claim that has been ready as it is goes on: it may be the API server that is unwell.",
-			conf:   observe(t, conf), synced: synced("False", `cannot compose resources: cannot apply composed resource "conf": timeout`, 2), readyUntil: 2,
+			conf:   observe(conf), synced: synced("False", `cannot compose resources: cannot apply composed resource "conf": timeout`, 2), readyUntil: 2,
 			want: want{phase: "Running"},
 		},
 		"StoppedAtOneThatIsGone": {
@@ -112,12 +112,12 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 		},
 		"StoppedAside": {
 			reason: "A task that the claim is ready without holds up neither the others nor what they report.",
-			conf:   observe(t, conf), synced: synced("False", `cannot compose resources: cannot apply composed resource "task": exceeded quota`, 2), readyUntil: 2,
+			conf:   observe(conf), synced: synced("False", `cannot compose resources: cannot apply composed resource "task": exceeded quota`, 2), readyUntil: 2,
 			want: want{phase: "Running", skipped: "task"},
 		},
 		"NotSynced": {
 			reason: "Another failure is no refusal: it is over with the next pass, or Crossplane writes no status at all.",
-			conf:   observe(t, conf), synced: synced("False", "cannot compose resources: timeout", 2), readyUntil: 2,
+			conf:   observe(conf), synced: synced("False", "cannot compose resources: timeout", 2), readyUntil: 2,
 			want: want{phase: "Running"},
 		},
 		"RenewedWhileReady": {
@@ -133,7 +133,7 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			observed := map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}
+			observed := map[string]*structpb.Struct{"web": madeHealthy(observe(web))}
 			if tc.conf != nil {
 				observed["conf"] = tc.conf
 			}

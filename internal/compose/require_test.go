@@ -116,7 +116,7 @@ func TestRespondRequirements(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			for _, observed := range []map[string]*structpb.Struct{{"db": observe(t, db)}, {"db": madeHealthy(observe(t, db))}} {
+			for _, observed := range []map[string]*structpb.Struct{{"db": observe(db)}, {"db": madeHealthy(observe(db))}} {
 				rsp := Respond(request(t, 1, nil, observed), tc.intent, ReviewSource{})
 				if diff := cmp.Diff(tc.want, rsp.GetRequirements().GetResources(), protocmp.Transform()); diff != "" {
 					t.Errorf("%s\nRespond() requirements: -want, +got:\n%s", tc.reason, diff)
@@ -147,8 +147,8 @@ func TestRespondPending(t *testing.T) {
 		observed map[string]*structpb.Struct
 	}{
 		"NothingExists":   {reason: "Of a new claim nothing is applied.", intent: pending},
-		"SomethingExists": {reason: "What exists stays, healthy or not, with data or without.", intent: pending, observed: map[string]*structpb.Struct{"web": broken(observe(t, web)), "db": madeHealthy(observe(t, db)), "conf": stored(applied(t, configMap("conf", "x")))}},
-		"Wrapped":         {reason: "The error may have been wrapped.", intent: wrapped, observed: map[string]*structpb.Struct{"web": observe(t, web)}},
+		"SomethingExists": {reason: "What exists stays, healthy or not, with data or without.", intent: pending, observed: map[string]*structpb.Struct{"web": broken(observe(web)), "db": madeHealthy(observe(db)), "conf": stored(applied(t, configMap("conf", "x")))}},
+		"Wrapped":         {reason: "The error may have been wrapped.", intent: wrapped, observed: map[string]*structpb.Struct{"web": observe(web)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestRespondMaintenanceAsks(t *testing.T) {
 		}}, Invalidf("a typo")
 	}
 	asked := map[string]*fnv1.ResourceSelector{"a": secretNamed("a")}
-	req := request(t, 1, nil, map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))})
+	req := request(t, 1, nil, map[string]*structpb.Struct{"web": madeHealthy(observe(web))})
 	rsp := Respond(req, intent, SystemSource{})
 	if diff := cmp.Diff(asked, rsp.GetRequirements().GetResources(), protocmp.Transform()); diff != "" {
 		t.Errorf("Respond() requirements: -want, +got:\n%s", diff)

@@ -40,6 +40,9 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	if err != nil {
 		return refuse(rsp, claim, plan, err)
 	}
+	if decision.upgrade.waits() {
+		claim.RequeueWithin(plan.Upgrade.Window.Next(claim.Now()).Sub(claim.Now()))
+	}
 	outcome := newOutcome(claim, plan, decision)
 
 	setResources(rsp, decision)
@@ -58,6 +61,9 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	settled := settle(rsp, claim, outcome)
 
 	conditions := []Condition{accepted(claim.settingsProblem), pruned(decision.Kept), stalled(rsp, claim)}
+	if plan.Upgrade != nil {
+		conditions = append(conditions, decision.upgrade.condition(claim))
+	}
 	if plan.Conditions != nil {
 		conditions = append(conditions, holdConditions(claim, plan.Conditions(outcome), settled)...)
 	}

@@ -34,7 +34,7 @@ func TestRespond(t *testing.T) {
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	web := Component{Name: "web", Object: deployment("web", "web:1"), After: []string{"db"}}
 	// What an object is said to be is package health's.
-	unready := health.Of(observe(t, db)).Message
+	unready := health.Of(observe(db)).Message
 	missing := health.OfMissing(applied(t, db.Object)).Message
 	accepted := condition("Accepted", yes, "Accepted", "")
 	pruned := condition("Pruned", yes, "Pruned", "")
@@ -78,7 +78,7 @@ func TestRespond(t *testing.T) {
 			reason:   "When every component has become healthy the status says so first.",
 			plan:     &Plan{Components: []Component{db, web}},
 			status:   map[string]any{"phase": "Deploying"},
-			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "web": madeHealthy(observe(t, web))},
+			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(db)), "web": madeHealthy(observe(web))},
 			want: want{
 				ready:      denied,
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "web": fnv1.Ready_READY_TRUE},
@@ -91,7 +91,7 @@ func TestRespond(t *testing.T) {
 			reason:   "Nor is it ready while the status does not say for which generation.",
 			plan:     &Plan{Components: []Component{db}},
 			status:   map[string]any{"phase": "Running"},
-			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))},
+			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(db))},
 			want: want{
 				ready:      denied,
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE},
@@ -104,7 +104,7 @@ func TestRespond(t *testing.T) {
 			reason:   "When the status says that all is healthy nothing overrides what Crossplane derives.",
 			plan:     &Plan{Components: []Component{db, web}},
 			status:   told,
-			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "web": madeHealthy(observe(t, web))},
+			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(db)), "web": madeHealthy(observe(web))},
 			want: want{
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "web": fnv1.Ready_READY_TRUE},
 				conditions: []*fnv1.Condition{accepted, pruned, notStalled},
@@ -116,7 +116,7 @@ func TestRespond(t *testing.T) {
 			reason:   "What is kept is nobody's to wait for, and a condition names it.",
 			plan:     &Plan{Components: []Component{db}},
 			status:   told,
-			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(t, db)), "old": holding(stored(applied(t, configMap("old", ""))))},
+			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(db)), "old": holding(stored(applied(t, configMap("old", ""))))},
 			want: want{
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "old": fnv1.Ready_READY_TRUE},
 				conditions: []*fnv1.Condition{accepted, condition("Pruned", no, "HoldsData", "No longer part of the claim, but kept since they hold data: old"), notStalled},
@@ -129,7 +129,7 @@ func TestRespond(t *testing.T) {
 			plan: &Plan{Components: []Component{db}, Conditions: func(o Outcome) []Condition {
 				return []Condition{PartReady("DbReady", o, "db"), PartReady("CacheReady", o, "cache")}
 			}},
-			observed: map[string]*structpb.Struct{"db": observe(t, db)},
+			observed: map[string]*structpb.Struct{"db": observe(db)},
 			want: want{
 				ready:     denied,
 				resources: map[string]fnv1.Ready{"db": fnv1.Ready_READY_FALSE},
@@ -180,7 +180,7 @@ func TestRespondTTL(t *testing.T) {
 	const soon = 5 * time.Second
 	later := settledTTL + spread("", settledSpread)
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
-	settled := map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))}
+	settled := map[string]*structpb.Struct{"db": madeHealthy(observe(db))}
 	conditions := func(cs ...map[string]any) map[string]any {
 		list := make([]any, len(cs))
 		for i := range cs {
@@ -198,15 +198,15 @@ func TestRespondTTL(t *testing.T) {
 		want     time.Duration
 	}{
 		"NothingExists":        {reason: "What starts is looked at soon: its events may be dropped.", want: soon},
-		"Starts":               {reason: "So is what is under way.", observed: map[string]*structpb.Struct{"db": observe(t, db)}, want: soon},
-		"Failed":               {reason: "And what failed.", observed: map[string]*structpb.Struct{"db": broken(observe(t, db))}, want: soon},
+		"Starts":               {reason: "So is what is under way.", observed: map[string]*structpb.Struct{"db": observe(db)}, want: soon},
+		"Failed":               {reason: "And what failed.", observed: map[string]*structpb.Struct{"db": broken(observe(db))}, want: soon},
 		"Settled":              {reason: "What has settled is looked at now and then.", status: conditions(), observed: settled, want: later},
 		"NotTold":              {reason: "What has settled and does not say so yet is called ready as soon as it does.", observed: settled, want: time.Second},
 		"SettledNoResponsive":  {reason: "Other conditions say nothing of its events.", status: conditions(ready), observed: settled, want: later},
 		"SettledResponsive":    {reason: "Nor is it looked at more often when they arrive.", status: conditions(ready, responsive("True")), observed: settled, want: later},
 		"SettledUnknown":       {reason: "Unknown is not False.", status: conditions(ready, responsive("Unknown")), observed: settled, want: later},
 		"SettledNotResponsive": {reason: "While its events are dropped it is looked at soon, however well it is.", status: conditions(ready, responsive("False")), observed: settled, want: soon},
-		"StartsNotResponsive":  {reason: "Both together are no sooner than soon.", status: conditions(responsive("False")), observed: map[string]*structpb.Struct{"db": observe(t, db)}, want: soon},
+		"StartsNotResponsive":  {reason: "Both together are no sooner than soon.", status: conditions(responsive("False")), observed: map[string]*structpb.Struct{"db": observe(db)}, want: soon},
 		"ConditionsUnreadable": {reason: "Conditions that are none say nothing.", status: map[string]any{"phase": "Running", "readyGeneration": 1, "conditions": "Responsive"}, observed: settled, want: later},
 	}
 	for name, tc := range cases {
@@ -224,7 +224,7 @@ func TestRefuse(t *testing.T) {
 	invalid := Invalidf("storageSize may not shrink: 20Gi → 10Gi")
 	ours := errors.New("cannot compose: a bug")
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
-	existing := map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}
+	existing := map[string]*structpb.Struct{"web": madeHealthy(observe(web))}
 
 	claimStatus := map[string]any{"phase": "Running", "conditions": []any{
 		map[string]any{"type": "Ready", "status": "True", "reason": "Available"},
@@ -371,7 +371,7 @@ func TestRespondInPipeline(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			req := request(t, 1, nil, map[string]*structpb.Struct{"conf": observe(t, Component{Object: configMap("conf", "")})})
+			req := request(t, 1, nil, map[string]*structpb.Struct{"conf": observe(Component{Object: configMap("conf", "")})})
 			req.Context = mustStruct(t, map[string]any{"key": "value"})
 			req.Desired = &fnv1.State{
 				Composite: &fnv1.Resource{Resource: tc.composite, ConnectionDetails: map[string][]byte{"k": []byte("v")}},

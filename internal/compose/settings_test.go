@@ -70,7 +70,7 @@ func TestRespondSettings(t *testing.T) {
 			if tc.had != "" {
 				status["acceptedSettings"] = tc.had
 			}
-			req := request(t, 1, status, map[string]*structpb.Struct{"conf": observe(t, Component{Object: configMap("conf", "one")})})
+			req := request(t, 1, status, map[string]*structpb.Struct{"conf": observe(Component{Object: configMap("conf", "one")})})
 			req.RequiredResources = map[string]*fnv1.Resources{SettingsRequirement: {}}
 			if tc.now != nil {
 				req.RequiredResources[SettingsRequirement].Items = []*fnv1.Resource{{Resource: tc.now}}
@@ -103,7 +103,7 @@ func orDefault(registry string) string {
 // nothing else changes.
 func TestRespondMaintains(t *testing.T) {
 	web, tls := Component{Name: "web", Object: deployment("web", "web:1")}, stored(secret(t, "tls", map[string]string{"tls.crt": "old"}))
-	observed := map[string]*structpb.Struct{"web": madeHealthy(observe(t, web)), "tls": tls}
+	observed := map[string]*structpb.Struct{"web": madeHealthy(observe(web)), "tls": tls}
 	due := proto.CloneOf(claimOf(nil).keep(tls))
 	child(due, "data").Fields["tls.crt"] = structpb.NewStringValue("bmV3")
 	cases := map[string]struct {

@@ -77,7 +77,7 @@ func conditionOf(status map[string]any, typ string) string {
 // healthy may make it unready, not for one pass.
 func TestReadyStays(t *testing.T) {
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
-	healthy := map[string]*structpb.Struct{"db": madeHealthy(observe(t, db))}
+	healthy := map[string]*structpb.Struct{"db": madeHealthy(observe(db))}
 	phased := func(phase Phase) Intent {
 		return planned(&Plan{Components: []Component{db}, Status: func(o Outcome) any {
 			return &struct {
@@ -138,16 +138,16 @@ func TestObservedGeneration(t *testing.T) {
 		judged     kstatus.Status
 	}{
 		{"Nothing exists yet.", 1, one, nil, 0, kstatus.InProgressStatus},
-		{"It starts.", 1, one, observe(t, one), 0, kstatus.InProgressStatus},
-		{"It is healthy.", 1, one, madeHealthy(observe(t, one)), 1, kstatus.CurrentStatus},
-		{"An edit is under way.", 2, two, madeHealthy(observe(t, one)), 1, kstatus.InProgressStatus},
-		{"It rolls.", 2, two, observe(t, two), 1, kstatus.InProgressStatus},
-		{"It has failed.", 2, two, broken(observe(t, two)), 2, kstatus.FailedStatus},
-		{"The edit is undone.", 3, one, broken(observe(t, two)), 2, kstatus.InProgressStatus},
-		{"All is as it was.", 3, one, madeHealthy(observe(t, one)), 3, kstatus.CurrentStatus},
-		{"A pod is gone: nothing was asked for, and nothing has failed.", 3, one, observe(t, one), 3, kstatus.InProgressStatus},
-		{"It cannot come back.", 3, one, broken(observe(t, one)), 3, kstatus.FailedStatus},
-		{"It is back.", 3, one, madeHealthy(observe(t, one)), 3, kstatus.CurrentStatus},
+		{"It starts.", 1, one, observe(one), 0, kstatus.InProgressStatus},
+		{"It is healthy.", 1, one, madeHealthy(observe(one)), 1, kstatus.CurrentStatus},
+		{"An edit is under way.", 2, two, madeHealthy(observe(one)), 1, kstatus.InProgressStatus},
+		{"It rolls.", 2, two, observe(two), 1, kstatus.InProgressStatus},
+		{"It has failed.", 2, two, broken(observe(two)), 2, kstatus.FailedStatus},
+		{"The edit is undone.", 3, one, broken(observe(two)), 2, kstatus.InProgressStatus},
+		{"All is as it was.", 3, one, madeHealthy(observe(one)), 3, kstatus.CurrentStatus},
+		{"A pod is gone: nothing was asked for, and nothing has failed.", 3, one, observe(one), 3, kstatus.InProgressStatus},
+		{"It cannot come back.", 3, one, broken(observe(one)), 3, kstatus.FailedStatus},
+		{"It is back.", 3, one, madeHealthy(observe(one)), 3, kstatus.CurrentStatus},
 	} {
 		edited := x.generation != s.generation
 		x.generation = s.generation
@@ -217,7 +217,7 @@ func integers(v any) any {
 func TestStalledFollows(t *testing.T) {
 	const yes, no = fnv1.Status_STATUS_CONDITION_TRUE, fnv1.Status_STATUS_CONDITION_FALSE
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
-	good, bad := madeHealthy(observe(t, web)), broken(observe(t, web))
+	good, bad := madeHealthy(observe(web)), broken(observe(web))
 	at := func(generation int) []any {
 		return []any{
 			map[string]any{"type": "Stalled", "status": "True", "reason": "Failed", "message": "before"},
@@ -268,7 +268,7 @@ func newMessage(t *testing.T, c Component, observed *structpb.Struct) string {
 func TestRefusedEdit(t *testing.T) {
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
 	invalid := Invalidf("storageSize may not shrink: 20Gi → 10Gi")
-	healthy := map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}
+	healthy := map[string]*structpb.Struct{"web": madeHealthy(observe(web))}
 	good := planned(&Plan{Components: []Component{web}})
 
 	cases := map[string]struct {
@@ -345,7 +345,7 @@ func TestRefusedClaim(t *testing.T) {
 // before any pass has seen it. Once it is refused Ready does not speak for it.
 func TestRefusedInFlight(t *testing.T) {
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
-	observed := map[string]*structpb.Struct{"web": madeHealthy(observe(t, web))}
+	observed := map[string]*structpb.Struct{"web": madeHealthy(observe(web))}
 	x := &crossplane{generation: 2, status: map[string]any{
 		"phase": "Running", "readyGeneration": 1, "observedGeneration": 1,
 		"conditions": []any{

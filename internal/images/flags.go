@@ -17,7 +17,7 @@ func (f *Flags) Set() (Set, error) {
 	if s.Registry == "" {
 		s.Registry = DefaultRegistry
 	}
-	var err error
-	s.Digests, err = Read(f.Images)
+	r, err := Read(f.Images)
+	s.Digests, s.Version = r.Digests, r.Version
 	return s, err
 }

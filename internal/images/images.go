@@ -33,6 +33,9 @@ type Set struct {
 
 	// Digests of the images. One that is not among them is taken by its tag.
 	Digests Digests
+
+	// Version of the release, or "" for images of none.
+	Version string
 }
 
 // Image by its name without a registry, as a pod pulls it.
@@ -53,26 +56,26 @@ var (
 	validDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
 
-// Read the images of a release from its file images.json. No path means no release:
-// images are taken by their tags then. An image that could not be pulled is an error.
-func Read(path string) (Digests, error) {
+// Read a release from its file images.json. No path means no release: images are taken by their
+// tags then. An image that could not be pulled is an error.
+func Read(path string) (Release, error) {
 	if path == "" {
-		return nil, nil
+		return Release{}, nil
 	}
 	b, err := os.ReadFile(path) //nolint:gosec // The path is a flag's.
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the images of the release: %w", err)
+		return Release{}, fmt.Errorf("cannot read the images of the release: %w", err)
 	}
 	r := Release{}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
-		return nil, fmt.Errorf("cannot read the images of the release from %s: %w", path, err)
+		return Release{}, fmt.Errorf("cannot read the images of the release from %s: %w", path, err)
 	}
 	for name, digest := range r.Digests {
 		if !validName.MatchString(name) || !validDigest.MatchString(digest) {
-			return nil, fmt.Errorf("cannot use the images of the release: %s says that %q is %q, and not that a name with a tag is a digest like sha256:…", path, name, digest)
+			return Release{}, fmt.Errorf("cannot use the images of the release: %s says that %q is %q, and not that a name with a tag is a digest like sha256:…", path, name, digest)
 		}
 	}
-	return r.Digests, nil
+	return r, nil
 }

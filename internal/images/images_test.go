@@ -37,10 +37,10 @@ func TestTagged(t *testing.T) {
 func TestRead(t *testing.T) {
 	cases := map[string]struct {
 		reason, file string
-		want         Digests
+		want         Release
 		err          string
 	}{
-		"Release": {reason: "The file of a release is read.", file: `{"version": "v0.1.0", "digests": {"backup:mysql": "` + digest + `"}}`, want: Digests{"backup:mysql": digest}},
+		"Release": {reason: "The file of a release is read.", file: `{"version": "v0.1.0", "digests": {"backup:mysql": "` + digest + `"}}`, want: Release{Version: "v0.1.0", Digests: Digests{"backup:mysql": digest}}},
 		"Short":   {reason: "A digest that no registry knows is refused.", file: `{"digests": {"redis:8": "sha256:ab"}}`, err: `says that "redis:8" is "sha256:ab", and not that a name with a tag is a digest like sha256:…`},
 		"Latest":  {reason: "A name without a tag is none that is ever asked for.", file: `{"digests": {"redis": "` + digest + `"}}`, err: `says that "redis" is`},
 		"Unknown": {reason: "A field that means nothing may be a mistake.", file: `{"images": {}}`, err: `unknown field "images"`},
@@ -69,7 +69,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadNone(t *testing.T) {
-	if got, err := Read(""); got != nil || err != nil {
+	if got, err := Read(""); got.Digests != nil || err != nil {
 		t.Errorf("Without a release images are taken by their tags: got %v, %v", got, err)
 	}
 	if _, err := Read(filepath.Join(t.TempDir(), "images.json")); err == nil {

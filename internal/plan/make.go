@@ -142,6 +142,11 @@ func notesOf(e *edit) []string {
 	if by := metav1.GetControllerOf(e.live); by != nil {
 		out = append(out, fmt.Sprintf("the claim is composed by %s %s, which reverts the edit: edit that one", by.Kind, by.Name))
 	}
+	for _, u := range e.tree {
+		if release, _, _ := unstructured.NestedString(u.Object, "status", "pendingRelease"); release != "" {
+			out = append(out, fmt.Sprintf("release %s waits for the maintenance window of %s: an edit of that one brings it at once", release, objectOf(u)))
+		}
+	}
 	return out
 }
 

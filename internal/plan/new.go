@@ -22,7 +22,7 @@ func New(s State) (*Planner, error) {
 	return &Planner{
 		Schemas: schemas, Compositions: compositions.Files, State: s, Now: time.Now(),
 		Function: func(source compose.Source, own images.Set) converge.Runner {
-			return functions.New(functions.WithSource(source), functions.WithImages(own))
+			return functions.New(functions.WithSource(source), functions.WithImages(own), functions.WithoutWaiting())
 		},
 	}, nil
 }

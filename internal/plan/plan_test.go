@@ -472,6 +472,9 @@ func TestPlanNotes(t *testing.T) {
 	for _, u := range objects {
 		if u.GetKind() == "WebApp" {
 			u.SetDeletionTimestamp(&now)
+			if err := unstructured.SetNestedField(u.Object, "v0.2.0-a1b2c3", "status", "pendingRelease"); err != nil {
+				t.Fatal(err)
+			}
 			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "platform.example.com/v1", Kind: "EcommercePlatform", Name: "store", UID: "1", Controller: new(true)}})
 		}
 	}
@@ -484,6 +487,7 @@ func TestPlanNotes(t *testing.T) {
 		"the claim is being deleted: an edit has no effect any more",
 		"the claim is paused: nothing of this happens until annotation crossplane.io/paused is removed",
 		"the claim is composed by EcommercePlatform store, which reverts the edit: edit that one",
+		"release v0.2.0-a1b2c3 waits for the maintenance window of WebApp hello: an edit of that one brings it at once",
 	}
 	if diff := cmp.Diff(want, got.Notes); diff != "" {
 		t.Errorf("-want, +got notes:\n%s", diff)

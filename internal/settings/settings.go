@@ -42,6 +42,19 @@ type Settings struct {
 	// Policy is what all claims are bound to.
 	Policy Policy `json:"policy,omitzero"`
 
+	// Version of the release that composes, and AdmitAll where nothing waits: neither is an
+	// installation's to set.
+	Version  string `json:"-"`
+	AdmitAll bool   `json:"-"`
+
+	// Maintenance is when pods of claims may be replaced for a new release or for other
+	// settings, by the environment of claims which do not say: development, staging or
+	// production.
+	Maintenance map[appsv1.Environment]*appsv1.Maintenance `json:"maintenance,omitempty"`
+
+	// Upgrades of claims.
+	Upgrades Upgrades `json:"upgrades,omitzero"`
+
 	// PollInterval is how often Crossplane composes a claim that has settled, though nothing
 	// that it watches has changed: a duration like 1m, from 10s to 24h. Without it each claim
 	// is composed every 10 to 30 minutes. Crossplane before 2.4 does not watch this
@@ -54,6 +67,13 @@ type Settings struct {
 func (s *Settings) Interval() time.Duration {
 	d, _ := time.ParseDuration(s.PollInterval) // It was checked.
 	return d
+}
+
+// Upgrades settings.
+type Upgrades struct {
+	// Urgent are versions of Storeplane that wait for no maintenance window, for example
+	// v0.2.1: those that close a hole.
+	Urgent []string `json:"urgent,omitempty"`
 }
 
 // Policy settings.
@@ -277,6 +297,9 @@ func (s *Settings) check() error {
 		if d, err := time.ParseDuration(s.PollInterval); err != nil || d < 10*time.Second || d > 24*time.Hour {
 			return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.pollInterval must be a duration from 10s to 24h, like 1m, is %q", s.PollInterval)
 		}
+	}
+	if err := s.checkMaintenance(); err != nil {
+		return err
 	}
 	if err := s.Backup.check(); err != nil {
 		return err

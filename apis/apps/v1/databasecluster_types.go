@@ -52,6 +52,12 @@ type DatabaseClusterSpec struct {
 	// +kubebuilder:default=development
 	Environment Environment `json:"environment,omitempty"`
 
+	// Maintenance is when a new release of Storeplane, or new settings of the installation, may
+	// replace the claim's pods. Defaults to the installation's window for the environment, and
+	// without one to any time.
+	// +optional
+	Maintenance *Maintenance `json:"maintenance,omitempty"`
+
 	// StorageSize of each server's volume, as a Kubernetes quantity. It may
 	// grow, never shrink. Defaults to 10Gi in development, 50Gi in staging,
 	// 100Gi in production.

@@ -36,6 +36,16 @@ const (
 	// +storeplane:of=every claim: Pruned
 	ReasonHoldsData = "HoldsData"
 
+	// ReasonUpgraded means that the claim's pods are those of the installation's release and
+	// settings.
+	// +storeplane:of=every claim: Upgraded
+	ReasonUpgraded = "Upgraded"
+
+	// ReasonAwaitingMaintenance means that a release or settings change the claim's pods, and wait
+	// for the maintenance window: nothing is to be done, or set the annotation that the message shows.
+	// +storeplane:of=every claim: Upgraded
+	ReasonAwaitingMaintenance = "AwaitingMaintenance"
+
 	// ReasonNotStalled means that nothing keeps the claim from becoming Ready, or being so, by itself.
 	// +storeplane:of=every claim: Stalled
 	ReasonNotStalled = "NotStalled"

@@ -51,6 +51,22 @@ type CommonStatus struct {
 	// +optional
 	AcceptedSettings string `json:"acceptedSettings,omitempty"`
 
+	// Release of Storeplane whose pods the claim has: its version, and a digest of its images and
+	// of the settings that pods depend on.
+	// +optional
+	Release string `json:"release,omitempty"`
+
+	// PendingRelease is the newest release, where its changes of the claim's pods wait for a
+	// maintenance window. Empty where nothing waits.
+	// +optional
+	PendingRelease string `json:"pendingRelease,omitempty"`
+
+	// Inputs is a digest of what users have asked for: the claim's spec, and what pods carry of
+	// Secrets and configuration. Where it is the same and pods are to change, it is Storeplane
+	// that changes them.
+	// +optional
+	Inputs string `json:"inputs,omitempty"`
+
 	// LastCircuitProbeTime is when the claim was last written for one reason alone: that
 	// Crossplane's circuit breaker, open since the claim had too many events, closes with the
 	// next one after its cooldown, and a claim at rest has none. Empty where the breaker never

@@ -18,6 +18,12 @@ type WebAppSpec struct {
 	// +optional
 	Environment Environment `json:"environment,omitempty"`
 
+	// Maintenance is when a new release of Storeplane, or new settings of the installation, may
+	// replace the claim's pods. Defaults to the installation's window for the environment, and
+	// without one to any time.
+	// +optional
+	Maintenance *Maintenance `json:"maintenance,omitempty"`
+
 	// Replicas is the number of pods, 1 to 10, which kubectl scale and
 	// autoscalers of the claim set too. Ignored while autoscaling is set.
 	// +optional

@@ -22,6 +22,12 @@ type EcommercePlatformSpec struct {
 	// +kubebuilder:default=development
 	Environment appsv1.Environment `json:"environment,omitempty"`
 
+	// Maintenance is when a new release of Storeplane, or new settings of the installation, may
+	// replace the claim's pods. Defaults to the installation's window for the environment, and
+	// without one to any time.
+	// +optional
+	Maintenance *appsv1.Maintenance `json:"maintenance,omitempty"`
+
 	// Frontend is the tier that customers reach. The environment variable
 	// BACKEND_URL tells it where the backend is.
 	Frontend Frontend `json:"frontend"`

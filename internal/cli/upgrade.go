@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/plan/state"
+)
+
+type upgradeCmd struct {
+	clusterFlags
+
+	Objects []string `arg:"" help:"Claims as KIND/NAME or KIND NAME, as kubectl takes them: dbc/orders. Without any, those that wait are listed, and nothing is changed." name:"claim" optional:"" predictor:"claim"`
+
+	All           bool   `help:"Upgrade all claims that wait."                                   xor:"what"`
+	Namespace     string `help:"Namespace of the claims. By default the kubeconfig's." short:"n" xor:"namespace"`
+	AllNamespaces bool   `help:"Of all namespaces."                                    short:"A" xor:"namespace"`
+}
+
+// Help of the command, beside its flags.
+func (*upgradeCmd) Help() string {
+	return `Pods of the claims are replaced at once by those of the release that waits for their
+maintenance window. It needs the right to patch the claims.`
+}
+
+// Run the command.
+func (c *upgradeCmd) Run(ctx context.Context, s streams) error {
+	config, namespace, err := c.config()
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(c.Objects) > 0 && (c.All || c.AllNamespaces):
+		return errors.New("cannot upgrade: name claims, or use --all for those that wait")
+	case c.AllNamespaces:
+		namespace = ""
+	case c.Namespace != "":
+		namespace = c.Namespace
+	}
+	live, err := state.NewLive(config)
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("cannot create a client: %w", err)
+	}
+	claims, err := c.claims(ctx, live, namespace)
+	if err != nil {
+		return err
+	}
+	waiting := 0
+	for _, u := range claims {
+		release, _, _ := unstructured.NestedString(u.Object, "status", "pendingRelease")
+		name := fmt.Sprintf("%s %s in namespace %s", u.GetKind(), u.GetName(), u.GetNamespace())
+		switch {
+		case release == "" && len(c.Objects) > 0:
+			fmt.Fprintf(s.out, "%s waits for no release\n", name)
+			continue
+		case release == "":
+			continue
+		}
+		waiting++
+		if len(c.Objects) == 0 && !c.All {
+			fmt.Fprintf(s.out, "%s waits: %s\n", name, waitsFor(u))
+			continue
+		}
+		if err := upgradeTo(ctx, client, u, release); err != nil {
+			return err
+		}
+		fmt.Fprintf(s.out, "%s is upgraded to %s\n", name, release)
+	}
+	if waiting == 0 && len(c.Objects) == 0 {
+		fmt.Fprintln(s.out, "No claim waits for a release.")
+	}
+	return nil
+}
+
+// claims that are named, or all of a namespace.
+func (c *upgradeCmd) claims(ctx context.Context, live *state.Live, namespace string) ([]*unstructured.Unstructured, error) {
+	if len(c.Objects) == 0 {
+		return live.Claims(ctx, claimKinds(), namespace)
+	}
+	objects, err := parseObjects("upgrade", c.Objects, namespace)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, o := range objects {
+		u, err := live.Get(ctx, o.APIVersion, o.Kind, o.Namespace, o.Name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read %s in namespace %s: %w", o, o.Namespace, err)
+		}
+		if u == nil {
+			return nil, fmt.Errorf("cannot upgrade %s in namespace %s: it does not exist", o, o.Namespace)
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+func claimKinds() []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for _, k := range kindNames {
+		if k.claim {
+			kinds = append(kinds, schema.FromAPIVersionAndKind(k.apiVersion(), k.kind))
+		}
+	}
+	return kinds
+}
+
+// waitsFor what a claim says of it.
+func waitsFor(u *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		if m, ok := c.(map[string]any); ok && m["type"] == compose.ConditionUpgraded {
+			text, _ := m["message"].(string)
+			return text
+		}
+	}
+	return ""
+}
+
+func upgradeTo(ctx context.Context, client dynamic.Interface, u *unstructured.Unstructured, release string) error {
+	for _, k := range kindNames {
+		if k.kind != u.GetKind() {
+			continue
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{compose.UpgradeAnnotation: release}}})
+		if err != nil {
+			return fmt.Errorf("cannot upgrade %s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+		resource := schema.GroupVersionResource{Group: k.group, Version: k.version, Resource: k.plural}
+		if _, err := client.Resource(resource).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("cannot upgrade %s %s in namespace %s: %w", u.GetKind(), u.GetName(), u.GetNamespace(), err)
+		}
+		return nil
+	}
+	return fmt.Errorf("cannot upgrade %s %s: it is no claim", u.GetKind(), u.GetName())
+}

@@ -1,0 +1,67 @@
+package settings
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/compose"
+)
+
+// unreleased is the version of a function that is of no release.
+const unreleased = "unreleased"
+
+// Release is the name of what composes: its version, and a digest of its images and of the
+// settings that pods depend on.
+func (s *Settings) Release() string {
+	of := []string{s.ImageRegistry}
+	for _, name := range slices.Sorted(maps.Keys(s.Digests)) {
+		of = append(of, name, s.Digests[name])
+	}
+	// It is decoded from JSON: it can be encoded.
+	backups, _ := json.Marshal(s.Backup)
+	version := s.Version
+	if version == "" {
+		version = unreleased
+	}
+	return version + "-" + build.Digest(append(of, string(backups))...)[:6]
+}
+
+// Upgrade of a claim of an environment, by its window or else the installation's, with its
+// inputs beside its spec.
+func (s *Settings) Upgrade(env appsv1.Environment, own *appsv1.Maintenance, inputs ...string) (*compose.Upgrade, error) {
+	if env == "" {
+		env = appsv1.Development
+	}
+	u := &compose.Upgrade{Release: s.Release(), Inputs: inputs, Urgent: s.AdmitAll || slices.Contains(s.Upgrades.Urgent, s.Version)}
+	m := own
+	if m == nil {
+		m = s.Maintenance[env]
+	}
+	if m == nil {
+		return u, nil
+	}
+	var err error
+	if u.Window, err = build.Window(m); err != nil {
+		return nil, compose.Invalidf("maintenance: %v", err)
+	}
+	return u, nil
+}
+
+// checkMaintenance checks the windows of all environments.
+func (s *Settings) checkMaintenance() error {
+	for _, env := range slices.Sorted(maps.Keys(s.Maintenance)) {
+		if !slices.Contains([]appsv1.Environment{appsv1.Development, appsv1.Staging, appsv1.Production}, env) {
+			return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.maintenance must be of development, staging or production, is of %q", env)
+		}
+		if s.Maintenance[env] == nil {
+			continue
+		}
+		if _, err := build.Window(s.Maintenance[env]); err != nil {
+			return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.maintenance.%s.%v", env, err)
+		}
+	}
+	return nil
+}
