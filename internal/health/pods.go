@@ -48,7 +48,7 @@ func passing(k podfailure.Kind) int {
 	switch k {
 	case podfailure.Stopped:
 		return 2
-	case podfailure.Preparing, podfailure.Unready:
+	case podfailure.Preparing, podfailure.Unready, podfailure.Initializing:
 		return 1
 	default:
 		return 0
@@ -69,14 +69,15 @@ func Waiting(pods []*structpb.Struct, now time.Time) Wait {
 				DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
 			} `json:"metadata"`
 			Spec struct {
-				Volumes []corev1.Volume `json:"volumes"`
+				Volumes        []corev1.Volume    `json:"volumes"`
+				InitContainers []corev1.Container `json:"initContainers"`
 			} `json:"spec"`
 			Status corev1.PodStatus `json:"status"`
 		}
 		if err := structs.Decode(s, &read); err != nil {
 			continue
 		}
-		pod := podfailure.Pod{PodStatus: read.Status, Deleting: read.Metadata.DeletionTimestamp != nil, Mounts: podfailure.Mounts(read.Spec.Volumes)}
+		pod := podfailure.Pod{PodStatus: read.Status, Deleting: read.Metadata.DeletionTimestamp != nil, Mounts: podfailure.Mounts(read.Spec.Volumes), Sidecars: podfailure.Sidecars(read.Spec.InitContainers)}
 		f := podfailure.Why(pod, now)
 		if f == nil || words != "" && cmp.Or(cmp.Compare(rank, passing(f.Kind)), cmp.Compare(name, read.Metadata.Name)) <= 0 {
 			continue

@@ -15,10 +15,12 @@ const manyRestarts = 2
 type Kind string
 
 // Kinds of failures. Those before ContainerStart may pass by themselves. Why alone returns
-// Preparing, for a pod whose volumes are not mounted yet, Unready, for a container that does not
+// Initializing, for a pod whose init container does not end, Preparing, for one whose volumes are
+// not mounted yet, Unready, for a container that does not
 // pass a probe, and Stopped, for a pod that its node has ended.
 const (
 	Unschedulable  Kind = "Unschedulable"
+	Initializing   Kind = "Initializing"
 	Preparing      Kind = "Preparing"
 	Unready        Kind = "Unready"
 	Stopped        Kind = "Stopped"
@@ -91,6 +93,8 @@ func (f *Failure) String() string {
 		return "container " + f.Container + " keeps running out of memory"
 	case Unready:
 		return "container " + f.Container + " runs and does not pass its " + f.Cause + " probe"
+	case Initializing:
+		return "init container " + f.Container + " has not ended yet"
 	case Stopped:
 		return "was stopped" + because(f.Cause)
 	case Preparing:

@@ -24,6 +24,21 @@ type Pod struct {
 	// Mounts are the ConfigMaps and Secrets that must exist for the pod's volumes, for example
 	// "ConfigMap shop".
 	Mounts []string
+
+	// Sidecars are the names of init containers that run beside the others, which alone of init
+	// containers have probes.
+	Sidecars []string
+}
+
+// Sidecars of a pod: init containers that are always restarted.
+func Sidecars(init []corev1.Container) []string {
+	var out []string
+	for _, c := range init {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			out = append(out, c.Name)
+		}
+	}
+	return out
 }
 
 // Why a pod is not ready at a moment, also for what may pass by itself. It is nil for a pod that
@@ -42,17 +57,25 @@ func Why(pod Pod, now time.Time) *Failure {
 		containers = slices.Concat(pod.ContainerStatuses, pod.InitContainerStatuses)
 	}
 	for _, s := range containers {
-		if f := crash(s); f != nil {
+		if f := crash(s, now); f != nil {
 			return f
 		}
 	}
-	if f := Of(&corev1.Pod{Status: pod.PodStatus}); f != nil {
+	if f := Of(&corev1.Pod{Status: withoutRecovered(pod.PodStatus, now)}); f != nil {
 		return f
+	}
+	for _, s := range pod.InitContainerStatuses {
+		if !s.Ready && !slices.Contains(pod.Sidecars, s.Name) && isStuck(s, now) {
+			return &Failure{Kind: Initializing, Container: s.Name}
+		}
 	}
 	for _, s := range containers {
 		if f := probe(s, now); f != nil {
 			return f
 		}
+	}
+	if isMounted(pod.PodStatus) {
+		return nil // It pulls images, which takes what it takes.
 	}
 	if pod.StartTime != nil && now.Sub(pod.StartTime.Time) >= StartFor && isPreparing(containers) {
 		return &Failure{Kind: Preparing, Cause: strings.Join(pod.Mounts, ", ")}
@@ -60,15 +83,64 @@ func Why(pod Pod, now time.Time) *Failure {
 	return nil
 }
 
+// isMounted tells whether a pod's volumes and its network are ready: the kubelet says so since
+// Kubernetes 1.29.
+func isMounted(s corev1.PodStatus) bool {
+	for _, c := range s.Conditions {
+		if c.Type == corev1.PodReadyToStartContainers {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// isStuck tells whether a container runs that should have ended.
+func isStuck(s corev1.ContainerStatus, now time.Time) bool {
+	return s.State.Running != nil && now.Sub(s.State.Running.StartedAt.Time) >= StartFor
+}
+
+// For how long a container must have run until its last end is forgotten: one that ended once,
+// and one that ended often, for which Kubernetes counts anew after that time.
+const (
+	runsAgain = time.Minute
+	runsWell  = 10 * time.Minute
+)
+
+// hasRecovered tells whether a container that has ended before runs since, or has not ended by
+// itself: its node was started again.
+func hasRecovered(s corev1.ContainerStatus, last *corev1.ContainerStateTerminated, now time.Time) bool {
+	if last.Reason == "Unknown" {
+		return true
+	}
+	after := runsWell
+	if s.RestartCount < manyRestarts {
+		after = runsAgain
+	}
+	return s.State.Running != nil && now.Sub(s.State.Running.StartedAt.Time) >= after
+}
+
+// withoutRecovered is a status without the ends of containers that have recovered from them.
+func withoutRecovered(s corev1.PodStatus, now time.Time) corev1.PodStatus {
+	s.InitContainerStatuses, s.ContainerStatuses = slices.Clone(s.InitContainerStatuses), slices.Clone(s.ContainerStatuses)
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+		for i := range list {
+			if last := list[i].LastTerminationState.Terminated; last != nil && hasRecovered(list[i], last, now) {
+				list[i].LastTerminationState = corev1.ContainerState{}
+			}
+		}
+	}
+	return s
+}
+
 // crash of a container that has ended by itself and does not run well since.
-func crash(s corev1.ContainerStatus) *Failure {
+func crash(s corev1.ContainerStatus, now time.Time) *Failure {
 	last := s.State.Terminated
 	if last == nil {
 		last = s.LastTerminationState.Terminated
 	}
 	through := s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 	switch {
-	case last == nil, s.Ready, through:
+	case last == nil, s.Ready, through, hasRecovered(s, last, now):
 		return nil
 	case last.ExitCode == 0 && (s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff"):
 		return nil

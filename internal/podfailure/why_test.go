@@ -25,6 +25,10 @@ func TestWhy(t *testing.T) {
 		s.StartTime = new(ago(since))
 		return s
 	}
+	mounted := preparing(time.Minute)
+	mounted.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}}
+	init := corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{runs(time.Minute)}}
+	init.InitContainerStatuses[0].Started = new(bool)
 	unstarted := runs(time.Minute)
 	unstarted.Started = new(bool)
 	ready := runs(time.Minute)
@@ -50,6 +54,19 @@ func TestWhy(t *testing.T) {
 		"Completes": {reason: "A server does not end.", pod: Pod{PodStatus: status(crashed(waits("CrashLoopBackOff", ""), 0, "Completed", ""))}, want: "container a keeps failing: exit code 0"},
 		"Recovered": {reason: "Once it is ready it is forgotten.", pod: Pod{PodStatus: status(crashed(ready, 1, "Error", "x"))}},
 		"Through":   {reason: "An init container that is through.", pod: Pod{PodStatus: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{crashed(through, 1, "Error", "x")}, ContainerStatuses: []corev1.ContainerStatus{ready}}}},
+
+		"Once":   {reason: "One that ended once, and has run for a minute since, waits for its probe.", pod: Pod{PodStatus: status(crashed(runs(time.Minute), 137, "OOMKilled", ""))}, want: "container a runs and does not pass its readiness probe"},
+		"Reboot": {reason: "A node that was started again has ended it.", pod: Pod{PodStatus: status(crashed(runs(time.Second), 255, "Unknown", ""))}},
+
+		"Well": {reason: "So is one that ended often, and has run well since.", pod: Pod{PodStatus: status(func() corev1.ContainerStatus {
+			s := crashed(runs(time.Hour), 1, "Error", "x")
+			s.RestartCount = 9
+			return s
+		}())}, want: "container a runs and does not pass its readiness probe"},
+
+		"Init":    {reason: "An init container has no probes: it has to end.", pod: Pod{PodStatus: init}, want: "init container a has not ended yet"},
+		"Beside":  {reason: "One that runs beside the others has.", pod: Pod{PodStatus: init, Sidecars: []string{"a"}}, want: "container a runs and does not pass its startup probe"},
+		"Pulling": {reason: "An image that is being pulled is no missing volume.", pod: Pod{PodStatus: mounted, Mounts: []string{"Secret b"}}},
 
 		"Starts":    {reason: "A container that has just begun.", pod: Pod{PodStatus: status(runs(time.Second))}},
 		"Readiness": {reason: "It runs, and takes no requests.", pod: Pod{PodStatus: status(runs(time.Minute))}, want: "container a runs and does not pass its readiness probe"},
