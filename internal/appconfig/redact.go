@@ -41,14 +41,21 @@ func LastWords(log string, secrets map[string][]byte) string {
 	for _, form := range forms(secrets) {
 		log = hide(log, form)
 	}
-	log = userInfo.ReplaceAllString(log, "${1}"+hidden+"@")
-	log = token.ReplaceAllString(log, hidden)
-	log = assigned.ReplaceAllString(log, "${1}"+hidden)
+	log = Redact(log)
 
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
 	lines = lines[max(0, len(lines)-logLines):]
 	return last(strings.Join(lines, "\n"), logBytes)
+}
+
+// Redact a text: without what looks like a secret, and without control characters, which a
+// terminal would obey.
+func Redact(text string) string {
+	text = control.ReplaceAllString(strings.ToValidUTF8(text, ""), "")
+	text = userInfo.ReplaceAllString(text, "${1}"+hidden+"@")
+	text = token.ReplaceAllString(text, hidden)
+	return assigned.ReplaceAllString(text, "${1}"+hidden)
 }
 
 // forms of all values, the longest first: one may be in another.

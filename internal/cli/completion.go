@@ -47,6 +47,7 @@ func claimsOf(ctx context.Context, a complete.Args) ([]string, error) {
 	if n := flagOf(a.All, "-n", "--namespace"); n != "" {
 		namespace = n
 	}
+	config.Timeout = completeWithin
 	live, err := state.NewLive(config)
 	if err != nil {
 		return nil, err

@@ -84,23 +84,27 @@ func (c *explainCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	// Secrets are no evidence of anything.
+	live.WithoutSecrets = true
 	all := len(objects) == 0
 	if all {
-		if objects, err = unready(ctx, live, namespace); err != nil {
+		if objects, err = unready(ctx, live, namespace, s); err != nil {
 			return err
 		}
 	}
 	now := time.Now()
+	reader := explain.NewReader(live, now)
 	explanations := make([]explain.Explanation, 0, len(objects))
 	for _, o := range objects {
-		facts, err := explain.Read(ctx, live, o, now)
-		if err != nil {
+		facts, err := reader.Read(ctx, o)
+		switch {
+		case err != nil:
 			return err
-		}
-		if len(facts.Tree) == 0 {
+		case len(facts.Tree) > 0:
+			explanations = append(explanations, explain.Explain(facts))
+		case !all: // Of all claims one may have gone meanwhile.
 			return fmt.Errorf("cannot explain %s in namespace %s: it does not exist", o, o.Namespace)
 		}
-		explanations = append(explanations, explain.Explain(facts))
 	}
 	report := explain.NewReport(explanations)
 	if err := c.print(s, report, now); err != nil {
@@ -118,10 +122,6 @@ func (c *explainCmd) print(s streams, r *explain.Report, now time.Time) error {
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false)
 		return e.Encode(r)
-	}
-	if len(r.Claims) == 0 {
-		_, err := fmt.Fprintln(s.out, "All claims are ready.")
-		return err
 	}
 	return r.Text(s.out, now, c.Details)
 }
@@ -164,13 +164,25 @@ func objectOf(do, kind, name, namespace string) (plan.Object, error) {
 	return plan.Object{}, fmt.Errorf("cannot %s %q of kind %q: it must have a name, and be of kind %s", do, name, kind, strings.Join(known, ", "))
 }
 
-// unready claims of a namespace, or of all namespaces.
-func unready(ctx context.Context, live *state.Live, namespace string) ([]plan.Object, error) {
+// unready claims of a namespace, or of all namespaces. It says how many claims there are where all
+// are ready.
+func unready(ctx context.Context, live *state.Live, namespace string, s streams) ([]plan.Object, error) {
 	claims, err := live.Claims(ctx, claimKinds(), namespace)
 	if err != nil {
 		return nil, err
 	}
+	where := "the cluster"
+	if namespace != "" {
+		where = "namespace " + namespace
+	}
+	there := len(claims)
 	claims = slices.DeleteFunc(claims, func(u *unstructured.Unstructured) bool { return explain.StateOf(u) == explain.Ready })
+	switch {
+	case there == 0:
+		fmt.Fprintf(s.err, "There are no claims in %s.\n", where)
+	case len(claims) == 0:
+		fmt.Fprintf(s.err, "All claims in %s are ready: %d.\n", where, there)
+	}
 	out := make([]plan.Object, 0, len(claims))
 	for _, u := range claims {
 		out = append(out, plan.Object{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()})

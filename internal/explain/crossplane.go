@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -17,13 +18,17 @@ import (
 )
 
 var (
-	// step of a pipeline whose function could not be run:
+	// step of a pipeline whose function could not be run, and why. The step of Storeplane's own
+	// Compositions is named storeplane:
 	// https://github.com/crossplane/crossplane/blob/v2.4.0/internal/controller/apiextensions/composite/composition_functions.go
-	step = regexp.MustCompile(`cannot run (?:pipeline step|Composition pipeline step) "[^"]*"[^:]*: (.*)`)
-	// component that could not be applied, and why.
-	component = regexp.MustCompile(`cannot apply composed resource "([^"]+)"(?:[^:]*): (.*)`)
-	// unreached function.
-	unreached = regexp.MustCompile(`(?i)unavailable|connection refused|no such host|deadline|name resolver|no children to pick|cannot get gRPC|not healthy|cannot find an active`)
+	step = regexp.MustCompile(`cannot run Composition pipeline step "storeplane"[^:]*: (.*)`)
+	// component that could not be applied, and why. What Crossplane appends of its own rights
+	// is none of it.
+	component = regexp.MustCompile(`cannot apply composed resource "([^"]+)"(?:[^:]*): (.*?)(?:, system:serviceaccount:.*)?$`)
+	// unsynced components, as the condition lists them.
+	unsynced = regexp.MustCompile(`Unsynced resources: (.*)`)
+	// unreached function: gRPC's codes, and what Crossplane says of one that is not there.
+	unreached = regexp.MustCompile(`code = (Unavailable|DeadlineExceeded)|cannot get gRPC|no children to pick|cannot find an active|connection error`)
 	overQuota = regexp.MustCompile(`exceeded quota: ([^,]+)`)
 )
 
@@ -31,74 +36,97 @@ var (
 func (f *facts) crossplane(claim *unstructured.Unstructured) *Cause {
 	synced := conditionOf(claim, "Synced")
 	c := &Cause{Object: objectOf(claim), Since: synced.since, rank: lasting}
-	if synced.status == "" {
+	switch {
+	case synced.status == "":
 		at := claim.GetCreationTimestamp().Time
-		if f.Now.Sub(at) < takenUpWithin {
+		if f.Now.Sub(at) < observedWithin {
 			return nil
 		}
-		c.Message, c.Since = "Crossplane has not taken it up", &at
-		f.packages(c, "Function")
-		c.Do = []string{"Ask who runs Crossplane whether its pods run: kubectl -n crossplane-system get pods"}
-		return c
+		c.Message, c.Since = "Crossplane has not observed it", &at
+		return f.unobserved(c, "Function")
+	case synced.isOld(claim):
+		return f.behind(claim)
+	case synced.status == "False":
+		return f.unsynced(claim, c, synced)
 	}
-	if synced.status != "False" {
-		// A pass that went on with what was refused says nothing of it but in the status.
-		if e := f.lastRefusal(claim); e != nil && strings.Contains(statusText(claim, "message"), compose.Refuses) {
+	// A pass that went on with what was refused says nothing of it but in the status.
+	if strings.Contains(statusText(claim, "message"), compose.Refuses) {
+		if e := f.lastRefusal(claim, nil); e != nil {
 			return f.refused(c, e, e.Message)
 		}
-		return f.behind(claim, synced)
 	}
-	c.Evidence = append(c.Evidence, synced.evidence(claim))
-	message := strings.TrimPrefix(synced.message, "cannot compose resources: ")
-	if m := step.FindStringSubmatch(message); m != nil && unreached.MatchString(m[1]) {
-		c.Message = "Crossplane cannot run Storeplane's function: " + m[1]
-		f.packages(c, "Function")
-		c.Do = []string{"Ask who runs Crossplane whether the function's pods run: kubectl -n crossplane-system get pods -l pkg.crossplane.io/function"}
-		return c
-	}
-	if e := f.lastRefusal(claim); e != nil {
-		// The condition has all that has failed in one text.
-		return f.refused(c, e, e.Message)
-	}
-	if component.MatchString(message) {
-		return f.refused(c, nil, message)
-	}
-	c.Message = "Crossplane cannot compose it: " + plain(message)
+	return nil
+}
+
+// observedWithin is how long an object may be without a condition of its newest generation.
+const observedWithin = 10 * time.Second
+
+// unobserved says of what has not been observed how the package is that observes it.
+func (f *facts) unobserved(c *Cause, kind string) *Cause {
+	f.packages(c, kind)
+	c.Do = []string{"Check that Crossplane and its packages run: kubectl -n crossplane-system get pods"}
 	return c
+}
+
+// behind says of a claim whose newest edit Crossplane has not observed why it has not.
+func (f *facts) behind(claim *unstructured.Unstructured) *Cause {
+	responsive := conditionOf(claim, "Responsive")
+	c := &Cause{Object: objectOf(claim), Since: editedAt(claim), rank: passing}
+	switch {
+	case responsive.status == "False":
+		c.Message = "Crossplane has not observed its newest edit yet, since too much of it changes: " + strings.TrimSuffix(responsive.message, ".")
+		c.Evidence = []Evidence{responsive.evidence(claim)}
+		return c
+	case c.Since == nil || f.Now.Sub(*c.Since) < observedWithin:
+		return nil
+	}
+	c.rank, c.Message = lasting, "Crossplane has not observed its newest edit"
+	return f.unobserved(c, "Function")
+}
+
+// unsynced says why Crossplane could not compose a claim.
+func (f *facts) unsynced(claim *unstructured.Unstructured, c *Cause, synced condition) *Cause {
+	c.Evidence = append(c.Evidence, synced.evidence(claim))
+	if m := step.FindStringSubmatch(synced.message); m != nil && unreached.MatchString(m[1]) {
+		c.Message = "Crossplane cannot run Storeplane's function: " + m[1]
+		return f.unobserved(c, "Function")
+	}
+	if m := component.FindStringSubmatch(synced.message); m != nil {
+		return f.refused(c, f.lastRefusal(claim, []string{m[1]}), synced.message)
+	}
+	if m := unsynced.FindStringSubmatch(synced.message); m != nil {
+		// Why is in events alone.
+		if e := f.lastRefusal(claim, strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' })); e != nil {
+			return f.refused(c, e, e.Message)
+		}
+	}
+	c.Message = "Crossplane cannot compose it: " + strings.TrimPrefix(synced.message, "cannot compose resources: ")
+	return c
+}
+
+// lastRefusal is the event by which Crossplane says that it could not apply one of some
+// components, or where there are none any component.
+func (f *facts) lastRefusal(claim *unstructured.Unstructured, of []string) *corev1.Event {
+	for _, e := range slices.Backward(f.eventsOf[named{claim.GetKind(), claim.GetName()}]) {
+		m := component.FindStringSubmatch(e.Message)
+		if m != nil && e.Type == corev1.EventTypeWarning && isAbout(e, claim) && (of == nil || slices.Contains(of, m[1])) {
+			return e
+		}
+	}
+	return nil
 }
 
 // refused component of a claim, by what Crossplane says of it.
 func (f *facts) refused(c *Cause, e *corev1.Event, message string) *Cause {
 	if e != nil {
 		c.Evidence = append(c.Evidence, eventEvidence(e))
+		message = e.Message // Without what else has failed.
 	}
 	m := component.FindStringSubmatch(message)
-	c.Message = "the API server refuses its component " + m[1] + ": " + plain(m[2])
+	c.Message = "the API server refuses its component " + m[1] + ": " + m[2]
 	c.Do = []string{"Change the claim, or what refuses it: a policy, a quota, or Crossplane's rights"}
 	f.quota(c, m[2])
 	return c
-}
-
-// behind says of a claim whose newest edit Crossplane has not looked at why it does not.
-func (f *facts) behind(claim *unstructured.Unstructured, synced condition) *Cause {
-	responsive := conditionOf(claim, "Responsive")
-	if !synced.isOld(claim) || responsive.status != "False" {
-		return nil
-	}
-	return &Cause{
-		Object: objectOf(claim), Message: "Crossplane has not observed its newest edit yet, since too much of it changes: " + strings.TrimSuffix(responsive.message, "."),
-		Since: responsive.since, rank: passing, Evidence: []Evidence{responsive.evidence(claim)},
-	}
-}
-
-// lastRefusal is the event by which Crossplane says what it could not apply.
-func (f *facts) lastRefusal(claim *unstructured.Unstructured) *corev1.Event {
-	for _, e := range slices.Backward(f.eventsOf[named{claim.GetKind(), claim.GetName()}]) {
-		if e.Type == corev1.EventTypeWarning && component.MatchString(e.Message) && isAbout(e, claim) {
-			return e
-		}
-	}
-	return nil
 }
 
 // quota that a refusal names, with what is used of it.
@@ -143,8 +171,8 @@ func (f *facts) packages(c *Cause, kind string) {
 			pods++
 			if isReady(p) {
 				ready++
-			} else if why := podfailure.Why(podfailure.Pod{PodStatus: p.Status, Deleting: p.DeletionTimestamp != nil}, f.Now); why != nil {
-				c.Evidence = append(c.Evidence, Evidence{Source: FromContainer, Object: podObject(p), Text: plain(why.String())})
+			} else if why := podfailure.Why(podOf(p), f.Now); why != nil {
+				c.Evidence = append(c.Evidence, Evidence{Source: FromContainer, Object: podObject(p), Text: why.String()})
 			}
 		}
 		if !slices.Contains(f.Unknown, workersUnknown) {
@@ -162,52 +190,72 @@ func isReady(p *corev1.Pod) bool {
 	return false
 }
 
+// deletedWithin is how long the garbage collector takes to delete what an object owns, mostly.
+const deletedWithin = 30 * time.Second
+
 // ownFinalizers are Kubernetes', Crossplane's and the provider's.
 var ownFinalizers = map[string]bool{
 	metav1.FinalizerDeleteDependents: true, metav1.FinalizerOrphanDependents: true,
 	"composite.apiextensions.crossplane.io": true, "finalizer.managedresource.crossplane.io": true,
 }
 
-// deletion that does not end.
+// deletion that does not end: of what an object waits for, or of itself.
 func (f *facts) deletion(u *unstructured.Unstructured) *Cause {
 	at := u.GetDeletionTimestamp().Time
-	c := &Cause{Object: objectOf(u), Since: &at, rank: passing}
+	c := &Cause{
+		Object: objectOf(u), Since: &at, rank: passing, Message: "is being deleted",
+		Evidence: []Evidence{{Source: FromCondition, Object: objectOf(u), At: &at, Text: "deletionTimestamp; finalizers: " + strings.Join(u.GetFinalizers(), ", ")}},
+	}
+	if u.GetKind() == "Pod" {
+		return f.ending(u, c)
+	}
+	var below []*Cause
 	var left []string
+	foreground := slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents)
 	for _, child := range f.children(u) {
-		if child.GetDeletionTimestamp() == nil {
-			continue
+		switch {
+		case child.GetDeletionTimestamp() != nil:
+			below = append(below, f.deletion(child))
+		case foreground:
+			left = append(left, objectOf(child).String())
 		}
-		if of := f.deletion(child); len(child.GetFinalizers()) > 0 || child.GetKind() == "Pod" {
-			return of
-		}
-		left = append(left, objectOf(child).String())
+	}
+	if len(below) > 0 {
+		return slices.MinFunc(below, func(a, b *Cause) int { return cmp.Compare(a.rank, b.rank) })
 	}
 	foreign := slices.DeleteFunc(slices.Clone(u.GetFinalizers()), func(name string) bool { return ownFinalizers[name] })
-	c.Evidence = []Evidence{{Source: FromCondition, Object: objectOf(u), At: &at, Text: "deletionTimestamp; finalizers: " + strings.Join(u.GetFinalizers(), ", ")}}
 	switch {
-	case u.GetKind() == "Pod":
-		c.Message = "does not end within its grace period"
-		if n := f.node(f.pods[u.GetName()].Spec.NodeName); n != nil {
-			if of := f.nodeOf(f.pods[u.GetName()], n); of != nil {
-				return of
-			}
-		}
 	case len(foreign) > 0:
-		c.rank, c.Message = lasting, "is being deleted: whoever has set finalizer "+strings.Join(foreign, ", ")+" must remove it, and has not"
+		c.rank, c.Message = lasting, "is being deleted: its finalizers "+strings.Join(foreign, ", ")+" are not Storeplane's, and have not been removed"
+		c.Do = []string{"Check the controller that sets the finalizer. Where it is gone for good, remove the finalizer by kubectl edit"}
 	case len(left) > 0:
-		c.Message = "is being deleted: " + some(left) + " must go before"
+		if c.Message = "is being deleted: " + some(left) + " are not yet"; f.Now.Sub(at) > deletedWithin {
+			c.Message += ": a Usage or a policy may refuse it"
+		}
 	case isManaged(u):
-		c.rank, c.Message = lasting, "is being deleted: the provider must remove its finalizer, and has not"
+		c.rank, c.Message = lasting, "is being deleted, and the provider has not removed its finalizer"
 		if synced := conditionOf(u, "Synced"); synced.status == "False" {
 			c.Message = "is being deleted: " + synced.message
 			c.Evidence = append(c.Evidence, synced.evidence(u))
 		}
 		f.packages(c, "Provider")
-	default:
-		c.Message = "is being deleted"
 	}
-	if f.Now.Sub(at) > time.Minute {
-		c.Do = []string{"Look at what must go before: kubectl -n " + u.GetNamespace() + " describe " + strings.ToLower(u.GetKind()) + " " + u.GetName()}
+	return c
+}
+
+// ending pod: its deletionTimestamp is the end of its grace period.
+func (f *facts) ending(u *unstructured.Unstructured, c *Cause) *Cause {
+	p := f.pods[u.GetName()]
+	if p != nil {
+		if n := f.node(p.Spec.NodeName); n != nil {
+			if of := f.nodeOf(p, n); of != nil {
+				return of
+			}
+		}
+	}
+	c.rank, c.Message, c.Since = progressing, "is ending", nil
+	if f.Now.After(u.GetDeletionTimestamp().Time) {
+		c.rank, c.Message, c.Since = lasting, "has not ended within its grace period", c.Evidence[0].At
 	}
 	return c
 }

@@ -7,9 +7,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
+	"github.com/storeplane/storeplane/internal/appconfig"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // pausedAnnotation is Crossplane's: while it is "true" nothing is done about the object.
@@ -23,7 +27,7 @@ func Explain(f Facts) Explanation {
 	x := index(f)
 	claim := x.Tree[0]
 	e := Explanation{Object: objectOf(claim), Unknown: f.Unknown}
-	e.State, e.Since = stateOfClaim(claim)
+	e.State, e.Since = x.stateOf(claim)
 	all := x.troubles(claim)
 	if e.State != Ready {
 		first := Cause{Object: e.Object, Message: "is on its way", rank: progressing}
@@ -35,34 +39,88 @@ func Explain(f Facts) Explanation {
 	e.Also = also(e.Cause, append(all, x.warnings(claim)...))
 	e.Tree = x.tree(claim, 0)
 	e.Recent = x.recent(claim)
+	e.redact()
 	return e
 }
 
-// StateOf a claim.
-func StateOf(claim *unstructured.Unstructured) State {
-	s, _ := stateOfClaim(claim)
-	return s
+// redact all that others have written: it may hold secrets, and commands to a terminal.
+func (e *Explanation) redact() {
+	clean := func(s string) string { return text.Clip(appconfig.Redact(s), longest) }
+	causes := e.Also
+	if e.Cause != nil {
+		causes = append([]Cause{*e.Cause}, e.Also...)
+	}
+	for i := range causes {
+		causes[i].Message = clean(causes[i].Message)
+		for j := range causes[i].Evidence {
+			causes[i].Evidence[j].Text = clean(causes[i].Evidence[j].Text)
+		}
+	}
+	if e.Cause != nil {
+		e.Cause, e.Also = &causes[0], causes[1:]
+	}
+	for i := range e.Tree {
+		e.Tree[i].Message = clean(e.Tree[i].Message)
+	}
+	for i := range e.Recent {
+		e.Recent[i].Message = clean(e.Recent[i].Message)
+	}
 }
 
-// stateOfClaim and since when it is in it.
-func stateOfClaim(claim *unstructured.Unstructured) (State, *time.Time) {
-	synced, ready, accepted := conditionOf(claim, "Synced"), conditionOf(claim, "Ready"), conditionOf(claim, compose.ConditionAccepted)
+// StateOf a claim, from itself alone.
+func StateOf(claim *unstructured.Unstructured) State {
+	synced, ready := conditionOf(claim, "Synced"), conditionOf(claim, "Ready")
+	observed := synced.status != "" && !synced.isOld(claim)
 	switch {
 	case claim.GetDeletionTimestamp() != nil:
-		return Deleting, &claim.GetDeletionTimestamp().Time
+		return Deleting
 	case isPaused(claim):
-		return Paused, synced.since
-	case isRefusal(accepted):
-		return Refused, accepted.since
-	case synced.status == "False":
-		return NotReady, synced.since
-	case synced.status == "" || synced.isOld(claim):
-		at := claim.GetCreationTimestamp().Time
-		return NotReady, cmp.Or(ready.since, &at)
-	case ready.status != "True" || ready.isOld(claim):
-		return NotReady, ready.since
+		return Paused
+	case observed && isRefusal(conditionOf(claim, compose.ConditionAccepted)):
+		return Refused
+	case !observed, synced.status == "False", ready.status != "True", ready.isOld(claim):
+		return NotReady
 	}
-	return Ready, ready.since
+	return Ready
+}
+
+// stateOf a claim, and since when it is in it, as far as that is known.
+func (f *facts) stateOf(claim *unstructured.Unstructured) (State, *time.Time) {
+	synced, ready := conditionOf(claim, "Synced"), conditionOf(claim, "Ready")
+	state := StateOf(claim)
+	switch state {
+	case Deleting:
+		return state, &claim.GetDeletionTimestamp().Time
+	case Refused:
+		return state, conditionOf(claim, compose.ConditionAccepted).since
+	case Paused:
+		return state, synced.since
+	case Ready:
+		return state, ready.since
+	case NotReady:
+	}
+	switch {
+	case synced.status == "":
+		at := claim.GetCreationTimestamp().Time
+		return state, &at
+	case synced.isOld(claim), ready.status == "True":
+		// It is about what was before the newest edit.
+		return state, editedAt(claim)
+	case synced.status == "False":
+		return state, synced.since
+	}
+	return state, ready.since
+}
+
+// editedAt is when an object's spec was edited last by others than what composes it, or nil.
+func editedAt(u *unstructured.Unstructured) *time.Time {
+	var last *time.Time
+	for _, h := range edits(u) {
+		if last == nil || h.At.After(*last) {
+			last = &h.At
+		}
+	}
+	return last
 }
 
 func isPaused(u *unstructured.Unstructured) bool {
@@ -75,41 +133,52 @@ func isRefusal(accepted condition) bool {
 
 // troubles of a claim that keep it from being ready, the one that counts most first.
 func (f *facts) troubles(claim *unstructured.Unstructured) []Cause {
-	if state, _ := stateOfClaim(claim); state == Ready {
-		return nil
-	}
 	if isManaged(claim) {
 		return list(f.managed(claim))
+	}
+	if StateOf(claim) == Ready {
+		return nil
 	}
 	if c := f.itself(claim); c != nil {
 		return []Cause{*c}
 	}
 	var out []Cause
 	for _, u := range f.children(claim) {
+		if isAside(claim, u) {
+			continue
+		}
 		out = append(out, f.object(u)...)
 	}
-	// What a claim says itself follows from what is wrong with its objects.
-	if c := f.told(claim); c != nil && !slices.ContainsFunc(out, func(c Cause) bool { return c.rank == lasting }) {
+	if c := f.told(claim); c != nil {
 		out = append(out, *c)
 	}
 	slices.SortStableFunc(out, func(a, b Cause) int { return cmp.Compare(a.rank, b.rank) })
 	return out
 }
 
-// itself is what is wrong with a claim before anything of it is looked at.
+// isAside tells whether a claim is ready without an object that it composes: the backups of a
+// database, and the Jobs for them.
+func isAside(claim, u *unstructured.Unstructured) bool {
+	return claim.GetKind() == appsv1.DatabaseClusterKind && (isManaged(u) || u.GetKind() == "Job")
+}
+
+// itself is what is wrong with a claim before anything of it is observed.
 func (f *facts) itself(claim *unstructured.Unstructured) *Cause {
-	if claim.GetDeletionTimestamp() != nil {
+	accepted := conditionOf(claim, compose.ConditionAccepted)
+	c := &Cause{Object: objectOf(claim), Since: accepted.since, rank: lasting, Evidence: []Evidence{accepted.evidence(claim)}}
+	switch state := StateOf(claim); {
+	case state == Deleting:
 		return f.deletion(claim)
-	}
-	if isPaused(claim) {
+	case state == Paused:
 		return paused(claim)
-	}
-	if accepted := conditionOf(claim, compose.ConditionAccepted); isRefusal(accepted) {
-		return &Cause{
-			Object: objectOf(claim), Message: "is refused: " + accepted.message, Since: accepted.since, rank: lasting,
-			Evidence: []Evidence{accepted.evidence(claim)},
-			Do:       []string{"Edit the claim as the message says: until then what runs is left as it is"},
-		}
+	case state == Refused && accepted.reason == appsv1.ReasonInternalError:
+		c.Message = "Storeplane's function fails: " + accepted.message
+		c.Do = []string{"Report it, with the function's log: until then what runs is left as it is"}
+		return c
+	case state == Refused:
+		c.Message = "is refused: " + accepted.message
+		c.Do = []string{"Edit the claim as the message says: until then what runs is left as it is"}
+		return c
 	}
 	return f.crossplane(claim)
 }
@@ -122,20 +191,23 @@ func paused(u *unstructured.Unstructured) *Cause {
 	}
 }
 
-// told is what a claim says itself: what of its conditions has failed, or else what it waits
-// for.
+// gates are the conditions that a claim is not ready without, from the one that says most.
+var gates = []string{"MigrationReady", "ConfigReady", "StorageHealthy", "ReplicationHealthy", "DatabasesReady", "DatabaseReady", "CacheReady", "BackendReady", "FrontendReady", "IngressReady"}
+
+// told is what a claim says of itself: of what it is not ready without what has failed, or else
+// what it waits for.
 func (f *facts) told(claim *unstructured.Unstructured) *Cause {
-	for _, c := range conditionsOf(claim) {
-		if c.status != "False" || c.message == "" || isGeneral[c.typ] {
-			continue
+	for _, typ := range gates {
+		if c := conditionOf(claim, typ); c.status == "False" && c.message != "" {
+			return &Cause{Object: objectOf(claim), Message: c.message, Since: c.since, rank: told, Evidence: []Evidence{c.evidence(claim)}}
 		}
-		return &Cause{Object: objectOf(claim), Message: c.message, Since: c.since, rank: reported, Evidence: []Evidence{c.evidence(claim)}}
 	}
 	message := statusText(claim, "message")
 	if message == "" {
 		return nil
 	}
-	return &Cause{Object: objectOf(claim), Message: message, Since: conditionOf(claim, "Ready").since, rank: progressing, Evidence: []Evidence{conditionOf(claim, "Ready").evidence(claim)}}
+	ready := conditionOf(claim, "Ready")
+	return &Cause{Object: objectOf(claim), Message: message, Since: ready.since, rank: progressing, Evidence: []Evidence{ready.evidence(claim)}}
 }
 
 // isGeneral are the conditions that say of a whole object how it is, and that are looked at by
@@ -165,7 +237,7 @@ func (f *facts) warnings(claim *unstructured.Unstructured) []Cause {
 			out = append(out, f.warnings(u)...)
 		case u.GetKind() == "CronJob":
 			out = append(out, f.cronJob(u)...)
-		case isManaged(u):
+		case isManaged(u), isAside(claim, u):
 			out = append(out, f.object(u)...)
 		}
 	}
@@ -188,15 +260,23 @@ func also(first *Cause, others []Cause) []Cause {
 	return out
 }
 
+// saysSame tells whether a cause is another one's, or what a claim repeats of one below it.
 func saysSame(a, b Cause) bool {
-	return a.Object == b.Object && a.Message == b.Message || strings.Contains(a.Message, b.Message) || strings.Contains(b.Message, a.Message)
+	if a.Object == b.Object {
+		return a.Message == b.Message || len(a.Evidence) > 0 && len(b.Evidence) > 0 && a.Evidence[0] == b.Evidence[0]
+	}
+	return a.Message != b.Message && (strings.Contains(a.Message, b.Message) || strings.Contains(b.Message, a.Message))
 }
 
-// isClaim tells whether an object is composed of others.
-func isClaim(u *unstructured.Unstructured) bool {
-	_, ok, _ := unstructured.NestedMap(u.Object, "spec", "crossplane")
-	return ok
+// claimKinds are the kinds of claims.
+var claimKinds = map[schema.GroupKind]bool{
+	{Group: appsv1.GroupVersion.Group, Kind: appsv1.DatabaseClusterKind}:           true,
+	{Group: appsv1.GroupVersion.Group, Kind: appsv1.WebAppKind}:                    true,
+	{Group: platformv1.GroupVersion.Group, Kind: platformv1.EcommercePlatformKind}: true,
 }
+
+// isClaim tells whether an object is one of Storeplane's claims.
+func isClaim(u *unstructured.Unstructured) bool { return claimKinds[u.GroupVersionKind().GroupKind()] }
 
 // newestOf objects by when they were made.
 func newestOf(all []*unstructured.Unstructured) *unstructured.Unstructured {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -100,8 +101,8 @@ func TestExplain(t *testing.T) {
 			if diff := cmp.Diff(string(want), got.String()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if strings.Contains(got.String(), "hunter2") {
-				t.Error("a password is in the explanation")
+			if strings.Contains(got.String(), "hunter2") || strings.Contains(got.String(), "\x1b") {
+				t.Errorf("a password, or a command to the terminal, is in the explanation: %q", got.String())
 			}
 			if (e.State == explain.Ready) != (e.Cause == nil) {
 				t.Errorf("state %s, cause %v: only what is ready has none", e.State, e.Cause)
@@ -138,6 +139,12 @@ func TestExplainUnclear(t *testing.T) {
 			explain.Explain(g)
 		}
 		f.Events, f.Nodes, f.Logs, f.Workers, f.Packages = nil, nil, nil, nil, nil
+		explain.Explain(f)
+		// Whoever writes an object says who owns it.
+		for _, u := range append(append([]*unstructured.Unstructured{}, f.Tree...), f.Made...) {
+			u.SetUID("one")
+			u.SetOwnerReferences([]metav1.OwnerReference{{UID: "one", Controller: new(true)}})
+		}
 		explain.Explain(f)
 	}
 }

@@ -64,7 +64,8 @@ type Explanation struct {
 	// Cause of a claim that is not ready.
 	Cause *Cause `json:"cause,omitempty"`
 
-	// Also is what else is not as it should be, and does not keep the claim from being ready.
+	// Also is what else is not as it should be: further causes, and what does not keep the claim
+	// from being ready.
 	Also []Cause `json:"also,omitempty"`
 
 	// Tree of what the claim made: itself, what it composes, and what these made, the
@@ -107,6 +108,8 @@ const (
 	reported
 	// passing by itself, sooner or later.
 	passing
+	// told by a claim of itself.
+	told
 	// progressing is on its way.
 	progressing
 )

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/storeplane/storeplane/internal/plan"
@@ -73,9 +74,6 @@ func index(f Facts) *facts {
 			continue // A Job may be composed, and of the namespace.
 		}
 		out.byName[n] = u
-		if by := metav1.GetControllerOf(u); by != nil {
-			out.byOwner[by.UID] = append(out.byOwner[by.UID], u)
-		}
 		if u.GetKind() != "Pod" {
 			continue
 		}
@@ -84,6 +82,7 @@ func index(f Facts) *facts {
 			out.pods[p.Name] = p
 		}
 	}
+	out.indexOwners(slices.Concat(f.Tree, f.Made))
 	for i := range f.Events {
 		e := &f.Events[i]
 		n := named{e.InvolvedObject.Kind, e.InvolvedObject.Name}
@@ -93,6 +92,35 @@ func index(f Facts) *facts {
 		slices.SortStableFunc(events, func(a, b *corev1.Event) int { return seen(a).Compare(seen(b)) })
 	}
 	return out
+}
+
+// deepest is how many owners an object may have above each other: a shop's pod has four.
+const deepest = 8
+
+// indexOwners of objects. Whoever may write an object says who owns it: one whose owners lead back
+// to itself belongs to nothing.
+func (f *facts) indexOwners(objects []*unstructured.Unstructured) {
+	owner := map[types.UID]types.UID{}
+	for _, u := range objects {
+		if by := metav1.GetControllerOf(u); by != nil && u.GetUID() != "" {
+			owner[u.GetUID()] = by.UID
+		}
+	}
+	seen := map[*unstructured.Unstructured]bool{}
+	for _, u := range objects {
+		by := metav1.GetControllerOf(u)
+		if by == nil || f.byName[named{u.GetKind(), u.GetName()}] != u || seen[u] {
+			continue
+		}
+		seen[u] = true
+		steps, uid := 0, by.UID
+		for ; uid != "" && steps <= deepest; steps++ {
+			uid = owner[uid]
+		}
+		if steps <= deepest {
+			f.byOwner[by.UID] = append(f.byOwner[by.UID], u)
+		}
+	}
 }
 
 // seen is when an event was seen last.
@@ -125,7 +153,13 @@ func isBare(e *corev1.Event) bool {
 	return strings.HasPrefix(e.Message, "Error: ") && !strings.Contains(e.Message[len("Error: "):], " ")
 }
 
+// isAbout tells whether an event is about this object, and not one of another group, or an
+// earlier one of its name.
 func isAbout(e *corev1.Event, u *unstructured.Unstructured) bool {
+	group := schema.FromAPIVersionAndKind(e.InvolvedObject.APIVersion, e.InvolvedObject.Kind).Group
+	if e.InvolvedObject.APIVersion != "" && group != u.GroupVersionKind().Group {
+		return false
+	}
 	return e.InvolvedObject.UID == "" || u.GetUID() == "" || e.InvolvedObject.UID == u.GetUID()
 }
 

@@ -3,10 +3,12 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
@@ -25,16 +27,24 @@ func isManaged(u *unstructured.Unstructured) bool {
 	return false
 }
 
-// healthOf an object, by what claims judge it.
-func healthOf(u *unstructured.Unstructured) health.Status {
+// healthOf an object, by what claims judge it. A Deployment that an autoscaler sizes may have pods
+// on their way.
+func (f *facts) healthOf(u *unstructured.Unstructured) health.Status {
 	s, err := structpb.NewStruct(u.Object)
 	if err != nil {
 		return health.Status{State: health.Progressing, Message: "cannot be read: " + err.Error()}
 	}
-	if _, sized, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); u.GetKind() == "Deployment" && !sized {
+	if u.GetKind() == "Deployment" && f.isAutoscaled(u) {
 		return health.Available(s)
 	}
 	return health.Of(s)
+}
+
+func (f *facts) isAutoscaled(u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(f.Tree, func(o *unstructured.Unstructured) bool {
+		name, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", "name")
+		return o.GetKind() == "HorizontalPodAutoscaler" && name == u.GetName()
+	})
 }
 
 // object that a claim composes, and what keeps it from being healthy.
@@ -44,14 +54,14 @@ func (f *facts) object(u *unstructured.Unstructured) []Cause {
 		return f.troubles(u)
 	case isManaged(u):
 		return list(f.managed(u))
-	case healthOf(u).IsHealthy():
+	case f.healthOf(u).IsHealthy():
 		return nil
 	case u.GetDeletionTimestamp() != nil:
 		return list(f.deletion(u))
 	case u.GetKind() == "Deployment", u.GetKind() == "StatefulSet", u.GetKind() == "Job":
 		return list(f.workload(u))
 	}
-	return []Cause{{Object: objectOf(u), Message: lower(healthOf(u).Message), rank: progressing}}
+	return []Cause{{Object: objectOf(u), Message: lower(f.healthOf(u).Message), rank: progressing}}
 }
 
 func list(c *Cause) []Cause {
@@ -70,8 +80,13 @@ func lower(s string) string {
 
 // workload whose pods are not all ready, or are not there.
 func (f *facts) workload(u *unstructured.Unstructured) *Cause {
+	pods := f.podsOf(u)
+	if u.GetKind() == "Job" && len(pods) > 0 {
+		// Those before it were tried again.
+		pods = []*corev1.Pod{slices.MaxFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })}
+	}
 	var found []*Cause
-	for _, p := range f.podsOf(u) {
+	for _, p := range pods {
 		if c := f.pod(p); c != nil {
 			found = append(found, c)
 		}
@@ -84,7 +99,7 @@ func (f *facts) workload(u *unstructured.Unstructured) *Cause {
 			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.Object.Name, b.Object.Name))
 		})
 	}
-	s := healthOf(u)
+	s := f.healthOf(u)
 	c := &Cause{Object: objectOf(u), Message: lower(s.Message), rank: progressing}
 	if s.State == health.Failed {
 		c.rank = lasting
@@ -102,7 +117,7 @@ func (f *facts) uncreated(u *unstructured.Unstructured) *Cause {
 	}
 	by := u
 	if u.GetKind() == "Deployment" {
-		by = newestOf(f.children(u))
+		by = f.newestReplicaSet(u)
 	}
 	if by == nil {
 		return nil
@@ -126,6 +141,21 @@ func (f *facts) uncreated(u *unstructured.Unstructured) *Cause {
 	return c
 }
 
+// newestReplicaSet of a Deployment, which may be an older one that it has gone back to.
+func (f *facts) newestReplicaSet(u *unstructured.Unstructured) *unstructured.Unstructured {
+	revision := func(s *unstructured.Unstructured) int {
+		n, _ := strconv.Atoi(s.GetAnnotations()["deployment.kubernetes.io/revision"])
+		return n
+	}
+	var newest *unstructured.Unstructured
+	for _, s := range f.children(u) {
+		if s.GetKind() == "ReplicaSet" && count(s, "spec", "replicas") > 0 && (newest == nil || revision(s) > revision(newest)) {
+			newest = s
+		}
+	}
+	return newest
+}
+
 // waits are the reasons of managed resources that pass by themselves.
 var waits = []string{
 	backupv1.ReasonWaiting, backupv1.ReasonRunning, backupv1.ReasonChecking, backupv1.ReasonNoBackup, backupv1.ReasonVerificationPending,
@@ -142,13 +172,16 @@ func (f *facts) managed(u *unstructured.Unstructured) *Cause {
 		return paused(u)
 	case ready.status == "" && synced.status == "":
 		at := u.GetCreationTimestamp().Time
-		if f.Now.Sub(at) < takenUpWithin {
+		if f.Now.Sub(at) < observedWithin {
 			return nil
 		}
-		c := &Cause{Object: objectOf(u), Message: "Storeplane's provider has not taken it up", Since: &at, rank: lasting}
-		f.packages(c, "Provider")
-		c.Do = []string{"Ask who runs Crossplane whether the provider's pods run: kubectl -n crossplane-system get pods -l pkg.crossplane.io/provider"}
-		return c
+		return f.unobserved(&Cause{Object: objectOf(u), Message: "Storeplane's provider has not observed it", Since: &at, rank: lasting}, "Provider")
+	case synced.isOld(u) || ready.isOld(u):
+		at := editedAt(u)
+		if at == nil || f.Now.Sub(*at) < observedWithin {
+			return nil
+		}
+		return f.unobserved(&Cause{Object: objectOf(u), Message: "Storeplane's provider has not observed its newest edit", Since: at, rank: lasting}, "Provider")
 	case synced.status == "False":
 		return f.reported(u, synced)
 	case ready.status != "True":
@@ -158,11 +191,11 @@ func (f *facts) managed(u *unstructured.Unstructured) *Cause {
 }
 
 func (f *facts) reported(u *unstructured.Unstructured, by condition) *Cause {
-	c := &Cause{Object: objectOf(u), Message: cmp.Or(by.message, by.reason), Since: by.since, rank: reported, Evidence: []Evidence{by.evidence(u)}}
+	c := &Cause{Object: objectOf(u), Message: cmp.Or(by.message, by.typ+" is "+by.status+", reason "+by.reason), Since: by.since, rank: reported, Evidence: []Evidence{by.evidence(u)}}
 	if slices.Contains(waits, by.reason) {
 		c.rank = progressing
 	}
-	if job := newestOf(slices.DeleteFunc(f.jobsFor(u), func(j *unstructured.Unstructured) bool { return healthOf(j).IsHealthy() })); job != nil {
+	if job := newestOf(f.jobsFor(u)); job != nil && !f.healthOf(job).IsHealthy() {
 		if of := f.workload(job); of != nil && of.rank == lasting {
 			c.Evidence = append(c.Evidence, of.Evidence...)
 			if c.rank == progressing {
@@ -175,16 +208,17 @@ func (f *facts) reported(u *unstructured.Unstructured, by condition) *Cause {
 	return c
 }
 
-// jobsFor a managed resource: its own, and those that are labelled with its name.
+// jobsFor a managed resource: its own, those of its CronJobs, and of a Backup those that are
+// labelled with its name.
 func (f *facts) jobsFor(u *unstructured.Unstructured) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
-	for _, j := range f.Made {
-		if j.GetKind() == "Job" && j.GetLabels()[backupv1.BackupLabel] == u.GetName() {
-			out = append(out, j)
+	for _, c := range f.below(u)[1:] {
+		if c.GetKind() == "Job" {
+			out = append(out, c)
 		}
 	}
-	for _, j := range f.children(u) {
-		if j.GetKind() == "Job" && !slices.Contains(out, j) {
+	for _, j := range f.Made {
+		if u.GetKind() == backupv1.BackupKind && j.GetKind() == "Job" && j.GetLabels()[backupv1.BackupLabel] == u.GetName() && !slices.Contains(out, j) {
 			out = append(out, j)
 		}
 	}
@@ -194,7 +228,7 @@ func (f *facts) jobsFor(u *unstructured.Unstructured) []*unstructured.Unstructur
 // cronJob whose newest Job has failed, or is failing.
 func (f *facts) cronJob(u *unstructured.Unstructured) []Cause {
 	job := newestOf(f.children(u))
-	if job == nil || healthOf(job).IsHealthy() {
+	if job == nil || f.healthOf(job).IsHealthy() {
 		return nil
 	}
 	c := f.workload(job)

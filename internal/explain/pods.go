@@ -13,7 +13,6 @@ import (
 	"github.com/storeplane/storeplane/internal/appconfig"
 	"github.com/storeplane/storeplane/internal/plan"
 	"github.com/storeplane/storeplane/internal/podfailure"
-	"github.com/storeplane/storeplane/internal/text"
 )
 
 // longest is how much of a text is an evidence, in bytes.
@@ -26,24 +25,40 @@ func (f *facts) pod(p *corev1.Pod) *Cause {
 			return c
 		}
 	}
-	why := podfailure.Why(podfailure.Pod{PodStatus: p.Status, Deleting: p.DeletionTimestamp != nil, Mounts: podfailure.Mounts(p.Spec.Volumes)}, f.Now)
+	why := podfailure.Why(podOf(p), f.Now)
 	if why == nil {
 		return nil
 	}
-	why.Cause = plain(why.Cause)
-	c := &Cause{Object: podObject(p), Message: why.String(), Since: podSince(p, why), rank: lasting, Do: remedy(why)}
-	if slices.Contains([]podfailure.Kind{podfailure.Preparing, podfailure.Unready, podfailure.Stopped}, why.Kind) {
+	c := &Cause{Object: podObject(p), Message: why.String(), Since: podSince(p, why), rank: lasting, Do: remedy(why), Evidence: f.podEvidence(p, why)}
+	switch why.Kind {
+	case podfailure.Preparing:
+		f.preparing(c)
+	case podfailure.Unready, podfailure.Initializing:
 		c.rank = passing
-	}
-	c.Evidence = f.podEvidence(p, why)
-	if why.Kind == podfailure.Unschedulable {
+	case podfailure.Stopped: // Its owner leaves it behind, and makes another one.
+		c.rank = progressing
+	case podfailure.Unschedulable:
 		f.unscheduled(p, c)
+	case podfailure.ImagePull, podfailure.ContainerStart, podfailure.OutOfMemory, podfailure.CrashLoop:
 	}
 	return c
 }
 
-// plain is a text without what looks like a secret.
-func plain(s string) string { return text.Clip(appconfig.LastWords(s, nil), longest) }
+// preparing is passing only where an event says what is missing: else it may be an image that is
+// pulled.
+func (f *facts) preparing(c *Cause) {
+	c.rank = passing
+	if !slices.ContainsFunc(c.Evidence, func(e Evidence) bool { return e.Source == FromEvent }) {
+		c.rank, c.Message, c.Do = progressing, "is being prepared: its volumes, its network, or its images", nil
+	}
+}
+
+func podOf(p *corev1.Pod) podfailure.Pod {
+	return podfailure.Pod{
+		PodStatus: p.Status, Deleting: p.DeletionTimestamp != nil,
+		Mounts: podfailure.Mounts(p.Spec.Volumes), Sidecars: podfailure.Sidecars(p.Spec.InitContainers),
+	}
+}
 
 // nodeOf a pod, where it is not ready.
 func (f *facts) nodeOf(p *corev1.Pod, n *corev1.Node) *Cause {
@@ -71,6 +86,12 @@ func podSince(p *corev1.Pod, why *podfailure.Failure) *time.Time {
 			}
 		}
 	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		crashed := why.Kind == podfailure.CrashLoop || why.Kind == podfailure.OutOfMemory
+		if at := ended(s); crashed && s.Name == why.Container && at != nil {
+			return at
+		}
+	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
 			return &c.LastTransitionTime.Time
@@ -85,6 +106,7 @@ func podSince(p *corev1.Pod, why *podfailure.Failure) *time.Time {
 // telling are the reasons of events that tell of failures of a kind.
 var telling = map[podfailure.Kind][]string{
 	podfailure.Unschedulable:  {"FailedScheduling"},
+	podfailure.Initializing:   {},
 	podfailure.Preparing:      {"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "NetworkNotReady"},
 	podfailure.Unready:        {"Unhealthy"},
 	podfailure.Stopped:        {"Evicted", "Preempted", "Preempting", "NodeShutdown", "Killing"},
@@ -105,7 +127,7 @@ func (f *facts) podEvidence(p *corev1.Pod, why *podfailure.Failure) []Evidence {
 		out = append(out, eventEvidence(e))
 	}
 	if log := f.Logs[Container{Pod: p.Name, Name: why.Container}]; log != "" {
-		out = append(out, Evidence{Source: FromLog, Object: podObject(p), Text: plain(log)})
+		out = append(out, Evidence{Source: FromLog, Object: podObject(p), Text: appconfig.LastWords(log, nil)})
 	}
 	return out
 }
@@ -143,7 +165,7 @@ func stateOf(s corev1.ContainerStatus) string {
 func eventEvidence(e *corev1.Event) Evidence {
 	at := seen(e)
 	return Evidence{
-		Source: FromEvent, At: &at, Text: e.Reason + ": " + plain(strings.Join(strings.Fields(e.Message), " ")),
+		Source: FromEvent, At: &at, Text: e.Reason + ": " + strings.Join(strings.Fields(e.Message), " "),
 		Object: plan.Object{APIVersion: e.InvolvedObject.APIVersion, Kind: e.InvolvedObject.Kind, Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name},
 	}
 }

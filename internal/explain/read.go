@@ -30,6 +30,9 @@ type Cluster interface {
 	// Get an object, nil where there is none.
 	Get(ctx context.Context, apiVersion, kind, namespace, name string) (*unstructured.Unstructured, error)
 
+	// HiddenKinds are the kinds of objects of trees that may not be read.
+	HiddenKinds() []string
+
 	// Log is the end of what a container has written, or where previous is set the one
 	// before it of that name.
 	Log(ctx context.Context, namespace, pod, container string, previous bool) (string, error)
@@ -52,16 +55,48 @@ var unread = map[string]string{
 	"Worker":                workersUnknown,
 }
 
-// reader of facts, from many goroutines.
-type reader struct {
+// Reader of facts at one moment. What is of a whole namespace it reads once.
+type Reader struct {
 	cluster Cluster
+	now     time.Time
+
+	mu    sync.Mutex
+	lists map[listed]func() ([]*unstructured.Unstructured, error)
+}
+
+// listed objects of a namespace.
+type listed struct{ kind, namespace, selector string }
+
+// NewReader of a cluster at a moment.
+func NewReader(c Cluster, now time.Time) *Reader {
+	return &Reader{cluster: c, now: now, lists: map[listed]func() ([]*unstructured.Unstructured, error){}}
+}
+
+// list objects once.
+func (r *Reader) list(ctx context.Context, apiVersion, kind, namespace, selector string) ([]*unstructured.Unstructured, error) {
+	l := listed{kind, namespace, selector}
+	r.mu.Lock()
+	read, ok := r.lists[l]
+	if !ok {
+		read = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
+			return r.cluster.List(ctx, apiVersion, kind, namespace, selector)
+		})
+		r.lists[l] = read
+	}
+	r.mu.Unlock()
+	return read()
+}
+
+// reading of the facts about one object, from many goroutines.
+type reading struct {
+	*Reader
 	mu      sync.Mutex
 	unknown []string
 	err     error
 }
 
 // failed to read objects of a kind: what may not be read is unknown.
-func (r *reader) failed(kind string, err error) {
+func (r *reading) failed(kind string, err error) {
 	if err == nil {
 		return
 	}
@@ -75,17 +110,23 @@ func (r *reader) failed(kind string, err error) {
 	}
 }
 
+func (r *reading) stop(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
 // all objects of a kind in a namespace.
-func (r *reader) all(ctx context.Context, apiVersion, kind, namespace string) []*unstructured.Unstructured {
-	out, err := r.cluster.List(ctx, apiVersion, kind, namespace, "")
+func (r *reading) all(ctx context.Context, apiVersion, kind, namespace string) []*unstructured.Unstructured {
+	out, err := r.list(ctx, apiVersion, kind, namespace, "")
 	r.failed(kind, err)
 	return out
 }
 
 // Read the facts about an object. The tree is empty where it does not exist.
-func Read(ctx context.Context, c Cluster, root plan.Object, now time.Time) (Facts, error) {
-	r := &reader{cluster: c}
-	f := Facts{Now: now}
+func (reader *Reader) Read(ctx context.Context, root plan.Object) (Facts, error) {
+	r, c := &reading{Reader: reader}, reader.cluster
+	f := Facts{Now: reader.now}
 	ns := root.Namespace
 	kinds := []struct{ apiVersion, kind string }{{"apps/v1", "ReplicaSet"}, {"batch/v1", "Job"}, {"v1", "Pod"}, {"v1", "PersistentVolumeClaim"}}
 	made := make([][]*unstructured.Unstructured, len(kinds))
@@ -99,7 +140,9 @@ func Read(ctx context.Context, c Cluster, root plan.Object, now time.Time) (Fact
 	all.Go(func() {
 		tree, err := c.Tree(ctx, root)
 		f.Tree = tree
-		r.failed(root.Kind, err)
+		if err != nil {
+			r.stop(fmt.Errorf("cannot read %s in namespace %s: %w", root, root.Namespace, err))
+		}
 	})
 	all.Wait()
 	if r.err != nil || len(f.Tree) == 0 {
@@ -108,6 +151,9 @@ func Read(ctx context.Context, c Cluster, root plan.Object, now time.Time) (Fact
 	f.Made = slices.Concat(made...)
 	f.Events, f.Quotas = typed[corev1.Event](events), typed[corev1.ResourceQuota](quotas)
 	r.second(ctx, &f)
+	for _, kind := range c.HiddenKinds() {
+		r.unknown = append(r.unknown, "Objects of kind "+kind+" may not be read: those of the claim are not known")
+	}
 	slices.Sort(r.unknown)
 	f.Unknown = slices.Compact(r.unknown)
 	return f, r.err
@@ -115,7 +161,7 @@ func Read(ctx context.Context, c Cluster, root plan.Object, now time.Time) (Fact
 
 // second reads what the first facts ask for: nodes and logs of pods in trouble, and packages
 // where something is not taken up.
-func (r *reader) second(ctx context.Context, f *Facts) {
+func (r *reading) second(ctx context.Context, f *Facts) {
 	x := index(*f)
 	var all sync.WaitGroup
 	nodes := map[string]bool{}
@@ -129,7 +175,7 @@ func (r *reader) second(ctx context.Context, f *Facts) {
 			nodes[n] = true
 			all.Go(func() { r.node(ctx, f, n) })
 		}
-		if why := podfailure.Why(podfailure.Pod{PodStatus: p.Status, Deleting: p.DeletionTimestamp != nil}, f.Now); why != nil && why.Container != "" {
+		if why := podfailure.Why(podOf(p), f.Now); why != nil && why.Container != "" {
 			all.Go(func() { r.log(ctx, f, p, why) })
 		}
 	}
@@ -143,7 +189,7 @@ func (r *reader) second(ctx context.Context, f *Facts) {
 			})
 		}
 		all.Go(func() {
-			pods, err := r.cluster.List(ctx, "v1", "Pod", "", "pkg.crossplane.io/revision")
+			pods, err := r.list(ctx, "v1", "Pod", "", "pkg.crossplane.io/revision")
 			r.failed("Worker", err)
 			f.Workers = typed[corev1.Pod](pods)
 		})
@@ -157,11 +203,12 @@ func (f *facts) asksForPackages() bool {
 		if !isClaim(u) && !isManaged(u) {
 			return false
 		}
-		return u.GetDeletionTimestamp() != nil || conditionOf(u, "Synced").status != "True"
+		synced := conditionOf(u, "Synced")
+		return u.GetDeletionTimestamp() != nil || synced.status != "True" || synced.isOld(u)
 	})
 }
 
-func (r *reader) node(ctx context.Context, f *Facts, name string) {
+func (r *reading) node(ctx context.Context, f *Facts, name string) {
 	u, err := r.cluster.Get(ctx, "v1", "Node", "", name)
 	r.failed("Node", err)
 	if err != nil || u == nil {
@@ -173,7 +220,7 @@ func (r *reader) node(ctx context.Context, f *Facts, name string) {
 }
 
 // log of a container that has failed: of the run that has ended, where it was started again.
-func (r *reader) log(ctx context.Context, f *Facts, p *corev1.Pod, why *podfailure.Failure) {
+func (r *reading) log(ctx context.Context, f *Facts, p *corev1.Pod, why *podfailure.Failure) {
 	previous := false
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if s.Name != why.Container {

@@ -33,14 +33,14 @@ func (f *facts) recent(claim *unstructured.Unstructured) []Happening {
 	var out []Happening
 	for _, u := range f.below(claim) {
 		for _, e := range f.eventsOf[named{u.GetKind(), u.GetName()}] {
-			if e.Type != corev1.EventTypeWarning && routine[e.Reason] || e.Reason == "BackOff" || isBare(e) {
+			if !isAbout(e, u) || e.Type != corev1.EventTypeWarning && routine[e.Reason] || e.Reason == "BackOff" || isBare(e) {
 				continue
 			}
 			n := int(e.Count)
 			if e.Series != nil {
 				n = int(e.Series.Count)
 			}
-			out = append(out, Happening{At: seen(e), Object: objectOf(u), Count: n, Message: told(e)})
+			out = append(out, Happening{At: seen(e), Object: objectOf(u), Count: n, Message: says(e)})
 		}
 		out = append(out, f.ends(u)...)
 		if isClaim(u) || isManaged(u) {
@@ -80,8 +80,8 @@ func lastOfEach(all []Happening) []Happening {
 	return out
 }
 
-// told by an event, in one line. Pods that are not created have no name that counts.
-func told(e *corev1.Event) string {
+// says what an event tells, in one line. Pods that are not created have no name that counts.
+func says(e *corev1.Event) string {
 	if e.Reason == "FailedCreate" {
 		return e.Reason + ": " + podfailure.Uncreated(e.Message)
 	}

@@ -23,6 +23,8 @@ func remedy(why *podfailure.Failure) []string {
 		return []string{"Raise resources.limits.memory of the claim, or have container " + why.Container + " use less"}
 	case podfailure.CrashLoop:
 		return []string{"Read its log, and correct the image or its configuration: the claim's last edit can be undone by applying the one before"}
+	case podfailure.Initializing:
+		return []string{"See in its log what it waits for: kubectl logs, with -c " + why.Container}
 	case podfailure.Unready:
 		return []string{"Correct the probe of the claim, or what answers it"}
 	case podfailure.Unschedulable:

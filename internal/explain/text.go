@@ -102,7 +102,8 @@ func (t *printer) since(at *time.Time) string {
 	return ", for " + t.age(*at)
 }
 
-func (t *printer) age(at time.Time) string { return duration.HumanDuration(t.now.Sub(at)) }
+// age of a moment. Clocks differ: what is to come is now.
+func (t *printer) age(at time.Time) string { return duration.HumanDuration(max(0, t.now.Sub(at))) }
 
 func (t *printer) tree(nodes []Node) {
 	left := 0

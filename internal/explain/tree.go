@@ -40,12 +40,12 @@ func (f *facts) nodeState(u *unstructured.Unstructured) (bool, string) {
 		return true, ""
 	case "Deployment", "StatefulSet":
 		want := cmp.Or(count(u, "spec", "replicas"), count(u, "status", "replicas"))
-		return healthOf(u).IsHealthy(), fmt.Sprintf("%d of %d pods ready", count(u, "status", "readyReplicas"), want)
+		return f.healthOf(u).IsHealthy(), fmt.Sprintf("%d of %d pods ready", count(u, "status", "readyReplicas"), want)
 	case "PersistentVolumeClaim":
 		return f.volume(u) == nil, statusText(u, "phase")
 	}
 	if isClaim(u) {
-		state, _ := stateOfClaim(u)
+		state := StateOf(u)
 		if phase := statusText(u, "phase"); phase != "" && state == NotReady {
 			return false, phase
 		}
@@ -58,7 +58,7 @@ func (f *facts) nodeState(u *unstructured.Unstructured) (bool, string) {
 		}
 		return false, c.Message
 	}
-	s := healthOf(u)
+	s := f.healthOf(u)
 	return s.IsHealthy(), s.Message
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,7 +25,7 @@ func (l *Live) Export(ctx context.Context, kinds []schema.GroupVersionKind, name
 		return nil, err
 	}
 	for _, claim := range claims {
-		below, err := l.below(ctx, claim)
+		below, err := l.below(ctx, claim, &sync.Map{})
 		if err != nil {
 			return nil, fmt.Errorf("cannot read what %s %s/%s composes: %w", claim.GetKind(), claim.GetNamespace(), claim.GetName(), err)
 		}

@@ -29,6 +29,9 @@ const parallel = 16
 
 // Live state of a cluster. It only gets and lists.
 type Live struct {
+	// WithoutSecrets has Tree leave Secrets out, and not read them.
+	WithoutSecrets bool
+
 	client dynamic.Interface
 	core   corev1client.CoreV1Interface
 	mapper meta.RESTMapper
@@ -76,16 +79,23 @@ func (l *Live) Tree(ctx context.Context, claim plan.Object) ([]*unstructured.Uns
 	if err != nil || root == nil {
 		return nil, err
 	}
-	below, err := l.below(ctx, root)
+	below, err := l.below(ctx, root, &sync.Map{})
 	return append([]*unstructured.Unstructured{root}, below...), err
 }
 
 // reference to an object that a claim composes.
 type reference struct{ apiVersion, kind, name string }
 
-// below a claim: what its references name, and what those compose.
-func (l *Live) below(ctx context.Context, claim *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// below a claim: what its references name, and what those compose, each once. Whoever may write a
+// claim may write its references, also such that lead back to it.
+func (l *Live) below(ctx context.Context, claim *unstructured.Unstructured, seen *sync.Map) ([]*unstructured.Unstructured, error) {
+	if _, again := seen.LoadOrStore(claim.GetUID(), true); again {
+		return nil, nil
+	}
 	refs := referencesOf(claim)
+	if l.WithoutSecrets {
+		refs = slices.DeleteFunc(refs, func(r reference) bool { return r.kind == "Secret" })
+	}
 	found := make([][]*unstructured.Unstructured, len(refs))
 	errs := make([]error, len(refs))
 	var all sync.WaitGroup
@@ -98,7 +108,7 @@ func (l *Live) below(ctx context.Context, claim *unstructured.Unstructured) ([]*
 			case err != nil:
 				errs[i] = err
 			case u != nil:
-				below, err := l.below(ctx, u)
+				below, err := l.below(ctx, u, seen)
 				found[i], errs[i] = append([]*unstructured.Unstructured{u}, below...), err
 			}
 		})
@@ -244,6 +254,17 @@ func (l *Live) Unknown() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Sorted(maps.Keys(l.unknown))
+}
+
+// HiddenKinds are the kinds of objects that could not be read.
+func (l *Live) HiddenKinds() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kinds := map[string]bool{}
+	for h := range l.hidden {
+		kinds[h.kind] = true
+	}
+	return slices.Sorted(maps.Keys(kinds))
 }
 
 // Hides implements plan.State.

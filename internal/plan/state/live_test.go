@@ -97,7 +97,7 @@ func TestLive(t *testing.T) {
 	}
 	t.Run("Fetch", func(t *testing.T) { fetches(t, admin) })
 	t.Run("Export", func(t *testing.T) { exports(t, admin) })
-	t.Run("Explain", func(t *testing.T) { explains(t, c, as(reviewer), claim) })
+	t.Run("Explain", func(t *testing.T) { explains(t, c, as(reviewer), as("nobody"), claim) })
 }
 
 // fill the cluster with a WebApp whose references name a ConfigMap, a Secret, and a Service
@@ -200,18 +200,19 @@ func exports(t *testing.T, config *rest.Config) {
 
 // explains a claim that nothing has taken up to a user who may read nothing but it: what may not
 // be read is said, and is no error.
-func explains(t *testing.T, c client.Client, config *rest.Config, claim plan.Object) {
+func explains(t *testing.T, c client.Client, config, nobody *rest.Config, claim plan.Object) {
 	t.Helper()
 	l, err := state.NewLive(config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.WithoutSecrets = true
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(webApp)
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: claim.Namespace, Name: claim.Name}, u); err != nil {
 		t.Fatal(err)
 	}
-	facts, err := explain.Read(t.Context(), l, claim, u.GetCreationTimestamp().Add(time.Minute))
+	facts, err := explain.NewReader(l, u.GetCreationTimestamp().Add(time.Minute)).Read(t.Context(), claim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,12 +229,21 @@ func explains(t *testing.T, c client.Client, config *rest.Config, claim plan.Obj
 	if diff := cmp.Diff(want, e.Unknown); diff != "" {
 		t.Errorf("Unknown: -want, +got:\n%s", diff)
 	}
-	if e.Cause == nil || e.Cause.Message != "Crossplane has not taken it up" {
-		t.Errorf("want that Crossplane has not taken it up, got %+v", e.Cause)
+	if e.Cause == nil || e.Cause.Message != "Crossplane has not observed it" {
+		t.Errorf("want that Crossplane has not observed it, got %+v", e.Cause)
+	}
+	if l, err = state.NewLive(nobody); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := explain.NewReader(l, time.Now()).Read(t.Context(), claim); !kerrors.IsForbidden(err) {
+		t.Errorf("want it said that the claim may not be read, got %v", err)
+	}
+	if l, err = state.NewLive(config); err != nil {
+		t.Fatal(err)
 	}
 	missing := claim
 	missing.Name = "no-such"
-	if facts, err := explain.Read(t.Context(), l, missing, time.Now()); err != nil || len(facts.Tree) > 0 {
+	if facts, err := explain.NewReader(l, time.Now()).Read(t.Context(), missing); err != nil || len(facts.Tree) > 0 {
 		t.Errorf("want nothing of a claim that does not exist, got %v, %v", facts.Tree, err)
 	}
 }

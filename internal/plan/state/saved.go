@@ -43,7 +43,7 @@ func NewSaved(objects []*unstructured.Unstructured) *Saved {
 		s.byKind[u.GroupVersionKind()] = append(s.byKind[u.GroupVersionKind()], u)
 		n := hidden{kind: u.GetKind(), namespace: u.GetNamespace(), name: u.GetName()}
 		s.byName[n] = append(s.byName[n], u)
-		if by := metav1.GetControllerOf(u); by != nil && by.UID != "" {
+		if by := metav1.GetControllerOf(u); by != nil && by.UID != "" && by.UID != u.GetUID() {
 			s.byOwner[by.UID] = append(s.byOwner[by.UID], u)
 		}
 	}

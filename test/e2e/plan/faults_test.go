@@ -56,7 +56,7 @@ var faults = []fault{
 	{"AppConfig", faultsNamespace, "template", "AppConfig template", "GREETING"},
 	{"DatabaseCluster", faultsNamespace, "volume", "Pod volume-postgresql-0", `storageclass.storage.k8s.io "absent" not found`},
 	{"DatabaseCluster", faultsNamespace, "nowhere", "Pod nowhere-postgresql-0", "cannot be scheduled: node(s) didn't match Pod's node affinity/selector"},
-	{"DatabaseCluster", faultsNamespace, "keyless", "DatabaseCluster keyless", "absent"},
+	{"DatabaseCluster", faultsNamespace, "keyless", "DatabaseCluster keyless", "backups need Secret absent"},
 	{"EcommercePlatform", faultsNamespace, "store", "Pod store-backend-", "cannot pull image"},
 	{"AppConfig", faultsNamespace, "secretless", "AppConfig secretless", "absent"},
 	{"Restore", faultsNamespace, "restore", "Restore restore", "absent"},
@@ -93,7 +93,11 @@ func explainsFaults(ctx context.Context, n notes) error {
 		u.SetNamespace(faultsNamespace)
 		u.SetName(c.Name)
 		objects = append(objects, u)
-		all = append(all, fault{"WebApp", faultsNamespace, c.Name, "", c.Says})
+		object := "Pod " + c.Name + "-"
+		if c.Kind == "" {
+			object = "Deployment " + c.Name + "-web"
+		}
+		all = append(all, fault{"WebApp", faultsNamespace, c.Name, object, c.Says})
 	}
 	defer func() {
 		_, _ = cluster.Patch(context.WithoutCancel(ctx), "WebApp", faultsNamespace, "deleted", harness.Patch{"metadata": map[string]any{"finalizers": nil}})
@@ -131,28 +135,25 @@ func roomForFaults(ctx context.Context) error {
 	return cluster.CreateNamespace(ctx, faultsNamespace)
 }
 
-// isExplained waits until the fault is explained, and returns how long the last explanation took.
+// isExplained waits until the fault is explained, and returns how long the slowest explanation took.
 func (f fault) isExplained(ctx context.Context) (took time.Duration, err error) {
 	err = await(ctx, explainedAfter, "an explanation of "+f.String()+" that says "+f.says, func(ctx context.Context) (bool, error) {
 		began := time.Now()
 		e, err := explanation(ctx, f)
-		took = time.Since(began)
+		took = max(took, time.Since(began))
 		if err != nil {
 			return false, err
 		}
-		if took > explained {
-			return false, fmt.Errorf("it took %s", took)
-		}
 		cause := e.Cause
-		if cause == nil && len(e.Also) > 0 { // Backups do not keep a database from being ready.
-			cause = &e.Also[0]
-		}
 		if cause == nil {
 			return false, fmt.Errorf("it is %s", e.State)
 		}
 		last := cause.Object.String() + ": " + cause.Message
 		return strings.HasPrefix(cause.Object.String(), f.object) && strings.Contains(cause.Message, f.says), errors.New(last)
 	})
+	if err == nil && took > explained {
+		err = fmt.Errorf("an explanation of %s took %.2f s, and %s is the target", f, took.Seconds(), explained)
+	}
 	return took, err
 }
 
@@ -163,7 +164,8 @@ func explanation(ctx context.Context, f fault) (*explain.Explanation, error) {
 		return nil, err
 	}
 	o := plan.Object{APIVersion: harness.APIVersion(f.kind), Kind: f.kind, Namespace: f.namespace, Name: f.name}
-	facts, err := explain.Read(ctx, live, o, time.Now())
+	live.WithoutSecrets = true
+	facts, err := explain.NewReader(live, time.Now()).Read(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +206,7 @@ func explainsPackages(ctx context.Context, n notes) error {
 		spec       map[string]any
 		fault      fault
 	}{
-		{"storeplane-provider-", config, fault{"AppConfig", faultsNamespace, "untaken", "AppConfig untaken", "Storeplane's provider has not taken it up"}},
+		{"storeplane-provider-", config, fault{"AppConfig", faultsNamespace, "untaken", "AppConfig untaken", "Storeplane's provider has not observed it"}},
 		{"storeplane-function-", app, fault{"WebApp", faultsNamespace, "unrun", "WebApp unrun", "Crossplane cannot run Storeplane's function"}},
 	} {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": harness.APIVersion(c.fault.kind), "kind": c.fault.kind, "spec": c.spec}}
