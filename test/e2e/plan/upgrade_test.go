@@ -1,0 +1,182 @@
+//go:build e2e
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/crane"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/e2e-framework/pkg/types"
+
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// upgradeNamespace is where a database waits for its window.
+const upgradeNamespace = "e2e-plan-upgrade"
+
+func upgrades() types.Feature {
+	g := newGround(upgradeNamespace, "plan/small.yaml", "DatabaseCluster", "orders")
+	return tests.Feature("maintenance windows", g.namespace).
+		Full("settings that replace pods wait for the window, and go back without a restart", g.waitsForWindow).
+		Full("what waits is applied once it is asked for", g.upgradesNow).
+		Cleared().
+		Feature()
+}
+
+// settingsName of the EnvironmentConfig that all claims of the cluster read.
+const settingsName = "storeplane"
+
+// withSettings does something with other settings of the installation, which have every claim of
+// the cluster wait, and puts back those that there were.
+func withSettings(ctx context.Context, data map[string]any, do func() error) error {
+	was, err := cluster.Get(ctx, "EnvironmentConfig", "", settingsName)
+	if err != nil {
+		return err
+	}
+	put := func(ctx context.Context, data map[string]any) error {
+		if err := cluster.Delete(ctx, "EnvironmentConfig", "", settingsName); err != nil || data == nil {
+			return err
+		}
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig", "data": data}}
+		u.SetName(settingsName)
+		_, err := cluster.Create(ctx, u)
+		return err
+	}
+	// Without data they mean the defaults.
+	before := map[string]any{}
+	if was != nil {
+		before, _, _ = unstructured.NestedMap(was.Object, "data")
+	}
+	err = errors.Join(put(ctx, data), do())
+	// Also after an interrupt: all claims of the cluster depend on them.
+	return errors.Join(err, put(context.WithoutCancel(ctx), before))
+}
+
+// mirrored settings name another registry for Storeplane's images, and a window that is closed.
+func mirrored() map[string]any {
+	window := map[string]any{"start": time.Now().UTC().Add(12 * time.Hour).Format("15:04"), "hours": int64(1)}
+	return map[string]any{
+		"imageRegistry": mirror(),
+		"maintenance":   map[string]any{"development": window, "staging": window, "production": window},
+	}
+}
+
+func mirror() string { return cluster.Registry + "/e2e-mirror" }
+
+// pods of the claim by name, and what each is.
+func (g *ground) uids() map[string]string {
+	out := map[string]string{}
+	for _, p := range g.world.List("Pod") {
+		if workloadOf(p.GetLabels(), harness.Field(p, "metadata", "generateName"), p.GetName()) != "" {
+			out[p.GetName()] = string(p.GetUID()) + restarts(p.Object)
+		}
+	}
+	return out
+}
+
+func (g *ground) awaitUpgraded(ctx context.Context, status, reason string) error {
+	what := fmt.Sprintf("%s %s to have %s %s, %s", g.kind, g.name, compose.ConditionUpgraded, status, reason)
+	return g.world.Await(ctx, started, what, func() (bool, string) {
+		for _, c := range conditions(g.world.Get(g.kind, g.name)) {
+			if c["type"] == compose.ConditionUpgraded {
+				return c["status"] == status && c["reason"] == reason, fmt.Sprint(c)
+			}
+		}
+		return false, "there is no such condition"
+	})
+}
+
+func conditions(u *unstructured.Unstructured) []map[string]any {
+	list, _ := harness.List(u, "status", "conditions")
+	return list
+}
+
+// waitsForWindow changes the registry of Storeplane's images out of the window.
+func (g *ground) waitsForWindow(ctx context.Context, n notes) error {
+	if err := g.ready(ctx); err != nil {
+		return err
+	}
+	before := g.uids()
+	same := func() (bool, string) {
+		if after := g.uids(); !maps.Equal(before, after) {
+			return false, fmt.Sprintf("the pods were %v, are %v", before, after)
+		}
+		return g.isAtRest()
+	}
+	err := withSettings(ctx, mirrored(), func() error {
+		if err := g.awaitUpgraded(ctx, "False", "AwaitingMaintenance"); err != nil {
+			return err
+		}
+		n.Addf("waits for %s", harness.Field(g.world.Get(g.kind, g.name), "status", "pendingRelease"))
+		return g.world.Hold(ctx, settled, "its pods stay, and it is Ready", same)
+	})
+	if err = errors.Join(err, g.awaitUpgraded(ctx, "True", "Upgraded")); err != nil {
+		return err
+	}
+	return g.world.Hold(ctx, settled, "its pods stay once the settings are back", same)
+}
+
+// upgradesNow has the database run the images of the other registry, by its annotation.
+func (g *ground) upgradesNow(ctx context.Context, n notes) error {
+	if err := g.ready(ctx); err != nil {
+		return err
+	}
+	for image := range g.images() {
+		to := strings.Replace(image, cluster.Registry, mirror(), 1)
+		if err := crane.Copy(image, to, crane.Insecure); err != nil {
+			return fmt.Errorf("cannot copy image %s to %s: %w", image, to, err)
+		}
+	}
+	began := time.Now()
+	err := withSettings(ctx, mirrored(), func() error {
+		if err := g.awaitUpgraded(ctx, "False", "AwaitingMaintenance"); err != nil {
+			return err
+		}
+		release := harness.Field(g.world.Get(g.kind, g.name), "status", "pendingRelease")
+		if _, err := cluster.Patch(ctx, g.kind, g.namespace, g.name, harness.Patch{"metadata": map[string]any{"annotations": map[string]any{compose.UpgradeAnnotation: release}}}); err != nil {
+			return err
+		}
+		err := g.world.Await(ctx, started, "all pods to run images of "+mirror(), func() (bool, string) {
+			for image := range g.images() {
+				if !strings.HasPrefix(image, mirror()+"/") {
+					return false, "one runs " + image
+				}
+			}
+			return g.isAtRest()
+		})
+		n.Addf("upgraded %.0f s after it was asked for", time.Since(began).Seconds())
+		return errors.Join(err, g.awaitUpgraded(ctx, "True", "Upgraded"))
+	})
+	if err != nil {
+		return err
+	}
+	// Without a window the way back waits for nothing.
+	return g.world.Await(ctx, started, "all pods to run images of "+cluster.Registry, func() (bool, string) {
+		for image := range g.images() {
+			if strings.HasPrefix(image, mirror()+"/") {
+				return false, "one runs " + image
+			}
+		}
+		return g.isAtRest()
+	})
+}
+
+// images that the claim's pods run.
+func (g *ground) images() map[string]bool {
+	out := map[string]bool{}
+	for _, p := range g.world.List("Pod") {
+		for _, c := range harness.Containers(p) {
+			if image, ok := c["image"].(string); ok {
+				out[image] = true
+			}
+		}
+	}
+	return out
+}
