@@ -50,18 +50,55 @@ type Window interface {
 	String() string
 }
 
-// inputs of the claim: a digest of its spec without what Crossplane keeps there, and without the
-// window itself, whose edit is not one of the application.
+// inputs of the claim: a digest of its spec, without what Crossplane keeps there and without the
+// window itself, whose edit is not one of the application; and one of who wrote it when. A release
+// that gives a field a default changes the first, and nobody has written anything.
 func (c *Claim) inputs(u *Upgrade) string {
 	spec := shallow(c.composite.GetFields()["spec"].GetStructValue())
 	delete(spec.GetFields(), "crossplane")
 	delete(spec.GetFields(), "maintenance")
 	d := fnv{sum: offset64}
 	d.object(spec)
+	out := strconv.FormatUint(d.sum, 16)
+	d.sum = offset64
 	for _, in := range u.Inputs {
 		d.text(in)
 	}
+	out += "-" + strconv.FormatUint(d.sum, 16)
+	if writes := c.writes(); writes != "" {
+		out += "-" + writes
+	}
+	return out
+}
+
+// writes is a digest of when each has written to the claim's spec last, by managed fields, or ""
+// where these say nothing. What Crossplane keeps there is not counted.
+func (c *Claim) writes() string {
+	d := fnv{sum: offset64}
+	for _, v := range c.meta("managedFields").GetListValue().GetValues() {
+		entry := v.GetStructValue().GetFields()
+		for field := range entry["fieldsV1"].GetStructValue().GetFields()["f:spec"].GetStructValue().GetFields() {
+			if field != "." && field != "f:crossplane" {
+				d.text(entry["manager"].GetStringValue())
+				d.text(entry["time"].GetStringValue())
+				break
+			}
+		}
+	}
+	if d.sum == offset64 {
+		return ""
+	}
 	return strconv.FormatUint(d.sum, 16)
+}
+
+// isEdit tells whether a user has changed something between two inputs of a claim.
+func isEdit(was, now string) bool {
+	before, after := strings.Split(was, "-"), strings.Split(now, "-")
+	if was == "" || len(before) < 2 || len(after) < 2 {
+		return false
+	}
+	written := len(before) < 3 || len(after) < 3 || before[2] != after[2]
+	return before[1] != after[1] || before[0] != after[0] && written
 }
 
 // upgrade of a claim in this pass.
@@ -85,7 +122,7 @@ func upgradeOf(c *Claim, u *Upgrade) *upgrade {
 	out := &upgrade{Upgrade: u, release: u.Release, inputs: c.inputs(u)}
 	was, inputs := c.status("release").GetStringValue(), c.status("inputs").GetStringValue()
 	switch {
-	case c.composed == 0, was == u.Release, c.isAdmitted(u), inputs != "" && inputs != out.inputs:
+	case c.composed == 0, was == u.Release, c.isAdmitted(u), isEdit(inputs, out.inputs):
 		return out
 	}
 	out.release, out.holds = was, true

@@ -57,7 +57,7 @@ func TestUpgrade(t *testing.T) {
 		"Urgent":     {reason: "An urgent release does not wait.", change: func(u *Upgrade) { u.Urgent = true }, now: byDay, want: applied},
 		"Annotation": {reason: "Whoever may edit the claim has it now.", annotations: map[string]any{UpgradeAnnotation: "v2"}, now: byDay, want: applied},
 		"OldOrder":   {reason: "That was for the release before.", annotations: map[string]any{UpgradeAnnotation: "v1"}, now: byDay, want: held},
-		"Edit":       {reason: "An edit of the claim does not wait.", status: map[string]any{"release": "v1", "inputs": "before"}, now: byDay, want: applied},
+		"Edit":       {reason: "An edit of the claim does not wait.", status: map[string]any{"release": "v1", "inputs": "before-cbf29ce484222325"}, now: byDay, want: applied},
 		"Input":      {reason: "Nor does another password.", change: func(u *Upgrade) { u.Inputs = []string{"rotated"} }, now: byDay, want: applied},
 		"Legacy":     {reason: "What composed a claim that names no release is an older one.", status: map[string]any{}, now: byDay, want: want{Image: "app:1", Pending: "v2", Requeued: true, Config: "new", Kept: true}},
 		"Same":       {reason: "What the same release changes follows from something that was observed.", status: map[string]any{"release": "v2"}, now: byDay, want: applied},
@@ -165,4 +165,55 @@ func TestPropertyUpgrade(t *testing.T) {
 			t.Fatalf("in the window %d objects are applied, and %d without windows", len(night.Apply), len(none.Apply))
 		}
 	})
+}
+
+// TestIsEdit: what of a claim counts as an edit.
+func TestIsEdit(t *testing.T) {
+	cases := map[string]struct {
+		reason, was, now string
+		want             bool
+	}{
+		"Same":    {reason: "Nothing has changed.", was: "a-b-c", now: "a-b-c"},
+		"Spec":    {reason: "The spec was written.", was: "a-b-c", now: "x-b-y", want: true},
+		"Default": {reason: "A release has given a field a default.", was: "a-b-c", now: "x-b-c"},
+		"Label":   {reason: "Another field than the spec's was written.", was: "a-b-c", now: "a-b-y"},
+		"Input":   {reason: "A password is another one.", was: "a-b-c", now: "a-x-c", want: true},
+		"Unknown": {reason: "Where nothing says who wrote when, the spec counts.", was: "a-b", now: "x-b", want: true},
+		"First":   {reason: "Of a claim that an older release has composed nothing is known.", was: "", now: "x-b-c"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := isEdit(tc.was, tc.now); got != tc.want {
+				t.Errorf("%s\nisEdit(%q, %q): want %t", tc.reason, tc.was, tc.now, tc.want)
+			}
+		})
+	}
+}
+
+// TestWrites: who writes a claim's spec counts, and what Crossplane keeps there does not.
+func TestWrites(t *testing.T) {
+	entry := func(manager, at, in, field string) any {
+		return map[string]any{"manager": manager, "time": at, "fieldsV1": map[string]any{in: map[string]any{".": map[string]any{}, field: map[string]any{}}}}
+	}
+	of := func(entries ...any) string {
+		list, err := structpb.NewList(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := claimOf(nil)
+		child(c.composite, "metadata").Fields["managedFields"] = structpb.NewListValue(list)
+		return c.writes()
+	}
+	kubectl := entry("kubectl", "2026-01-01T00:00:00Z", "f:spec", "f:image")
+	crossplane := entry("crossplane", "2026-02-01T00:00:00Z", "f:spec", "f:crossplane")
+	status := entry("crossplane", "2026-02-01T00:00:00Z", "f:status", "f:phase")
+	if a, b := of(kubectl), of(kubectl, crossplane, status); a != b || a == "" {
+		t.Errorf("what Crossplane keeps counts: %q, %q", a, b)
+	}
+	if of(kubectl) == of(entry("kubectl", "2026-01-01T00:00:01Z", "f:spec", "f:image")) {
+		t.Error("another write does not count")
+	}
+	if got := of(crossplane); got != "" {
+		t.Errorf("nothing is known, and got %q", got)
+	}
 }

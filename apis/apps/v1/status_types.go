@@ -61,9 +61,9 @@ type CommonStatus struct {
 	// +optional
 	PendingRelease string `json:"pendingRelease,omitempty"`
 
-	// Inputs is a digest of what users have asked for: the claim's spec, and what pods carry of
-	// Secrets and configuration. Where it is the same and pods are to change, it is Storeplane
-	// that changes them.
+	// Inputs are digests of what users have asked for: of the claim's spec, of what pods carry of
+	// Secrets and configuration, and of who has written the spec when. Where they are the same and
+	// pods are to change, it is Storeplane that changes them.
 	// +optional
 	Inputs string `json:"inputs,omitempty"`
 

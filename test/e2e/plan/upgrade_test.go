@@ -110,7 +110,25 @@ func (g *ground) waitsForWindow(ctx context.Context, n notes) error {
 		}
 		return g.isAtRest()
 	}
-	err := withSettings(ctx, mirrored(), func() error {
+	// Settings that pods might depend on, and this claim's do not: it is upgraded at once.
+	release := harness.Field(g.world.Get(g.kind, g.name), "status", "release")
+	unrelated := mirrored()
+	delete(unrelated, "imageRegistry")
+	unrelated["backup"] = map[string]any{"type": "volume"}
+	err := withSettings(ctx, unrelated, func() error {
+		return g.world.Await(ctx, started, "another release that changes no pods", func() (bool, string) {
+			status, _ := g.world.Get(g.kind, g.name).Object["status"].(map[string]any)
+			is, waits := fmt.Sprint(status["release"]), status["pendingRelease"]
+			if ok, instead := same(); !ok {
+				return false, instead
+			}
+			return is != release && waits == nil, fmt.Sprintf("release %s, waits for %v", is, waits)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	err = withSettings(ctx, mirrored(), func() error {
 		if err := g.awaitUpgraded(ctx, "False", "AwaitingMaintenance"); err != nil {
 			return err
 		}
