@@ -162,7 +162,7 @@ func (s *shop) read(c *compose.Claim, defaults settings.Settings) (err error) {
 	if err := s.readBundles(c); err != nil {
 		return err
 	}
-	s.upgrade, err = s.settings.Upgrade(s.spec.Environment, s.spec.Maintenance, s.bundles.shall[backend], s.bundles.shall[frontend], s.cacheVersion)
+	s.upgrade, err = s.settings.Upgrade(s.spec.Environment, s.spec.Maintenance, s.bundles.shall[backend], s.bundles.shall[frontend], build.KeyedDigest(s.cacheSalt, s.cachePassword))
 	if err != nil {
 		return err
 	}

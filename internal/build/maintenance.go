@@ -94,5 +94,8 @@ func (w *window) Next(now time.Time) time.Time {
 	return now.AddDate(0, 0, 7)
 }
 
+// Length implements compose.Window.
+func (w *window) Length() time.Duration { return w.length }
+
 // String implements compose.Window.
 func (w *window) String() string { return w.text }

@@ -77,7 +77,7 @@ func (c *upgradeCmd) Run(ctx context.Context, s streams) error {
 		if err := upgradeTo(ctx, client, u, release); err != nil {
 			return err
 		}
-		fmt.Fprintf(s.out, "%s is upgraded to %s\n", name, release)
+		fmt.Fprintf(s.out, "%s is to be upgraded to %s\n", name, release)
 	}
 	if waiting == 0 && len(c.Objects) == 0 {
 		fmt.Fprintln(s.out, "No claim waits for a release.")

@@ -74,6 +74,8 @@ func Decide(claim *Claim, p *Plan) (*Decision, error) {
 		}
 	}
 
+	renames := d.upgrade.holds && d.hasUndeclaredPods(declared)
+
 	// The health of all that exists is known now, so one pass over the
 	// components decides, whatever their order.
 	for i := range p.Components {
@@ -86,6 +88,9 @@ func Decide(claim *Claim, p *Plan) (*Decision, error) {
 			}
 			continue
 		}
+		if renames && d.wouldAddPods(c) {
+			continue
+		}
 		if err := d.gate(c); err != nil {
 			return nil, err
 		}
@@ -96,6 +101,7 @@ func Decide(claim *Claim, p *Plan) (*Decision, error) {
 
 	d.passStopped(observed)
 
+	var undeclared []string
 	released := make(map[string]bool, len(p.Release))
 	for _, n := range p.Release {
 		released[n] = true
@@ -106,12 +112,12 @@ func Decide(claim *Claim, p *Plan) (*Decision, error) {
 		case annotation(r.GetResource(), HoldsDataAnnotation) == "true":
 			d.Apply[n] = claim.keep(r.GetResource())
 			d.Kept = append(d.Kept, n)
-		case d.upgrade.waits():
-			// Pods of the release before may refer to it.
-			d.Apply[n] = claim.keep(r.GetResource())
+		default:
+			undeclared = append(undeclared, n)
 		}
 	}
 	slices.Sort(d.Kept)
+	d.keepUndeclared(undeclared)
 	return d, nil
 }
 
@@ -130,12 +136,12 @@ func (d *Decision) observe(c *Component, obs *structpb.Struct) error {
 	if err := d.make(c); err != nil {
 		return err
 	}
-	want, err := d.encode(c, obs)
+	want, held, err := d.encode(c, obs)
 	if err != nil {
 		return err
 	}
 	d.Apply[c.Name] = want
-	d.Health[c.Name] = d.judge(c, obs, isApplied(want, obs))
+	d.Health[c.Name] = d.judge(c, obs, held || isApplied(want, obs))
 	if c.Paused {
 		d.Health[c.Name] = health.Status{State: health.Progressing, Message: "A change is being applied"}
 	}
@@ -167,7 +173,7 @@ func (d *Decision) gate(c *Component) error {
 	if err := d.make(c); err != nil {
 		return err
 	}
-	want, err := d.encode(c, nil)
+	want, _, err := d.encode(c, nil)
 	if err != nil {
 		return err
 	}
@@ -205,6 +211,7 @@ func (d *Decision) holdChange(c *Component, obs *structpb.Struct) {
 		// An autoscaler's.
 		kept.Fields["spec"] = without(kept.GetFields()["spec"], "replicas")
 	}
+	d.upgrade.unfinished = true
 	d.Apply[c.Name] = kept
 	d.Health[c.Name] = health.Status{State: health.Progressing, Message: "Its change waits for " + strings.Join(w, ", ")}
 }
@@ -221,7 +228,7 @@ func (d *Decision) passStopped(observed map[string]*fnv1.Resource) {
 	if d.Apply[stopped] == nil || d.claim.wasReady() && d.isInPlace(stopped, observed) {
 		return
 	}
-	d.Stopped = true
+	d.Stopped, d.upgrade.unfinished = true, true
 	d.Health[stopped] = d.refused.stoppedStatus()
 	for name := range d.Apply {
 		switch obs := observed[name].GetResource(); {
@@ -265,18 +272,22 @@ func (d *Decision) waitsFor(names []string) []string {
 }
 
 // encode returns the object to apply for a component. The pods of one that is observed stay as
-// they are where changes of the release wait.
-func (d *Decision) encode(c *Component, observed *structpb.Struct) (*structpb.Struct, error) {
-	s, err := structs.EncodeObject(c.Object)
+// they are where changes of the release wait, which is held then.
+func (d *Decision) encode(c *Component, observed *structpb.Struct) (s *structpb.Struct, held bool, err error) {
+	s, err = structs.EncodeObject(c.Object)
 	if err != nil {
-		return nil, fmt.Errorf("cannot compose component %s: %w", c.Name, err)
+		return nil, false, fmt.Errorf("cannot compose component %s: %w", c.Name, err)
 	}
-	d.hold(s, observed)
+	held, pods := d.hold(s, observed)
 	mark(c, s)
+	// It is no part of what was declared.
+	if pods != "" && d.upgrade.Upgrade != nil {
+		annotate(s, PodsAnnotation, pods)
+	}
 	if to := d.claim.Annotation(UpgradeAnnotation); to != "" && isClaimGroup[health.GroupKind(s).Group] {
 		annotate(s, UpgradeAnnotation, to)
 	}
-	return s, nil
+	return s, held, nil
 }
 
 // mark an object with the kernel's annotations.

@@ -108,7 +108,7 @@ func newOutcome(c *Claim, p *Plan, d *Decision) Outcome {
 	}
 	o.Phase = phase(c, o, worst)
 	o.Common.AcceptedSettings = c.acceptedSettings
-	d.upgrade.report(&o.Common)
+	d.upgrade.report(&o.Common, c, o.Ready)
 	if o.Common.Message == "" && c.settingsProblem != nil {
 		o.Common.Message = c.settingsProblem.Error()
 	}

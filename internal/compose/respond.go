@@ -41,7 +41,7 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 		return refuse(rsp, claim, plan, err)
 	}
 	if decision.upgrade.waits() {
-		claim.RequeueWithin(plan.Upgrade.Window.Next(claim.Now()).Sub(claim.Now()))
+		claim.RequeueWithin(claim.begins(plan.Upgrade))
 	}
 	outcome := newOutcome(claim, plan, decision)
 

@@ -1,13 +1,17 @@
 package compose
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+	k8sappsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
@@ -18,6 +22,7 @@ type night struct{}
 
 func (night) Open(now time.Time) bool      { return now.Hour() < 4 }
 func (night) Next(now time.Time) time.Time { return now.Truncate(24 * time.Hour).Add(24 * time.Hour) }
+func (night) Length() time.Duration        { return 4 * time.Hour }
 func (night) String() string               { return "each night" }
 
 // moment is a source at a time.
@@ -37,11 +42,11 @@ var (
 func TestUpgrade(t *testing.T) {
 	type want struct {
 		Image, Release, Pending string
-		Upgraded, Requeued      bool
+		Upgraded                bool
 		Config                  string
 		Kept                    bool
 	}
-	held := want{Image: "app:1", Release: "v1", Pending: "v2", Requeued: true, Config: "new", Kept: true}
+	held := want{Image: "app:1", Release: "v1", Pending: "v2", Config: "new", Kept: true}
 	applied := want{Image: "app:2", Release: "v2", Upgraded: true, Config: "new"}
 	cases := map[string]struct {
 		reason      string
@@ -54,12 +59,12 @@ func TestUpgrade(t *testing.T) {
 		"Release":    {reason: "Another release's pods wait, and what they may refer to stays; its ConfigMap does not wait.", now: byDay, want: held},
 		"Window":     {reason: "In the window it is applied.", now: byNight, want: applied},
 		"NoWindow":   {reason: "Without a window nothing waits.", change: func(u *Upgrade) { u.Window = nil }, now: byDay, want: applied},
-		"Urgent":     {reason: "An urgent release does not wait.", change: func(u *Upgrade) { u.Urgent = true }, now: byDay, want: applied},
+		"Urgent":     {reason: "An urgent release does not wait.", change: func(u *Upgrade) { u.Urgent = func(string) bool { return true } }, now: byDay, want: applied},
 		"Annotation": {reason: "Whoever may edit the claim has it now.", annotations: map[string]any{UpgradeAnnotation: "v2"}, now: byDay, want: applied},
 		"OldOrder":   {reason: "That was for the release before.", annotations: map[string]any{UpgradeAnnotation: "v1"}, now: byDay, want: held},
 		"Edit":       {reason: "An edit of the claim does not wait.", status: map[string]any{"release": "v1", "inputs": "before-cbf29ce484222325"}, now: byDay, want: applied},
 		"Input":      {reason: "Nor does another password.", change: func(u *Upgrade) { u.Inputs = []string{"rotated"} }, now: byDay, want: applied},
-		"Legacy":     {reason: "What composed a claim that names no release is an older one.", status: map[string]any{}, now: byDay, want: want{Image: "app:1", Pending: "v2", Requeued: true, Config: "new", Kept: true}},
+		"Legacy":     {reason: "What composed a claim that names no release is an older one.", status: map[string]any{}, now: byDay, want: want{Image: "app:1", Pending: "v2", Config: "new", Kept: true}},
 		"Same":       {reason: "What the same release changes follows from something that was observed.", status: map[string]any{"release": "v2"}, now: byDay, want: applied},
 		"Review":     {reason: "Where there is no time nothing waits.", want: applied},
 	}
@@ -86,7 +91,7 @@ func TestUpgrade(t *testing.T) {
 			p := &Plan{Upgrade: u, Components: []Component{{Name: "web", Object: deployment("web", "app:2")}, {Name: "conf", Object: configMap("conf", "new")}}}
 			p.Status = func(o Outcome) any { return &struct{ appsv1.CommonStatus }{o.Common} }
 			rsp := Respond(req, planned(p), moment{now: tc.now})
-			got := want{Requeued: rsp.GetMeta().GetTtl().AsDuration() == 11*time.Hour, Kept: rsp.GetDesired().GetResources()["gone"] != nil}
+			got := want{Kept: rsp.GetDesired().GetResources()["gone"] != nil}
 			containers := valueAt(rsp.GetDesired().GetResources()["web"].GetResource(), []string{"spec", "template", "spec", "containers"}).GetListValue().GetValues()
 			got.Image = containers[0].GetStructValue().GetFields()["image"].GetStringValue()
 			got.Config = valueAt(rsp.GetDesired().GetResources()["conf"].GetResource(), []string{"data", "value"}).GetStringValue()
@@ -97,8 +102,6 @@ func TestUpgrade(t *testing.T) {
 					got.Upgraded = c.GetReason() == appsv1.ReasonUpgraded
 				}
 			}
-			// The next pass is never later than the window.
-			got.Requeued = got.Requeued || tc.want.Requeued && rsp.GetMeta().GetTtl().AsDuration() <= 11*time.Hour
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
@@ -117,6 +120,7 @@ func TestUpgradeBelow(t *testing.T) {
 	d := &Decision{claim: claimOf(map[string]*structpb.Struct{}), upgrade: &upgrade{Upgrade: &Upgrade{}, holds: true}}
 	want := below("app:2", 2)
 	d.hold(want, stored(below("app:1", 1)))
+	delete(child(want, "metadata").Fields, "annotations")
 	if diff := cmp.Diff(below("app:1", 2), want, cmp.Comparer(func(a, b *structpb.Struct) bool { return proto.Equal(a, b) })); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
@@ -131,29 +135,39 @@ func TestPropertyUpgrade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
 		observed := drawObserved(t, p.Components)
-		at := func(now time.Time) *Decision {
+		at := func(now time.Time, w Window) *Decision {
 			claim := claimOf(observed)
 			claim.source = moment{now: now}
 			child(claim.composite, "status").Fields["release"] = structpb.NewStringValue("v1")
 			q := *p
-			q.Upgrade = &Upgrade{Release: "v2", Window: night{}}
+			q.Upgrade = &Upgrade{Release: "v2", Window: w}
 			d, err := Decide(claim, &q)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return d
 		}
-		day, night, none := at(byDay), at(byNight), decide(t, p, observed)
+		day, night, none := at(byDay, night{}), at(byNight, night{}), at(byDay, nil)
 		for name, obs := range observed {
 			got := day.Apply[name]
-			if day.upgrade.waits() && got == nil && !slices.Contains(p.Release, name) {
+			kind := obs.GetFields()["kind"].GetStringValue()
+			if day.upgrade.waits() && got == nil && servesPods[kind] && !slices.Contains(p.Release, name) {
 				t.Fatalf("%s is removed while pods of the release before may refer to it", name)
 			}
-			if got == nil || obs.GetFields()["kind"].GetStringValue() != "Deployment" {
+			if kind != "Deployment" || isDown(obs) || slices.Contains(p.Release, name) {
 				continue
+			}
+			if got == nil {
+				t.Fatalf("%s, which has pods, is removed out of the window", name)
 			}
 			if has, wants := valueAt(obs, podsAt(obs)), valueAt(got, podsAt(obs)); !proto.Equal(has, wants) {
 				t.Fatalf("the pods of %s change out of the window:\n%v\n%v", name, has, wants)
+			}
+		}
+		for _, c := range p.Components {
+			_, exists := observed[c.Name]
+			if day.Apply[c.Name] != nil && !exists && c.Object.GetObjectKind().GroupVersionKind().Kind == "Deployment" && day.hasUndeclaredPods(declaredBy(p)) {
+				t.Fatalf("%s is made beside pods that it may be to replace", c.Name)
 			}
 		}
 		for name := range night.Apply {
@@ -215,5 +229,127 @@ func TestWrites(t *testing.T) {
 	}
 	if got := of(crossplane); got != "" {
 		t.Errorf("nothing is known, and got %q", got)
+	}
+}
+
+// declaredBy a plan are the names of its components.
+func declaredBy(p *Plan) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range p.Components {
+		out[c.Name] = true
+	}
+	return out
+}
+
+// upgraded is the response for a WebApp of one Deployment that runs app:1 by release v1, of a
+// plan with app:2 and release v2, and the claim's status before.
+func upgraded(t *testing.T, now time.Time, change func(status map[string]any, observed map[string]*structpb.Struct, p *Plan)) *fnv1.RunFunctionResponse {
+	t.Helper()
+	observed := map[string]*structpb.Struct{"web": madeHealthy(observe(Component{Name: "web", Object: deployment("web", "app:1")}))}
+	plain := NewClaim(request(t, 1, nil, observed), nil)
+	status := map[string]any{"release": "v1", "inputs": plain.inputs(&Upgrade{})}
+	p := &Plan{Upgrade: &Upgrade{Release: "v2", Window: night{}}, Components: []Component{{Name: "web", Object: deployment("web", "app:2")}}}
+	p.Status = func(o Outcome) any { return &struct{ appsv1.CommonStatus }{o.Common} }
+	change(status, observed, p)
+	return Respond(request(t, 1, status, observed), planned(p), moment{now: now})
+}
+
+// imageOf the Deployment that a response has for a component, or "".
+func imageOf(rsp *fnv1.RunFunctionResponse, component string) string {
+	list := valueAt(rsp.GetDesired().GetResources()[component].GetResource(), []string{"spec", "template", "spec", "containers"}).GetListValue().GetValues()
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0].GetStructValue().GetFields()["image"].GetStringValue()
+}
+
+// TestUpgradeUnfinished: an edit is one until the claim is ready with it; and a release that could
+// not be applied in the window goes on, and is not called applied before.
+func TestUpgradeUnfinished(t *testing.T) {
+	rsp := upgraded(t, byDay, func(status map[string]any, observed map[string]*structpb.Struct, p *Plan) {
+		status["inputs"] = "before-cbf29ce484222325"
+		observed["migration"] = observe(Component{Name: "migration", Object: job("migration", "app:2"), Once: true})
+		p.Components[0].ChangeAfter = []string{"migration"}
+		p.Components = append(p.Components, Component{Name: "migration", Object: job("migration", "app:2"), Once: true})
+	})
+	if got := desiredStatus(rsp)["inputs"].GetStringValue(); got != "before-cbf29ce484222325" {
+		t.Errorf("the edit that waits for its migration is forgotten: inputs %q", got)
+	}
+	stopped := func(status map[string]any, _ map[string]*structpb.Struct, p *Plan) {
+		status["conditions"] = []any{map[string]any{"type": "Synced", "status": "False", "reason": "ReconcileError", "message": `cannot apply composed resource "web": exceeded quota`}}
+	}
+	rsp = upgraded(t, byNight, stopped)
+	s := desiredStatus(rsp)
+	if imageOf(rsp, "web") != "app:1" || s["release"].GetStringValue() != "v1" || s["pendingRelease"].GetStringValue() != "v2" {
+		t.Errorf("want a pass that applies nothing to record nothing: %s, %v", imageOf(rsp, "web"), s)
+	}
+	rsp = upgraded(t, byDay, func(status map[string]any, _ map[string]*structpb.Struct, _ *Plan) {
+		status["pendingRelease"] = "v2"
+		status["conditions"] = []any{map[string]any{"type": ConditionUpgraded, "status": "False", "reason": appsv1.ReasonUpgrading}}
+	})
+	if imageOf(rsp, "web") != "app:2" {
+		t.Error("want a release that has begun to go on after the window")
+	}
+}
+
+// TestUpgradeObjects: which objects of a claim wait.
+func TestUpgradeObjects(t *testing.T) {
+	down := upgraded(t, byDay, func(_ map[string]any, observed map[string]*structpb.Struct, _ *Plan) {
+		observed["web"] = broken(observed["web"])
+	})
+	if imageOf(down, "web") != "app:2" {
+		t.Error("want the repair of a Deployment without a ready pod at once")
+	}
+	renamed := upgraded(t, byDay, func(_ map[string]any, observed map[string]*structpb.Struct, p *Plan) {
+		observed["conf"] = observe(Component{Name: "conf", Object: configMap("conf", "old")})
+		p.Components = []Component{{Name: "server", Object: deployment("server", "app:2")}, {Name: "conf", Object: configMap("conf", "x")}}
+	})
+	got := renamed.GetDesired().GetResources()
+	if imageOf(renamed, "web") != "app:1" || got["server"] != nil || got["conf"] == nil {
+		t.Errorf("want the Deployment of another name to wait, and all else not: %v", got)
+	}
+	same := upgraded(t, byDay, func(_ map[string]any, observed map[string]*structpb.Struct, p *Plan) {
+		// What the API server fills in of a list that it owns whole is no other declaration.
+		env := func(apiVersion string) *k8sappsv1.Deployment {
+			d := deployment("web", "app:1")
+			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: apiVersion, FieldPath: "status.podIP"}}}}
+			return d
+		}
+		observed["web"] = madeHealthy(observe(Component{Name: "web", Object: env("v1")}))
+		p.Components[0].Object = env("")
+	})
+	if s := desiredStatus(same); s["release"].GetStringValue() != "v2" || s["pendingRelease"] != nil {
+		t.Errorf("want a claim upgraded whose pods are the same: %v", s)
+	}
+}
+
+// TestUpgradeSpread: claims that wait for one window begin at times of their own, and are composed
+// then.
+func TestUpgradeSpread(t *testing.T) {
+	began := map[time.Duration]bool{}
+	for i := range 200 {
+		c := claimOf(nil)
+		child(c.composite, "metadata").Fields["uid"] = structpb.NewStringValue(fmt.Sprint("claim-", i))
+		c.source = moment{now: byDay}
+		in := c.begins(&Upgrade{Window: night{}})
+		began[in] = true
+		if in < 11*time.Hour || in > 11*time.Hour+longestSpread {
+			t.Fatalf("claim %d begins in %s", i, in)
+		}
+		c.source = moment{now: byDay.Add(in)}
+		if !c.isAdmitted(&Upgrade{Release: "v2", Window: night{}}, "v1") {
+			t.Fatalf("claim %d is composed before it may begin", i)
+		}
+		c.source = moment{now: byDay.Add(in - time.Second)}
+		if c.isAdmitted(&Upgrade{Release: "v2", Window: night{}}, "v1") {
+			t.Fatalf("claim %d begins before its time", i)
+		}
+	}
+	if len(began) < 100 {
+		t.Errorf("200 claims begin at %d times", len(began))
+	}
+	rsp := upgraded(t, byDay.Add(10*time.Hour+59*time.Minute+58*time.Second), func(map[string]any, map[string]*structpb.Struct, *Plan) {})
+	if ttl := rsp.GetMeta().GetTtl().AsDuration(); ttl > longestSpread+2*time.Second {
+		t.Errorf("want the next pass when the claim begins, it is in %s", ttl)
 	}
 }

@@ -18,6 +18,7 @@ import (
 // their own accounts with.
 var ignored = map[string]bool{
 	"metadata.annotations[storeplane.example.com/applied]": true,
+	"metadata.annotations[storeplane.example.com/pods]":    true,
 	"spec.crossplane": true,
 }
 

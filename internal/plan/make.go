@@ -144,7 +144,7 @@ func notesOf(e *edit) []string {
 	}
 	for _, u := range e.tree {
 		if release, _, _ := unstructured.NestedString(u.Object, "status", "pendingRelease"); release != "" {
-			out = append(out, fmt.Sprintf("release %s waits for the maintenance window of %s: an edit of that one brings it at once", release, objectOf(u)))
+			out = append(out, fmt.Sprintf("release %s waits for the maintenance window of %s: an edit of what that one runs brings it at once", release, objectOf(u)))
 		}
 	}
 	return out

@@ -487,7 +487,7 @@ func TestPlanNotes(t *testing.T) {
 		"the claim is being deleted: an edit has no effect any more",
 		"the claim is paused: nothing of this happens until annotation crossplane.io/paused is removed",
 		"the claim is composed by EcommercePlatform store, which reverts the edit: edit that one",
-		"release v0.2.0-a1b2c3 waits for the maintenance window of WebApp hello: an edit of that one brings it at once",
+		"release v0.2.0-a1b2c3 waits for the maintenance window of WebApp hello: an edit of what that one runs brings it at once",
 	}
 	if diff := cmp.Diff(want, got.Notes); diff != "" {
 		t.Errorf("-want, +got notes:\n%s", diff)

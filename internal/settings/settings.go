@@ -72,7 +72,7 @@ func (s *Settings) Interval() time.Duration {
 // Upgrades settings.
 type Upgrades struct {
 	// Urgent are versions of Storeplane that wait for no maintenance window, for example
-	// v0.2.1: those that close a hole.
+	// v0.2.1: those that close a hole. A later version has what they have.
 	Urgent []string `json:"urgent,omitempty"`
 }
 

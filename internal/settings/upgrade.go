@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
+
+	"golang.org/x/mod/semver"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
@@ -35,7 +38,7 @@ func (s *Settings) Upgrade(env appsv1.Environment, own *appsv1.Maintenance, inpu
 	if env == "" {
 		env = appsv1.Development
 	}
-	u := &compose.Upgrade{Release: s.Release(), Inputs: inputs, Urgent: s.AdmitAll || slices.Contains(s.Upgrades.Urgent, s.Version)}
+	u := &compose.Upgrade{Release: s.Release(), Inputs: inputs, Urgent: s.isUrgent}
 	m := own
 	if m == nil {
 		m = s.Maintenance[env]
@@ -48,6 +51,28 @@ func (s *Settings) Upgrade(env appsv1.Environment, own *appsv1.Maintenance, inpu
 		return nil, compose.Invalidf("maintenance: %v", err)
 	}
 	return u, nil
+}
+
+// isUrgent tells whether a change from another release to this one waits for nothing: an urgent
+// version is between them. Other settings of the same version are not urgent.
+func (s *Settings) isUrgent(from string) bool {
+	if s.AdmitAll {
+		return true
+	}
+	was := from
+	if i := strings.LastIndexByte(from, '-'); i > 0 {
+		was = from[:i]
+	}
+	if was == s.Version {
+		return false
+	}
+	for _, u := range s.Upgrades.Urgent {
+		between := semver.IsValid(u) && semver.IsValid(s.Version) && semver.Compare(u, s.Version) < 0 && (!semver.IsValid(was) || semver.Compare(was, u) < 0)
+		if u == s.Version || between {
+			return true
+		}
+	}
+	return false
 }
 
 // checkMaintenance checks the windows of all environments.

@@ -41,6 +41,11 @@ const (
 	// +storeplane:of=every claim: Upgraded
 	ReasonUpgraded = "Upgraded"
 
+	// ReasonUpgrading means that a release or settings are being applied, and something of the claim
+	// waits for another part of it, or is refused by the API server: see the claim's message.
+	// +storeplane:of=every claim: Upgraded
+	ReasonUpgrading = "Upgrading"
+
 	// ReasonAwaitingMaintenance means that a release or settings change the claim's pods, and wait
 	// for the maintenance window: nothing is to be done, or set the annotation that the message shows.
 	// +storeplane:of=every claim: Upgraded
