@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/storeplane/storeplane/functions"
 	"github.com/storeplane/storeplane/functions/functionstest"
@@ -126,6 +127,43 @@ func TestUpgradeOfShop(t *testing.T) {
 			t.Errorf("%s: want the release that the shop is to have, got %q", name, got)
 		}
 	}
+}
+
+// TestUpgradeInputs: what a release changes itself of a Secret that pods read is no input of a
+// user, nor is the number of pods; a new password is.
+func TestUpgradeInputs(t *testing.T) {
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	cases := map[string]struct {
+		reason string
+		change func(c *functionstest.Crossplane)
+		waits  bool
+	}{
+		"Release":  {reason: "Another text of redis.conf is the release's.", waits: true, change: func(c *functionstest.Crossplane) { setSecret(c, "redis.conf", "maxmemory 1gb") }},
+		"Password": {reason: "Another password is a user's.", change: func(c *functionstest.Crossplane) { setSecret(c, "password", "another-password") }},
+		"Scale":    {reason: "An autoscaler's number of pods is not one.", waits: true, change: func(c *functionstest.Crossplane) { c.Edit(5, "replicas") }},
+		"Edit":     {reason: "An edit is.", change: func(c *functionstest.Crossplane) { c.Edit("registry.example.com/web:v9", "frontend", "image") }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
+			c.Function = release("v0.1.0", &now)
+			functionstest.Set(c.Claim, map[string]any{"start": "02:00"}, "spec", "maintenance")
+			c.Settle()
+			c.Function = release("v0.2.0", &now)
+			c.Settle()
+			tc.change(c)
+			c.Reconcile()
+			c.Reconcile()
+			if waits := functionstest.Get(c.Claim, "status", "pendingRelease").GetStringValue() != ""; waits != tc.waits {
+				t.Errorf("%s\nthe release waits: %t, want %t", tc.reason, waits, tc.waits)
+			}
+		})
+	}
+}
+
+// setSecret sets a key of the cache's Secret.
+func setSecret(c *functionstest.Crossplane, key, value string) {
+	functionstest.Fields(c.Observed["cache-secret"], "data")[key] = structpb.NewStringValue(compose.SecretData(value))
 }
 
 // TestUpgradeSettings: windows of the installation are by environment; settings that are no
