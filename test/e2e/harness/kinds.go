@@ -35,6 +35,8 @@ var kinds = map[string]schema.GroupVersionResource{
 	"ConfigMap":               core("configmaps"),
 	"ServiceAccount":          core("serviceaccounts"),
 	"PersistentVolumeClaim":   core("persistentvolumeclaims"),
+	"ResourceQuota":           core("resourcequotas"),
+	"LimitRange":              core("limitranges"),
 	"Ingress":                 v1of("networking.k8s.io", "ingresses"),
 	"NetworkPolicy":           v1of("networking.k8s.io", "networkpolicies"),
 	"PodDisruptionBudget":     v1of("policy", "poddisruptionbudgets"),
@@ -50,6 +52,7 @@ var kinds = map[string]schema.GroupVersionResource{
 	"Function":                    v1of("pkg.crossplane.io", "functions"),
 	"Configuration":               v1of("pkg.crossplane.io", "configurations"),
 	"Provider":                    v1of("pkg.crossplane.io", "providers"),
+	"DeploymentRuntimeConfig":     {Group: "pkg.crossplane.io", Version: "v1beta1", Resource: "deploymentruntimeconfigs"},
 	"ClusterProviderConfig":       v1of("storeplane.example.com", "clusterproviderconfigs"),
 
 	"Node":                           core("nodes"),
