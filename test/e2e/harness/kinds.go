@@ -52,7 +52,6 @@ var kinds = map[string]schema.GroupVersionResource{
 	"Function":                    v1of("pkg.crossplane.io", "functions"),
 	"Configuration":               v1of("pkg.crossplane.io", "configurations"),
 	"Provider":                    v1of("pkg.crossplane.io", "providers"),
-	"DeploymentRuntimeConfig":     {Group: "pkg.crossplane.io", Version: "v1beta1", Resource: "deploymentruntimeconfigs"},
 	"ClusterProviderConfig":       v1of("storeplane.example.com", "clusterproviderconfigs"),
 
 	"Node":                           core("nodes"),

@@ -65,7 +65,7 @@ var faults = []fault{
 func explains() types.Feature {
 	return tests.Feature("explanations", faultsNamespace, quotaNamespace, limitedNamespace).
 		Full("every fault is explained within 1 s", explainsFaults).
-		Full("a function and a provider that do not run are named", explainsPackages).
+		Full("a Crossplane and a provider that do not run are named", explainsOutage).
 		Cleared().
 		Feature()
 }
@@ -198,6 +198,93 @@ func explanation(ctx context.Context, f fault) (*explain.Explanation, error) {
 	return &e, nil
 }
 
+// explainsOutage scales Crossplane and its packages to zero, and makes what depends on them.
+func explainsOutage(ctx context.Context, n notes) error {
+	if err := roomForFaults(ctx); err != nil {
+		return err
+	}
+	app := map[string]any{"image": cluster.Registry + "/postgresql:17", "command": []any{"sleep", "3600"}}
+	config := map[string]any{"forProvider": map[string]any{"application": "untaken", "environment": "dev", "config": map[string]any{"A": "b"}}}
+	return withoutCrossplane(ctx, func() error {
+		for _, c := range []struct {
+			spec  map[string]any
+			fault fault
+		}{
+			{config, fault{"AppConfig", faultsNamespace, "unobserved", "AppConfig unobserved", "Storeplane's provider has not observed it"}},
+			{app, fault{"WebApp", faultsNamespace, "unobserved", "WebApp unobserved", "Crossplane has not observed it"}},
+		} {
+			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": harness.APIVersion(c.fault.kind), "kind": c.fault.kind, "spec": c.spec}}
+			u.SetNamespace(c.fault.namespace)
+			u.SetName(c.fault.name)
+			if _, err := cluster.Create(ctx, u); err != nil {
+				return err
+			}
+			if err := c.fault.isExplained(ctx); err != nil {
+				return err
+			}
+			took, err := c.fault.took(ctx)
+			if err != nil {
+				return err
+			}
+			n.Addf("%s in %.2f s", c.fault, took.Seconds())
+		}
+		return nil
+	})
+}
+
+// withoutCrossplane and its packages while something is done.
+func withoutCrossplane(ctx context.Context, do func() error) error {
+	deployments := cluster.Kube.AppsV1().Deployments(systemNamespace)
+	list, err := deployments.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("cannot list Deployments: %w", err)
+	}
+	scale := func(ctx context.Context, name string, replicas int32) error {
+		s, err := deployments.GetScale(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("cannot read the scale of Deployment %s: %w", name, err)
+		}
+		s.Spec.Replicas = replicas
+		if _, err := deployments.UpdateScale(ctx, name, s, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("cannot scale Deployment %s: %w", name, err)
+		}
+		return nil
+	}
+	// Also after an interrupt: all claims of the cluster depend on them.
+	defer func() {
+		ctx := context.WithoutCancel(ctx)
+		for i := range list.Items {
+			_ = scale(ctx, list.Items[i].Name, *list.Items[i].Spec.Replicas)
+		}
+		_ = await(ctx, explainedAfter, "Crossplane to be back", func(ctx context.Context) (bool, error) {
+			now, err := deployments.List(ctx, metav1.ListOptions{})
+			for i := range now.Items {
+				if now.Items[i].Status.ReadyReplicas == 0 {
+					return false, fmt.Errorf("%s has no ready pod", now.Items[i].Name)
+				}
+			}
+			return err == nil, err
+		})
+	}()
+	err = await(ctx, explainedAfter, "Crossplane's pods to be gone", func(ctx context.Context) (bool, error) {
+		// Again and again: a Crossplane that ends still scales its packages up.
+		for i := range list.Items {
+			if err := scale(ctx, list.Items[i].Name, 0); err != nil {
+				return false, err
+			}
+		}
+		pods, err := cluster.Kube.CoreV1().Pods(systemNamespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, fmt.Errorf("cannot list pods: %w", err)
+		}
+		return len(pods.Items) == 0, fmt.Errorf("there are still %d", len(pods.Items))
+	})
+	if err != nil {
+		return err
+	}
+	return do()
+}
+
 // await that something is done, and say what it was like last.
 func await(ctx context.Context, within time.Duration, what string, done func(context.Context) (bool, error)) error {
 	var last error
@@ -214,86 +301,3 @@ func await(ctx context.Context, within time.Duration, what string, done func(con
 
 // systemNamespace is where Crossplane and its packages run.
 const systemNamespace = "crossplane-system"
-
-// explainsPackages scales Storeplane's function and its provider to zero, and makes what
-// depends on them.
-func explainsPackages(ctx context.Context, n notes) error {
-	if err := roomForFaults(ctx); err != nil {
-		return err
-	}
-	app := map[string]any{"image": cluster.Registry + "/postgresql:17", "command": []any{"sleep", "3600"}}
-	config := map[string]any{"forProvider": map[string]any{"application": "untaken", "environment": "dev", "config": map[string]any{"A": "b"}}}
-	for _, c := range []struct {
-		runtime, prefix string
-		spec            map[string]any
-		fault           fault
-	}{
-		{"storeplane-provider", "storeplane-provider-", config, fault{"AppConfig", faultsNamespace, "untaken", "AppConfig untaken", "Storeplane's provider has not observed it"}},
-		{"storeplane-function", "storeplane-function-", app, fault{"WebApp", faultsNamespace, "unrun", "WebApp unrun", "Crossplane cannot run Storeplane's function"}},
-	} {
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": harness.APIVersion(c.fault.kind), "kind": c.fault.kind, "spec": c.spec}}
-		u.SetNamespace(c.fault.namespace)
-		u.SetName(c.fault.name)
-		if err := without(ctx, c.runtime, c.prefix, func() error {
-			if _, err := cluster.Create(ctx, u); err != nil {
-				return err
-			}
-			if err := c.fault.isExplained(ctx); err != nil {
-				return err
-			}
-			took, err := c.fault.took(ctx)
-			n.Addf("%s in %.2f s", c.fault, took.Seconds())
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// without the pods of a package while something is done, by its runtime configuration: Crossplane
-// scales its Deployment by that. They must not be gone for long: all claims of the cluster depend
-// on them.
-func without(ctx context.Context, config, prefix string, do func() error) error {
-	u, err := cluster.Get(ctx, "DeploymentRuntimeConfig", "", config)
-	if err != nil || u == nil {
-		return errors.Join(fmt.Errorf("cannot read DeploymentRuntimeConfig %s", config), err)
-	}
-	replicas, _, err := unstructured.NestedInt64(u.Object, "spec", "deploymentTemplate", "spec", "replicas")
-	if err != nil {
-		return fmt.Errorf("cannot read DeploymentRuntimeConfig %s: %w", config, err)
-	}
-	scale := func(ctx context.Context, n int64) error {
-		spec := map[string]any{"deploymentTemplate": map[string]any{"spec": map[string]any{"replicas": n}}}
-		_, err := cluster.Patch(ctx, "DeploymentRuntimeConfig", "", config, harness.Patch{"spec": spec})
-		return err
-	}
-	running := func(ctx context.Context) (int, error) {
-		pods, err := cluster.Kube.CoreV1().Pods(systemNamespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return 0, fmt.Errorf("cannot list pods: %w", err)
-		}
-		n := 0
-		for i := range pods.Items {
-			if strings.HasPrefix(pods.Items[i].Name, prefix) && pods.Items[i].DeletionTimestamp == nil {
-				n++
-			}
-		}
-		return n, nil
-	}
-	becomes := func(ctx context.Context, want int) error {
-		return await(ctx, explainedAfter, fmt.Sprintf("%d pods of %s", want, prefix), func(ctx context.Context) (bool, error) {
-			n, err := running(ctx)
-			return n == want, errors.Join(err, fmt.Errorf("there are %d", n))
-		})
-	}
-	// Also after an interrupt.
-	undo := func() error {
-		ctx := context.WithoutCancel(ctx)
-		return errors.Join(scale(ctx, replicas), becomes(ctx, int(replicas)))
-	}
-	if err := errors.Join(scale(ctx, 0), becomes(ctx, 0)); err != nil {
-		return errors.Join(err, undo())
-	}
-	return errors.Join(do(), undo())
-}
