@@ -280,6 +280,10 @@ func (d *Decision) encode(c *Component, observed *structpb.Struct) (s *structpb.
 	}
 	held, pods := d.hold(s, observed)
 	mark(c, s)
+	if was := annotation(observed, AppliedAnnotation); held && was != "" {
+		// Where the release before is installed again nothing has changed.
+		annotate(s, AppliedAnnotation, was)
+	}
 	// It is no part of what was declared.
 	if pods != "" && d.upgrade.Upgrade != nil {
 		annotate(s, PodsAnnotation, pods)

@@ -300,6 +300,11 @@ func TestUpgradeObjects(t *testing.T) {
 	if imageOf(down, "web") != "app:2" {
 		t.Error("want the repair of a Deployment without a ready pod at once")
 	}
+	back := upgraded(t, byDay, func(map[string]any, map[string]*structpb.Struct, *Plan) {})
+	applied := annotation(back.GetDesired().GetResources()["web"].GetResource(), AppliedAnnotation)
+	if was := annotation(encoded(Component{Name: "web", Object: deployment("web", "app:1")}), AppliedAnnotation); applied != was {
+		t.Errorf("want a Deployment that waits to be what it was, once the release before is back: %s, %s", applied, was)
+	}
 	renamed := upgraded(t, byDay, func(_ map[string]any, observed map[string]*structpb.Struct, p *Plan) {
 		observed["conf"] = observe(Component{Name: "conf", Object: configMap("conf", "old")})
 		p.Components = []Component{{Name: "server", Object: deployment("server", "app:2")}, {Name: "conf", Object: configMap("conf", "x")}}
