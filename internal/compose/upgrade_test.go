@@ -328,6 +328,20 @@ func TestUpgradeObjects(t *testing.T) {
 	}
 }
 
+// TestUpgradeAdopted: a claim that is created again over the objects that it had is no new one.
+func TestUpgradeAdopted(t *testing.T) {
+	for name, want := range map[string]bool{"": false, "web": true} {
+		c := claimOf(nil)
+		c.source = moment{now: byDay}
+		if c.adopted = map[string]bool{}; name != "" {
+			c.adopted[name] = true
+		}
+		if got := upgradeOf(c, &Upgrade{Release: "v2", Window: night{}}).holds; got != want {
+			t.Errorf("adopted %q: holds %t, want %t", name, got, want)
+		}
+	}
+}
+
 // TestUpgradeSpread: claims that wait for one window begin at times of their own, and are composed
 // then.
 func TestUpgradeSpread(t *testing.T) {
