@@ -254,9 +254,9 @@ func upgraded(t *testing.T, now time.Time, change func(status map[string]any, ob
 	return Respond(request(t, 1, status, observed), planned(p), moment{now: now})
 }
 
-// imageOf the Deployment that a response has for a component, or "".
-func imageOf(rsp *fnv1.RunFunctionResponse, component string) string {
-	list := valueAt(rsp.GetDesired().GetResources()[component].GetResource(), []string{"spec", "template", "spec", "containers"}).GetListValue().GetValues()
+// imageOf the Deployment that a response has for component web, or "".
+func imageOf(rsp *fnv1.RunFunctionResponse) string {
+	list := valueAt(rsp.GetDesired().GetResources()["web"].GetResource(), []string{"spec", "template", "spec", "containers"}).GetListValue().GetValues()
 	if len(list) == 0 {
 		return ""
 	}
@@ -280,14 +280,14 @@ func TestUpgradeUnfinished(t *testing.T) {
 	}
 	rsp = upgraded(t, byNight, stopped)
 	s := desiredStatus(rsp)
-	if imageOf(rsp, "web") != "app:1" || s["release"].GetStringValue() != "v1" || s["pendingRelease"].GetStringValue() != "v2" {
-		t.Errorf("want a pass that applies nothing to record nothing: %s, %v", imageOf(rsp, "web"), s)
+	if imageOf(rsp) != "app:1" || s["release"].GetStringValue() != "v1" || s["pendingRelease"].GetStringValue() != "v2" {
+		t.Errorf("want a pass that applies nothing to record nothing: %s, %v", imageOf(rsp), s)
 	}
 	rsp = upgraded(t, byDay, func(status map[string]any, _ map[string]*structpb.Struct, _ *Plan) {
 		status["pendingRelease"] = "v2"
 		status["conditions"] = []any{map[string]any{"type": ConditionUpgraded, "status": "False", "reason": appsv1.ReasonUpgrading}}
 	})
-	if imageOf(rsp, "web") != "app:2" {
+	if imageOf(rsp) != "app:2" {
 		t.Error("want a release that has begun to go on after the window")
 	}
 }
@@ -297,7 +297,7 @@ func TestUpgradeObjects(t *testing.T) {
 	down := upgraded(t, byDay, func(_ map[string]any, observed map[string]*structpb.Struct, _ *Plan) {
 		observed["web"] = broken(observed["web"])
 	})
-	if imageOf(down, "web") != "app:2" {
+	if imageOf(down) != "app:2" {
 		t.Error("want the repair of a Deployment without a ready pod at once")
 	}
 	back := upgraded(t, byDay, func(map[string]any, map[string]*structpb.Struct, *Plan) {})
@@ -310,7 +310,7 @@ func TestUpgradeObjects(t *testing.T) {
 		p.Components = []Component{{Name: "server", Object: deployment("server", "app:2")}, {Name: "conf", Object: configMap("conf", "x")}}
 	})
 	got := renamed.GetDesired().GetResources()
-	if imageOf(renamed, "web") != "app:1" || got["server"] != nil || got["conf"] == nil {
+	if imageOf(renamed) != "app:1" || got["server"] != nil || got["conf"] == nil {
 		t.Errorf("want the Deployment of another name to wait, and all else not: %v", got)
 	}
 	same := upgraded(t, byDay, func(_ map[string]any, observed map[string]*structpb.Struct, p *Plan) {

@@ -19,9 +19,6 @@ import (
 // pausedAnnotation is Crossplane's: while it is "true" nothing is done about the object.
 const pausedAnnotation = "crossplane.io/paused"
 
-// takenUpWithin is how long an object may be without any condition.
-const takenUpWithin = 5 * time.Second
-
 // Explain the claim that is the first of the facts' tree, which must not be empty.
 func Explain(f Facts) Explanation {
 	x := index(f)
