@@ -224,7 +224,7 @@ func TestKindNames(t *testing.T) {
 	}
 }
 
-// TestExplainArguments: what cannot be explained is refused in words, before a cluster is asked.
+// TestExplainArguments: what cannot be explained is refused with a message, before a cluster is asked.
 func TestExplainArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"dbc":         `cannot explain "dbc": name it by KIND/NAME, or KIND NAME`,

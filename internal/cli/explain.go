@@ -44,11 +44,9 @@ func (k kindName) is(name string) bool {
 
 type explainCmd struct {
 	clusterFlags
+	namespaceFlags
 
 	Objects []string `arg:"" help:"Claims as KIND/NAME or KIND NAME, as kubectl takes them: dbc/orders, webapp api. Also a Backup, a Restore or an AppConfig. By default all claims of the namespace that are not ready." name:"claim" optional:"" predictor:"claim"`
-
-	Namespace     string `help:"Namespace of the claims. By default the kubeconfig's." short:"n" xor:"namespace"`
-	AllNamespaces bool   `help:"Explain the claims of all namespaces that are not ready."  short:"A" xor:"namespace"`
 
 	Output  string `default:"text" enum:"text,json" help:"text or json."                                           short:"o"`
 	Details bool   `help:"List every object of a claim, and not only those that run or are not healthy." short:"d"`
@@ -68,14 +66,10 @@ func (c *explainCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case c.AllNamespaces && len(c.Objects) > 0:
+	if c.AllNamespaces && len(c.Objects) > 0 {
 		return errors.New("cannot explain: name claims, or use --all-namespaces for those that are not ready")
-	case c.AllNamespaces:
-		namespace = ""
-	case c.Namespace != "":
-		namespace = c.Namespace
 	}
+	namespace = c.of(namespace)
 	live, err := state.NewLive(config)
 	if err != nil {
 		return err

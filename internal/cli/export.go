@@ -14,9 +14,7 @@ import (
 
 type exportCmd struct {
 	clusterFlags
-
-	Namespace     string `help:"Namespace whose claims are exported. By default the kubeconfig's." short:"n" xor:"namespace"`
-	AllNamespaces bool   `help:"Export the claims of all namespaces."                              short:"A" xor:"namespace"`
+	namespaceFlags
 }
 
 // Run the command.
@@ -24,12 +22,6 @@ func (c *exportCmd) Run(ctx context.Context, s streams) error {
 	config, namespace, err := c.config()
 	if err != nil {
 		return err
-	}
-	switch {
-	case c.AllNamespaces:
-		namespace = ""
-	case c.Namespace != "":
-		namespace = c.Namespace
 	}
 	live, err := state.NewLive(config)
 	if err != nil {
@@ -39,7 +31,7 @@ func (c *exportCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	objects, err := live.Export(ctx, schemas.Kinds(), namespace)
+	objects, err := live.Export(ctx, schemas.Kinds(), c.of(namespace))
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,23 @@ func (c *clusterFlags) config() (*rest.Config, string, error) {
 	return config, namespace, err
 }
 
+// namespaceFlags say which namespaces.
+type namespaceFlags struct {
+	Namespace     string `help:"Namespace of the claims. By default the kubeconfig's." short:"n" xor:"namespace"`
+	AllNamespaces bool   `help:"Claims of all namespaces."                             short:"A" xor:"namespace"`
+}
+
+// of the flags and the kubeconfig's namespace the one that counts, or "" for all.
+func (n *namespaceFlags) of(kubeconfig string) string {
+	switch {
+	case n.AllNamespaces:
+		return ""
+	case n.Namespace != "":
+		return n.Namespace
+	}
+	return kubeconfig
+}
+
 type planCmd struct {
 	clusterFlags
 

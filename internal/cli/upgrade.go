@@ -18,12 +18,11 @@ import (
 
 type upgradeCmd struct {
 	clusterFlags
+	namespaceFlags
 
 	Objects []string `arg:"" help:"Claims as KIND/NAME or KIND NAME, as kubectl takes them: dbc/orders. Without any, those that wait are listed, and nothing is changed." name:"claim" optional:"" predictor:"claim"`
 
-	All           bool   `help:"Upgrade all claims that wait."                                   xor:"what"`
-	Namespace     string `help:"Namespace of the claims. By default the kubeconfig's." short:"n" xor:"namespace"`
-	AllNamespaces bool   `help:"Of all namespaces."                                    short:"A" xor:"namespace"`
+	All bool `help:"Upgrade all claims that wait."`
 }
 
 // Help of the command, beside its flags.
@@ -38,14 +37,10 @@ func (c *upgradeCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case len(c.Objects) > 0 && (c.All || c.AllNamespaces):
+	if len(c.Objects) > 0 && (c.All || c.AllNamespaces) {
 		return errors.New("cannot upgrade: name claims, or use --all for those that wait")
-	case c.AllNamespaces:
-		namespace = ""
-	case c.Namespace != "":
-		namespace = c.Namespace
 	}
+	namespace = c.of(namespace)
 	live, err := state.NewLive(config)
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func (c *Claim) delay(w Window) time.Duration {
 // inputs of the claim: a digest of its spec, without what Crossplane and autoscalers write there
 // and without the window itself, whose edit is not one of the application; one of what else users
 // change; and one of who wrote the spec when. A release that gives a field a default changes the
-// first, and nobody has written anything.
+// first, without a write.
 func (c *Claim) inputs(u *Upgrade) string {
 	spec := shallow(c.composite.GetFields()["spec"].GetStructValue())
 	for _, field := range []string{"crossplane", "maintenance", "replicas"} {
@@ -353,7 +353,7 @@ func (d *Decision) hasUndeclaredPods(declared map[string]bool) bool {
 // it another name, and both would run beside each other. It is healthy until its time comes.
 func (d *Decision) wouldAddPods(c *Component) bool {
 	if err := d.make(c); err != nil {
-		return false // Whoever makes it reports that.
+		return false // It is reported where the object is made.
 	}
 	if group := groupKind(c).Group; group != "apps" && !isClaimGroup[group] {
 		return false

@@ -60,7 +60,7 @@ func TestUpgrade(t *testing.T) {
 		"Window":     {reason: "In the window it is applied.", now: byNight, want: applied},
 		"NoWindow":   {reason: "Without a window nothing waits.", change: func(u *Upgrade) { u.Window = nil }, now: byDay, want: applied},
 		"Urgent":     {reason: "An urgent release does not wait.", change: func(u *Upgrade) { u.Urgent = func(string) bool { return true } }, now: byDay, want: applied},
-		"Annotation": {reason: "Whoever may edit the claim has it now.", annotations: map[string]any{UpgradeAnnotation: "v2"}, now: byDay, want: applied},
+		"Annotation": {reason: "The annotation asks for it now.", annotations: map[string]any{UpgradeAnnotation: "v2"}, now: byDay, want: applied},
 		"OldOrder":   {reason: "That was for the release before.", annotations: map[string]any{UpgradeAnnotation: "v1"}, now: byDay, want: held},
 		"Edit":       {reason: "An edit of the claim does not wait.", status: map[string]any{"release": "v1", "inputs": "before-cbf29ce484222325"}, now: byDay, want: applied},
 		"Input":      {reason: "Nor does another password.", change: func(u *Upgrade) { u.Inputs = []string{"rotated"} }, now: byDay, want: applied},

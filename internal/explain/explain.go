@@ -146,7 +146,7 @@ func (f *facts) troubles(claim *unstructured.Unstructured) []Cause {
 		}
 		out = append(out, f.object(u)...)
 	}
-	if c := f.told(claim); c != nil {
+	if c := f.stated(claim); c != nil {
 		out = append(out, *c)
 	}
 	slices.SortStableFunc(out, func(a, b Cause) int { return cmp.Compare(a.rank, b.rank) })
@@ -191,12 +191,12 @@ func paused(u *unstructured.Unstructured) *Cause {
 // gates are the conditions that a claim is not ready without, from the one that says most.
 var gates = []string{"MigrationReady", "ConfigReady", "StorageHealthy", "ReplicationHealthy", "DatabasesReady", "DatabaseReady", "CacheReady", "BackendReady", "FrontendReady", "IngressReady"}
 
-// told is what a claim says of itself: of what it is not ready without what has failed, or else
+// stated is what a claim says of itself: of what it is not ready without what has failed, or else
 // what it waits for.
-func (f *facts) told(claim *unstructured.Unstructured) *Cause {
+func (f *facts) stated(claim *unstructured.Unstructured) *Cause {
 	for _, typ := range gates {
 		if c := conditionOf(claim, typ); c.status == "False" && c.message != "" {
-			return &Cause{Object: objectOf(claim), Message: c.message, Since: c.since, rank: told, Evidence: []Evidence{c.evidence(claim)}}
+			return &Cause{Object: objectOf(claim), Message: c.message, Since: c.since, rank: stated, Evidence: []Evidence{c.evidence(claim)}}
 		}
 	}
 	message := statusText(claim, "message")

@@ -108,8 +108,8 @@ const (
 	reported
 	// passing by itself, sooner or later.
 	passing
-	// told by a claim of itself.
-	told
+	// stated by a claim of itself.
+	stated
 	// progressing is on its way.
 	progressing
 )

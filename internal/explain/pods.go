@@ -141,7 +141,7 @@ func ended(s corev1.ContainerStatus) *time.Time {
 	return nil
 }
 
-// stateOf a container in words.
+// stateOf a container, as a text.
 func stateOf(s corev1.ContainerStatus) string {
 	var b strings.Builder
 	b.WriteString(s.Name)

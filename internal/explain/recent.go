@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// recently is how long ago what happened is told.
+	// recently is how old a happening may be that is listed.
 	recently = time.Hour
-	// happenings that are told at most: the last ones.
+	// happenings that are listed at most: the last ones.
 	happenings = 12
 )
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/e2e-framework/klient/wait"
 	"sigs.k8s.io/e2e-framework/pkg/types"
 
 	"github.com/storeplane/storeplane/internal/explain"
@@ -144,7 +144,7 @@ func roomForFaults(ctx context.Context) error {
 
 // isExplained waits until the fault is explained.
 func (f fault) isExplained(ctx context.Context) error {
-	return await(ctx, explainedAfter, "an explanation of "+f.String()+" that says "+f.says, func(ctx context.Context) (bool, error) {
+	return harness.Await(ctx, explainedAfter, "an explanation of "+f.String()+" that says "+f.says, func(ctx context.Context) (bool, error) {
 		e, err := explanation(ctx, f)
 		if err != nil {
 			return false, err
@@ -205,7 +205,7 @@ func explainsOutage(ctx context.Context, n notes) error {
 	}
 	app := map[string]any{"image": cluster.Registry + "/postgresql:17", "command": []any{"sleep", "3600"}}
 	config := map[string]any{"forProvider": map[string]any{"application": "untaken", "environment": "dev", "config": map[string]any{"A": "b"}}}
-	return withoutCrossplane(ctx, func() error {
+	err := cluster.WithoutCrossplane(ctx, explainedAfter, func([]appsv1.Deployment) error {
 		for _, c := range []struct {
 			spec  map[string]any
 			fault fault
@@ -230,74 +230,5 @@ func explainsOutage(ctx context.Context, n notes) error {
 		}
 		return nil
 	})
+	return errors.Join(err, cluster.AwaitCrossplane(context.WithoutCancel(ctx), explainedAfter))
 }
-
-// withoutCrossplane and its packages while something is done.
-func withoutCrossplane(ctx context.Context, do func() error) error {
-	deployments := cluster.Kube.AppsV1().Deployments(systemNamespace)
-	list, err := deployments.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("cannot list Deployments: %w", err)
-	}
-	scale := func(ctx context.Context, name string, replicas int32) error {
-		s, err := deployments.GetScale(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return fmt.Errorf("cannot read the scale of Deployment %s: %w", name, err)
-		}
-		s.Spec.Replicas = replicas
-		if _, err := deployments.UpdateScale(ctx, name, s, metav1.UpdateOptions{}); err != nil {
-			return fmt.Errorf("cannot scale Deployment %s: %w", name, err)
-		}
-		return nil
-	}
-	// Also after an interrupt: all claims of the cluster depend on them.
-	defer func() {
-		ctx := context.WithoutCancel(ctx)
-		for i := range list.Items {
-			_ = scale(ctx, list.Items[i].Name, *list.Items[i].Spec.Replicas)
-		}
-		_ = await(ctx, explainedAfter, "Crossplane to be back", func(ctx context.Context) (bool, error) {
-			now, err := deployments.List(ctx, metav1.ListOptions{})
-			for i := range now.Items {
-				if now.Items[i].Status.ReadyReplicas == 0 {
-					return false, fmt.Errorf("%s has no ready pod", now.Items[i].Name)
-				}
-			}
-			return err == nil, err
-		})
-	}()
-	err = await(ctx, explainedAfter, "Crossplane's pods to be gone", func(ctx context.Context) (bool, error) {
-		// Again and again: a Crossplane that ends still scales its packages up.
-		for i := range list.Items {
-			if err := scale(ctx, list.Items[i].Name, 0); err != nil {
-				return false, err
-			}
-		}
-		pods, err := cluster.Kube.CoreV1().Pods(systemNamespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, fmt.Errorf("cannot list pods: %w", err)
-		}
-		return len(pods.Items) == 0, fmt.Errorf("there are still %d", len(pods.Items))
-	})
-	if err != nil {
-		return err
-	}
-	return do()
-}
-
-// await that something is done, and say what it was like last.
-func await(ctx context.Context, within time.Duration, what string, done func(context.Context) (bool, error)) error {
-	var last error
-	err := wait.For(func(ctx context.Context) (bool, error) {
-		var ok bool
-		ok, last = done(ctx)
-		return ok, nil
-	}, wait.WithContext(ctx), wait.WithTimeout(within), wait.WithInterval(time.Second), wait.WithImmediate())
-	if err != nil {
-		return errors.Join(fmt.Errorf("waited %s for %s", within, what), last)
-	}
-	return nil
-}
-
-// systemNamespace is where Crossplane and its packages run.
-const systemNamespace = "crossplane-system"

@@ -178,7 +178,7 @@ func (d *database) showsNew(ctx context.Context, secret, to string) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the renewed certificate: %w", err)
 	}
-	return await(ctx, mountedWithin, "all servers to show the renewed certificate", func(ctx context.Context) (bool, error) {
+	return harness.Await(ctx, mountedWithin, "all servers to show the renewed certificate", func(ctx context.Context) (bool, error) {
 		for _, p := range d.pods() {
 			have, err := d.serial(ctx, p.GetName(), to)
 			if err != nil {

@@ -110,7 +110,7 @@ func (d *database) end(ctx context.Context, stays ...string) (time.Duration, err
 		return 0, err
 	}
 	// What protects it goes a moment later.
-	err := await(ctx, soon, "the claim to take its deletion", func(ctx context.Context) (bool, error) {
+	err := harness.Await(ctx, soon, "the claim to take its deletion", func(ctx context.Context) (bool, error) {
 		err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, claimName)
 		return err == nil, err
 	})

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/e2e-framework/klient/wait"
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
@@ -53,93 +51,23 @@ func (d *database) frozenAPI(ctx context.Context, length time.Duration) error {
 	if err := api.Thaw(); err != nil {
 		return err
 	}
-	return await(ctx, settled, "the API server to answer", func(ctx context.Context) (bool, error) {
+	return harness.Await(ctx, settled, "the API server to answer", func(ctx context.Context) (bool, error) {
 		_, err := d.ledger.Mark(ctx)
 		return err == nil, err
 	})
 }
 
-// await asks once a second, for what the watched namespace does not tell. An
-// error of done is the reason why it is not.
-func await(ctx context.Context, within time.Duration, what string, done func(context.Context) (bool, error)) error {
-	var last error
-	err := wait.For(func(ctx context.Context) (bool, error) {
-		var ok bool
-		ok, last = done(ctx)
-		return ok, nil
-	}, wait.WithContext(ctx), wait.WithTimeout(within), wait.WithInterval(time.Second), wait.WithImmediate())
-	if err != nil {
-		return errors.Join(fmt.Errorf("waited %s for %s", within, what), last)
-	}
-	return nil
-}
-
-// systemNamespace is where Crossplane and its functions run.
-const systemNamespace = "crossplane-system"
-
 // losesCrossplane takes away all that makes claims work, and then the primary.
 func (d *database) losesCrossplane(ctx context.Context, n notes) error {
-	deployments, err := controlPlane(ctx)
-	if err != nil {
-		return err
-	}
-	// Also after an interrupt: all claims of the cluster depend on it.
-	defer func() {
-		for _, dep := range deployments {
-			_ = scaleTo(context.WithoutCancel(ctx), dep.Name, *dep.Spec.Replicas)
+	return cluster.WithoutCrossplane(ctx, soon, func(deployments []appsv1.Deployment) error {
+		old := d.primary()
+		if err := d.deletePod(ctx, old, new(int64(0))); err != nil {
+			return err
 		}
-	}()
-	err = await(ctx, soon, "Crossplane's pods to be gone", func(ctx context.Context) (bool, error) {
-		// Again and again: a Crossplane that ends still scales its functions up.
-		for _, dep := range deployments {
-			if err := scaleTo(ctx, dep.Name, 0); err != nil {
-				return false, err
-			}
+		if err := d.succeeded(ctx, old); err != nil {
+			return err
 		}
-		pods, err := cluster.Kube.CoreV1().Pods(systemNamespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, fmt.Errorf("cannot list pods: %w", err)
-		}
-		return len(pods.Items) == 0, fmt.Errorf("there are still %d", len(pods.Items))
+		n.Addf("%d deployments at zero", len(deployments))
+		return d.replaced(ctx, "Pod", old)
 	})
-	if err != nil {
-		return err
-	}
-	old := d.primary()
-	if err := d.deletePod(ctx, old, new(int64(0))); err != nil {
-		return err
-	}
-	if err := d.succeeded(ctx, old); err != nil {
-		return err
-	}
-	if err := d.replaced(ctx, "Pod", old); err != nil {
-		return err
-	}
-	n.Addf("%d deployments at zero", len(deployments))
-	return nil
-}
-
-// controlPlane are the Deployments of Crossplane and its packages.
-func controlPlane(ctx context.Context) ([]appsv1.Deployment, error) {
-	l, err := cluster.Kube.AppsV1().Deployments(systemNamespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("cannot list Deployments: %w", err)
-	}
-	if len(l.Items) < 2 {
-		return nil, fmt.Errorf("namespace %s has %d Deployments, not Crossplane's and a function's", systemNamespace, len(l.Items))
-	}
-	return l.Items, nil
-}
-
-func scaleTo(ctx context.Context, deployment string, replicas int32) error {
-	client := cluster.Kube.AppsV1().Deployments(systemNamespace)
-	s, err := client.GetScale(ctx, deployment, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("cannot read the scale of Deployment %s: %w", deployment, err)
-	}
-	s.Spec.Replicas = replicas
-	if _, err := client.UpdateScale(ctx, deployment, s, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("cannot scale Deployment %s: %w", deployment, err)
-	}
-	return nil
 }

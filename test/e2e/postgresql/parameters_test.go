@@ -41,7 +41,7 @@ func (d *database) each(ctx context.Context, query string) (map[string]string, e
 
 // shows waits until every server has a parameter at a value.
 func (d *database) shows(ctx context.Context, parameter, value string) error {
-	return await(ctx, settled, parameter+" to be "+value, func(ctx context.Context) (bool, error) {
+	return harness.Await(ctx, settled, parameter+" to be "+value, func(ctx context.Context) (bool, error) {
 		have, err := d.each(ctx, "SHOW "+parameter)
 		if err != nil {
 			return false, err

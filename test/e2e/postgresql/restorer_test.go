@@ -93,7 +93,7 @@ func (d *database) restores(ctx context.Context, n notes) error {
 		return err
 	}
 	switched := false
-	err = await(ctx, archived, "the log to be archived", func(ctx context.Context) (bool, error) {
+	err = harness.Await(ctx, archived, "the log to be archived", func(ctx context.Context) (bool, error) {
 		if !switched {
 			_, err := d.ask(ctx, "postgres", "SELECT pg_switch_wal()")
 			switched = err == nil

@@ -110,7 +110,7 @@ func (d *database) takesNoPods(ctx context.Context) (free func(context.Context) 
 		return nil
 	}
 	// The API server enforces it once it has been counted.
-	err = await(ctx, soon, "the quota to be counted", func(ctx context.Context) (bool, error) {
+	err = harness.Await(ctx, soon, "the quota to be counted", func(ctx context.Context) (bool, error) {
 		q, err := quotas.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err

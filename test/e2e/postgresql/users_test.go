@@ -101,7 +101,7 @@ func (d *database) rotates(ctx context.Context, n notes, old harness.Login) (har
 	if err != nil {
 		return old, err
 	}
-	err = await(ctx, rotatesWithin-time.Since(start), "the new password to be taken", func(ctx context.Context) (bool, error) {
+	err = harness.Await(ctx, rotatesWithin-time.Since(start), "the new password to be taken", func(ctx context.Context) (bool, error) {
 		_, err := d.client.SQL(ctx, fresh, "SELECT 1")
 		return err == nil, err
 	})
@@ -129,7 +129,7 @@ func (d *database) removesUser(ctx context.Context, l harness.Login) error {
 	if err := d.change(ctx, harness.Patch{"users": nil, "databases": nil}); err != nil {
 		return err
 	}
-	err := await(ctx, rotatesWithin, "the removed user to be refused", func(ctx context.Context) (bool, error) {
+	err := harness.Await(ctx, rotatesWithin, "the removed user to be refused", func(ctx context.Context) (bool, error) {
 		err := refuses(ctx, d.client, l, "is not permitted to log in")
 		return err == nil, err
 	})

@@ -1,0 +1,78 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// SystemNamespace is where Crossplane and its packages run.
+const SystemNamespace = "crossplane-system"
+
+// WithoutCrossplane does something while Crossplane and its packages are scaled to zero, and
+// returns once they are to be as they were, also after an interrupt: all claims of the cluster
+// depend on them.
+func (c *Cluster) WithoutCrossplane(ctx context.Context, within time.Duration, do func(deployments []appsv1.Deployment) error) error {
+	l, err := c.Kube.AppsV1().Deployments(SystemNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("cannot list Deployments: %w", err)
+	}
+	if len(l.Items) < 2 {
+		return fmt.Errorf("namespace %s has %d Deployments, not Crossplane's and a function's", SystemNamespace, len(l.Items))
+	}
+	defer func() {
+		for i := range l.Items {
+			_ = c.scaleSystem(context.WithoutCancel(ctx), l.Items[i].Name, *l.Items[i].Spec.Replicas)
+		}
+	}()
+	err = Await(ctx, within, "Crossplane's pods to be gone", func(ctx context.Context) (bool, error) {
+		// Again and again: a Crossplane that ends still scales its functions up.
+		for i := range l.Items {
+			if err := c.scaleSystem(ctx, l.Items[i].Name, 0); err != nil {
+				return false, err
+			}
+		}
+		pods, err := c.Kube.CoreV1().Pods(SystemNamespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, fmt.Errorf("cannot list pods: %w", err)
+		}
+		return len(pods.Items) == 0, fmt.Errorf("there are still %d", len(pods.Items))
+	})
+	if err != nil {
+		return err
+	}
+	return do(l.Items)
+}
+
+// AwaitCrossplane until each of its Deployments has a ready pod.
+func (c *Cluster) AwaitCrossplane(ctx context.Context, within time.Duration) error {
+	return Await(ctx, within, "Crossplane to be back", func(ctx context.Context) (bool, error) {
+		l, err := c.Kube.AppsV1().Deployments(SystemNamespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, fmt.Errorf("cannot list Deployments: %w", err)
+		}
+		for i := range l.Items {
+			if l.Items[i].Status.ReadyReplicas == 0 {
+				return false, fmt.Errorf("%s has no ready pod", l.Items[i].Name)
+			}
+		}
+		return true, nil
+	})
+}
+
+// scaleSystem scales a Deployment of SystemNamespace.
+func (c *Cluster) scaleSystem(ctx context.Context, deployment string, replicas int32) error {
+	client := c.Kube.AppsV1().Deployments(SystemNamespace)
+	s, err := client.GetScale(ctx, deployment, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("cannot read the scale of Deployment %s: %w", deployment, err)
+	}
+	s.Spec.Replicas = replicas
+	if _, err := client.UpdateScale(ctx, deployment, s, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("cannot scale Deployment %s: %w", deployment, err)
+	}
+	return nil
+}
