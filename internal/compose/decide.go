@@ -217,10 +217,10 @@ func (d *Decision) holdChange(c *Component, obs *structpb.Struct) {
 }
 
 // passStopped changes nothing in this pass where Crossplane stopped at a component in
-// the last one: any change that is refused keeps the status from being written, and the
+// the last one, or in an earlier one after which it is not due again: any change that is refused keeps the status from being written, and the
 // claim would be called ready for what it was before. The component that is named need
 // not be the only one that is refused, and one that bears the mark of what is declared may
-// have been edited by hand. The next pass tries again. Where a claim that has
+// have been edited by hand. Where a claim that has
 // been ready as it is has the component as it is to be, it may be the API server that is
 // unwell, and nothing is held back.
 func (d *Decision) passStopped(observed map[string]*fnv1.Resource) {

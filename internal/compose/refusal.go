@@ -4,8 +4,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/types/known/structpb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/structs"
 	"github.com/storeplane/storeplane/internal/text"
 )
 
@@ -24,14 +31,33 @@ type refusal struct {
 
 	// stopped is the component at which Crossplane stopped, and why.
 	stopped, why string
+
+	// first is when the claim as it is now was stopped first, and last is when it was tried last.
+	first, last time.Time
 }
 
 const refusalPrefix = "Unsynced resources: "
 
 var stoppedAt = regexp.MustCompile(`cannot apply composed resource "([^"]+)": (.*)`)
 
-// refusal of the claim as it is now: one of an earlier generation says nothing.
+// refusal of the claim as it is now: one of an earlier generation says nothing. Where Crossplane
+// stopped, the condition says so until the next pass alone: the status remembers it.
 func (c *Claim) refusal() refusal {
+	r, was := c.unsynced(), c.pastRefusal()
+	switch {
+	case r.stopped != "":
+		r.last = c.Now()
+		if r.first = was.first; r.first.IsZero() {
+			r.first = r.last
+		}
+	case was.stopped != "" && !c.Now().IsZero() && c.Now().Before(was.due()):
+		r.stopped, r.why, r.first, r.last = was.stopped, was.why, was.first, was.last
+	}
+	return r
+}
+
+// unsynced is what the condition Synced says of refused components.
+func (c *Claim) unsynced() refusal {
 	for _, v := range c.status("conditions").GetListValue().GetValues() {
 		f := v.GetStructValue().GetFields()
 		if f["type"].GetStringValue() != "Synced" || f["status"].GetStringValue() != "False" {
@@ -62,6 +88,45 @@ func (c *Claim) refusal() refusal {
 	return refusal{}
 }
 
+// refusalField of the status remembers where Crossplane stopped.
+const refusalField = "refusal"
+
+// pastRefusal that the status remembers of the claim as it is now.
+func (c *Claim) pastRefusal() refusal {
+	var was appsv1.Refusal
+	if err := structs.Decode(c.status(refusalField).GetStructValue(), &was); err != nil || was.Generation != c.Generation() {
+		return refusal{} // One that cannot be read is as good as none: it is tried.
+	}
+	return refusal{stopped: was.Component, why: was.Message, first: was.FirstTime.Time, last: was.LastTime.Time}
+}
+
+// due is when a component at which Crossplane stopped is tried again: each try is a write that
+// begins the next pass, so they become rarer the longer the component is refused.
+func (r refusal) due() time.Time {
+	return r.last.Add(grown(r.last.Sub(r.first), unsettledTTL))
+}
+
+// remember in the status of a response where Crossplane stopped, and forget it in a pass that tries
+// again: Crossplane writes that status if nothing is refused.
+func (r refusal) remember(rsp *fnv1.RunFunctionResponse, c *Claim) error {
+	if r.first.IsZero() {
+		delete(desiredStatus(rsp), refusalField)
+		return nil
+	}
+	s, err := structs.Encode(&appsv1.Refusal{
+		Component: r.stopped, Message: text.Clip(r.why, maxRefusal), Generation: c.Generation(),
+		FirstTime: metav1.NewTime(r.first), LastTime: metav1.NewTime(r.last),
+	})
+	if err != nil {
+		return err
+	}
+	desiredStatus(rsp)[refusalField] = structpb.NewStructValue(s)
+	return nil
+}
+
+// maxRefusal is how many characters of the API server's reason a claim repeats.
+const maxRefusal = 300
+
 // names tells whether a component was refused as invalid. Of those that are not
 // named any that is not as it is declared may be one.
 func (r refusal) names(component string, applied bool) bool {
@@ -81,5 +146,5 @@ func invalidStatus() health.Status {
 
 // stoppedStatus is the health of the component at which Crossplane stopped.
 func (r refusal) stoppedStatus() health.Status {
-	return health.Status{State: health.Failed, Message: Refuses + ": " + text.Clip(r.why, 300)}
+	return health.Status{State: health.Failed, Message: Refuses + ": " + text.Clip(r.why, maxRefusal)}
 }

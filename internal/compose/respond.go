@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -57,6 +58,13 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 			return refuse(newResponse(req), claim, nil, err)
 		}
 	}
+	var stopped refusal
+	if decision.Stopped {
+		stopped = decision.refused
+	}
+	if err := stopped.remember(rsp, claim); err != nil {
+		return refuse(newResponse(req), claim, nil, err)
+	}
 	probeCircuit(rsp, claim)
 	settled := settle(rsp, claim, outcome)
 
@@ -75,7 +83,7 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	case outcome.Ready && !settled:
 		rsp.Meta.Ttl = durationpb.New(reportedTTL)
 	case decision.Stopped:
-		rsp.Meta.Ttl = durationpb.New(unsettledTTL)
+		rsp.Meta.Ttl = durationpb.New(max(time.Second, decision.refused.due().Sub(claim.Now())))
 	}
 	return rsp
 }

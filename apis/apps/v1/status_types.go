@@ -67,12 +67,38 @@ type CommonStatus struct {
 	// +optional
 	Inputs string `json:"inputs,omitempty"`
 
+	// Refusal is of the object that the API server refused last, by a quota or a policy for example.
+	// Empty where it refuses none, and where it refuses one as invalid, which the claim's events
+	// explain.
+	// +optional
+	Refusal *Refusal `json:"refusal,omitempty"`
+
 	// LastCircuitProbeTime is when the claim was last written for one reason alone: that
 	// Crossplane's circuit breaker, open since the claim had too many events, closes with the
 	// next one after its cooldown, and a claim at rest has none. Empty where the breaker never
 	// stayed open that long.
 	// +optional
 	LastCircuitProbeTime *metav1.Time `json:"lastCircuitProbeTime,omitempty"`
+}
+
+// Refusal of an object by the API server. Nothing of the claim is changed until the object is tried
+// again: after a sixth of the time for which it has been refused, but after five seconds at least
+// and a minute at most, and at once after an edit of the claim.
+type Refusal struct {
+	// Component of the claim that the object is of.
+	Component string `json:"component"`
+
+	// Message of the API server.
+	Message string `json:"message"`
+
+	// Generation of the claim at which the object is refused.
+	Generation int64 `json:"generation"`
+
+	// FirstTime is when the object was refused first at this generation.
+	FirstTime metav1.Time `json:"firstTime"`
+
+	// LastTime is when it was tried last.
+	LastTime metav1.Time `json:"lastTime"`
 }
 
 // ConfigState is the state of a claim's config in one word.

@@ -99,6 +99,12 @@ func explainsFaults(ctx context.Context, n notes) error {
 		}
 		all = append(all, fault{"WebApp", faultsNamespace, c.Name, object, c.Says})
 	}
+	// What the API server refuses is tried again and again.
+	refused, err := cluster.Watch(ctx, quotaNamespace)
+	if err != nil {
+		return err
+	}
+	defer refused.Stop()
 	defer func() {
 		_, _ = cluster.Patch(context.WithoutCancel(ctx), "WebApp", faultsNamespace, "deleted", harness.Patch{"metadata": map[string]any{"finalizers": nil}})
 	}()
@@ -125,6 +131,7 @@ func explainsFaults(ctx context.Context, n notes) error {
 		slowest = max(slowest, took)
 		errs = append(errs, err)
 	}
+	errs = append(errs, refused.NeverFalse("Responsive"))
 	n.Addf("%d of %d faults, the slowest explanation took %.2f s", named, len(all), slowest.Seconds())
 	for _, u := range objects {
 		if u.GetKind() == "WebApp" || u.GetKind() == "DatabaseCluster" || u.GetKind() == "EcommercePlatform" {

@@ -1,0 +1,139 @@
+package compose
+
+import (
+	"testing"
+	"time"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// refuser is a cluster that refuses what is declared of a component, and Crossplane, which composes
+// the claim anew when anything of it has changed, else after the response's time to live.
+type refuser struct {
+	SystemSource
+	t      *testing.T
+	intent Intent
+
+	now        time.Time
+	generation int
+	status     map[string]any
+	refuses    bool
+	conf       *structpb.Struct
+
+	passes, tries, writes int
+}
+
+func (r *refuser) Now() time.Time { return r.now }
+
+func (r *refuser) synced() string {
+	for _, c := range r.status["conditions"].([]any) {
+		if f := c.(map[string]any); f["type"] == "Synced" {
+			return f["status"].(string)
+		}
+	}
+	return ""
+}
+
+// pass composes the claim once, and returns after what time the next pass begins.
+func (r *refuser) pass() time.Duration {
+	r.passes++
+	req := request(r.t, r.generation, r.status, map[string]*structpb.Struct{"conf": r.conf})
+	rsp := Respond(req, r.intent, r)
+	before := r.status
+	want := rsp.GetDesired().GetResources()["conf"].GetResource()
+	condition := map[string]any{"type": "Synced", "status": "True", "observedGeneration": r.generation}
+	isTry := !isApplied(want, r.conf)
+	if isTry {
+		r.tries++
+	}
+	if isTry && r.refuses {
+		r.status = map[string]any{}
+		for k, v := range before {
+			r.status[k] = v
+		}
+		condition["status"], condition["message"] = "False", `cannot compose resources: cannot apply composed resource "conf": exceeded quota`
+	} else {
+		r.conf = stored(want)
+		r.status = rsp.GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue().AsMap()
+	}
+	r.status["conditions"] = []any{condition}
+	ttl := rsp.GetMeta().GetTtl().AsDuration()
+	if !cmp.Equal(before, r.status) {
+		r.writes++
+		ttl = 100 * time.Millisecond
+	}
+	return ttl
+}
+
+// goOn for a time at most, until the cluster has what is declared.
+func (r *refuser) goOn(most time.Duration, done func() bool) time.Duration {
+	start := r.now
+	for r.now.Sub(start) < most && !done() {
+		r.now = r.now.Add(r.pass())
+	}
+	return r.now.Sub(start)
+}
+
+// TestRefusedComponentIsTriedLessOften: each try of what the API server refuses is a write that
+// begins the next pass. Tries without a pause between them open the claim's circuit breaker.
+func TestRefusedComponentIsTriedLessOften(t *testing.T) {
+	conf := Component{Name: "conf", Object: configMap("conf", "new")}
+	r := &refuser{
+		t: t, intent: planned(&Plan{Components: []Component{conf}}),
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), generation: 2, refuses: true,
+		status: map[string]any{"phase": "Running", "readyGeneration": 1, "conditions": []any{}},
+		conf:   observe(Component{Object: configMap("conf", "old")}),
+	}
+	never := func() bool { return false }
+	isThere := func() bool { return isApplied(encoded(conf), r.conf) }
+
+	r.goOn(30*time.Second, never)
+	if r.tries < 4 || r.tries > 8 {
+		t.Errorf("in the first 30 s it was tried %d times, want about every 5 s", r.tries)
+	}
+	r.goOn(20*time.Minute, never)
+	before := *r
+	r.goOn(10*time.Minute, never)
+	if tries := r.tries - before.tries; tries < 9 || tries > 12 {
+		t.Errorf("in ten minutes, after 20 of them, it was tried %d times, want about every minute", tries)
+	}
+	if writes := r.writes - before.writes; writes > 24 {
+		t.Errorf("in ten minutes the claim was written %d times, want two writes a try", writes)
+	}
+	if got := r.status["message"]; got != "Waiting for conf (The API server refuses it: exceeded quota)" {
+		t.Errorf("between two tries the claim says %q", got)
+	}
+
+	r.generation++
+	tries := r.tries
+	if r.goOn(time.Minute, func() bool { return r.tries > tries }) > time.Second {
+		t.Error("an edit was not tried at once")
+	}
+	r.goOn(time.Minute, never)
+
+	r.refuses = false
+	if took := r.goOn(time.Hour, isThere); took > 62*time.Second {
+		t.Errorf("what the API server takes now was applied after %s", took)
+	}
+	r.goOn(time.Minute, never)
+	if _, ok := r.status["refusal"]; ok || r.synced() != "True" {
+		t.Errorf("what was refused once is still in the status: %v", r.status)
+	}
+}
+
+// TestRefusalOfReview: a review depends on no time, so nothing is held back in it.
+func TestRefusalOfReview(t *testing.T) {
+	conf := Component{Name: "conf", Object: configMap("conf", "new")}
+	status := map[string]any{"phase": "Failed", "refusal": map[string]any{
+		"component": "conf", "message": "exceeded quota", "generation": 2, "firstTime": "2026-01-01T00:00:00Z", "lastTime": "2026-01-01T00:00:00Z",
+	}}
+	req := request(t, 2, status, map[string]*structpb.Struct{"conf": observe(Component{Object: configMap("conf", "old")})})
+	rsp := Respond(req, planned(&Plan{Components: []Component{conf}}), ReviewSource{})
+	want := map[string]*fnv1.Resource{"conf": {Resource: encoded(conf), Ready: fnv1.Ready_READY_FALSE}}
+	if diff := cmp.Diff(want, rsp.GetDesired().GetResources(), cmp.Comparer(proto.Equal)); diff != "" {
+		t.Errorf("Respond(): -want, +got:\n%s", diff)
+	}
+}
