@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	"github.com/storeplane/storeplane/internal/fieldowner"
 )
 
 // digits of a content's hash in a bundle's name.
@@ -50,7 +51,7 @@ func allowed(annotations map[string]string) []string {
 
 // FieldManager of an AppConfig: two AppConfigs on one workload do not drop each
 // other's fields.
-func FieldManager(appConfig string) string { return "storeplane-config-" + appConfig }
+func FieldManager(appConfig string) string { return fieldowner.ConfigPrefix + appConfig }
 
 // VolumeName of the files of an application's configuration.
 func VolumeName(application string) string { return StableName(application) }

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/plan/state"
+	"github.com/storeplane/storeplane/internal/waves"
 )
 
 type upgradeCmd struct {
@@ -27,8 +30,8 @@ type upgradeCmd struct {
 
 // Help of the command, beside its flags.
 func (*upgradeCmd) Help() string {
-	return `Pods of the claims are replaced at once by those of the release that waits for their
-maintenance window. It needs the right to patch the claims.`
+	return `Pods of the claims, and of those that they compose, are replaced at once by those of the release
+that waits for their maintenance window or their wave. It needs the right to patch the claims.`
 }
 
 // Run the command.
@@ -56,15 +59,11 @@ func (c *upgradeCmd) Run(ctx context.Context, s streams) error {
 	waiting := 0
 	for _, u := range claims {
 		release, _, _ := unstructured.NestedString(u.Object, "status", "pendingRelease")
-		name := fmt.Sprintf("%s %s in namespace %s", u.GetKind(), u.GetName(), u.GetNamespace())
-		switch {
-		case release == "" && len(c.Objects) > 0:
-			fmt.Fprintf(s.out, "%s waits for no release\n", name)
-			continue
-		case release == "":
+		if release == "" {
 			continue
 		}
 		waiting++
+		name := fmt.Sprintf("%s %s in namespace %s", u.GetKind(), u.GetName(), u.GetNamespace())
 		if len(c.Objects) == 0 && !c.All {
 			fmt.Fprintf(s.out, "%s waits: %s\n", name, waitsFor(u))
 			continue
@@ -74,32 +73,58 @@ func (c *upgradeCmd) Run(ctx context.Context, s streams) error {
 		}
 		fmt.Fprintf(s.out, "%s is to be upgraded to %s\n", name, release)
 	}
-	if waiting == 0 && len(c.Objects) == 0 {
+	if waiting == 0 {
 		fmt.Fprintln(s.out, "No claim waits for a release.")
+	}
+	if len(c.Objects) == 0 && !c.All {
+		return printWaves(ctx, live, s.out)
 	}
 	return nil
 }
 
-// claims that are named, or all of a namespace.
+// claims of a namespace, with those that claims compose: all of them, or the named ones with what
+// they compose.
 func (c *upgradeCmd) claims(ctx context.Context, live *state.Live, namespace string) ([]*unstructured.Unstructured, error) {
-	if len(c.Objects) == 0 {
-		return live.Claims(ctx, claimKinds(), namespace)
-	}
 	objects, err := parseObjects("upgrade", c.Objects, namespace)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*unstructured.Unstructured, 0, len(objects))
+	all, err := allClaims(ctx, live, namespace)
+	if err != nil || len(objects) == 0 {
+		return all, err
+	}
+	byUID := map[types.UID]*unstructured.Unstructured{}
+	for _, u := range all {
+		byUID[u.GetUID()] = u
+	}
+	var out []*unstructured.Unstructured
 	for _, o := range objects {
-		u, err := live.Get(ctx, o.APIVersion, o.Kind, o.Namespace, o.Name)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read %s in namespace %s: %w", o, o.Namespace, err)
-		}
-		if u == nil {
+		is := func(u *unstructured.Unstructured) bool { return u.GetKind() == o.Kind && u.GetName() == o.Name }
+		if !slices.ContainsFunc(all, is) {
 			return nil, fmt.Errorf("cannot upgrade %s in namespace %s: it does not exist", o, o.Namespace)
 		}
-		out = append(out, u)
+		for _, u := range all {
+			for at := u; at != nil; at = byUID[waves.Read(at).Owner] {
+				if is(at) && !slices.Contains(out, u) {
+					out = append(out, u)
+				}
+			}
+		}
 	}
+	return out, nil
+}
+
+// allClaims of a namespace, or of all where it is empty, by namespace, kind and name.
+func allClaims(ctx context.Context, live *state.Live, namespace string) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, k := range claimKinds() {
+		list, err := live.List(ctx, k.GroupVersion().String(), k.Kind, namespace, "")
+		if err != nil {
+			return nil, fmt.Errorf("cannot list claims of kind %s: %w", k.Kind, err)
+		}
+		out = append(out, list...)
+	}
+	slices.SortStableFunc(out, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetNamespace(), b.GetNamespace()) })
 	return out, nil
 }
 

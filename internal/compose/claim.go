@@ -3,7 +3,6 @@ package compose
 import (
 	"encoding/base64"
 	"fmt"
-	"strings"
 	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -232,22 +231,9 @@ func (c *Claim) status(field string) *structpb.Value {
 // object composed under a component's name, an autoscaler for example. The path
 // is the one of managed fields: "f:spec", "f:replicas".
 func (c *Claim) OwnedByOther(component string, path ...string) bool {
-	meta := c.Observed(component).GetFields()["metadata"].GetStructValue()
-	for _, v := range meta.GetFields()["managedFields"].GetListValue().GetValues() {
-		entry := v.GetStructValue().GetFields()
-		if strings.HasPrefix(entry["manager"].GetStringValue(), fieldowner.ComposedPrefix) {
-			continue
-		}
-		fields := entry["fieldsV1"].GetStructValue()
-		for i, p := range path {
-			f, ok := fields.GetFields()[p]
-			if !ok {
-				break
-			}
-			if i == len(path)-1 {
-				return true
-			}
-			fields = f.GetStructValue()
+	for _, fields := range fieldowner.Others(c.Observed(component)) {
+		if fieldowner.Has(fields, path...) {
+			return true
 		}
 	}
 	return false

@@ -41,7 +41,7 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	if err != nil {
 		return refuse(rsp, claim, plan, err)
 	}
-	if decision.upgrade.waits() {
+	if decision.upgrade.waits() && plan.Upgrade.Window != nil {
 		claim.RequeueWithin(claim.begins(plan.Upgrade))
 	}
 	outcome := newOutcome(claim, plan, decision)

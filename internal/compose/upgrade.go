@@ -10,7 +10,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/fieldowner"
 	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/waves"
 )
 
 const (
@@ -39,6 +41,10 @@ type Upgrade struct {
 
 	// Window in which changes are applied, or nil where they are at once.
 	Window Window
+
+	// Waves tells whether claims are upgraded in waves: this one not before its wave has begun, by
+	// annotation waves.Annotation.
+	Waves bool
 
 	// Urgent tells whether changes from another release on wait for nothing. It may be nil.
 	Urgent func(from string) bool
@@ -158,17 +164,26 @@ func upgradeOf(c *Claim, u *Upgrade) *upgrade {
 func (c *Claim) isAdmitted(u *Upgrade, from string) bool {
 	now := c.Now()
 	switch {
-	case u.Window == nil, now.IsZero(), c.Annotation(UpgradeAnnotation) == u.Release:
+	case u.Window == nil && !u.Waves, now.IsZero(), c.Annotation(UpgradeAnnotation) == u.Release:
 		return true
 	case u.Urgent != nil && u.Urgent(from):
 		return true
 	case c.condition(ConditionUpgraded)["reason"].GetStringValue() == appsv1.ReasonUpgrading:
 		return c.status("pendingRelease").GetStringValue() == u.Release
+	case !c.isInWave(u):
+		return false
+	case u.Window == nil:
+		return true
 	}
 	return u.Window.Open(now) && u.Window.Open(now.Add(-c.delay(u.Window)))
 }
 
-// begins is in what time the changes of the release are applied.
+// isInWave tells whether the claim's wave has begun, or there are none.
+func (c *Claim) isInWave(u *Upgrade) bool {
+	return !u.Waves || c.Annotation(waves.Annotation) == u.Release
+}
+
+// begins is in what time the window of the changes of the release opens.
 func (c *Claim) begins(u *Upgrade) time.Duration {
 	delay := c.delay(u.Window)
 	return u.Window.Next(c.Now().Add(-delay)).Add(delay).Sub(c.Now())
@@ -191,7 +206,7 @@ var isClaimGroup = map[string]bool{appsv1.GroupVersion.Group: true, "platform.ex
 
 // hold the pods of an object as they are: what is to be applied has those that are observed, and
 // all else as it is declared. Where no pod is ready there is nothing to protect: the release may
-// be the repair. It returns whether it does, and the hash of the pods that the object is declared
+// be the repair. Nor is what was edited by hand to stay for as long as it waits. It returns whether it does, and the hash of the pods that the object is declared
 // with, or "" for one without pods.
 func (d *Decision) hold(want, observed *structpb.Struct) (held bool, pods string) {
 	at := podsAt(want)
@@ -200,7 +215,7 @@ func (d *Decision) hold(want, observed *structpb.Struct) (held bool, pods string
 	}
 	wants := valueAt(want, at)
 	pods = digestOf(wants, at)
-	if !d.upgrade.holds || observed == nil || isDown(observed) {
+	if !d.upgrade.holds || observed == nil || isDown(observed) || isEditedByHand(observed, at) {
 		return false, pods
 	}
 	has := valueAt(d.claim.keep(observed), at)
@@ -237,6 +252,26 @@ func digestOf(v *structpb.Value, at []string) string {
 // isDown tells whether a workload has no pod that is ready.
 func isDown(observed *structpb.Struct) bool {
 	return health.GroupKind(observed).Group == "apps" && observed.GetFields()["status"].GetStructValue().GetFields()["readyReplicas"].GetNumberValue() == 0
+}
+
+// isEditedByHand tells whether another than Crossplane has changed the pods of an object, which would
+// be taken back if no release waited. To restart or to scale them is no such change, nor is what an
+// AppConfig brings.
+func isEditedByHand(observed *structpb.Struct, at []string) bool {
+	for manager, fields := range fieldowner.Others(observed) {
+		if len(at) > 1 {
+			if !strings.HasPrefix(manager, fieldowner.ConfigPrefix) && fieldowner.Has(fields, "f:spec", "f:template", "f:spec") {
+				return true
+			}
+			continue
+		}
+		for field := range fields.GetFields()["f:spec"].GetStructValue().GetFields() {
+			if field != "." && field != "f:crossplane" && field != "f:replicas" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // defaulted are the fields of lists and structs that the API server owns whole, which it fills in.
@@ -385,9 +420,19 @@ func (u *upgrade) report(s *appsv1.CommonStatus, c *Claim, ready bool) {
 func (u *upgrade) condition(c *Claim) Condition {
 	switch {
 	case u.waits():
-		return Condition{Type: ConditionUpgraded, Reason: appsv1.ReasonAwaitingMaintenance, Message: fmt.Sprintf(
-			"Release %s changes the pods of %s: it waits for the maintenance window, %s. To have it now: kubectl annotate -n %s %s %s %s=%s --overwrite",
-			u.Release, strings.Join(u.held, ", "), u.Window, c.Namespace(), strings.ToLower(c.Kind()), c.Name(), UpgradeAnnotation, u.Release)}
+		reason, waitsFor := appsv1.ReasonAwaitingMaintenance, ""
+		if !c.isInWave(u.Upgrade) {
+			reason, waitsFor = appsv1.ReasonAwaitingWave, "its wave (storeplane upgrade lists the waves)"
+		}
+		if u.Window != nil {
+			if waitsFor != "" {
+				waitsFor += ", and then for "
+			}
+			waitsFor += "the maintenance window, " + u.Window.String()
+		}
+		return Condition{Type: ConditionUpgraded, Reason: reason, Message: fmt.Sprintf(
+			"Release %s changes the pods of %s: it waits for %s. To have it now: kubectl annotate -n %s %s %s %s=%s --overwrite",
+			u.Release, strings.Join(u.held, ", "), waitsFor, c.Namespace(), strings.ToLower(c.Kind()), c.Name(), UpgradeAnnotation, u.Release)}
 	case u.unfinished && u.from != u.Release && c.composed > 0:
 		return Condition{Type: ConditionUpgraded, Reason: appsv1.ReasonUpgrading, Message: "Release " + u.Release + " is being applied"}
 	}

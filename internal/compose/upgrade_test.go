@@ -15,6 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/appconfig"
+	"github.com/storeplane/storeplane/internal/waves"
 )
 
 // night is a window from midnight to four, and at what is the time in it and out of it.
@@ -62,11 +64,34 @@ func TestUpgrade(t *testing.T) {
 		"Urgent":     {reason: "An urgent release does not wait.", change: func(u *Upgrade) { u.Urgent = func(string) bool { return true } }, now: byDay, want: applied},
 		"Annotation": {reason: "The annotation asks for it now.", annotations: map[string]any{UpgradeAnnotation: "v2"}, now: byDay, want: applied},
 		"OldOrder":   {reason: "That was for the release before.", annotations: map[string]any{UpgradeAnnotation: "v1"}, now: byDay, want: held},
-		"Edit":       {reason: "An edit of the claim does not wait.", status: map[string]any{"release": "v1", "inputs": "before-cbf29ce484222325"}, now: byDay, want: applied},
-		"Input":      {reason: "Nor does another password.", change: func(u *Upgrade) { u.Inputs = []string{"rotated"} }, now: byDay, want: applied},
-		"Legacy":     {reason: "What composed a claim that names no release is an older one.", status: map[string]any{}, now: byDay, want: want{Image: "app:1", Pending: "v2", Config: "new", Kept: true}},
-		"Same":       {reason: "What the same release changes follows from something that was observed.", status: map[string]any{"release": "v2"}, now: byDay, want: applied},
-		"Review":     {reason: "Where there is no time nothing waits.", want: applied},
+		"Wave": {
+			reason: "Before its wave has begun it waits in the window, too.",
+			change: func(u *Upgrade) { u.Waves = true }, now: byNight, want: held,
+		},
+		"WaveNoWindow": {
+			reason: "And without a window.",
+			change: func(u *Upgrade) { u.Waves, u.Window = true, nil }, now: byDay, want: held,
+		},
+		"WaveBegan": {
+			reason:      "Once its wave has begun it is applied.",
+			annotations: map[string]any{waves.Annotation: "v2"},
+			change:      func(u *Upgrade) { u.Waves, u.Window = true, nil }, now: byDay, want: applied,
+		},
+		"WaveBeganByDay": {
+			reason:      "But in its window alone.",
+			annotations: map[string]any{waves.Annotation: "v2"},
+			change:      func(u *Upgrade) { u.Waves = true }, now: byDay, want: held,
+		},
+		"OldWave": {
+			reason:      "A wave is of one release.",
+			annotations: map[string]any{waves.Annotation: "v1"},
+			change:      func(u *Upgrade) { u.Waves = true }, now: byNight, want: held,
+		},
+		"Edit":   {reason: "An edit of the claim does not wait.", status: map[string]any{"release": "v1", "inputs": "before-cbf29ce484222325"}, now: byDay, want: applied},
+		"Input":  {reason: "Nor does another password.", change: func(u *Upgrade) { u.Inputs = []string{"rotated"} }, now: byDay, want: applied},
+		"Legacy": {reason: "What composed a claim that names no release is an older one.", status: map[string]any{}, now: byDay, want: want{Image: "app:1", Pending: "v2", Config: "new", Kept: true}},
+		"Same":   {reason: "What the same release changes follows from something that was observed.", status: map[string]any{"release": "v2"}, now: byDay, want: applied},
+		"Review": {reason: "Where there is no time nothing waits.", want: applied},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +128,40 @@ func TestUpgrade(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestUpgradeMessage: what a claim says that waits.
+func TestUpgradeMessage(t *testing.T) {
+	const now = " To have it now: kubectl annotate -n team webapp shop storeplane.example.com/upgrade-to=v2 --overwrite"
+	cases := map[string]struct {
+		reason  string
+		upgrade Upgrade
+		want    Condition
+	}{
+		"Window": {
+			reason: "For its window.", upgrade: Upgrade{Window: night{}},
+			want: Condition{Type: ConditionUpgraded, Reason: appsv1.ReasonAwaitingMaintenance, Message: "Release v2 changes the pods of Deployment shop-web: it waits for the maintenance window, each night." + now},
+		},
+		"Wave": {
+			reason: "For its wave.", upgrade: Upgrade{Waves: true},
+			want: Condition{Type: ConditionUpgraded, Reason: appsv1.ReasonAwaitingWave, Message: "Release v2 changes the pods of Deployment shop-web: it waits for its wave (storeplane upgrade lists the waves)." + now},
+		},
+		"Both": {
+			reason: "For both.", upgrade: Upgrade{Waves: true, Window: night{}},
+			want: Condition{Type: ConditionUpgraded, Reason: appsv1.ReasonAwaitingWave, Message: "Release v2 changes the pods of Deployment shop-web: it waits for its wave (storeplane upgrade lists the waves), and then for the maintenance window, each night." + now},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.upgrade.Release = "v2"
+			c := claimOf(nil)
+			c.composite.Fields["kind"] = structpb.NewStringValue("WebApp")
+			u := &upgrade{Upgrade: &tc.upgrade, held: []string{"Deployment shop-web"}}
+			if diff := cmp.Diff(tc.want, u.condition(c)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -325,6 +384,46 @@ func TestUpgradeObjects(t *testing.T) {
 	})
 	if s := desiredStatus(same); s["release"].GetStringValue() != "v2" || s["pendingRelease"] != nil {
 		t.Errorf("want a claim upgraded whose pods are the same: %v", s)
+	}
+}
+
+// TestUpgradeEditedByHand: what others than Crossplane have changed of pods does not stay because a
+// release waits: the release takes it back.
+func TestUpgradeEditedByHand(t *testing.T) {
+	entry := func(manager, subresource string, fields map[string]any) any {
+		return map[string]any{"manager": manager, "subresource": subresource, "fieldsV1": fields}
+	}
+	below := func(path ...string) map[string]any {
+		out := map[string]any{}
+		for _, field := range slices.Backward(path) {
+			out = map[string]any{"f:" + field: out}
+		}
+		return out
+	}
+	cases := map[string]struct {
+		reason string
+		entry  any
+		want   string
+	}{
+		"Image":     {reason: "An image that is set by hand is no release's.", entry: entry("kubectl-set", "", below("spec", "template", "spec", "containers")), want: "app:2"},
+		"Restart":   {reason: "To restart pods is no change of them.", entry: entry("kubectl-rollout", "", below("spec", "template", "metadata", "annotations")), want: "app:1"},
+		"Scale":     {reason: "Nor is to scale them.", entry: entry("kubectl", "scale", below("spec", "replicas")), want: "app:1"},
+		"Status":    {reason: "Nor is what a controller reports.", entry: entry("kube-controller-manager", "status", below("status", "replicas")), want: "app:1"},
+		"AppConfig": {reason: "What an AppConfig brings is its own.", entry: entry(appconfig.FieldManager("shop"), "", below("spec", "template", "spec", "containers")), want: "app:1"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			rsp := upgraded(t, byDay, func(_ map[string]any, observed map[string]*structpb.Struct, _ *Plan) {
+				list, err := structpb.NewList([]any{tc.entry})
+				if err != nil {
+					t.Fatal(err)
+				}
+				child(observed["web"], "metadata").Fields["managedFields"] = structpb.NewListValue(list)
+			})
+			if got := imageOf(rsp); got != tc.want {
+				t.Errorf("%s\nwant image %s, got %s", tc.reason, tc.want, got)
+			}
+		})
 	}
 }
 

@@ -41,6 +41,7 @@ func TestClusterRole(t *testing.T) {
 	collect(lifeOfPhysical(t))
 	collect(lifeOfAppConfig(t))
 	collect(lifeOfPause(t))
+	collect(lifeOfUpgrade(t))
 	collect(watchOfClaims(t))
 	for k := range got {
 		if slices.Contains(granted, k) || strings.HasPrefix(k, backupv1.GroupVersion.Group+"/") || strings.HasPrefix(k, configv1.GroupVersion.Group+"/") || strings.HasPrefix(k, storeplanev1.GroupVersion.Group+"/") {

@@ -29,6 +29,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/pause"
 	"github.com/storeplane/storeplane/internal/controller/restore"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
+	"github.com/storeplane/storeplane/internal/controller/upgrade"
 	"github.com/storeplane/storeplane/internal/images"
 )
 
@@ -128,6 +129,11 @@ func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.
 			}
 		}, f.Kinds()...)
 	}
+	o.Gate.Register(func() {
+		if err := upgrade.Setup(mgr, aside, c.limited(o), c.Telemetry.Upgrades); err != nil {
+			c.Fail(fmt.Errorf("cannot start the controller of upgrades: %w", err))
+		}
+	}, upgrade.Kinds()...)
 	// The gate opens where this replica leads, so one of several tells of claims.
 	for _, kind := range claims.Kinds {
 		o.Gate.Register(func() {

@@ -16,6 +16,33 @@ import (
 // ComposedPrefix begins the names under which Crossplane applies what it composes.
 const ComposedPrefix = "apiextensions.crossplane.io/composed"
 
+// ConfigPrefix begins the names under which AppConfigs apply what they bring to workloads.
+const ConfigPrefix = "storeplane-config-"
+
+// Others returns what others than Crossplane have set of an object, manager by manager.
+func Others(obj *structpb.Struct) map[string]*structpb.Struct {
+	out := map[string]*structpb.Struct{}
+	for _, v := range obj.GetFields()["metadata"].GetStructValue().GetFields()["managedFields"].GetListValue().GetValues() {
+		entry := v.GetStructValue().GetFields()
+		if m := entry["manager"].GetStringValue(); !strings.HasPrefix(m, ComposedPrefix) {
+			out[m+"/"+entry["subresource"].GetStringValue()] = entry["fieldsV1"].GetStructValue()
+		}
+	}
+	return out
+}
+
+// Has tells whether managed fields have what a path names: "f:spec", "f:replicas".
+func Has(fields *structpb.Struct, path ...string) bool {
+	for _, p := range path {
+		f, ok := fields.GetFields()[p]
+		if !ok {
+			return false
+		}
+		fields = f.GetStructValue()
+	}
+	return true
+}
+
 // Manager is the name under which Crossplane applies what it composes for a claim
 // (ComposedFieldOwnerName of crossplane/crossplane v2.4.0).
 func Manager(claim string, kind schema.GroupKind) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/images"
+	"github.com/storeplane/storeplane/internal/waves"
 )
 
 // Settings of an installation: the data of the EnvironmentConfig storeplane.
@@ -74,6 +75,10 @@ type Upgrades struct {
 	// Urgent are versions of Storeplane that wait for no maintenance window, for example
 	// v0.2.1: those that close a hole. A later version has what they have.
 	Urgent []string `json:"urgent,omitempty"`
+
+	// Waves in which claims are upgraded to another release or to other settings, one after the
+	// other. Without any all claims are upgraded at once, each in its window if it has one.
+	Waves []waves.Wave `json:"waves,omitempty"`
 }
 
 // Policy settings.
@@ -300,6 +305,9 @@ func (s *Settings) check() error {
 	}
 	if err := s.checkMaintenance(); err != nil {
 		return err
+	}
+	if err := waves.Check(s.Upgrades.Waves); err != nil {
+		return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.upgrades.waves%v", err)
 	}
 	if err := s.Backup.check(); err != nil {
 		return err

@@ -38,7 +38,7 @@ func (s *Settings) Upgrade(env appsv1.Environment, own *appsv1.Maintenance, inpu
 	if env == "" {
 		env = appsv1.Development
 	}
-	u := &compose.Upgrade{Release: s.Release(), Inputs: inputs, Urgent: s.isUrgent}
+	u := &compose.Upgrade{Release: s.Release(), Inputs: inputs, Waves: len(s.Upgrades.Waves) > 0, Urgent: s.isUrgent}
 	m := own
 	if m == nil {
 		m = s.Maintenance[env]

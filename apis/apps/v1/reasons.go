@@ -46,6 +46,12 @@ const (
 	// +storeplane:of=every claim: Upgraded
 	ReasonUpgrading = "Upgrading"
 
+	// ReasonAwaitingWave means that a release or settings change the claim's pods, and wait until the
+	// claims of earlier waves are upgraded: nothing is to be done, or set the annotation that the
+	// message shows.
+	// +storeplane:of=every claim: Upgraded
+	ReasonAwaitingWave = "AwaitingWave"
+
 	// ReasonAwaitingMaintenance means that a release or settings change the claim's pods, and wait
 	// for the maintenance window: nothing is to be done, or set the annotation that the message shows.
 	// +storeplane:of=every claim: Upgraded

@@ -11,7 +11,7 @@ import (
 
 // Strip is the cache's transformation of whatever has none of its own: nobody
 // looks at who manages which field, and of a claim only at its metadata, its
-// environment, and how it is. A cache cannot be told so by kind: it asks for
+// environment, how it is, and of which release. A cache cannot be told so by kind: it asks for
 // each kind when it is made, and claims may be installed later.
 func Strip(o any) (any, error) {
 	if m, ok := o.(client.Object); ok {
@@ -28,11 +28,11 @@ func Strip(o any) (any, error) {
 	forgetApplied(u)
 	spec, status := map[string]any{}, map[string]any{}
 	keep(spec, u, "spec", "environment")
-	for _, field := range []string{"phase", "readyGeneration"} {
+	for _, field := range []string{"phase", "readyGeneration", "release", "pendingRelease"} {
 		keep(status, u, "status", field)
 	}
 	var conditions []any
-	for _, typ := range []string{typeReady, typeAccepted} {
+	for _, typ := range []string{typeReady, typeAccepted, typeUpgraded} {
 		if c := conditionOf(u, typ); c != nil {
 			conditions = append(conditions, c)
 		}

@@ -12,6 +12,7 @@ type Telemetry struct {
 	Backups    *Backups
 	AppConfigs *AppConfigs
 	Claims     *Claims
+	Upgrades   *Upgrades
 	errors     *prometheus.CounterVec
 }
 
@@ -21,12 +22,13 @@ func New(r prometheus.Registerer) *Telemetry {
 		Backups:    newBackups(),
 		AppConfigs: newAppConfigs(),
 		Claims:     newClaims(),
+		Upgrades:   newUpgrades(),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "storeplane_provider_reconcile_errors_total",
 			Help: "How often something could not be done for a managed resource, by its kind, what was tried and the reason.",
 		}, []string{"kind", "operation", "reason"}),
 	}
-	r.MustRegister(t.Backups, t.Claims, t.errors)
+	r.MustRegister(t.Backups, t.Claims, t.Upgrades, t.errors)
 	r.MustRegister(t.AppConfigs.collectors()...)
 	return t
 }

@@ -1,0 +1,47 @@
+package telemetry
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/storeplane/storeplane/internal/waves"
+)
+
+// Upgrades as Prometheus sees them: how many claims of each wave are where, while claims wait for a
+// release.
+type Upgrades struct {
+	mu   sync.Mutex
+	last waves.Progress
+
+	claims *prometheus.Desc
+}
+
+func newUpgrades() *Upgrades {
+	return &Upgrades{claims: prometheus.NewDesc("storeplane_upgrade_claims",
+		"How many claims of a wave are in a state, while claims are upgraded in waves: waiting, upgraded, failing, or aside, which are paused, refused, or were not ready before. Claims of a shop are counted with it.",
+		[]string{"release", "wave", "state"}, nil)}
+}
+
+// Observe how far an upgrade is.
+func (u *Upgrades) Observe(p waves.Progress) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.last = p
+}
+
+// Describe to Prometheus what there is.
+func (u *Upgrades) Describe(ch chan<- *prometheus.Desc) { ch <- u.claims }
+
+// Collect what was seen last.
+func (u *Upgrades) Collect(ch chan<- prometheus.Metric) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, w := range u.last.Waves {
+		for state, n := range map[string]int{
+			"waiting": w.Claims - w.Upgraded - w.Aside - len(w.Failing), "upgraded": w.Upgraded, "failing": len(w.Failing), "aside": w.Aside,
+		} {
+			ch <- prometheus.MustNewConstMetric(u.claims, prometheus.GaugeValue, float64(n), u.last.Release, w.Name, state)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
+	"github.com/google/go-cmp/cmp"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/storeplane/storeplane/internal/controller/claims"
+	"github.com/storeplane/storeplane/internal/controller/telemetry"
+	"github.com/storeplane/storeplane/internal/waves"
+)
+
+// Owner of the annotations that are applied here.
+const Owner = client.FieldOwner("storeplane-waves")
+
+// Kinds that must be served before the controller can begin.
+func Kinds() []schema.GroupVersionKind {
+	return append([]schema.GroupVersionKind{waves.SettingsKind}, claims.Kinds...)
+}
+
+// patience with claims that cannot be read: see package pause.
+const patience = 10 * 365 * 24 * time.Hour
+
+// all claims are looked at together, so there is one request.
+var all = reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
+
+// Setup adds the controller to a manager. It watches claims and settings by the cache of its own
+// cluster: see internal/controller.Controllers.
+func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, t *telemetry.Upgrades) error {
+	const name = "upgrade"
+	r := NewReconciler(from.GetClient(), t, o.Logger.WithValues("controller", name))
+	co := o.ForControllerRuntime()
+	co.CacheSyncTimeout = patience
+	co.MaxConcurrentReconciles = 1
+	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{all} })
+	b := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(co)
+	for _, kind := range Kinds() {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(kind)
+		p := predicate.Or[client.Object](upgradeChanged())
+		if kind == waves.SettingsKind {
+			p = predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == waves.SettingsName })
+		}
+		b = b.WatchesRawSource(source.Kind[client.Object](from.GetCache(), u, toAll, p))
+	}
+	return b.Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter))
+}
+
+// upgradeChanged passes on what may move an upgrade on.
+func upgradeChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok1 := e.ObjectOld.(*unstructured.Unstructured)
+		now, ok2 := e.ObjectNew.(*unstructured.Unstructured)
+		return !ok1 || !ok2 || !cmp.Equal(waves.Read(before), waves.Read(now))
+	}}
+}
+
+// Reconciler looks at all claims at once.
+type Reconciler struct {
+	client client.Client
+	told   *telemetry.Upgrades
+	log    logging.Logger
+
+	// Now is the time.
+	Now func() time.Time
+}
+
+// NewReconciler of upgrades.
+func NewReconciler(c client.Client, t *telemetry.Upgrades, log logging.Logger) *Reconciler {
+	return &Reconciler{client: c, told: t, log: log, Now: time.Now}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	list, err := r.waves(ctx)
+	if err != nil || len(list) == 0 {
+		r.told.Observe(waves.Progress{})
+		return reconcile.Result{}, err
+	}
+	found, err := r.claims(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	labelsOf, err := r.labels(ctx, list)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	now := r.Now()
+	p := waves.Decide(list, found, labelsOf, now)
+	r.told.Observe(p)
+	var errs []error
+	for _, c := range p.Admit {
+		errs = append(errs, r.admit(ctx, c, p.Release, now))
+	}
+	if len(p.Admit) > 0 {
+		r.log.Info("Began to upgrade claims", "release", p.Release, "claims", len(p.Admit))
+	}
+	result := reconcile.Result{}
+	if !p.Next.IsZero() {
+		result.RequeueAfter = max(time.Second, p.Next.Sub(now))
+	}
+	return result, errors.Join(errs...)
+}
+
+// waves of the installation's settings.
+func (r *Reconciler) waves(ctx context.Context) ([]waves.Wave, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(waves.SettingsKind)
+	switch err := r.client.Get(ctx, client.ObjectKey{Name: waves.SettingsName}, u); {
+	case kerrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("cannot get EnvironmentConfig %s: %w", waves.SettingsName, err)
+	}
+	return waves.Of(u)
+}
+
+// claims of the cluster.
+func (r *Reconciler) claims(ctx context.Context) ([]waves.Claim, error) {
+	var out []waves.Claim
+	for _, kind := range claims.Kinds {
+		l := &unstructured.UnstructuredList{}
+		l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := r.client.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("cannot list claims of kind %s: %w", kind.Kind, err)
+		}
+		for i := range l.Items {
+			out = append(out, waves.Read(&l.Items[i]))
+		}
+	}
+	return out, nil
+}
+
+// labels of namespaces, which are read where a wave depends on them.
+func (r *Reconciler) labels(ctx context.Context, list []waves.Wave) (func(string) map[string]string, error) {
+	of := map[string]map[string]string{}
+	for _, w := range list {
+		if w.Namespaces == nil {
+			continue
+		}
+		l := &metav1.PartialObjectMetadataList{}
+		l.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NamespaceList"})
+		if err := r.client.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("cannot list namespaces: %w", err)
+		}
+		for i := range l.Items {
+			of[l.Items[i].Name] = l.Items[i].Labels
+		}
+		break
+	}
+	return func(namespace string) map[string]string { return of[namespace] }, nil
+}
+
+// admit a claim, as long as it is the same one.
+func (r *Reconciler) admit(ctx context.Context, c waves.Claim, release string, now time.Time) error {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(c.APIVersion)
+	u.SetKind(c.Kind)
+	u.SetNamespace(c.Namespace)
+	u.SetName(c.Name)
+	u.SetUID(c.UID)
+	u.SetAnnotations(map[string]string{waves.Annotation: release, waves.BeganAnnotation: now.UTC().Format(time.RFC3339)})
+	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), Owner, client.ForceOwnership)
+	if kerrors.IsNotFound(err) || kerrors.IsConflict(err) {
+		return nil // It is gone, or another one by now.
+	}
+	if err != nil {
+		return fmt.Errorf("cannot have %s %s in namespace %s upgraded: %w", c.Kind, c.Name, c.Namespace, err)
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package waves
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// SettingsKind of the installation's settings, which are one object named SettingsName.
+var SettingsKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1beta1", Kind: "EnvironmentConfig"}
+
+// SettingsName of the installation's settings.
+const SettingsName = "storeplane"
+
+// Of the installation's settings, or none where these are nil. Waves that cannot be used are an
+// error.
+func Of(settings *unstructured.Unstructured) ([]Wave, error) {
+	if settings == nil {
+		return nil, nil
+	}
+	list, ok, err := unstructured.NestedFieldNoCopy(settings.Object, "data", "upgrades", "waves")
+	if err != nil || !ok {
+		return nil, err
+	}
+	b, err := json.Marshal(list)
+	var out []Wave
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot use EnvironmentConfig %s: data.upgrades.waves: %w", SettingsName, err)
+	}
+	if err := Check(out); err != nil {
+		return nil, fmt.Errorf("cannot use EnvironmentConfig %s: data.upgrades.waves%w", SettingsName, err)
+	}
+	return out, nil
+}

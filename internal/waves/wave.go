@@ -1,0 +1,80 @@
+package waves
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+const (
+	// Annotation of a claim names the release that its wave upgrades it to.
+	Annotation = "storeplane.example.com/wave"
+
+	// BeganAnnotation of a claim is when that wave began, in RFC 3339.
+	BeganAnnotation = "storeplane.example.com/wave-began"
+)
+
+// Wave of claims that are upgraded together, as the installation's settings have it in
+// upgrades.waves. The claims of no wave come after the last one.
+type Wave struct {
+	// Name of the wave, for people.
+	Name string `json:"name"`
+
+	// Namespaces whose claims are in the wave, unless they are in an earlier one. All by default.
+	Namespaces *metav1.LabelSelector `json:"namespaces,omitempty"`
+
+	// Percent of those claims that are in the wave, rounded up: from 1 to 100. All by default.
+	Percent int `json:"percent,omitempty"`
+
+	// Pause after the last claim of the wave was upgraded and ready, before the next wave begins: a
+	// duration like 30m, of a week at most. None by default.
+	Pause string `json:"pause,omitempty"`
+}
+
+// Others is the name of the wave of those claims that are in no other one.
+const Others = "others"
+
+// longestPause between two waves.
+const longestPause = 7 * 24 * time.Hour
+
+var waveName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// Check waves as the settings have them. An error begins with the field that it is about.
+func Check(waves []Wave) error {
+	seen := map[string]bool{}
+	for i, w := range waves {
+		switch pause, err := time.ParseDuration(w.Pause); {
+		case !waveName.MatchString(w.Name):
+			return fmt.Errorf("[%d].name must be of lower case letters, digits and hyphens, 63 at most, is %q", i, w.Name)
+		case w.Name == Others:
+			return fmt.Errorf("[%d].name is %q, which is the name of the wave of claims that are in no other one: choose another name", i, Others)
+		case seen[w.Name]:
+			return fmt.Errorf("[%d].name is %q, as that of another wave: each needs a name of its own", i, w.Name)
+		case w.Percent < 0 || w.Percent > 100:
+			return fmt.Errorf("[%d].percent must be from 1 to 100, is %d", i, w.Percent)
+		case w.Pause != "" && (err != nil || pause < 0 || pause > longestPause):
+			return fmt.Errorf("[%d].pause must be a duration of a week at most, like 30m, is %q", i, w.Pause)
+		}
+		if _, err := w.selector(); err != nil {
+			return fmt.Errorf("[%d].namespaces is no selector of labels: %w", i, err)
+		}
+		seen[w.Name] = true
+	}
+	return nil
+}
+
+func (w Wave) selector() (labels.Selector, error) {
+	if w.Namespaces == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(w.Namespaces)
+}
+
+// pause after the wave. It was checked.
+func (w Wave) pause() time.Duration {
+	d, _ := time.ParseDuration(w.Pause)
+	return d
+}
