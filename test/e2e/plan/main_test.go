@@ -25,5 +25,5 @@ func TestMain(m *testing.M) { tests.Main(m) }
 // TestPlan lists the checks in their order. Without -full only those are made that are
 // quick.
 func TestPlan(t *testing.T) {
-	tests.Test(t, explains(), upgrades(), webApp(), database(), shop())
+	tests.Test(t, explains(), upgrades(), inWaves(), webApp(), database(), shop())
 }

@@ -146,11 +146,8 @@ func (g *ground) upgradesNow(ctx context.Context, n notes) error {
 	if err := g.ready(ctx); err != nil {
 		return err
 	}
-	for image := range g.images() {
-		to := strings.Replace(image, cluster.Registry, mirror(), 1)
-		if err := crane.Copy(image, to, crane.Insecure); err != nil {
-			return fmt.Errorf("cannot copy image %s to %s: %w", image, to, err)
-		}
+	if err := g.copyImages(mirror()); err != nil {
+		return err
 	}
 	began := time.Now()
 	err := withSettings(ctx, mirrored(), func() error {
@@ -161,14 +158,7 @@ func (g *ground) upgradesNow(ctx context.Context, n notes) error {
 		if _, err := cluster.Patch(ctx, g.kind, g.namespace, g.name, harness.Patch{"metadata": map[string]any{"annotations": map[string]any{compose.UpgradeAnnotation: release}}}); err != nil {
 			return err
 		}
-		err := g.world.Await(ctx, started, "all pods to run images of "+mirror(), func() (bool, string) {
-			for image := range g.images() {
-				if !strings.HasPrefix(image, mirror()+"/") {
-					return false, "one runs " + image
-				}
-			}
-			return g.isAtRest()
-		})
+		err := g.world.Await(ctx, started, "all pods to run images of "+mirror(), func() (bool, string) { return g.runs(mirror()) })
 		n.Addf("upgraded %.0f s after it was asked for", time.Since(began).Seconds())
 		return errors.Join(err, g.awaitUpgraded(ctx, "True", "Upgraded"))
 	})
@@ -176,6 +166,32 @@ func (g *ground) upgradesNow(ctx context.Context, n notes) error {
 		return err
 	}
 	// Without a window the way back waits for nothing.
+	return g.awaitOwnImages(ctx)
+}
+
+// runs tells whether all pods of the claim run images of a registry.
+func (g *ground) runs(registry string) (bool, string) {
+	for image := range g.images() {
+		if !strings.HasPrefix(image, registry+"/") {
+			return false, "one runs " + image
+		}
+	}
+	return g.isAtRest()
+}
+
+// copyImages that the claim's pods run to another registry.
+func (g *ground) copyImages(to string) error {
+	for image := range g.images() {
+		name := strings.Replace(image, cluster.Registry, to, 1)
+		if err := crane.Copy(image, name, crane.Insecure); err != nil {
+			return fmt.Errorf("cannot copy image %s to %s: %w", image, name, err)
+		}
+	}
+	return nil
+}
+
+// awaitOwnImages once the settings name no other registry.
+func (g *ground) awaitOwnImages(ctx context.Context) error {
 	return g.world.Await(ctx, started, "all pods to run images of "+cluster.Registry, func() (bool, string) {
 		for image := range g.images() {
 			if strings.HasPrefix(image, mirror()+"/") {
