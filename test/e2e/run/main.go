@@ -21,7 +21,7 @@ import (
 )
 
 // suites by their names, which are also their folders.
-var suites = []string{"core", "postgresql", "backup", "appconfig", "platform", "borders", "plan"}
+var suites = []string{"core", "postgresql", "backup", "appconfig", "platform", "borders", "plan", "upgrade"}
 
 type cli struct {
 	Suite string `default:"core" help:"Name of the suite to run."`

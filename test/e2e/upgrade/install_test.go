@@ -1,0 +1,64 @@
+//go:build e2e
+
+package upgrade
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+const (
+	root = "../../.."
+
+	// before is the commit of the release before. There is none yet: it is the newest one whose
+	// claims know maintenance windows, without which all pods of an upgrade are replaced at once.
+	before = "3110d8c"
+
+	// beforeVersion is the version that hack/before.sh gives its packages.
+	beforeVersion = "v0.0.1"
+
+	beforeFolder = "_out/before"
+)
+
+// run a command in the repository's root.
+func run(name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = root
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w:\n%s", name, strings.Join(args, " "), err, tail(errs.String()))
+	}
+	return out.String(), nil
+}
+
+// tail is the end of a long text.
+func tail(text string) string {
+	const most = 4000
+	return text[max(0, len(text)-most):]
+}
+
+func buildBefore() error {
+	_, err := run("hack/before.sh", before, beforeFolder)
+	return err
+}
+
+func installBefore() error {
+	_, err := run("hack/install.sh", beforeFolder+"/packages")
+	return err
+}
+
+// installThis release. If it is installed already it is not installed again, where that is to be
+// left out.
+func installThis(unlessInstalled bool) error {
+	if unlessInstalled {
+		packages, err := run("kubectl", "get", "functions.pkg.crossplane.io", "-o", "jsonpath={.items[*].spec.package}")
+		if err != nil || !strings.Contains(packages, ":"+beforeVersion) {
+			return err
+		}
+	}
+	_, err := run("make", "install", "REGISTRY="+cluster.Registry)
+	return err
+}

@@ -1,0 +1,235 @@
+//go:build e2e
+
+package upgrade
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/e2e-framework/pkg/types"
+
+	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/test/e2e/harness"
+	"github.com/storeplane/storeplane/test/e2e/manifests"
+)
+
+const namespace = "e2e-upgrade"
+
+// Bounds of waiting, and of what is waited for.
+const (
+	started = 6 * time.Minute
+	// settled is for how long nothing happens once all is as it is to be.
+	settled = 15 * time.Second
+	// handedOver is how long no write may be acknowledged while the primary is replaced.
+	handedOver = 5 * time.Second
+	// fewest requests of a load that tell something.
+	fewest = 200
+)
+
+// ground is what the release before runs: a database of three without a window, whose servers are
+// replaced by an upgrade, and a shop whose window is closed.
+type ground struct {
+	world  *harness.World
+	ledger *harness.Ledger
+	client *harness.Client
+}
+
+func upgrades() types.Feature {
+	g := &ground{}
+	return tests.Feature("upgrade", namespace).
+		Full("the release before runs a database and a shop", g.begins).
+		Full("an upgrade loses no row and no request, and restarts nothing out of a window", g.upgrades).
+		Full("the release before is installed again, and restarts nothing that never ran this one", g.goesBack).
+		Full("the shop is upgraded once it is asked for", g.upgradesShop).
+		Feature()
+}
+
+// begins with the release before.
+func (g *ground) begins(ctx context.Context, n notes) error {
+	began := time.Now()
+	if err := errors.Join(buildBefore(), installBefore()); err != nil {
+		return err
+	}
+	n.Addf("built and installed in %.0f s", time.Since(began).Seconds())
+	if err := cluster.CreateNamespace(ctx, namespace); err != nil {
+		return err
+	}
+	var err error
+	if g.world, err = cluster.Watch(ctx, namespace); err != nil {
+		return err
+	}
+	values := map[string]string{"NAMESPACE": namespace, "REGISTRY": cluster.Registry, "START": time.Now().UTC().Add(12 * time.Hour).Format("15:04")}
+	for _, file := range []string{"upgrade/orders.yaml", "upgrade/store.yaml"} {
+		u, err := manifests.Read(file, values)
+		if err != nil {
+			return err
+		}
+		if _, err := cluster.Create(ctx, u); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(g.world.AwaitReady(ctx, started, "DatabaseCluster", "orders"), g.world.AwaitReady(ctx, started, "EcommercePlatform", "store")); err != nil {
+		return err
+	}
+	if g.ledger, err = harness.StartLedger(ctx, cluster, g.world, harness.Database{Secret: "orders-connection", Host: "orders-postgresql-%d.orders-postgresql." + namespace + ".svc", Servers: 3}); err != nil {
+		return err
+	}
+	if g.client, err = harness.StartClient(ctx, cluster, g.world); err != nil {
+		return err
+	}
+	n.Addf("pods run images of %s", strings.Join(g.registries("orders"), ", "))
+	return nil
+}
+
+// claims of the namespace by kind.
+func (g *ground) claims() []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, kind := range []string{"EcommercePlatform", "DatabaseCluster", "WebApp"} {
+		out = append(out, g.world.List(kind)...)
+	}
+	return out
+}
+
+// compose all claims by the release that is installed, instead of each at its own time.
+func (g *ground) compose(ctx context.Context) error {
+	var errs []error
+	for _, u := range g.claims() {
+		_, err := cluster.Patch(ctx, u.GetKind(), namespace, u.GetName(), harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{"crossplane.io/reconcile-requested-at": rand.Text()}}})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// pods of a claim by name, with their UIDs and how often their containers have restarted.
+func (g *ground) pods(claim string) map[string]string {
+	out := map[string]string{}
+	for _, p := range g.world.List("Pod") {
+		if !strings.HasPrefix(p.GetName(), claim+"-") || harness.Field(p, "status", "phase") == "Succeeded" {
+			continue
+		}
+		text := string(p.GetUID())
+		statuses, _ := harness.List(p, "status", "containerStatuses")
+		for _, s := range statuses {
+			text += fmt.Sprintf(" %v:%v", s["name"], s["restartCount"])
+		}
+		out[p.GetName()] = text
+	}
+	return out
+}
+
+// registries that the pods of a claim run images of.
+func (g *ground) registries(claim string) []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, p := range g.world.List("Pod") {
+		if !strings.HasPrefix(p.GetName(), claim+"-postgresql-") {
+			continue
+		}
+		for _, c := range harness.Containers(p) {
+			image, _ := c["image"].(string)
+			if registry := image[:max(0, strings.LastIndex(image, "/"))]; !seen[registry] {
+				seen[registry] = true
+				out = append(out, registry)
+			}
+		}
+	}
+	return out
+}
+
+// runs tells whether all servers of a database run images of one registry, and its claim rests.
+func (g *ground) runs(claim, registry string) (bool, string) {
+	if got := g.registries(claim); len(got) != 1 || got[0] != registry {
+		return false, "its servers run images of " + strings.Join(got, ", ")
+	}
+	c := g.world.Claim("DatabaseCluster", claim)
+	return c.Ready() && c.Status.Phase == "Running", c.String()
+}
+
+// change installs a release under load, has all claims composed by it, and waits until the servers of
+// the database run its images.
+func (g *ground) change(ctx context.Context, n notes, install func() error, registry string) error {
+	from, err := g.ledger.Mark(ctx)
+	if err != nil {
+		return err
+	}
+	shop := g.pods("store")
+	const seconds = 900
+	load, err := g.client.Start(ctx, harness.Load{Host: "store-frontend-web", Port: 8080, Session: rand.Text(), Workers: 2, Rate: 5, Seconds: seconds, Most: 20 * seconds})
+	if err != nil {
+		return err
+	}
+	err = errors.Join(install(), g.compose(ctx))
+	if err == nil {
+		err = g.world.Await(ctx, started, "the servers of orders to run images of "+registry, func() (bool, string) { return g.runs("orders", registry) })
+	}
+	if err == nil {
+		err = g.world.Hold(ctx, settled, "the claims rest", func() (bool, string) { return g.runs("orders", registry) })
+	}
+	tally, lerr := load.Stop()
+	a, aerr := g.ledger.Account(ctx, from)
+	n.Addf("%s; gap %.2fs of %s; shop: %s", a, a.Gap.Seconds(), handedOver, tally)
+	if a.Gap > handedOver {
+		err = errors.Join(err, fmt.Errorf("for %.2fs no write was acknowledged, %s is the target", a.Gap.Seconds(), handedOver))
+	}
+	if now := g.pods("store"); !maps.Equal(shop, now) {
+		err = errors.Join(err, fmt.Errorf("the shop's pods were %v, are %v", shop, now))
+	}
+	return errors.Join(err, lerr, aerr, tally.Check(fewest))
+}
+
+// upgrades to this release.
+func (g *ground) upgrades(ctx context.Context, n notes) error {
+	if err := g.change(ctx, n, func() error { return installThis(false) }, cluster.Registry); err != nil {
+		return err
+	}
+	return g.world.Await(ctx, started, "the shop's database to wait for its window", func() (bool, string) {
+		is := g.upgraded("DatabaseCluster", "store-database")
+		return is["status"] == "False" && is["reason"] == "AwaitingMaintenance", fmt.Sprint(is)
+	})
+}
+
+// upgraded is the condition of a claim.
+func (g *ground) upgraded(kind, name string) map[string]any {
+	list, _ := harness.List(g.world.Get(kind, name), "status", "conditions")
+	for _, c := range list {
+		if c["type"] == compose.ConditionUpgraded {
+			return c
+		}
+	}
+	return nil
+}
+
+// goesBack to the release before, and to this one again.
+func (g *ground) goesBack(ctx context.Context, n notes) error {
+	if err := g.change(ctx, n, installBefore, cluster.Registry+"-before"); err != nil {
+		return err
+	}
+	return g.change(ctx, n, func() error { return installThis(false) }, cluster.Registry)
+}
+
+// upgradesShop out of its window.
+func (g *ground) upgradesShop(ctx context.Context, n notes) error {
+	began := time.Now()
+	for _, u := range g.claims() {
+		release := harness.Field(u, "status", "pendingRelease")
+		if release == "" {
+			continue
+		}
+		_, err := cluster.Patch(ctx, u.GetKind(), namespace, u.GetName(), harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{compose.UpgradeAnnotation: release}}})
+		if err != nil {
+			return err
+		}
+	}
+	err := g.world.Await(ctx, started, "the shop's database to run images of "+cluster.Registry, func() (bool, string) { return g.runs("store-database", cluster.Registry) })
+	if err != nil {
+		return err
+	}
+	n.Addf("upgraded %.0f s after it was asked for", time.Since(began).Seconds())
+	return g.world.AwaitReady(ctx, started, "EcommercePlatform", "store")
+}
