@@ -145,7 +145,10 @@ func Intent(defaults settings.Settings) compose.Intent {
 		switch {
 		case err == nil:
 			p = d.plan()
-			p.Upgrade = upgrade
+			if p.Upgrade = upgrade; !d.live.understands() {
+				// They would do nothing of what they are told until their window opens.
+				upgrade.Urgent = func(string) bool { return true }
+			}
 		case !compose.IsInvalid(err):
 			return nil, err
 		}

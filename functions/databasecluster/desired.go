@@ -15,7 +15,9 @@ import (
 
 // desiredJSON is what the instance managers are told.
 func (d *cluster) desiredJSON() (string, error) {
+	protocol, _ := instance.Negotiate(d.live.members, instance.OldestProtocol, instance.Protocol)
 	out := instance.Desired{
+		Protocol:    protocol,
 		Claim:       d.Claim,
 		Size:        d.spec.Size,
 		Hibernated:  d.spec.Hibernated,

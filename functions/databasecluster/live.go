@@ -287,3 +287,10 @@ func (l *live) storage() (resource.Quantity, bool) {
 	}
 	return have, len(l.set.Spec.VolumeClaimTemplates) > 0
 }
+
+// understands tells whether all instance managers speak a version of the protocol that this release
+// speaks, too.
+func (l *live) understands() bool {
+	_, all := instance.Negotiate(l.members, instance.OldestProtocol, instance.Protocol)
+	return all
+}

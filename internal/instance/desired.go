@@ -18,6 +18,9 @@ const DesiredKey = "instance.json"
 
 // Desired is what the managers make of the servers.
 type Desired struct {
+	// Protocol is the version that this is in. It is 0 from functions of an older release.
+	Protocol int `json:"protocol,omitempty"`
+
 	// Claim is the name of the DatabaseCluster.
 	Claim string `json:"claim"`
 

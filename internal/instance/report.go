@@ -195,6 +195,10 @@ type Problem struct {
 
 // Member is what each manager says of its own server.
 type Member struct {
+	// Protocol is the newest version that the manager speaks. Managers of an older release report
+	// none.
+	Protocol int `json:"protocol,omitempty"`
+
 	// Version that runs, as PostgreSQL says it: 17.5.
 	Version string `json:"version,omitempty"`
 

@@ -157,7 +157,11 @@ func (m *Manager) target() (string, *instance.Desired, bool) {
 		return "", nil, false
 	}
 	d := &instance.Desired{}
-	if !m.note("read what is desired", json.Unmarshal([]byte(raw), d)) {
+	err := json.Unmarshal([]byte(raw), d)
+	if err == nil {
+		err = d.CheckProtocol(instance.OldestProtocol, instance.Protocol)
+	}
+	if !m.note("read what is desired", err) {
 		return "", nil, false
 	}
 	return raw, d, true

@@ -166,7 +166,7 @@ func TestPrimary(t *testing.T) {
 		t.Errorf("report: -want, +got:\n%s", diff)
 	}
 	eventually(t, "the member reports", func() bool {
-		return a.report(instance.MemberKey(setName+"-0")) == `{"version":"17.5","capacity":"10Gi"}`
+		return a.report(instance.MemberKey(setName+"-0")) == `{"protocol":1,"version":"17.5","capacity":"10Gi"}`
 	})
 	if got := a.report(setName + "-4.json"); got != "" {
 		t.Errorf("a member that is gone: got %s, want none", got)

@@ -84,7 +84,7 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	last := instance.Member{}
 	known := b.reported(instance.MemberKey(b.Pod), &last)
 
-	next := instance.Member{Version: last.Version, Capacity: last.Capacity, Volume: last.Volume, Restart: last.Restart}
+	next := instance.Member{Protocol: instance.Protocol, Version: last.Version, Capacity: last.Capacity, Volume: last.Volume, Restart: last.Restart}
 	status := b.seen.Load()
 	if status != nil {
 		next.Restart = status.PendingRestart
