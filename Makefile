@@ -122,6 +122,17 @@ release: ## Write a folder with all that a release is installed from to _out/rel
 sboms: ## Write what each image of the release in _out/packages is made of (CycloneDX), from REGISTRY: [ATTACH=1 to attach it to the image there].
 	go run ./hack/sbom --registry "$(REGISTRY)" --packages $(OUT)/packages --out $(OUT)/packages/sboms $(if $(ATTACH),--attach)
 
+.PHONY: signing-key
+signing-key: ## Write a key pair to sign releases with, cosign.key and cosign.pub, to DIR, as cosign generate-key-pair does: its password is in COSIGN_PASSWORD of the environment.
+	@test -n "$(DIR)" || { echo "signing-key: name the folder to write to: make signing-key DIR=FOLDER" >&2; exit 1; }
+	go -C hack/sign build -o $(abspath $(OUT))/sign .
+	$(OUT)/sign key-pair --out "$(DIR)"
+
+.PHONY: sign
+sign: ## Sign the images and packages of the release in _out/packages in REGISTRY, by their digests: COSIGN_KEY=FILE, its password in COSIGN_PASSWORD of the environment [RELEASE=DIR of make release, to write the signatures there, for its load.sh, instead] [REKOR_URL=… of a transparency log].
+	go -C hack/sign build -o $(abspath $(OUT))/sign .
+	$(OUT)/sign images $(if $(RELEASE),--release "$(RELEASE)",--registry "$(REGISTRY)" --packages $(OUT)/packages) $(if $(COSIGN_KEY),--key "$(COSIGN_KEY)") $(if $(REKOR_URL),--rekor-url "$(REKOR_URL)")
+
 ##@ Develop
 
 .PHONY: generate
@@ -137,6 +148,10 @@ test: ## Run the tests that need neither root nor a cluster.
 	(cd examples/shop && go vet ./... && go test ./...)
 	(cd examples/vote/app && go vet ./... && go test ./...)
 	(cd test/stores && go vet ./... && go test ./...)
+
+.PHONY: sign-test
+sign-test: ## Run the tests of make sign, which make test leaves out: Crossplane's own verification is built with them, which takes minutes once.
+	cd hack/sign && go vet ./... && go test ./...
 
 .PHONY: test-full
 test-full: ## Run the long tests too, which make test leaves out. Needs root where Debian packages are missing.
