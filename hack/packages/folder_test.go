@@ -76,7 +76,7 @@ func TestFolder(t *testing.T) {
 	dir, b := testFolder(t)
 	t.Run("Files", func(t *testing.T) {
 		for _, name := range []string{
-			"README.md", "check.sh", "load.sh", "install.yaml", "prerequisites.yaml", "uninstall.yaml", "version", "images.json", "settings.example.yaml",
+			"README.md", "check.sh", "load.sh", "install.yaml", "prerequisites.yaml", "uninstall.yaml", "version", "images.json", "settings.example.yaml", "verification.yaml", "trust-root-patch.yaml",
 			"manifests/kustomization.yaml", "manifests/packages.yaml", "mirror/kustomization.yaml", "storeplane-9.8.7.tgz",
 			"packages/function-storeplane.xpkg", "packages/provider-storeplane.xpkg", "packages/storeplane.xpkg",
 			"images/function-storeplane/v9.8.7.tar", "images/storeplane/v9.8.7.tar", "images/backup/postgresql-17-v9.8.7.tar", "images/redis/8-v9.8.7.tar",
@@ -238,6 +238,14 @@ func checkArchives(t *testing.T, dir string, b *builder) {
 // checkLoad: once loaded, a registry has what pods and Crossplane pull.
 func checkLoad(t *testing.T, dir string, b *builder) {
 	t.Helper()
+	// As make sign writes it: a tag of its own, beside the image's.
+	const signature = "sha256-0.sig"
+	if err := archive(t.Context(), b.images+"/redis:8", "redis", signature, filepath.Join(dir, "signatures/redis", signature+".tar")); err != nil {
+		t.Fatal(err)
+	}
+	if err := sum(dir); err != nil {
+		t.Fatal(err)
+	}
 	to, _ := filled(t)
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "load.sh"), to+"/")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -254,10 +262,13 @@ func checkLoad(t *testing.T, dir string, b *builder) {
 			t.Errorf("%s: want %s, got %s, %v", repository, desc.Digest, got, err)
 		}
 	}
+	if got, err := crane.Digest(to + "/redis:" + signature); err != nil || got != b.digests["redis:8"] {
+		t.Errorf("signatures are loaded too: got %s, %v", got, err)
+	}
 
 	write(t, filepath.Join(dir, "images/redis/8-v9.8.7.tar"), "cut off")
 	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "load.sh"), to).CombinedOutput()
-	if want := "load: an image is not the one of this release: copy the folder again"; err == nil || !strings.Contains(string(out), want) {
+	if want := "load: an image or a signature is not the one of this release: copy the folder again"; err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("An archive that is not whole is not pushed: want %q, got %v: %s", want, err, out)
 	}
 	out, err = exec.CommandContext(t.Context(), filepath.Join(dir, "load.sh"), "registry.company.com").CombinedOutput()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Pushes this release, packages and images, to a registry: with crane if it is on the PATH,
+# Pushes this release, packages and images and their signatures, to a registry: with crane if it is on the PATH,
 # else with skopeo. Log in first (crane auth login, skopeo login). Flags go to crane push or
 # skopeo copy: --insecure or --dest-tls-verify=false for a registry without TLS.
 # Usage: ./load.sh HOST/PATH [FLAG…], for example ./load.sh registry.company.com/storeplane
@@ -21,13 +21,15 @@ else
 	exit 1
 fi
 
-grep ' images/' SHA256SUMS | sha256sum --check --quiet - || {
-	echo "load: an image is not the one of this release: copy the folder again" >&2
+grep -E ' (images|signatures)/' SHA256SUMS | sha256sum --check --quiet - || {
+	echo "load: an image or a signature is not the one of this release: copy the folder again" >&2
 	exit 1
 }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for archive in images/*/*.tar; do
+# Only a signed release has signatures.
+shopt -s nullglob
+for archive in images/*/*.tar signatures/*/*.tar; do
 	tag=${archive##*/}
 	to=$registry/$(basename "$(dirname "$archive")"):${tag%.tar}
 	echo "load: $to" >&2
