@@ -153,6 +153,10 @@ test: ## Run the tests that need neither root nor a cluster.
 sign-test: ## Run the tests of make sign, which make test leaves out: Crossplane's own verification is built with them, which takes minutes once.
 	cd hack/sign && go vet ./... && go test ./...
 
+.PHONY: signature-test
+signature-test: ## See Crossplane refuse an unsigned package and install a signed one, on the cluster of KUBECONFIG, which is as it was afterwards.
+	hack/sign-test.sh "$(REGISTRY)"
+
 .PHONY: test-full
 test-full: ## Run the long tests too, which make test leaves out. Needs root where Debian packages are missing.
 	$(CLUSTER) packages
