@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,12 +10,12 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	toolswatch "k8s.io/client-go/tools/watch"
 )
 
@@ -80,45 +81,66 @@ func (f watcher) WatchWithContext(ctx context.Context, opts metav1.ListOptions) 
 
 func (w *World) watch(ctx context.Context, c *Cluster, kind string, gvr schema.GroupVersionResource) error {
 	client := c.Dynamic.Resource(gvr).Namespace(w.Namespace)
-	list, err := client.List(ctx, metav1.ListOptions{})
+	events, err := w.begin(ctx, client, kind)
 	if err != nil {
-		return fmt.Errorf("cannot list %s: %w", kind, err)
-	}
-	for i := range list.Items {
-		w.add(kind, &list.Items[i], false)
-	}
-	rw, err := toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), watcher(client.Watch))
-	if err != nil {
-		return fmt.Errorf("cannot watch %s: %w", kind, err)
+		return err
 	}
 	go func() {
-		for e := range rw.ResultChan() {
-			switch e.Type {
-			case watch.Added, watch.Modified, watch.Deleted:
-				u, ok := e.Object.(*unstructured.Unstructured)
-				if ok {
-					w.add(kind, u, e.Type == watch.Deleted)
-				}
-			case watch.Error:
-				w.fail(fmt.Errorf("cannot go on watching %s: %v", kind, status(e.Object)))
-			case watch.Bookmark:
+		for ctx.Err() == nil {
+			err := w.follow(events, kind)
+			// Where a definition is changed, the API server forgets what was before.
+			if kerrors.IsResourceExpired(err) || kerrors.IsGone(err) {
+				events, err = w.begin(ctx, client, kind)
 			}
-		}
-		if ctx.Err() == nil {
-			w.fail(fmt.Errorf("cannot go on watching %s: the watch ended", kind))
+			if err != nil && ctx.Err() == nil {
+				w.fail(fmt.Errorf("cannot go on watching %s: %w", kind, err))
+				return
+			}
 		}
 	}()
 	return nil
 }
 
-func status(o runtime.Object) string {
-	if s, ok := o.(*metav1.Status); ok {
-		return s.Message
+// begin to watch objects of a kind from what there is now.
+func (w *World) begin(ctx context.Context, client dynamic.ResourceInterface, kind string) (<-chan watch.Event, error) {
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot list %s: %w", kind, err)
 	}
-	if a, err := meta.Accessor(o); err == nil {
-		return a.GetName()
+	there := map[string]bool{}
+	for i := range list.Items {
+		u := &list.Items[i]
+		there[u.GetName()] = true
+		if last := w.Get(kind, u.GetName()); last == nil || last.GetResourceVersion() != u.GetResourceVersion() {
+			w.add(kind, u, false)
+		}
 	}
-	return fmt.Sprintf("%T", o)
+	for _, last := range w.List(kind) {
+		if !there[last.GetName()] {
+			w.add(kind, last.DeepCopy(), true)
+		}
+	}
+	rw, err := toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), watcher(client.Watch))
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch %s: %w", kind, err)
+	}
+	return rw.ResultChan(), nil
+}
+
+// follow events until they end, which is an error.
+func (w *World) follow(events <-chan watch.Event, kind string) error {
+	for e := range events {
+		switch e.Type {
+		case watch.Added, watch.Modified, watch.Deleted:
+			if u, ok := e.Object.(*unstructured.Unstructured); ok {
+				w.add(kind, u, e.Type == watch.Deleted)
+			}
+		case watch.Error:
+			return kerrors.FromObject(e.Object)
+		case watch.Bookmark:
+		}
+	}
+	return errors.New("the watch ended")
 }
 
 func (w *World) add(kind string, u *unstructured.Unstructured, deleted bool) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,9 @@ type ground struct {
 	world  *harness.World
 	ledger *harness.Ledger
 	client *harness.Client
+
+	// image of servers of the release before.
+	image string
 }
 
 func upgrades() types.Feature {
@@ -83,7 +87,11 @@ func (g *ground) begins(ctx context.Context, n notes) error {
 	if g.client, err = harness.StartClient(ctx, cluster, g.world); err != nil {
 		return err
 	}
-	n.Addf("pods run images of %s", strings.Join(g.registries("orders"), ", "))
+	images := g.images("orders")
+	if len(images) != 1 {
+		return fmt.Errorf("the servers run %v, want one image", images)
+	}
+	g.image = images[0]
 	return nil
 }
 
@@ -123,37 +131,38 @@ func (g *ground) pods(claim string) map[string]string {
 	return out
 }
 
-// registries that the pods of a claim run images of.
-func (g *ground) registries(claim string) []string {
-	seen := map[string]bool{}
+// images that the servers of a database run, each once.
+func (g *ground) images(claim string) []string {
 	var out []string
 	for _, p := range g.world.List("Pod") {
 		if !strings.HasPrefix(p.GetName(), claim+"-postgresql-") {
 			continue
 		}
 		for _, c := range harness.Containers(p) {
-			image, _ := c["image"].(string)
-			if registry := image[:max(0, strings.LastIndex(image, "/"))]; !seen[registry] {
-				seen[registry] = true
-				out = append(out, registry)
+			if image, _ := c["image"].(string); c["name"] == "postgresql" && !slices.Contains(out, image) {
+				out = append(out, image)
 			}
 		}
 	}
 	return out
 }
 
-// runs tells whether all servers of a database run images of one registry, and its claim rests.
-func (g *ground) runs(claim, registry string) (bool, string) {
-	if got := g.registries(claim); len(got) != 1 || got[0] != registry {
-		return false, "its servers run images of " + strings.Join(got, ", ")
+// runs tells whether the servers of a database run one image that is as wanted, and its claim rests.
+func (g *ground) runs(claim string, is func(image string) bool) (bool, string) {
+	if got := g.images(claim); len(got) != 1 || !is(got[0]) {
+		return false, "its servers run " + strings.Join(got, ", ")
 	}
 	c := g.world.Claim("DatabaseCluster", claim)
 	return c.Ready() && c.Status.Phase == "Running", c.String()
 }
 
+func (g *ground) isBefore(image string) bool { return image == g.image }
+
+func (g *ground) isThis(image string) bool { return image != g.image }
+
 // change installs a release under load, has all claims composed by it, and waits until the servers of
 // the database run its images.
-func (g *ground) change(ctx context.Context, n notes, install func() error, registry string) error {
+func (g *ground) change(ctx context.Context, n notes, install func() error, is func(image string) bool) error {
 	from, err := g.ledger.Mark(ctx)
 	if err != nil {
 		return err
@@ -166,10 +175,10 @@ func (g *ground) change(ctx context.Context, n notes, install func() error, regi
 	}
 	err = errors.Join(install(), g.compose(ctx))
 	if err == nil {
-		err = g.world.Await(ctx, started, "the servers of orders to run images of "+registry, func() (bool, string) { return g.runs("orders", registry) })
+		err = g.world.Await(ctx, started, "the servers of orders to run the release's image", func() (bool, string) { return g.runs("orders", is) })
 	}
 	if err == nil {
-		err = g.world.Hold(ctx, settled, "the claims rest", func() (bool, string) { return g.runs("orders", registry) })
+		err = g.world.Hold(ctx, settled, "the claims rest", func() (bool, string) { return g.runs("orders", is) })
 	}
 	tally, lerr := load.Stop()
 	a, aerr := g.ledger.Account(ctx, from)
@@ -185,7 +194,7 @@ func (g *ground) change(ctx context.Context, n notes, install func() error, regi
 
 // upgrades to this release.
 func (g *ground) upgrades(ctx context.Context, n notes) error {
-	if err := g.change(ctx, n, func() error { return installThis(false) }, cluster.Registry); err != nil {
+	if err := g.change(ctx, n, func() error { return installThis(false) }, g.isThis); err != nil {
 		return err
 	}
 	return g.world.Await(ctx, started, "the shop's database to wait for its window", func() (bool, string) {
@@ -207,10 +216,10 @@ func (g *ground) upgraded(kind, name string) map[string]any {
 
 // goesBack to the release before, and to this one again.
 func (g *ground) goesBack(ctx context.Context, n notes) error {
-	if err := g.change(ctx, n, installBefore, cluster.Registry+"-before"); err != nil {
+	if err := g.change(ctx, n, installBefore, g.isBefore); err != nil {
 		return err
 	}
-	return g.change(ctx, n, func() error { return installThis(false) }, cluster.Registry)
+	return g.change(ctx, n, func() error { return installThis(false) }, g.isThis)
 }
 
 // upgradesShop out of its window.
@@ -226,7 +235,7 @@ func (g *ground) upgradesShop(ctx context.Context, n notes) error {
 			return err
 		}
 	}
-	err := g.world.Await(ctx, started, "the shop's database to run images of "+cluster.Registry, func() (bool, string) { return g.runs("store-database", cluster.Registry) })
+	err := g.world.Await(ctx, started, "the shop's database to run this release's image", func() (bool, string) { return g.runs("store-database", g.isThis) })
 	if err != nil {
 		return err
 	}
