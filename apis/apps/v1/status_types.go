@@ -73,6 +73,11 @@ type CommonStatus struct {
 	// +optional
 	Refusal *Refusal `json:"refusal,omitempty"`
 
+	// LastHandledReconcileAt is the value of annotation crossplane.io/reconcile-requested-at that
+	// Crossplane has answered last.
+	// +optional
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
+
 	// LastCircuitProbeTime is when the claim was last written for one reason alone: that
 	// Crossplane's circuit breaker, open since the claim had too many events, closes with the
 	// next one after its cooldown, and a claim at rest has none. Empty where the breaker never

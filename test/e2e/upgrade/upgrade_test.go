@@ -108,7 +108,7 @@ func (g *ground) claims() []*unstructured.Unstructured {
 func (g *ground) compose(ctx context.Context) error {
 	var errs []error
 	for _, u := range g.claims() {
-		_, err := cluster.Patch(ctx, u.GetKind(), namespace, u.GetName(), harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{"crossplane.io/reconcile-requested-at": rand.Text()}}})
+		_, err := cluster.Patch(ctx, u.GetKind(), namespace, u.GetName(), harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{"e2e.storeplane.example.com/touched": rand.Text()}}})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

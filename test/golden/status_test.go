@@ -1,0 +1,40 @@
+package golden
+
+import (
+	"io/fs"
+	"testing"
+
+	"github.com/storeplane/storeplane/apis"
+	"github.com/storeplane/storeplane/internal/xrd"
+)
+
+// TestStatusDeclares: what the kernel writes into the status of every claim is in its schema, or
+// Crossplane cannot apply the status, and composes the claim no more. Crossplane's own
+// lastHandledReconcileAt is not in the schema that it makes of a definition.
+func TestStatusDeclares(t *testing.T) {
+	files, err := fs.Glob(apis.Definitions, "*/definition.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("cannot find the definitions: %v", err)
+	}
+	for _, file := range files {
+		b, err := fs.ReadFile(apis.Definitions, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := xrd.Parse(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd, err := xrd.CRD(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range crd.Spec.Versions {
+			for _, field := range []string{"lastHandledReconcileAt", "lastCircuitProbeTime", "observedGeneration", "refusal"} {
+				if _, ok := v.Schema.OpenAPIV3Schema.Properties["status"].Properties[field]; !ok {
+					t.Errorf("%s: status.%s is not declared", crd.Name, field)
+				}
+			}
+		}
+	}
+}
