@@ -63,6 +63,7 @@ func attacks() types.Feature {
 		check suite.Check
 	}{
 		{"a tenant does not leave production by another word, nor take the word off", leavesProduction},
+		{"a tenant does not have Crossplane watch kinds that its claims are not composed of", namesKinds},
 		{"a tenant does not change a workload by an AppConfig that it does not name", changesWorkload},
 		{"a tenant does not read another namespace's backups with the platform's credentials", readsBackups},
 		{"a tenant does not send the platform's credentials elsewhere, nor borrow them", borrowsCredentials},

@@ -55,11 +55,14 @@ func usesDatabaseToken(ctx context.Context, n notes) error {
 	for what, err := range attacks {
 		errs = append(errs, refused(what, err, "is forbidden"))
 	}
-	n.Addf("%d attacks", len(attacks)+1)
+	n.Addf("%d attacks", len(attacks)+2)
 	// With other labels its pod would be a neighbour's primary.
 	const others = "a database's server changes the label storeplane.example.com/role and annotations of its pods, and nothing else"
 	_, err = as.Patch(ctx, "Pod", tenantNamespace, "own-postgresql-0", harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"app.kubernetes.io/instance": "neighbour"}}}, metav1.DryRunAll)
 	errs = append(errs, refused("relabel its pod", err, others))
+	// A later database would adopt it, and take it for the report of one that has data.
+	const next = "{apiVersion: v1, kind: ConfigMap, metadata: {name: next-postgresql-status, namespace: ${NAMESPACE}, annotations: {storeplane.example.com/allow-adoption-by: DatabaseCluster/next}}}"
+	errs = append(errs, refused("make another database's report", create(ctx, as, next, metav1.DryRunAll), "a database's server creates ConfigMaps of its own cluster"))
 	// Its own work it may do.
 	_, err = as.Patch(ctx, "Pod", tenantNamespace, "own-postgresql-0", harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"storeplane.example.com/role": "replica"}}}, metav1.DryRunAll)
 	return errors.Join(append(errs, err, patch("Pod", "own-postgresql-0"))...)
