@@ -71,6 +71,7 @@ func attacks() types.Feature {
 		{"another tenant's pod reaches no port of a database, and one of its own namespace PostgreSQL's alone", reachesServers},
 		{"the password of a database's servers commands none of them without their certificate", commandsServers},
 		{"a database's server, or the pod of a Backup's Job, opens no connection to a neighbour", opensConnections},
+		{"no pod reaches the pods of a WebApp's Jobs", reachesJobs},
 		{"a pod with a store's credentials reaches no neighbour, and not the cloud's metadata service", reachesMetadata},
 		{"ten AppConfigs of hostile templates do not hold up a Backup", burnsTemplates},
 		{"a tenant's pod reaches neither the function nor the provider", reachesPrograms},
