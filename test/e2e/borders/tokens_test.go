@@ -111,6 +111,25 @@ func usesProviderToken(ctx context.Context, n notes) error {
 			break
 		}
 	}
+	// What keeps pods and data of others.
+	change := func(kind, name string, p harness.Patch) error {
+		_, err := as.Patch(ctx, kind, tenantNamespace, name, p, metav1.DryRunAll)
+		return err
+	}
+	meta := func(field string, value any) harness.Patch {
+		return harness.Patch{"metadata": harness.Patch{field: value}}
+	}
+	const (
+		claims = "of a claim, and nothing else"
+		others = "the provider of Storeplane creates and changes NetworkPolicies and ServiceAccounts of Backups and Restores, and no others"
+	)
+	errs = append(errs,
+		refused("take a claim's finalizers", change("DatabaseCluster", "own", meta("finalizers", nil)), claims),
+		refused("label a claim", change("DatabaseCluster", "own", meta("labels", harness.Patch{"evil": "true"})), claims),
+		refused("annotate an account", change("ServiceAccount", "default", meta("annotations", harness.Patch{"eks.amazonaws.com/role-arn": "evil"})), others),
+		refused("open a database", change("NetworkPolicy", "own-postgresql", harness.Patch{"spec": harness.Patch{"ingress": []any{harness.Patch{}}}}), others),
+		change("DatabaseCluster", "own", meta("annotations", harness.Patch{"storeplane.example.com/tried": "true"})),
+	)
 	n.Addf("%s", fields)
 	// What an AppConfig brings is let in.
 	errs = append(errs, pod("{containers: [{name: app, env: [{name: TITLE, valueFrom: {configMapKeyRef: {name: neighbour, key: mode}}}]}]}"))
