@@ -324,6 +324,16 @@ func drawIngress(t *rapid.T, into map[string]any) {
 	case 2:
 		ingress["tls"] = map[string]any{"secretName": "x"}
 	}
+	switch rapid.IntRange(0, 3).Draw(t, "controller") {
+	case 1:
+		ingress["className"] = rapid.SampledFrom([]string{"", "nginx", "internal", "public"}).Draw(t, "class")
+	case 2:
+		// Its listener has the certificate.
+		delete(ingress, "tls")
+		ingress["gateway"] = map[string]any{"name": rapid.SampledFrom([]string{"public", "own", "nginx"}).Draw(t, "gateway"), "namespace": rapid.SampledFrom([]string{"infra", "default"}).Draw(t, "of")}
+	case 3:
+		annotations["kubernetes.io/ingress.class"] = rapid.SampledFrom([]string{"nginx", "internal"}).Draw(t, "named")
+	}
 	into["ingress"] = ingress
 }
 

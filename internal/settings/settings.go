@@ -92,6 +92,11 @@ type Policy struct {
 	// all.
 	AllowedIngressAnnotations []string `json:"allowedIngressAnnotations,omitempty"`
 
+	// AllowedIngressClasses are those that claims may name: names of IngressClasses, and
+	// Gateways as namespace/name. {namespace} in one stands for the claim's namespace.
+	// Without any they may name all.
+	AllowedIngressClasses []string `json:"allowedIngressClasses,omitempty"`
+
 	// AllowedTolerations are the keys of taints that pods of claims may tolerate.
 	// Without any they may tolerate all.
 	AllowedTolerations []string `json:"allowedTolerations,omitempty"`
@@ -227,6 +232,7 @@ var (
 	endpoint = regexp.MustCompile(`^https://[^\s/]+/?$`)
 
 	hostPattern  = regexp.MustCompile(`^(\*\.)?([a-z0-9-]|\{namespace\})+(\.([a-z0-9-]|\{namespace\})+)*$`)
+	classPattern = regexp.MustCompile(`^(([a-z0-9-]|\{namespace\})+/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 	labelKey     = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*$`)
 	keyPattern   = regexp.MustCompile(`^(([a-z0-9][a-z0-9.-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*|[a-z0-9][a-z0-9.-]*/\*)$`)
 	labelPattern = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*(=[A-Za-z0-9._-]*)?$`)
@@ -301,6 +307,9 @@ func (s *Settings) check() error {
 	if err := s.checkMaintenance(); err != nil {
 		return err
 	}
+	if err := s.Upgrades.check(); err != nil {
+		return err
+	}
 	if err := s.Backup.check(); err != nil {
 		return err
 	}
@@ -323,6 +332,7 @@ func (p *Policy) check() error {
 	}{
 		{"allowedIngressHosts", p.AllowedIngressHosts, hostPattern, "a host like shop.example.com, *.example.com or {namespace}.example.com"},
 		{"allowedIngressAnnotations", p.AllowedIngressAnnotations, keyPattern, "the key of an annotation like example.com/rate, or example.com/*"},
+		{"allowedIngressClasses", p.AllowedIngressClasses, classPattern, "the name of an IngressClass, or namespace/name of a Gateway"},
 		{"allowedTolerations", p.AllowedTolerations, labelKey, "the key of a taint like example.com/gpu"},
 		{"allowedNodeSelectors", p.AllowedNodeSelectors, labelPattern, "a label like example.com/disk or example.com/disk=fast"},
 		{"allowedPriorityClasses", p.AllowedPriorityClasses, dnsName, "the name of a PriorityClass"},
