@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,10 +14,12 @@ import (
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
+	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
 // TestReferences proves that a claim can be restored with the references to all objects that it
-// is composed of, and with no others: the kinds are derived from the golden files.
+// is composed of, and with no others: the kinds are derived from the golden files, and from the
+// claims of the functions' tests, which use more fields than the examples do.
 func TestReferences(t *testing.T) {
 	// Composed only where a cluster has the kind, or by a claim that is no example.
 	const monitor = "monitoring.coreos.com/v1 PodMonitor"
@@ -28,6 +31,16 @@ func TestReferences(t *testing.T) {
 	for _, u := range goldenObjects(t) {
 		if owner := metav1.GetControllerOf(u); owner != nil {
 			want[owner.Kind] = append(want[owner.Kind], u.GetAPIVersion()+" "+u.GetKind())
+		}
+	}
+	for _, claim := range []string{
+		functionstest.FullApp, functionstest.BigApp, functionstest.MigratedApp,
+		functionstest.DatabaseCluster(functionstest.Production), functionstest.DatabaseCluster(functionstest.BigCluster),
+		functionstest.EcommercePlatform(functionstest.BigShop),
+	} {
+		for _, o := range functionstest.Expand(t, claim, "") {
+			kind, _, _ := strings.Cut(o.Claim, " ")
+			want[kind] = append(want[kind], functionstest.Get(o.Object, "apiVersion").GetStringValue()+" "+o.Kind())
 		}
 	}
 	for kind, of := range want {
