@@ -299,15 +299,15 @@ func (s *Settings) check() error {
 			return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.%s must be %s, is %q", k.field, k.want, k.value)
 		}
 	}
+	if err := s.Upgrades.check(); err != nil {
+		return err
+	}
 	if s.PollInterval != "" {
 		if d, err := time.ParseDuration(s.PollInterval); err != nil || d < 10*time.Second || d > 24*time.Hour {
 			return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.pollInterval must be a duration from 10s to 24h, like 1m, is %q", s.PollInterval)
 		}
 	}
 	if err := s.checkMaintenance(); err != nil {
-		return err
-	}
-	if err := s.Upgrades.check(); err != nil {
 		return err
 	}
 	if err := s.Backup.check(); err != nil {
