@@ -9,10 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/storeplane/storeplane/functions/functionstest"
@@ -41,7 +43,7 @@ func TestSelectors(t *testing.T) {
 				}
 				seen[o.Name()] = o.Claim
 				for _, p := range o.Pods(t) {
-					templates[o.Name()], specs[o.Name()] = p.Labels, p.Spec
+					templates[o.Name()], specs[o.Name()] = labelsOfPods(p), p.Spec
 				}
 			}
 			// The role is written by Patroni while it runs.
@@ -91,15 +93,20 @@ func TestSelectors(t *testing.T) {
 					}
 				case "NetworkPolicy":
 					np := functionstest.As[networkingv1.NetworkPolicy](t, o.Object)
-					closed := selected(np.Spec.PodSelector.MatchLabels)
+					var closed []string
+					for _, n := range slices.Sorted(maps.Keys(templates)) {
+						if matches(t, &np.Spec.PodSelector, templates[n]) {
+							closed = append(closed, n)
+						}
+					}
 					if len(closed) == 0 {
-						t.Errorf("%s selects no pod by %v", o.Name(), np.Spec.PodSelector.MatchLabels)
+						t.Errorf("%s selects no pod by %v", o.Name(), np.Spec.PodSelector)
 						continue
 					}
-					// Jobs of one component share a policy.
-					of := closed[0]
+					// Jobs of one component share a policy, and all Jobs one that lets nothing through.
+					of, ways := closed[0], len(np.Spec.Ingress)+len(np.Spec.Egress)
 					for _, c := range closed {
-						if protected[c] = true; templates[c][build.LabelComponent] != templates[of][build.LabelComponent] {
+						if protected[c] = true; ways > 0 && templates[c][build.LabelComponent] != templates[of][build.LabelComponent] {
 							t.Errorf("%s selects those of %v, which are of several components", o.Name(), closed)
 						}
 					}
@@ -163,7 +170,7 @@ func TestSelectors(t *testing.T) {
 				}
 			}
 			for n, spec := range specs {
-				if kind, _, _ := strings.Cut(n, " "); !protected[n] && (kind == "Deployment" || kind == "StatefulSet") {
+				if !protected[n] {
 					t.Errorf("no NetworkPolicy closes %s", n)
 				}
 				if !exists["ServiceAccount "+spec.ServiceAccountName] {
@@ -205,6 +212,23 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
+// labelsOfPods with what the controller of Jobs adds.
+func labelsOfPods(p functionstest.Pod) map[string]string {
+	if p.Kind != "Job" && p.Kind != "CronJob" {
+		return p.Labels
+	}
+	return build.With(p.Labels, map[string]string{batchv1.JobNameLabel: "run"})
+}
+
+func matches(t *testing.T, by *metav1.LabelSelector, pod map[string]string) bool {
+	t.Helper()
+	s, err := metav1.LabelSelectorAsSelector(by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Matches(labels.Set(pod))
+}
+
 // TestWhoReachesWhom is a shop's network as its policies make it.
 func TestWhoReachesWhom(t *testing.T) {
 	all := functionstest.Expand(t, functionstest.EcommercePlatform(functionstest.BigShop), "{ingress: {namespace: ingress-nginx}, monitoring: {namespace: observability}}")
@@ -216,19 +240,11 @@ func TestWhoReachesWhom(t *testing.T) {
 			if o.Kind() == "Job" && strings.Contains(name, "migration") {
 				name = "store-backend-migration"
 			}
-			people[name] = way{p.Labels}
+			people[name] = way{labelsOfPods(p)}
 		}
 	}
 	people["stranger"] = way{map[string]string{"app": "other"}}
 
-	matches := func(sel *metav1.LabelSelector, labels map[string]string) bool {
-		for k, v := range sel.MatchLabels {
-			if labels[k] != v {
-				return false
-			}
-		}
-		return true
-	}
 	got := map[string][]string{}
 	for target, w := range people {
 		if target == "stranger" {
@@ -241,7 +257,7 @@ func TestWhoReachesWhom(t *testing.T) {
 				continue
 			}
 			np := functionstest.As[networkingv1.NetworkPolicy](t, o.Object)
-			if !matches(&np.Spec.PodSelector, w.labels) {
+			if !matches(t, &np.Spec.PodSelector, w.labels) {
 				continue
 			}
 			closed = true
@@ -252,7 +268,7 @@ func TestWhoReachesWhom(t *testing.T) {
 						continue
 					}
 					for n, other := range people {
-						if matches(peer.PodSelector, other.labels) {
+						if matches(t, peer.PodSelector, other.labels) {
 							from[n] = true
 						}
 					}
@@ -271,6 +287,8 @@ func TestWhoReachesWhom(t *testing.T) {
 		"store-database-backup-first-" + build.Digest("volume", "data-store-database-repository-0", "", "")[:8]: nil,
 		"store-database-backup-full": nil,
 		"store-backend-web":          {"store-frontend-web"},
+		"store-backend-cron-report":  nil,
+		"store-backend-migration":    nil,
 		"store-frontend-web":         slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(people)), []string{"namespace ingress-nginx"}))),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -8,6 +8,7 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/storeplane/storeplane/functions/functionstest"
@@ -165,6 +166,50 @@ func TestMetrics(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestJobsPolicy: no client reaches the pods of Jobs, in which sidecars listen.
+func TestJobsPolicy(t *testing.T) {
+	const sidecars = ", sidecars: [{name: proxy, image: p, port: 9100}]}"
+	cases := map[string]struct {
+		reason, spec string
+		want         bool
+	}{
+		"Neither":   {reason: "There are no Jobs to close.", spec: "{image: x" + sidecars},
+		"CronJob":   {reason: "A sidecar runs in its pods, too.", spec: "{image: x, cronJobs: [{name: clean, schedule: '@daily', args: [clean]}]" + sidecars, want: true},
+		"Migration": {reason: "And in those of a migration.", spec: "{image: x, migration: {args: [migrate]}" + sidecars, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := simulate(t, tc.spec)
+			c.Settle()
+			o := c.Observed["networkpolicy-jobs"]
+			if (o != nil) != tc.want {
+				t.Fatalf("%s\nwant a policy: %t, got %v", tc.reason, tc.want, c.ComponentNames())
+			}
+			if !tc.want {
+				return
+			}
+			want := networkingv1.NetworkPolicySpec{
+				PodSelector: metav1.LabelSelector{
+					MatchLabels:      map[string]string{"app.kubernetes.io/name": "webapp", "app.kubernetes.io/instance": "hello"},
+					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "batch.kubernetes.io/job-name", Operator: metav1.LabelSelectorOpExists}},
+				},
+				PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			}
+			got := functionstest.As[networkingv1.NetworkPolicy](t, o)
+			if diff := cmp.Diff(want, got.Spec); diff != "" || got.Name != "hello-jobs" {
+				t.Errorf("%s\n%s: -want, +got:\n%s", tc.reason, got.Name, diff)
+			}
+			for _, p := range functionstest.Pods(t, c.Observed) {
+				for k, v := range want.PodSelector.MatchLabels {
+					if p.Labels[k] != v {
+						t.Errorf("%s\npods of %s have label %s=%s, not %s", tc.reason, p.Component, k, p.Labels[k], v)
+					}
+				}
 			}
 		})
 	}

@@ -1,7 +1,9 @@
 package webapp
 
 import (
+	batchv1 "k8s.io/api/batch/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/storeplane/storeplane/internal/build"
 )
@@ -18,4 +20,20 @@ func (a *app) networkPolicy() *networkingv1.NetworkPolicy {
 		ways = append(ways, build.Scrapers(a.settings.Monitoring.Namespace, a.metricsPort())...)
 	}
 	return build.NetworkPolicy(a.Scope, web, a.name(), ways...)
+}
+
+// hasJobs tells whether pods of Jobs run, or will.
+func (a *app) hasJobs() bool {
+	return a.spec.Migration != nil || len(a.spec.CronJobs) > 0 || len(a.live.superseded) > 0
+}
+
+// jobsPolicy admits no connections to the pods of Jobs, in which sidecars listen. It knows them by
+// the label that Kubernetes gives them: a run goes on for a time after its cronJob was removed.
+func (a *app) jobsPolicy() *networkingv1.NetworkPolicy {
+	np := build.NetworkPolicy(a.Scope, jobs, a.name())
+	np.Spec.PodSelector = metav1.LabelSelector{
+		MatchLabels:      map[string]string{build.LabelName: a.name(), build.LabelInstance: a.Claim},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: batchv1.JobNameLabel, Operator: metav1.LabelSelectorOpExists}},
+	}
+	return np
 }

@@ -29,6 +29,7 @@ const (
 	cron      = "cron"
 	worker    = "worker"
 	monitor   = "podmonitor"
+	jobs      = "jobs"
 )
 
 // defaultPort of an application.
@@ -140,6 +141,9 @@ func (a *app) plan() *compose.Plan {
 	add(deployment)
 	add(compose.Component{Name: service, Part: web, Object: a.service()})
 	add(compose.Component{Name: policy, Part: web, Object: a.networkPolicy()})
+	if a.hasJobs() {
+		add(compose.Component{Name: policy + "-" + jobs, Part: web, Object: a.jobsPolicy()})
+	}
 	if a.spec.Autoscaling != nil {
 		add(compose.Component{Name: scaler, Part: web, Make: func() compose.Object { return a.autoscaler(web, a.spec.Autoscaling) }, After: []string{web}})
 	}

@@ -41,13 +41,13 @@ func TestOrder(t *testing.T) {
 		"Migrated": {
 			reason: "The bundle comes before the migration, for which the pods wait.",
 			claim:  functionstest.MigratedApp,
-			want:   [][]string{{"account", "appconfig", "networkpolicy", "service", "web"}, {"migration"}},
+			want:   [][]string{{"account", "appconfig", "networkpolicy", "networkpolicy-jobs", "service", "web"}, {"migration"}},
 		},
 		"Big": {
 			reason: "What needs running pods comes last.",
 			claim:  functionstest.BigApp,
 			want: [][]string{
-				{"account", "appconfig", "disruptionbudget", "ingress", "networkpolicy", "service", "web"}, {"migration"},
+				{"account", "appconfig", "disruptionbudget", "ingress", "networkpolicy", "networkpolicy-jobs", "service", "web"}, {"migration"},
 				{"autoscaler", "cron-clean", "cron-report"},
 			},
 		},

@@ -17,19 +17,9 @@ const (
 	logBytes = 512
 )
 
-// hidden stands for what must not be seen.
-const hidden = "***"
-
-var (
-	// userInfo of a URL.
-	userInfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'<>]*@`)
-	// token of JSON Web Tokens' form: pods have some that no Secret holds.
-	token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)?`)
-	// assigned is what something is set to whose name says that it is secret.
-	assigned = regexp.MustCompile(`(?i)((?:password|passwd|passphrase|secret|token|api_?key|access_?key)["']?\s*[:=]\s*["']?)[^\s"',;&]+`)
-	// control characters, terminals' colours among them.
-	control = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
-)
+// control characters: of 7 and of 8 bits, terminals' colours, and what turns the direction of text
+// around.
+var control = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\u0080-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 // short values are everywhere: only whole words of them are hidden.
 const short = 4
@@ -53,9 +43,10 @@ func LastWords(log string, secrets map[string][]byte) string {
 // terminal would obey.
 func Redact(text string) string {
 	text = control.ReplaceAllString(strings.ToValidUTF8(text, ""), "")
-	text = userInfo.ReplaceAllString(text, "${1}"+hidden+"@")
-	text = token.ReplaceAllString(text, hidden)
-	return assigned.ReplaceAllString(text, "${1}"+hidden)
+	for _, p := range patterns {
+		text = p.apply(text)
+	}
+	return text
 }
 
 // forms of all values, the longest first: one may be in another.

@@ -57,3 +57,67 @@ func TestPropertyLastWords(t *testing.T) {
 		}
 	})
 }
+
+// TestRedact: what looks like a secret is hidden, and the rest of a line can be read.
+func TestRedact(t *testing.T) {
+	cases := map[string]struct{ reason, text, want string }{
+		"DSN":           {"Go's driver of MySQL has no scheme.", "dial app:hunter2@tcp(db:3306)/shop: refused", "dial app:***@tcp(db:3306)/shop: refused"},
+		"DSNAssigned":   {"It stands after an equals sign, too.", "DSN=app:hunter2@tcp(db)", "DSN=app:***@tcp(db)"},
+		"DSNAt":         {"A password may have an at sign.", "app:hunt@er2@tcp(db)", "app:***@tcp(db)"},
+		"DSNDigits":     {"A number may be one.", "app:12345@db", "app:***@db"},
+		"Slash":         {"A password may have a slash.", "dial postgres://app:pa/ss@db:5432/x: refused", "dial postgres://***@db:5432/x: refused"},
+		"SlashAt":       {"And an at sign after it.", "postgres://app:pa/s@s@db/x", "postgres://***@db/x"},
+		"NoUser":        {"There may be no user.", "redis://:hunter2@cache:6379/0", "redis://***@cache:6379/0"},
+		"Pass":          {"Names are shortened.", "DB_PASS=hunter2 DB_HOST=db", "DB_PASS=*** DB_HOST=db"},
+		"Passwd":        {"In several ways.", "MYSQL_PASSWD=hunter2", "MYSQL_PASSWD=***"},
+		"Pwd":           {"Another one.", "Server=db;Uid=app;Pwd=hunter2;Ssl=true", "Server=db;Uid=app;Pwd=***;Ssl=true"},
+		"Key":           {"What ends in KEY is one.", "STRIPE_KEY=sk_live_1 ready", "STRIPE_KEY=*** ready"},
+		"PrivateKey":    {"In small letters, where the name says so.", "private-key: abc", "private-key: ***"},
+		"CamelKey":      {"And in mixed ones.", `{"secretKey":"abc","user":"a"}`, `{"secretKey":"***","user":"a"}`},
+		"Token":         {"A token.", "GITHUB_TOKEN=ghp_1", "GITHUB_TOKEN=***"},
+		"Secret":        {"A secret.", "client_secret: abc", "client_secret: ***"},
+		"Comma":         {"A password may have a comma.", "password=hun,ter2", "password=***"},
+		"Query":         {"What comes after it in a query can be read.", "/login?password=a&user=b", "/login?password=***&user=b"},
+		"Quoted":        {"It may have spaces in quotes.", `password: "hunter 2" user: app`, `password: "***" user: app`},
+		"Escaped":       {"JSON in JSON has backslashes.", `{\"password\":\"hunter2\",\"user\":\"app\"}`, `{\"password\":\"***\",\"user\":\"app\"}`},
+		"Flag":          {"A flag's value comes after a space.", "exec: app --db-password hunter2 --port 80", "exec: app --db-password *** --port 80"},
+		"Bearer":        {"A header may be in a log.", "Authorization: Bearer abc123", "Authorization: Bearer ***"},
+		"Basic":         {"It has a user's password.", `"authorization":"Basic YXBwOmh1bnRlcjI="`, `"authorization":"Basic ***"`},
+		"BearerAlone":   {"Also without its name.", "got Bearer s3cr3t-t0ken from a", "got Bearer *** from a"},
+		"BasicAlone":    {"The same.", "sent Basic YXBwOmh1bnRlcjI= to a", "sent Basic *** to a"},
+		"RawHeader":     {"A header may have no scheme.", "authorization: 0123456789abcdef0123", "authorization: ***"},
+		"C1":            {"A terminal obeys characters of 8 bits, too.", "a\u009b31mb\u0085c\u009d0;x\u009c", "abc0;x"},
+		"Direction":     {"What turns the direction of text around shows another one.", "a\u202eb\u2066c", "abc"},
+		"Colours":       {"Terminals' commands are no words.", "\x1b[31mERROR\x1b[0m bad", "ERROR bad"},
+		"Umlaut":        {"Other letters stay.", "Größe: 5 · ünlü → Ελλάδα", "Größe: 5 · ünlü → Ελλάδα"},
+		"Digest":        {"An image's digest is no password.", `pull "registry:5000/app:v1@sha256:0a1b": not found`, `pull "registry:5000/app:v1@sha256:0a1b": not found`},
+		"TagDigest":     {"With a tag.", "image app:v1@sha256:0a1b is not there", "image app:v1@sha256:0a1b is not there"},
+		"PortPath":      {"A host with a port is no user.", "GET http://registry:4873/@scope/pkg 404", "GET http://registry:4873/@scope/pkg 404"},
+		"Path":          {"Nor is a path.", "GET https://example.com/a:b/users/a@example.com 404", "GET https://example.com/a:b/users/a@example.com 404"},
+		"Mail":          {"Nor is an address.", "mail to app@example.com and mailto:app@example.com", "mail to app@example.com and mailto:app@example.com"},
+		"Voters":        {"Nor are servers.", "voters 1@kafka-0:9093,2@kafka-1:9093", "voters 1@kafka-0:9093,2@kafka-1:9093"},
+		"Module":        {"Nor is a module.", "go: example.com/x@v1.2.3: reading", "go: example.com/x@v1.2.3: reading"},
+		"Scp":           {"Nor a repository.", "clone git@github.com:acme/shop.git", "clone git@github.com:acme/shop.git"},
+		"WorkingFolder": {"The folder is no password.", "PWD=/usr/src/app OLDPWD=/", "PWD=/usr/src/app OLDPWD=/"},
+		"Bypass":        {"Words that end so are none.", "bypass: true, tests passed: 12, compass=north", "bypass: true, tests passed: 12, compass=north"},
+		"Duplicate":     {"PostgreSQL's keys are none.", "duplicate key value violates unique constraint: Key (id)=(5) exists", "duplicate key value violates unique constraint: Key (id)=(5) exists"},
+		"PrimaryKey":    {"Nor are those of tables.", "primary_key=id partition_key: day, key: value", "primary_key=id partition_key: day, key: value"},
+		"Failed":        {"The reason can be read.", `FATAL: password authentication failed for user "app"`, `FATAL: password authentication failed for user "app"`},
+		"Basics":        {"Words after these can be read.", "basic authentication failed: bearer authentication required", "basic authentication failed: bearer authentication required"},
+		"Denied":        {"A sentence can be read.", "authorization: denied for user app", "authorization: denied for user app"},
+		"Tokens":        {"Numbers of tokens can be read.", "max_tokens=512, tokens: 7", "max_tokens=512, tokens: 7"},
+		"Time":          {"Times can be read.", "2026-01-01T12:30:01Z panic: nil at main.go:10:5", "2026-01-01T12:30:01Z panic: nil at main.go:10:5"},
+		"Missing":       {"What is missing can be read.", `secret "shop-key" not found, key DATABASE_URL is missing`, `secret "shop-key" not found, key DATABASE_URL is missing`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Redact(tc.text)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nRedact(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(got, Redact(got)); diff != "" {
+				t.Errorf("%s\nRedact(Redact(...)): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/plan"
@@ -129,10 +130,11 @@ func (f *facts) refused(c *Cause, e *corev1.Event, message string) *Cause {
 	return c
 }
 
-// quota that a refusal names, with what is used of it.
+// quota that a refusal names, with what is used of it. Others write refusals, too: what is no
+// name is no part of a command.
 func (f *facts) quota(c *Cause, refusal string) {
 	m := overQuota.FindStringSubmatch(refusal)
-	if m == nil {
+	if m == nil || len(validation.IsDNS1123Subdomain(m[1])) > 0 {
 		return
 	}
 	c.Do = []string{"Raise ResourceQuota " + m[1] + ", or claim less: kubectl -n " + c.Object.Namespace + " describe resourcequota " + m[1]}

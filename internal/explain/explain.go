@@ -52,6 +52,10 @@ func (e *Explanation) redact() {
 		for j := range causes[i].Evidence {
 			causes[i].Evidence[j].Text = clean(causes[i].Evidence[j].Text)
 		}
+		for j, do := range causes[i].Do {
+			// A line of its own would be a remedy of its own.
+			causes[i].Do[j] = text.Line(appconfig.Redact(do), longest)
+		}
 	}
 	if e.Cause != nil {
 		e.Cause, e.Also = &causes[0], causes[1:]

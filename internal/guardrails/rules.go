@@ -20,6 +20,7 @@ const (
 
 	AllowedIngressHosts       = "allowed-ingress-hosts"
 	AllowedIngressAnnotations = "allowed-ingress-annotations"
+	AllowedIngressClasses     = "allowed-ingress-classes"
 	AllowedTolerations        = "allowed-tolerations"
 	AllowedNodeSelectors      = "allowed-node-selectors"
 	AllowedPriorityClasses    = "allowed-priority-classes"
@@ -42,6 +43,9 @@ var rules = []struct {
 	}.judge},
 	{AllowedIngressAnnotations, allowance{
 		func(s *Subject) []asked { return s.annotations }, func(p settings.Policy) []string { return p.AllowedIngressAnnotations }, prefixed,
+	}.judge},
+	{AllowedIngressClasses, allowance{
+		func(s *Subject) []asked { return s.classes }, func(p settings.Policy) []string { return p.AllowedIngressClasses }, same,
 	}.judge},
 	{AllowedTolerations, allowance{
 		func(s *Subject) []asked { return s.tolerations }, func(p settings.Policy) []string { return p.AllowedTolerations }, same,

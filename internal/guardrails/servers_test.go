@@ -1,6 +1,7 @@
 package guardrails_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -29,11 +30,31 @@ const served = `
   kind: Pod
   metadata: {name: web, namespace: default, labels: {app: web}}
   spec: {containers: [{name: app, image: app:v1}]}
+- apiVersion: rbac.authorization.k8s.io/v1
+  kind: Role
+  metadata: {name: own-postgresql, namespace: default}
+  rules:
+    - {apiGroups: [""], resources: [configmaps], resourceNames: [own-postgresql-leader], verbs: [get, patch, update]}
+    - {apiGroups: [""], resources: [configmaps], verbs: [create]}
+- apiVersion: rbac.authorization.k8s.io/v1
+  kind: RoleBinding
+  metadata: {name: own-postgresql, namespace: default}
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: own-postgresql}
+  subjects: [{kind: ServiceAccount, name: own-postgresql, namespace: default}]
+- apiVersion: rbac.authorization.k8s.io/v1
+  kind: Role
+  metadata: {name: other-postgresql, namespace: default}
+  rules: [{apiGroups: [""], resources: [configmaps], verbs: [create, get, patch, update]}]
+- apiVersion: rbac.authorization.k8s.io/v1
+  kind: RoleBinding
+  metadata: {name: other-postgresql, namespace: default}
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: other-postgresql}
+  subjects: [{kind: ServiceAccount, name: other-postgresql, namespace: default}]
 `
 
-// testServers: with the token of a database's server, and whatever rights, one changes of
-// its pods what Patroni does.
-func testServers(t *testing.T, g *gate) {
+// serve a database, with the rights that its servers have of ConfigMaps.
+func (g *gate) serve(t *testing.T) {
+	t.Helper()
 	var objects []map[string]any
 	if err := yaml.Unmarshal([]byte(served), &objects); err != nil {
 		t.Fatal(err)
@@ -43,6 +64,12 @@ func testServers(t *testing.T, g *gate) {
 		g.create(t, u)
 		t.Cleanup(func() { _ = g.Delete(context.WithoutCancel(t.Context()), u) })
 	}
+}
+
+// testServers: with the token of a database's server, and whatever rights, one changes of
+// its pods what Patroni does.
+func testServers(t *testing.T, g *gate) {
+	g.serve(t)
 	const refused = "a database's server changes the label storeplane.example.com/role and annotations of its pods, and nothing else"
 	cases := map[string]struct {
 		reason, pod, patch, want string
@@ -79,6 +106,50 @@ func testServers(t *testing.T, g *gate) {
 			if got := try(pod, tc.patch); got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
+		})
+	}
+}
+
+// testServersConfigMaps: with the token of a database's server one creates its cluster's ConfigMaps,
+// and none that a later database would adopt.
+func testServersConfigMaps(t *testing.T, g *gate) {
+	g.serve(t)
+	const refused = "a database's server creates ConfigMaps of its own cluster, without labels and annotations of Crossplane, and no others"
+	const adopted = "annotations: {storeplane.example.com/allow-adoption-by: DatabaseCluster/next}"
+	cases := map[string]struct {
+		reason, account, metadata, want string
+	}{
+		"Leader":      {reason: "Patroni creates it.", metadata: "name: own-postgresql-leader, labels: {storeplane.example.com/patroni: own-postgresql}, annotations: {leader: own-postgresql-0}"},
+		"Config":      {reason: "It creates again what was deleted by mistake.", metadata: "name: own-postgresql-config"},
+		"Failover":    {reason: "So it does with a switchover.", metadata: "name: own-postgresql-failover"},
+		"Sync":        {reason: "And with the synchronous standbys.", metadata: "name: own-postgresql-sync"},
+		"Next":        {reason: "A later database would take what it reports for data.", metadata: "name: next-postgresql-status, " + adopted, want: refused},
+		"Composed":    {reason: "The labels of Crossplane do the same.", metadata: "name: next-postgresql-status, labels: {crossplane.io/composite: next}, annotations: {crossplane.io/composition-resource-name: instances}", want: refused},
+		"Free":        {reason: "Any other name is another program's.", metadata: "name: settings", want: refused},
+		"Longer":      {reason: "So is one that only begins as its own.", metadata: "name: own-postgresql-leader-2", want: refused},
+		"Generated":   {reason: "So is one that is not chosen.", metadata: "generateName: own-postgresql-", want: refused},
+		"Adopted":     {reason: "Its own are its claim's alone.", metadata: "name: own-postgresql-leader, " + adopted, want: refused},
+		"Labelled":    {reason: "They are not composed either.", metadata: "name: own-postgresql-leader, labels: {crossplane.io/composite: next}", want: refused},
+		"Annotated":   {reason: "Nor named as a component.", metadata: "name: own-postgresql-leader, annotations: {crossplane.io/composition-resource-name: instances}", want: refused},
+		"OtherServer": {reason: "An account of another program may change all anyway.", account: "other-postgresql", metadata: "name: settings"},
+	}
+	try := func(account, metadata string) string {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, "+metadata+"}}"), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		return refusal(g.as(account).Create(t.Context(), u, client.DryRunAll))
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			account := cmp.Or(tc.account, "own-postgresql")
+			// Both the policy and the Role are known a moment after they were applied.
+			planetest.Eventually(t, soon, "the API server judges it", func() error {
+				if got := try("system:serviceaccount:default:"+account, tc.metadata); got != tc.want {
+					return fmt.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+				}
+				return nil
+			})
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package guardrails
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -25,7 +26,7 @@ type Subject struct {
 	namespace string
 
 	// What an installation may allow a list of alone.
-	hosts, annotations, tolerations, selectors, priorities, podLabels, podAnnotations []asked
+	hosts, annotations, classes, tolerations, selectors, priorities, podLabels, podAnnotations []asked
 }
 
 // field is a value of a claim and its path below spec.
@@ -118,7 +119,20 @@ func (s *Subject) ingress(i *appsv1.Ingress) {
 	if i.TLS != nil && i.TLS.Issuer != "" {
 		s.annotations = append(s.annotations, asked{"ingress.tls.issuer", "sets", []string{appsv1.AnnotationClusterIssuer}})
 	}
+	// Without any it is the installation's.
+	if i.ClassName != "" {
+		s.classes = append(s.classes, asked{"ingress.className", "is", []string{i.ClassName}})
+	}
+	if named := i.Annotations[classAnnotation]; named != "" {
+		s.classes = append(s.classes, asked{"ingress.annotations", "names class", []string{named}})
+	}
+	if g := i.Gateway; g != nil {
+		s.classes = append(s.classes, asked{"ingress.gateway", "is", []string{cmp.Or(g.Namespace, s.namespace) + "/" + g.Name}})
+	}
 }
+
+// classAnnotation names the class of an Ingress, as it did before there was a field.
+const classAnnotation = "kubernetes.io/ingress.class"
 
 // scheduling of pods.
 func (s *Subject) scheduling(path string, w *appsv1.PodOptions) {

@@ -97,6 +97,11 @@ type Policy struct {
 	// all.
 	AllowedIngressAnnotations []string `json:"allowedIngressAnnotations,omitempty"`
 
+	// AllowedIngressClasses are those that claims may name: names of IngressClasses, and
+	// Gateways as namespace/name. {namespace} in one stands for the claim's namespace.
+	// Without any they may name all.
+	AllowedIngressClasses []string `json:"allowedIngressClasses,omitempty"`
+
 	// AllowedTolerations are the keys of taints that pods of claims may tolerate.
 	// Without any they may tolerate all.
 	AllowedTolerations []string `json:"allowedTolerations,omitempty"`
@@ -232,6 +237,7 @@ var (
 	endpoint = regexp.MustCompile(`^https://[^\s/]+/?$`)
 
 	hostPattern  = regexp.MustCompile(`^(\*\.)?([a-z0-9-]|\{namespace\})+(\.([a-z0-9-]|\{namespace\})+)*$`)
+	classPattern = regexp.MustCompile(`^(([a-z0-9-]|\{namespace\})+/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 	labelKey     = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*$`)
 	keyPattern   = regexp.MustCompile(`^(([a-z0-9][a-z0-9.-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*|[a-z0-9][a-z0-9.-]*/\*)$`)
 	labelPattern = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*(=[A-Za-z0-9._-]*)?$`)
@@ -298,6 +304,9 @@ func (s *Settings) check() error {
 			return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.%s must be %s, is %q", k.field, k.want, k.value)
 		}
 	}
+	if err := s.Upgrades.check(); err != nil {
+		return err
+	}
 	if s.PollInterval != "" {
 		if d, err := time.ParseDuration(s.PollInterval); err != nil || d < 10*time.Second || d > 24*time.Hour {
 			return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.pollInterval must be a duration from 10s to 24h, like 1m, is %q", s.PollInterval)
@@ -331,6 +340,7 @@ func (p *Policy) check() error {
 	}{
 		{"allowedIngressHosts", p.AllowedIngressHosts, hostPattern, "a host like shop.example.com, *.example.com or {namespace}.example.com"},
 		{"allowedIngressAnnotations", p.AllowedIngressAnnotations, keyPattern, "the key of an annotation like example.com/rate, or example.com/*"},
+		{"allowedIngressClasses", p.AllowedIngressClasses, classPattern, "the name of an IngressClass, or namespace/name of a Gateway"},
 		{"allowedTolerations", p.AllowedTolerations, labelKey, "the key of a taint like example.com/gpu"},
 		{"allowedNodeSelectors", p.AllowedNodeSelectors, labelPattern, "a label like example.com/disk or example.com/disk=fast"},
 		{"allowedPriorityClasses", p.AllowedPriorityClasses, dnsName, "the name of a PriorityClass"},

@@ -71,6 +71,10 @@ func TestRead(t *testing.T) {
 		"IntervalShort":  {reason: "Without a rest nothing is quiet.", data: map[string]any{"pollInterval": "1s"}, err: refused + `pollInterval must be a duration from 10s to 24h, like 1m, is "1s"`},
 		"IntervalLong":   {reason: "Nor may it be never.", data: map[string]any{"pollInterval": "25h"}, err: refused + `pollInterval must be a duration from 10s to 24h, like 1m, is "25h"`},
 		"IntervalText":   {reason: "A duration has a unit.", data: map[string]any{"pollInterval": "60"}, err: refused + `pollInterval must be a duration from 10s to 24h, like 1m, is "60"`},
+		"Urgent":         {reason: "Versions that wait for no window may be listed.", data: map[string]any{"upgrades": map[string]any{"urgent": []any{"v0.2.1", "v1.0.0-rc.1"}}}, want: Settings{ImageRegistry: defaults.ImageRegistry, Upgrades: Upgrades{Urgent: []string{"v0.2.1", "v1.0.0-rc.1"}}}},
+		"UrgentNoV":      {reason: "One that nothing is compared with would be waited for.", data: map[string]any{"upgrades": map[string]any{"urgent": []any{"v0.2.1", "0.2.2"}}}, err: refused + `upgrades.urgent[1] must be a version like v0.2.1, is "0.2.2"`},
+		"UrgentName":     {reason: "So would one that is no version.", data: map[string]any{"upgrades": map[string]any{"urgent": []any{"latest"}}}, err: refused + `upgrades.urgent[0] must be a version like v0.2.1, is "latest"`},
+		"UrgentRange":    {reason: "A part of a version is none.", data: map[string]any{"upgrades": map[string]any{"urgent": []any{"v0.2"}}}, err: refused + `upgrades.urgent[0] must be a version like v0.2.1, is "v0.2"`},
 		"PartOfIngress":  {reason: "A part of a part leaves the rest.", data: map[string]any{"ingress": map[string]any{"className": "nginx"}}, want: Settings{ImageRegistry: defaults.ImageRegistry, Ingress: Ingress{ClassName: "nginx"}}},
 		"OthersKeys":     {reason: "Others may keep theirs there.", data: map[string]any{"region": "eu", "n": 7}, want: defaults},
 		"EmptyRegistry":  {reason: "An empty registry says nothing, as an empty class does: there is no image without one.", data: map[string]any{"imageRegistry": ""}, want: defaults},
@@ -116,11 +120,13 @@ func TestRead(t *testing.T) {
 				"allowedIngressHosts": []any{"shop.example.com", "*.example.com", "*.{namespace}.example.com", "{namespace}-shop.example.com"}, "allowedIngressAnnotations": []any{"a", "example.com/rate", "example.com/*"},
 				"allowedTolerations": []any{"gpu"}, "allowedNodeSelectors": []any{"disk", "example.com/zone=a"}, "allowedPriorityClasses": []any{"high"},
 				"allowedPodLabels": []any{"team"}, "allowedPodAnnotations": []any{"example.com/*"},
+				"allowedIngressClasses": []any{"nginx", "infra/public", "{namespace}/own"},
 			}},
 			want: Settings{ImageRegistry: defaults.ImageRegistry, Policy: Policy{
 				AllowedIngressHosts: []string{"shop.example.com", "*.example.com", "*.{namespace}.example.com", "{namespace}-shop.example.com"}, AllowedIngressAnnotations: []string{"a", "example.com/rate", "example.com/*"},
 				AllowedTolerations: []string{"gpu"}, AllowedNodeSelectors: []string{"disk", "example.com/zone=a"}, AllowedPriorityClasses: []string{"high"},
 				AllowedPodLabels: []string{"team"}, AllowedPodAnnotations: []string{"example.com/*"},
+				AllowedIngressClasses: []string{"nginx", "infra/public", "{namespace}/own"},
 			}},
 		},
 		"AllowedHost":       {reason: "A star is a whole part of a host.", data: map[string]any{"policy": map[string]any{"allowedIngressHosts": []any{"shop*.example.com"}}}, err: refused + `policy.allowedIngressHosts[0] must be a host like shop.example.com, *.example.com or {namespace}.example.com, is "shop*.example.com"`},
@@ -129,6 +135,7 @@ func TestRead(t *testing.T) {
 		"AllowedLabel":      {reason: "A label has a key.", data: map[string]any{"policy": map[string]any{"allowedNodeSelectors": []any{"=a"}}}, err: refused + `policy.allowedNodeSelectors[0] must be a label like example.com/disk or example.com/disk=fast, is "=a"`},
 		"AllowedPodLabel":   {reason: "So is a label.", data: map[string]any{"policy": map[string]any{"allowedPodLabels": []any{"a b"}}}, err: refused + `policy.allowedPodLabels[0] must be the key of a label like example.com/team, or example.com/*, is "a b"`},
 		"AllowedPriority":   {reason: "A class is named.", data: map[string]any{"policy": map[string]any{"allowedPriorityClasses": []any{"My Class"}}}, err: refused + `policy.allowedPriorityClasses[0] must be the name of a PriorityClass, is "My Class"`},
+		"AllowedClass":      {reason: "A class or a Gateway is named.", data: map[string]any{"policy": map[string]any{"allowedIngressClasses": []any{"a/b/c"}}}, err: refused + `policy.allowedIngressClasses[0] must be the name of an IngressClass, or namespace/name of a Gateway, is "a/b/c"`},
 		"StorageClass":      {reason: "A storage class is named.", data: map[string]any{"storageClassName": "fast;"}, err: refused + `storageClassName must be the name of a StorageClass, is "fast;"`},
 	}
 	for name, tc := range cases {

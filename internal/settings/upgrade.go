@@ -75,6 +75,17 @@ func (s *Settings) isUrgent(from string) bool {
 	return false
 }
 
+// check that each urgent version can be compared with others: one that cannot would wait like
+// any other, without a word.
+func (u *Upgrades) check() error {
+	for i, v := range u.Urgent {
+		if semver.Canonical(v) == "" || semver.Canonical(v)+semver.Build(v) != v {
+			return compose.Invalidf("cannot use EnvironmentConfig storeplane: data.upgrades.urgent[%d] must be a version like v0.2.1, is %q", i, v)
+		}
+	}
+	return nil
+}
+
 // checkMaintenance checks the windows of all environments.
 func (s *Settings) checkMaintenance() error {
 	for _, env := range slices.Sorted(maps.Keys(s.Maintenance)) {

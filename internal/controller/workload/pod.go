@@ -22,6 +22,15 @@ const (
 	ThrowAway = "throw-away"
 )
 
+// Annotations of pods that name the containers into which the webhook of a cloud puts no
+// credentials of the pod's ServiceAccount:
+// https://github.com/aws/amazon-eks-pod-identity-webhook#eks-walkthrough and
+// https://azure.github.io/azure-workload-identity/docs/topics/service-account-labels-and-annotations.html.
+const (
+	skipAWS   = "eks.amazonaws.com/skip-containers"
+	skipAzure = "azure.workload.identity/skip-containers"
+)
+
 // uriFile is the name under which a pod finds a connection's URI.
 const uriFile = "uri"
 
@@ -113,6 +122,7 @@ func (p Pod) Template() (corev1.PodTemplateSpec, error) {
 		bound(&out.Spec.Containers[0], p.Task.Action, p.Resources)
 		return out, nil
 	}
+	out.Annotations = map[string]string{skipAWS: ThrowAway, skipAzure: ThrowAway}
 	if err := p.tryOut(&out.Spec); err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}

@@ -27,6 +27,10 @@ func TestThrowAway(t *testing.T) {
 	if len(pod.Spec.InitContainers) != 1 || pod.Spec.InitContainers[0].Name != ThrowAway {
 		t.Fatalf("want one container for the throw-away database, got %v", pod.Spec.InitContainers)
 	}
+	// Nor does a cloud give it what it gives the ServiceAccount.
+	if diff := cmp.Diff(map[string]string{"eks.amazonaws.com/skip-containers": "throw-away", "azure.workload.identity/skip-containers": "throw-away"}, pod.Annotations); diff != "" {
+		t.Errorf("the pod's annotations: -want, +got:\n%s", diff)
+	}
 	mounted := func(c *corev1.Container) (out []string) {
 		for _, m := range c.VolumeMounts {
 			v := pod.Spec.Volumes[slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })]

@@ -86,8 +86,9 @@ func (l *Live) Tree(ctx context.Context, claim plan.Object) ([]*unstructured.Uns
 // reference to an object that a claim composes.
 type reference struct{ apiVersion, kind, name string }
 
-// below a claim: what its references name, and what those compose, each once. Whoever may write a
-// claim may write its references, also such that lead back to it.
+// below a claim: what its references name and it controls, and what those compose, each once.
+// Whoever may write a claim may write its references, also such that lead back to it, or to what
+// another one who exports it may read alone.
 func (l *Live) below(ctx context.Context, claim *unstructured.Unstructured, seen *sync.Map) ([]*unstructured.Unstructured, error) {
 	if _, again := seen.LoadOrStore(claim.GetUID(), true); again {
 		return nil, nil
@@ -107,7 +108,7 @@ func (l *Live) below(ctx context.Context, claim *unstructured.Unstructured, seen
 				l.forbidden(hidden{kind: r.kind, namespace: claim.GetNamespace(), name: r.name})
 			case err != nil:
 				errs[i] = err
-			case u != nil:
+			case u != nil && metav1.IsControlledBy(u, claim):
 				below, err := l.below(ctx, u, seen)
 				found[i], errs[i] = append([]*unstructured.Unstructured{u}, below...), err
 			}

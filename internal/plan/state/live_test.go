@@ -57,7 +57,7 @@ func TestLive(t *testing.T) {
 		want   want
 	}{
 		"Admin": {
-			reason: "What the references name is read; what does not exist any more is not there.",
+			reason: "What the references name is read; what does not exist any more is not there, nor what the claim does not control: its author writes the references, too.",
 			config: admin,
 			want:   want{Tree: []string{"WebApp web", "ConfigMap web-config", "Secret web-secret"}},
 		},
@@ -100,8 +100,8 @@ func TestLive(t *testing.T) {
 	t.Run("Explain", func(t *testing.T) { explains(t, c, as(reviewer), as("nobody"), claim) })
 }
 
-// fill the cluster with a WebApp whose references name a ConfigMap, a Secret, and a Service
-// that was deleted.
+// fill the cluster with a WebApp whose references name a ConfigMap, a Secret, a Service that was
+// deleted, and a ConfigMap that is not the WebApp's.
 func fill(t *testing.T, c client.Client) {
 	t.Helper()
 	ref := func(kind, name string) any {
@@ -109,14 +109,22 @@ func fill(t *testing.T, c client.Client) {
 	}
 	claim := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"image":      "registry.example.com/web:v1",
-		"crossplane": map[string]any{"resourceRefs": []any{ref("ConfigMap", "web-config"), ref("Secret", "web-secret"), ref("Service", "web-gone")}},
+		"crossplane": map[string]any{"resourceRefs": []any{ref("ConfigMap", "web-config"), ref("Secret", "web-secret"), ref("Service", "web-gone"), ref("ConfigMap", "other-config")}},
 	}}}
 	claim.SetGroupVersionKind(webApp)
 	claim.SetNamespace("team")
 	claim.SetName("web")
 	named := metav1.ObjectMeta{Namespace: "team", Labels: map[string]string{"a": "b"}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
+	for _, o := range []client.Object{namespace, claim} {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	named.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(claim, webApp)}
 	config, secret := &corev1.ConfigMap{ObjectMeta: named}, &corev1.Secret{ObjectMeta: named}
 	config.Name, secret.Name = "web-config", "web-secret"
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "other-config"}}
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: reviewer},
 		Rules: []rbacv1.PolicyRule{
@@ -129,7 +137,7 @@ func fill(t *testing.T, c client.Client) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: reviewer},
 		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: reviewer}},
 	}
-	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, claim, config, secret, role, binding} {
+	for _, o := range []client.Object{config, secret, other, role, binding} {
 		if err := c.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

@@ -63,6 +63,7 @@ func attacks() types.Feature {
 		check suite.Check
 	}{
 		{"a tenant does not leave production by another word, nor take the word off", leavesProduction},
+		{"a tenant does not have Crossplane watch kinds that its claims are not composed of", namesKinds},
 		{"a tenant does not change a workload by an AppConfig that it does not name", changesWorkload},
 		{"a tenant does not read another namespace's backups with the platform's credentials", readsBackups},
 		{"a tenant does not send the platform's credentials elsewhere, nor borrow them", borrowsCredentials},
@@ -70,6 +71,7 @@ func attacks() types.Feature {
 		{"another tenant's pod reaches no port of a database, and one of its own namespace PostgreSQL's alone", reachesServers},
 		{"the password of a database's servers commands none of them without their certificate", commandsServers},
 		{"a database's server, or the pod of a Backup's Job, opens no connection to a neighbour", opensConnections},
+		{"no pod reaches the pods of a WebApp's Jobs", reachesJobs},
 		{"a pod with a store's credentials reaches no neighbour, and not the cloud's metadata service", reachesMetadata},
 		{"ten AppConfigs of hostile templates do not hold up a Backup", burnsTemplates},
 		{"a tenant's pod reaches neither the function nor the provider", reachesPrograms},

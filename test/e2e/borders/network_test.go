@@ -169,6 +169,50 @@ func opensConnections(ctx context.Context, n notes) (err error) {
 	return errors.Join(errs...)
 }
 
+// reachesJobs of a WebApp, in whose pods its sidecars listen: no pod reaches one, not in its own
+// namespace either. The neighbour's pod stands for that of a run, by its labels.
+func reachesJobs(ctx context.Context, n notes) (err error) {
+	if err := ready(ctx); err != nil {
+		return err
+	}
+	err = create(ctx, ground.tenant, "{apiVersion: apps.example.com/v1, kind: WebApp, metadata: {name: closed, namespace: ${NAMESPACE}}, spec: {image: '${REGISTRY}/shop-frontend:v1', cronJobs: [{name: clean, schedule: '@yearly', args: [clean]}]}}")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Delete(ctx, "WebApp", tenantNamespace, "closed")) }()
+	err = ground.world.Await(ctx, soon, "the policy of its Jobs", func() (bool, string) {
+		return ground.world.Get("NetworkPolicy", "closed-jobs") != nil, "there is none"
+	})
+	if err != nil {
+		return err
+	}
+	pod, address := "", neighbourAddress()
+	for _, p := range ground.world.List("Pod") {
+		if harness.Field(p, "status", "podIP") == address {
+			pod = p.GetName()
+		}
+	}
+	label := func(name, instance, job any) error {
+		_, err := cluster.Patch(ctx, "Pod", tenantNamespace, pod, harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{
+			"app.kubernetes.io/name": name, "app.kubernetes.io/instance": instance, "batch.kubernetes.io/job-name": job,
+		}}})
+		return err
+	}
+	own, err := harness.StartClient(ctx, cluster, ground.world)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, own.Stop(ctx), label(nil, nil, nil)) }()
+	if err := reaches(ctx, "a pod of the same namespace", own, address, application); err != nil {
+		return err
+	}
+	if err := label("webapp", "closed", "closed-cron-clean-1"); err != nil {
+		return err
+	}
+	n.Addf("port %d of a run", application)
+	return closes(ctx, "a pod of the same namespace", own, address, application)
+}
+
 // neighbourAddress of a workload's pod that is none of the database's.
 func neighbourAddress() string {
 	for _, p := range ground.world.List("Pod") {

@@ -114,3 +114,22 @@ func changesWorkload(ctx context.Context, n notes) error {
 		return generation() > before, said()
 	})
 }
+
+// namesKinds that Crossplane would watch, for each of which it would hold up all claims.
+func namesKinds(ctx context.Context, n notes) error {
+	if err := ready(ctx); err != nil {
+		return err
+	}
+	const claim = "{apiVersion: apps.example.com/v1, kind: WebApp, metadata: {name: hello, namespace: ${NAMESPACE}}, spec: {image: '${REGISTRY}/shop-frontend:v1', crossplane: {resourceRefs: [%s]}}}"
+	file := func(ref string) error {
+		return create(ctx, ground.tenant, fmt.Sprintf(claim, ref), metav1.DryRunAll)
+	}
+	var errs []error
+	for _, kind := range []string{"v1, kind: Node", "v1, kind: Secret", "apiextensions.k8s.io/v1, kind: CustomResourceDefinition"} {
+		err := file("{apiVersion: " + kind + ", name: a}")
+		errs = append(errs, refused(kind, err, "leave spec.crossplane.resourceRefs out, Crossplane writes it"))
+	}
+	n.Addf("%d kinds", len(errs))
+	// What a backup tool restores is let in.
+	return errors.Join(append(errs, file("{apiVersion: apps/v1, kind: Deployment, name: hello-web}"))...)
+}

@@ -55,11 +55,14 @@ func usesDatabaseToken(ctx context.Context, n notes) error {
 	for what, err := range attacks {
 		errs = append(errs, refused(what, err, "is forbidden"))
 	}
-	n.Addf("%d attacks", len(attacks)+1)
+	n.Addf("%d attacks", len(attacks)+2)
 	// With other labels its pod would be a neighbour's primary.
 	const others = "a database's server changes the label storeplane.example.com/role and annotations of its pods, and nothing else"
 	_, err = as.Patch(ctx, "Pod", tenantNamespace, "own-postgresql-0", harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"app.kubernetes.io/instance": "neighbour"}}}, metav1.DryRunAll)
 	errs = append(errs, refused("relabel its pod", err, others))
+	// A later database would adopt it, and take it for the report of one that has data.
+	const next = "{apiVersion: v1, kind: ConfigMap, metadata: {name: next-postgresql-status, namespace: ${NAMESPACE}, annotations: {storeplane.example.com/allow-adoption-by: DatabaseCluster/next}}}"
+	errs = append(errs, refused("make another database's report", create(ctx, as, next, metav1.DryRunAll), "a database's server creates ConfigMaps of its own cluster"))
 	// Its own work it may do.
 	_, err = as.Patch(ctx, "Pod", tenantNamespace, "own-postgresql-0", harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"storeplane.example.com/role": "replica"}}}, metav1.DryRunAll)
 	return errors.Join(append(errs, err, patch("Pod", "own-postgresql-0"))...)
@@ -108,6 +111,25 @@ func usesProviderToken(ctx context.Context, n notes) error {
 			break
 		}
 	}
+	// What keeps pods and data of others.
+	change := func(kind, name string, p harness.Patch) error {
+		_, err := as.Patch(ctx, kind, tenantNamespace, name, p, metav1.DryRunAll)
+		return err
+	}
+	meta := func(field string, value any) harness.Patch {
+		return harness.Patch{"metadata": harness.Patch{field: value}}
+	}
+	const (
+		claims = "of a claim, and nothing else"
+		others = "the provider of Storeplane creates and changes NetworkPolicies and ServiceAccounts of Backups and Restores, and no others"
+	)
+	errs = append(errs,
+		refused("take a claim's finalizers", change("DatabaseCluster", "own", meta("finalizers", nil)), claims),
+		refused("label a claim", change("DatabaseCluster", "own", meta("labels", harness.Patch{"evil": "true"})), claims),
+		refused("annotate an account", change("ServiceAccount", "default", meta("annotations", harness.Patch{"eks.amazonaws.com/role-arn": "evil"})), others),
+		refused("open a database", change("NetworkPolicy", "own-postgresql", harness.Patch{"spec": harness.Patch{"ingress": []any{harness.Patch{}}}}), others),
+		change("DatabaseCluster", "own", meta("annotations", harness.Patch{"storeplane.example.com/tried": "true"})),
+	)
 	n.Addf("%s", fields)
 	// What an AppConfig brings is let in.
 	errs = append(errs, pod("{containers: [{name: app, env: [{name: TITLE, valueFrom: {configMapKeyRef: {name: neighbour, key: mode}}}]}]}"))
