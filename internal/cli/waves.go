@@ -68,14 +68,17 @@ func progress(ctx context.Context, live *state.Live) (waves.Progress, error) {
 	for _, u := range all {
 		claims = append(claims, waves.Read(u))
 	}
-	return waves.Decide(list, claims, func(namespace string) map[string]string { return labelsOf[namespace] }, time.Now()), nil
+	return waves.Decide(list, waves.Target(claims), claims, func(namespace string) map[string]string { return labelsOf[namespace] }, time.Now()), nil
 }
 
 // describe how far a wave is.
 func describe(w waves.WaveProgress) string {
 	text := fmt.Sprintf("%d of %d claims upgraded", w.Upgraded, w.Claims)
 	if w.Aside > 0 {
-		text += fmt.Sprintf(", %d do not count: paused, deleted, refused, or not ready before", w.Aside)
+		text += fmt.Sprintf(", %d do not count: paused, being deleted, or not ready before", w.Aside)
+	}
+	if w.State == waves.Halted && len(w.Failing) == 0 {
+		text += ". The next wave begins once a claim of this one is upgraded and ready"
 	}
 	if !w.Until.IsZero() {
 		text += ", the next wave begins at " + w.Until.UTC().Format(time.RFC3339)

@@ -28,7 +28,7 @@ func TestWriteWaves(t *testing.T) {
 			}},
 			want: `
 Waves of release v0.2.0-a1b2c3:
-  canaries  Pausing  2 of 3 claims upgraded, 1 do not count: paused, deleted, refused, or not ready before, the next wave begins at 2026-03-01T12:30:00Z
+  canaries  Pausing  2 of 3 claims upgraded, 1 do not count: paused, being deleted, or not ready before, the next wave begins at 2026-03-01T12:30:00Z
   others    Waiting  0 of 20 claims upgraded
 `,
 		},

@@ -63,6 +63,15 @@ type Data struct {
 	accepted bool
 }
 
+// DataOf an EnvironmentConfig that no claim is composed with.
+func DataOf(data map[string]any) (Data, error) {
+	s, err := structpb.NewStruct(data)
+	if err != nil {
+		return Data{}, Invalidf("cannot read EnvironmentConfig storeplane: %v", err)
+	}
+	return Data{data: s}, nil
+}
+
 // IsAccepted tells whether the claim has been composed with the data before: it passed
 // the checks of that time, and only what cannot be decoded is an error now.
 func (d Data) IsAccepted() bool { return d.accepted }

@@ -168,8 +168,8 @@ func (c *Claim) isAdmitted(u *Upgrade, from string) bool {
 		return true
 	case u.Urgent != nil && u.Urgent(from):
 		return true
-	case c.condition(ConditionUpgraded)["reason"].GetStringValue() == appsv1.ReasonUpgrading:
-		return c.status("pendingRelease").GetStringValue() == u.Release
+	case c.condition(ConditionUpgraded)["reason"].GetStringValue() == appsv1.ReasonUpgrading && c.status("pendingRelease").GetStringValue() == u.Release:
+		return true
 	case !c.isInWave(u):
 		return false
 	case u.Window == nil:
@@ -215,7 +215,7 @@ func (d *Decision) hold(want, observed *structpb.Struct) (held bool, pods string
 	}
 	wants := valueAt(want, at)
 	pods = digestOf(wants, at)
-	if !d.upgrade.holds || observed == nil || isDown(observed) || isEditedByHand(observed, at) {
+	if !d.upgrade.holds || observed == nil || isDown(observed) || d.isEditedByHand(observed, want, at) {
 		return false, pods
 	}
 	has := valueAt(d.claim.keep(observed), at)
@@ -254,21 +254,14 @@ func isDown(observed *structpb.Struct) bool {
 	return health.GroupKind(observed).Group == "apps" && observed.GetFields()["status"].GetStructValue().GetFields()["readyReplicas"].GetNumberValue() == 0
 }
 
-// isEditedByHand tells whether another than Crossplane has changed the pods of an object, which would
-// be taken back if no release waited. To restart or to scale them is no such change, nor is what an
-// AppConfig brings.
-func isEditedByHand(observed *structpb.Struct, at []string) bool {
-	for manager, fields := range fieldowner.Others(observed) {
-		if len(at) > 1 {
-			if !strings.HasPrefix(manager, fieldowner.ConfigPrefix) && fieldowner.Has(fields, "f:spec", "f:template", "f:spec") {
-				return true
-			}
-			continue
-		}
-		for field := range fields.GetFields()["f:spec"].GetStructValue().GetFields() {
-			if field != "." && field != "f:crossplane" && field != "f:replicas" {
-				return true
-			}
+// isEditedByHand tells whether another than Crossplane has changed what is declared of the pods of an
+// object, which would be taken back if no release waited: with managed fields a change takes a field
+// away from Crossplane. What others have added, and what they have set to the same value, stays in any
+// case.
+func (d *Decision) isEditedByHand(observed, want *structpb.Struct, at []string) bool {
+	for manager := range fieldowner.Taken(observed, want, d.claim.manager(), at) {
+		if !strings.HasPrefix(manager, fieldowner.ConfigPrefix) {
+			return true
 		}
 	}
 	return false

@@ -12,10 +12,13 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
+	"github.com/storeplane/storeplane/internal/fieldowner"
 	"github.com/storeplane/storeplane/internal/waves"
 )
 
@@ -81,6 +84,12 @@ func TestUpgrade(t *testing.T) {
 			reason:      "But in its window alone.",
 			annotations: map[string]any{waves.Annotation: "v2"},
 			change:      func(u *Upgrade) { u.Waves = true }, now: byDay, want: held,
+		},
+		"WaveOfNext": {
+			reason:      "A claim that was being upgraded to a release goes on with the next once its wave has begun.",
+			status:      map[string]any{"release": "v1", "pendingRelease": "v1.9", "conditions": []any{map[string]any{"type": ConditionUpgraded, "status": "False", "reason": appsv1.ReasonUpgrading}}},
+			annotations: map[string]any{waves.Annotation: "v2"},
+			change:      func(u *Upgrade) { u.Waves, u.Window = true, nil }, now: byDay, want: applied,
 		},
 		"OldWave": {
 			reason:      "A wave is of one release.",
@@ -390,31 +399,43 @@ func TestUpgradeObjects(t *testing.T) {
 // TestUpgradeEditedByHand: what others than Crossplane have changed of pods does not stay because a
 // release waits: the release takes it back.
 func TestUpgradeEditedByHand(t *testing.T) {
-	entry := func(manager, subresource string, fields map[string]any) any {
-		return map[string]any{"manager": manager, "subresource": subresource, "fieldsV1": fields}
-	}
-	below := func(path ...string) map[string]any {
-		out := map[string]any{}
-		for _, field := range slices.Backward(path) {
-			out = map[string]any{"f:" + field: out}
+	entry := func(manager, subresource, fields string) any {
+		var f map[string]any
+		if err := yaml.Unmarshal([]byte(fields), &f); err != nil {
+			t.Fatal(err)
 		}
-		return out
+		return map[string]any{"manager": manager, "subresource": subresource, "fieldsV1": f}
 	}
+	const (
+		whole   = `{"f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {'k:{"name":"app"}': {".": {}, "f:name": {}, "f:image": {}}}}}}}`
+		noImage = `{"f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {'k:{"name":"app"}': {".": {}, "f:name": {}}}}}}}`
+		image   = `{"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"app"}': {"f:image": {}}}}}}}`
+		restart = `{"f:spec": {"f:template": {"f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/restartedAt": {}}}}}}`
+		taint   = `{"f:spec": {"f:template": {"f:spec": {"f:tolerations": {}}}}}`
+		scale   = `{"f:spec": {"f:replicas": {}}}`
+	)
 	cases := map[string]struct {
 		reason string
+		own    string
 		entry  any
 		want   string
 	}{
-		"Image":     {reason: "An image that is set by hand is no release's.", entry: entry("kubectl-set", "", below("spec", "template", "spec", "containers")), want: "app:2"},
-		"Restart":   {reason: "To restart pods is no change of them.", entry: entry("kubectl-rollout", "", below("spec", "template", "metadata", "annotations")), want: "app:1"},
-		"Scale":     {reason: "Nor is to scale them.", entry: entry("kubectl", "scale", below("spec", "replicas")), want: "app:1"},
-		"Status":    {reason: "Nor is what a controller reports.", entry: entry("kube-controller-manager", "status", below("status", "replicas")), want: "app:1"},
-		"AppConfig": {reason: "What an AppConfig brings is its own.", entry: entry(appconfig.FieldManager("shop"), "", below("spec", "template", "spec", "containers")), want: "app:1"},
+		"Image":     {reason: "An image that is set by hand is no release's.", own: noImage, entry: entry("kubectl-set", "", image), want: "app:2"},
+		"Restored":  {reason: "One that is the same is no edit: a backup tool has put it back.", own: whole, entry: entry("velero", "", image), want: "app:1"},
+		"Added":     {reason: "What is added would not be taken back.", own: whole, entry: entry("kyverno", "", taint), want: "app:1"},
+		"Restart":   {reason: "To restart pods is no change of them.", own: whole, entry: entry("kubectl-rollout", "", restart), want: "app:1"},
+		"Scale":     {reason: "Nor is to scale them.", own: whole, entry: entry("kubectl", "scale", scale), want: "app:1"},
+		"AppConfig": {reason: "What an AppConfig brings is its own, and is not applied.", own: noImage, entry: entry(appconfig.FieldManager("shop"), "", image), want: ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			rsp := upgraded(t, byDay, func(_ map[string]any, observed map[string]*structpb.Struct, _ *Plan) {
-				list, err := structpb.NewList([]any{tc.entry})
+				var own map[string]any
+				if err := yaml.Unmarshal([]byte(tc.own), &own); err != nil {
+					t.Fatal(err)
+				}
+				ours := map[string]any{"manager": fieldowner.Manager(claimName, schema.GroupKind{Group: "apps.example.com", Kind: "WebApp"}), "fieldsV1": own}
+				list, err := structpb.NewList([]any{tc.entry, ours})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -130,7 +130,7 @@ func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.
 		}, f.Kinds()...)
 	}
 	o.Gate.Register(func() {
-		if err := upgrade.Setup(mgr, aside, c.limited(o), c.Telemetry.Upgrades); err != nil {
+		if err := upgrade.Setup(mgr, aside, c.limited(o), c.Images, c.Telemetry.Upgrades); err != nil {
 			c.Fail(fmt.Errorf("cannot start the controller of upgrades: %w", err))
 		}
 	}, upgrade.Kinds()...)

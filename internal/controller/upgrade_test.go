@@ -16,6 +16,8 @@ import (
 
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/upgrade"
+	"github.com/storeplane/storeplane/internal/images"
+	"github.com/storeplane/storeplane/internal/settings"
 	"github.com/storeplane/storeplane/internal/waves"
 )
 
@@ -35,18 +37,18 @@ metadata: {name: canary, labels: {stage: canary}}
 ---
 apiVersion: platform.example.com/v1
 kind: EcommercePlatform
-metadata: {name: store, namespace: canary, uid: store}
-status: {release: v1, pendingRelease: v2, phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-03-01T10:00:00Z"}]}
+metadata: {name: store, namespace: canary, uid: store, generation: 1}
+status: {release: v1, pendingRelease: v2, phase: Running, readyGeneration: 1, conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-03-01T10:00:00Z"}]}
 ---
 apiVersion: apps.example.com/v1
 kind: DatabaseCluster
-metadata: {name: orders, namespace: shop, uid: orders}
-status: {release: v1, pendingRelease: v2, phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-03-01T10:00:00Z"}]}
+metadata: {name: orders, namespace: shop, uid: orders, generation: 1}
+status: {release: v1, pendingRelease: v2, phase: Running, readyGeneration: 1, conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-03-01T10:00:00Z"}]}
 ---
 apiVersion: apps.example.com/v1
 kind: WebApp
-metadata: {name: web, namespace: shop, uid: web}
-status: {release: v2, phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-03-01T10:00:00Z"}]}
+metadata: {name: web, namespace: shop, uid: web, generation: 1}
+status: {release: v2, phase: Running, readyGeneration: 1, conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-03-01T10:00:00Z"}]}
 `
 
 // lifeOfUpgrade of three claims in two waves.
@@ -54,7 +56,9 @@ func lifeOfUpgrade(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.Scheme().AddKnownTypeWithName(waves.SettingsKind, &unstructured.Unstructured{})
-	for _, text := range strings.Split(upgradeWorld, "\n---\n") {
+	own := images.Set{Registry: "registry.example.com/storeplane", Version: "v0.2.0"}
+	release := (&settings.Settings{ImageRegistry: own.Registry, Version: own.Version}).Release()
+	for text := range strings.SplitSeq(strings.ReplaceAll(upgradeWorld, "v2", release), "\n---\n") {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), u); err != nil {
 			t.Fatal(err)
@@ -69,9 +73,9 @@ func lifeOfUpgrade(t *testing.T) *world {
 	// Their metadata is watched.
 	w.note(corev1.SchemeGroupVersion.WithKind("Namespace"), "", "list", "watch")
 	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	r := upgrade.NewReconciler(w.provider, telemetry.New(prometheus.NewRegistry()).Upgrades, logging.NewNopLogger())
+	r := upgrade.NewReconciler(w.provider, own, telemetry.New(prometheus.NewRegistry()).Upgrades, logging.NewNopLogger())
 	r.Now = func() time.Time { return now }
-	admitted := func(want map[string]string, next time.Duration) {
+	marked := func(want map[string]string, next time.Duration) {
 		t.Helper()
 		result, err := r.Reconcile(t.Context(), reconcile.Request{})
 		if err != nil {
@@ -85,14 +89,15 @@ func lifeOfUpgrade(t *testing.T) *world {
 				t.Fatal(err)
 			}
 			for _, u := range l.Items {
-				got[u.GetName()] = u.GetAnnotations()[waves.Annotation] + " " + u.GetAnnotations()[waves.BeganAnnotation]
+				a := u.GetAnnotations()
+				got[u.GetName()] = strings.TrimSpace(a[waves.Annotation] + " " + a[waves.MarkAnnotation] + " " + a[waves.TimeAnnotation])
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" || result.RequeueAfter != next {
 			t.Errorf("at %s: again in %s, want %s; claims: -want, +got:\n%s", now.Format(time.TimeOnly), result.RequeueAfter, next, diff)
 		}
 	}
-	admitted(map[string]string{"store": "v2 2026-03-01T12:00:00Z", "orders": " ", "web": " "}, 0)
+	marked(map[string]string{"store": release + " Admitted 2026-03-01T12:00:00Z", "orders": "", "web": ""}, time.Minute)
 
 	store := &unstructured.Unstructured{}
 	store.SetGroupVersionKind(upgrade.Kinds()[1])
@@ -100,14 +105,18 @@ func lifeOfUpgrade(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	status := store.Object["status"].(map[string]any)
-	status["release"] = "v2"
+	status["release"] = release
 	delete(status, "pendingRelease")
 	if err := w.Update(t.Context(), store); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Minute)
-	admitted(map[string]string{"store": "v2 2026-03-01T12:00:00Z", "orders": " ", "web": " "}, 9*time.Minute)
-	now = now.Add(9 * time.Minute)
-	admitted(map[string]string{"store": "v2 2026-03-01T12:00:00Z", "orders": "v2 2026-03-01T12:10:00Z", "web": "v2 2026-03-01T12:10:00Z"}, 0)
+	upgraded := release + " Upgraded 2026-03-01T12:01:00Z"
+	marked(map[string]string{"store": upgraded, "orders": "", "web": ""}, time.Minute)
+	now = now.Add(9*time.Minute + 30*time.Second)
+	marked(map[string]string{"store": upgraded, "orders": "", "web": ""}, 30*time.Second)
+	now = now.Add(30 * time.Second)
+	// The WebApp has the release by an edit.
+	marked(map[string]string{"store": upgraded, "orders": release + " Admitted 2026-03-01T12:11:00Z", "web": ""}, time.Minute)
 	return w
 }

@@ -283,6 +283,18 @@ func parse(data compose.Data, defaults Settings) (Settings, error) {
 	if err := s.check(); err != nil {
 		return Settings{}, err
 	}
+	// A field of a wave that is misspelt would have it take all claims.
+	raw := struct {
+		Upgrades struct {
+			Waves []map[string]any `json:"waves"`
+		} `json:"upgrades"`
+	}{}
+	if err := data.Decode(&raw); err != nil {
+		return Settings{}, err
+	}
+	if err := waves.CheckFields(raw.Upgrades.Waves); err != nil {
+		return Settings{}, compose.Invalidf("cannot use EnvironmentConfig storeplane: data.upgrades.waves%v", err)
+	}
 	return s, nil
 }
 

@@ -7,9 +7,12 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/images"
+	"github.com/storeplane/storeplane/internal/waves"
 )
 
 func claimWith(t testing.TB, data any) *compose.Claim {
@@ -75,6 +78,9 @@ func TestRead(t *testing.T) {
 		"UrgentNoV":      {reason: "One that nothing is compared with would be waited for.", data: map[string]any{"upgrades": map[string]any{"urgent": []any{"v0.2.1", "0.2.2"}}}, err: refused + `upgrades.urgent[1] must be a version like v0.2.1, is "0.2.2"`},
 		"UrgentName":     {reason: "So would one that is no version.", data: map[string]any{"upgrades": map[string]any{"urgent": []any{"latest"}}}, err: refused + `upgrades.urgent[0] must be a version like v0.2.1, is "latest"`},
 		"UrgentRange":    {reason: "A part of a version is none.", data: map[string]any{"upgrades": map[string]any{"urgent": []any{"v0.2"}}}, err: refused + `upgrades.urgent[0] must be a version like v0.2.1, is "v0.2"`},
+		"Waves":          {reason: "Claims may be upgraded in waves.", data: map[string]any{"upgrades": map[string]any{"waves": []any{map[string]any{"name": "first", "percent": 10, "pause": "1h"}}}}, want: Settings{ImageRegistry: defaults.ImageRegistry, Upgrades: Upgrades{Waves: []waves.Wave{{Name: "first", Percent: new(10), Pause: "1h"}}}}},
+		"WavesField":     {reason: "A misspelt part would be all.", data: map[string]any{"upgrades": map[string]any{"waves": []any{map[string]any{"name": "first", "percnt": 10}}}}, err: refused + "upgrades.waves[0].percnt is no field of a wave: it has name, namespaces, pause, percent"},
+		"WavesNone":      {reason: "Nor is none of them a part.", data: map[string]any{"upgrades": map[string]any{"waves": []any{map[string]any{"name": "first", "percent": 0}}}}, err: refused + "upgrades.waves[0].percent must be from 1 to 100, is 0"},
 		"PartOfIngress":  {reason: "A part of a part leaves the rest.", data: map[string]any{"ingress": map[string]any{"className": "nginx"}}, want: Settings{ImageRegistry: defaults.ImageRegistry, Ingress: Ingress{ClassName: "nginx"}}},
 		"OthersKeys":     {reason: "Others may keep theirs there.", data: map[string]any{"region": "eu", "n": 7}, want: defaults},
 		"EmptyRegistry":  {reason: "An empty registry says nothing, as an empty class does: there is no image without one.", data: map[string]any{"imageRegistry": ""}, want: defaults},
@@ -216,6 +222,32 @@ func TestReadRemembered(t *testing.T) {
 				t.Errorf("%s\nRead(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestReleaseOf: the provider finds the release that the function composes with.
+func TestReleaseOf(t *testing.T) {
+	own := images.Set{Registry: "registry.example.com/storeplane", Digests: images.Digests{"redis:8": "sha256:1"}, Version: "v0.2.0"}
+	defaults := Settings{ImageRegistry: own.Registry, Digests: own.Digests, Version: own.Version}
+	for name, data := range map[string]map[string]any{
+		"None":     {},
+		"Registry": {"imageRegistry": "10.0.0.1:5000/mirror"},
+		"Backup":   {"backup": map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "namespace": "platform", "shared": true}}},
+		"Window":   {"maintenance": map[string]any{"production": map[string]any{"start": "02:00"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Read(claimWith(t, data), defaults)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := ReleaseOf(&unstructured.Unstructured{Object: map[string]any{"data": data}}, own)
+			if err != nil || got != s.Release() {
+				t.Errorf("ReleaseOf(): want %s, got %s, %v", s.Release(), got, err)
+			}
+		})
+	}
+	if _, err := ReleaseOf(&unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"imageRegistry": ";"}}}, own); err == nil {
+		t.Error("ReleaseOf(): settings that cannot be used have no release, and got one")
 	}
 }
 

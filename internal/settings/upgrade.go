@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"golang.org/x/mod/semver"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/images"
 )
 
 // unreleased is the version of a function that is of no release.
@@ -30,6 +32,24 @@ func (s *Settings) Release() string {
 		version = unreleased
 	}
 	return version + "-" + build.Digest(append(of, string(backups))...)[:6]
+}
+
+// ReleaseOf the installation's settings, with images of our own. Settings that cannot be used are an
+// error: claims go on with those that they had.
+func ReleaseOf(config *unstructured.Unstructured, own images.Set) (string, error) {
+	data, _, err := unstructured.NestedMap(config.Object, "data")
+	if err != nil {
+		return "", compose.Invalidf("cannot read EnvironmentConfig storeplane: %v", err)
+	}
+	decoded, err := compose.DataOf(data)
+	if err != nil {
+		return "", err
+	}
+	s, err := parse(decoded, Settings{ImageRegistry: own.Registry, Digests: own.Digests, Version: own.Version})
+	if err != nil {
+		return "", err
+	}
+	return s.Release(), nil
 }
 
 // Upgrade of a claim of an environment, by its window or else the installation's, with its

@@ -1,11 +1,16 @@
 package waves
 
 import (
+	"cmp"
+	"hash/fnv"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
 // Claim as far as its upgrade depends on it.
@@ -18,22 +23,25 @@ type Claim struct {
 	// Release that its pods are of, and the one that waits, or "".
 	Release, Pending string
 
-	// Wave is the release that its wave upgrades it to, or "", and WaveBegan is when it began.
-	Wave      string
-	WaveBegan time.Time
+	// Wave is the release that its wave upgrades it to, or "", Mark is how far that is, and Since
+	// since when.
+	Wave  string
+	Mark  Mark
+	Since time.Time
 
-	// Ready tells whether the claim is, and ReadySince since when it is or is not.
-	Ready      bool
-	ReadySince time.Time
-
-	// UpgradedSince is when the claim's condition Upgraded last changed.
-	UpgradedSince time.Time
+	// Ready tells whether the claim is.
+	Ready bool
 
 	// Phase in its status, and what it says.
 	Phase, Message string
 
-	// IsAside tells whether nothing is to be expected of the claim: it is paused, being deleted,
-	// or refused.
+	// Generation of the claim, and the newest one that was ready.
+	Generation, ReadyGeneration int64
+
+	// IsRefused tells whether the claim itself cannot be composed as it is.
+	IsRefused bool
+
+	// IsAside tells whether nothing is to be expected of the claim: it is paused or being deleted.
 	IsAside bool
 }
 
@@ -41,7 +49,6 @@ type Claim struct {
 const (
 	typeReady    = "Ready"
 	typeAccepted = "Accepted"
-	typeUpgraded = "Upgraded"
 )
 
 const pausedAnnotation = "crossplane.io/paused"
@@ -51,9 +58,10 @@ func Read(u *unstructured.Unstructured) Claim {
 	a := u.GetAnnotations()
 	c := Claim{
 		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(),
-		Wave: a[Annotation], WaveBegan: parseTime(a[BeganAnnotation]),
+		Wave: a[Annotation], Mark: Mark(a[MarkAnnotation]), Generation: u.GetGeneration(),
 		IsAside: a[pausedAnnotation] == "true" || u.GetDeletionTimestamp() != nil,
 	}
+	c.Since, _ = time.Parse(time.RFC3339, a[TimeAnnotation])
 	if owner := metav1.GetControllerOfNoCopy(u); owner != nil {
 		c.Owner = owner.UID
 	}
@@ -63,6 +71,7 @@ func Read(u *unstructured.Unstructured) Claim {
 	}{{"release", &c.Release}, {"pendingRelease", &c.Pending}, {"phase", &c.Phase}, {"message", &c.Message}} {
 		*f.into, _, _ = unstructured.NestedString(u.Object, "status", f.name)
 	}
+	c.ReadyGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", "readyGeneration")
 	conditions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
 	list, _ := conditions.([]any)
 	for _, each := range list {
@@ -70,21 +79,80 @@ func Read(u *unstructured.Unstructured) Claim {
 		if !ok {
 			continue
 		}
-		at, _ := f["lastTransitionTime"].(string)
 		switch f["type"] {
 		case typeReady:
-			c.Ready, c.ReadySince = f["status"] == "True", parseTime(at)
-		case typeUpgraded:
-			c.UpgradedSince = parseTime(at)
+			c.Ready = f["status"] == "True"
 		case typeAccepted:
-			c.IsAside = c.IsAside || f["status"] == "False"
+			// Settings that cannot be used refuse every claim.
+			c.IsRefused = f["status"] == "False" && (f["reason"] == appsv1.ReasonInvalid || f["reason"] == appsv1.ReasonAlreadyExists)
 		}
 	}
 	return c
 }
 
-// parseTime of RFC 3339, or zero.
-func parseTime(text string) time.Time {
-	t, _ := time.Parse(time.RFC3339, text)
-	return t
+// isWell tells whether the claim is as its team wants it, which a release may change.
+func (c Claim) isWell() bool {
+	return c.Ready && !c.isBad() && !c.IsRefused && c.isSettled()
+}
+
+// isBad tells whether the claim is Degraded or Failed, though it may be Ready.
+func (c Claim) isBad() bool { return c.Phase == "Degraded" || c.Phase == "Failed" }
+
+// isSettled tells whether the claim has been ready as it is now: where not, its team has changed it.
+func (c Claim) isSettled() bool { return c.Generation == c.ReadyGeneration }
+
+// has tells whether the claim's pods are those of a release.
+func (c Claim) has(release string) bool { return c.Release == release && c.Pending == "" }
+
+// needs tells whether the claim is to be upgraded to a release. One without any release is new, and
+// is composed by the newest.
+func (c Claim) needs(release string) bool {
+	return c.Pending == release || c.Release != "" && c.Release != release
+}
+
+// family is a claim that a user has filed, first, and all that it composes.
+type family []Claim
+
+// families of claims, in an order that stays: by a hash of the first one's UID.
+func families(claims []Claim) []family {
+	byUID := make(map[types.UID]Claim, len(claims))
+	for _, c := range claims {
+		byUID[c.UID] = c
+	}
+	root := func(c Claim) types.UID {
+		for range len(claims) {
+			owner, ok := byUID[c.Owner]
+			if !ok {
+				break
+			}
+			c = owner
+		}
+		return c.UID
+	}
+	all := map[types.UID]family{}
+	for _, c := range claims {
+		uid := root(c)
+		if uid == c.UID {
+			all[uid] = append(family{c}, all[uid]...)
+			continue
+		}
+		all[uid] = append(all[uid], c)
+	}
+	out := make([]family, 0, len(all))
+	for _, f := range all {
+		slices.SortFunc(f[1:], func(a, b Claim) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+		out = append(out, f)
+	}
+	slices.SortFunc(out, byHash)
+	return out
+}
+
+func byHash(a, b family) int {
+	return cmp.Or(cmp.Compare(hash(a[0].UID), hash(b[0].UID)), cmp.Compare(a[0].UID, b[0].UID))
+}
+
+func hash(uid types.UID) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(uid))
+	return h.Sum64()
 }

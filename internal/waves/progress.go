@@ -1,13 +1,10 @@
 package waves
 
 import (
-	"cmp"
-	"hash/fnv"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // State of a wave.
@@ -19,7 +16,7 @@ const (
 	Waiting State = "Waiting"
 	// Upgrading: its claims are upgraded, each in its maintenance window if it has one.
 	Upgrading State = "Upgrading"
-	// Halted: a claim that was upgraded is Degraded or Failed. No other wave begins.
+	// Halted: a claim fails since it was admitted, or no claim of the wave counts. No later wave begins.
 	Halted State = "Halted"
 	// Pausing: all claims are upgraded and ready, and the next wave begins after its pause.
 	Pausing State = "Pausing"
@@ -27,20 +24,42 @@ const (
 	Done State = "Done"
 )
 
+const (
+	// slow is how long an upgrade of a claim takes that fails: databases replace their servers one
+	// at a time.
+	slow = 30 * time.Minute
+
+	// pace is how often claims of a wave are admitted, and least and share how many families at once:
+	// not all claims of a cluster restart together.
+	pace  = time.Minute
+	least = 10
+	share = 10 // per cent
+
+	// again is how often an upgrade is looked at though no claim has changed: a label of a namespace
+	// may have.
+	again = time.Minute
+)
+
 // Progress of an upgrade.
 type Progress struct {
-	// Release that claims are upgraded to, or "" where no claim waits for one.
+	// Release that claims are upgraded to, or "" where none waits for it.
 	Release string
 
 	// Waves in their order, the last of which is that of all other claims. Without a release they
 	// are empty.
 	Waves []WaveProgress
 
-	// Admit are the claims whose wave has begun and that do not know it yet.
-	Admit []Claim
+	// Marks are what is to be written into annotations of claims.
+	Marks []Marked
 
 	// Next is when to look again though no claim has changed, or zero.
 	Next time.Time
+}
+
+// Marked is a claim, and the mark that it gets. Without one it loses the annotations.
+type Marked struct {
+	Claim
+	To Mark
 }
 
 // WaveProgress is how far a wave is. It counts claims with those that they compose as one.
@@ -48,33 +67,33 @@ type WaveProgress struct {
 	Name  string
 	State State
 
-	// Claims of the wave; of these those that are upgraded and ready, and those that do not
-	// count: paused, deleted, refused, or not ready since before the wave began.
+	// Claims of the wave; of these those that are upgraded and ready, and those that do not count:
+	// paused, deleted, new, or not ready before.
 	Claims, Upgraded, Aside int
 
-	// Failing are those that are Degraded or Failed since they were upgraded.
+	// Failing are those that fail since they were admitted.
 	Failing []Claim
 
 	// Until the next wave begins, while it pauses.
 	Until time.Time
 }
 
-// Decide how far the upgrade of a cluster's claims is, and which are to be upgraded now. A namespace
-// has labels, or nil.
-func Decide(waves []Wave, claims []Claim, labelsOf func(namespace string) map[string]string, now time.Time) Progress {
-	p := Progress{Release: target(claims)}
-	if p.Release == "" {
+// Decide how far the upgrade of a cluster's claims to a release is, and what to mark. A namespace has
+// labels, or nil.
+func Decide(waves []Wave, release string, claims []Claim, labelsOf func(namespace string) map[string]string, now time.Time) Progress {
+	p := Progress{Marks: stale(claims, release)}
+	if !isUnderWay(claims, release) {
 		return p
 	}
+	p.Release, p.Next = release, now.Add(again)
 	isOpen := true
 	for _, w := range assign(waves, families(claims), labelsOf) {
-		progress := w.progress(p.Release, now)
+		progress := w.progress(release, now)
+		p.Marks = append(p.Marks, w.marks(release, isOpen && progress.State != Done, now)...)
 		if !isOpen {
-			progress.State, progress.Until = Waiting, time.Time{}
-		} else {
-			p.Admit = append(p.Admit, w.unaware(p.Release)...)
+			progress.State, progress.Failing, progress.Until = Waiting, nil, time.Time{}
 		}
-		if progress.State == Pausing {
+		if progress.State == Pausing && progress.Until.Before(p.Next) {
 			p.Next = progress.Until
 		}
 		isOpen = isOpen && progress.State == Done
@@ -83,64 +102,46 @@ func Decide(waves []Wave, claims []Claim, labelsOf func(namespace string) map[st
 	return p
 }
 
-// target is the release that claims wait for: that of the claim which has reported one last, where
-// there are several.
-func target(claims []Claim) string {
+// isUnderWay tells whether a claim waits for a release, or was admitted and is not ready with it.
+func isUnderWay(claims []Claim, release string) bool {
+	return slices.ContainsFunc(claims, func(c Claim) bool {
+		return !c.IsAside && (c.Pending == release || c.Wave == release && c.Mark == Admitted)
+	})
+}
+
+// Target is the release that claims are upgraded to, for who does not know the installed one: that of
+// the claim that was admitted last, or else the one that most claims wait for.
+func Target(claims []Claim) string {
 	var last Claim
+	waiting, most := map[string]int{}, ""
 	for _, c := range claims {
-		if c.Pending == "" || c.IsAside {
-			continue
-		}
-		if at := c.UpgradedSince.Compare(last.UpgradedSince); last.Pending == "" || at > 0 || at == 0 && c.Pending > last.Pending {
+		if c.Mark == Admitted && c.Since.After(last.Since) {
 			last = c
 		}
-	}
-	return last.Pending
-}
-
-// family is a claim that a user has filed, first, and all that it composes.
-type family []Claim
-
-// families of claims, in an order that stays: by a hash of the first one's UID.
-func families(claims []Claim) []family {
-	byUID := make(map[types.UID]Claim, len(claims))
-	for _, c := range claims {
-		byUID[c.UID] = c
-	}
-	root := func(c Claim) types.UID {
-		for range len(claims) {
-			owner, ok := byUID[c.Owner]
-			if !ok {
-				break
-			}
-			c = owner
-		}
-		return c.UID
-	}
-	all := map[types.UID]family{}
-	for _, c := range claims {
-		uid := root(c)
-		if uid == c.UID {
-			all[uid] = append(family{c}, all[uid]...)
+		if c.Pending == "" {
 			continue
 		}
-		all[uid] = append(all[uid], c)
+		waiting[c.Pending]++
+		if n := waiting[c.Pending] - waiting[most]; most == "" || n > 0 || n == 0 && c.Pending > most {
+			most = c.Pending
+		}
 	}
-	out := make([]family, 0, len(all))
-	for _, f := range all {
-		slices.SortFunc(f[1:], func(a, b Claim) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
-		out = append(out, f)
+	if last.Wave != "" {
+		return last.Wave
 	}
-	slices.SortFunc(out, func(a, b family) int {
-		return cmp.Or(cmp.Compare(hash(a[0].UID), hash(b[0].UID)), cmp.Compare(a[0].UID, b[0].UID))
-	})
-	return out
+	return most
 }
 
-func hash(uid types.UID) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(uid))
-	return h.Sum64()
+// stale are the claims that were admitted to another release and never had it: if it comes again, it
+// begins with the first wave. One that is not well may be so because of it.
+func stale(claims []Claim, release string) []Marked {
+	var out []Marked
+	for _, c := range claims {
+		if c.Wave != "" && c.Wave != release && c.Release != c.Wave && c.isWell() {
+			out = append(out, Marked{Claim: c})
+		}
+	}
+	return out
 }
 
 // members of a wave.
@@ -166,13 +167,11 @@ func assign(waves []Wave, all []family, labelsOf func(string) map[string]string)
 				rest = append(rest, f)
 			}
 		}
-		if w.Percent > 0 {
-			n := (len(taken)*w.Percent + 99) / 100
+		if w.Percent != nil {
+			n := (len(taken)**w.Percent + 99) / 100
 			taken, rest = taken[:n], append(rest, taken[n:]...)
+			slices.SortFunc(rest, byHash)
 		}
-		slices.SortFunc(rest, func(a, b family) int {
-			return cmp.Or(cmp.Compare(hash(a[0].UID), hash(b[0].UID)), cmp.Compare(a[0].UID, b[0].UID))
-		})
 		out, all = append(out, members{w, taken}), rest
 	}
 	return out
@@ -183,7 +182,8 @@ func (m members) progress(release string, now time.Time) WaveProgress {
 	p := WaveProgress{Name: m.Name, State: Done, Claims: len(m.families)}
 	var last time.Time
 	for _, f := range m.families {
-		switch s, at := f.state(release); s {
+		s, at, failing := f.state(release, now)
+		switch s {
 		case isAside:
 			p.Aside++
 		case isUpgraded:
@@ -191,12 +191,17 @@ func (m members) progress(release string, now time.Time) WaveProgress {
 			if at.After(last) {
 				last = at
 			}
-		case isFailing:
-			p.Failing = append(p.Failing, f.worst())
+		case isUpgrading:
+			if failing != nil {
+				p.Failing = append(p.Failing, *failing)
+			}
 		}
 	}
+	if last.After(now) {
+		last = now // Nobody but the provider's clock decides.
+	}
 	switch until := last.Add(m.pause()); {
-	case len(p.Failing) > 0:
+	case len(p.Failing) > 0 || p.Claims > 0 && p.Aside == p.Claims:
 		p.State = Halted
 	case p.Upgraded+p.Aside < p.Claims:
 		p.State = Upgrading
@@ -206,64 +211,85 @@ func (m members) progress(release string, now time.Time) WaveProgress {
 	return p
 }
 
-// unaware are the claims of the wave that do not know that it has begun.
-func (m members) unaware(release string) []Claim {
-	var out []Claim
-	for _, f := range m.families {
-		for _, c := range f {
-			if c.Wave != release && !c.IsAside {
-				out = append(out, c)
-			}
-		}
-	}
-	return out
-}
-
 // state of a family in its upgrade.
 type state int
 
 const (
 	isUpgrading state = iota
 	isUpgraded
-	isFailing
 	isAside
 )
 
-// state of a family, and when it was upgraded and ready, where it is. A claim that was not ready
-// before its wave began says nothing of the release.
-func (f family) state(release string) (state, time.Time) {
-	at := time.Time{}
-	isDone, isReady, hasFailed := true, true, false
-	for _, c := range f {
-		wasUnwell := c.Wave == release && !c.Ready && c.ReadySince.Before(c.WaveBegan)
-		if c.IsAside || wasUnwell {
-			return isAside, at
-		}
-		isDone = isDone && c.Release == release && c.Pending == ""
-		isReady = isReady && c.Ready
-		isPart := c.Release == release || c.Wave == release
-		hasFailed = hasFailed || isPart && !c.Ready && (c.Phase == "Degraded" || c.Phase == "Failed")
-		for _, t := range []time.Time{c.ReadySince, c.UpgradedSince, c.WaveBegan} {
-			if t.After(at) {
-				at = t
+// state of a family, since when it is upgraded, and which of it fails. What it composes names the
+// cause, so that comes last.
+func (f family) state(release string, now time.Time) (state, time.Time, *Claim) {
+	counts, upgraded := 0, 0
+	var at time.Time
+	var failing *Claim
+	for i := range f {
+		c := &f[i]
+		isPart := c.Wave == release && c.Mark != ""
+		switch {
+		case c.IsAside || isPart && c.Mark == Unwell || !isPart && !c.needs(release) && !c.has(release):
+			continue
+		case isPart && c.Mark == Upgraded:
+			upgraded++
+			if c.Since.After(at) {
+				at = c.Since
 			}
+		case !isPart && c.has(release):
+			upgraded++ // The release has changed nothing of its pods, or its team has edited it.
+		case isPart && c.Phase == "Failed" && c.isSettled() && c.has(release), isPart && (!c.Ready || c.isBad()) && c.has(release) && now.Sub(c.Since) > slow:
+			failing = c
 		}
+		counts++
 	}
 	switch {
-	case hasFailed:
-		return isFailing, at
-	case isDone && isReady:
-		return isUpgraded, at
+	case counts == 0:
+		return isAside, at, nil
+	case upgraded == counts:
+		return isUpgraded, at, nil
 	}
-	return isUpgrading, at
+	return isUpgrading, at, failing
 }
 
-// worst claim of a family that fails: the one that is composed, where there is one, names the cause.
-func (f family) worst() Claim {
-	for _, c := range slices.Backward(f) {
-		if !c.Ready && (c.Phase == "Degraded" || c.Phase == "Failed") {
-			return c
+// marks of the wave's claims. While it is the wave's turn claims are admitted, some at a time, and those
+// that do not stay ready are upgraded again.
+func (m members) marks(release string, isTurn bool, now time.Time) []Marked {
+	room := max(least, len(m.families)*share/100)
+	for _, f := range m.families {
+		if slices.ContainsFunc(f, func(c Claim) bool { return c.Wave == release && c.Mark == Admitted && now.Sub(c.Since) < pace }) {
+			room--
 		}
 	}
-	return f[0]
+	var out []Marked
+	for _, f := range m.families {
+		admits := false
+		for _, c := range f {
+			isPart := c.Wave == release && c.Mark != ""
+			switch {
+			case c.IsAside:
+			case isPart && c.Mark != Upgraded && c.has(release) && c.isWell():
+				out = append(out, Marked{c, Upgraded})
+			case isPart && c.Mark == Upgraded && isTurn && c.isSettled() && (!c.Ready || c.isBad()):
+				out = append(out, Marked{c, Admitted})
+			case !isPart && isTurn && room > 0 && c.needs(release):
+				admits = true
+				out = append(out, Marked{c, c.admission()})
+			}
+		}
+		if admits {
+			room--
+		}
+	}
+	return out
+}
+
+// admission of a claim to its wave. One that is not well since its wave upgraded it to another release
+// is to be repaired by this one.
+func (c Claim) admission() Mark {
+	if c.isWell() || c.Wave != "" && c.Mark == Admitted {
+		return Admitted
+	}
+	return Unwell
 }

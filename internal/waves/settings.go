@@ -25,12 +25,18 @@ func Of(settings *unstructured.Unstructured) ([]Wave, error) {
 		return nil, err
 	}
 	b, err := json.Marshal(list)
-	var out []Wave
-	if err == nil {
-		err = json.Unmarshal(b, &out)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot use EnvironmentConfig %s: data.upgrades.waves: %w", SettingsName, err)
+	}
+	var raw []map[string]any
+	var out []Wave
+	for _, into := range []any{&raw, &out} {
+		if err := json.Unmarshal(b, into); err != nil {
+			return nil, fmt.Errorf("cannot use EnvironmentConfig %s: data.upgrades.waves: %w", SettingsName, err)
+		}
+	}
+	if err := CheckFields(raw); err != nil {
+		return nil, fmt.Errorf("cannot use EnvironmentConfig %s: data.upgrades.waves%w", SettingsName, err)
 	}
 	if err := Check(out); err != nil {
 		return nil, fmt.Errorf("cannot use EnvironmentConfig %s: data.upgrades.waves%w", SettingsName, err)

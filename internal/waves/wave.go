@@ -2,7 +2,10 @@ package waves
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,8 +16,25 @@ const (
 	// Annotation of a claim names the release that its wave upgrades it to.
 	Annotation = "storeplane.example.com/wave"
 
-	// BeganAnnotation of a claim is when that wave began, in RFC 3339.
-	BeganAnnotation = "storeplane.example.com/wave-began"
+	// MarkAnnotation of a claim says how far that is: a Mark.
+	MarkAnnotation = "storeplane.example.com/wave-mark"
+
+	// TimeAnnotation of a claim is since when, in RFC 3339.
+	TimeAnnotation = "storeplane.example.com/wave-time"
+)
+
+// Mark of a claim whose wave has begun.
+type Mark string
+
+// The marks.
+const (
+	// Admitted claims are being upgraded. They are for as long as they are not ready with the release,
+	// whatever else becomes of them.
+	Admitted Mark = "Admitted"
+	// Upgraded claims are ready with the release.
+	Upgraded Mark = "Upgraded"
+	// Unwell claims were not ready before: what becomes of them says nothing of the release.
+	Unwell Mark = "Unwell"
 )
 
 // Wave of claims that are upgraded together, as the installation's settings have it in
@@ -27,7 +47,7 @@ type Wave struct {
 	Namespaces *metav1.LabelSelector `json:"namespaces,omitempty"`
 
 	// Percent of those claims that are in the wave, rounded up: from 1 to 100. All by default.
-	Percent int `json:"percent,omitempty"`
+	Percent *int `json:"percent,omitempty"`
 
 	// Pause after the last claim of the wave was upgraded and ready, before the next wave begins: a
 	// duration like 30m, of a week at most. None by default.
@@ -53,8 +73,8 @@ func Check(waves []Wave) error {
 			return fmt.Errorf("[%d].name is %q, which is the name of the wave of claims that are in no other one: choose another name", i, Others)
 		case seen[w.Name]:
 			return fmt.Errorf("[%d].name is %q, as that of another wave: each needs a name of its own", i, w.Name)
-		case w.Percent < 0 || w.Percent > 100:
-			return fmt.Errorf("[%d].percent must be from 1 to 100, is %d", i, w.Percent)
+		case w.Percent != nil && (*w.Percent < 1 || *w.Percent > 100):
+			return fmt.Errorf("[%d].percent must be from 1 to 100, is %d", i, *w.Percent)
 		case w.Pause != "" && (err != nil || pause < 0 || pause > longestPause):
 			return fmt.Errorf("[%d].pause must be a duration of a week at most, like 30m, is %q", i, w.Pause)
 		}
@@ -62,6 +82,27 @@ func Check(waves []Wave) error {
 			return fmt.Errorf("[%d].namespaces is no selector of labels: %w", i, err)
 		}
 		seen[w.Name] = true
+	}
+	return nil
+}
+
+// fields of a wave: one that is misspelt would have it take all claims.
+var fields = []string{"name", "namespaces", "pause", "percent"}
+
+// CheckFields of waves as the settings have them. An error begins with the field that it is about.
+func CheckFields(waves []map[string]any) error {
+	for i, w := range waves {
+		for _, field := range slices.Sorted(maps.Keys(w)) {
+			if !slices.Contains(fields, field) {
+				return fmt.Errorf("[%d].%s is no field of a wave: it has %s", i, field, strings.Join(fields, ", "))
+			}
+		}
+		selector, _ := w["namespaces"].(map[string]any)
+		for _, field := range slices.Sorted(maps.Keys(selector)) {
+			if field != "matchLabels" && field != "matchExpressions" {
+				return fmt.Errorf("[%d].namespaces.%s is no field of a selector: it has matchLabels, matchExpressions", i, field)
+			}
+		}
 	}
 	return nil
 }

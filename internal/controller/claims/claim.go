@@ -45,8 +45,7 @@ func read(u *unstructured.Unstructured) telemetry.Claim {
 // Conditions of a claim that are told of.
 const (
 	typeReady    = string(xpv2.TypeReady)
-	typeAccepted = "Accepted" // It is the functions' own, as is the next one.
-	typeUpgraded = "Upgraded"
+	typeAccepted = "Accepted" // It is the functions' own.
 )
 
 // conditionOf a claim of a type, or nil.

@@ -32,7 +32,7 @@ func Strip(o any) (any, error) {
 		keep(status, u, "status", field)
 	}
 	var conditions []any
-	for _, typ := range []string{typeReady, typeAccepted, typeUpgraded} {
+	for _, typ := range []string{typeReady, typeAccepted} {
 		if c := conditionOf(u, typ); c != nil {
 			conditions = append(conditions, c)
 		}

@@ -19,7 +19,7 @@ type Upgrades struct {
 
 func newUpgrades() *Upgrades {
 	return &Upgrades{claims: prometheus.NewDesc("storeplane_upgrade_claims",
-		"How many claims of a wave are in a state, while claims are upgraded in waves: waiting, upgraded, failing, or aside, which are paused, refused, or were not ready before. Claims of a shop are counted with it.",
+		"How many claims of a wave are in a state, while claims are upgraded in waves: waiting, upgraded, failing, or aside, which are paused, or were not ready before. Claims of a shop are counted with it.",
 		[]string{"release", "wave", "state"}, nil)}
 }
 

@@ -14,7 +14,7 @@ func TestUpgrades(t *testing.T) {
 	u := newUpgrades()
 	u.Observe(waves.Progress{Release: "v2", Waves: []waves.WaveProgress{{Name: "canaries", Claims: 7, Upgraded: 3, Aside: 1, Failing: make([]waves.Claim, 2)}}})
 	want := `
-# HELP storeplane_upgrade_claims How many claims of a wave are in a state, while claims are upgraded in waves: waiting, upgraded, failing, or aside, which are paused, refused, or were not ready before. Claims of a shop are counted with it.
+# HELP storeplane_upgrade_claims How many claims of a wave are in a state, while claims are upgraded in waves: waiting, upgraded, failing, or aside, which are paused, or were not ready before. Claims of a shop are counted with it.
 # TYPE storeplane_upgrade_claims gauge
 storeplane_upgrade_claims{release="v2",state="aside",wave="canaries"} 1
 storeplane_upgrade_claims{release="v2",state="failing",wave="canaries"} 2

@@ -26,6 +26,8 @@ import (
 
 	"github.com/storeplane/storeplane/internal/controller/claims"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
+	"github.com/storeplane/storeplane/internal/images"
+	"github.com/storeplane/storeplane/internal/settings"
 	"github.com/storeplane/storeplane/internal/waves"
 )
 
@@ -45,9 +47,9 @@ var all = reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
 
 // Setup adds the controller to a manager. It watches claims and settings by the cache of its own
 // cluster: see internal/controller.Controllers.
-func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, t *telemetry.Upgrades) error {
+func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, own images.Set, t *telemetry.Upgrades) error {
 	const name = "upgrade"
-	r := NewReconciler(from.GetClient(), t, o.Logger.WithValues("controller", name))
+	r := NewReconciler(from.GetClient(), own, t, o.Logger.WithValues("controller", name))
 	co := o.ForControllerRuntime()
 	co.CacheSyncTimeout = patience
 	co.MaxConcurrentReconciles = 1
@@ -56,7 +58,7 @@ func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, t *tele
 	for _, kind := range Kinds() {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(kind)
-		p := predicate.Or[client.Object](upgradeChanged())
+		var p predicate.Predicate = upgradeChanged()
 		if kind == waves.SettingsKind {
 			p = predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == waves.SettingsName })
 		}
@@ -77,21 +79,26 @@ func upgradeChanged() predicate.Predicate {
 // Reconciler looks at all claims at once.
 type Reconciler struct {
 	client client.Client
+	images images.Set
 	told   *telemetry.Upgrades
 	log    logging.Logger
+
+	// refused are claims that may not be annotated, in namespaces of the system: nothing is to be
+	// expected of those.
+	refused map[types.UID]bool
 
 	// Now is the time.
 	Now func() time.Time
 }
 
-// NewReconciler of upgrades.
-func NewReconciler(c client.Client, t *telemetry.Upgrades, log logging.Logger) *Reconciler {
-	return &Reconciler{client: c, told: t, log: log, Now: time.Now}
+// NewReconciler of upgrades to the release with images of our own.
+func NewReconciler(c client.Client, own images.Set, t *telemetry.Upgrades, log logging.Logger) *Reconciler {
+	return &Reconciler{client: c, images: own, told: t, log: log, refused: map[types.UID]bool{}, Now: time.Now}
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	list, err := r.waves(ctx)
+	list, release, err := r.settings(ctx)
 	if err != nil || len(list) == 0 {
 		r.told.Observe(waves.Progress{})
 		return reconcile.Result{}, err
@@ -105,14 +112,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	now := r.Now()
-	p := waves.Decide(list, found, labelsOf, now)
+	p := waves.Decide(list, release, found, labelsOf, now)
 	r.told.Observe(p)
 	var errs []error
-	for _, c := range p.Admit {
-		errs = append(errs, r.admit(ctx, c, p.Release, now))
-	}
-	if len(p.Admit) > 0 {
-		r.log.Info("Began to upgrade claims", "release", p.Release, "claims", len(p.Admit))
+	for _, m := range p.Marks {
+		errs = append(errs, r.mark(ctx, m, release))
 	}
 	result := reconcile.Result{}
 	if !p.Next.IsZero() {
@@ -121,17 +125,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return result, errors.Join(errs...)
 }
 
-// waves of the installation's settings.
-func (r *Reconciler) waves(ctx context.Context) ([]waves.Wave, error) {
+// settings of the installation: the waves, and the release that the function composes with them.
+func (r *Reconciler) settings(ctx context.Context) ([]waves.Wave, string, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(waves.SettingsKind)
 	switch err := r.client.Get(ctx, client.ObjectKey{Name: waves.SettingsName}, u); {
 	case kerrors.IsNotFound(err):
-		return nil, nil
+		return nil, "", nil
 	case err != nil:
-		return nil, fmt.Errorf("cannot get EnvironmentConfig %s: %w", waves.SettingsName, err)
+		return nil, "", fmt.Errorf("cannot get EnvironmentConfig %s: %w", waves.SettingsName, err)
 	}
-	return waves.Of(u)
+	list, err := waves.Of(u)
+	if err != nil || len(list) == 0 {
+		return nil, "", err
+	}
+	release, err := settings.ReleaseOf(u, r.images)
+	return list, release, err
 }
 
 // claims of the cluster.
@@ -144,7 +153,9 @@ func (r *Reconciler) claims(ctx context.Context) ([]waves.Claim, error) {
 			return nil, fmt.Errorf("cannot list claims of kind %s: %w", kind.Kind, err)
 		}
 		for i := range l.Items {
-			out = append(out, waves.Read(&l.Items[i]))
+			c := waves.Read(&l.Items[i])
+			c.IsAside = c.IsAside || r.refused[c.UID]
+			out = append(out, c)
 		}
 	}
 	return out, nil
@@ -170,21 +181,28 @@ func (r *Reconciler) labels(ctx context.Context, list []waves.Wave) (func(string
 	return func(namespace string) map[string]string { return of[namespace] }, nil
 }
 
-// admit a claim, as long as it is the same one.
-func (r *Reconciler) admit(ctx context.Context, c waves.Claim, release string, now time.Time) error {
+// mark a claim, as long as it is the same one.
+func (r *Reconciler) mark(ctx context.Context, m waves.Marked, release string) error {
 	u := &unstructured.Unstructured{}
-	u.SetAPIVersion(c.APIVersion)
-	u.SetKind(c.Kind)
-	u.SetNamespace(c.Namespace)
-	u.SetName(c.Name)
-	u.SetUID(c.UID)
-	u.SetAnnotations(map[string]string{waves.Annotation: release, waves.BeganAnnotation: now.UTC().Format(time.RFC3339)})
+	u.SetAPIVersion(m.APIVersion)
+	u.SetKind(m.Kind)
+	u.SetNamespace(m.Namespace)
+	u.SetName(m.Name)
+	u.SetUID(m.UID)
+	if m.To != "" {
+		u.SetAnnotations(map[string]string{waves.Annotation: release, waves.MarkAnnotation: string(m.To), waves.TimeAnnotation: r.Now().UTC().Format(time.RFC3339)})
+	}
 	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), Owner, client.ForceOwnership)
-	if kerrors.IsNotFound(err) || kerrors.IsConflict(err) {
+	switch {
+	case kerrors.IsNotFound(err), kerrors.IsConflict(err):
 		return nil // It is gone, or another one by now.
+	case kerrors.IsForbidden(err):
+		r.refused[m.UID] = true
+		r.log.Info("Cannot have a claim upgraded: it is left out", "kind", m.Kind, "namespace", m.Namespace, "name", m.Name, "error", err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("cannot have %s %s in namespace %s upgraded: %w", m.Kind, m.Name, m.Namespace, err)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot have %s %s in namespace %s upgraded: %w", c.Kind, c.Name, c.Namespace, err)
-	}
+	r.log.Info("Marked a claim in its wave", "kind", m.Kind, "namespace", m.Namespace, "name", m.Name, "release", release, "mark", string(m.To))
 	return nil
 }

@@ -1,0 +1,90 @@
+package fieldowner
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// Taken yields, by managers, the paths of fields below one of an object that are declared, that the
+// manager has set, and that a manager of ours does not own any more: to apply them by force takes a
+// field away from the one before. Nothing is known where ours has never applied the object.
+func Taken(observed, declared *structpb.Struct, ours string, below []string) map[string]string {
+	meta := observed.GetFields()["metadata"].GetStructValue()
+	var own *structpb.Struct
+	others := map[string]*structpb.Struct{}
+	for _, v := range meta.GetFields()["managedFields"].GetListValue().GetValues() {
+		entry := v.GetStructValue().GetFields()
+		manager, fields := entry["manager"].GetStringValue(), entry["fieldsV1"].GetStructValue()
+		switch {
+		case entry["subresource"].GetStringValue() != "":
+		case manager == ours:
+			own = fields
+		case !strings.HasPrefix(manager, ComposedPrefix):
+			others[manager] = fields
+		}
+	}
+	out := map[string]string{}
+	if len(own.GetFields()) == 0 {
+		return out
+	}
+	v := structpb.NewStructValue(declared)
+	for _, field := range below {
+		own, v = own.GetFields()["f:"+field].GetStructValue(), v.GetStructValue().GetFields()[field]
+		for manager := range others {
+			others[manager] = others[manager].GetFields()["f:"+field].GetStructValue()
+		}
+	}
+	for manager, fields := range others {
+		if path := taken(fields, own, v, strings.Join(below, ".")); path != "" {
+			out[manager] = path
+		}
+	}
+	return out
+}
+
+// taken is the path of the first field that others own, we do not, and that is declared, or "".
+func taken(others, own *structpb.Struct, declared *structpb.Value, path string) string {
+	for _, key := range slices.Sorted(maps.Keys(others.GetFields())) {
+		if key == "." {
+			continue
+		}
+		v := at(declared, key)
+		if v == nil {
+			continue
+		}
+		below, ours := others.GetFields()[key].GetStructValue(), own.GetFields()[key]
+		here := path + "." + strings.TrimPrefix(key, "f:")
+		if len(below.GetFields()) == 0 {
+			if ours == nil {
+				return here
+			}
+			continue
+		}
+		if found := taken(below, ours.GetStructValue(), v, here); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+// at is the part of a value that a key of managed fields names, or nil.
+func at(v *structpb.Value, key string) *structpb.Value {
+	if field, ok := strings.CutPrefix(key, "f:"); ok {
+		return v.GetStructValue().GetFields()[field]
+	}
+	kind, text, _ := strings.Cut(key, ":")
+	want, ok := parseValue(text)
+	if !ok {
+		return nil
+	}
+	for _, e := range v.GetListValue().GetValues() {
+		if kind == "k" && hasKeys(e.GetStructValue(), want.GetStructValue()) || kind == "v" && proto.Equal(want, e) {
+			return e
+		}
+	}
+	return nil
+}
