@@ -91,23 +91,23 @@ func TestTold(t *testing.T) {
 	}{
 		"One": {
 			reason: "Every cluster has a user and a database.", spec: functionstest.OneServer,
-			want: instance.Desired{Claim: "orders", Size: 1, Storage: "10Gi", Users: []string{"app"}, Databases: []instance.Database{app}},
+			want: instance.Desired{Protocol: 1, Claim: "orders", Size: 1, Storage: "10Gi", Users: []string{"app"}, Databases: []instance.Database{app}},
 		},
 		"Production": {
 			reason: "Production waits for a standby.", spec: functionstest.Production,
-			want: instance.Desired{Claim: "orders", Size: 3, Synchronous: true, Storage: "20Gi", Users: []string{"app"}, Databases: []instance.Database{app},
+			want: instance.Desired{Protocol: 1, Claim: "orders", Size: 3, Synchronous: true, Storage: "20Gi", Users: []string{"app"}, Databases: []instance.Database{app},
 				Backup:     &instance.Backup{Destination: backupv1.Destination{Type: "volume", Bucket: "data-orders-repository-0"}},
 				Repository: &instance.Volume{Claim: "data-orders-repository-0", Storage: "100Gi"},
 			},
 		},
 		"Hibernated": {
 			reason: "Who sleeps keeps his size.", spec: "{size: 3, version: '17', hibernated: true}",
-			want: instance.Desired{Claim: "orders", Size: 3, Hibernated: true, Storage: "10Gi", Users: []string{"app"}, Databases: []instance.Database{app}},
+			want: instance.Desired{Protocol: 1, Claim: "orders", Size: 3, Hibernated: true, Storage: "10Gi", Users: []string{"app"}, Databases: []instance.Database{app}},
 		},
 		"Users": {
 			reason: "The claim's come after, in its order, and a database without an owner is app's.",
 			spec:   "{size: 1, version: '17', parameters: {work_mem: 4MB}, users: [{name: z}, {name: a}], databases: [{name: shop, owner: z, extensions: [pg_trgm, hstore]}, {name: other}]}",
-			want: instance.Desired{
+			want: instance.Desired{Protocol: 1,
 				Claim: "orders", Size: 1, Storage: "10Gi", Users: []string{"app", "z", "a"}, Parameters: map[string]string{"work_mem": "4MB"},
 				Databases: []instance.Database{app, {Name: "shop", Owner: "z", Extensions: []string{"pg_trgm", "hstore"}}, {Name: "other", Owner: "app"}},
 			},

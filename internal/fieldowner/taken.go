@@ -9,9 +9,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Taken yields, by managers, the paths of fields below one of an object that are declared, that the
-// manager has set, and that a manager of ours does not own any more: to apply them by force takes a
-// field away from the one before. Nothing is known where ours has never applied the object.
+// Taken yields, by managers, the paths of fields below one of an object that are declared with another
+// value, that the manager has set, and that a manager of ours does not own any more: to apply them by
+// force takes a field away from the one before. Nothing is known where ours has never applied the object.
 func Taken(observed, declared *structpb.Struct, ours string, below []string) map[string]string {
 	meta := observed.GetFields()["metadata"].GetStructValue()
 	var own *structpb.Struct
@@ -31,15 +31,15 @@ func Taken(observed, declared *structpb.Struct, ours string, below []string) map
 	if len(own.GetFields()) == 0 {
 		return out
 	}
-	v := structpb.NewStructValue(declared)
+	v, is := structpb.NewStructValue(declared), structpb.NewStructValue(observed)
 	for _, field := range below {
-		own, v = own.GetFields()["f:"+field].GetStructValue(), v.GetStructValue().GetFields()[field]
+		own, v, is = own.GetFields()["f:"+field].GetStructValue(), v.GetStructValue().GetFields()[field], is.GetStructValue().GetFields()[field]
 		for manager := range others {
 			others[manager] = others[manager].GetFields()["f:"+field].GetStructValue()
 		}
 	}
 	for manager, fields := range others {
-		if path := taken(fields, own, v, strings.Join(below, ".")); path != "" {
+		if path := taken(fields, own, v, is, strings.Join(below, ".")); path != "" {
 			out[manager] = path
 		}
 	}
@@ -47,24 +47,24 @@ func Taken(observed, declared *structpb.Struct, ours string, below []string) map
 }
 
 // taken is the path of the first field that others own, we do not, and that is declared, or "".
-func taken(others, own *structpb.Struct, declared *structpb.Value, path string) string {
+func taken(others, own *structpb.Struct, declared, observed *structpb.Value, path string) string {
 	for _, key := range slices.Sorted(maps.Keys(others.GetFields())) {
 		if key == "." {
 			continue
 		}
-		v := at(declared, key)
+		v, is := at(declared, key), at(observed, key)
 		if v == nil {
 			continue
 		}
 		below, ours := others.GetFields()[key].GetStructValue(), own.GetFields()[key]
 		here := path + "." + strings.TrimPrefix(key, "f:")
 		if len(below.GetFields()) == 0 {
-			if ours == nil {
+			if ours == nil && !proto.Equal(v, is) {
 				return here
 			}
 			continue
 		}
-		if found := taken(below, ours.GetStructValue(), v, here); found != "" {
+		if found := taken(below, ours.GetStructValue(), v, is, here); found != "" {
 			return found
 		}
 	}

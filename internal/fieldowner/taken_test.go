@@ -1,9 +1,11 @@
 package fieldowner_test
 
 import (
+	"cmp"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
 	"sigs.k8s.io/yaml"
 
@@ -32,13 +34,16 @@ func TestTaken(t *testing.T) {
 		sidecar  = `{"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"proxy"}': {".": {}, "f:image": {}}}, "f:nodeSelector": {}}}}}`
 		status   = `{"f:status": {"f:replicas": {}}}`
 	)
+	edited := strings.Replace(declared, "app:1", "by-hand:1", 1)
 	cases := map[string]struct {
 		reason      string
+		observed    string
 		own, others string
 		sub         string
 		want        map[string]string
 	}{
-		"Image":    {reason: "An image that is set by hand is taken from Crossplane.", own: noImage, others: image, want: map[string]string{"kubectl-set": `spec.template.spec.containers.k:{"name":"app"}.image`}},
+		"Image":    {reason: "An image that is set by hand is taken from Crossplane.", observed: edited, own: noImage, others: image, want: map[string]string{"kubectl-set": `spec.template.spec.containers.k:{"name":"app"}.image`}},
+		"Equal":    {reason: "One with the value that is declared is not taken back.", own: noImage, others: image},
 		"Same":     {reason: "The same value is owned by both.", own: whole, others: image},
 		"Restored": {reason: "As all of it is after a restore.", own: whole, others: whole},
 		"Added":    {reason: "What nobody declares is not taken back.", own: whole, others: sidecar},
@@ -47,7 +52,7 @@ func TestTaken(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			observed := parse(t, declared)
+			observed := parse(t, cmp.Or(tc.observed, declared))
 			entries := []any{map[string]any{"manager": "kubectl-set", "subresource": tc.sub, "fieldsV1": parse(t, tc.others).AsMap()}}
 			if tc.own != "" {
 				entries = append(entries, map[string]any{"manager": "ours", "fieldsV1": parse(t, tc.own).AsMap()})
@@ -62,7 +67,7 @@ func TestTaken(t *testing.T) {
 			if want == nil {
 				want = map[string]string{}
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := gocmp.Diff(want, got); diff != "" {
 				t.Errorf("%s\nTaken(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

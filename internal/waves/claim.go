@@ -29,8 +29,9 @@ type Claim struct {
 	Mark  Mark
 	Since time.Time
 
-	// Ready tells whether the claim is.
-	Ready bool
+	// Ready tells whether the claim is, and ReadySince since when it is or is not.
+	Ready      bool
+	ReadySince time.Time
 
 	// Phase in its status, and what it says.
 	Phase, Message string
@@ -81,7 +82,9 @@ func Read(u *unstructured.Unstructured) Claim {
 		}
 		switch f["type"] {
 		case typeReady:
+			at, _ := f["lastTransitionTime"].(string)
 			c.Ready = f["status"] == "True"
+			c.ReadySince, _ = time.Parse(time.RFC3339, at)
 		case typeAccepted:
 			// Settings that cannot be used refuse every claim.
 			c.IsRefused = f["status"] == "False" && (f["reason"] == appsv1.ReasonInvalid || f["reason"] == appsv1.ReasonAlreadyExists)
@@ -104,10 +107,15 @@ func (c Claim) isSettled() bool { return c.Generation == c.ReadyGeneration }
 // has tells whether the claim's pods are those of a release.
 func (c Claim) has(release string) bool { return c.Release == release && c.Pending == "" }
 
-// needs tells whether the claim is to be upgraded to a release. One without any release is new, and
-// is composed by the newest.
+// needs tells whether the claim is to be upgraded to a release. One that has no release and was never
+// ready is new, and is composed by the newest.
 func (c Claim) needs(release string) bool {
-	return c.Pending == release || c.Release != "" && c.Release != release
+	return c.Pending == release || c.Release != release && (c.Release != "" || c.ReadyGeneration > 0)
+}
+
+// isUnder tells whether the claim's wave upgrades it to a release, and is not done with it.
+func (c Claim) isUnder(release string) bool {
+	return c.Wave == release && (c.Mark == Admitted || c.Mark == Rolling)
 }
 
 // family is a claim that a user has filed, first, and all that it composes.

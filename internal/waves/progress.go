@@ -29,6 +29,10 @@ const (
 	// at a time.
 	slow = 30 * time.Minute
 
+	// unwell is how long a claim is not ready that was not before its wave: an edit, or the release
+	// itself where it adds an object, take less.
+	unwell = 10 * time.Minute
+
 	// pace is how often claims of a wave are admitted, and least and share how many families at once:
 	// not all claims of a cluster restart together.
 	pace  = time.Minute
@@ -89,7 +93,7 @@ func Decide(waves []Wave, release string, claims []Claim, labelsOf func(namespac
 	isOpen := true
 	for _, w := range assign(waves, families(claims), labelsOf) {
 		progress := w.progress(release, now)
-		p.Marks = append(p.Marks, w.marks(release, isOpen && progress.State != Done, now)...)
+		p.Marks = append(p.Marks, w.marks(release, isOpen && progress.State != Done, len(progress.Failing) == 0, now)...)
 		if !isOpen {
 			progress.State, progress.Failing, progress.Until = Waiting, nil, time.Time{}
 		}
@@ -105,7 +109,7 @@ func Decide(waves []Wave, release string, claims []Claim, labelsOf func(namespac
 // isUnderWay tells whether a claim waits for a release, or was admitted and is not ready with it.
 func isUnderWay(claims []Claim, release string) bool {
 	return slices.ContainsFunc(claims, func(c Claim) bool {
-		return !c.IsAside && (c.Pending == release || c.Wave == release && c.Mark == Admitted)
+		return !c.IsAside && (c.Pending == release || c.isUnder(release))
 	})
 }
 
@@ -115,7 +119,7 @@ func Target(claims []Claim) string {
 	var last Claim
 	waiting, most := map[string]int{}, ""
 	for _, c := range claims {
-		if c.Mark == Admitted && c.Since.After(last.Since) {
+		if c.isUnder(c.Wave) && c.Since.After(last.Since) {
 			last = c
 		}
 		if c.Pending == "" {
@@ -237,9 +241,11 @@ func (f family) state(release string, now time.Time) (state, time.Time, *Claim) 
 			if c.Since.After(at) {
 				at = c.Since
 			}
-		case !isPart && c.has(release):
+		case !isPart && c.has(release) && c.isWell():
 			upgraded++ // The release has changed nothing of its pods, or its team has edited it.
-		case isPart && c.Phase == "Failed" && c.isSettled() && c.has(release), isPart && (!c.Ready || c.isBad()) && c.has(release) && now.Sub(c.Since) > slow:
+		case !isPart && c.has(release):
+			continue
+		case c.isUnder(release) && c.fails(now):
 			failing = c
 		}
 		counts++
@@ -253,43 +259,61 @@ func (f family) state(release string, now time.Time) (state, time.Time, *Claim) 
 	return isUpgrading, at, failing
 }
 
-// marks of the wave's claims. While it is the wave's turn claims are admitted, some at a time, and those
-// that do not stay ready are upgraded again.
-func (m members) marks(release string, isTurn bool, now time.Time) []Marked {
+// fails tells whether a claim that is under way fails: it has Failed with the release, or is not ready
+// with it for long, or has Failed or was refused before it got it.
+func (c Claim) fails(now time.Time) bool {
+	isSlow := now.Sub(c.Since) > slow
+	if c.Mark == Rolling {
+		return isSlow || c.Phase == "Failed" && c.isSettled()
+	}
+	return isSlow && (c.Phase == "Failed" || c.IsRefused)
+}
+
+// marks of the wave's claims. While it is the wave's turn those that do not stay ready are upgraded
+// again, and, unless one fails, claims are admitted, some at a time.
+func (m members) marks(release string, isTurn, admits bool, now time.Time) []Marked {
 	room := max(least, len(m.families)*share/100)
 	for _, f := range m.families {
-		if slices.ContainsFunc(f, func(c Claim) bool { return c.Wave == release && c.Mark == Admitted && now.Sub(c.Since) < pace }) {
+		if slices.ContainsFunc(f, func(c Claim) bool { return c.Wave == release && c.Mark != Upgraded && now.Sub(c.Since) < pace }) {
 			room--
 		}
 	}
+	if !isTurn || !admits {
+		room = 0
+	}
 	var out []Marked
 	for _, f := range m.families {
-		admits := false
+		begins := false
 		for _, c := range f {
 			isPart := c.Wave == release && c.Mark != ""
 			switch {
 			case c.IsAside:
 			case isPart && c.Mark != Upgraded && c.has(release) && c.isWell():
 				out = append(out, Marked{c, Upgraded})
-			case isPart && c.Mark == Upgraded && isTurn && c.isSettled() && (!c.Ready || c.isBad()):
-				out = append(out, Marked{c, Admitted})
-			case !isPart && isTurn && room > 0 && c.needs(release):
-				admits = true
-				out = append(out, Marked{c, c.admission()})
+			case isPart && c.Mark == Admitted && c.has(release), isPart && c.Mark == Upgraded && isTurn && c.isSettled() && (!c.Ready || c.isBad()):
+				out = append(out, Marked{c, Rolling})
+			case !isPart && room > 0 && c.needs(release):
+				if to := c.admission(now); to != "" {
+					begins = true
+					out = append(out, Marked{c, to})
+				}
 			}
 		}
-		if admits {
+		if begins {
 			room--
 		}
 	}
 	return out
 }
 
-// admission of a claim to its wave. One that is not well since its wave upgraded it to another release
-// is to be repaired by this one.
-func (c Claim) admission() Mark {
-	if c.isWell() || c.Wave != "" && c.Mark == Admitted {
+// admission of a claim to its wave, or "" while it is not known how it is. One that is not well since
+// its wave upgraded it to another release is to be repaired by this one.
+func (c Claim) admission(now time.Time) Mark {
+	switch {
+	case c.isWell() || c.isUnder(c.Wave):
 		return Admitted
+	case now.Sub(c.ReadySince) < unwell:
+		return ""
 	}
 	return Unwell
 }

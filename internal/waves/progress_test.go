@@ -34,7 +34,7 @@ func labelsOf(namespace string) map[string]string {
 func web(namespace, name string, change ...func(*Claim)) Claim {
 	c := Claim{
 		Kind: "WebApp", Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name), Release: "v1",
-		Ready: true, Phase: "Running", Generation: 1, ReadyGeneration: 1,
+		Ready: true, ReadySince: noon.Add(-24 * time.Hour), Phase: "Running", Generation: 1, ReadyGeneration: 1,
 	}
 	for _, f := range change {
 		f(&c)
@@ -91,7 +91,17 @@ func TestDecide(t *testing.T) {
 		},
 		"Rolls": {
 			reason: "A claim that is Degraded while its pods are replaced does not fail yet, and is not done.",
-			claims: []Claim{web("canary", "a", marked(Admitted, 20), has, degraded), web("shop", "b", pending)},
+			claims: []Claim{web("canary", "a", marked(Rolling, 20), has, degraded), web("shop", "b", pending)},
+			want:   want{"Upgrading Waiting Waiting", nil, minute},
+		},
+		"BeginsToRoll": {
+			reason: "From when it has the release its time counts, not from when its wave began: it has waited for its window.",
+			claims: []Claim{web("canary", "a", marked(Admitted, 7200), has, degraded), web("shop", "b", pending)},
+			want:   want{"Upgrading Waiting Waiting", []string{"canary/a Rolling"}, minute},
+		},
+		"Window": {
+			reason: "While it waits for its window nothing fails.",
+			claims: []Claim{web("canary", "a", marked(Admitted, 7200), pending), web("shop", "b", pending)},
 			want:   want{"Upgrading Waiting Waiting", nil, minute},
 		},
 		"Upgraded": {
@@ -112,12 +122,12 @@ func TestDecide(t *testing.T) {
 		"PausesNot": {
 			reason: "One that does not stay ready does.",
 			claims: []Claim{web("canary", "a", marked(Upgraded, 29), has, degraded), web("shop", "b", pending)},
-			want:   want{"Pausing Waiting Waiting", []string{"canary/a Admitted"}, minute},
+			want:   want{"Pausing Waiting Waiting", []string{"canary/a Rolling"}, minute},
 		},
 		"DegradedReady": {
 			reason: "Also one that is Ready and Degraded, as a database is whose archiving fails.",
 			claims: []Claim{web("canary", "a", marked(Upgraded, 29), has, func(c *Claim) { c.Phase = "Degraded" }), web("shop", "b", pending)},
-			want:   want{"Pausing Waiting Waiting", []string{"canary/a Admitted"}, minute},
+			want:   want{"Pausing Waiting Waiting", []string{"canary/a Rolling"}, minute},
 		},
 		"GoesOn": {
 			reason: "After the pause comes the next wave, with half of the claims, rounded up.",
@@ -135,24 +145,39 @@ func TestDecide(t *testing.T) {
 			want:   want{"Done Upgrading Waiting", []string{"shop/b Admitted"}, minute},
 		},
 		"Halts": {
-			reason: "A claim that has Failed by the release halts.",
-			claims: []Claim{web("canary", "a", marked(Admitted, 1), has, failed), web("canary", "z", marked(Admitted, 1), pending), web("shop", "b", pending)},
+			reason: "A claim that has Failed by the release halts, also its own wave.",
+			claims: []Claim{web("canary", "a", marked(Rolling, 1), has, failed), web("canary", "z", pending), web("shop", "b", pending)},
 			want:   want{"Halted Waiting Waiting", nil, minute},
 		},
 		"HaltsSlowly": {
 			reason: "So does one that is not ready half an hour later.",
-			claims: []Claim{web("canary", "a", marked(Admitted, 31), has, degraded), web("shop", "b", pending)},
+			claims: []Claim{web("canary", "a", marked(Rolling, 31), has, degraded), web("shop", "b", pending)},
+			want:   want{"Halted Waiting Waiting", nil, minute},
+		},
+		"Stuck": {
+			reason: "So does one that cannot get the release: the API server refuses its pods, or it is refused itself.",
+			claims: []Claim{web("canary", "a", marked(Admitted, 31), pending, failed), web("shop", "b", pending)},
 			want:   want{"Halted Waiting Waiting", nil, minute},
 		},
 		"FailsEdited": {
 			reason: "An edit of a claim that fails, or its refusal, lets nothing pass.",
-			claims: []Claim{web("canary", "a", marked(Admitted, 31), has, failed, edited, func(c *Claim) { c.IsRefused = true }), web("shop", "b", pending)},
+			claims: []Claim{web("canary", "a", marked(Rolling, 31), has, failed, edited, func(c *Claim) { c.IsRefused = true }), web("shop", "b", pending)},
 			want:   want{"Halted Waiting Waiting", nil, minute},
 		},
 		"Unwell": {
 			reason: "A claim that was not well before its wave began says nothing of the release.",
 			claims: []Claim{web("canary", "a", pending, degraded), web("canary", "y", pending, edited), web("canary", "z", marked(Upgraded, 60), has), web("shop", "b", pending)},
 			want:   want{"Upgrading Waiting Waiting", []string{"canary/a Unwell", "canary/y Unwell"}, minute},
+		},
+		"UnwellYet": {
+			reason: "A claim that is not ready for a moment is waited for: the release itself may be why.",
+			claims: []Claim{web("canary", "a", pending, degraded, func(c *Claim) { c.ReadySince = noon.Add(-time.Minute) }), web("canary", "z", marked(Upgraded, 60), has), web("shop", "b", pending)},
+			want:   want{"Upgrading Waiting Waiting", nil, minute},
+		},
+		"Legacy": {
+			reason: "One that was composed by a release that said nothing is no new one.",
+			claims: []Claim{web("canary", "a", func(c *Claim) { c.Release = "" }), web("shop", "b", pending)},
+			want:   want{"Upgrading Waiting Waiting", []string{"canary/a Admitted"}, minute},
 		},
 		"UnwellThen": {
 			reason: "Nor does it once it is marked.",
@@ -171,7 +196,7 @@ func TestDecide(t *testing.T) {
 		},
 		"Repair": {
 			reason: "A claim that another release has broken counts: this one is to repair it.",
-			claims: []Claim{web("canary", "a", marked(Admitted, 60), has, failed, func(c *Claim) { c.Wave, c.Release = "v1.9", "v1.9" }), web("shop", "b", pending)},
+			claims: []Claim{web("canary", "a", marked(Rolling, 60), has, failed, func(c *Claim) { c.Wave, c.Release = "v1.9", "v1.9" }), web("shop", "b", pending)},
 			want:   want{"Upgrading Waiting Waiting", []string{"canary/a Admitted"}, minute},
 		},
 		"Aside": {
@@ -181,12 +206,12 @@ func TestDecide(t *testing.T) {
 		},
 		"New": {
 			reason: "A claim that is created meanwhile is composed by the release, and waits for nothing.",
-			claims: []Claim{web("canary", "a", marked(Upgraded, 60), has), web("canary", "n", func(c *Claim) { c.Release, c.Ready, c.Phase = "", false, "" }), web("shop", "b", pending)},
+			claims: []Claim{web("canary", "a", marked(Upgraded, 60), has), web("canary", "n", func(c *Claim) { c.Release, c.Ready, c.Phase, c.ReadyGeneration = "", false, "", 0 }), web("shop", "b", pending)},
 			want:   want{"Done Upgrading Waiting", []string{"shop/b Admitted"}, minute},
 		},
 		"Unchanged": {
 			reason: "A claim that fails, and whose pods the release has not changed, is none of its business.",
-			claims: []Claim{web("canary", "a", has, failed), web("shop", "b", pending)},
+			claims: []Claim{web("canary", "a", has, failed), web("canary", "b", has), web("shop", "b", pending)},
 			want:   want{"Done Upgrading Waiting", []string{"shop/b Admitted"}, minute},
 		},
 		"Family": {
@@ -197,7 +222,7 @@ func TestDecide(t *testing.T) {
 		"FamilyFails": {
 			reason: "A part of a shop that fails halts, also where another part is paused.",
 			claims: []Claim{
-				web("canary", "store", inCanary, marked(Upgraded, 60), has), web("canary", "store-backend", of(shop), marked(Admitted, 60), has, failed),
+				web("canary", "store", inCanary, marked(Upgraded, 60), has), web("canary", "store-backend", of(shop), marked(Rolling, 60), has, failed),
 				web("canary", "store-search", of(shop), aside), web("shop", "b", pending),
 			},
 			want: want{"Halted Waiting Waiting", nil, minute},
@@ -239,7 +264,11 @@ func TestDecide(t *testing.T) {
 func TestDecidePace(t *testing.T) {
 	var claims []Claim
 	for i := range 300 {
-		claims = append(claims, web("shop", fmt.Sprint("claim-", i), pending))
+		c := web("shop", fmt.Sprint("claim-", i), pending)
+		if i%2 == 0 {
+			degraded(&c)
+		}
+		claims = append(claims, c)
 	}
 	now, minutes := noon, 0
 	for ; minutes < 60; minutes++ {
@@ -252,7 +281,7 @@ func TestDecidePace(t *testing.T) {
 		}
 		admitted := 0
 		for _, c := range claims {
-			if c.Mark == Admitted {
+			if c.Mark != "" {
 				admitted++
 			}
 		}
@@ -323,15 +352,18 @@ func (f *fleet) step(t *rapid.T, p Progress) {
 		c := &f.claims[i]
 		switch isComposed := c.Wave == f.release || rapid.IntRange(0, 9).Draw(t, "composed") == 0; {
 		case isComposed && c.Release != f.release && c.Wave == f.release:
-			c.Release, c.Pending, c.Ready, c.Phase = f.release, "", false, "Degraded"
+			c.Release, c.Pending, c.Ready, c.ReadySince, c.Phase = f.release, "", false, f.now, "Degraded"
 			f.ready[i] = rapid.IntRange(1, 20).Draw(t, "roll")
-		case isComposed && c.Release != f.release:
+		case isComposed && c.Release != f.release && c.Pending != f.release:
 			c.Pending = f.release
+			if c.Ready && rapid.Bool().Draw(t, "adds an object") {
+				c.Ready, c.ReadySince, f.ready[i] = false, f.now, 2
+			}
 		case isComposed:
 			c.Pending = ""
 		}
 		if f.ready[i]--; f.ready[i] == 0 && !(c.Release == f.release && c.UID == f.breaks) {
-			c.Ready, c.Phase = true, "Running"
+			c.Ready, c.ReadySince, c.Phase = true, f.now, "Running"
 		}
 	}
 	f.now = f.now.Add(time.Minute)

@@ -28,9 +28,10 @@ type Mark string
 
 // The marks.
 const (
-	// Admitted claims are being upgraded. They are for as long as they are not ready with the release,
-	// whatever else becomes of them.
+	// Admitted claims may be upgraded, each in its window if it has one.
 	Admitted Mark = "Admitted"
+	// Rolling claims have the release, and are not ready with it yet, whatever else becomes of them.
+	Rolling Mark = "Rolling"
 	// Upgraded claims are ready with the release.
 	Upgraded Mark = "Upgraded"
 	// Unwell claims were not ready before: what becomes of them says nothing of the release.

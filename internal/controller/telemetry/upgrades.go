@@ -14,11 +14,13 @@ type Upgrades struct {
 	mu   sync.Mutex
 	last waves.Progress
 
-	claims *prometheus.Desc
+	claims, halted *prometheus.Desc
 }
 
 func newUpgrades() *Upgrades {
-	return &Upgrades{claims: prometheus.NewDesc("storeplane_upgrade_claims",
+	return &Upgrades{halted: prometheus.NewDesc("storeplane_upgrade_halted",
+		"Whether a wave is halted, while claims are upgraded in waves: 1 or 0.",
+		[]string{"release", "wave"}, nil), claims: prometheus.NewDesc("storeplane_upgrade_claims",
 		"How many claims of a wave are in a state, while claims are upgraded in waves: waiting, upgraded, failing, or aside, which are paused, or were not ready before. Claims of a shop are counted with it.",
 		[]string{"release", "wave", "state"}, nil)}
 }
@@ -31,13 +33,21 @@ func (u *Upgrades) Observe(p waves.Progress) {
 }
 
 // Describe to Prometheus what there is.
-func (u *Upgrades) Describe(ch chan<- *prometheus.Desc) { ch <- u.claims }
+func (u *Upgrades) Describe(ch chan<- *prometheus.Desc) {
+	ch <- u.claims
+	ch <- u.halted
+}
 
 // Collect what was seen last.
 func (u *Upgrades) Collect(ch chan<- prometheus.Metric) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, w := range u.last.Waves {
+		halted := 0.0
+		if w.State == waves.Halted {
+			halted = 1
+		}
+		ch <- prometheus.MustNewConstMetric(u.halted, prometheus.GaugeValue, halted, u.last.Release, w.Name)
 		for state, n := range map[string]int{
 			"waiting": w.Claims - w.Upgraded - w.Aside - len(w.Failing), "upgraded": w.Upgraded, "failing": len(w.Failing), "aside": w.Aside,
 		} {

@@ -12,7 +12,7 @@ import (
 // TestUpgrades: while claims are upgraded their numbers add up, and afterwards there are none.
 func TestUpgrades(t *testing.T) {
 	u := newUpgrades()
-	u.Observe(waves.Progress{Release: "v2", Waves: []waves.WaveProgress{{Name: "canaries", Claims: 7, Upgraded: 3, Aside: 1, Failing: make([]waves.Claim, 2)}}})
+	u.Observe(waves.Progress{Release: "v2", Waves: []waves.WaveProgress{{Name: "canaries", State: waves.Halted, Claims: 7, Upgraded: 3, Aside: 1, Failing: make([]waves.Claim, 2)}}})
 	want := `
 # HELP storeplane_upgrade_claims How many claims of a wave are in a state, while claims are upgraded in waves: waiting, upgraded, failing, or aside, which are paused, or were not ready before. Claims of a shop are counted with it.
 # TYPE storeplane_upgrade_claims gauge
@@ -20,6 +20,9 @@ storeplane_upgrade_claims{release="v2",state="aside",wave="canaries"} 1
 storeplane_upgrade_claims{release="v2",state="failing",wave="canaries"} 2
 storeplane_upgrade_claims{release="v2",state="upgraded",wave="canaries"} 3
 storeplane_upgrade_claims{release="v2",state="waiting",wave="canaries"} 1
+# HELP storeplane_upgrade_halted Whether a wave is halted, while claims are upgraded in waves: 1 or 0.
+# TYPE storeplane_upgrade_halted gauge
+storeplane_upgrade_halted{release="v2",wave="canaries"} 1
 `
 	if err := testutil.CollectAndCompare(u, strings.NewReader(want)); err != nil {
 		t.Error(err)

@@ -42,6 +42,9 @@ func Kinds() []schema.GroupVersionKind {
 // patience with claims that cannot be read: see package pause.
 const patience = 10 * 365 * 24 * time.Hour
 
+// refusedFor is how long a claim is left out that could not be annotated.
+const refusedFor = 10 * time.Minute
+
 // all claims are looked at together, so there is one request.
 var all = reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
 
@@ -83,9 +86,9 @@ type Reconciler struct {
 	told   *telemetry.Upgrades
 	log    logging.Logger
 
-	// refused are claims that may not be annotated, in namespaces of the system: nothing is to be
-	// expected of those.
-	refused map[types.UID]bool
+	// refused are claims that could not be annotated, in namespaces of the system for example, and
+	// when: nothing is to be expected of those for a while.
+	refused map[types.UID]time.Time
 
 	// Now is the time.
 	Now func() time.Time
@@ -93,15 +96,18 @@ type Reconciler struct {
 
 // NewReconciler of upgrades to the release with images of our own.
 func NewReconciler(c client.Client, own images.Set, t *telemetry.Upgrades, log logging.Logger) *Reconciler {
-	return &Reconciler{client: c, images: own, told: t, log: log, refused: map[types.UID]bool{}, Now: time.Now}
+	return &Reconciler{client: c, images: own, told: t, log: log, refused: map[types.UID]time.Time{}, Now: time.Now}
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	list, release, err := r.settings(ctx)
-	if err != nil || len(list) == 0 {
-		r.told.Observe(waves.Progress{})
+	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if len(list) == 0 {
+		r.told.Observe(waves.Progress{})
+		return reconcile.Result{}, nil
 	}
 	found, err := r.claims(ctx)
 	if err != nil {
@@ -154,7 +160,9 @@ func (r *Reconciler) claims(ctx context.Context) ([]waves.Claim, error) {
 		}
 		for i := range l.Items {
 			c := waves.Read(&l.Items[i])
-			c.IsAside = c.IsAside || r.refused[c.UID]
+			if at, ok := r.refused[c.UID]; ok {
+				c.IsAside = c.IsAside || r.Now().Sub(at) < refusedFor
+			}
 			out = append(out, c)
 		}
 	}
@@ -197,7 +205,7 @@ func (r *Reconciler) mark(ctx context.Context, m waves.Marked, release string) e
 	case kerrors.IsNotFound(err), kerrors.IsConflict(err):
 		return nil // It is gone, or another one by now.
 	case kerrors.IsForbidden(err):
-		r.refused[m.UID] = true
+		r.refused[m.UID] = r.Now()
 		r.log.Info("Cannot have a claim upgraded: it is left out", "kind", m.Kind, "namespace", m.Namespace, "name", m.Name, "error", err)
 		return nil
 	case err != nil:

@@ -290,7 +290,7 @@ func TestGrow(t *testing.T) {
 	eventually(t, "more is asked for", func() bool {
 		return slices.Contains(a.events(), "Normal VolumeResize: Growing the volume of "+setName+"-2 to 20Gi")
 	})
-	if got, want := report(setName+"-2"), `{"version":"17.5","capacity":"10Gi"}`; got != "" && got != want {
+	if got, want := report(setName+"-2"), `{"protocol":1,"version":"17.5","capacity":"10Gi"}`; got != "" && got != want {
 		t.Errorf("while it grows: got %s, want %s", got, want)
 	}
 	if growing.sized.Load() {
@@ -300,7 +300,7 @@ func TestGrow(t *testing.T) {
 		o["status"] = map[string]any{"capacity": map[string]any{"storage": "20Gi"}}
 	})
 	eventually(t, "the server may start", growing.sized.Load)
-	eventually(t, "the new size is told", func() bool { return report(setName+"-2") == `{"version":"17.5","capacity":"20Gi"}` })
+	eventually(t, "the new size is told", func() bool { return report(setName+"-2") == `{"protocol":1,"version":"17.5","capacity":"20Gi"}` })
 	if cluster(t, a).Primary != "" {
 		t.Error("a standby speaks for the cluster")
 	}
