@@ -20,12 +20,14 @@ start=$(date +%s)
 step() { echo "sign-test: $* ($(($(date +%s) - start))s)" >&2; }
 fail() {
 	echo "sign-test: $*" >&2
+	# It only explains the failure, and may not exist.
 	kubectl get "$package" -o yaml >&2 || true
 	exit 1
 }
 system() { kubectl -n "$namespace" "$@"; }
 crossplane_restarted() {
 	system rollout status deployment/crossplane --timeout=5m >&2 || {
+		# It only explains why: there are no logs of a pod that never ran.
 		system logs deployment/crossplane --tail=20 >&2 || true
 		echo "sign-test: Crossplane did not start" >&2
 		return 1
@@ -33,6 +35,7 @@ crossplane_restarted() {
 }
 
 # restore what Crossplane's Deployment was, by the copy that is made before it is changed.
+# What a run did not get to is not there: the rest is restored all the same.
 restore() {
 	kubectl delete "$package" --ignore-not-found --timeout=2m >&2 || true
 	kubectl delete configurationrevisions.pkg.crossplane.io -l pkg.crossplane.io/package=signature-test --timeout=2m >&2 || true

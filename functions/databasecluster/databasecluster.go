@@ -146,7 +146,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 		case err == nil:
 			p = d.plan()
 			if p.Upgrade = upgrade; !d.live.understands() {
-				// They would do nothing of what they are told until their window opens.
+				// Their managers could not read their configuration until the window opens.
 				upgrade.Urgent = func(string) bool { return true }
 			}
 		case !compose.IsInvalid(err):

@@ -255,7 +255,7 @@ func isDown(observed *structpb.Struct) bool {
 }
 
 // isEditedByHand tells whether another than Crossplane has changed what is declared of the pods of an
-// object, which would be taken back if no release waited: with managed fields a change takes a field
+// object, which would be reverted if no release waited: with managed fields a change takes a field
 // away from Crossplane. What others have added, and what they have set to the same value, stays in any
 // case.
 func (d *Decision) isEditedByHand(observed, want *structpb.Struct, at []string) bool {

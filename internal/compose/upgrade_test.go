@@ -397,7 +397,7 @@ func TestUpgradeObjects(t *testing.T) {
 }
 
 // TestUpgradeEditedByHand: what others than Crossplane have changed of pods does not stay because a
-// release waits: the release takes it back.
+// release waits: the release reverts it.
 func TestUpgradeEditedByHand(t *testing.T) {
 	entry := func(manager, subresource, fields string) any {
 		var f map[string]any
@@ -422,7 +422,7 @@ func TestUpgradeEditedByHand(t *testing.T) {
 	}{
 		"Image":     {reason: "An image that is set by hand is no release's.", own: noImage, entry: entry("kubectl-set", "", image), want: "app:2"},
 		"Restored":  {reason: "One that is the same is no edit: a backup tool has put it back.", own: whole, entry: entry("velero", "", image), want: "app:1"},
-		"Added":     {reason: "What is added would not be taken back.", own: whole, entry: entry("kyverno", "", taint), want: "app:1"},
+		"Added":     {reason: "What is added would not be reverted.", own: whole, entry: entry("kyverno", "", taint), want: "app:1"},
 		"Restart":   {reason: "To restart pods is no change of them.", own: whole, entry: entry("kubectl-rollout", "", restart), want: "app:1"},
 		"Scale":     {reason: "Nor is to scale them.", own: whole, entry: entry("kubectl", "scale", scale), want: "app:1"},
 		"AppConfig": {reason: "What an AppConfig brings is its own, and is not applied.", own: noImage, entry: entry(appconfig.FieldManager("shop"), "", image), want: ""},

@@ -43,10 +43,10 @@ func TestTaken(t *testing.T) {
 		want        map[string]string
 	}{
 		"Image":    {reason: "An image that is set by hand is taken from Crossplane.", observed: edited, own: noImage, others: image, want: map[string]string{"kubectl-set": `spec.template.spec.containers.k:{"name":"app"}.image`}},
-		"Equal":    {reason: "One with the value that is declared is not taken back.", own: noImage, others: image},
+		"Equal":    {reason: "One with the value that is declared is not reverted.", own: noImage, others: image},
 		"Same":     {reason: "The same value is owned by both.", own: whole, others: image},
 		"Restored": {reason: "As all of it is after a restore.", own: whole, others: whole},
-		"Added":    {reason: "What nobody declares is not taken back.", own: whole, others: sidecar},
+		"Added":    {reason: "What is not declared is not reverted.", own: whole, others: sidecar},
 		"Status":   {reason: "What controllers report is no edit.", own: whole, others: status, sub: "status"},
 		"Unknown":  {reason: "Where Crossplane has never applied the object nothing is known.", others: image},
 	}

@@ -11,7 +11,7 @@ import (
 
 // Strip is the cache's transformation of whatever has none of its own: nobody
 // looks at who manages which field, and of a claim only at its metadata, its
-// environment, how it is, and of which release. A cache cannot be told so by kind: it asks for
+// environment, how it is, and of which release. A cache has no such setting by kind: it asks for
 // each kind when it is made, and claims may be installed later.
 func Strip(o any) (any, error) {
 	if m, ok := o.(client.Object); ok {

@@ -81,10 +81,10 @@ func upgradeChanged() predicate.Predicate {
 
 // Reconciler looks at all claims at once.
 type Reconciler struct {
-	client client.Client
-	images images.Set
-	told   *telemetry.Upgrades
-	log    logging.Logger
+	client  client.Client
+	images  images.Set
+	metrics *telemetry.Upgrades
+	log     logging.Logger
 
 	// refused are claims that could not be annotated, in namespaces of the system for example, and
 	// when: nothing is to be expected of those for a while.
@@ -96,7 +96,7 @@ type Reconciler struct {
 
 // NewReconciler of upgrades to the release with images of our own.
 func NewReconciler(c client.Client, own images.Set, t *telemetry.Upgrades, log logging.Logger) *Reconciler {
-	return &Reconciler{client: c, images: own, told: t, log: log, refused: map[types.UID]time.Time{}, Now: time.Now}
+	return &Reconciler{client: c, images: own, metrics: t, log: log, refused: map[types.UID]time.Time{}, Now: time.Now}
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	if len(list) == 0 {
-		r.told.Observe(waves.Progress{})
+		r.metrics.Observe(waves.Progress{})
 		return reconcile.Result{}, nil
 	}
 	found, err := r.claims(ctx)
@@ -119,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	now := r.Now()
 	p := waves.Decide(list, release, found, labelsOf, now)
-	r.told.Observe(p)
+	r.metrics.Observe(p)
 	var errs []error
 	for _, m := range p.Marks {
 		errs = append(errs, r.mark(ctx, m, release))

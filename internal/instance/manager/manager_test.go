@@ -300,7 +300,7 @@ func TestGrow(t *testing.T) {
 		o["status"] = map[string]any{"capacity": map[string]any{"storage": "20Gi"}}
 	})
 	eventually(t, "the server may start", growing.sized.Load)
-	eventually(t, "the new size is told", func() bool { return report(setName+"-2") == `{"protocol":1,"version":"17.5","capacity":"20Gi"}` })
+	eventually(t, "the new size is reported", func() bool { return report(setName+"-2") == `{"protocol":1,"version":"17.5","capacity":"20Gi"}` })
 	if cluster(t, a).Primary != "" {
 		t.Error("a standby speaks for the cluster")
 	}
