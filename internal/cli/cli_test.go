@@ -81,7 +81,12 @@ Plan: 1 claim refused: nothing changes.
 		"NoCluster": {
 			reason: "Without a cluster there are two ways out.",
 			stdin:  webApp, args: []string{"plan", "-"},
-			want: ran{Code: ExitError, Err: "storeplane: error: cannot find a cluster: invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable: set KUBECONFIG, or plan without one by --from or --offline\n"},
+			want: ran{Code: ExitError, Err: "storeplane: error: cannot find a cluster: no kubeconfig names one: set KUBECONFIG or use --kubeconfig, or plan without a cluster by --from or --offline\n"},
+		},
+		"NoClusterExplain": {
+			reason: "Other commands have one: they name no flags that they do not have.",
+			args:   []string{"explain", "wa/web"},
+			want:   ran{Code: ExitError, Err: "storeplane: error: cannot find a cluster: no kubeconfig names one: set KUBECONFIG or use --kubeconfig\n"},
 		},
 		"NoClaim": {
 			reason: "Files without claims are a mistake.",

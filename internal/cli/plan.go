@@ -29,8 +29,11 @@ func (c *clusterFlags) config() (*rest.Config, string, error) {
 	rules.ExplicitPath = c.Kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context})
 	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		err = errors.New("no kubeconfig names one")
+	}
 	if err != nil {
-		return nil, "", fmt.Errorf("cannot find a cluster: %w: set KUBECONFIG, or plan without one by --from or --offline", err)
+		return nil, "", fmt.Errorf("cannot find a cluster: %w: set KUBECONFIG or use --kubeconfig", err)
 	}
 	namespace, _, err := loader.Namespace()
 	return config, namespace, err
@@ -215,6 +218,7 @@ func (c *planCmd) state(s streams) (plan.State, error) {
 	}
 	config, namespace, err := c.config()
 	if err != nil {
+		err = fmt.Errorf("%w, or plan without a cluster by --from or --offline", err)
 		return nil, err
 	}
 	if c.Namespace == "" && !c.Fleet {
