@@ -38,6 +38,10 @@ const (
 	// container of its own.
 	SocketDir = "/run/storeplane/throw-away"
 
+	// ArchiveDir is where the container that reads the store answers what that of a
+	// throw-away database of method physical asks for: WAL.
+	ArchiveDir = "/run/storeplane/archive"
+
 	// TerminationLog is where the Report is written.
 	TerminationLog = "/dev/termination-log"
 )

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,19 +82,54 @@ type Remote struct {
 	Dir, Scratch string
 }
 
-// Await the server.
+// errEnded is of a server that ended before it was ready.
+var errEnded = errors.New("the throw-away database ended")
+
+// Await an empty server.
 func (r Remote) Await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
+	switch err := r.await(ctx); {
+	case errors.Is(err, errEnded):
+		return r.Failed(backup.Errorf(backup.ToolFailed, "cannot make a throw-away database: %s", r.cause().Message))
+	case err != nil:
+		return r.Failed(backup.Errorf(backup.ToolFailed, "cannot make a throw-away database: the container beside does not answer: %w", err))
+	}
+	return nil
+}
+
+// whyNot are the reasons for which a server may not start with the files of a backup. The
+// container that says them may run anything.
+var whyNot = []backup.Reason{
+	backup.BackupCorrupt, backup.BackupMissing, backup.NoSpace, backup.KeyMissing, backup.StoreUnreachable, backup.StoreDenied, backup.BucketMissing,
+}
+
+// AwaitRecovered waits for a server that starts with the files of a backup: it may have
+// much to recover, and why it cannot may be the backup's or the store's fault.
+func (r Remote) AwaitRecovered(ctx context.Context) error {
+	switch err := r.await(ctx); {
+	case errors.Is(err, errEnded):
+		f := r.cause()
+		if !slices.Contains(whyNot, f.Reason) {
+			f.Reason = backup.ToolFailed
+		}
+		return r.Failed(backup.Errorf(f.Reason, "%s", f.Message))
+	case err != nil:
+		return fmt.Errorf("cannot wait for the recovery: %w", err)
+	}
+	return nil
+}
+
+func (r Remote) await(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for !r.has(readyFile) {
 		if r.has(endedFile) {
-			return r.Failed(backup.Errorf(backup.ToolFailed, "cannot make a throw-away database: %s", r.cause().Message))
+			return errEnded
 		}
 		select {
 		case <-ctx.Done():
-			return r.Failed(backup.Errorf(backup.ToolFailed, "cannot make a throw-away database: the container beside does not answer: %w", context.Cause(ctx)))
+			return context.Cause(ctx)
 		case <-tick.C:
 		}
 	}

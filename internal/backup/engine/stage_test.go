@@ -121,3 +121,48 @@ func TestRemoteLinks(t *testing.T) {
 		t.Errorf("want an error without what the link leads to, got %v", err)
 	}
 }
+
+// TestAwaitRecovered: why a server does not start with the files of a backup is said by the
+// container that runs it, which may run anything.
+func TestAwaitRecovered(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		play   func(*Stage) error
+		want   backup.Reason
+		words  string
+	}{
+		"Ready":   {reason: "It has recovered.", play: (*Stage).Ready},
+		"Corrupt": {reason: "The backup is bad.", play: ended(backup.BackupCorrupt, "invalid checkpoint record"), want: backup.BackupCorrupt, words: "invalid checkpoint record"},
+		"Store":   {reason: "The store does not answer, which says nothing about the backup.", play: ended(backup.StoreUnreachable, "timeout"), want: backup.StoreUnreachable, words: "timeout"},
+		"Made up": {reason: "A condition has no such reason.", play: ended("not a reason\n", "x"), want: backup.ToolFailed, words: "x"},
+		"Room":    {reason: "The disk is too small.", play: ended(backup.ToolFailed, "could not extend file: No space left on device"), want: backup.NoSpace, words: "out of room"},
+		"Killed": {
+			reason: "It was killed, and what it held is gone.",
+			play: func(s *Stage) error {
+				again, err := NewStage(s.dir)
+				return again.Ended(err)
+			},
+			want: backup.ToolFailed, words: ErrUsed.Error(),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, err := NewStage(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tc.play(s); err != nil {
+				t.Fatal(err)
+			}
+			err = Remote{Dir: dir, Scratch: dir}.AwaitRecovered(t.Context())
+			if backup.ReasonOf(err) != tc.want || err != nil && !strings.Contains(err.Error(), tc.words) {
+				t.Errorf("%s\nwant %q with %q, got %v", tc.reason, tc.want, tc.words, err)
+			}
+		})
+	}
+}
+
+func ended(reason backup.Reason, words string) func(*Stage) error {
+	return func(s *Stage) error { return s.Ended(backup.Errorf(reason, "%s", words)) }
+}

@@ -183,9 +183,8 @@ func TestVerifyRefused(t *testing.T) {
 		})
 	}
 
-	j := c.job(c.task(backup.Verify))
+	j := c.verifier(&watch{testLog: testLog{t}, text: begun, then: func() { refuse(t, filepath.Dir(all[0])) }})
 	j.patience = 3 * time.Second
-	j.log = &watch{testLog: testLog{t}, text: begun, then: func() { refuse(t, filepath.Dir(all[0])) }}
 	if err := j.tryOut(t.Context(), sets[0]); reasonOf(err) != backup.StoreDenied {
 		t.Errorf("try the backup out: got %s, %v, want %s", reasonOf(err), err, backup.StoreDenied)
 	}

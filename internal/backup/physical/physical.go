@@ -27,7 +27,9 @@ const processes = 2
 
 // Places where the program finds and leaves things.
 type places struct {
-	store, key, scratch, tmp string
+	store, key, tmp string
+
+	Shared
 
 	// path of the repository, where it is not the task's.
 	path string
@@ -39,7 +41,8 @@ type places struct {
 // Run a task, and report on it.
 func Run(ctx context.Context, task backup.Task) backup.Report {
 	return run(ctx, task, places{
-		store: backup.StoreDir, key: backup.KeyFile, scratch: backup.ScratchDir, tmp: os.TempDir(),
+		store: backup.StoreDir, key: backup.KeyFile, tmp: os.TempDir(),
+		Shared: Shared{Scratch: backup.ScratchDir, Socket: backup.SocketDir, Archive: backup.ArchiveDir},
 	}, os.Stderr, time.Now)
 }
 
@@ -56,16 +59,7 @@ type job struct {
 	patience time.Duration
 }
 
-// failure with a reason that is known.
-type failure struct {
-	reason backup.Reason
-	err    error
-}
-
-func (f *failure) Error() string { return f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
-
-func fail(reason backup.Reason, err error) error { return &failure{reason: reason, err: err} }
+func fail(reason backup.Reason, err error) error { return &backup.Error{Reason: reason, Err: err} }
 
 func run(ctx context.Context, task backup.Task, p places, log io.Writer, now func() time.Time) backup.Report {
 	report := backup.Report{Action: task.Action, Started: now().UTC()}
@@ -83,10 +77,9 @@ func run(ctx context.Context, task backup.Task, p places, log io.Writer, now fun
 }
 
 func reasonOf(err error) backup.Reason {
-	f := &failure{}
-	switch {
-	case errors.As(err, &f):
-		return f.reason
+	switch r := backup.ReasonOf(err); {
+	case r != "":
+		return r
 	case errors.Is(err, pgbackrest.ErrCorrupt):
 		return backup.BackupCorrupt
 	case errors.Is(err, pgbackrest.ErrNone):

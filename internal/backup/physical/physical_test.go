@@ -19,6 +19,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 	"github.com/storeplane/storeplane/internal/pgtest"
@@ -61,7 +62,7 @@ func newClusterAt(t *testing.T, repository string) *cluster {
 			t.Fatal(err)
 		}
 	}
-	for _, d := range []string{"s", "repo", "scratch", "tmp", "store"} {
+	for _, d := range []string{"s", "repo", "tmp", "store"} {
 		if d == "repo" && repository != "" {
 			continue
 		}
@@ -166,12 +167,52 @@ func (c *cluster) task(a backup.Action) backup.Task {
 func (c *cluster) do(task backup.Task) backup.Report { return c.doAt(task, time.Now) }
 
 func (c *cluster) doAt(task backup.Task, now func() time.Time) backup.Report {
-	return run(c.t.Context(), task, c.places(), testLog{c.t}, now)
+	p := c.places()
+	if task.Action == backup.Verify {
+		defer c.serve(&p, testLog{c.t})()
+	}
+	return run(c.t.Context(), task, p, testLog{c.t}, now)
 }
 
 func (c *cluster) places() places {
-	return places{store: c.path("store"), key: c.path("key"), scratch: c.path("scratch"), tmp: c.path("tmp"), path: c.path("repo"),
+	return places{store: c.path("store"), key: c.path("key"), tmp: c.path("tmp"), path: c.path("repo"),
 		servers: []pgbackrest.Server{{DataDir: c.path("data"), SocketDir: c.path("s")}}}
+}
+
+// serve a throw-away server in folders of its own, as the other container of a pod does.
+func (c *cluster) serve(p *places, log io.Writer) (stop func()) {
+	c.t.Helper()
+	for _, dir := range []*string{&p.Scratch, &p.Socket, &p.Archive} {
+		var err error
+		if *dir, err = os.MkdirTemp(c.dir, "v"); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	stage, err := engine.NewStage(p.Socket)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(c.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := Serve(ctx, p.Shared, stage, log); err != nil {
+			_ = stage.Ended(err)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// verifier is a job that verifies, with what the server beside it logs.
+func (c *cluster) verifier(log io.Writer) *job {
+	c.t.Helper()
+	j := c.job(c.task(backup.Verify))
+	stop := c.serve(&j.places, log)
+	c.t.Cleanup(stop)
+	return j
 }
 
 // job that is prepared for a task.
@@ -288,9 +329,6 @@ func TestVerify(t *testing.T) {
 	}
 	if r.Rows != 20001 || r.Backup == nil || r.Backup.Verified == nil || r.Catalog.Count != 2 || r.Catalog.Verified == nil || r.Catalog.Verified.ID != r.Catalog.Backups[0].ID {
 		t.Errorf("verify: got %+v, %+v", r, r.Catalog)
-	}
-	if left, _ := os.ReadDir(c.path("scratch")); len(left) != 0 {
-		t.Errorf("verify leaves %v", left)
 	}
 
 	task.Query = "SELECT id FROM t"
@@ -416,7 +454,7 @@ func TestVerifyGap(t *testing.T) {
 	}
 	c.backUp("full")
 	c.archive()
-	j := c.job(c.task(backup.Verify))
+	j := c.verifier(testLog{t})
 	said := &strings.Builder{}
 	j.log = said
 	if err := j.verify(t.Context()); err != nil || !strings.Contains(said.String(), "WAL "+gone+" is missing") {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -14,8 +13,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 	"github.com/storeplane/storeplane/internal/text"
@@ -100,19 +101,25 @@ func (j *job) whole(ctx context.Context, sets []pgbackrest.Set, set pgbackrest.S
 	return nil
 }
 
-// tryOut restores a set, starts it, reads all of it, and removes it.
+// tryOut restores a set for the container beside this one, which starts it, and reads all
+// of it.
 func (j *job) tryOut(ctx context.Context, set pgbackrest.Set) error {
-	data := filepath.Join(j.places.scratch, "pgdata")
-	defer func() { _ = os.RemoveAll(data) }()
 	r := recovery.Recovery{
-		Tool: j.tool, Set: set, Immediate: true, DataDir: data, WorkDir: filepath.Join(j.places.tmp, "verify"), Processes: processes, Log: j.log, Patience: j.patience,
+		Tool: j.tool, Set: set, Immediate: true, DataDir: j.places.data(), WorkDir: filepath.Join(j.places.tmp, "verify"), Processes: processes, Patience: j.patience,
 	}
-	err := r.Run(ctx, j.examine)
-	// Only what was read, and is wrong, shows that a backup is.
-	if errors.Is(err, recovery.ErrRefused) || errors.Is(err, recovery.ErrHole) {
-		return fail(backup.BackupCorrupt, fmt.Errorf("cannot start the restored database: %w", err))
+	stop, err := r.Offer(ctx, j.places.archiveSocket())
+	if err != nil {
+		return err
 	}
-	return err
+	defer stop()
+	remote := engine.Remote{Dir: j.places.Socket, Scratch: j.places.Scratch}
+	if err := remote.AwaitRecovered(ctx); err != nil {
+		return err
+	}
+	if err := j.examine(ctx, recovery.At(j.places.server())); err != nil {
+		return remote.Failed(err)
+	}
+	return nil
 }
 
 // own databases of PostgreSQL.
@@ -124,12 +131,12 @@ func (j *job) examine(ctx context.Context, connect recovery.Connect) error {
 	}
 	databases, err := list(ctx, connect, "postgres", "SELECT datname::text FROM pg_catalog.pg_database WHERE datallowconn ORDER BY 1")
 	if err != nil {
-		return fail(backup.BackupCorrupt, fmt.Errorf("cannot list the restored databases: %w", err))
+		return judge(backup.BackupCorrupt, "cannot list the restored databases", err)
 	}
 	for _, d := range databases {
 		rows, err := count(ctx, connect, d)
 		if err != nil {
-			return fail(backup.BackupCorrupt, fmt.Errorf("cannot read the restored database %s: %w", d, err))
+			return judge(backup.BackupCorrupt, "cannot read the restored database "+d, err)
 		}
 		j.report.Rows += rows
 		if !slices.Contains(own, d) {
@@ -141,12 +148,13 @@ func (j *job) examine(ctx context.Context, connect recovery.Connect) error {
 
 // amcheck looks at the structure of all tables and indexes.
 func (j *job) amcheck(ctx context.Context) error {
+	const damaged = 2
 	program, err := exec.LookPath("pg_amcheck")
 	if err != nil {
 		// PostgreSQL has it from 14 on.
 		return nil //nolint:nilerr // reading all rows is what is left
 	}
-	cmd := exec.CommandContext(ctx, program, "--host="+filepath.Join(j.places.tmp, "verify"), "--username=postgres", "--all", "--install-missing=pg_catalog", "--no-password") //nolint:gosec // the folder is ours
+	cmd := exec.CommandContext(ctx, program, "--host="+j.places.server(), "--username=postgres", "--all", "--install-missing=pg_catalog", "--no-password") //nolint:gosec // the folder is ours
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil
@@ -154,7 +162,30 @@ func (j *job) amcheck(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("cannot check tables and indexes: %w", context.Cause(ctx))
 	}
+	exit := &exec.ExitError{}
+	// A server that is gone, or has no memory, fails its checks too.
+	lost := engine.Contains(string(out), "server closed the connection", "connection to server", "out of memory", "No space left on device")
+	if lost || !errors.As(err, &exit) || exit.ExitCode() != damaged {
+		return fail(backup.ToolFailed, fmt.Errorf("cannot check tables and indexes: pg_amcheck says: %s", text.Line(string(out), 600)))
+	}
 	return fail(backup.BackupCorrupt, fmt.Errorf("cannot trust the restored tables and indexes: pg_amcheck says: %s", text.Line(string(out), 600)))
+}
+
+// Classes of PostgreSQL's error codes
+// (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+const (
+	classResources    = "53"
+	classIntervention = "57"
+)
+
+// judge an error of the restored database: it has the reason if the server says it of the
+// data. A server that has no room or memory, or that is gone, says nothing about the backup.
+func judge(reason backup.Reason, what string, err error) error {
+	said := &pgconn.PgError{}
+	if !errors.As(err, &said) || strings.HasPrefix(said.Code, classResources) || strings.HasPrefix(said.Code, classIntervention) {
+		reason = backup.ToolFailed
+	}
+	return fail(reason, fmt.Errorf("%s: %w", what, err))
 }
 
 func list(ctx context.Context, connect recovery.Connect, database, sql string) ([]string, error) {
@@ -208,26 +239,26 @@ func (j *job) query(ctx context.Context, connect recovery.Connect) error {
 	}
 	conn, err := reader(ctx, connect, database)
 	if err != nil {
-		return fail(backup.ContentDiffers, fmt.Errorf("cannot run the query in database %s: %w", database, err))
+		return judge(backup.ContentDiffers, "cannot run the query in database "+database, err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	rows, err := conn.Query(ctx, j.task.Query)
 	if err != nil {
-		return fail(backup.ContentDiffers, fmt.Errorf("cannot run the query: %w", err))
+		return judge(backup.ContentDiffers, "cannot run the query", err)
 	}
 	defer rows.Close()
 	n := 0
 	for rows.Next() {
 		values, err := rows.Values()
 		if err != nil {
-			return fail(backup.ContentDiffers, fmt.Errorf("cannot run the query: %w", err))
+			return judge(backup.ContentDiffers, "cannot run the query", err)
 		}
 		if n++; len(values) == 0 || no(values[0]) {
 			return fail(backup.ContentDiffers, fmt.Errorf("the verification query returned false in row %d", n))
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return fail(backup.ContentDiffers, fmt.Errorf("cannot run the query: %w", err))
+		return judge(backup.ContentDiffers, "cannot run the query", err)
 	}
 	if n == 0 {
 		return fail(backup.ContentDiffers, errors.New("the query returns no row"))

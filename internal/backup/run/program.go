@@ -35,7 +35,7 @@ const cleanUpWithin = 40 * time.Second
 
 // A Program with the places it finds things in.
 type Program struct {
-	Source, Store, Key, Volume, Scratch, Socket, Report string
+	Source, Store, Key, Volume, Scratch, Socket, Archive, Report string
 
 	// Log takes the words of tools, and what goes on.
 	Log io.Writer
@@ -56,7 +56,7 @@ type Program struct {
 func New(log io.Writer) *Program {
 	return &Program{
 		Source: backup.SourceDir, Store: backup.StoreDir, Key: backup.KeyFile, Volume: backup.VolumeDir,
-		Scratch: backup.ScratchDir, Socket: backup.SocketDir, Report: backup.TerminationLog, Log: log, Now: time.Now,
+		Scratch: backup.ScratchDir, Socket: backup.SocketDir, Archive: backup.ArchiveDir, Report: backup.TerminationLog, Log: log, Now: time.Now,
 		Patience: 20 * time.Second,
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/backup/physical"
 )
 
 // serve a throw-away database, until told to stop. What ends it is told in the folder
@@ -31,6 +33,9 @@ func (p *Program) serve(ctx context.Context, t backup.Task) backup.Report {
 
 // play the server on a stage, and return why it ended by itself.
 func (p *Program) play(ctx context.Context, t backup.Task, stage *engine.Stage) error {
+	if t.Method == backupv1.Physical {
+		return physical.Serve(ctx, physical.Shared{Scratch: p.Scratch, Socket: p.Socket, Archive: p.Archive}, stage, p.Log)
+	}
 	d, err := engine.NewDaemon(p.Scratch, p.Socket)
 	if err != nil {
 		return err

@@ -803,8 +803,8 @@ func TestDerived(t *testing.T) {
 	if got := pod.Spec.Volumes[j].Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests.Storage().String(); got != "20Gi" {
 		t.Errorf("want a volume of the DatabaseCluster's size, got %s", got)
 	}
-	if got := c.Resources.Limits.Memory().String(); got != "1Gi" {
-		t.Errorf("want a limit of 1Gi, got %s", got)
+	if got := pod.Spec.InitContainers[0].Resources.Limits.Memory().String(); got != "1Gi" {
+		t.Errorf("want a limit of 1Gi for the throw-away database, got %s", got)
 	}
 	if got := pod.Labels[backupv1.ActionLabel]; got != "verify" {
 		t.Errorf("want the label of the action, got %s", got)

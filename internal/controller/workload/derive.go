@@ -51,9 +51,8 @@ func (d Derived) Template() (corev1.PodTemplateSpec, error) {
 	if task.Action != backup.Verify {
 		return out, nil
 	}
-	bound(c, task.Action, d.Resources)
 	d.mountScratch(&out.Spec, c, out.Labels)
-	return out, nil
+	return out, addThrowAway(&out, i, task, d.Resources)
 }
 
 func hasTask(c corev1.Container) bool {

@@ -13,23 +13,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-const (
-	// Container is the name of the container that does the work.
-	Container = "backup"
-
-	// ThrowAway is the name of the one beside it in which a backup is tried out. What
-	// a backup holds may be programs, so that no Secret is mounted there.
-	ThrowAway = "throw-away"
-)
-
-// Annotations of pods that name the containers into which the webhook of a cloud puts no
-// credentials of the pod's ServiceAccount:
-// https://github.com/aws/amazon-eks-pod-identity-webhook#eks-walkthrough and
-// https://azure.github.io/azure-workload-identity/docs/topics/service-account-labels-and-annotations.html.
-const (
-	skipAWS   = "eks.amazonaws.com/skip-containers"
-	skipAzure = "azure.workload.identity/skip-containers"
-)
+// Container is the name of the container that does the work.
+const Container = "backup"
 
 // uriFile is the name under which a pod finds a connection's URI.
 const uriFile = "uri"
@@ -94,7 +79,7 @@ type Scratch struct {
 // Template of the pod.
 func (p Pod) Template() (corev1.PodTemplateSpec, error) {
 	volumes, mounts := p.volumes()
-	work, err := p.container(Container, p.Task, mounts)
+	work, err := p.container(mounts)
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
@@ -122,18 +107,19 @@ func (p Pod) Template() (corev1.PodTemplateSpec, error) {
 		bound(&out.Spec.Containers[0], p.Task.Action, p.Resources)
 		return out, nil
 	}
-	out.Annotations = map[string]string{skipAWS: ThrowAway, skipAzure: ThrowAway}
-	if err := p.tryOut(&out.Spec); err != nil {
+	if err := addThrowAway(&out, 0, p.Task, p.Resources); err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
+	// It only feeds the server.
+	bound(&out.Spec.Containers[0], backup.Restore, nil)
 	return out, nil
 }
 
-// container of the image backup, for a task.
-func (p Pod) container(name string, t backup.Task, mounts []corev1.VolumeMount) (corev1.Container, error) {
-	task, err := encode(t)
+// container of the image backup.
+func (p Pod) container(mounts []corev1.VolumeMount) (corev1.Container, error) {
+	task, err := encode(p.Task)
 	return corev1.Container{
-		Name:                     name,
+		Name:                     Container,
 		Image:                    p.Image,
 		Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: task}},
 		TerminationMessagePath:   backup.TerminationLog,
@@ -145,28 +131,6 @@ func (p Pod) container(name string, t backup.Task, mounts []corev1.VolumeMount) 
 		},
 		VolumeMounts: mounts,
 	}, err
-}
-
-// tryOut adds the container of the throw-away database, which has the resources that
-// are asked for: the other one only feeds it. It goes on for as long as that one.
-func (p Pod) tryOut(pod *corev1.PodSpec) error {
-	const private, socket = "tmp-" + ThrowAway, "socket"
-	task := backup.Task{Action: backup.Serve, Method: p.Task.Method, Namespace: p.Task.Namespace, Name: p.Task.Name, Database: p.Task.Database}
-	c, err := p.container(ThrowAway, task, []corev1.VolumeMount{
-		{Name: private, MountPath: "/tmp"}, {Name: scratch, MountPath: backup.ScratchDir}, {Name: socket, MountPath: backup.SocketDir},
-	})
-	if err != nil {
-		return err
-	}
-	c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-	bound(&c, backup.Verify, p.Resources)
-	pod.InitContainers = []corev1.Container{c}
-	pod.Volumes = append(pod.Volumes, emptyDir(private, tmpLimit), emptyDir(socket, tmpLimit))
-
-	work := &pod.Containers[0]
-	work.VolumeMounts = append(work.VolumeMounts, corev1.VolumeMount{Name: socket, MountPath: backup.SocketDir, ReadOnly: true})
-	bound(work, backup.Restore, nil)
-	return nil
 }
 
 // gracePeriod is the time in which a pod that is stopped removes what it left in

@@ -1,10 +1,12 @@
 package workload
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -24,6 +26,49 @@ func TestThrowAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	closed(t, pod,
+		[]string{"/tmp empty", backup.ScratchDir + " empty", backup.SocketDir + " empty"},
+		[]string{"/tmp empty", backup.ScratchDir + " empty read-only", backup.StoreDir + " secret read-only", encryptionDir + " secret read-only", backup.SocketDir + " empty read-only"})
+}
+
+// TestThrowAwayPhysical: nor where a physical backup is tried out. Who reads the store
+// restores its files there before the database starts.
+func TestThrowAwayPhysical(t *testing.T) {
+	task, err := encode(backup.Task{Action: backup.Backup, Method: backupv1.Physical, Namespace: "shop", Name: "orders", Database: backup.Database{Engine: backupv1.PostgreSQL}, Encrypted: true, Stanza: "7", Hosts: []string{"orders-0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := &batchv1.CronJob{}
+	from.Spec.JobTemplate.Spec.Template.Spec = corev1.PodSpec{
+		AutomountServiceAccountToken: new(false),
+		Containers: []corev1.Container{{
+			Name: Container, Image: "backup", Env: []corev1.EnvVar{{Name: backup.TaskVariable, Value: task}},
+			VolumeMounts: []corev1.VolumeMount{
+				{Name: "tmp", MountPath: "/tmp"}, {Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true}, {Name: "store", MountPath: backup.StoreDir, ReadOnly: true},
+			},
+		}},
+		Volumes: []corev1.Volume{emptyDir("tmp", tmpLimit), secret("repository", "tls"), secret("store", "store")},
+	}
+	pod, err := Derived{From: from, Change: func(t *backup.Task) { t.Action = backup.Verify }}.Template()
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed(t, pod,
+		[]string{"/tmp empty", backup.ScratchDir + " empty", backup.SocketDir + " empty", backup.ArchiveDir + " empty read-only"},
+		[]string{"/tmp empty", backup.RepositoryDir + " secret read-only", backup.StoreDir + " secret read-only", backup.ScratchDir + " empty", backup.SocketDir + " empty read-only", backup.ArchiveDir + " empty"})
+	served := backup.Task{}
+	if err := json.Unmarshal([]byte(pod.Spec.InitContainers[0].Env[0].Value), &served); err != nil {
+		t.Fatal(err)
+	}
+	want := backup.Task{Action: backup.Serve, Method: backupv1.Physical, Namespace: "shop", Name: "orders", Database: backup.Database{Engine: backupv1.PostgreSQL}}
+	if diff := cmp.Diff(want, served); diff != "" {
+		t.Errorf("the task of the throw-away database: -want, +got:\n%s", diff)
+	}
+}
+
+// closed checks what is mounted in the container of a throw-away database, and beside it.
+func closed(t *testing.T, pod corev1.PodTemplateSpec, throwAway, beside []string) {
+	t.Helper()
 	if len(pod.Spec.InitContainers) != 1 || pod.Spec.InitContainers[0].Name != ThrowAway {
 		t.Fatalf("want one container for the throw-away database, got %v", pod.Spec.InitContainers)
 	}
@@ -48,12 +93,10 @@ func TestThrowAway(t *testing.T) {
 		}
 		return out
 	}
-	want := []string{"/tmp empty", backup.ScratchDir + " empty", backup.SocketDir + " empty"}
-	if diff := cmp.Diff(want, mounted(&pod.Spec.InitContainers[0])); diff != "" {
+	if diff := cmp.Diff(throwAway, mounted(&pod.Spec.InitContainers[0])); diff != "" {
 		t.Errorf("the throw-away database: -want, +got:\n%s", diff)
 	}
-	want = []string{"/tmp empty", backup.ScratchDir + " empty read-only", backup.StoreDir + " secret read-only", encryptionDir + " secret read-only", backup.SocketDir + " empty read-only"}
-	if diff := cmp.Diff(want, mounted(&pod.Spec.Containers[0])); diff != "" {
+	if diff := cmp.Diff(beside, mounted(&pod.Spec.Containers[0])); diff != "" {
 		t.Errorf("who reads the store: -want, +got:\n%s", diff)
 	}
 	if shared := pod.Spec.ShareProcessNamespace; shared != nil && *shared || pod.Spec.AutomountServiceAccountToken == nil || *pod.Spec.AutomountServiceAccountToken {

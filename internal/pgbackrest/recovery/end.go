@@ -33,7 +33,7 @@ func (r Recovery) explain(s *server, err error) error {
 	switch fatal := s.log.lastFatal(); {
 	case p.Failure != nil:
 		return p.Failure
-	case p.Missing != "" && p.Missing <= r.last:
+	case p.Missing != "" && p.Missing <= r.Last:
 		return r.hole(s, p)
 	case strings.Contains(fatal, "recovery ended before configured recovery target was reached"):
 		return fmt.Errorf("%w %s: the last change in it is %s", ErrEarly, r.Target.UTC().Format(time.RFC3339), s.log.lastChange())
@@ -51,7 +51,7 @@ func (r Recovery) complete(s *server) error {
 	if err != nil {
 		return err
 	}
-	if p.Missing > r.last {
+	if p.Missing > r.Last {
 		return nil
 	}
 	return r.hole(s, p)
@@ -62,5 +62,5 @@ func (r Recovery) hole(s *server, p progress) error {
 	if p.Missing == "" {
 		what = "PostgreSQL cannot replay all of it"
 	}
-	return fmt.Errorf("%w: %s, and there is WAL up to segment %s: the last change before it is %s", ErrHole, what, r.last, s.log.lastChange())
+	return fmt.Errorf("%w: %s, and there is WAL up to segment %s: the last change before it is %s", ErrHole, what, r.Last, s.log.lastChange())
 }

@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,6 +65,9 @@ type fetcher struct {
 	Stanza     string
 	DataDir    string
 	Patience   time.Duration
+
+	// Socket of an Archive that is asked instead, or "".
+	Socket string
 }
 
 // progress of a recovery, as far as the restore command has seen it.
@@ -87,7 +91,7 @@ func fetch(dir, file, into string) int {
 	if err := readJSON(filepath.Join(dir, fetcherFile), &f); err != nil {
 		return note(dir, progress{Failure: &pgbackrest.Error{Command: "archive-get", Code: fetchFailed, Message: err.Error()}}, fetchFailed)
 	}
-	err := f.fetch(file, into)
+	err := f.get(file, into)
 	failure := &pgbackrest.Error{}
 	switch {
 	case err == nil:
@@ -102,17 +106,27 @@ func fetch(dir, file, into string) int {
 	return note(dir, progress{Failure: failure}, fetchFailed)
 }
 
+func (f fetcher) get(file, into string) error {
+	if f.Socket != "" {
+		return ask(f.Socket, file, into)
+	}
+	return f.fetch(context.Background(), pgbackrest.Tool{ConfigFile: f.ConfigFile, Log: os.Stderr}, file, into)
+}
+
 // fetch until it is known whether the file is in the archive, or patience ends.
-func (f fetcher) fetch(file, into string) error {
-	tool := pgbackrest.Tool{ConfigFile: f.ConfigFile, Log: os.Stderr}
+func (f fetcher) fetch(ctx context.Context, tool pgbackrest.Tool, file, into string) error {
 	deadline := time.Now().Add(f.Patience)
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
-		_, err := tool.Run(context.Background(), f.Stanza, "archive-get", "--pg1-path="+f.DataDir, file, into)
+		_, err := tool.Run(ctx, f.Stanza, "archive-get", "--pg1-path="+f.DataDir, file, into)
 		failure := &pgbackrest.Error{}
 		if err == nil || !errors.As(err, &failure) || failure.Code == codeMissing || time.Now().Add(pause).After(deadline) {
 			return err
 		}
-		time.Sleep(pause)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
 	}
 }
 
@@ -148,15 +162,14 @@ func (r Recovery) restoreCommand() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot find the program that runs: %w", err)
 	}
-	patience := r.Patience
-	if patience == 0 {
-		patience = Patience
-	}
-	f := fetcher{ConfigFile: r.Tool.ConfigFile, Stanza: r.Set.Stanza, DataDir: r.DataDir, Patience: patience}
-	if err := writeJSON(filepath.Join(r.WorkDir, fetcherFile), f); err != nil {
+	if err := writeJSON(filepath.Join(r.WorkDir, fetcherFile), r.fetcher()); err != nil {
 		return "", err
 	}
 	return quote(program) + " " + fetchCommand + " " + quote(r.WorkDir) + ` "%f" "%p"`, nil
+}
+
+func (r Recovery) fetcher() fetcher {
+	return fetcher{ConfigFile: r.Tool.ConfigFile, Stanza: r.Set.Stanza, DataDir: r.DataDir, Patience: cmp.Or(r.Patience, Patience), Socket: r.socket}
 }
 
 // quote a path for the shell, in a command in which a percent sign has a meaning.

@@ -38,24 +38,50 @@ type Recovery struct {
 	// Log gets what PostgreSQL says, or nil.
 	Log io.Writer
 
-	// last segment of WAL in the archive that the recovery can replay.
-	last string
+	// socket of an Archive that answers the restore command, or "" for Tool.
+	socket string
+
+	begin
+}
+
+// begin is what a server needs to know besides its files.
+type begin struct {
+	// Last segment of WAL in the archive that the recovery can replay.
+	Last string `json:"last"`
+
+	// Stays says that it stays on the timeline of the set.
+	Stays bool `json:"stays"`
 }
 
 // Run the recovery, then what is to be done in the database while it is up. What
 // PostgreSQL needed for it is taken out of its configuration again.
 func (r Recovery) Run(ctx context.Context, then func(ctx context.Context, connect Connect) error) error {
+	if err := r.unpack(ctx); err != nil {
+		return err
+	}
+	return r.play(ctx, func(s *server) error {
+		if then == nil {
+			return nil
+		}
+		return then(ctx, s.connect)
+	})
+}
+
+// unpack the files of the set.
+func (r *Recovery) unpack(ctx context.Context) error {
 	branch, err := r.Tool.Branch(ctx, r.Set)
 	if err != nil {
 		return err
 	}
 	// PostgreSQL asks for the history of a timeline that it is told to follow, also of the
 	// one that it is on. An archive that began after a failover has none.
-	stays := r.Immediate || branch.From() == branch.Timeline()
-	if err := r.restore(ctx, branch.Timeline(), stays); err != nil {
-		return err
-	}
-	r.last = branch.Last().String()
+	r.Stays = r.Immediate || branch.From() == branch.Timeline()
+	r.Last = branch.Last().String()
+	return r.restore(ctx, branch.Timeline(), r.Stays)
+}
+
+// play what is in the archive, and do then what is to be done while the server is up.
+func (r Recovery) play(ctx context.Context, then func(*server) error) error {
 	if err := fresh(r.WorkDir); err != nil {
 		return err
 	}
@@ -67,9 +93,9 @@ func (r Recovery) Run(ctx context.Context, then func(ctx context.Context, connec
 	parameters := []string{"restore_command=" + command, "archive_mode=on"}
 	if r.Immediate {
 		// It is looked at, and thrown away.
-		parameters = []string{"restore_command=" + command, "archive_mode=off"}
+		parameters = []string{"restore_command=" + command, "archive_mode=off", "restart_after_crash=off"}
 	}
-	if stays {
+	if r.Stays {
 		// PgBackRest has no word for it.
 		parameters = append(parameters, "recovery_target_timeline=current")
 	}
@@ -85,8 +111,8 @@ func (r Recovery) Run(ctx context.Context, then func(ctx context.Context, connec
 	if err == nil {
 		err = forget(ctx, s.connect)
 	}
-	if err == nil && then != nil {
-		err = then(ctx, s.connect)
+	if err == nil {
+		err = then(s)
 	}
 	if stopErr := s.stop(); err == nil {
 		err = stopErr

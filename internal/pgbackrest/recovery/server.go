@@ -84,13 +84,18 @@ func start(dataDir, workDir string, log io.Writer, env []string, parameters ...s
 		s.err = s.cmd.Wait()
 		close(s.ended)
 	}()
-	s.connect = func(ctx context.Context, database string) (*pgx.Conn, error) {
+	s.connect = At(workDir)
+	return s, nil
+}
+
+// At connects to the server of the recovery that has a WorkDir.
+func At(workDir string) Connect {
+	return func(ctx context.Context, database string) (*pgx.Conn, error) {
 		u := url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: url.Values{
 			"host": {workDir}, "user": {"postgres"}, "sslmode": {"disable"}, "connect_timeout": {"5"},
 		}.Encode()}
 		return pgx.Connect(ctx, u.String())
 	}
-	return s, nil
 }
 
 func settings(dataDir, workDir, hba string, limits map[string]string) string {

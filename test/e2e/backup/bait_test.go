@@ -5,6 +5,9 @@ package backup
 import (
 	"context"
 	"errors"
+	"fmt"
+	"regexp"
+	"strings"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
@@ -61,4 +64,61 @@ func (g *ground) findsNothing(ctx context.Context, n notes) (err error) {
 	}
 	n.Addf("it ran, and saw its user alone")
 	return g.proven(ctx, name, id)
+}
+
+// loginBait runs a program wherever the superuser connects to a restored database, and logs
+// what that sees. PostgreSQL has such triggers from version 17 on.
+var loginBait = []string{
+	`CREATE FUNCTION bite() RETURNS event_trigger LANGUAGE plpgsql AS $$ DECLARE saw text; BEGIN
+	  IF current_user = 'postgres' AND current_setting('archive_mode') = 'off' AND NOT pg_is_in_recovery() THEN
+	    CREATE TEMPORARY TABLE seen (line text);
+	    COPY seen FROM PROGRAM 'id -u; ls /etc/storeplane; ls /var/run/secrets; true';
+	    SELECT string_agg(line, ' ') INTO saw FROM seen;
+	    RAISE WARNING 'the program saw: %', saw;
+	  END IF;
+	END $$`,
+	`CREATE EVENT TRIGGER bite ON login EXECUTE FUNCTION bite()`,
+}
+
+// itself is what the program sees that sees its user alone.
+var itself = regexp.MustCompile(`^[0-9]+$`)
+
+// laysBait in a cluster.
+func (d *timed) laysBait(ctx context.Context) error {
+	for _, sql := range loginBait {
+		if _, err := d.psql(ctx, d.primary(), sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bitHarmlessly waits until the program has run in a restored database. It sees neither the
+// store's credentials nor a token.
+func (d *timed) bitHarmlessly(ctx context.Context) error {
+	var saw []string
+	err := d.world.Await(ctx, done, "a program of the database to run while its backup is verified", func() (bool, string) {
+		logs, err := cluster.Logs(ctx, d.namespace)
+		if err != nil {
+			return false, err.Error()
+		}
+		saw = nil
+		for _, log := range logs {
+			for line := range strings.Lines(log) {
+				if _, what, ok := strings.Cut(line, "WARNING:  the program saw: "); ok {
+					saw = append(saw, strings.TrimSpace(what))
+				}
+			}
+		}
+		return len(saw) > 0, "it has not run"
+	})
+	if err != nil {
+		return err
+	}
+	for _, what := range saw {
+		if !itself.MatchString(what) {
+			return fmt.Errorf("a program that a physical backup holds sees more than its user: %s", what)
+		}
+	}
+	return nil
 }

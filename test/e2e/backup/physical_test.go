@@ -254,6 +254,9 @@ func (d *timed) isBackedUp(ctx context.Context, n notes) error {
 	if err := d.write(ctx, 1); err != nil {
 		return err
 	}
+	if err := d.laysBait(ctx); err != nil {
+		return err
+	}
 	// The first one is made without being asked for.
 	if err := d.counts(ctx, 1); err != nil {
 		return err
@@ -284,6 +287,9 @@ func (d *timed) isBackedUp(ctx context.Context, n notes) error {
 	}
 	err = d.awaitBackup(ctx, givenUp, ledgerBackup, "to be verified", func(b backupv1.Backup) bool { return is(b, "Verified", "True", "") })
 	if err != nil {
+		return err
+	}
+	if err := d.bitHarmlessly(ctx); err != nil {
 		return err
 	}
 	n.Addf("%v", ids(d.backup(ledgerBackup).Status.AtProvider))

@@ -3,10 +3,21 @@ package harness
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// sidecars are the containers that go on beside a pod's others.
+func sidecars(init []corev1.Container) (out []corev1.Container) {
+	for _, c := range init {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			out = append(out, c)
+		}
+	}
+	return out
+}
 
 // Logs of all that runs, or ran, in a namespace, by pod and container.
 func (c *Cluster) Logs(ctx context.Context, namespace string) (map[string]string, error) {
@@ -19,7 +30,7 @@ func (c *Cluster) Logs(ctx context.Context, namespace string) (map[string]string
 		if p.Status.Phase == corev1.PodPending {
 			continue
 		}
-		for _, ct := range p.Spec.Containers {
+		for _, ct := range slices.Concat(sidecars(p.Spec.InitContainers), p.Spec.Containers) {
 			raw, err := c.Kube.CoreV1().Pods(namespace).GetLogs(p.Name, &corev1.PodLogOptions{Container: ct.Name}).DoRaw(ctx)
 			if err != nil {
 				return nil, fmt.Errorf("cannot read the log of %s/%s: %w", namespace, p.Name, err)

@@ -1,0 +1,65 @@
+package workload
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// ThrowAway is the name of the container in which a backup is tried out. What a backup
+// holds may be programs, so that no Secret is mounted there.
+const ThrowAway = "throw-away"
+
+// Annotations of pods that name the containers into which the webhook of a cloud puts no
+// credentials of the pod's ServiceAccount:
+// https://github.com/aws/amazon-eks-pod-identity-webhook#eks-walkthrough and
+// https://azure.github.io/azure-workload-identity/docs/topics/service-account-labels-and-annotations.html.
+const (
+	skipAWS   = "eks.amazonaws.com/skip-containers"
+	skipAzure = "azure.workload.identity/skip-containers"
+)
+
+// addThrowAway adds the container of the throw-away database beside the one at an index,
+// which reads the store and has the volume scratch. The database has the resources that
+// are asked for, and goes on for as long as that one.
+func addThrowAway(pod *corev1.PodTemplateSpec, at int, task backup.Task, resources *corev1.ResourceRequirements) error {
+	const private, socket, archive = "tmp-" + ThrowAway, "socket", "archive"
+	value, err := encode(backup.Task{Action: backup.Serve, Method: task.Method, Namespace: task.Namespace, Name: task.Name, Database: task.Database})
+	if err != nil {
+		return err
+	}
+	work := &pod.Spec.Containers[at]
+	c := corev1.Container{
+		Name:                     ThrowAway,
+		Image:                    work.Image,
+		ImagePullPolicy:          work.ImagePullPolicy,
+		Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: value}},
+		RestartPolicy:            new(corev1.ContainerRestartPolicyAlways),
+		TerminationMessagePath:   work.TerminationMessagePath,
+		TerminationMessagePolicy: work.TerminationMessagePolicy,
+		SecurityContext:          work.SecurityContext.DeepCopy(),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: private, MountPath: "/tmp"}, {Name: scratch, MountPath: backup.ScratchDir}, {Name: socket, MountPath: backup.SocketDir},
+		},
+	}
+	bound(&c, backup.Verify, resources)
+	volumes := []corev1.Volume{emptyDir(private, tmpLimit), emptyDir(socket, tmpLimit)}
+	work.VolumeMounts = append(work.VolumeMounts, corev1.VolumeMount{Name: socket, MountPath: backup.SocketDir, ReadOnly: true})
+	if task.Method == backupv1.Physical {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: archive, MountPath: backup.ArchiveDir, ReadOnly: true})
+		volumes = append(volumes, emptyDir(archive, tmpLimit))
+		work.VolumeMounts = append(work.VolumeMounts, corev1.VolumeMount{Name: archive, MountPath: backup.ArchiveDir})
+	}
+	pod.Spec.InitContainers = append(slices.Clone(pod.Spec.InitContainers), c)
+	pod.Spec.Volumes = append(pod.Spec.Volumes, volumes...)
+	pod.Annotations = maps.Clone(pod.Annotations)
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[skipAWS], pod.Annotations[skipAzure] = ThrowAway, ThrowAway
+	return nil
+}
