@@ -35,6 +35,7 @@ func developmentShop() types.Feature {
 		Assess("edits by hand of a Service are put back", assess(serviceDrift, ns)).
 		Assess("a port of a Service that is edited by hand serves again", assess(servicePortDrift, ns)).
 		Assess("scaling the claim scales the backend to 3 and back", assess(scales, ns)).
+		Assess("kubectl wait right after an edit waits for the edit", assess(waitsForEdit, ns)).
 		Assess("orders survive deleting every pod, by the kubelet's leave", assess(survives(nil), ns)).
 		Assess("orders survive deleting every pod with no grace", assess(survives(new(int64(0))), ns)).
 		Feature()
