@@ -69,12 +69,16 @@ type planCmd struct {
 	Delete    bool   `help:"Plan the deletion of the claims."                                                                               xor:"what"`
 	Fleet     bool   `help:"Plan what this release, its images and its settings change of the claims that there are, of all namespaces or of -n." xor:"what"`
 
+	ServerDryRun bool `help:"Also apply the claims and what changes of them in a dry run on the API server, so that its admission policies, webhooks and quotas count. Requires the right to patch." xor:"state,what"`
+
 	Replace bool   `help:"Claims take the place of those that there are, as kubectl replace does it, and are not merged into them."`
 	Output  string `default:"text" enum:"text,json,markdown" help:"text, json or markdown."                                       short:"o"`
 	Details bool   `help:"Print the fields that change of each object."                                                           short:"d"`
 	Prices  string `help:"YAML file with the prices of CPUs, memory and storage, for what the plan costs." placeholder:"FILE"`
 
 	images.Flags
+
+	dryRun plan.DryRun
 }
 
 // Help of the command, beside its flags.
@@ -82,7 +86,7 @@ func (*planCmd) Help() string {
 	return `Exit codes: 0 nothing changes, 1 the command failed, 2 a claim is refused, 3 something
 changes, 4 the application is interrupted or data is lost.
 
-It only gets and lists. Without rights to read Secrets what is generated counts as unchanged.`
+It only gets and lists, but for --server-dry-run, which stores nothing either. Without rights to read Secrets what is generated counts as unchanged.`
 }
 
 // Run the command.
@@ -185,7 +189,7 @@ func (c *planCmd) planner(s streams) (*plan.Planner, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Replace = c.Replace
+	p.Replace, p.DryRun = c.Replace, c.dryRun
 	if c.ImageRegistry != "" || c.Images != "" {
 		own, err := c.Set()
 		if err != nil {
@@ -227,6 +231,9 @@ func (c *planCmd) state(s streams) (plan.State, error) {
 	live, err := state.NewLive(config)
 	if err != nil {
 		return nil, err
+	}
+	if c.ServerDryRun {
+		c.dryRun = live.DryRun
 	}
 	return state.WithSettings(live, settings), nil
 }

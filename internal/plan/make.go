@@ -54,6 +54,9 @@ type Planner struct {
 	// does it, and are not merged into them, as kubectl apply does.
 	Replace bool
 
+	// DryRun tries what a plan applies on the API server. May be nil.
+	DryRun DryRun
+
 	// Prices of what claims request. May be nil.
 	Prices *Prices
 
@@ -117,9 +120,12 @@ func (p *Planner) Plan(ctx context.Context, claim *unstructured.Unstructured) (*
 		return nil, err
 	}
 	e.refused = refused
-	p.compare(out, e, before, after, secret)
+	will, pairs := p.compare(out, e, before, after, secret)
 	if out.Refusal = e.refused; out.Refusal != "" {
 		return p.finish(out), nil
+	}
+	if err := p.dryRun(ctx, out, e, pairs, will); err != nil {
+		return nil, err
 	}
 	if !after.Ready {
 		out.Waits, _, _ = unstructured.NestedString(after.Claim.Object, "status", "message")
@@ -447,7 +453,7 @@ func (d drawn) Password() (string, error) { return d.password, nil }
 func (d drawn) Now() time.Time { return d.now }
 
 // compare what the claim becomes with what it is.
-func (p *Planner) compare(out *Claim, e *edit, before, after *converge.Result, secret map[key][]Field) {
+func (p *Planner) compare(out *Claim, e *edit, before, after *converge.Result, secret map[key][]Field) (objects, []pair) {
 	had := objects{}
 	if e.live != nil {
 		had = existingObjects(e.live, e.tree)
@@ -464,6 +470,7 @@ func (p *Planner) compare(out *Claim, e *edit, before, after *converge.Result, s
 	if p.Prices != nil {
 		out.Cost = p.Prices.compare(as, will)
 	}
+	return will, pairs
 }
 
 // guard the claim by the installation's rules, as they are in its settings.

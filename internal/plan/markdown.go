@@ -29,6 +29,10 @@ func (t *text) markdown(c *Claim) {
 		t.linef("")
 		t.linef("> %s", escape(c.Refusal))
 	}
+	for _, r := range c.Rejected {
+		t.linef("")
+		t.linef("> The API server refuses %s: %s", r.Object, escape(r.Message))
+	}
 	if len(c.Edits) > 0 {
 		t.linef("")
 		t.linef("| field | before | after |")
@@ -74,6 +78,9 @@ func (t *text) remarks(c *Claim) {
 		for _, b := range c.Guardrails.Broken {
 			out = append(out, "Guardrail broken: "+escape(b))
 		}
+	}
+	if b := c.Breaker; b != nil && b.notable() {
+		out = append(out, "Circuit breaker of Crossplane: "+b.String())
 	}
 	if c.Cost != nil {
 		out = append(out, "Cost: "+c.Cost.String())

@@ -38,7 +38,8 @@ const (
 	Changes Verdict = "Changes"
 	// Interrupts says that a consequence interrupts the application or destroys data.
 	Interrupts Verdict = "Interrupts"
-	// Refused says that the claim is refused, so that all stays as it is.
+	// Refused says that the claim is refused, so that all stays as it is, or that the API
+	// server refuses an object of it in a dry run.
 	Refused Verdict = "Refused"
 )
 
@@ -56,6 +57,10 @@ type Claim struct {
 
 	// Refusal says why the claim is refused, and what to do.
 	Refusal string `json:"refusal,omitempty"`
+
+	// Rejected are the objects that the API server refuses in a dry run: the claim is not
+	// composed as planned until it accepts them.
+	Rejected []Rejection `json:"rejected,omitempty"`
 
 	// Edits are the fields of the claim itself that change.
 	Edits []Field `json:"edits,omitempty"`
@@ -79,6 +84,9 @@ type Claim struct {
 
 	// Waits says what the claim would wait for without an end, as far as that is seen.
 	Waits string `json:"waits,omitempty"`
+
+	// Breaker is what the changes take of the tokens of Crossplane's circuit breaker.
+	Breaker *Breaker `json:"breaker,omitempty"`
 
 	// Cost of what the claim requests, by the price file.
 	Cost *Cost `json:"cost,omitempty"`
@@ -264,7 +272,7 @@ func (s Summary) Verdict() Verdict {
 // conclude counts what is planned.
 func (c *Claim) conclude() {
 	s := Summary{Drift: len(c.Drift)}
-	if c.Refusal != "" {
+	if c.Refusal != "" || len(c.Rejected) > 0 {
 		s.Refused = 1
 	}
 	for _, ch := range c.Changes {
@@ -294,6 +302,9 @@ func (c *Claim) conclude() {
 	}
 	c.Summary = s
 	c.Verdict = s.Verdict()
+	if !c.Deletes {
+		c.Breaker = breaker(c.Changes)
+	}
 }
 
 // Guardrails of the installation, and those that the claim breaks.

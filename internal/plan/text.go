@@ -49,6 +49,13 @@ func (t *text) claim(c *Claim, details bool) {
 		t.linef("  ! %s", c.Refusal)
 		t.linef("")
 	}
+	if len(c.Rejected) > 0 {
+		t.linef("  refused by the API server")
+		for _, r := range c.Rejected {
+			t.linef("  ! %s: %s", r.Object, r.Message)
+		}
+		t.linef("")
+	}
 	t.changes("objects", c.Changes, details)
 	t.effects("consequences", c.Effects)
 	t.changes("drift, which the next reconcile removes", c.Drift, details)
@@ -75,6 +82,10 @@ func (t *text) claim(c *Claim, details bool) {
 	if g := c.Guardrails; g != nil && g.Passed+len(g.Broken) > 0 {
 		t.guardrails(g)
 	}
+	if b := c.Breaker; b != nil && b.notable() {
+		t.linef("  breaker      %s", b)
+		t.linef("")
+	}
 	if c.Cost != nil {
 		t.linef("  cost         %s", c.Cost)
 		t.linef("")
@@ -84,7 +95,7 @@ func (t *text) claim(c *Claim, details bool) {
 // sign of what happens to the claim itself.
 func (c *Claim) sign() string {
 	switch {
-	case c.Refusal != "":
+	case c.Refusal != "", len(c.Rejected) > 0:
 		return "!"
 	case c.Deletes:
 		return "-"

@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,7 @@ func TestLive(t *testing.T) {
 	}
 	t.Run("Fetch", func(t *testing.T) { fetches(t, admin) })
 	t.Run("Export", func(t *testing.T) { exports(t, admin) })
+	t.Run("DryRun", func(t *testing.T) { dryRuns(t, c, admin, as(reviewer)) })
 	t.Run("Explain", func(t *testing.T) { explains(t, c, as(reviewer), as("nobody"), claim) })
 }
 
@@ -253,5 +255,50 @@ func explains(t *testing.T, c client.Client, config, nobody *rest.Config, claim 
 	missing.Name = "no-such"
 	if facts, err := explain.NewReader(l, time.Now()).Read(t.Context(), missing); err != nil || len(facts.Tree) > 0 {
 		t.Errorf("want nothing of a claim that does not exist, got %v, %v", facts.Tree, err)
+	}
+}
+
+// dryRuns tries objects out: nothing is stored, and what the API server refuses is
+// told from what the user may not do.
+func dryRuns(t *testing.T, c client.Client, admin, config *rest.Config) {
+	t.Helper()
+	service := func(spec map[string]any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "spec": spec}}
+		u.SetNamespace("team")
+		u.SetName("tried")
+		return u
+	}
+	ports := []any{map[string]any{"port": int64(80)}}
+	elsewhere := service(map[string]any{"ports": ports})
+	elsewhere.SetNamespace("no-such")
+	missing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Nothing"}}
+	missing.SetName("tried")
+	cases := map[string]struct {
+		reason  string
+		config  *rest.Config
+		u       *unstructured.Unstructured
+		want    any
+		message string
+	}{
+		"Accepted":  {reason: "It is valid.", config: admin, u: service(map[string]any{"ports": ports})},
+		"Invalid":   {reason: "A port has a number.", config: admin, u: service(map[string]any{"ports": []any{map[string]any{"port": int64(0)}}}), want: &plan.RejectedError{}, message: "spec.ports[0].port"},
+		"Namespace": {reason: "The namespace does not exist.", config: admin, u: elsewhere, want: &plan.RejectedError{}, message: `namespaces "no-such" not found`},
+		"Denied":    {reason: "The user may not apply it, which says nothing about the object.", config: config, u: service(map[string]any{"ports": ports}), want: &plan.UntriedError{}, message: "they may not be applied"},
+		"Kind":      {reason: "The cluster does not serve the kind.", config: admin, u: missing, want: &plan.UntriedError{}, message: "does not serve"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l, err := state.NewLive(tc.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = l.DryRun(t.Context(), "tester", tc.u)
+			if reflect.TypeOf(tc.want) != reflect.TypeOf(err) || err != nil && !strings.Contains(err.Error(), tc.message) {
+				t.Errorf("%s\nwant %T with %q, got %T: %v", tc.reason, tc.want, tc.message, err, err)
+			}
+			if err := c.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "tried"}, &corev1.Service{}); !kerrors.IsNotFound(err) {
+				t.Errorf("want nothing stored, got %v", err)
+			}
+		})
 	}
 }

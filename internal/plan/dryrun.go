@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/storeplane/storeplane/internal/fieldowner"
+)
+
+// A DryRun applies an object on the API server without storing it, as a field manager.
+// Errors are of type RejectedError where the API server refuses the object, and UntriedError
+// where it does not get as far as to accept or refuse it.
+type DryRun func(ctx context.Context, manager string, u *unstructured.Unstructured) error
+
+// An UntriedError says why the API server neither accepts nor refuses objects of a kind.
+type UntriedError struct{ Why string }
+
+func (e *UntriedError) Error() string { return e.Why }
+
+// A RejectedError says why the API server refuses an object.
+type RejectedError struct{ Message string }
+
+func (e *RejectedError) Error() string { return e.Message }
+
+// A Rejection is an object that the API server refuses.
+type Rejection struct {
+	Object Object `json:"object"`
+
+	// Message of the API server, of an admission policy or of a webhook.
+	Message string `json:"message"`
+}
+
+// claimManager is the field manager of the dry run of a claim itself.
+const claimManager = "storeplane-plan"
+
+// dryRun the claim and the objects that are created or changed, as Crossplane applies them.
+// Secrets are left out: what is generated is not generated yet, and what exists is not sent
+// anywhere.
+func (p *Planner) dryRun(ctx context.Context, out *Claim, e *edit, pairs []pair, will objects) error {
+	if p.DryRun == nil {
+		return nil
+	}
+	uids := map[types.UID]bool{}
+	for _, u := range e.tree {
+		uids[u.GetUID()] = true
+	}
+	untried := map[string]bool{}
+	try := func(manager string, u *unstructured.Unstructured) error {
+		err := p.DryRun(ctx, manager, u)
+		unknown, rejected := &UntriedError{}, &RejectedError{}
+		switch {
+		case errors.As(err, &unknown):
+			if !untried[u.GetKind()] {
+				untried[u.GetKind()] = true
+				out.Unknown = append(out.Unknown, fmt.Sprintf("whether the API server accepts %s objects: %s", u.GetKind(), unknown.Why))
+			}
+			return nil
+		case errors.As(err, &rejected):
+			out.Rejected = append(out.Rejected, Rejection{Object: objectOf(u), Message: rejected.Message})
+			return nil
+		case err != nil:
+			return fmt.Errorf("cannot apply %s in a dry run: %w", objectOf(u), err)
+		}
+		return nil
+	}
+	if e.live == nil || len(out.Edits) > 0 {
+		if err := try(claimManager, applicable(e.next, uids)); err != nil {
+			return err
+		}
+	}
+	for _, c := range pairs {
+		applied := will[keyOf(c.either())].applied
+		if c.Action == Delete || applied == nil || c.Object.Kind == "Secret" {
+			continue
+		}
+		manager := fieldowner.Manager(c.owner.GetName(), c.owner.GroupVersionKind().GroupKind())
+		if err := try(manager, applicable(applied, uids)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applicable returns an object without what only the API server sets, and without references
+// to owners that do not exist yet.
+func applicable(u *unstructured.Unstructured, uids map[types.UID]bool) *unstructured.Unstructured {
+	out := u.DeepCopy()
+	owners := slices.DeleteFunc(out.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return !uids[o.UID] })
+	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "ownerReferences"} {
+		unstructured.RemoveNestedField(out.Object, "metadata", field)
+	}
+	if len(owners) > 0 {
+		out.SetOwnerReferences(owners)
+	}
+	delete(out.Object, "status")
+	return out
+}

@@ -1,0 +1,79 @@
+package plan_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/internal/plan"
+	"github.com/storeplane/storeplane/internal/plan/state"
+)
+
+// TestDryRun: what the API server refuses of a claim makes it refused, what it was not asked
+// about is unknown, and no Secret is sent.
+func TestDryRun(t *testing.T) {
+	claim, beside := example(t, "webapp/minimal.yaml")
+	p := planner(t, state.NewSaved(beside))
+	tried := map[string]string{}
+	p.DryRun = func(_ context.Context, manager string, u *unstructured.Unstructured) error {
+		tried[u.GetKind()] = manager
+		if len(u.GetOwnerReferences()) > 0 || u.GetUID() != "" || u.GetResourceVersion() != "" || u.Object["status"] != nil {
+			t.Errorf("%s %s has what only the API server sets: %v", u.GetKind(), u.GetName(), u.Object["metadata"])
+		}
+		switch u.GetKind() {
+		case "Deployment":
+			return &plan.RejectedError{Message: "exceeded quota: pods"}
+		case "Service":
+			return &plan.UntriedError{Why: "they may not be applied"}
+		}
+		return nil
+	}
+	got, err := p.Plan(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Verdict != plan.Refused || len(got.Rejected) != 1 || got.Rejected[0].Object.Kind != "Deployment" || got.Rejected[0].Message != "exceeded quota: pods" {
+		t.Errorf("want it refused for its Deployment, got %s: %+v", got.Verdict, got.Rejected)
+	}
+	if !slices.Contains(got.Unknown, "whether the API server accepts Service objects: they may not be applied") {
+		t.Errorf("want it unknown whether the Service is accepted, got %v", got.Unknown)
+	}
+	if tried["WebApp"] != "storeplane-plan" || !strings.HasPrefix(tried["Deployment"], "apiextensions.crossplane.io/composed/") || tried["Secret"] != "" {
+		t.Errorf("want the claim tried, what it composes as Crossplane applies it, and no Secret: %v", tried)
+	}
+	b := &bytes.Buffer{}
+	report := plan.NewReport([]plan.Claim{*got})
+	if err := errors.Join(report.Text(b, false), report.Markdown(b)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  refused by the API server\n  ! Deployment ", ": exceeded quota: pods\n", "> The API server refuses Deployment "} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("want %q in\n%s", want, b)
+		}
+	}
+
+	p.DryRun = func(context.Context, string, *unstructured.Unstructured) error {
+		return errors.New("connection refused")
+	}
+	if _, err := p.Plan(t.Context(), claim); err == nil || !strings.Contains(err.Error(), "in a dry run: connection refused") {
+		t.Errorf("want an error while the API server is away, got %v", err)
+	}
+}
+
+// TestDryRunUnchanged: a claim that changes nothing asks for nothing.
+func TestDryRunUnchanged(t *testing.T) {
+	claim, beside := example(t, "webapp/minimal.yaml")
+	p := planner(t, state.NewSaved(cluster(t, claim, beside)))
+	p.DryRun = func(_ context.Context, _ string, u *unstructured.Unstructured) error {
+		t.Errorf("%s %s was tried", u.GetKind(), u.GetName())
+		return nil
+	}
+	if _, err := p.Plan(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,52 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/internal/plan"
+)
+
+// denied is what the API server answers a user without permission. What admission forbids
+// has another message and the same code
+// (https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/responsewriters/errors.go).
+var denied = regexp.MustCompile(`is forbidden: User ".*" cannot (patch|create) resource`)
+
+// DryRun applies an object as a field manager, and stores nothing. It implements plan.DryRun.
+func (l *Live) DryRun(ctx context.Context, manager string, u *unstructured.Unstructured) error {
+	resource, err := l.resource(u.GroupVersionKind(), u.GetNamespace())
+	if err != nil {
+		return err
+	}
+	if resource == nil {
+		return &plan.UntriedError{Why: "the cluster does not serve the kind"}
+	}
+	l.slots <- struct{}{}
+	defer func() { <-l.slots }()
+	_, err = resource.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}})
+	return judge(err)
+}
+
+// judge an answer of the API server.
+func judge(err error) error {
+	status := (kerrors.APIStatus)(nil)
+	if !errors.As(err, &status) {
+		return err
+	}
+	message := status.Status().Message
+	switch {
+	case denied.MatchString(message):
+		return &plan.UntriedError{Why: "they may not be applied: " + message}
+	case strings.Contains(message, "does not support dry run"):
+		return &plan.UntriedError{Why: message}
+	case kerrors.IsServerTimeout(err), kerrors.IsTimeout(err), kerrors.IsTooManyRequests(err), kerrors.IsServiceUnavailable(err), kerrors.IsUnauthorized(err):
+		return err
+	}
+	return &plan.RejectedError{Message: message}
+}
