@@ -13,6 +13,8 @@ func webApp() types.Feature {
 	f := tests.Feature("an edit of a WebApp does what its plan says", g.namespace).
 		Quick("WebApp: as it is", g.isUnchanged).
 		Quick("WebApp: image", g.comesTrue(spec("image", registry("shop-frontend:v2")))).
+		Quick("WebApp: Ingress that a quota refuses", g.isRejected(spec("ingress", map[string]any{"host": "web.example.com"}))).
+		Full("WebApp: tolerations", g.comesTrue(spec("tolerations", []any{toleration}))).
 		Full("WebApp: more replicas", g.comesTrue(spec("replicas", 3))).
 		Full("WebApp: fewer replicas", g.comesTrue(spec("replicas", 2))).
 		Full("WebApp: env", g.comesTrue(spec("env", []any{env("BACKEND_URL", "http://web-backend:8080"), env("A", "b")}))).
@@ -41,6 +43,7 @@ func database() types.Feature {
 		Full("DatabaseCluster: parameter that is reloaded", g.comesTrue(parameter("work_mem", "8MB"))).
 		Quick("DatabaseCluster: parameter that needs a restart", g.comesTrue(parameter("max_connections", "120"))).
 		Full("DatabaseCluster: both kinds of parameters", g.comesTrue(spec("parameters", map[string]any{"work_mem": "6MB", "max_connections": "110"}))).
+		Full("DatabaseCluster: tolerations", g.comesTrue(spec("tolerations", []any{toleration}))).
 		Full("DatabaseCluster: requests", g.comesTrue(spec("resources", map[string]any{"requests": map[string]any{"memory": "280Mi"}}))).
 		Full("DatabaseCluster: one more server", g.comesTrue(spec("size", 3))).
 		Full("DatabaseCluster: one server less", g.comesTrue(spec("size", 2))).
@@ -70,6 +73,8 @@ func shop() types.Feature {
 		Full("shop: image of the frontend", g.comesTrue(tier("frontend", "image", registry("shop-frontend:v2")))).
 		Full("shop: image of the backend", g.comesTrue(tier("backend", "image", registry("shop-backend:v2")))).
 		Full("shop: replicas of the frontend", g.comesTrue(tier("frontend", "replicas", 2))).
+		Full("shop: replicas of the backend", g.comesTrue(tier("backend", "replicas", 2))).
+		Full("shop: replicas of both", g.comesTrue(harness.Patch{"spec": harness.Patch{"frontend": harness.Patch{"replicas": 1}, "backend": harness.Patch{"replicas": 1}}})).
 		Full("shop: env of the backend", g.comesTrue(tier("backend", "env", []any{env("A", "b")}))).
 		Full("shop: memory of the cache", g.comesTrue(tier("cache", "memory", "80Mi"))).
 		Full("shop: eviction policy of the cache", g.comesTrue(tier("cache", "evictionPolicy", "noeviction"))).
@@ -89,6 +94,8 @@ func shop() types.Feature {
 func spec(field string, value any) harness.Patch {
 	return harness.Patch{"spec": harness.Patch{field: value}}
 }
+
+var toleration = map[string]any{"key": "example.com/spot", "operator": "Exists"}
 
 func env(name, value string) map[string]any { return map[string]any{"name": name, "value": value} }
 

@@ -112,6 +112,7 @@ func (g *ground) plan(ctx context.Context, claim *unstructured.Unstructured) (*p
 	if err != nil {
 		return nil, err
 	}
+	p.DryRun = live.DryRun
 	p.Replace = true // The edits are merge patches, which remove fields by null.
 	return p.Plan(ctx, claim)
 }
@@ -159,6 +160,9 @@ func (g *ground) comesTrue(p harness.Patch) check {
 		}
 		if planned.Refusal != "" {
 			return fmt.Errorf("the plan refuses the edit: %s", planned.Refusal)
+		}
+		if len(planned.Rejected) > 0 {
+			return fmt.Errorf("the API server refuses in a dry run what it accepts: %v", planned.Rejected)
 		}
 		before, err := g.look(ctx)
 		if err != nil {

@@ -1,0 +1,59 @@
+//go:build e2e
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/internal/plan"
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// isRejected is the check that a plan shows what the API server refuses of an edit: here a
+// quota without Ingresses does.
+func (g *ground) isRejected(p harness.Patch) check {
+	return func(ctx context.Context, n notes) (err error) {
+		if err := g.ready(ctx); err != nil {
+			return err
+		}
+		quota := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ResourceQuota", "metadata": map[string]any{"name": "no-ingresses", "namespace": g.namespace},
+			"spec": map[string]any{"hard": map[string]any{"count/ingresses.networking.k8s.io": "0"}},
+		}}
+		if _, err := cluster.Create(ctx, quota); err != nil {
+			return err
+		}
+		defer func() {
+			err = errors.Join(err, cluster.Delete(context.WithoutCancel(ctx), "ResourceQuota", g.namespace, quota.GetName()))
+		}()
+		edited, err := cluster.Patch(ctx, g.kind, g.namespace, g.name, p, "All")
+		if err != nil {
+			return err
+		}
+		var got *plan.Claim
+		// The quota counts once its controller has seen it.
+		err = g.world.Await(ctx, started, "the quota to be enforced", func() (bool, string) {
+			if got, err = g.plan(ctx, asFile(edited)); err != nil {
+				return false, err.Error()
+			}
+			return len(got.Rejected) > 0, fmt.Sprintf("the plan is %s", got.Verdict)
+		})
+		if err != nil {
+			return err
+		}
+		r := got.Rejected[0]
+		if got.Verdict != plan.Refused || len(got.Rejected) != 1 || r.Object.Kind != "Ingress" || !strings.Contains(r.Message, "exceeded quota: no-ingresses") {
+			return fmt.Errorf("want the Ingress refused by the quota, got %s: %v", got.Verdict, got.Rejected)
+		}
+		n.Addf("%s", r.Message)
+		if g.world.Get("Ingress", r.Object.Name) != nil {
+			return errors.New("the dry run has stored the Ingress")
+		}
+		return nil
+	}
+}
