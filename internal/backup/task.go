@@ -73,7 +73,6 @@ type Task struct {
 	Action Action `json:"action"`
 
 	// Method is the method of the backups.
-
 	Method backupv1.Method `json:"method"`
 
 	// Namespace and Name are those of the Backup, or of the DatabaseCluster for method physical.
@@ -132,8 +131,8 @@ type Task struct {
 	UID     string `json:"uid,omitempty"`
 }
 
-// A Database names the databases of a Task, all of one server. Without Databases they are those
-// of the connection.
+// A Database is the engine of a Task's server, and the names of the databases that the Task is
+// limited to, if any.
 type Database struct {
 	Engine    backupv1.Engine `json:"engine"`
 	Databases []string        `json:"databases,omitempty"`
