@@ -77,7 +77,7 @@ func (t Tool) Run(ctx context.Context, stanza, command string, options ...string
 	}
 	// The arguments of a command come last.
 	args = append(append(args, command), options...)
-	cmd := exec.CommandContext(ctx, Program, args...) //nolint:gosec // what is called is ours
+	cmd := exec.CommandContext(ctx, Program, args...) //nolint:gosec // the program is a constant
 	cmd.Env = append(os.Environ(), t.Env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopWithin

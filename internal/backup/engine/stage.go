@@ -39,7 +39,7 @@ var ErrUsed = errors.New("the throw-away database was killed, and is gone with w
 
 // NewStage creates a Stage in a folder that must be unused.
 func NewStage(dir string) (*Stage, error) {
-	f, err := os.OpenFile(filepath.Join(dir, wordsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the folder is ours
+	f, err := os.OpenFile(filepath.Join(dir, wordsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the folder is that of the stage
 	if errors.Is(err, os.ErrExist) {
 		return &Stage{dir: dir}, ErrUsed
 	}

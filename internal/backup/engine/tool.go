@@ -58,7 +58,7 @@ const (
 
 // command returns the tool's command, in its own process group: what it starts ends with it.
 func (t Tool) command(ctx context.Context) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, t.Name, t.Args...) //nolint:gosec // our own arguments
+	cmd := exec.CommandContext(ctx, t.Name, t.Args...) //nolint:gosec // the program builds the arguments itself
 	cmd.Env = append(os.Environ(), t.Env...)
 	cmd.Dir = t.Dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: t.User}

@@ -152,7 +152,7 @@ func (j *job) amcheck(ctx context.Context) error {
 		// PostgreSQL has pg_amcheck since 14.
 		return nil //nolint:nilerr // without it, all rows are read all the same
 	}
-	cmd := exec.CommandContext(ctx, program, "--host="+j.places.server(), "--username=postgres", "--all", "--install-missing=pg_catalog", "--no-password") //nolint:gosec // the folder is ours
+	cmd := exec.CommandContext(ctx, program, "--host="+j.places.server(), "--username=postgres", "--all", "--install-missing=pg_catalog", "--no-password") //nolint:gosec // the program chooses the folder
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil

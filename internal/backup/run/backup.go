@@ -149,7 +149,7 @@ func (j *job) dump(ctx context.Context, m *backup.Manifest, database, prefix str
 	return &backup.Dump{Database: database, Objects: objects, Bytes: n, Tables: tables}, nil
 }
 
-// undo removes the remains of a failed backup, even if the pod was told to stop.
+// undo removes the remains of a failed backup, even if the pod is being stopped.
 func (j *job) undo(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
 	defer cancel()

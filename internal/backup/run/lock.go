@@ -27,7 +27,7 @@ type hold struct {
 	job *job
 
 	// ctx ends when a lock is lost.
-	ctx    context.Context //nolint:containedctx // it is as long as the restore
+	ctx    context.Context //nolint:containedctx // a hold lives as long as the restore
 	cancel context.CancelCauseFunc
 	done   sync.WaitGroup
 
@@ -223,7 +223,7 @@ func lost(database string, to *engine.Lock) error {
 // ours reports whether this pod still has the lock of a database.
 func (h *hold) ours(ctx context.Context, l *held) bool { return h.renew(ctx, l, false) == nil }
 
-// release releases the locks, even if the pod was told to stop, and returns why the hold ended
+// release releases the locks, even if the pod is being stopped, and returns why the hold ended
 // before, if it did. If the content of a database is unchanged, a lock that was taken from a dead
 // pod is put back, as it records whose the content is.
 func (h *hold) release() error {

@@ -29,7 +29,7 @@ const (
 	FailedForGood = 42
 )
 
-// cleanUpWithin is how long the program may clean up after it was told to stop: less than the
+// cleanUpWithin is how long the program may clean up after the pod was stopped: less than the
 // grace period of a pod.
 const cleanUpWithin = 40 * time.Second
 

@@ -127,7 +127,7 @@ func (j *job) held(h *hold, dumps []backup.Dump, to map[string]string) ([]string
 	return full, nil
 }
 
-// wipe drops what a failed restore left, even if the pod was told to stop: half a database must
+// wipe drops what a failed restore left, even if the pod is being stopped: half a database must
 // not be taken for a whole one. A database that another restore has locked meanwhile is left
 // alone.
 func (h *hold) wipe() {

@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/physical"
 )
 
-// serve runs a throw-away database until it is told to stop. If the database ends before, that is
+// serve runs a throw-away database until the pod is stopped. If the database ends before, that is
 // reported in the folder shared with the container beside, and this program continues: the
 // kubelet would restart the container.
 func (p *Program) serve(ctx context.Context, t backup.Task) backup.Report {

@@ -78,7 +78,7 @@ func control(_, _ string, c syscall.RawConn) error {
 
 // file returns the content of a file of the credentials, or "" if there is none.
 func file(dir, name string) (string, error) {
-	content, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // names are ours
+	content, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // the names are constants
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

@@ -138,7 +138,7 @@ func (s *Store) Writer(ctx context.Context, name string) (io.WriteCloser, error)
 type writer struct {
 	*io.PipeWriter
 
-	ctx  context.Context //nolint:containedctx // an upload is one call that lasts
+	ctx  context.Context //nolint:containedctx // a writer lives as long as one upload
 	done chan struct{}
 	err  error
 }

@@ -107,7 +107,7 @@ func corrupt(err error) error {
 // A joiner reads objects one after another, and fails at the end of the first one that is not
 // what was written.
 type joiner struct {
-	ctx     context.Context //nolint:containedctx // a Reader is one call that lasts
+	ctx     context.Context //nolint:containedctx // a Reader lives as long as one call
 	store   Store
 	folder  string
 	objects []backup.Object

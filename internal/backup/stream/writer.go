@@ -152,7 +152,7 @@ func (w *Writer) Abort() {
 
 // A cutter cuts what is written into objects.
 type cutter struct {
-	ctx    context.Context //nolint:containedctx // a Writer is one call that lasts
+	ctx    context.Context //nolint:containedctx // a Writer lives as long as one call
 	cancel context.CancelFunc
 	store  Store
 	folder string

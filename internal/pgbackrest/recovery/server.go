@@ -73,7 +73,7 @@ func start(dataDir, workDir string, log io.Writer, env []string, parameters ...s
 		args = append(args, "-c", o)
 	}
 	s := &server{log: newTail(log), ended: make(chan struct{})}
-	s.cmd = exec.Command(program, args...) //nolint:gosec,noctx // it is stopped in its own way
+	s.cmd = exec.Command(program, args...) //nolint:gosec,noctx // stop ends it
 	s.cmd.Env = append(append(os.Environ(), env...), "LC_ALL=C")
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	// PostgreSQL has its own process group, so that signals to that of this program do not reach

@@ -184,7 +184,7 @@ func failed(ctx context.Context, what string, err error) error {
 		return err
 	}
 	err = fmt.Errorf("%s: %w", what, err)
-	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded { //nolint:errorlint // it is the cause itself
+	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded { //nolint:errorlint // the cause is not wrapped
 		return backup.WithReason(backup.Interrupted, err)
 	}
 	return backup.WithReason(reason(err), err)

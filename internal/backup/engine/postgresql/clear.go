@@ -42,7 +42,7 @@ SELECT what FROM (
   (SELECT 'large object ' || o.oid FROM pg_catalog.pg_largeobject_metadata o LIMIT 1)
 ) things LIMIT 1`
 
-// Holds says what a database holds.
+// Holds returns one thing that a database holds, or "".
 func (s *Server) Holds(ctx context.Context, database string) (string, error) {
 	var what string
 	err := s.with(ctx, database, func(c *pgx.Conn) error {

@@ -44,7 +44,7 @@ func (s *Server) contents(ctx context.Context, private engine.Private, r io.Read
 	if err != nil {
 		return "", nil, err
 	}
-	head, err := os.OpenFile(seen, os.O_RDWR, 0) //nolint:gosec // our own
+	head, err := os.OpenFile(seen, os.O_RDWR, 0) //nolint:gosec // the file was written above
 	if err != nil {
 		return "", nil, backup.Errorf(backup.ToolFailed, "cannot open a file: %w", err)
 	}

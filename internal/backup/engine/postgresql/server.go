@@ -51,7 +51,7 @@ func Open(c engine.Connection, log io.Writer) (*Server, error) {
 		// The parameter names a file of another machine.
 		s.conn.Params.Del("sslrootcert")
 	}
-	// A server that is gone is noticed within a minute.
+	// The loss of the server is detected within a minute.
 	for k, v := range map[string]string{"connect_timeout": "10", "keepalives_idle": "20", "keepalives_interval": "10", "keepalives_count": "3"} {
 		if !s.conn.Params.Has(k) {
 			s.conn.Params.Set(k, v)
@@ -140,7 +140,7 @@ func failed(ctx context.Context, what string, err error) error {
 		return err
 	}
 	err = fmt.Errorf("%s: %w", what, inWords(err))
-	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded { //nolint:errorlint // it is the cause itself
+	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded { //nolint:errorlint // the cause is not wrapped
 		return backup.WithReason(backup.Interrupted, err)
 	}
 	return backup.WithReason(reason(err), err)
