@@ -29,8 +29,8 @@ const (
 	FailedForGood = 42
 )
 
-// cleanUpWithin is how long the program may clean up after the pod was stopped: less than the
-// grace period of a pod.
+// cleanUpWithin is how long the program may clean up after SIGTERM: less than the grace period of
+// a pod.
 const cleanUpWithin = 40 * time.Second
 
 // A Program is the program backup with the paths that it uses.

@@ -11,9 +11,9 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/physical"
 )
 
-// serve runs a throw-away database until the pod is stopped. If the database ends before, that is
-// reported in the folder shared with the container beside, and this program continues: the
-// kubelet would restart the container.
+// serve runs a throw-away database until the pod is stopped. If the database ends before that, the
+// cause is reported in the folder shared with the container beside. This program continues even
+// then: otherwise the kubelet would restart the container.
 func (p *Program) serve(ctx context.Context, t backup.Task) backup.Report {
 	r := backup.Report{Action: t.Action, Started: p.Now()}
 	stage, err := engine.NewStage(p.Socket)
