@@ -9,31 +9,31 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// BoundsAnnotation on a Secret says what the credentials in it are for: Bounds as JSON. It
-// is on the copies that are made of the platform's credentials, so that whoever names such
-// a copy gets no further than the platform's own place.
+// BoundsAnnotation is the annotation of a Secret that limits what its credentials may be used
+// for: Bounds as JSON. It is on the copies of the platform's credentials, so that a Backup that
+// names such a copy reaches only the platform's own place.
 const BoundsAnnotation = "storeplane.example.com/credentials-for"
 
-// Bounds of credentials that are the platform's: elsewhere they would open what is not a
-// namespace's, or be told to an endpoint of its choice.
+// Bounds are the limits of credentials that belong to the platform. Without them the credentials
+// would open data of other namespaces, or be sent to an endpoint that a namespace chooses.
 type Bounds struct {
-	// Of is whose credentials they are: "ClusterProviderConfig default".
+	// Of is the owner of the credentials: "ClusterProviderConfig default".
 	Of string `json:"of"`
 
-	// Bucket, Prefix, Endpoint and Region of the place.
+	// Bucket, Prefix, Endpoint and Region are the place that the credentials are for.
 	Bucket   string `json:"bucket"`
 	Prefix   string `json:"prefix,omitempty"`
 	Endpoint string `json:"endpoint,omitempty"`
 	Region   string `json:"region,omitempty"`
 
-	// Insecure endpoints have no TLS.
+	// Insecure allows an endpoint without TLS.
 	Insecure bool `json:"insecure,omitempty"`
 
-	// Reads are the namespaces whose backups may be read with them.
+	// Reads are the namespaces whose backups may be read with the credentials.
 	Reads []string `json:"reads"`
 }
 
-// ReadBounds from a Secret's annotations, nil where its credentials have none.
+// ReadBounds returns the bounds in a Secret's annotations, or nil if it has none.
 func ReadBounds(annotations map[string]string) (*Bounds, error) {
 	raw, ok := annotations[BoundsAnnotation]
 	if !ok {
@@ -46,18 +46,18 @@ func ReadBounds(annotations map[string]string) (*Bounds, error) {
 	return b, nil
 }
 
-// Annotations that carry the bounds, nil for none.
+// Annotations returns the annotations that carry the bounds, or nil if there are none.
 func (b *Bounds) Annotations() map[string]string {
 	if b == nil {
 		return nil
 	}
-	// It cannot fail: all of it is text.
+	// Marshal cannot fail: all fields are text, text lists or booleans.
 	raw, _ := json.Marshal(b)
 	return map[string]string{BoundsAnnotation: string(raw)}
 }
 
-// Check that a destination is the place that the credentials are for. What it leaves out
-// it takes from there, but for the bucket: see Place.
+// Check returns an error unless a destination is the place that the credentials are for. A
+// destination may leave out all but the bucket: Place fills in the rest.
 func (b *Bounds) Check(d backupv1.Destination) error {
 	if b == nil {
 		return nil
@@ -79,7 +79,7 @@ func (b *Bounds) Check(d backupv1.Destination) error {
 	return nil
 }
 
-// Place is a destination with what it leaves out.
+// Place returns a destination with what it leaves out filled in from the bounds.
 func (b *Bounds) Place(d backupv1.Destination) backupv1.Destination {
 	if b != nil {
 		d.Prefix, d.Endpoint, d.Region, d.Insecure = b.Prefix, b.Endpoint, b.Region, b.Insecure
@@ -87,14 +87,14 @@ func (b *Bounds) Place(d backupv1.Destination) backupv1.Destination {
 	return d
 }
 
-// MayRead tells whether backups of a namespace may be read. Credentials without bounds are
-// a namespace's own: what they may read the store knows.
+// MayRead reports whether backups of a namespace may be read. Credentials without bounds belong
+// to the namespace itself: the store decides what they may read.
 func (b *Bounds) MayRead(of string) bool { return b == nil || slices.Contains(b.Reads, of) }
 
-// CheckRead says why backups of a namespace may not be read, if they may not: neither the
-// platform has granted it nor one of the RestoreGrants of that namespace. Such a grant does
-// not become part of the bounds: those are written on copies of the credentials, which may
-// outlive it.
+// CheckRead returns an error if backups of namespace of may not be restored in namespace to:
+// neither the bounds nor a RestoreGrant of the former allows it. A RestoreGrant does not become
+// part of the bounds, because they are written on copies of the credentials, which may outlive
+// it.
 func (b *Bounds) CheckRead(of, to string, grants []backupv1.RestoreGrant) error {
 	if b.MayRead(of) || slices.ContainsFunc(grants, func(g backupv1.RestoreGrant) bool { return g.Namespace == of && g.Allows(to) }) {
 		return nil

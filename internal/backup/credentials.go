@@ -2,9 +2,9 @@ package backup
 
 import backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 
-// Authenticates tells whether a Secret that has certain keys holds credentials of a store.
-// Without them a pod asks its cloud for an identity, also where the Secret has something else:
-// the name of Azure's account, or the authority of a store's certificate.
+// Authenticates reports whether a Secret with certain keys holds credentials of a store. Without
+// them a pod requests an identity from its cloud, even if the Secret holds something else: the
+// name of the Azure account, or the certificate authority of a store.
 func Authenticates(t backupv1.StoreType, has func(key string) bool) bool {
 	switch t {
 	case backupv1.S3:

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Suffix is how many random letters an id has.
+// suffix is the number of random letters and digits at the end of an id.
 const suffix = 6
 
 var validID = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z-[a-z0-9]{1,32}$`)
 
-// NewID of a backup that begins at t. The letters keep two that begin in the same
-// second apart.
+// NewID returns the id of a backup that begins at t. Its random end distinguishes two backups
+// that begin in the same second.
 func NewID(t time.Time) string {
 	return t.UTC().Format(IDFormat) + "-" + strings.ToLower(rand.Text()[:suffix])
 }

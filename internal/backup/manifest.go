@@ -7,39 +7,39 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// What lies in a store: <prefix>/<namespace>/<name>/logical/<id>/… with a Manifest,
-// which is written last: a folder without one is what a failed backup left, or one
-// that is being made. A Verification beside it says that the backup was restored.
+// The layout of a store: <prefix>/<namespace>/<name>/logical/<id>/… holds one logical backup. Its
+// Manifest is written last: a folder without one was left by a failed backup, or its backup is
+// still running. A Verification beside it records that the backup was restored.
 //
-// Physical backups are a repository of pgBackRest in <prefix>/<namespace>/<name>,
-// which has the folders archive and backup there. A Backup may have the name of a
-// DatabaseCluster, so each method has folders of its own.
+// Physical backups are a repository of pgBackRest in <prefix>/<namespace>/<name>, in which
+// pgBackRest creates the folders archive and backup. A Backup may have the name of a
+// DatabaseCluster, so each method has its own folders.
 const (
 	ManifestObject     = "manifest.json"
 	VerificationObject = "verified.json"
 )
 
-// ManifestVersion is the version of Manifest's shape.
+// ManifestVersion is the version of the Manifest's format.
 const ManifestVersion = 1
 
-// Folder of all backups of that name, in the bucket, without a slash at its end.
+// Folder returns the path in the bucket of all backups of that name, without a trailing slash.
 func Folder(prefix, namespace, name string) string { return path.Join(prefix, namespace, name) }
 
-// Logical is the folder of the logical backups in a Folder. They lay in the Folder
-// itself at first, and those that still do are read, and expire, as the others.
+// Logical returns the folder of the logical backups in a Folder. Older ones are in the Folder
+// itself: they are read, and expire, like the others.
 func Logical(folder string) string { return path.Join(folder, "logical") }
 
-// IDFormat makes the id of a backup of the time at which it began, in UTC: ids
-// sort as times do. A few random letters follow, after a hyphen.
+// IDFormat is the time format at the beginning of a backup's id, the time at which the backup
+// began in UTC: ids sort as times do. A hyphen and random letters and digits follow.
 const IDFormat = "20060102T150405Z"
 
-// Manifest of a backup.
+// A Manifest describes a finished backup.
 type Manifest struct {
 	Version int             `json:"version"`
 	ID      string          `json:"id"`
 	Engine  backupv1.Engine `json:"engine"`
 
-	// Server is the version that the server says it has.
+	// Server is the version that the server reports.
 	Server string `json:"server"`
 
 	Started  time.Time `json:"started"`
@@ -48,21 +48,22 @@ type Manifest struct {
 	// Compression is zstd or none.
 	Compression string `json:"compression"`
 
-	// Recipient is the age public key that the objects are encrypted for.
+	// Recipient is the age public key that the objects are encrypted for, or "" if they are
+	// plain.
 	Recipient string `json:"recipient,omitempty"`
 
-	// Roles of the server, which the dumps may name. A throw-away database has
-	// them too.
+	// Roles are the server's roles, which the dumps may name. They are created in the throw-away
+	// database too.
 	Roles []string `json:"roles,omitempty"`
 
-	// Dumps, one a database, in the order in which they are restored.
+	// Dumps has one dump for each database, in the order in which they are restored.
 	Dumps []Dump `json:"dumps"`
 
-	// Seal of all else, of an encrypted backup.
+	// Seal authenticates all other fields, if the backup is encrypted.
 	Seal string `json:"seal,omitempty"`
 }
 
-// Size of all objects in bytes.
+// Size returns the size of all objects in bytes.
 func (m *Manifest) Size() int64 {
 	var n int64
 	for _, d := range m.Dumps {
@@ -73,32 +74,31 @@ func (m *Manifest) Size() int64 {
 	return n
 }
 
-// Dump of one database: the objects' bytes one after another, decrypted, then
-// decompressed.
+// A Dump is the dump of one database: the bytes of the objects one after another, decrypted and
+// then decompressed.
 type Dump struct {
 	Database string   `json:"database"`
 	Objects  []Object `json:"objects"`
 
-	// Bytes of the dump itself.
+	// Bytes is the size of the dump itself, before compression and encryption.
 	Bytes int64 `json:"bytes"`
 
-	// Tables (or collections) by name with their number of rows in the very
-	// snapshot that was dumped.
+	// Tables maps the names of tables, or collections, to their number of rows in the dump.
 	Tables map[string]int64 `json:"tables"`
 }
 
-// Object in the backup's folder.
+// An Object is one file in the backup's folder.
 type Object struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
 
-// Verification of a backup.
+// A Verification records that a backup was restored and found good.
 type Verification struct {
 	Time time.Time `json:"time"`
 	Rows int64     `json:"rows"`
 
-	// Seal of all else, of an encrypted backup.
+	// Seal authenticates all other fields, if the backup is encrypted.
 	Seal string `json:"seal,omitempty"`
 }

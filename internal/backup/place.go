@@ -10,10 +10,10 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// What names may hold that lead to a place in a store, as their definitions say. The
-// installation's settings have no definition that is enforced, and objects may be older
-// than one. Buckets and containers have such names in all of the stores:
-// https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html,
+// Patterns of the names that make up a place in a store, the same as in the CRDs. They are
+// checked here too because no schema is enforced on the installation's settings, and because
+// objects may be older than the schema. Buckets and containers have such names in all of the
+// stores: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html,
 // https://cloud.google.com/storage/docs/buckets#naming.
 var (
 	bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
@@ -23,8 +23,8 @@ var (
 	hostName   = regexp.MustCompile(`^[A-Za-z0-9.:_\[\]-]+$`)
 )
 
-// CheckDestination says what cannot be a place in a store: a name that leads elsewhere, or
-// is more than a name where it is written.
+// CheckDestination returns an error if a destination cannot be a place in a store: if a name
+// leads elsewhere, or would be read as more than a name where it is written.
 func CheckDestination(d backupv1.Destination) error {
 	err := errors.Join(
 		check("bucket", d.Bucket, bucketName, "letters, digits, dots, hyphens and underscores"),
@@ -43,7 +43,7 @@ func CheckDestination(d backupv1.Destination) error {
 	return nil
 }
 
-// CheckPlace says the same of the place of the backups of an object.
+// CheckPlace checks the destination, the namespace and the name of an object's backups.
 func CheckPlace(d backupv1.Destination, namespace, name string) error {
 	const allowed = "small letters, digits, dots and hyphens"
 	return errors.Join(CheckDestination(d), check("namespace", namespace, objectName, allowed), check("name", name, objectName, allowed))
@@ -56,7 +56,7 @@ func check(what, value string, rule *regexp.Regexp, allowed string) error {
 	return fmt.Errorf("%s %q is not allowed: it must be %s", what, value, allowed)
 }
 
-// checkEndpoint of a store: a URL of a host, and a port if need be.
+// checkEndpoint checks that an endpoint is a URL with a host and at most a port.
 func checkEndpoint(endpoint string, insecure bool) error {
 	if endpoint == "" {
 		return nil

@@ -6,14 +6,14 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// MaxReport is how many bytes of a Report reach the provider: a pod's
-// termination message is cut at that.
+// MaxReport is the number of bytes of a Report that reach the provider: the kubelet cuts off a
+// pod's termination message after that many.
 const MaxReport = 4096
 
-// Reason of a Failure in one word.
+// A Reason is the cause of a Failure in one word.
 type Reason string
 
-// The reasons, which the API describes. Permanent ones do not pass by a retry.
+// The reasons, which the API describes. A retry does not help with permanent ones.
 const (
 	InvalidTask        Reason = backupv1.ReasonInvalidTask
 	StoreUnreachable   Reason = backupv1.ReasonStoreUnreachable
@@ -35,8 +35,7 @@ const (
 	Interrupted        Reason = backupv1.ReasonInterrupted
 )
 
-// Permanent tells whether trying again is of no use until somebody changed
-// something.
+// Permanent reports whether a retry is of no use until a user has changed something.
 func (r Reason) Permanent() bool {
 	switch r {
 	case InvalidTask, StoreDenied, BucketMissing, SourceDenied, TargetNotEmpty, TargetLocked, KeyMissing, BackupNotAuthentic:
@@ -46,90 +45,90 @@ func (r Reason) Permanent() bool {
 	}
 }
 
-// Report of a pod.
+// A Report is the result of a pod.
 type Report struct {
 	Action   Action    `json:"action"`
 	Started  time.Time `json:"started"`
 	Finished time.Time `json:"finished"`
 
-	// Failure, or nil if the action succeeded.
+	// Failure is nil if the action succeeded.
 	Failure *Failure `json:"failure,omitempty"`
 
-	// Backup that was made, verified or restored.
+	// Backup is the backup that was created, verified or restored.
 	Backup *Entry `json:"backup,omitempty"`
 
-	// Catalog of the store as it was at the end, or nil if it could not be read.
+	// Catalog lists the store as it was at the end. It is nil if the store could not be read.
 	Catalog *Catalog `json:"catalog,omitempty"`
 
-	// Expired is how many backups were deleted because of their age.
+	// Expired is how many backups expired and were deleted.
 	Expired int `json:"expired,omitempty"`
 
-	// Rows in all tables or collections, and Databases, that were restored.
+	// Rows is the number of rows restored in all tables or collections of Databases.
 	Rows      int64    `json:"rows,omitempty"`
 	Databases []string `json:"databases,omitempty"`
 }
 
-// Failure of an action.
+// A Failure is why an action failed.
 type Failure struct {
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
 }
 
-// Catalog of what is in the store.
+// A Catalog summarizes the backups in the store.
 type Catalog struct {
-	// Count of good backups, and the sum of their sizes in bytes.
+	// Count is the number of good backups, and Total the sum of their sizes in bytes.
 	Count int   `json:"count"`
 	Total int64 `json:"total"`
 
-	// Backups, newest first, at most ten.
+	// Backups are the newest ones, newest first, at most ten.
 	Backups []Entry `json:"backups,omitempty"`
 
-	// Oldest backup begins what can be restored to.
+	// Oldest is the earliest time that can be restored, or nil.
 	Oldest *time.Time `json:"oldest,omitempty"`
 
-	// Latest is the last time that can be restored to.
+	// Latest is the last time that can be restored. It is nil for method physical.
 	Latest *time.Time `json:"latest,omitempty"`
 
-	// NotAuthentic are those that were not written with the key, newest first, at
+	// NotAuthentic are the ids of backups that were not written with the key, newest first, at
 	// most ten. They are neither counted nor restored.
 	NotAuthentic []string `json:"notAuthentic,omitempty"`
 
-	// Unsealed is how many plain backups are from before encryption was turned on.
-	// They are neither counted nor restored while it is on.
+	// Unsealed is the number of plain backups from before encryption was turned on. They are
+	// neither counted nor restored while it is on.
 	Unsealed int `json:"unsealed,omitempty"`
 
-	// Verified is the newest backup that was verified.
+	// Verified is the newest of the backups that were verified, or nil.
 	Verified *Entry `json:"verified,omitempty"`
 
-	// System identifier of the database whose backups these are, for method
-	// physical, and Others whose backups lie in the same place.
+	// System is the system identifier of the database that the backups are of, for method
+	// physical, and Others are the databases whose backups are in the same place.
 	System string   `json:"system,omitempty"`
 	Others []System `json:"others,omitempty"`
 }
 
-// System is a database that had the same name, by its system identifier.
+// A System is another database that had the same name, by its system identifier.
 type System struct {
 	ID    string `json:"id"`
 	Count int    `json:"count"`
 
-	// First and Last time at which a backup of it was complete.
+	// First and Last are the times at which its first and its last backup were complete.
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 }
 
-// Entry is one backup of a Catalog.
+// An Entry is one backup of a Catalog.
 type Entry struct {
 	ID string `json:"id"`
 
-	// Time at which it began: it holds what was there then.
+	// Time is when the backup began. A logical backup restores to that time.
 	Time time.Time `json:"time"`
 
-	// Seconds that it took.
+	// Seconds is how long it took.
 	Seconds float64 `json:"seconds,omitempty"`
 
-	// Size in the store in bytes.
+	// Size is its size in the store in bytes.
 	Size int64 `json:"size"`
 
-	// Verified is when it was last restored and found good.
+	// Verified is when it was last restored and found good, or nil.
 	Verified *time.Time `json:"verified,omitempty"`
 }

@@ -10,24 +10,23 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// DefaultRetention is the age at which backups expire where nobody says
-// otherwise.
+// DefaultRetention is the age at which backups expire if neither a retention nor a keep is set.
 const DefaultRetention = "30d"
 
-// A Policy says which backups stay.
+// A Policy decides which backups are kept.
 type Policy struct {
-	// Age up to which all stay; 0 keeps none because of its age.
+	// Age is how long all backups are kept; 0 keeps none because of its age.
 	Age time.Duration
 
-	// Keep counts what stays beyond it, or is nil.
+	// Keep is which older backups are kept as well, or nil.
 	Keep *backupv1.Keep
 
-	// Zone in which days, weeks and months begin.
+	// Zone is the time zone in which days, weeks and months begin. Nil is UTC.
 	Zone *time.Location
 }
 
-// NewPolicy of a retention like 30d, 4w or 12m, what to keep beyond it, and the
-// name of a time zone. Each may be empty.
+// NewPolicy returns the policy of a retention like 30d, 4w or 12m, of what to keep beyond it, and
+// of the name of a time zone. Each may be empty.
 func NewPolicy(retention string, keep *backupv1.Keep, zone string) (Policy, error) {
 	if retention == "" && keep == nil {
 		retention = DefaultRetention
@@ -44,7 +43,7 @@ func NewPolicy(retention string, keep *backupv1.Keep, zone string) (Policy, erro
 	return p, nil
 }
 
-// parseRetention of a number of days, weeks, or months of 30 days.
+// parseRetention parses a number of days, weeks, or months of 30 days.
 func parseRetention(s string) (time.Duration, error) {
 	if s == "" {
 		return 0, nil
@@ -55,15 +54,15 @@ func parseRetention(s string) (time.Duration, error) {
 		return 0, fmt.Errorf("cannot read the retention %q: it should look like 30d, 4w or 12m", s)
 	}
 	const day = 24 * time.Hour
-	// Beyond what a Duration holds, some 292 years, nothing expires.
+	// A Duration holds at most some 292 years. With a longer retention nothing expires.
 	if most := int(1<<63-1) / int(day) / days; n > most {
 		n = most
 	}
 	return time.Duration(n*days) * day, nil
 }
 
-// Expired returns those of the backups that are to be deleted, oldest first.
-// The newest backup, and the newest one that was verified, are never among them.
+// Expired returns the backups that are to be deleted, oldest first. The newest backup, and the
+// newest one that was verified, are never among them.
 func (p Policy) Expired(backups []Entry, now time.Time) []Entry {
 	// Newest first; of the same age the greater id is the newer one.
 	sorted := slices.Clone(backups)
@@ -73,7 +72,7 @@ func (p Policy) Expired(backups []Entry, now time.Time) []Entry {
 
 	stays := map[string]bool{}
 	for _, e := range sorted {
-		// One from the future is a matter of clocks, not of age.
+		// A backup whose time is in the future, because clocks differ, is kept too.
 		if p.Age > 0 && now.Sub(e.Time) < p.Age {
 			stays[e.ID] = true
 		}
@@ -98,7 +97,7 @@ func (p Policy) Expired(backups []Entry, now time.Time) []Entry {
 	return expired
 }
 
-// newestOfEach of the newest n periods that have a backup stays.
+// newestOfEach keeps the newest backup of each of the newest n periods that have one.
 func (p Policy) newestOfEach(sorted []Entry, n int, stays map[string]bool, period func(time.Time) [2]int) {
 	seen := map[[2]int]bool{}
 	for _, e := range sorted {
@@ -123,7 +122,8 @@ func (p Policy) zone() *time.Location {
 
 func day(t time.Time) [2]int { return [2]int{t.Year(), t.YearDay()} }
 
-// week of ISO 8601: it begins on Monday, and knows its own year.
+// week returns the year and the number of a week of ISO 8601, which begins on Monday. The year is
+// that of the week, which differs from the calendar's around the turn of the year.
 func week(t time.Time) [2]int {
 	year, w := t.ISOWeek()
 	return [2]int{year, w}

@@ -10,20 +10,21 @@ import (
 	"slices"
 )
 
-// A Seal authenticates what lies beside the backups of an encrypted Backup: whoever may
-// write to the store can encrypt for its recipient, which is no secret, and can write a
-// Manifest. The zero Seal, of a Backup without encryption, makes and asks for none.
+// A Seal authenticates the manifests and verifications of an encrypted Backup. It is needed
+// because any client that may write to the store can encrypt for the Backup's recipient, which is
+// no secret, and can write a Manifest. The zero Seal, that of a Backup without encryption, writes
+// no seals and requires none.
 type Seal struct {
 	keys       [][]byte
 	recipients []string
 	place      string
 }
 
-// sealInfo binds the keys to what they are for (RFC 5869).
+// sealInfo binds the derived keys to their purpose (RFC 5869).
 const sealInfo = "storeplane backup seal v1"
 
-// NewSeal of a Backup, whose backups lie in a place. Secrets are the identities of its
-// key, the first of which seals, and Recipients theirs.
+// NewSeal returns the Seal of a Backup whose backups are in a place. Secrets are the identities
+// of its key, of which the first one seals, and recipients are theirs.
 func NewSeal(secrets, recipients []string, place string) (Seal, error) {
 	s := Seal{recipients: recipients, place: place}
 	for _, secret := range secrets {
@@ -36,8 +37,8 @@ func NewSeal(secrets, recipients []string, place string) (Seal, error) {
 	return s, nil
 }
 
-// Manifest is sealed: its Seal says that all else was written with the key, for this
-// place.
+// Manifest sets the Seal of a Manifest, which proves that its other fields were written with the
+// key, for this place.
 func (s Seal) Manifest(m *Manifest) error {
 	m.Seal = ""
 	seal, err := s.make(*m, m.ID)
@@ -45,7 +46,7 @@ func (s Seal) Manifest(m *Manifest) error {
 	return err
 }
 
-// Verification of a backup is sealed.
+// Verification sets the Seal of the Verification of a backup.
 func (s Seal) Verification(v *Verification, id string) error {
 	v.Seal = ""
 	seal, err := s.make(*v, id)
@@ -53,7 +54,8 @@ func (s Seal) Verification(v *Verification, id string) error {
 	return err
 }
 
-// CheckManifest says why a Manifest is none of this Backup's.
+// CheckManifest returns an error unless a Manifest was written with the key of this Backup. Its
+// reason is KeyMissing or BackupNotAuthentic.
 func (s Seal) CheckManifest(m *Manifest) error {
 	if len(s.keys) == 0 {
 		if m.Recipient != "" {
@@ -72,14 +74,14 @@ func (s Seal) CheckManifest(m *Manifest) error {
 	return nil
 }
 
-// CheckVerification says whether a Verification was made by this Backup.
+// CheckVerification reports whether a Verification was written with the key of this Backup.
 func (s Seal) CheckVerification(v *Verification, id string) bool {
 	plain := *v
 	plain.Seal = ""
 	return len(s.keys) == 0 || s.made(plain, id, v.Seal)
 }
 
-// made says whether a seal is that of a value.
+// made reports whether a seal was made of a value with one of the keys.
 func (s Seal) made(v any, id, seal string) bool {
 	given, err := hex.DecodeString(seal)
 	if err != nil {
@@ -101,7 +103,8 @@ func (s Seal) make(v any, id string) (string, error) {
 	return hex.EncodeToString(sum), err
 }
 
-// sum of a value of a backup, which is told from others by its type and place.
+// sum returns the code of a value of a backup. Type, place and id are part of it, so that no seal
+// fits another value.
 func (s Seal) sum(key []byte, v any, id string) ([]byte, error) {
 	content, err := json.Marshal(v)
 	if err != nil {

@@ -13,24 +13,24 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// ErrNoArchive is what a stanza has that was never set up, or is lost.
+// ErrNoArchive means that the archive of a stanza was never set up, or is lost.
 var ErrNoArchive = errors.New("the repository has no archive")
 
-// ArchiveInfo is the file that each archive has.
+// ArchiveInfo is a file that each archive has.
 const ArchiveInfo = "archive.info"
 
-// manyFolders are more than are listed one by one.
+// manyFolders is the number of folders above which the whole archive is listed at once.
 const manyFolders = 16
 
-// Archive of a stanza's WAL.
+// An Archive is where the WAL of a stanza is stored.
 type Archive struct {
 	tool Tool
 
-	// path in the repository, or "" before anything was archived.
+	// path is the path in the repository, or "" before anything was archived.
 	path string
 }
 
-// Archive of a stanza. One that is not there is an error: it is not empty.
+// Archive returns the archive of a stanza. A missing one is an error: it does not count as empty.
 func (t Tool) Archive(ctx context.Context, stanza string) (*Archive, error) {
 	root := path.Join("archive", stanza)
 	entries, err := t.list(ctx, root)
@@ -39,7 +39,7 @@ func (t Tool) Archive(ctx context.Context, stanza string) (*Archive, error) {
 	}
 	newest, id := -1, ""
 	for _, e := range entries {
-		// An upgrade of the server begins another one: 17-1, 18-2.
+		// An upgrade of the server begins a new folder: 17-1, 18-2.
 		if _, number, ok := strings.Cut(e, "-"); ok {
 			if n, err := strconv.Atoi(number); err == nil && n > newest {
 				newest, id = n, e
@@ -63,7 +63,8 @@ func (t Tool) list(ctx context.Context, folder string, options ...string) ([]str
 	return strings.Fields(string(out)), nil
 }
 
-// Segments that are whole in folders of the archive.
+// Segments returns the complete segments in folders of the archive, or all of the archive's if
+// there are many folders.
 func (a *Archive) Segments(ctx context.Context, folders []string) (map[wal.Segment]bool, error) {
 	if len(folders) > manyFolders {
 		return a.All(ctx)
@@ -77,7 +78,7 @@ func (a *Archive) Segments(ctx context.Context, folders []string) (map[wal.Segme
 	return there, nil
 }
 
-// All segments of the archive that are whole.
+// All returns the complete segments of the archive.
 func (a *Archive) All(ctx context.Context) (map[wal.Segment]bool, error) {
 	there := map[wal.Segment]bool{}
 	return there, a.read(ctx, there, "", "--recurse", "--sort=none")
@@ -96,10 +97,10 @@ func (a *Archive) read(ctx context.Context, into map[wal.Segment]bool, folder st
 	return err
 }
 
-// Path of the archive in the repository, or "" before anything was archived.
+// Path returns the path of the archive in the repository, or "" before anything was archived.
 func (a *Archive) Path() string { return a.path }
 
-// Timelines that the archive knows: those that have a history or WAL, in order.
+// Timelines returns the timelines with a history or WAL in the archive, in order.
 func (a *Archive) Timelines(ctx context.Context) ([]uint32, error) {
 	if a.path == "" {
 		return nil, nil
@@ -118,8 +119,8 @@ func (a *Archive) Timelines(ctx context.Context) ([]uint32, error) {
 	return slices.Compact(out), nil
 }
 
-// Newest timeline that goes on from a segment: the last one that was begun of those that
-// have it behind them. A server that leads from old data begins one that does not.
+// Newest returns the newest timeline that continues from a segment: the last one with the segment
+// in its past. A server that was promoted with older data begins a timeline without it.
 func (a *Archive) Newest(ctx context.Context, from wal.Segment) (wal.Lineage, error) {
 	timelines, err := a.Timelines(ctx)
 	if err != nil {
@@ -144,10 +145,10 @@ func (a *Archive) Newest(ctx context.Context, from wal.Segment) (wal.Lineage, er
 	return l, err
 }
 
-// errNoHistory is of a timeline whose history is not in the archive.
+// errNoHistory means that the history of a timeline is not in the archive.
 var errNoHistory = errors.New("the archive has no history of the timeline")
 
-// lineage of a timeline, by its history in the archive.
+// lineage returns the lineage of a timeline, by its history in the archive.
 func (a *Archive) lineage(ctx context.Context, timeline uint32) (wal.Lineage, error) {
 	if a.path == "" {
 		return wal.Lineage{}, errNoHistory
@@ -162,11 +163,12 @@ func (a *Archive) lineage(ctx context.Context, timeline uint32) (wal.Lineage, er
 	return wal.NewLineage(timeline, string(bytes.TrimSpace(out)))
 }
 
-// ErrBranch is why nothing leads to what a database wrote last.
+// ErrBranch means that no backup leads to what a database wrote last.
 var ErrBranch = errors.New("no backup leads to the last timeline")
 
-// Latest is the newest set of a stanza from which a restore gets to what was written last:
-// to the timeline that was begun last. A newer set may be of a branch that was left.
+// Latest returns the newest set of a stanza from which a restore reaches what was written last,
+// which is on the timeline that was begun last. A newer set may be on a branch that was
+// abandoned.
 func (t Tool) Latest(ctx context.Context, stanza string, sets []Set) (Set, error) {
 	a, err := t.Archive(ctx, stanza)
 	if err != nil {
@@ -195,19 +197,19 @@ func (t Tool) Latest(ctx context.Context, stanza string, sets []Set) (Set, error
 	return on[len(on)-1], nil
 }
 
-// Branch of an archive: the newest timeline that a set can be restored to, with those
-// that it came from, and the WAL there is of them.
+// A Branch is the newest timeline of an archive that a set can be restored to, with the timelines
+// that it came from, and the WAL that exists of them.
 type Branch struct {
 	wal.Lineage
 
 	first, end uint64
 	there      map[wal.Segment]bool
 
-	// from is the timeline of the set's end.
+	// from is the timeline on which the set ends.
 	from uint32
 }
 
-// Branch that goes on from a set.
+// Branch returns the branch that continues from a set.
 func (t Tool) Branch(ctx context.Context, set Set) (*Branch, error) {
 	first, ok := wal.Parse(set.WALStart)
 	if !ok {
@@ -236,13 +238,13 @@ func (t Tool) Branch(ctx context.Context, set Set) (*Branch, error) {
 	return b, nil
 }
 
-// From is the timeline that the set is on.
+// From returns the timeline on which the set ends.
 func (b *Branch) From() uint32 { return b.from }
 
-// Last segment of WAL on the branch.
+// Last returns the last segment of WAL on the branch.
 func (b *Branch) Last() wal.Segment { return b.At(b.end) }
 
-// Gaps in the WAL of the branch: what a restore does not get past.
+// Gaps returns the gaps in the WAL of the branch, beyond which nothing can be restored.
 func (b *Branch) Gaps() []wal.Range {
 	return b.Missing(b.first, b.end+1, func(s wal.Segment) bool { return b.there[s] })
 }

@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// ErrNone is why there is nothing to restore.
+// ErrNone means that there is nothing to restore.
 var ErrNone = errors.New("there is no backup")
 
-// ErrSystems is of a place that holds backups of several databases, like one that
-// was deleted and one that was created under its name.
+// ErrSystems means that a repository has backups of several databases, such as one that was
+// deleted and one that was created under its name.
 var ErrSystems = errors.New("there are backups of several databases")
 
-// Place in a repository of the backups of one database: its system identifier, with a
-// suffix where it was restored.
+// A Place is where a repository has the backups of one database: its stanza, which is the system
+// identifier, with a suffix if the database was restored.
 type Place struct {
 	Stanza string
 
-	// Count of its backups, and when the First and the Last of them were complete.
+	// Count is the number of its backups, and First and Last are when the first and the last of
+	// them were complete.
 	Count       int
 	First, Last time.Time
 }
@@ -32,7 +33,8 @@ func (s Place) String() string {
 	return fmt.Sprintf("%s (%d backups, complete from %s to %s)", s.Stanza, s.Count, stamp(s.First), stamp(s.Last))
 }
 
-// Places that sets, oldest first, are in. The one with the oldest set is first.
+// Places returns the places of sets, which must be sorted with the oldest first. The place with
+// the oldest set is first.
 func Places(sets []Set) []Place {
 	var out []Place
 	for _, s := range sets {
@@ -54,8 +56,8 @@ func list(places []Place) string {
 	return strings.Join(words, ", ")
 }
 
-// Choose the set to restore to a time, or the newest for none. The stanza names
-// whose it is; without it there must be only one.
+// Choose returns the newest set from which a time can be restored, or the newest set for the zero
+// time. Without a stanza, all sets must be of the same one.
 func Choose(sets []Set, stanza string, target, now time.Time) (Set, error) {
 	places := Places(sets)
 	switch {

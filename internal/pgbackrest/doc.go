@@ -1,5 +1,4 @@
-// Package pgbackrest knows how to speak to pgBackRest (https://pgbackrest.org),
-// which makes the physical backups of a DatabaseCluster: its configuration, its
-// environment, what it answers, and what its errors mean. It decides nothing
-// about when a backup is made.
+// Package pgbackrest calls pgBackRest (https://pgbackrest.org), which creates the physical
+// backups of a DatabaseCluster. It writes pgBackRest's configuration and environment, and reads
+// its output and its errors. It does not decide when a backup is created.
 package pgbackrest

@@ -11,12 +11,12 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// Credentials are mounted Secrets: a folder with a file a key for the store, and
-// the file of the passphrase.
+// Credentials are mounted Secrets: a folder with a file for each key of the store's, and the file
+// of the passphrase.
 type Credentials struct{ StoreDir, KeyFile string }
 
-// Environment of the process pgbackrest, which alone has the credentials: they
-// are neither in a pod's specification nor on a command line.
+// Environment returns the environment of the process pgbackrest, the only one with the
+// credentials: they are neither in a pod's specification nor on a command line.
 func Environment(d backupv1.Destination, encrypted bool, c Credentials) ([]string, error) {
 	e := &environment{dir: c.StoreDir}
 	switch d.Type {
@@ -36,7 +36,8 @@ func Environment(d backupv1.Destination, encrypted bool, c Credentials) ([]strin
 		case e.exists("credentials.json"):
 			e.set("GCS_KEY", file)
 		case d.Endpoint != "":
-			// A store of one's own that asks nobody who they are.
+			// Without credentials, a store at its own endpoint is one that does not authenticate
+			// clients.
 			e.set("GCS_KEY_TYPE", "token")
 			e.set("GCS_KEY", "none")
 		default:
@@ -76,7 +77,7 @@ func (e *environment) set(option, value string) {
 	e.out = append(e.out, "PGBACKREST_REPO1_"+option+"="+value)
 }
 
-// from a key of the Secret, if it is there.
+// from sets an option to a key of the Secret, and reports whether the Secret has it.
 func (e *environment) from(option, key string) bool {
 	v, err := read(filepath.Join(e.dir, key))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -7,13 +7,12 @@ import (
 	"strconv"
 )
 
-// expireTries is how often a repository without room is asked to expire. The
-// first time removes the manifests of what expires, and then has no room to write
-// down that it did; they are the room of the second.
+// expireTries is how often expire is attempted in a repository without room. The first attempt
+// removes the manifests of what expires, and then has no room to record that. The room of the
+// manifests is enough for the second.
 const expireTries = 3
 
-// Expire a full backup, those that depend on it, and the WAL that no other one
-// needs.
+// Expire removes a full backup, those that depend on it, and the WAL that no other backup needs.
 func (t Tool) Expire(ctx context.Context, stanza, label string) error {
 	all, err := t.labels(ctx, stanza, func(infoBackup) bool { return true })
 	if err != nil {
@@ -25,8 +24,8 @@ func (t Tool) Expire(ctx context.Context, stanza, label string) error {
 			left++
 		}
 	}
-	// How many full backups are kept says how far back WAL is: by age it stays
-	// until one of them is old enough.
+	// Retention by count also expires WAL that the remaining full backups do not need. With
+	// retention by age, that WAL would stay until one of them is old enough.
 	keep := []string{"--repo1-retention-full-type=count", "--repo1-retention-full=" + strconv.Itoa(max(left, 1))}
 	_, err = t.Run(ctx, stanza, "expire", append([]string{"--set=" + label}, keep...)...)
 	for i := 1; i < expireTries && err != nil && ctx.Err() == nil; i++ {
@@ -35,13 +34,13 @@ func (t Tool) Expire(ctx context.Context, stanza, label string) error {
 	return err
 }
 
-// Broken backups of a stanza, by their labels, oldest first: those in which pages
-// were damaged when they were made. They are no Sets, and take room.
+// Broken returns the labels of a stanza's broken backups, oldest first: those in which pages were
+// damaged when they were created. They are not among the Sets, but take room.
 func (t Tool) Broken(ctx context.Context, stanza string) ([]string, error) {
 	return t.labels(ctx, stanza, func(b infoBackup) bool { return b.Error != nil && *b.Error })
 }
 
-// labels of a stanza's backups that are so.
+// labels returns the labels of a stanza's backups for which is returns true.
 func (t Tool) labels(ctx context.Context, stanza string, is func(infoBackup) bool) ([]string, error) {
 	out, err := t.Run(ctx, stanza, "info", "--output=json")
 	if err != nil {

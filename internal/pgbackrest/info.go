@@ -13,29 +13,30 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// verifiedAnnotation of a backup is when it was last restored and found good.
+// verifiedAnnotation is the annotation of a backup with the time at which it was last restored
+// and found good.
 const verifiedAnnotation = "verified"
 
-// Set is one backup in a repository.
+// A Set is one backup in a repository.
 type Set struct {
-	// Stanza is the cluster that it is of, by its system identifier.
+	// Stanza is the stanza of its cluster, which begins with the system identifier.
 	Stanza string
 
-	// Label names it.
+	// Label is the name of the set.
 	Label string
 
-	// Version is PostgreSQL's major.
+	// Version is the major version of PostgreSQL.
 	Version string
 
-	// Start and Stop of the backup.
+	// Start and Stop are when the backup began and ended.
 	Start, Stop time.Time
 
-	// WALStart is the segment of WAL that a restore of it reads first, and WALStop the
-	// one that it reads at least to.
+	// WALStart is the first segment of WAL that a restore of the set reads, and WALStop the last
+	// one that it has to read.
 	WALStart, WALStop string
 
-	// Size in the repository in bytes, without what it shares with the backup
-	// that it is based on.
+	// Size is its size in the repository in bytes, without what it shares with the backup that it
+	// is based on.
 	Size int64
 
 	// Data is the size of the cluster's files in bytes.
@@ -45,8 +46,8 @@ type Set struct {
 	Verified time.Time
 }
 
-// First time that the set can be restored to. PgBackRest cuts off the parts of a
-// second at which the set was complete.
+// First returns the first time that the set can be restored to. pgBackRest truncates the time at
+// which a set was complete to seconds.
 func (s Set) First() time.Time { return s.Stop.Add(time.Second) }
 
 type infoStanza struct {
@@ -93,11 +94,11 @@ type infoBackup struct {
 	} `json:"info"`
 }
 
-// statusOther is a status of a repository that is neither fine nor empty.
+// statusOther is the status of a repository that is neither fine nor empty.
 const statusOther = 99
 
-// Sets of a repository, oldest first. Those in which pages were broken when they
-// were made are none.
+// Sets returns the sets of a repository, oldest first. Backups in which pages were damaged when
+// they were created are not among them.
 func (t Tool) Sets(ctx context.Context) ([]Set, error) {
 	out, err := t.Run(ctx, "", "info", "--output=json")
 	if err != nil {
@@ -106,8 +107,8 @@ func (t Tool) Sets(ctx context.Context) ([]Set, error) {
 	return parseInfo(out)
 }
 
-// Stanzas of a repository, also those without a backup. To pgBackRest whatever
-// folder lies in its own is one; ours are named after system identifiers.
+// Stanzas returns the stanzas of a repository, even those without a backup. pgBackRest lists
+// every folder in its own as a stanza; those of Storeplane are named after system identifiers.
 func (t Tool) Stanzas(ctx context.Context) ([]string, error) {
 	out, err := t.Run(ctx, "", "info", "--output=json")
 	if err != nil {
@@ -134,7 +135,7 @@ func parseInfo(out []byte) ([]Set, error) {
 	var sets []Set
 	for _, s := range stanzas {
 		for _, r := range s.Repo {
-			// It ends with success although it could not read the store.
+			// info exits with success even if it could not read the store.
 			if r.Status.Code == statusOther {
 				return nil, &Error{Command: "info", Code: r.Status.Code, Message: oneLine(r.Status.Message)}
 			}
@@ -151,7 +152,7 @@ func parseInfo(out []byte) ([]Set, error) {
 				Stanza: s.Name, Label: b.Label, Version: versions[b.Database.ID], WALStart: b.Archive.Start, WALStop: b.Archive.Stop, Size: b.Info.Repository.Delta, Data: b.Info.Size,
 				Start: time.Unix(b.Timestamp.Start, 0).UTC(), Stop: time.Unix(b.Timestamp.Stop, 0).UTC(),
 			}
-			// What somebody else wrote there means nothing.
+			// An annotation that is no time, which another program may have written, is ignored.
 			set.Verified, _ = time.Parse(time.RFC3339, b.Annotation[verifiedAnnotation])
 			sets = append(sets, set)
 		}
@@ -164,14 +165,14 @@ func parseInfo(out []byte) ([]Set, error) {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// maxEntries of a Catalog.
+// maxEntries is the largest number of Backups in a Catalog.
 const maxEntries = 10
 
-// maxOthers of a Catalog.
+// maxOthers is the largest number of Others in a Catalog.
 const maxOthers = 5
 
-// Catalog of the sets of a stanza. Those of other ones, which lie in the same place,
-// are only counted.
+// Catalog returns the catalog of the sets of a stanza. Those of other stanzas in the same
+// repository are only counted.
 func Catalog(all []Set, stanza string) *backup.Catalog {
 	sets := Of(stanza, all)
 	c := &backup.Catalog{Count: len(sets), System: stanza}
@@ -196,7 +197,7 @@ func Catalog(all []Set, stanza string) *backup.Catalog {
 	return c
 }
 
-// Entry of a set.
+// Entry returns the entry of a set in a Catalog.
 func Entry(s Set) backup.Entry {
 	e := backup.Entry{ID: s.Label, Time: s.Start, Seconds: s.Stop.Sub(s.Start).Seconds(), Size: s.Size}
 	if !s.Verified.IsZero() {
@@ -205,7 +206,7 @@ func Entry(s Set) backup.Entry {
 	return e
 }
 
-// MarkVerified notes in the repository when a set was found good.
+// MarkVerified records in the repository when a set was found good.
 func (t Tool) MarkVerified(ctx context.Context, s Set, now time.Time) error {
 	_, err := t.Run(ctx, s.Stanza, "annotate", "--set="+s.Label, "--annotation="+verifiedAnnotation+"="+now.UTC().Format(time.RFC3339))
 	return err

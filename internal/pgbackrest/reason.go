@@ -8,7 +8,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// Codes that pgBackRest ends with
+// Exit codes of pgBackRest
 // (https://github.com/pgbackrest/pgbackrest/blob/main/src/build/error/error.yaml).
 const (
 	codeChecksum    = 26
@@ -23,7 +23,7 @@ const (
 	codeHostConnect = 49
 )
 
-// signs in what pgBackRest says, the first that is there counts.
+// signs are parts of pgBackRest's errors and the reasons that they mean. The first match counts.
 var signs = []struct {
 	reason backup.Reason
 	texts  []string
@@ -41,7 +41,7 @@ var signs = []struct {
 	}},
 }
 
-// ReasonOf an error of pgBackRest.
+// ReasonOf returns the reason of an error of pgBackRest.
 func ReasonOf(err error) backup.Reason {
 	if errors.Is(err, context.Canceled) {
 		return backup.Interrupted
@@ -74,19 +74,19 @@ func ReasonOf(err error) backup.Reason {
 	return backup.ToolFailed
 }
 
-// Full says whether a message of pgBackRest is about a repository without room, and not
-// about the node of the server that archives.
+// Full reports whether a message of pgBackRest is about a repository without room, and not about
+// the disk of the node on which the archiving server runs.
 func Full(message string) bool {
 	return strings.Contains(message, "No space left") && !strings.Contains(message, scratch)
 }
 
-// Taken says that the archive has another segment of that name.
+// Taken reports whether the archive has another segment of that name.
 func Taken(err error) bool {
 	e := &Error{}
 	return errors.As(err, &e) && e.Code == codeDuplicate
 }
 
-// Locked says that another pgBackRest is at work.
+// Locked reports whether another pgBackRest process is running.
 func Locked(err error) bool {
 	e := &Error{}
 	return errors.As(err, &e) && e.Code == codeLock

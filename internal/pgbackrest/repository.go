@@ -13,14 +13,15 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// Port at which pgBackRest's server listens.
+// Port is the port on which pgBackRest's server listens.
 const Port = "8432"
 
-// Name in the certificate by which servers know each other and the pods that
-// make backups.
+// Name is the name in the certificate by which servers authenticate each other and the pods that
+// create backups.
 const Name = "storeplane-backup"
 
-// Files of that certificate, in backup.RepositoryDir.
+// Files in backup.RepositoryDir: pgBackRest's configuration, and that certificate with its key
+// and its authority.
 const (
 	FileConfig      = "pgbackrest.conf"
 	FileAuthority   = "ca.crt"
@@ -28,24 +29,24 @@ const (
 	FileKey         = "tls.key"
 )
 
-// scratch is pgBackRest's own folder in a pod, on the disk of its node.
+// scratch is pgBackRest's own folder in a pod, on the disk of the node.
 const scratch = "/tmp/pgbackrest"
 
-// Repository is where the backups of one cluster lie.
+// A Repository is where the backups of one cluster are stored.
 type Repository struct {
 	Destination backupv1.Destination
 
-	// Namespace and Name of the DatabaseCluster: its folder is named after them.
+	// Namespace and Name are those of the DatabaseCluster, after which the folder is named.
 	Namespace, Name string
 
-	// Host that serves a volume to who does not mount it, or "".
+	// Host serves a volume to pods that do not mount it, or is "".
 	Host string
 
-	// Encrypted repositories are written and read with a passphrase.
+	// Encrypted means that the repository is written and read with a passphrase.
 	Encrypted bool
 }
 
-// Path of the repository: in the bucket, or where the volume is mounted.
+// Path returns the path of the repository: in the bucket, or where the volume is mounted.
 func (r Repository) Path() string {
 	folder := backup.Folder(r.Destination.Prefix, r.Namespace, r.Name)
 	if r.Destination.Type == backupv1.Volume {
@@ -54,8 +55,8 @@ func (r Repository) Path() string {
 	return "/" + folder
 }
 
-// Config is the file pgbackrest.conf of who reads and writes the repository. It
-// holds no secret. It fails like Check.
+// Config returns the file pgbackrest.conf for reading and writing the repository. It contains no
+// secrets. It fails if Check does.
 func (r Repository) Config() (string, error) {
 	if err := r.Check(); err != nil {
 		return "", err
@@ -94,7 +95,7 @@ func (r Repository) Config() (string, error) {
 		p("repo1-type=gcs")
 		p("repo1-gcs-bucket=%s", d.Bucket)
 		if d.Endpoint != "" {
-			// It heeds storage-port for the other stores alone.
+			// For GCS, pgBackRest ignores repo1-storage-port.
 			p("repo1-gcs-endpoint=%s", net.JoinHostPort(host(d.Endpoint), port(d.Endpoint)))
 		}
 	case backupv1.Azure:
@@ -107,7 +108,7 @@ func (r Repository) Config() (string, error) {
 		}
 	}
 	p("repo1-path=%s", r.Path())
-	// Many small files are one object.
+	// Many small files become one object.
 	p("repo1-bundle=y")
 	if r.Encrypted {
 		p("repo1-cipher-type=aes-256-cbc")
@@ -117,7 +118,7 @@ func (r Repository) Config() (string, error) {
 	return b.String(), nil
 }
 
-// ServerConfig is the same with what pgBackRest's server needs beside it.
+// ServerConfig returns Config with the settings of pgBackRest's server added.
 func (r Repository) ServerConfig() (string, error) {
 	config, err := r.Config()
 	if err != nil {
@@ -126,14 +127,14 @@ func (r Repository) ServerConfig() (string, error) {
 	return config + serverConfig, nil
 }
 
-// VolumeConfig is the configuration of the server that has the volume.
+// VolumeConfig returns the configuration of the server that mounts the volume.
 func (r Repository) VolumeConfig() (string, error) {
 	r.Host = ""
 	return r.ServerConfig()
 }
 
-// common to all configurations: there is no place for files of a log, and what
-// is said goes where it is read.
+// common sets what all configurations have in common: there is no place for log files, and
+// messages go to stderr.
 func common(p func(string, ...any)) {
 	p("io-timeout=20")
 	p("lock-path=" + scratch)
@@ -151,22 +152,23 @@ var serverConfig = strings.Join([]string{
 	"tls-server-cert-file=" + file(FileCertificate),
 	"tls-server-key-file=" + file(FileKey),
 	"tls-server-auth=" + Name + "=*",
-	// One command of PostgreSQL's archives all segments that wait, some at once,
-	// and the next ones find theirs done. None is done before it is in the store.
+	// One archive_command of PostgreSQL pushes all waiting segments, several at once, and the
+	// following commands find theirs pushed. A segment counts as archived only once it is in the
+	// store.
 	"[global:archive-push]",
 	"archive-async=y",
 	"process-max=" + strconv.Itoa(pushers),
-	// Twice as fast as the default, for a few percent of room.
+	// Twice as fast as the default, for a few percent more room.
 	"compress-level=1",
 }, "\n") + "\n"
 
-// pushers of WAL at once: two or three compress and write 100 MB/s.
+// pushers is how many processes push WAL: two or three compress and write 100 MB/s.
 const pushers = 4
 
 func file(name string) string { return path.Join(backup.RepositoryDir, name) }
 
-// Check says in words what of the repository pgBackRest cannot reach, or what cannot be a
-// line of its configuration: a value with a line's end in it would be two settings.
+// Check returns an error if pgBackRest cannot reach the repository, or if a value cannot be part
+// of its configuration: one with a line break would be two settings.
 func (r Repository) Check() error {
 	if e := r.Destination.Endpoint; strings.HasPrefix(e, "http://") {
 		return fmt.Errorf("endpoint %q must begin with https://: pgBackRest speaks to object stores by TLS alone", e)
@@ -190,10 +192,10 @@ func port(endpoint string) string {
 	return u.Port()
 }
 
-// Server of a cluster, as who makes a backup reaches it.
+// A Server is a server of a cluster, as a pod that creates a backup reaches it.
 type Server struct{ Host, DataDir, SocketDir string }
 
-// Options by which servers are reached, for pgBackRest's command line.
+// Options returns the command line options by which pgBackRest reaches servers.
 func Options(servers []Server) []string {
 	var out []string
 	for i, s := range servers {

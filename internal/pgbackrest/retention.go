@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// defaultRetention in days.
+// defaultRetention is in days.
 const defaultRetention = 30
 
-// Days of a retention like 30d, 4w or 12m.
+// Days returns the days of a retention like 30d, 4w or 12m. Without one it is defaultRetention.
 func Days(retention string) (int, error) {
 	if retention == "" {
 		return defaultRetention, nil

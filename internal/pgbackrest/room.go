@@ -8,11 +8,11 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// IsFull tells whether a set depends on no other.
+// IsFull reports whether a set depends on no other.
 func (s Set) IsFull() bool { return !strings.Contains(s.Label, "_") }
 
-// Chain is the label of the full backup that a set begins with: its own, or that
-// of the one it depends on.
+// Chain returns the label of the full backup that a set begins with: its own, or that of the one
+// it depends on.
 func (s Set) Chain() string { return chain(s.Label) }
 
 func chain(label string) string {
@@ -20,17 +20,17 @@ func chain(label string) string {
 	return full
 }
 
-// Of one stanza.
+// Of returns the sets of a stanza.
 func Of(stanza string, sets []Set) []Set {
 	return slices.DeleteFunc(slices.Clone(sets), func(s Set) bool { return s.Stanza != stanza })
 }
 
-// fullSlack is by how much a full backup may come early: runs of a schedule are
-// never quite as far apart as it says.
+// fullSlack is how early a full backup may be: the runs of a schedule are never exactly as far
+// apart as planned.
 const fullSlack = 12 * time.Hour
 
-// On are the sets that a restore along a lineage can begin with: another branch may have
-// been backed up meanwhile.
+// On returns the sets that a restore along a lineage can begin with: other sets may be of another
+// branch.
 func On(lineage wal.Lineage, sets []Set) []Set {
 	var on []Set
 	for _, s := range sets {
@@ -41,8 +41,8 @@ func On(lineage wal.Lineage, sets []Set) []Set {
 	return on
 }
 
-// FullDue tells whether the next backup of a stanza is a full one, of which there
-// is one each so many days.
+// FullDue reports whether the next backup of a stanza has to be a full one, of which there is one
+// every so many days.
 func FullDue(sets []Set, days int, now time.Time) bool {
 	for _, s := range slices.Backward(sets) {
 		if s.IsFull() {
@@ -52,12 +52,11 @@ func FullDue(sets []Set, days int, now time.Time) bool {
 	return true
 }
 
-// Spare is the full backup of a stanza that may expire first, with those that
-// depend on it, because room is short; or "". Labels of broken backups are of those
-// that are no Sets. What depends on nothing else goes first, then the oldest. The
-// newest backup stays with those it depends on, and the newest that was verified,
-// with all that lies between: whatever happens to younger ones, that one can be
-// restored.
+// Spare returns the label of the full backup of a stanza that may expire first for lack of room,
+// with those that depend on it, or "". Broken are the labels of broken backups, which are not
+// among the sets. A broken one on which no good one depends is first, then the oldest. The newest
+// backup is kept, with those that it depends on. So is the newest verified one, with all that are
+// between, so that it can be restored whatever happens to younger ones.
 func Spare(sets []Set, broken []string) string {
 	if len(sets) == 0 {
 		return ""
@@ -81,14 +80,16 @@ func Spare(sets []Set, broken []string) string {
 	return ""
 }
 
-// Need is what a backup is expected to take, and the WAL after it, in bytes.
+// A Need is what a backup, and the WAL after it, are expected to take, in bytes.
 type Need struct{ Backup, Log int64 }
 
-// Room that has to be there for all of it. Data grows, so there is a tenth more.
+// Room returns the room that is needed for all of it, with a tenth more for the backup, as data
+// grows.
 func (n Need) Room() int64 { return n.Backup + n.Backup/10 + n.Log }
 
-// Expect of the next backup of a stanza what those before it took. The log is what
-// was archived since the newest one began, at that rate for a day at most.
+// Expect returns the need of the next backup of a stanza, by what those before took. For WAL it
+// is what was archived since the newest one began, or at that rate for a day if that is longer
+// ago.
 func Expect(sets []Set, full bool, archived int64, now time.Time) Need {
 	if len(sets) == 0 {
 		return Need{}
@@ -110,11 +111,11 @@ func Expect(sets []Set, full bool, archived int64, now time.Time) Need {
 	return n
 }
 
-// recent backups tell how large the next one is.
+// recent is how many of the last backups determine the expected size of an incremental one.
 const recent = 7
 
-// expectFull is the last full backup's size, as much larger or smaller as the
-// data is now.
+// expectFull returns the size of the last full backup, scaled by how much the data has grown
+// since.
 func expectFull(sets []Set, data int64) int64 {
 	for _, s := range slices.Backward(sets) {
 		if s.IsFull() && s.Data > 0 {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// StanzaOf a cluster by its system identifier and, if it was restored, what tells
-// it from others that have the same.
+// StanzaOf returns the stanza of a cluster by its system identifier and, if it was restored, the
+// suffix that distinguishes it from others with the same one.
 func StanzaOf(system, place string) string {
 	if place == "" {
 		return system
@@ -18,15 +18,15 @@ func StanzaOf(system, place string) string {
 	return system + "-" + place
 }
 
-// System identifier that a stanza is of.
+// System returns the system identifier in a stanza.
 func System(stanza string) string {
 	system, _, _ := strings.Cut(stanza, "-")
 	return system
 }
 
-// Stanza of the cluster in a data folder that was not restored: its system
-// identifier, with which PostgreSQL's control file begins. A cluster that is made anew under the same
-// name has another one, and its backups never mix with the old ones.
+// Stanza returns the stanza of the cluster in a data folder, if it was not restored: its system
+// identifier, with which PostgreSQL's control file begins. A cluster that is created again under
+// the same name has another one, so its backups never mix with the old ones.
 func Stanza(dataDir string) (string, error) {
 	f, err := os.Open(filepath.Join(dataDir, "global", "pg_control")) //nolint:gosec // the folder is the pod's
 	if err != nil {

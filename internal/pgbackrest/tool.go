@@ -14,32 +14,32 @@ import (
 	"time"
 )
 
-// Program is pgBackRest.
+// Program is the name of pgBackRest's program.
 const Program = "pgbackrest"
 
-// stopWithin is how long pgBackRest may take to end what it was told to end.
+// stopWithin is how long pgBackRest may take to end after SIGTERM.
 const stopWithin = 20 * time.Second
 
-// Tool calls pgBackRest.
+// A Tool runs pgBackRest.
 type Tool struct {
-	// ConfigFile with the repository.
+	// ConfigFile is the file with the configuration of the repository.
 	ConfigFile string
 
-	// Env is what Environment says.
+	// Env is what Environment returns.
 	Env []string
 
-	// Log gets what it warns of, or nil.
+	// Log receives pgBackRest's warnings and errors, or is nil.
 	Log io.Writer
 }
 
-// Error of pgBackRest in its own words.
+// An Error is an error that pgBackRest reported.
 type Error struct {
 	Command string
 
-	// Code that it ended with.
+	// Code is the exit code.
 	Code int
 
-	// Message without the number that precedes it.
+	// Message is the error's text, without the number before it.
 	Message string
 }
 
@@ -47,10 +47,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("cannot %s: pgBackRest says: %s", words(e.Command), e.Message)
 }
 
-// logLine begins something else than the error before it.
+// logLine matches a line that does not belong to the error before it.
 var logLine = regexp.MustCompile(`^(WARN|HINT|INFO|DETAIL):`)
 
-// words of a command.
+// words returns what a command does, for messages.
 func words(command string) string {
 	switch command {
 	case "backup":
@@ -69,15 +69,15 @@ func words(command string) string {
 	return command + " the backups"
 }
 
-// Run a command for a stanza, or for all of them if there is none named.
+// Run runs a command for a stanza, or for all of them if it is "", and returns its output.
 func (t Tool) Run(ctx context.Context, stanza, command string, options ...string) ([]byte, error) {
 	args := []string{"--config=" + t.ConfigFile}
 	if stanza != "" {
 		args = append(args, "--stanza="+stanza)
 	}
-	// Arguments of a command come last.
+	// The arguments of a command come last.
 	args = append(append(args, command), options...)
-	cmd := exec.CommandContext(ctx, Program, args...) //nolint:gosec // what is called is ours
+	cmd := exec.CommandContext(ctx, Program, args...) //nolint:gosec // the program is a constant
 	cmd.Env = append(os.Environ(), t.Env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopWithin
@@ -104,7 +104,7 @@ func (t Tool) Run(ctx context.Context, stanza, command string, options ...string
 // noRepository is an error of pgBackRest whose cause is in a warning before it.
 const noRepository = "unable to find a valid repository"
 
-// message is the first error of what pgBackRest says, in one line.
+// message returns the first error of pgBackRest's output, in one line.
 func message(said string, exit *exec.ExitError) string {
 	var out []string
 	warned := ""
@@ -120,7 +120,7 @@ func message(said string, exit *exec.ExitError) string {
 			if _, after, ok := strings.Cut(rest, "]: "); ok && strings.HasPrefix(rest, "[") {
 				rest = after
 			}
-			// Which of its processes it was is another one each time.
+			// The number of the local process differs each time.
 			if _, after, ok := strings.Cut(rest, " protocol: "); ok && strings.HasPrefix(rest, "raised from local-") {
 				rest = after
 			}
@@ -133,8 +133,7 @@ func message(said string, exit *exec.ExitError) string {
 		if len(out) == 0 || text == "" {
 			continue
 		}
-		// What it tried again, the request that failed and whole answers of
-		// a store tell nobody more.
+		// The retries, the failed request and the whole answer of a store are of no use to users.
 		if logLine.MatchString(text) || strings.HasPrefix(text, "*** ") || strings.Contains(text, "] on retry ") || strings.Contains(text, " on ") && strings.Contains(text, " retries ") {
 			break
 		}

@@ -12,28 +12,28 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// PgBackRest's verify counts a file that it could not read among those that are
-// damaged, and goes on to the next one for as long as the store is away. Why it could
-// not read a file is in its log alone.
+// pgBackRest's verify counts a file that it could not read among the damaged ones, and continues
+// with the next one while the store is unreachable. Only its log contains why it could not read a
+// file.
 
-// verifyLogLevel at which the log has that.
+// verifyLogLevel is the log level that includes that.
 const verifyLogLevel = "--log-level-stderr=detail"
 
-// unreadLine is about a file of a backup or the archive, and detailLine about one that
+// unreadLine is about a file of a backup or the archive, and detailLine about a file that
 // describes them.
 var (
 	unreadLine = regexp.MustCompile(`INFO: invalid result .+?: \[(\d+)\] (.*)`)
 	detailLine = regexp.MustCompile(`DETAIL: (.*)`)
 )
 
-// damageCodes are errors of pgBackRest about what it has read, or about what is not
-// there.
+// damageCodes are pgBackRest's errors about files that were read and are wrong, or that do not
+// exist.
 var damageCodes = []int{codeChecksum, codeFileInvalid, codeFormat, codeMissing, codeCrypto}
 
-// storeReasons are not the backup's.
+// storeReasons are reasons that are not the fault of the backup.
 var storeReasons = []backup.Reason{backup.StoreUnreachable, backup.StoreDenied, backup.BucketMissing, backup.StoreFull}
 
-// unread finds in a log of verify what the store did not give, and stops verify then.
+// unread finds in the log of verify a file that the store did not return, and stops verify then.
 type unread struct {
 	to   io.Writer
 	stop context.CancelFunc
@@ -61,7 +61,7 @@ func (u *unread) Write(p []byte) (int, error) {
 	}
 }
 
-// unreadOf a line of the log: the error of the store, or nil.
+// unreadOf returns the store's error in a line of the log, or nil.
 func unreadOf(line string) *Error {
 	if m := unreadLine.FindStringSubmatch(line); m != nil {
 		if code, err := strconv.Atoi(m[1]); err == nil && !slices.Contains(damageCodes, code) {

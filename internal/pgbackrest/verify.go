@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// ErrCorrupt is what a repository is in which something is missing or changed.
+// ErrCorrupt means that something in a repository is missing or changed.
 var ErrCorrupt = errors.New("the repository is damaged")
 
-// Verify all files of a stanza's backups and archive. pgBackRest ends with
-// success whatever it finds (https://github.com/pgbackrest/pgbackrest/issues/2502),
-// so what it says counts. A store that does not give a file is no damage.
+// Verify verifies all files of a stanza's backups and archive. pgBackRest exits with success
+// whatever it finds (https://github.com/pgbackrest/pgbackrest/issues/2502), so its output counts.
+// A file that the store does not return is not counted as damage.
 //
-// What expires meanwhile is gone as well: then it verifies again.
+// Files of backups that expire meanwhile are missing too: then it verifies again.
 func (t Tool) Verify(ctx context.Context, stanza string) error {
 	before, err := t.Sets(ctx)
 	if err != nil {
@@ -40,10 +40,10 @@ func (t Tool) Verify(ctx context.Context, stanza string) error {
 	}
 }
 
-// verifyAttempts are made beside backups that expire.
+// verifyAttempts is how often it verifies while backups expire.
 const verifyAttempts = 3
 
-// expired tells whether a set is gone.
+// expired reports whether a set was removed.
 func expired(before, after []Set) bool {
 	return slices.ContainsFunc(before, func(b Set) bool {
 		return !slices.ContainsFunc(after, func(a Set) bool { return a.Stanza == b.Stanza && a.Label == b.Label })
@@ -65,8 +65,8 @@ func (t Tool) verify(ctx context.Context, stanza string) error {
 	return parseVerify(out)
 }
 
-// verifyLine is a line about the archive or a backup; damage counts what is
-// wrong with it.
+// verifyBackup matches the line about a backup, and verifyDamage the line that counts the damaged
+// files of it or of the archive.
 var (
 	verifyBackup = regexp.MustCompile(`^backup: (\S+), status: ([a-z -]+)`)
 	verifyDamage = regexp.MustCompile(`^missing: (\d+), checksum invalid: (\d+), size invalid: (\d+), other: (\d+)$`)

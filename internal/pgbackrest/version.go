@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Version that pgBackRest reports, as it writes it: "pgBackRest 2.55.1".
+// Version returns the version that pgBackRest reports, such as "pgBackRest 2.55.1".
 func Version(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, Program, "version").Output()
 	if err != nil {
@@ -16,9 +16,9 @@ func Version(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// HasBlocks tells whether incremental backups of a version can hold the blocks that have
-// changed instead of whole files. PgBackRest does so since 2.46, and has restored all of
-// them since 2.55 (https://pgbackrest.org/release.html).
+// HasBlocks reports whether incremental backups of a version may contain the blocks that have
+// changed instead of whole files. pgBackRest writes them since 2.46, and restores all of them
+// correctly since 2.55 (https://pgbackrest.org/release.html).
 func HasBlocks(version string) bool {
 	const major, minor = 2, 55
 	var a, b int

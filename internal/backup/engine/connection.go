@@ -15,29 +15,29 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// A Connection to a server.
+// A Connection is how to connect to a server.
 type Connection struct {
-	// Scheme of the URI, or empty.
+	// Scheme is that of the URI, or empty.
 	Scheme string
 
 	User     string
 	Password string
 
-	// Hosts with their ports, separated by commas.
+	// Hosts are separated by commas, each with its port if it has one.
 	Hosts string
 
-	// Database that the connection names, or none.
+	// Database is the one that the connection names, or empty.
 	Database string
 
-	// Params of the URI.
+	// Params are the parameters of the URI.
 	Params url.Values
 
-	// CA is the file of the authority that the server's certificate is checked
+	// CA is the file of the certificate authority that the server's certificate is checked
 	// against, or empty.
 	CA string
 }
 
-// ReadConnection from the folder of a mounted Secret: a uri, or its parts.
+// ReadConnection reads the folder of a mounted Secret with a uri or its parts.
 func ReadConnection(dir string) (Connection, error) {
 	keys := map[string]string{}
 	for _, key := range []string{"uri", "username", "password", "host", "port", "dbname"} {
@@ -60,7 +60,7 @@ func ReadConnection(dir string) (Connection, error) {
 	return c, nil
 }
 
-// Value of a Secret's key: an editor ends a file with a newline.
+// Value returns the value of a Secret's key without the newline that an editor adds at its end.
 func Value(content []byte) string { return strings.TrimRight(string(content), "\r\n") }
 
 func exists(path string) bool {
@@ -68,8 +68,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// NewConnection from the keys of a Secret: a uri, or its parts username, password, host, port
-// and dbname.
+// NewConnection returns the connection of a Secret with these keys: a uri, or its parts username,
+// password, host, port and dbname.
 func NewConnection(keys map[string]string) (Connection, error) {
 	if uri := keys["uri"]; uri != "" {
 		return ParseURI(uri)
@@ -88,7 +88,7 @@ func NewConnection(keys map[string]string) (Connection, error) {
 	return c, nil
 }
 
-// bracketed is a host, or an IPv6 address in brackets.
+// bracketed returns a host, with brackets if it is an IPv6 address.
 func bracketed(host string) string {
 	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
 		return "[" + host + "]"
@@ -96,11 +96,11 @@ func bracketed(host string) string {
 	return host
 }
 
-// errURI says no more than that: what is wrong with a URI may be its password.
+// errURI does not say what is wrong with the URI, because that may be its password.
 var errURI = backup.Errorf(backup.InvalidTask, "cannot read the connection: its uri is none, it should look like scheme://user:password@host:port/database")
 
-// ParseURI of a server. It takes what Go's own parser does not: several hosts, and
-// passwords that nobody has escaped.
+// ParseURI parses the URI of a server. Unlike Go's own parser it accepts several hosts, and
+// passwords that are not escaped.
 func ParseURI(uri string) (Connection, error) {
 	scheme, rest, ok := strings.Cut(strings.TrimSpace(uri), "://")
 	if !ok {
@@ -129,7 +129,7 @@ func ParseURI(uri string) (Connection, error) {
 	return c, nil
 }
 
-// take a parameter of the URI as what it stands for.
+// take moves a parameter of the URI into the field that it sets, and removes the parameter.
 func take(params url.Values, name string, into *string) {
 	if v := params.Get(name); v != "" {
 		*into = v
@@ -137,7 +137,7 @@ func take(params url.Values, name string, into *string) {
 	params.Del(name)
 }
 
-// unescape what may not have been escaped.
+// unescape returns what s stands for, or s itself if it is not escaped.
 func unescape(s string) string {
 	if out, err := url.PathUnescape(s); err == nil {
 		return out
@@ -145,7 +145,7 @@ func unescape(s string) string {
 	return s
 }
 
-// Secrets that must not be told.
+// Secrets returns the values that must not be logged or reported, in all their escaped forms.
 func (c Connection) Secrets() []string {
 	out := []string{}
 	for _, s := range []string{c.Password, c.Params.Get("sslpassword"), c.Params.Get("tlsCertificateKeyFilePassword")} {
@@ -156,7 +156,7 @@ func (c Connection) Secrets() []string {
 	return out
 }
 
-// Host and port of the only, or first, server.
+// Host returns host and port of the only, or first, server. The given port is the default.
 func (c Connection) Host(port string) (string, string) {
 	first, _, _ := strings.Cut(c.Hosts, ",")
 	if i := strings.LastIndex(first, ":"); i >= 0 && !strings.HasSuffix(first, "]") {
@@ -165,8 +165,8 @@ func (c Connection) Host(port string) (string, string) {
 	return strings.Trim(first, "[]"), port
 }
 
-// Addresses of all servers: hosts, each with its port where the connection has one for it. The
-// parameters of a URI of PostgreSQL override what comes before them.
+// Addresses returns the hosts of all servers, each with its port if the connection has one for
+// it. Parameters of a PostgreSQL URI override the hosts and ports before them.
 //
 // https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
 func (c Connection) Addresses() []string {
@@ -174,7 +174,7 @@ func (c Connection) Addresses() []string {
 	named := cmp.Or(c.Params.Get("hostaddr"), c.Params.Get("host"))
 	ports := strings.Split(c.Params.Get("port"), ",")
 	if named != "" && c.Params.Get("port") == "" {
-		// Other hosts in the place of those before them keep their ports.
+		// A host parameter replaces the hosts but not their ports.
 		ports = nil
 		for _, h := range strings.Split(c.Hosts, ",") {
 			_, port := Connection{Hosts: h}.Host("")
@@ -182,11 +182,11 @@ func (c Connection) Addresses() []string {
 		}
 	}
 	for i, h := range strings.Split(cmp.Or(named, c.Hosts), ",") {
-		// A path is a socket.
+		// A path is a Unix socket.
 		if h == "" || strings.HasPrefix(h, "/") {
 			continue
 		}
-		// One port is that of all hosts.
+		// A single port is that of all hosts.
 		if port := ports[min(i, len(ports)-1)]; port != "" {
 			name, _ := Connection{Hosts: h}.Host("")
 			h = net.JoinHostPort(name, port)
@@ -196,8 +196,8 @@ func (c Connection) Addresses() []string {
 	return out
 }
 
-// URI without a password of a database, with more parameters. Several values of
-// one are kept.
+// URI returns the URI of a database, without the password, with more parameters added. A
+// parameter may have several values.
 func (c Connection) URI(scheme, database string, more url.Values) string {
 	params := url.Values{}
 	maps.Copy(params, c.Params)
@@ -209,7 +209,7 @@ func (c Connection) URI(scheme, database string, more url.Values) string {
 	}
 	b.WriteString(c.Hosts + "/" + url.PathEscape(database))
 	if len(params) > 0 {
-		// A plus sign is a space to Go, and a plus sign to libpq.
+		// Go encodes a space as a plus sign, which libpq takes literally.
 		b.WriteString("?" + strings.ReplaceAll(params.Encode(), "+", "%20"))
 	}
 	return b.String()

@@ -16,15 +16,16 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// A Daemon is a throw-away server, with a folder of its own that goes with it.
+// A Daemon is a throw-away server with its own folder, which is removed with it.
 type Daemon struct {
-	// Dir of its data, and Socket for its sockets: their paths are short.
+	// Dir is the folder of its data, and Socket that of its sockets, whose paths must be short.
 	Dir, Socket string
 
-	// User that it runs as, or nil for our own: servers refuse to be root.
+	// User is the user that it runs as, or nil for that of this process. Servers refuse to run as
+	// root.
 	User *syscall.Credential
 
-	// shared says that Socket is not the Daemon's to remove.
+	// shared means that Socket is not the Daemon's to remove.
 	shared bool
 
 	cmd   *exec.Cmd
@@ -33,17 +34,17 @@ type Daemon struct {
 	err   error
 }
 
-// nobody is whom a server runs as in a pod that is root's.
+// nobody is the user and group that a server runs as in a pod that runs as root.
 const nobody = 65534
 
 // dieWithin is how long a server that closed a connection may take to end.
 const dieWithin = 3 * time.Second
 
-// startWithin is ample for a server on a busy node.
+// startWithin is ample time for a server to start on a busy node.
 const startWithin = 2 * time.Minute
 
-// NewDaemon makes a folder for a server in the scratch folder, and one for its socket
-// unless there is one.
+// NewDaemon creates a folder for a server in the scratch folder, and one for its socket unless
+// socket names one.
 func NewDaemon(scratch, socket string) (*Daemon, error) {
 	d := &Daemon{words: &tail{}, Socket: socket, shared: socket != ""}
 	if os.Geteuid() == 0 {
@@ -74,7 +75,7 @@ func scratchError(err error) error {
 	return backup.Errorf(ScratchReason(err.Error(), backup.ToolFailed), "cannot make a throw-away database: %w", err)
 }
 
-// Start the server, and wait until ready says that it is.
+// Start starts the server, and waits until ready returns nil.
 func (d *Daemon) Start(ctx context.Context, log io.Writer, ready func(context.Context) error, name string, args ...string) error {
 	t := Tool{Name: name, Args: args, Dir: d.Dir, User: d.User}
 	d.cmd = t.command(context.WithoutCancel(ctx))
@@ -113,7 +114,7 @@ func (d *Daemon) Start(ctx context.Context, log io.Writer, ready func(context.Co
 	}
 }
 
-// Failed explains err by the server's own words, if it has died or is out of room.
+// Failed explains err with the server's own output if it has ended or its disk is full.
 func (d *Daemon) Failed(err error) error {
 	return explain(err, death{dir: d.Dir, words: d.words.String, within: d.endedWithin})
 }
@@ -134,7 +135,7 @@ func (d *Daemon) endedWithin(t time.Duration) bool {
 	}
 }
 
-// Wait until the server has ended, or ctx has, and say why the server did.
+// Wait waits until the server has ended, and returns why, or nil if ctx ends first.
 func (d *Daemon) Wait(ctx context.Context) error {
 	select {
 	case <-d.done:
@@ -144,15 +145,15 @@ func (d *Daemon) Wait(ctx context.Context) error {
 	}
 }
 
-// full tells whether a disk has next to no room left: what a server says when it
-// crashes of that need not name it.
+// full reports whether a disk has next to no room left: the output of a server that crashed for
+// lack of room need not mention it.
 func full(dir string) bool {
 	const next = 8 << 20
 	var fs unix.Statfs_t
 	return unix.Statfs(dir, &fs) == nil && fs.Bavail*uint64(fs.Bsize) < next //nolint:gosec // sizes are positive
 }
 
-// linesWithoutRoom are those that say so.
+// linesWithoutRoom returns the last two lines that are about a full disk.
 func linesWithoutRoom(words string) string {
 	var out []string
 	for line := range strings.SplitSeq(words, "\n") {
@@ -163,7 +164,7 @@ func linesWithoutRoom(words string) string {
 	return strings.Join(out[max(0, len(out)-2):], "\n")
 }
 
-// Kill the server.
+// Kill kills the server and waits until it has ended.
 func (d *Daemon) Kill() {
 	if d.cmd != nil {
 		_ = syscall.Kill(-d.cmd.Process.Pid, syscall.SIGKILL)
@@ -172,7 +173,7 @@ func (d *Daemon) Kill() {
 	}
 }
 
-// Stop the server at once, and remove its data: nobody will read it again.
+// Stop kills the server, and removes its data, which is not needed again.
 func (d *Daemon) Stop() {
 	d.Kill()
 	_ = os.RemoveAll(d.Dir)

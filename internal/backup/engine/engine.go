@@ -1,8 +1,8 @@
-// Package engine is what the program backup asks of a database server, and what
-// its engines share: how to connect, and how to run a tool beside it.
+// Package engine has the interface between the program backup and a database server, and what all
+// engines share: how to connect, and how to run a tool.
 //
-// A password is only ever in a file that nobody else reads, and in memory: not in
-// arguments, not in an environment, and not in an error.
+// A password is only in a file that no other user can read, and in memory: not in arguments, the
+// environment or errors.
 package engine
 
 import (
@@ -16,64 +16,63 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// A Server with databases.
+// A Server is a database server.
 type Server interface {
-	// Version that the server says it has.
+	// Version returns the version that the server reports.
 	Version(ctx context.Context) (string, error)
 
-	// Databases that are not the server's own, by name.
+	// Databases returns the names of all databases but the server's own.
 	Databases(ctx context.Context) ([]string, error)
 
-	// Roles whose names a dump may mention.
+	// Roles returns the roles whose names a dump may contain.
 	Roles(ctx context.Context) ([]string, error)
 
-	// Dump a database, and tell how many rows each of its tables has in the dump.
+	// Dump dumps a database, and returns the number of rows of each table in the dump.
 	Dump(ctx context.Context, database string, w io.Writer) (map[string]int64, error)
 
-	// Holds says what a database holds, or nothing if it is empty. It fails with
-	// ErrNoDatabase if there is none, where that is a thing.
+	// Holds returns one thing that a database holds, or "" if it is empty. It fails with
+	// ErrNoDatabase if there is no such database, for engines that tell that apart.
 	Holds(ctx context.Context, database string) (string, error)
 
-	// Clear makes a database that is there and holds nothing but its lock.
+	// Clear drops all that a database holds but its lock, and creates the database if needed.
 	Clear(ctx context.Context, database string) error
 
 	// Locked returns the lock of a database, or nil if there is none.
 	Locked(ctx context.Context, database string) (*Lock, error)
 
-	// Swap the lock of a database for another one, if it is still what it was, and
-	// tell whether it was. None is nil. A database that is not there is made to be
-	// locked.
+	// Swap replaces the lock of a database by another one, if the lock is still from, and reports
+	// whether it was. Nil is no lock. A database that does not exist is created to be locked.
 	Swap(ctx context.Context, database string, from, to *Lock) (bool, error)
 
-	// Restore a dump of the database from into an empty one, which is made if it is
-	// not there.
+	// Restore restores a dump of the database from into an empty one, which is created if it does
+	// not exist.
 	Restore(ctx context.Context, from, database string, r io.Reader) error
 
-	// Count the rows of each table.
+	// Count counts the rows of each table.
 	Count(ctx context.Context, database string) (map[string]int64, error)
 
-	// Query must return a row, and none that begins with false, 0 or null.
+	// Query fails unless the query returns a row, and none whose first column is false, 0 or
+	// null.
 	Query(ctx context.Context, database, query string) error
 
-	// Close ends what is open.
+	// Close closes all connections, and removes temporary files.
 	Close()
 }
 
-// ErrNoDatabase says that there is no database of the name.
+// ErrNoDatabase means that there is no database of the name.
 var ErrNoDatabase = errors.New("there is no such database")
 
-// A ThrowAway server is there to see whether a backup restores. It is removed with the
-// container that serves it.
+// A ThrowAway is a server that runs only to verify a backup. It is removed with the container
+// that runs it.
 type ThrowAway interface {
 	Server
 
-	// Failed explains an error by the server's own words, if it has died or is out
-	// of room.
+	// Failed explains an error with the server's own output if it has ended or its disk is full.
 	Failed(err error) error
 }
 
-// Compare the rows that were restored into a database with those that were backed
-// up, and return how many there are.
+// Compare compares the rows that were restored into a database with those that were backed up,
+// and returns how many there are.
 func Compare(database string, want, got map[string]int64) (int64, error) {
 	var rows int64
 	for _, table := range slices.Sorted(maps.Keys(want)) {
@@ -89,7 +88,7 @@ func Compare(database string, want, got map[string]int64) (int64, error) {
 	return rows, nil
 }
 
-// Truthy tells whether the first column of a row, as text, says yes.
+// Truthy reports whether the first column of a row, as text, is neither null, false nor 0.
 func Truthy(text []byte) bool {
 	if text == nil {
 		return false

@@ -4,39 +4,39 @@ import (
 	"encoding/json"
 )
 
-// LockName is the schema, table or collection that a Lock lies in. No dump holds
-// it, Clear leaves it, and a database that holds nothing else is empty.
+// LockName is the schema, table or collection that contains a Lock. No dump contains it, Clear
+// leaves it, and a database that holds nothing else counts as empty.
 const LockName = "storeplane_restore"
 
-// A Lock is a restore's on a database. It lies in the database itself, the one
-// place that all see who restore into it, and stays there when a pod is killed.
+// A Lock is a restore's lock on a database. It is stored in the database itself, the one place
+// that all pods which restore into it can read, and stays there when a pod is killed.
 type Lock struct {
 	// Owner is the UID of the Restore, and Name its namespace and name.
 	Owner string `json:"owner"`
 	Name  string `json:"name"`
 
-	// Token is the pod's, and Beat goes up for as long as the pod lives.
+	// Token identifies the pod, and Beat is incremented for as long as the pod runs.
 	Token string `json:"token"`
 	Beat  int64  `json:"beat"`
 
-	// Began says that the database held nothing that may not be dropped: what it
-	// holds now is the Restore's.
+	// Began means that the database held nothing that must be kept: what it holds now was written
+	// by the Restore.
 	Began bool `json:"began,omitempty"`
 }
 
-// Record of the lock, as it is kept. The same lock is the same text.
+// Record returns the lock as it is stored. Equal locks have equal records.
 func (l *Lock) Record() (string, error) {
 	b, err := json.Marshal(l)
 	return string(b), err
 }
 
-// ReadLock from its record.
+// ReadLock parses a lock from its record.
 func ReadLock(record string) (*Lock, error) {
 	l := &Lock{}
 	return l, json.Unmarshal([]byte(record), l)
 }
 
-// Records of two locks, each of which is "" for none.
+// Records returns the records of two locks, each of which is "" for nil.
 func Records(from, to *Lock) (was, is string, err error) {
 	for _, r := range []struct {
 		lock *Lock

@@ -7,11 +7,10 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// A Private folder that nobody else reads: for passwords that a tool takes from a
-// file.
+// A Private is a folder that no other user can read, for passwords that a tool takes from a file.
 type Private string
 
-// NewPrivate folder. It is removed with its Close.
+// NewPrivate creates a Private. Close removes it.
 func NewPrivate() (Private, error) {
 	dir, err := os.MkdirTemp("", "backup-")
 	if err != nil {
@@ -20,7 +19,7 @@ func NewPrivate() (Private, error) {
 	return Private(dir), nil
 }
 
-// Write a file, and return its path.
+// Write writes a file, and returns its path.
 func (p Private) Write(name, content string) (string, error) {
 	path := filepath.Join(string(p), name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

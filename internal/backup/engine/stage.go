@@ -17,29 +17,29 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// Files of the folder that a throw-away server's container shares with the one that
-// uses it, beside the server's socket.
+// Files in the folder that the container of a throw-away server shares with the one that uses the
+// server, beside the server's socket.
 const (
 	readyFile = "ready"
 	endedFile = "ended"
 	wordsFile = "words"
 )
 
-// A Stage is what a container with a throw-away server tells the one beside it. A
-// backup may hold programs, which run in the server: so its container has neither the
-// credentials of the store nor any other Secret.
+// A Stage reports the state of a throw-away server to the container beside its own. A backup may
+// contain programs, which run in the server: so its container has neither the credentials of the
+// store nor any other Secret.
 type Stage struct {
 	dir   string
 	words tail
 }
 
-// ErrUsed says that a server was here before: its container was killed and started
-// again, and what it held is gone.
+// ErrUsed means that a server ran in the folder before: its container was killed and started
+// again, and the data is lost.
 var ErrUsed = errors.New("the throw-away database was killed, and is gone with what it held")
 
-// NewStage in a folder that nobody has used.
+// NewStage creates a Stage in a folder that must be unused.
 func NewStage(dir string) (*Stage, error) {
-	f, err := os.OpenFile(filepath.Join(dir, wordsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the folder is ours
+	f, err := os.OpenFile(filepath.Join(dir, wordsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the folder is that of the stage
 	if errors.Is(err, os.ErrExist) {
 		return &Stage{dir: dir}, ErrUsed
 	}
@@ -49,23 +49,23 @@ func NewStage(dir string) (*Stage, error) {
 	return &Stage{dir: dir}, f.Close()
 }
 
-// Write the server's words.
+// Write appends to the output of the server, of which the Stage keeps the end.
 func (s *Stage) Write(p []byte) (int, error) {
 	n, _ := s.words.Write(p)
 	return n, s.tell(wordsFile, s.words.String())
 }
 
-// Ready to be connected to.
+// Ready reports that the server accepts connections.
 func (s *Stage) Ready() error { return s.tell(readyFile, "") }
 
-// Ended for a reason: nobody need wait for the server any more.
+// Ended reports why the server ended, so that the other container stops waiting for it.
 func (s *Stage) Ended(err error) error {
 	text, encodeErr := json.Marshal(backup.Failure{Reason: backup.ReasonOf(err), Message: lastLines(err.Error())})
 	return errors.Join(encodeErr, s.tell(endedFile, string(text)))
 }
 
 func (s *Stage) tell(name, text string) error {
-	// At once or not at all: it may be read at any moment.
+	// The file is replaced atomically, because it may be read at any moment.
 	next := filepath.Join(s.dir, "."+name)
 	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
 		return scratchError(err)
@@ -78,14 +78,14 @@ func (s *Stage) tell(name, text string) error {
 
 // A Remote is a throw-away server in the container beside this one.
 type Remote struct {
-	// Dir is shared with that container, and Scratch has the server's data.
+	// Dir is the folder shared with that container, and Scratch has the server's data.
 	Dir, Scratch string
 }
 
-// errEnded is of a server that ended before it was ready.
+// errEnded means that a server ended before it was ready.
 var errEnded = errors.New("the throw-away database ended")
 
-// Await an empty server.
+// Await waits for an empty server.
 func (r Remote) Await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -98,14 +98,15 @@ func (r Remote) Await(ctx context.Context) error {
 	return nil
 }
 
-// whyNot are the reasons for which a server may not start with the files of a backup. The
-// container that says them may run anything.
+// whyNot are the reasons that are accepted from a server that does not start with the files of a
+// backup. They are limited, because the container that reports them may run anything.
 var whyNot = []backup.Reason{
 	backup.BackupCorrupt, backup.BackupMissing, backup.NoSpace, backup.KeyMissing, backup.StoreUnreachable, backup.StoreDenied, backup.BucketMissing,
 }
 
-// AwaitRecovered waits for a server that starts with the files of a backup: it may have
-// much to recover, and why it cannot may be the backup's or the store's fault.
+// AwaitRecovered waits for a server that starts with the files of a backup. It has no time limit
+// but that of ctx, since there may be much to recover. The backup or the store may be the cause
+// if it fails.
 func (r Remote) AwaitRecovered(ctx context.Context) error {
 	switch err := r.await(ctx); {
 	case errors.Is(err, errEnded):
@@ -136,18 +137,18 @@ func (r Remote) await(ctx context.Context) error {
 	return nil
 }
 
-// Failed explains err by the server's own words, if it has died or is out of room.
+// Failed explains err with the server's own output if it has ended or its disk is full.
 func (r Remote) Failed(err error) error {
 	words := func() string { return r.read(wordsFile) + "\n" + r.cause().Message }
 	err = explain(err, death{dir: r.Scratch, words: words, within: r.endedWithin})
-	// Its data is gone with it: how full the disk was only the other container has seen.
+	// The data is removed when the server ends, so only the other container saw the full disk.
 	if f := r.cause(); backup.ReasonOf(err) == backup.ToolFailed && f.Reason == backup.NoSpace {
 		return backup.Errorf(f.Reason, "%s", f.Message)
 	}
 	return err
 }
 
-// cause of the server's end, or nothing.
+// cause returns the reported cause of the server's end, or a zero Failure.
 func (r Remote) cause() backup.Failure {
 	var f backup.Failure
 	_ = json.Unmarshal([]byte(r.read(endedFile)), &f)
@@ -171,8 +172,8 @@ func (r Remote) has(name string) bool {
 	return err == nil
 }
 
-// read a file that whoever runs in the other container may have written: a link would
-// lead to a Secret of this one.
+// read reads a file that any program in the other container may have written. It follows no link,
+// since one could lead to a Secret of this container.
 func (r Remote) read(name string) string {
 	f, err := os.OpenFile(filepath.Join(r.Dir, name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -189,25 +190,25 @@ func (r Remote) read(name string) string {
 	return strings.ToValidUTF8(string(b), "")
 }
 
-// death of a server, as far as it can be seen.
+// A death is what can be observed of a server that may have ended.
 type death struct {
-	// dir of its data, and its words.
+	// dir is the folder of its data, and words returns its output.
 	dir   string
 	words func() string
 
-	// within a time: whether it has ended then.
+	// within reports whether it ends within a time.
 	within func(time.Duration) bool
 }
 
-// explain an error by the server's own words, if it has died or is out of room. What is
-// the store's or the backup's fault stays so.
+// explain explains an error with the server's own output if the server has ended or its disk is
+// full. An error caused by the store or the backup is returned as it is.
 func explain(err error, d death) error {
 	switch backup.ReasonOf(err) {
 	case "", backup.ToolFailed, backup.SourceUnreachable, backup.SourceDenied, backup.InvalidTask:
 	default:
 		return err
 	}
-	// One that dies of what it was asked to do takes a moment.
+	// A server that dies of the request may take a moment to end.
 	if backup.ReasonOf(err) == backup.SourceUnreachable {
 		d.within(dieWithin)
 	}
@@ -224,7 +225,7 @@ func explain(err error, d death) error {
 	return &backup.Error{Reason: backup.ToolFailed, Err: err}
 }
 
-// endedError says why a server ended.
+// endedError returns the error of a server that ended with err.
 func endedError(name string, err error) error {
 	if err == nil {
 		return fmt.Errorf("%s ended", name)

@@ -18,47 +18,47 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// A Tool that runs beside us: a program that dumps or restores.
+// A Tool is a program that dumps or restores, and runs beside this one.
 type Tool struct {
 	Name string
 	Args []string
 
-	// Env beside the pod's own.
+	// Env is added to the environment of the pod.
 	Env []string
 
-	// Dir to run in, and User to run as: ours, unless given.
+	// Dir is where it runs, and User what it runs as; the defaults are those of this process.
 	Dir  string
 	User *syscall.Credential
 
-	// Stdin is read by the tool, or nil. When it fails, the tool is killed: it must
-	// not take what it has for all there is.
+	// Stdin is read by the tool, or nil. If it fails, the tool is killed, so that it does not
+	// take what it has read for all there is.
 	Stdin io.Reader
 
-	// Stdout takes what the tool writes, or is nil. When it fails, so does the tool.
+	// Stdout receives the output of the tool, or is nil. If it fails, so does Run.
 	Stdout io.Writer
 
-	// Log takes the tool's own words as they come, or is nil.
+	// Log receives the error output of the tool as it comes, or is nil.
 	Log io.Writer
 
-	// Reason that the tool's words stand for, or none; or nil.
+	// Reason returns the reason that the tool's error output stands for, or ""; or is nil.
 	Reason func(words string) backup.Reason
 }
 
 const (
-	// stopWithin is how long a tool may take to end when it is told to.
+	// stopWithin is how long a tool may take to end after SIGTERM.
 	stopWithin = 5 * time.Second
 
-	// pipeSize holds some milliseconds of a dump, so that neither side waits for
-	// the other at each write.
+	// pipeSize holds some milliseconds of a dump, so that neither side waits for the other at
+	// each write.
 	pipeSize = 1 << 20
 
-	// bufferSize of what is carried between a tool and us at once.
+	// bufferSize is how much is copied at once between a tool and this program.
 	bufferSize = 256 << 10
 )
 
-// command of the tool, in a group of its own: what it starts ends with it.
+// command returns the tool's command, in its own process group: what it starts ends with it.
 func (t Tool) command(ctx context.Context) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, t.Name, t.Args...) //nolint:gosec // our own arguments
+	cmd := exec.CommandContext(ctx, t.Name, t.Args...) //nolint:gosec // the program builds the arguments itself
 	cmd.Env = append(os.Environ(), t.Env...)
 	cmd.Dir = t.Dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: t.User}
@@ -67,7 +67,7 @@ func (t Tool) command(ctx context.Context) *exec.Cmd {
 	return cmd
 }
 
-// Run the tool to its end.
+// Run runs the tool until it ends.
 func (t Tool) Run(ctx context.Context) error {
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -78,7 +78,7 @@ func (t Tool) Run(ctx context.Context) error {
 		cmd.Stderr = io.MultiWriter(words, t.Log)
 	}
 
-	var in, out *os.File // our ends of the pipes
+	var in, out *os.File // this program's ends of the pipes
 	var theirs []*os.File
 	if t.Stdin != nil {
 		r, w, err := pipe()
@@ -121,7 +121,7 @@ func (t Tool) Run(ctx context.Context) error {
 		})
 	}
 	err = cmd.Wait()
-	// What it may have started has no use without it, and would hold up the pipe.
+	// What the tool may have started is of no use without it, and would keep the pipe open.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	_ = in.Close()
 	carried.Wait()
@@ -139,20 +139,20 @@ func (t Tool) Run(ctx context.Context) error {
 	return nil
 }
 
-// send what is read to the tool. Only what fails in reading is an error: a tool
-// that takes no more says why itself.
+// send copies Stdin to the tool. Only an error of reading is returned: a tool that stops reading
+// reports the cause itself.
 func (t Tool) send(to *os.File) error {
 	from := &errReader{r: t.Stdin}
 	_, _ = io.CopyBuffer(onlyWriter{to}, from, make([]byte, bufferSize))
 	if from.err != nil {
-		// Not closed: the tool must be killed before it sees an end.
+		// The pipe stays open: the tool must be killed before it reads an end.
 		return from.err
 	}
 	_ = to.Close()
 	return nil
 }
 
-// receive what the tool writes. Only what fails in writing is an error.
+// receive copies the tool's output to Stdout. An error of writing takes precedence.
 func (t Tool) receive(from *os.File) error {
 	to := &errWriter{w: t.Stdout}
 	_, err := io.CopyBuffer(to, onlyReader{from}, make([]byte, bufferSize))
@@ -162,7 +162,7 @@ func (t Tool) receive(from *os.File) error {
 	return err
 }
 
-// errReader remembers what failed in reading.
+// An errReader keeps the error of reading.
 type errReader struct {
 	r   io.Reader
 	err error
@@ -176,7 +176,7 @@ func (r *errReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errWriter remembers what failed in writing.
+// An errWriter keeps the error of writing.
 type errWriter struct {
 	w   io.Writer
 	err error
@@ -190,13 +190,13 @@ func (w *errWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Files know shortcuts for copying, which would go past the buffer.
+// Files have shortcuts for copying, which would bypass the buffer. These types hide them.
 type (
 	onlyWriter struct{ io.Writer }
 	onlyReader struct{ io.Reader }
 )
 
-// pipe that holds more than the usual, if that is allowed.
+// pipe returns a pipe with a larger buffer than the default, if that is allowed.
 func pipe() (*os.File, *os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -208,7 +208,7 @@ func pipe() (*os.File, *os.File, error) {
 	return r, w, nil
 }
 
-// failed with words.
+// failed returns the error of a tool that ended with err and this output.
 func (t Tool) failed(err error, words string) error {
 	reason := backup.ToolFailed
 	if t.Reason != nil {
@@ -222,14 +222,13 @@ func (t Tool) failed(err error, words string) error {
 	return backup.Errorf(reason, "%s failed: %s", filepath.Base(t.Name), lastLines(words))
 }
 
-// tail keeps the last words of a tool.
+// A tail keeps the end of a program's output.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte
 }
 
-// tailSize is more than any message holds: a server that crashes says much after
-// it has said why.
+// tailSize is more than any message takes: a server that crashes prints much after the cause.
 const tailSize = 64 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -248,7 +247,7 @@ func (t *tail) String() string {
 	return strings.ToValidUTF8(string(t.buf), "")
 }
 
-// lastLines of a tool's words, as one line: a handful says why it failed.
+// lastLines joins the last six lines of an output, which are enough to show why it failed.
 func lastLines(words string) string {
 	const most = 6
 	var lines []string
@@ -263,7 +262,7 @@ func lastLines(words string) string {
 	return strings.Join(lines, "; ")
 }
 
-// Look for the first of the programs that the image has.
+// Look returns the path of the first of the programs that the image has.
 func Look(names ...string) (string, error) {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// backUp makes room and a backup, and has pgBackRest expire what is too old.
+// backUp makes room, creates a backup, and lets pgBackRest expire what is too old.
 func (j *job) backUp(ctx context.Context) error {
 	t := j.task
 	if t.Stanza == "" || len(j.servers()) == 0 {
@@ -33,7 +33,7 @@ func (j *job) backUp(ctx context.Context) error {
 	if err := j.pack(ctx, options); err != nil {
 		err = j.failed(ctx, before, err)
 		if pgbackrest.ReasonOf(err) == backup.BackupMissing {
-			// Files of the repository are what is missing, not a backup.
+			// Files of the repository are missing, not a backup.
 			return notSetUp(err)
 		}
 		return err
@@ -52,8 +52,9 @@ func (j *job) backUp(ctx context.Context) error {
 	return nil
 }
 
-// failed backup: older ones may have expired for it, which the report must not list.
-// A repository that cannot be read does not hide the failure.
+// failed records the expired backups and the catalog after a backup that failed with err, and
+// returns err: older backups may have expired for it, which the report must not list. A
+// repository that cannot be read does not hide the failure.
 func (j *job) failed(ctx context.Context, before []pgbackrest.Set, err error) error {
 	sets, listErr := j.catalog(ctx)
 	if listErr != nil {
@@ -72,7 +73,8 @@ func (j *job) countExpired(before, after []pgbackrest.Set) {
 	}
 }
 
-// notSetUp is the repository before the primary has made it. That is tried again.
+// notSetUp returns the error for a repository that the primary has not set up yet, which is
+// retried.
 func notSetUp(err error) error {
 	return fail(backup.SourceUnreachable, fmt.Errorf("cannot make a backup: the primary has not set the repository up yet: %w", err))
 }
@@ -88,14 +90,14 @@ func (j *job) backupOptions(ctx context.Context, full bool) ([]string, error) {
 	if full {
 		kind = "full"
 	}
-	// What an earlier run left is removed, which makes room, and not resumed.
+	// The remains of an earlier run are removed, which makes room, and not resumed.
 	options = append(options, "--type="+kind, "--start-fast", "--no-resume", "--process-max="+strconv.Itoa(processes))
 	version, err := pgbackrest.Version(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if pgbackrest.HasBlocks(version) {
-		// Full ones need it too, for those that follow.
+		// Full backups need the option too, for the incremental ones that follow.
 		options = append(options, "--repo1-block")
 	}
 	if len(servers) > 1 {
@@ -108,7 +110,7 @@ func (j *job) backupOptions(ctx context.Context, full bool) ([]string, error) {
 	return append(options, "--repo1-retention-full-type=time", "--repo1-retention-full="+strconv.Itoa(days)), nil
 }
 
-// servers of the cluster.
+// servers returns the servers of the cluster.
 func (j *job) servers() []pgbackrest.Server {
 	if j.places.servers != nil {
 		return j.places.servers
@@ -120,14 +122,14 @@ func (j *job) servers() []pgbackrest.Server {
 	return out
 }
 
-// delete all that is in the repository.
+// delete deletes all that is in the repository.
 func (j *job) delete(ctx context.Context) error {
 	stanzas, err := j.tool.Stanzas(ctx)
 	if err != nil {
 		return err
 	}
 	for _, s := range stanzas {
-		// Both tell pgBackRest that it is meant.
+		// Both stop and --force confirm to pgBackRest that the deletion is intended.
 		if _, err := j.tool.Run(ctx, s, "stop"); err != nil {
 			return err
 		}

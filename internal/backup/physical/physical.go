@@ -1,5 +1,5 @@
-// Package physical is what the program backup does with the physical backups of
-// a DatabaseCluster: pgBackRest makes, checks, restores and deletes them.
+// Package physical is the part of the program backup that handles the physical backups of a
+// DatabaseCluster: pgBackRest creates, verifies, restores and deletes them.
 package physical
 
 import (
@@ -15,30 +15,29 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// volumeDir and the folders of a server's pod, as the function of
-// DatabaseCluster makes them.
+// Folders of a server's pod, as the function composes them for a DatabaseCluster.
 const (
 	dataDir   = "/var/lib/postgresql/data/pgdata"
 	socketDir = "/var/run/postgresql"
 )
 
-// processes that copy files at once.
+// processes is how many processes copy files at once.
 const processes = 2
 
-// Places where the program finds and leaves things.
+// places are the files and folders that the program uses.
 type places struct {
 	store, key, tmp string
 
 	Shared
 
-	// path of the repository, where it is not the task's.
+	// path overrides the path of the repository, unless empty.
 	path string
 
-	// servers to back up, where they are not the task's.
+	// servers override those of the Task, unless nil.
 	servers []pgbackrest.Server
 }
 
-// Run a task, and report on it.
+// Run executes a Task, and returns its report.
 func Run(ctx context.Context, task backup.Task) backup.Report {
 	return run(ctx, task, places{
 		store: backup.StoreDir, key: backup.KeyFile, tmp: os.TempDir(),
@@ -46,7 +45,7 @@ func Run(ctx context.Context, task backup.Task) backup.Report {
 	}, os.Stderr, time.Now)
 }
 
-// job is a task under way.
+// A job is a Task in progress.
 type job struct {
 	task   backup.Task
 	places places
@@ -55,7 +54,8 @@ type job struct {
 	now    func() time.Time
 	report *backup.Report
 
-	// patience with errors of the archive, or 0 for the recovery's own.
+	// patience is how long errors of the archive are retried, or 0 for the default of package
+	// recovery.
 	patience time.Duration
 }
 
@@ -88,7 +88,7 @@ func reasonOf(err error) backup.Reason {
 	return pgbackrest.ReasonOf(err)
 }
 
-// prepare pgBackRest's configuration and credentials.
+// prepare writes pgBackRest's configuration, and reads the credentials.
 func (j *job) prepare() error {
 	t := j.task
 	repo := pgbackrest.Repository{Destination: t.Destination, Namespace: t.Namespace, Name: t.Name, Encrypted: t.Encrypted}
@@ -132,7 +132,7 @@ func (j *job) act(ctx context.Context) error {
 	return fail(backup.InvalidTask, fmt.Errorf("cannot do %q with physical backups: there is no such action", j.task.Action))
 }
 
-// catalog of the repository, for the report.
+// catalog lists the repository for the report, and returns the sets of the Task's stanza.
 func (j *job) catalog(ctx context.Context) ([]pgbackrest.Set, error) {
 	sets, err := j.tool.Sets(ctx)
 	if err != nil {

@@ -18,11 +18,10 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// makeRoom on a volume before a backup: what is oldest expires while there is
-// less room than the backup and the WAL after it are expected to take. Without it
-// a volume that is full stays full, since backups alone expire others and none
-// succeeds. A backup that does not fit even so is refused, rather than have it
-// fill what WAL needs.
+// makeRoom makes room on a volume before a backup: the oldest backups expire while less room is
+// left than the backup, and the WAL after it, are expected to take. Without it a full volume
+// would stay full, since only a successful backup expires others. A backup that still does not
+// fit is refused, because it would take the room that WAL needs.
 func (j *job) makeRoom(ctx context.Context, full bool) error {
 	if j.task.Destination.Type != backupv1.Volume {
 		return nil
@@ -52,10 +51,10 @@ func (j *job) makeRoom(ctx context.Context, full bool) error {
 	}
 }
 
-// wayOut of a volume that is too small.
+// wayOut is what to do about a volume that is too small.
 const wayOut = "enlarge it, by backup.storageSize of the DatabaseCluster if Storeplane created it, or choose another backup.destination"
 
-// expireOldest backup that may, or report that none may.
+// expireOldest expires the oldest backup that may expire, and reports whether there was one.
 func (j *job) expireOldest(ctx context.Context, sets []pgbackrest.Set) (bool, error) {
 	broken, err := j.tool.Broken(ctx, j.task.Stanza)
 	if err != nil {
@@ -69,14 +68,13 @@ func (j *job) expireOldest(ctx context.Context, sets []pgbackrest.Set) (bool, er
 	return true, j.tool.Expire(ctx, j.task.Stanza, label)
 }
 
-// pack the backup into the repository. One that fills the volume, since it is
-// larger than those before it, is removed, and made again while older ones may
-// expire for it.
+// pack writes the backup into the repository. If the backup is larger than those before it and
+// fills the volume, it is removed, and retried as long as older ones may expire for it.
 func (j *job) pack(ctx context.Context, options []string) error {
 	for {
 		known := j.unfinished()
 		_, err := j.tool.Run(ctx, j.task.Stanza, "backup", options...)
-		// Another backup that is at work makes room itself.
+		// If another backup is running, that one makes room itself.
 		if err == nil || ctx.Err() != nil || pgbackrest.Locked(err) || !j.filled() {
 			return err
 		}
@@ -99,8 +97,8 @@ func (j *job) pack(ctx context.Context, options []string) error {
 	}
 }
 
-// filled tells whether the repository's volume is full. What pgBackRest says of a
-// write that failed tells it not always, and also of a server's own volume.
+// filled reports whether the repository's volume is full. pgBackRest's error does not always show
+// that, and may also be about the volume of a server.
 func (j *job) filled() bool {
 	if j.task.Destination.Type != backupv1.Volume {
 		return false
@@ -110,7 +108,7 @@ func (j *job) filled() bool {
 	return err == nil && size-used < size/sliver
 }
 
-// path of the repository on the volume.
+// path returns the path of the repository on the volume.
 func (j *job) path() string {
 	if j.places.path != "" {
 		return j.places.path
@@ -118,8 +116,8 @@ func (j *job) path() string {
 	return pgbackrest.Repository{Destination: j.task.Destination, Namespace: j.task.Namespace, Name: j.task.Name}.Path()
 }
 
-// room on the volume in bytes, what an unfinished backup takes included: the next
-// one removes it; and its size.
+// room returns the free room on the volume, and the size of the volume, in bytes. An unfinished
+// backup counts as free, since the next one removes it.
 func (j *job) room() (free, size int64, err error) {
 	used, total, err := volume.Usage(j.path())
 	switch {
@@ -136,7 +134,7 @@ func (j *job) room() (free, size int64, err error) {
 	return free, size, nil
 }
 
-// unfinished backups are folders without a manifest.
+// unfinished returns the folders of backups without a manifest.
 func (j *job) unfinished() []string {
 	dirs, _ := filepath.Glob(filepath.Join(j.path(), "backup", j.task.Stanza, "[0-9]*"))
 	return slices.DeleteFunc(dirs, func(dir string) bool {
@@ -145,7 +143,7 @@ func (j *job) unfinished() []string {
 	})
 }
 
-// archivedSince the newest backup began, in bytes.
+// archivedSince returns the bytes of WAL archived since the newest backup began.
 func (j *job) archivedSince(sets []pgbackrest.Set) int64 {
 	if len(sets) == 0 {
 		return 0
@@ -153,13 +151,13 @@ func (j *job) archivedSince(sets []pgbackrest.Set) int64 {
 	return bytesIn(filepath.Join(j.path(), "archive", j.task.Stanza), sets[len(sets)-1].Start)
 }
 
-// bytesIn the files below a folder that were written since a time. What goes
-// meanwhile does not count.
+// bytesIn returns the bytes of the files below a folder that were written since a time. Files
+// that are deleted meanwhile do not count.
 func bytesIn(dir string, since time.Time) int64 {
 	var sum int64
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return nil //nolint:nilerr // it is gone
+			return nil //nolint:nilerr // the file was deleted meanwhile
 		}
 		if info, err := d.Info(); err == nil && info.ModTime().After(since) {
 			sum += info.Size()
@@ -169,7 +167,7 @@ func bytesIn(dir string, since time.Time) int64 {
 	return sum
 }
 
-// readable size, rounded up.
+// readable formats a size, rounded up.
 func readable(bytes int64) string {
 	const enough = 10
 	unit := int64(1)

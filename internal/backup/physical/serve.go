@@ -12,14 +12,14 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 )
 
-// Shared are the folders that the container of the throw-away server shares with the one
-// that reads the store.
+// Shared are the folders that the container of the throw-away server shares with the one that
+// reads the store.
 type Shared struct {
-	// Scratch has the server's data. The one that reads the store writes there until the
+	// Scratch has the server's data. The container that reads the store writes there until the
 	// server starts.
 	Scratch string
 
-	// Socket is the server's to write to, and Archive the other one's.
+	// Socket is for the server to write to, and Archive for the other container.
 	Socket, Archive string
 }
 
@@ -27,9 +27,8 @@ func (s Shared) data() string          { return filepath.Join(s.Scratch, "pgdata
 func (s Shared) server() string        { return filepath.Join(s.Socket, "server") }
 func (s Shared) archiveSocket() string { return filepath.Join(s.Archive, "archive.sock") }
 
-// Serve the database that the container beside restores, until ctx ends. What a backup
-// contains runs in it: functions of event triggers, indexes and constraints, as
-// PostgreSQL's superuser.
+// Serve runs the database that the container beside restores, until ctx ends. Code in the backup
+// runs in it as PostgreSQL's superuser: functions of event triggers, indexes and constraints.
 func Serve(ctx context.Context, s Shared, stage *engine.Stage, log io.Writer) error {
 	r := recovery.Recovery{DataDir: s.data(), WorkDir: s.server(), Log: io.MultiWriter(stage, log)}
 	err := r.Serve(ctx, s.archiveSocket(), stage.Ready)
@@ -40,7 +39,7 @@ func Serve(ctx context.Context, s Shared, stage *engine.Stage, log io.Writer) er
 		return fail(backup.NoSpace, err)
 	case engine.Contains(err.Error(), "out of memory", "Cannot allocate memory"):
 		return fail(backup.ToolFailed, err)
-	// Only what was read, and is wrong, shows that a backup is.
+	// Only data that was read and is wrong proves that a backup is corrupt.
 	case errors.Is(err, recovery.ErrRefused), errors.Is(err, recovery.ErrHole):
 		return fail(backup.BackupCorrupt, fmt.Errorf("cannot start the restored database: %w", err))
 	}

@@ -22,8 +22,7 @@ import (
 	"github.com/storeplane/storeplane/internal/text"
 )
 
-// verify all files of the repository, and restore a backup into a throw-away
-// database.
+// verify verifies all files of the repository, and restores a backup into a throw-away database.
 func (j *job) verify(ctx context.Context) error {
 	sets, err := j.catalog(ctx)
 	if err != nil {
@@ -75,10 +74,10 @@ func (j *job) choose(sets []pgbackrest.Set) (pgbackrest.Set, error) {
 	return set, nil
 }
 
-// whole checks that no WAL is missing after a set began. Neither of the
-// other checks finds that: pgBackRest's verification checks the files that are there, and the
-// set is brought to its own end alone. What is missing before it says nothing about
-// the set, and no backup brings it back: that is logged.
+// whole checks that no WAL is missing after a set began. The other checks do not find that:
+// pgBackRest's verify checks the files that exist, and the restore replays WAL only up to the end
+// of the set. WAL that is missing before the set does not affect it, and no backup brings it
+// back, so that is only logged.
 func (j *job) whole(ctx context.Context, sets []pgbackrest.Set, set pgbackrest.Set) error {
 	branch, err := j.tool.Branch(ctx, set)
 	if err != nil {
@@ -91,7 +90,7 @@ func (j *job) whole(ctx context.Context, sets []pgbackrest.Set, set pgbackrest.S
 	case len(sets) == 0 || sets[0].Label == set.Label:
 		return nil
 	}
-	// From another timeline there may be no way to the set's.
+	// The timeline of the oldest set need not lead to that of the set, so its branch is its own.
 	if branch, err = j.tool.Branch(ctx, sets[0]); err != nil {
 		return err
 	}
@@ -101,8 +100,7 @@ func (j *job) whole(ctx context.Context, sets []pgbackrest.Set, set pgbackrest.S
 	return nil
 }
 
-// tryOut restores a set for the container beside this one, which starts it, and reads all
-// of it.
+// tryOut restores a set for the container beside this one, which starts it, and reads all of it.
 func (j *job) tryOut(ctx context.Context, set pgbackrest.Set) error {
 	r := recovery.Recovery{
 		Tool: j.tool, Set: set, Immediate: true, DataDir: j.places.data(), WorkDir: filepath.Join(j.places.tmp, "verify"), Processes: processes, Patience: j.patience,
@@ -122,7 +120,7 @@ func (j *job) tryOut(ctx context.Context, set pgbackrest.Set) error {
 	return nil
 }
 
-// own databases of PostgreSQL.
+// own are the databases that PostgreSQL creates itself.
 var own = []string{"postgres", "template0", "template1"}
 
 func (j *job) examine(ctx context.Context, connect recovery.Connect) error {
@@ -146,15 +144,15 @@ func (j *job) examine(ctx context.Context, connect recovery.Connect) error {
 	return j.query(ctx, connect)
 }
 
-// amcheck looks at the structure of all tables and indexes.
+// amcheck verifies the structure of all tables and indexes with pg_amcheck.
 func (j *job) amcheck(ctx context.Context) error {
 	const damaged = 2
 	program, err := exec.LookPath("pg_amcheck")
 	if err != nil {
-		// PostgreSQL has it from 14 on.
-		return nil //nolint:nilerr // reading all rows is what is left
+		// PostgreSQL has pg_amcheck since 14.
+		return nil //nolint:nilerr // without it, all rows are read all the same
 	}
-	cmd := exec.CommandContext(ctx, program, "--host="+j.places.server(), "--username=postgres", "--all", "--install-missing=pg_catalog", "--no-password") //nolint:gosec // the folder is ours
+	cmd := exec.CommandContext(ctx, program, "--host="+j.places.server(), "--username=postgres", "--all", "--install-missing=pg_catalog", "--no-password") //nolint:gosec // the program chooses the folder
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil
@@ -163,7 +161,7 @@ func (j *job) amcheck(ctx context.Context) error {
 		return fmt.Errorf("cannot check tables and indexes: %w", context.Cause(ctx))
 	}
 	exit := &exec.ExitError{}
-	// A server that is gone, or has no memory, fails its checks too.
+	// The checks also fail if the server is gone or has no memory.
 	lost := engine.Contains(string(out), "server closed the connection", "connection to server", "out of memory", "No space left on device")
 	if lost || !errors.As(err, &exit) || exit.ExitCode() != damaged {
 		return fail(backup.ToolFailed, fmt.Errorf("cannot check tables and indexes: pg_amcheck says: %s", text.Line(string(out), 600)))
@@ -178,8 +176,9 @@ const (
 	classIntervention = "57"
 )
 
-// judge an error of the restored database: it has the reason if the server says it of the
-// data. A server that has no room or memory, or that is gone, says nothing about the backup.
+// judge adds what was attempted to an error of the restored database. The error has the given
+// reason if the server reports it about the data, and ToolFailed if the server lacks room or
+// memory, or is gone: that proves nothing about the backup.
 func judge(reason backup.Reason, what string, err error) error {
 	said := &pgconn.PgError{}
 	if !errors.As(err, &said) || strings.HasPrefix(said.Code, classResources) || strings.HasPrefix(said.Code, classIntervention) {
@@ -201,7 +200,7 @@ func list(ctx context.Context, connect recovery.Connect, database, sql string) (
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// count the rows of all tables of a database, which reads every page of them.
+// count counts the rows of all tables of a database, which reads every page of them.
 func count(ctx context.Context, connect recovery.Connect, database string) (int64, error) {
 	tables, err := list(ctx, connect, database, `SELECT c.oid::pg_catalog.regclass::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'm') AND c.relispopulated AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_' ORDER BY 1`)
@@ -216,7 +215,7 @@ func count(ctx context.Context, connect recovery.Connect, database string) (int6
 	var total int64
 	for _, t := range tables {
 		var n int64
-		// The server has quoted the name.
+		// The server has quoted the name already.
 		if err := conn.QueryRow(ctx, "SELECT pg_catalog.count(*) FROM ONLY "+t).Scan(&n); err != nil {
 			return 0, fmt.Errorf("table %s: %w", t, err)
 		}
@@ -225,7 +224,8 @@ func count(ctx context.Context, connect recovery.Connect, database string) (int6
 	return total, nil
 }
 
-// query of the user's: at least one row, and none whose first column says no.
+// query runs the user's query. It must return a row, and none whose first column is false, 0 or
+// null.
 func (j *job) query(ctx context.Context, connect recovery.Connect) error {
 	if j.task.Query == "" {
 		return nil
@@ -266,10 +266,10 @@ func (j *job) query(ctx context.Context, connect recovery.Connect) error {
 	return nil
 }
 
-// reader of all data connects to a database. The query is the team's: as a superuser it
-// could run programs here, beside the repository's credentials. Reading all data takes two
-// rights more: PUBLIC may not connect to the databases that the platform creates, and a
-// table whose rows are secured looks empty to a role that no policy names.
+// reader connects to a database as a role that can only read, but all data. The query is the
+// team's: a superuser could run programs on the server. Reading all data takes two more rights:
+// PUBLIC may not connect to the databases that the platform creates, and a table with row
+// security looks empty to a role that no policy names.
 func reader(ctx context.Context, connect recovery.Connect, database string) (*pgx.Conn, error) {
 	conn, err := connect(ctx, database)
 	if err != nil {
@@ -277,7 +277,7 @@ func reader(ctx context.Context, connect recovery.Connect, database string) (*pg
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	config := conn.Config().Copy()
-	// Nobody can have made one of that name.
+	// The name is random, so no role in the backup can have it.
 	config.User = "storeplane-" + rand.Text()
 	role := pgx.Identifier{config.User}.Sanitize()
 	for _, sql := range []string{
@@ -292,7 +292,7 @@ func reader(ctx context.Context, connect recovery.Connect, database string) (*pg
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// no tells whether a value means that: false, 0 or null.
+// no reports whether a value is false, 0 or null.
 func no(v any) bool {
 	switch fmt.Sprint(v) {
 	case "false", "0", "<nil>":

@@ -12,7 +12,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/stream"
 )
 
-// check reaches the store and the database.
+// check connects to the store and the database.
 func (j *job) check(ctx context.Context) error {
 	if err := j.store.Probe(ctx); err != nil {
 		return err
@@ -35,7 +35,8 @@ func (j *job) check(ctx context.Context) error {
 	return nil
 }
 
-// databases to back up: those that are named, or the connection's, or all.
+// databases returns the databases to back up: those of the Task, or else the connection's, or
+// else all.
 func (j *job) databases(ctx context.Context) ([]string, error) {
 	if names := j.task.Database.Databases; len(names) > 0 {
 		return names, nil
@@ -50,7 +51,7 @@ func (j *job) databases(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// backup makes one, then expires old ones and removes what failed ones left.
+// backup creates a backup, then expires old ones and removes the remains of failed ones.
 func (j *job) backup(ctx context.Context) error {
 	policy, err := backup.NewPolicy(j.task.Retention, j.task.Keep, j.task.TimeZone)
 	if err != nil {
@@ -81,7 +82,7 @@ func (j *job) backup(ctx context.Context) error {
 	return nil
 }
 
-// make a backup. It is one once its manifest is written.
+// make creates a backup, which is complete once its manifest is written.
 func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 	m := &backup.Manifest{
 		Version: backup.ManifestVersion, ID: id, Engine: j.task.Database.Engine, Started: j.Now().UTC(),
@@ -109,8 +110,7 @@ func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 		}
 		m.Dumps = append(m.Dumps, *d)
 	}
-	// What a store says of an object when it takes it is one thing; what it says
-	// when it is asked is another.
+	// The sizes are listed again: what a store lists may differ from what it acknowledged.
 	sizes, err := j.store.Sizes(ctx, id)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 	return m, j.store.Write(ctx, id+"/"+backup.ManifestObject, append(content, '\n'))
 }
 
-// dump a database into the store.
+// dump dumps a database into the store.
 func (j *job) dump(ctx context.Context, m *backup.Manifest, database, prefix string) (*backup.Dump, error) {
 	w, err := stream.NewWriter(ctx, j.store, m.ID, stream.Options{
 		Compression: m.Compression, Key: j.key, ObjectSize: j.ObjectSize, Prefix: prefix, Suffix: suffixes[m.Engine],
@@ -149,18 +149,18 @@ func (j *job) dump(ctx context.Context, m *backup.Manifest, database, prefix str
 	return &backup.Dump{Database: database, Objects: objects, Bytes: n, Tables: tables}, nil
 }
 
-// undo a backup that failed, even if the pod is to stop.
+// undo removes the remains of a failed backup, even if the pod is being stopped.
 func (j *job) undo(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
 	defer cancel()
 	if err := j.store.Remove(ctx, id); err != nil {
-		// The next backup does it. Why this one failed is what counts.
+		// The next backup removes it. The error to report is that of the backup.
 		j.sayf("cannot remove what the backup left: %v", err)
 	}
 	return nil
 }
 
-// clean the store of what is too old, and of what killed pods left.
+// clean removes expired backups from the store, and the remains of killed pods.
 func (j *job) clean(ctx context.Context, policy backup.Policy, own string) error {
 	l, err := j.store.List(ctx)
 	if err != nil {
@@ -183,5 +183,5 @@ func (j *job) clean(ctx context.Context, policy backup.Policy, own string) error
 	return errors.Join(errs...)
 }
 
-// delete all backups.
+// delete deletes all backups.
 func (j *job) delete(ctx context.Context) error { return j.store.RemoveAll(ctx) }

@@ -8,10 +8,10 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/store"
 )
 
-// shown is how many backups a Catalog names.
+// shown is how many backups a Catalog lists.
 const shown = 10
 
-// catalog of the good backups.
+// catalog summarizes the good backups of a listing.
 func catalog(l *store.Listing) *backup.Catalog {
 	c := &backup.Catalog{}
 	good := l.Good()
@@ -44,7 +44,7 @@ func catalog(l *store.Listing) *backup.Catalog {
 	return c
 }
 
-// firstSealed is the oldest backup that is sealed with the key, damaged or not, or nil.
+// firstSealed returns the oldest backup that is sealed with the key, damaged or not, or nil.
 func firstSealed(l *store.Listing) *store.Item {
 	i := slices.IndexFunc(l.Items, func(i store.Item) bool {
 		return i.Manifest != nil && i.Manifest.Recipient != "" && !foreign(i.Err)
@@ -55,18 +55,20 @@ func firstSealed(l *store.Listing) *store.Item {
 	return &l.Items[i]
 }
 
-// isUnsealed tells whether a backup that is not authentic is a plain one from before
-// encryption was turned on: it is older than the first that is sealed.
+// isUnsealed reports whether a backup that is not authentic is a plain one from before encryption
+// was turned on: whether it is older than the first sealed backup.
 //
-// Its own account of its age can be forged, so that counts against it only.
-// For it counts when the store took its manifest, which is not for the writer to choose. It
-// is held against the time within the first seal, which was written with the key: a sealed
-// manifest that is written once more as it is grows no younger by it. One whose time is not
-// known is not older. Where nothing is sealed there is nothing to be older than, nor anything
-// that a plain backup could stand in for, and then the condition Verified is False for it.
+// The age that a plain manifest states can be forged, so it counts only against the backup. What
+// counts for the backup is the time at which the store received its manifest, which the writer
+// cannot choose. That time is compared with the start time in the first sealed manifest, which
+// was written with the key: a sealed manifest that is written again unchanged looks no younger. A
+// backup whose time is unknown does not count as older. Without any sealed backup there is
+// nothing to be older than, and nothing that a plain one could replace: it counts as
+// unsealed, and the condition Verified is False.
 //
-// Only what is said depends on it: neither kind is counted, verified or restored. Who can
-// delete the first sealed ones moves that border, and gains no more than the milder word.
+// Only the reported reason depends on the result: neither kind is counted, verified or restored.
+// A client that can delete the first sealed backups moves the border, and gains no more than the
+// milder reason.
 func isUnsealed(item store.Item, first *store.Item) bool {
 	switch {
 	case item.Manifest == nil || item.Manifest.Recipient != "":
@@ -78,10 +80,11 @@ func isUnsealed(item store.Item, first *store.Item) bool {
 	return item.ID < first.ID && item.Entry().Time.Before(began) && !item.Written.IsZero() && item.Written.Before(began)
 }
 
-// choose the backup that a Task asks for: by its id, the newest up to a time, or
-// the newest, good or not. To take an older one in its stead is not ours to decide. But
-// one that others have written, or that only others can read, is none that was asked for.
-// A time has no parts of a second: one that is copied from a status is its own.
+// choose returns the backup that a Task names: by its id, or the newest up to a time, or the
+// newest, good or not. If that one is damaged, an older one is not taken instead, which is for
+// the user to decide. But backups that were not written with the key, or cannot be read with it,
+// are skipped unless the id names them. Times are compared by the second, so that a time copied
+// from a status matches its own backup.
 func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 	items := slices.Clone(l.Items)
 	slices.Reverse(items)
@@ -113,14 +116,14 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 	return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup")
 }
 
-// foreign backups are other ones' than the key's.
+// foreign reports whether err means that a backup belongs to another key.
 func foreign(err error) bool {
 	r := backup.ReasonOf(err)
 	return r == backup.BackupNotAuthentic || r == backup.KeyMissing
 }
 
-// expired backups of a policy, oldest first. One that is not good saves no other
-// one from expiring.
+// expired returns the ids of the backups that expire by a policy. A backup that is not good keeps
+// no other one from expiring.
 func expired(p backup.Policy, l *store.Listing, now time.Time) []string {
 	var good, ids []string
 	var entries []backup.Entry

@@ -1,5 +1,5 @@
-// Package run is the program backup: it reads a Task, does it, and reports.
+// Package run is the program backup: it reads a Task, executes it, and reports the result.
 //
-// What it reports holds no passwords and no URIs, fits into a pod's termination
-// message, and is a failure unless all that was asked for was done.
+// A report contains no passwords and no URIs, fits into a pod's termination message, and is a
+// failure unless the whole Task succeeded.
 package run

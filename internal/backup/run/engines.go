@@ -12,7 +12,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine/postgresql"
 )
 
-// open a server of the engine.
+// open opens a server of the engine.
 func open(e backupv1.Engine, c engine.Connection, log io.Writer) (engine.Server, error) {
 	switch e {
 	case backupv1.PostgreSQL:
@@ -25,7 +25,7 @@ func open(e backupv1.Engine, c engine.Connection, log io.Writer) (engine.Server,
 	return nil, unknown(e)
 }
 
-// serve a throw-away server of the engine.
+// serve starts a throw-away server of the engine.
 func serve(ctx context.Context, e backupv1.Engine, d *engine.Daemon, log io.Writer) error {
 	switch e {
 	case backupv1.PostgreSQL:
@@ -38,7 +38,7 @@ func serve(ctx context.Context, e backupv1.Engine, d *engine.Daemon, log io.Writ
 	return unknown(e)
 }
 
-// attach to a throw-away server that the container beside serves.
+// attach connects to a throw-away server that the container beside runs.
 func attach(ctx context.Context, e backupv1.Engine, r engine.Remote, roles []string, log io.Writer) (engine.ThrowAway, error) {
 	switch e {
 	case backupv1.PostgreSQL:
@@ -55,13 +55,13 @@ func unknown(e backupv1.Engine) error {
 	return backup.Errorf(backup.InvalidTask, "there is no engine %q", e)
 }
 
-// suffixes of objects: what a dump of the engine is.
+// suffixes are the ends of the names of objects, by the format of the engine's dumps.
 var suffixes = map[backupv1.Engine]string{
 	backupv1.PostgreSQL: ".pgdump", backupv1.MySQL: ".sql", backupv1.MongoDB: ".archive",
 }
 
-// named tells whether the database that a connection names is one to back up: a
-// URI may name one only because a driver wants it to.
+// named reports whether the database that a connection names is one to back up. For MongoDB,
+// admin is not: a URI may name it only because a driver requires one.
 func named(e backupv1.Engine, database string) bool {
 	return database != "" && (e != backupv1.MongoDB || database != "admin")
 }

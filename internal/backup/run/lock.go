@@ -12,22 +12,22 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// lockBeat is how often a restore renews its locks. One that was not renewed for
-// deadBeats of them is a dead pod's, and may be taken. A pod that could not renew
-// its own for silentBeats gives up, before another one may take it.
+// lockBeat is how often a restore renews its locks. A lock that was not renewed for deadBeats of
+// them belongs to a dead pod, and may be taken. A pod that could not renew its own locks for
+// silentBeats gives up, before another pod may take them.
 const (
 	lockBeat    = 15 * time.Second
 	deadBeats   = 4
 	silentBeats = 3
 )
 
-// A hold is a restore's locks of its targets. Two restores into one database would
-// both find it empty, and the one that fails would wipe what the other completed.
+// A hold is a restore's locks on its targets. Without locks, two restores into one database would
+// both find it empty, and one that fails would drop what the other completed.
 type hold struct {
 	job *job
 
 	// ctx ends when a lock is lost.
-	ctx    context.Context //nolint:containedctx // it is as long as the restore
+	ctx    context.Context //nolint:containedctx // a hold lives as long as the restore
 	cancel context.CancelCauseFunc
 	done   sync.WaitGroup
 
@@ -38,7 +38,7 @@ type hold struct {
 	failed error
 }
 
-// held lock of one database.
+// A held is the lock of one database.
 type held struct {
 	database string
 	lock     engine.Lock
@@ -46,15 +46,15 @@ type held struct {
 	// before is the lock that was taken from a dead pod, or nil.
 	before *engine.Lock
 
-	// resumes says that it was a pod of this very Restore, and had begun to write.
+	// resumes means that before was of a pod of this Restore that had begun to write.
 	resumes bool
 
-	// cleared says that the database holds nothing but what this pod writes, and
-	// stays that the lock is not given back, since it still does.
+	// cleared means that the database holds only what this pod writes. stays means that it could
+	// not be cleared again after a failure, so that the lock is not released.
 	cleared, stays bool
 }
 
-// lock databases. All restores take them in the same order.
+// lock locks databases. All restores lock them in the same order.
 func (j *job) lock(ctx context.Context, databases []string) (*hold, error) {
 	h := &hold{job: j}
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
@@ -72,12 +72,12 @@ func (j *job) lock(ctx context.Context, databases []string) (*hold, error) {
 	return h, nil
 }
 
-// beat of the locks.
+// beat returns how often the locks are renewed.
 func (j *job) beat() time.Duration { return cmp.Or(j.LockBeat, lockBeat) }
 
-// take the lock of a database, if there is none, or if the one that is there is
-// not renewed any more. Whether that is so shows within a minute. The pod of this
-// very Restore that was killed is one of those.
+// take takes the lock of a database if there is none, or if the existing one is no longer
+// renewed, which shows within a minute. The latter includes the lock of a killed pod of this same
+// Restore.
 func (j *job) take(ctx context.Context, database string, want engine.Lock) (*held, error) {
 	var seen *engine.Lock
 	for quiet := 0; ; {
@@ -100,7 +100,7 @@ func (j *job) take(ctx context.Context, database string, want engine.Lock) (*hel
 			if ok, err := j.server.Swap(ctx, database, found, &l.lock); ok || err != nil {
 				return l, err
 			}
-			found = nil // it is another one's now
+			found = nil // another pod has taken it meanwhile
 		}
 		if seen = found; seen == nil {
 			continue
@@ -126,7 +126,7 @@ func inUse(database string, l *engine.Lock) error {
 	return backup.Errorf(backup.TargetLocked, "database %s is being restored by %s: wait until that has ended, and create another Restore, with overwrite, if this backup is to replace what it restored", database, nameOf(l))
 }
 
-// nameOf a lock's owner.
+// nameOf returns the name of a lock's owner for messages.
 func nameOf(l *engine.Lock) string {
 	if l.Name == "" {
 		return "another program"
@@ -134,13 +134,13 @@ func nameOf(l *engine.Lock) string {
 	return "Restore " + l.Name
 }
 
-// of a database.
+// of returns the lock of a database.
 func (h *hold) of(database string) *held {
 	i := slices.IndexFunc(h.locks, func(l *held) bool { return l.database == database })
 	return h.locks[i]
 }
 
-// begin to write: from now on what the databases hold is this Restore's.
+// begin records in all locks that from now on the databases hold what this Restore writes.
 func (h *hold) begin() error {
 	for _, l := range h.locks {
 		if err := h.renew(h.ctx, l, true); err != nil {
@@ -150,7 +150,7 @@ func (h *hold) begin() error {
 	return nil
 }
 
-// renewing the locks, until the hold ends or one of them is lost.
+// renewing renews the locks until the hold ends or one of them is lost.
 func (h *hold) renewing() {
 	ticker := time.NewTicker(h.job.beat())
 	defer ticker.Stop()
@@ -177,14 +177,14 @@ func (h *hold) renewing() {
 	}
 }
 
-// renewSoon renews a lock, or fails before it is due again.
+// renewSoon renews a lock, or fails before the next renewal is due.
 func (h *hold) renewSoon(l *held) error {
 	ctx, cancel := context.WithTimeout(h.ctx, h.job.beat())
 	defer cancel()
 	return h.renew(ctx, l, false)
 }
 
-// renew a lock.
+// renew renews a lock.
 func (h *hold) renew(ctx context.Context, l *held, began bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -200,7 +200,7 @@ func (h *hold) renew(ctx context.Context, l *held, began bool) error {
 			l.lock = next
 			return nil
 		}
-		// An answer that was lost may have been a yes.
+		// The swap may have succeeded although its answer was lost.
 		found, err := h.job.server.Locked(ctx, l.database)
 		if err != nil {
 			return err
@@ -220,12 +220,12 @@ func lost(database string, to *engine.Lock) error {
 	return backup.Errorf(backup.TargetLocked, "database %s was taken over by %s while this restore could not reach it", database, nameOf(to))
 }
 
-// ours tells whether a database is still locked by this pod.
+// ours reports whether this pod still has the lock of a database.
 func (h *hold) ours(ctx context.Context, l *held) bool { return h.renew(ctx, l, false) == nil }
 
-// release the locks, even if the pod is to stop, and return why the hold ended
-// before, if it did. Where the content is still what it was, a lock that was taken
-// from a dead pod is put back: it says whose that is.
+// release releases the locks, even if the pod is being stopped, and returns why the hold ended
+// before, if it did. If the content of a database is unchanged, a lock that was taken from a dead
+// pod is put back, as it records whose the content is.
 func (h *hold) release() error {
 	h.cancel(nil)
 	h.done.Wait()

@@ -25,34 +25,35 @@ const (
 	Succeeded = 0
 	Failed    = 1
 
-	// FailedForGood tells a Job that there is no use in trying again.
+	// FailedForGood makes the Job fail without a retry, which would be of no use.
 	FailedForGood = 42
 )
 
-// cleanUpWithin is how long the program takes at most to clean up after it was
-// told to stop: less than a pod's grace period.
+// cleanUpWithin is how long the program may clean up after SIGTERM: less than the grace period of
+// a pod.
 const cleanUpWithin = 40 * time.Second
 
-// A Program with the places it finds things in.
+// A Program is the program backup with the paths that it uses.
 type Program struct {
 	Source, Store, Key, Volume, Scratch, Socket, Archive, Report string
 
-	// Log takes the words of tools, and what goes on.
+	// Log receives the output of tools, and progress messages.
 	Log io.Writer
 
-	// Now is the clock.
+	// Now returns the time.
 	Now func() time.Time
 
-	// Patience with a database that no connection reaches: the network may not know a
-	// pod that has just started, and policies that admit it admit it no sooner.
+	// Patience is how long a database that no connection reaches is retried: the network may
+	// learn of a new pod only some time after it has started, and network policies admit it no
+	// sooner.
 	Patience time.Duration
 
-	// ObjectSize, Beat and LockBeat are their packages', unless given.
+	// ObjectSize, Beat and LockBeat override the defaults of their packages, unless 0.
 	ObjectSize     int64
 	Beat, LockBeat time.Duration
 }
 
-// New Program of a pod.
+// New returns the Program with the paths of a pod.
 func New(log io.Writer) *Program {
 	return &Program{
 		Source: backup.SourceDir, Store: backup.StoreDir, Key: backup.KeyFile, Volume: backup.VolumeDir,
@@ -61,7 +62,7 @@ func New(log io.Writer) *Program {
 	}
 }
 
-// Main does the Task, which is JSON, and returns the exit code.
+// Main executes the Task, which is JSON, writes the report, and returns the exit code.
 func (p *Program) Main(ctx context.Context, task string) int {
 	r := p.Do(ctx, task)
 	content := Encode(r)
@@ -73,15 +74,14 @@ func (p *Program) Main(ctx context.Context, task string) int {
 	return exitCode(r)
 }
 
-// exitCode of a Report.
+// exitCode returns the exit code for a Report.
 func exitCode(r backup.Report) int {
 	switch {
 	case r.Failure == nil:
 		return Succeeded
 	case r.Failure.Reason.Permanent():
 		return FailedForGood
-	// The backup was made, and what failed came after it: to try again would be to
-	// make another one.
+	// The backup was created, and a later step failed: a retry would create another one.
 	case r.Action == backup.Backup && r.Backup != nil:
 		return FailedForGood
 	case r.Action == backup.Restore && !slices.Contains(passing, r.Failure.Reason):
@@ -90,10 +90,11 @@ func exitCode(r backup.Report) int {
 	return Failed
 }
 
-// passing reasons of a restore to fail. For any other one it fails again.
+// passing are the reasons for which a failed restore is retried. With any other one it would fail
+// again.
 var passing = []backup.Reason{backup.Interrupted, backup.StoreUnreachable, backup.SourceUnreachable}
 
-// Do the Task, and report.
+// Do executes the Task, which is JSON, and returns the report.
 func (p *Program) Do(ctx context.Context, task string) backup.Report {
 	started := p.Now()
 	var t backup.Task
@@ -123,7 +124,7 @@ func (p *Program) Do(ctx context.Context, task string) backup.Report {
 	j.close()
 	log.flush()
 	if err != nil {
-		// A reason that nobody gave is the tool's or ours.
+		// An error without a reason is one of the tool or of this program.
 		reason := backup.ReasonOf(backup.WithReason(backup.ToolFailed, err))
 		if ctx.Err() != nil {
 			reason = backup.Interrupted
@@ -134,13 +135,13 @@ func (p *Program) Do(ctx context.Context, task string) backup.Report {
 	return hide.report(j.report)
 }
 
-// storeFailed tells whether there is no use in asking the store for more.
+// storeFailed reports whether more requests to the store are of no use.
 func storeFailed(err error) bool {
 	r := backup.ReasonOf(err)
 	return r == backup.StoreUnreachable || r == backup.StoreDenied || r == backup.BucketMissing
 }
 
-// oneLine of several.
+// oneLine joins lines into one.
 func oneLine(s string) string {
 	var out []string
 	for line := range strings.SplitSeq(s, "\n") {
@@ -151,7 +152,7 @@ func oneLine(s string) string {
 	return strings.Join(out, "; ")
 }
 
-// A job is a Task that is being done.
+// A job is a Task in progress.
 type job struct {
 	*Program
 
@@ -167,7 +168,7 @@ type job struct {
 	server engine.Server
 }
 
-// sayf says what goes on.
+// sayf logs progress.
 func (j *job) sayf(format string, args ...any) { _, _ = fmt.Fprintf(j.log, format+"\n", args...) }
 
 func (j *job) do(ctx context.Context) error {
@@ -203,7 +204,7 @@ func (j *job) do(ctx context.Context) error {
 	return act(ctx)
 }
 
-// close what is open.
+// close closes what is open.
 func (j *job) close() {
 	if j.server != nil {
 		j.server.Close()
@@ -213,7 +214,7 @@ func (j *job) close() {
 	}
 }
 
-// catalog of the store for the report, whatever came of the rest.
+// catalog lists the store for the report, whether the action succeeded or not.
 func (j *job) catalog(ctx context.Context) {
 	if j.store == nil || j.report.Catalog != nil {
 		return
@@ -228,7 +229,7 @@ func (j *job) catalog(ctx context.Context) {
 	j.report.Catalog = catalog(l)
 }
 
-// connect to the database of the Task.
+// connect connects to the database of the Task.
 func (j *job) connect(ctx context.Context) error {
 	var err error
 	if j.conn, err = engine.ReadConnection(j.Source); err != nil {
@@ -243,9 +244,9 @@ func (j *job) connect(ctx context.Context) error {
 	return nil
 }
 
-// reach waits until a connection to the database is made, or refused by the database
-// itself, or its host's name is not known, but no longer than the Program's patience: what is
-// done next says what is wrong.
+// reach waits until a connection to the database is made, the database itself refuses one, or the
+// name of its host is unknown, but no longer than Patience. It returns no error, since the next
+// request fails with it.
 func (j *job) reach(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, j.Patience)
 	defer cancel()
@@ -261,8 +262,8 @@ func (j *job) reach(ctx context.Context) {
 	}
 }
 
-// ofNetwork says whether an error is one of the way to a server, which may be over a moment
-// later: not that its name is unknown.
+// ofNetwork reports whether an error is one of the network, which may pass in a moment. An
+// unknown host name is none.
 func ofNetwork(err error) bool {
 	if name := (*net.DNSError)(nil); errors.As(err, &name) {
 		return !name.IsNotFound
@@ -270,5 +271,5 @@ func ofNetwork(err error) bool {
 	return errors.As(err, new(*net.OpError))
 }
 
-// reachPoll is how often a database is tried.
+// reachPoll is how often a connection to a database is attempted.
 const reachPoll = 200 * time.Millisecond

@@ -8,8 +8,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// Encode a Report in JSON of at most backup.MaxReport bytes. What is too long is
-// left out, what matters least first.
+// Encode encodes a Report in JSON of at most backup.MaxReport bytes. A longer one is shortened
+// step by step.
 func Encode(r backup.Report) []byte {
 	if r.Failure != nil {
 		r.Failure = &backup.Failure{Reason: r.Failure.Reason, Message: r.Failure.Message}
@@ -20,7 +20,7 @@ func Encode(r backup.Report) []byte {
 	for {
 		content, err := json.Marshal(r)
 		if err != nil {
-			// Only a time beyond the year 9999 does that.
+			// Marshal fails only for a time beyond the year 9999.
 			return unencoded("cannot encode the report")
 		}
 		if len(content) <= backup.MaxReport {
@@ -32,19 +32,19 @@ func Encode(r backup.Report) []byte {
 	}
 }
 
-// unencoded is a report of the failure to encode one.
+// unencoded returns a report of the failure to encode one.
 func unencoded(message string) []byte {
 	return fmt.Appendf(nil, `{"failure":{"reason":%q,"message":%q}}`, backup.ToolFailed, message)
 }
 
-// words of a message that are left when it has to be short.
+// words is how many bytes of a message are left when it has to be short.
 const words = 1200
 
-// shorten a Report by one step, and tell whether there was one.
+// shorten shortens a Report by one step, and reports whether it could.
 func shorten(r *backup.Report) bool {
 	switch {
 	case r.Failure != nil && len(r.Failure.Message) > words:
-		// The beginning says what was attempted, the end why it failed.
+		// The beginning contains what was attempted, the end why it failed.
 		m := r.Failure.Message
 		m = m[:words/3] + " … " + m[len(m)-words*2/3+len(" … "):]
 		r.Failure.Message = strings.ToValidUTF8(m, "")

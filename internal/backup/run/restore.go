@@ -12,8 +12,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/stream"
 )
 
-// restore a backup into the Task's database. Up to the moment where all that could
-// be wrong has been looked at, the target stays as it was.
+// restore restores a backup into the Task's database. The target is unchanged until all that can
+// be checked before has been.
 func (j *job) restore(ctx context.Context) error {
 	item, err := j.choose(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (j *job) restore(ctx context.Context) error {
 	return err
 }
 
-// write a backup into databases that are locked.
+// write writes a backup into databases that are locked.
 func (j *job) write(h *hold, m *backup.Manifest, dumps []backup.Dump, to map[string]string) (int64, error) {
 	full, err := j.held(h, dumps, to)
 	if err != nil {
@@ -77,8 +77,8 @@ func (j *job) write(h *hold, m *backup.Manifest, dumps []backup.Dump, to map[str
 	return j.restoreAll(h.ctx, j.server, m, dumps, to)
 }
 
-// targets of a restore: which dumps go into which databases. A single one may go
-// into a database of another name.
+// targets returns which dumps are restored, and into which databases. If there is one dump and
+// one database, their names may differ.
 func targets(m *backup.Manifest, wanted []string) ([]backup.Dump, map[string]string, error) {
 	to := map[string]string{}
 	if len(wanted) == 1 && len(m.Dumps) == 1 {
@@ -102,8 +102,8 @@ func targets(m *backup.Manifest, wanted []string) ([]backup.Dump, map[string]str
 	return dumps, to, nil
 }
 
-// held returns the targets that hold something, if that may be dropped: because it
-// is asked for, or because an earlier pod of this Restore left it there.
+// held returns the targets that hold something, or an error if that must not be dropped. It may
+// be if Overwrite is set, or if an earlier pod of this Restore left it there.
 func (j *job) held(h *hold, dumps []backup.Dump, to map[string]string) ([]string, error) {
 	var full []string
 	for _, d := range dumps {
@@ -127,9 +127,9 @@ func (j *job) held(h *hold, dumps []backup.Dump, to map[string]string) ([]string
 	return full, nil
 }
 
-// wipe what a restore that failed left, even if the pod is to stop: half a
-// database must not be taken for a whole one. What another restore has locked by
-// now is that one's.
+// wipe drops what a failed restore left, even if the pod is being stopped: half a database must
+// not be taken for a whole one. A database that another restore has locked meanwhile is left
+// alone.
 func (h *hold) wipe() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), cleanUpWithin)
 	defer cancel()
@@ -144,7 +144,7 @@ func (h *hold) wipe() {
 	}
 }
 
-// counting reader of a dump.
+// A counting is a reader that counts the bytes of a dump.
 type counting struct {
 	r   io.Reader
 	n   int64
@@ -158,7 +158,7 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// finish reading, and see that the dump is as long as it was.
+// finish reads the rest, and checks that the dump has its original size.
 func (c *counting) finish(d backup.Dump) error {
 	if !c.eof {
 		if _, err := io.Copy(io.Discard, c); err != nil {

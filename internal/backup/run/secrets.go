@@ -12,15 +12,15 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// secrets that must not be told.
+// secrets are values that must not be logged or reported.
 type secrets struct {
 	values []string
 }
 
-// hidden stands in for a secret.
+// hidden replaces a secret.
 const hidden = "[hidden]"
 
-// add secrets. The longest are hidden first: one may be a part of another.
+// add adds secrets. The longest are replaced first, since one may be part of another.
 func (s *secrets) add(values ...string) {
 	for _, v := range values {
 		if v = strings.TrimSpace(v); v != "" && !slices.Contains(s.values, v) {
@@ -30,15 +30,15 @@ func (s *secrets) add(values ...string) {
 	slices.SortFunc(s.values, func(a, b string) int { return len(b) - len(a) })
 }
 
-// shortest line of a file that is hidden as such: a key in JSON has lines of a
-// brace alone.
+// shortest is the length from which lines of a file are hidden: a key in JSON has lines that are
+// a single brace.
 const shortest = 6
 
-// addFile whose lines are secrets.
+// addFile adds the lines of a file.
 func (s *secrets) addFile(path string) {
 	content, err := os.ReadFile(path) //nolint:gosec // the pod's own mount
 	if err != nil {
-		return // there is none
+		return // there is no such file
 	}
 	for line := range strings.Lines(string(content)) {
 		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") && len(line) >= shortest {
@@ -47,24 +47,24 @@ func (s *secrets) addFile(path string) {
 	}
 }
 
-// public files of a Secret.
+// public are the files of a Secret that are not secret.
 var public = []string{"ca.crt", "username", "host", "port", "dbname", "AWS_ACCESS_KEY_ID", "AZURE_STORAGE_ACCOUNT"}
 
-// addFolder of a mounted Secret.
+// addFolder adds the files of a mounted Secret.
 func (s *secrets) addFolder(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return // there is none
+		return // there is no such folder
 	}
 	for _, e := range entries {
-		// Kubernetes' own links begin with two dots.
+		// Links that the kubelet creates begin with two dots.
 		if !strings.HasPrefix(e.Name(), "..") && !slices.Contains(public, e.Name()) {
 			s.addFile(filepath.Join(dir, e.Name()))
 		}
 	}
 }
 
-// in a text, hidden.
+// in returns a text with its secrets replaced.
 func (s *secrets) in(text string) string {
 	for _, v := range s.values {
 		text = strings.ReplaceAll(text, v, hidden)
@@ -72,7 +72,7 @@ func (s *secrets) in(text string) string {
 	return text
 }
 
-// report without secrets.
+// report returns a Report with secrets replaced.
 func (s *secrets) report(r backup.Report) backup.Report {
 	if r.Failure != nil {
 		r.Failure.Message = s.in(r.Failure.Message)
@@ -80,7 +80,7 @@ func (s *secrets) report(r backup.Report) backup.Report {
 	return r
 }
 
-// lines are logged whole, so that no secret is cut in two.
+// lines is a log that is written by whole lines, so that no secret is cut in two.
 type lines struct {
 	mu   sync.Mutex
 	to   io.Writer
@@ -88,7 +88,7 @@ type lines struct {
 	rest []byte
 }
 
-// longLine is logged before it ends.
+// longLine is the length from which a line is logged before it ends.
 const longLine = 64 << 10
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -108,7 +108,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	}
 }
 
-// flush what has not ended in a line.
+// flush logs what has not ended in a line.
 func (l *lines) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/physical"
 )
 
-// serve a throw-away database, until told to stop. What ends it is told in the folder
-// that the container beside shares, and not by ending: the kubelet would start this one
-// again.
+// serve runs a throw-away database until the pod is stopped. If the database ends before that, the
+// cause is reported in the folder shared with the container beside. This program continues even
+// then: otherwise the kubelet would restart the container.
 func (p *Program) serve(ctx context.Context, t backup.Task) backup.Report {
 	r := backup.Report{Action: t.Action, Started: p.Now()}
 	stage, err := engine.NewStage(p.Socket)
@@ -31,7 +31,7 @@ func (p *Program) serve(ctx context.Context, t backup.Task) backup.Report {
 	return r
 }
 
-// play the server on a stage, and return why it ended by itself.
+// play runs the server, and returns why it ended by itself, or nil if ctx ended.
 func (p *Program) play(ctx context.Context, t backup.Task, stage *engine.Stage) error {
 	if t.Method == backupv1.Physical {
 		return physical.Serve(ctx, physical.Shared{Scratch: p.Scratch, Socket: p.Socket, Archive: p.Archive}, stage, p.Log)
@@ -51,6 +51,6 @@ func (p *Program) play(ctx context.Context, t backup.Task, stage *engine.Stage) 
 	if err == nil {
 		return nil
 	}
-	// Before its data is removed: a disk that is full tells why.
+	// Failed must run before the data is removed, as a full disk may be the cause.
 	return d.Failed(err)
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/stream"
 )
 
-// verify restores a backup into a throw-away database, and looks whether all is
-// there.
+// verify restores a backup into a throw-away database, and checks that all data is there.
 func (j *job) verify(ctx context.Context) error {
 	item, err := j.choose(ctx)
 	if err != nil {
@@ -20,7 +19,7 @@ func (j *job) verify(ctx context.Context) error {
 	}
 	rows, err := j.tryOut(ctx, item.Manifest)
 	if err != nil {
-		// It does not count as good any more.
+		// The backup no longer counts as verified.
 		if backup.ReasonOf(err) == backup.BackupCorrupt {
 			if e := j.store.Delete(ctx, item.ID+"/"+backup.VerificationObject); e != nil {
 				j.sayf("cannot take back that it was verified: %v", e)
@@ -45,7 +44,7 @@ func (j *job) verify(ctx context.Context) error {
 	return nil
 }
 
-// choose the backup of the Task.
+// choose returns the backup of the Task.
 func (j *job) choose(ctx context.Context) (store.Item, error) {
 	l, err := j.store.List(ctx)
 	if err != nil {
@@ -69,7 +68,7 @@ func (j *job) choose(ctx context.Context) (store.Item, error) {
 	return item, nil
 }
 
-// tryOut a backup, and return how many rows it has.
+// tryOut restores a backup, and returns how many rows it has.
 func (j *job) tryOut(ctx context.Context, m *backup.Manifest) (int64, error) {
 	remote := engine.Remote{Dir: j.Socket, Scratch: j.Scratch}
 	if err := remote.Await(ctx); err != nil {
@@ -94,8 +93,8 @@ func (j *job) tryOut(ctx context.Context, m *backup.Manifest) (int64, error) {
 	return rows, server.Query(ctx, database, j.task.Query)
 }
 
-// culprit of a failed restore: a tool that is fed nonsense may fail before the
-// end of the object shows that it is not what was written.
+// culprit returns the cause of a failed restore: a tool that reads damaged data may fail before
+// the end of the object shows that it differs from what was written.
 func (j *job) culprit(ctx context.Context, m *backup.Manifest, err error) error {
 	if backup.ReasonOf(err) != backup.ToolFailed {
 		return err
@@ -108,8 +107,8 @@ func (j *job) culprit(ctx context.Context, m *backup.Manifest, err error) error 
 	return err
 }
 
-// restoreAll dumps into their databases, or those that they are mapped to, and
-// return how many rows they have.
+// restoreAll restores dumps into their databases, or those that they are mapped to, and returns
+// how many rows they have.
 func (j *job) restoreAll(ctx context.Context, server engine.Server, m *backup.Manifest, dumps []backup.Dump, to map[string]string) (int64, error) {
 	var rows int64
 	for _, d := range dumps {
@@ -145,7 +144,6 @@ func (j *job) restoreOne(ctx context.Context, server engine.Server, m *backup.Ma
 	if err := server.Restore(ctx, d.Database, database, counted); err != nil {
 		return err
 	}
-	// A tool may be content before the end, and what it did not read is not proven
-	// to be whole.
+	// A tool may end before it has read all, and what it did not read has not been checked.
 	return counted.finish(d)
 }

@@ -9,18 +9,17 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// RunningObject is in a backup's folder while it is being made, and written again
-// with every beat. A folder without a manifest whose RunningObject is no longer
-// renewed was left by a pod that was killed. Two pods may well be at work for the
-// same folder at once: the one that the schedule started and the one that somebody
-// asked for, or those of two clusters that were given the same destination.
+// RunningObject is in a backup's folder while the backup is running, and is written again with
+// every beat. A folder without a manifest whose RunningObject is no longer renewed was left by a
+// pod that was killed. Two pods may well write below the same folder at once: one that the
+// schedule started and one that a user requested, or those of two clusters with the same
+// destination.
 const RunningObject = "running"
 
-// beat is how often RunningObject is renewed, and a pod is dead that missed three
-// of them.
+// beat is how often RunningObject is renewed. A pod that missed three beats is dead.
 const beat = 15 * time.Second
 
-// Keep says that the backup with the id is being made, until stop is called.
+// Keep renews the RunningObject of the backup with the id until stop is called.
 func (s *Store) Keep(ctx context.Context, id string) (stop func(), err error) {
 	name := id + "/" + RunningObject
 	mark := func() error { return s.Write(ctx, name, []byte("This backup is being made.\n")) }
@@ -38,8 +37,8 @@ func (s *Store) Keep(ctx context.Context, id string) (stop func(), err error) {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				// One that fails is made up for by the next; and if the store is
-				// gone, so is the backup.
+				// The next beat makes up for a failed one. If the store is unreachable, the
+				// backup fails too.
 				_ = mark()
 			}
 		}
@@ -50,9 +49,9 @@ func (s *Store) Keep(ctx context.Context, id string) (stop func(), err error) {
 	}, nil
 }
 
-// RemoveDead removes the unfinished backups that nobody makes any more. The one
-// with the id own is being made by the caller. Where a pod was killed a moment ago,
-// or another one is at work, it waits for three beats to tell which.
+// RemoveDead removes unfinished backups whose pods are dead. The one with the id own is the
+// caller's. If the RunningObject of another one was written recently, it waits for three beats to
+// find out whether that pod is still running.
 func (s *Store) RemoveDead(ctx context.Context, own string, ids []string) error {
 	before, err := s.beats(ctx)
 	if err != nil {
@@ -60,7 +59,7 @@ func (s *Store) RemoveDead(ctx context.Context, own string, ids []string) error 
 	}
 	recent := func(id string) bool {
 		last, ok := before[id]
-		// By the store's clock, which wrote both.
+		// Both times are the store's, so its clock alone counts.
 		return ok && before[own].Sub(last) < 4*s.beat
 	}
 	if slices.ContainsFunc(ids, recent) {
@@ -72,7 +71,8 @@ func (s *Store) RemoveDead(ctx context.Context, own string, ids []string) error 
 		case <-timer.C:
 		}
 	}
-	// In this order: whoever uploads has said before that it is at work.
+	// Uploads are listed before the beats: a pod writes its RunningObject before it uploads, so
+	// no live pod's upload is taken for a dead one's.
 	uploads, err := s.unfinished(ctx)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s *Store) RemoveDead(ctx context.Context, own string, ids []string) error 
 			errs = append(errs, s.removeUnfinished(ctx, id))
 		}
 	}
-	// What was removed before may have left uploads that could not be aborted then.
+	// Backups that were removed before may have left uploads that could not be aborted then.
 	for id, u := range uploads {
 		if !alive[id] {
 			errs = append(errs, s.abandon(ctx, u))
@@ -101,7 +101,7 @@ func (s *Store) RemoveDead(ctx context.Context, own string, ids []string) error 
 	return errors.Join(errs...)
 }
 
-// removeUnfinished backup, unless it was finished meanwhile.
+// removeUnfinished removes an unfinished backup, unless it was finished meanwhile.
 func (s *Store) removeUnfinished(ctx context.Context, id string) error {
 	sizes, err := s.Sizes(ctx, id)
 	if err != nil {
@@ -113,7 +113,8 @@ func (s *Store) removeUnfinished(ctx context.Context, id string) error {
 	return s.Remove(ctx, id)
 }
 
-// beats that were last written, by the ids of the backups.
+// beats returns when the RunningObject of each backup was last written, by the ids of the
+// backups.
 func (s *Store) beats(ctx context.Context) (map[string]time.Time, error) {
 	backups, err := s.objects(ctx)
 	if err != nil {

@@ -18,15 +18,14 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// Keys of an azure destination's Secret.
+// Keys in the Secret of a destination of type azure.
 const (
 	storageAccount  = "AZURE_STORAGE_ACCOUNT"
 	storageKey      = "AZURE_STORAGE_KEY"
 	storageSASToken = "AZURE_STORAGE_SAS_TOKEN"
 )
 
-// openAzure opens a container of Azure's. Without a key or token the pod's own
-// identity is taken.
+// openAzure opens a container of Azure. Without a key or token, the pod's own identity is used.
 func (s *Store) openAzure(d backupv1.Destination, dir string) error {
 	t, err := transport(dir)
 	if err != nil {
@@ -75,8 +74,8 @@ func azureClient(at string, keys map[string]string, options *container.ClientOpt
 	return container.NewClient(at, c, options)
 }
 
-// containerURL of a destination. An endpoint names the account in its host or at
-// the end of its path, as emulators do; where it does neither, it is added.
+// containerURL returns the URL of a destination's container. An endpoint names the account in its
+// host or, as with emulators, at the end of its path. If it does neither, the account is added.
 func containerURL(d backupv1.Destination, account string) (string, error) {
 	if d.Endpoint == "" {
 		return fmt.Sprintf("https://%s.blob.core.windows.net/%s", account, d.Bucket), nil

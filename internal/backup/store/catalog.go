@@ -19,22 +19,22 @@ import (
 type Item struct {
 	ID string
 
-	// Manifest of the backup, or nil if it is gone or cannot be read.
+	// Manifest is the manifest of the backup, or nil if it is missing or cannot be read.
 	Manifest *backup.Manifest
 
-	// Written is when the manifest was last written, as the store knows it and not the
-	// manifest, or zero.
+	// Written is when the manifest was last written, according to the store and not to the
+	// manifest, or zero if that is not known.
 	Written time.Time
 
 	// Verified is when the backup was last restored and found good.
 	Verified *time.Time
 
-	// Err says what is wrong with it by the looks, or is nil: an object is
-	// missing, or not as long as it was.
+	// Err is what can be found wrong with it without reading its objects, or nil: an object is
+	// missing or has another size than when it was written, or the manifest is not authentic.
 	Err error
 }
 
-// Entry of a Catalog.
+// Entry returns the entry of a Catalog.
 func (i Item) Entry() backup.Entry {
 	e := backup.Entry{ID: i.ID, Verified: i.Verified}
 	if t, err := backup.ParseID(i.ID); err == nil {
@@ -48,17 +48,17 @@ func (i Item) Entry() backup.Entry {
 	return e
 }
 
-// A Listing is what is in the store, each part oldest first.
+// A Listing is the content of the store, each part oldest first.
 type Listing struct {
 	// Items are finished backups, good or not.
 	Items []Item
 
-	// Unfinished are the ids of those that were begun and not finished: some are
-	// being made, others were left by a pod that was killed.
+	// Unfinished are the ids of backups that were begun and not finished: some are running,
+	// others were left by a pod that was killed.
 	Unfinished []string
 }
 
-// Good ones of the backups.
+// Good returns the backups without an Err.
 func (l *Listing) Good() []Item {
 	return slices.DeleteFunc(slices.Clone(l.Items), func(i Item) bool { return i.Err != nil })
 }
@@ -66,7 +66,7 @@ func (l *Listing) Good() []Item {
 // atOnce is how many manifests are read at a time.
 const atOnce = 8
 
-// List what is in the store.
+// List lists the backups in the store.
 func (s *Store) List(ctx context.Context) (*Listing, error) {
 	backups, err := s.objects(ctx)
 	if err != nil {
@@ -77,8 +77,8 @@ func (s *Store) List(ctx context.Context) (*Listing, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
 	for id, objects := range backups {
-		// Without either object it was finished: somebody took its manifest away,
-		// and may bring it back.
+		// A backup without either object was finished, and its manifest was deleted since. It is
+		// listed, as the manifest may be restored.
 		_, finished := objects[backup.ManifestObject]
 		_, running := objects[RunningObject]
 		if running && !finished {
@@ -104,7 +104,7 @@ func (s *Store) List(ctx context.Context) (*Listing, error) {
 	return l, nil
 }
 
-// item with the id, of which these objects are there.
+// item returns the backup with the id, which has these objects.
 func (s *Store) item(ctx context.Context, id string, objects map[string]object) (Item, error) {
 	item := Item{ID: id}
 	if _, ok := objects[backup.VerificationObject]; ok {
@@ -136,7 +136,7 @@ func (s *Store) item(ctx context.Context, id string, objects map[string]object) 
 	return item, nil
 }
 
-// writtenAt is when a manifest was last written.
+// writtenAt returns when a manifest was last written.
 func (s *Store) writtenAt(id string, o object) time.Time {
 	if s.written == nil {
 		return o.modified
@@ -144,7 +144,7 @@ func (s *Store) writtenAt(id string, o object) time.Time {
 	return s.written(s.key(id + "/" + backup.ManifestObject))
 }
 
-// Manifest of a backup.
+// Manifest reads the manifest of a backup.
 func (s *Store) Manifest(ctx context.Context, id string, m *backup.Manifest) error {
 	name := id + "/" + backup.ManifestObject
 	ok, err := s.readJSON(ctx, name, m)
@@ -161,7 +161,7 @@ func (s *Store) Manifest(ctx context.Context, id string, m *backup.Manifest) err
 	return nil
 }
 
-// readJSON of an object, and tell whether it is such.
+// readJSON reads an object, and reports whether it is valid JSON of its type.
 func (s *Store) readJSON(ctx context.Context, name string, into any) (bool, error) {
 	content, err := s.Read(ctx, name)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *Store) readJSON(ctx context.Context, name string, into any) (bool, erro
 	return json.Unmarshal(content, into) == nil, nil
 }
 
-// Compare a manifest with the sizes of the objects that are there.
+// Compare checks that all objects of a manifest exist and have their original sizes.
 func Compare(m *backup.Manifest, sizes map[string]int64) error {
 	for _, d := range m.Dumps {
 		for _, o := range d.Objects {
@@ -185,13 +185,13 @@ func Compare(m *backup.Manifest, sizes map[string]int64) error {
 	return nil
 }
 
-// Remove all objects of a backup. Whatever stops this half-way leaves one that is
-// unfinished, and not one that only looks whole.
+// Remove removes all objects of a backup. If it is interrupted, the rest counts as an unfinished
+// backup, and not as one that only looks complete.
 func (s *Store) Remove(ctx context.Context, id string) error {
 	if _, err := backup.ParseID(id); err != nil {
 		return fmt.Errorf("cannot remove a backup: %w", err)
 	}
-	// A full store has to be emptied all the same.
+	// A full store refuses this object, but has to be emptied all the same.
 	if err := s.Write(ctx, id+"/"+RunningObject, []byte("This backup is being removed.\n")); err != nil && backup.ReasonOf(err) != backup.StoreFull {
 		return err
 	}
@@ -228,8 +228,8 @@ func (s *Store) Remove(ctx context.Context, id string) error {
 	return nil
 }
 
-// RemoveAll removes all backups. What else lies in their folders stays: it is
-// another program's.
+// RemoveAll removes all backups. Other objects in their folders stay, since they belong to
+// another program.
 func (s *Store) RemoveAll(ctx context.Context) error {
 	backups, err := s.objects(ctx)
 	if err != nil {
@@ -256,7 +256,7 @@ func (s *Store) RemoveAll(ctx context.Context) error {
 	return s.removeProbes(ctx)
 }
 
-// removeProbes that a check may have left, and the folders if they are empty.
+// removeProbes removes objects that a check may have left, and the folders if they are empty.
 func (s *Store) removeProbes(ctx context.Context) error {
 	for _, folder := range []string{s.folders.current, s.folders.old} {
 		if err := s.bucket.Delete(ctx, folder+"/"+probe); err != nil && !missing(err) {

@@ -1,6 +1,5 @@
-// Package store reaches a Backup's destination: an object store, or a volume.
+// Package store accesses the destination of a Backup: an object store, or a volume.
 //
-// What differs between them is how one is opened and how its errors read. All
-// else is one path, over gocloud.dev/blob. Every error of this package has a
-// backup.Reason.
+// The types of store differ in how they are opened and how their errors read. All else is the
+// same code, by gocloud.dev/blob. Every error of this package has a backup.Reason.
 package store

@@ -8,14 +8,14 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// folders of the backups of a Backup. What else lies in them is not its own: the
-// old one may be a DatabaseCluster's too, with the repository of pgBackRest.
+// folders are the folders of the backups of a Backup. They may contain other objects: the old one
+// may also be that of a DatabaseCluster, with its pgBackRest repository.
 type folders struct {
-	// current is where backups are written, and old where they were at first.
+	// current is where backups are written, and old is where older versions wrote them.
 	current, old string
 
 	mu sync.Mutex
-	// inOld are the ids of those that were found in the old folder.
+	// inOld are the ids of the backups that were found in the old folder.
 	inOld map[string]bool
 }
 
@@ -23,10 +23,10 @@ func newFolders(folder string) folders {
 	return folders{current: backup.Logical(folder), old: folder, inOld: map[string]bool{}}
 }
 
-// all of the folders.
+// all returns both folders.
 func (f *folders) all() []string { return []string{f.old, f.current} }
 
-// of an object by its name, which begins with the id of its backup.
+// of returns the folder of an object by its name, which begins with the id of its backup.
 func (f *folders) of(name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,7 +36,7 @@ func (f *folders) of(name string) string {
 	return f.current
 }
 
-// found a backup in a folder.
+// found records the folder in which a backup was found.
 func (f *folders) found(id, folder string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,11 +45,11 @@ func (f *folders) found(id, folder string) {
 	}
 }
 
-// millennium that ids begin with. To list by it spares listing a repository that
-// has millions of objects.
+// millennium is the first digit of all ids. As a prefix it avoids listing a pgBackRest repository
+// with millions of objects.
 const millennium = "2"
 
-// objects of all backups, by id and name.
+// objects returns the objects of all backups, by id and name.
 func (s *Store) objects(ctx context.Context) (map[string]map[string]object, error) {
 	out := map[string]map[string]object{}
 	for _, folder := range s.folders.all() {
@@ -72,8 +72,8 @@ func (s *Store) objects(ctx context.Context) (map[string]map[string]object, erro
 	return out, nil
 }
 
-// backupOf an object by its name in a folder: the id, and the name in the backup.
-// What does not begin with an id is no backup's.
+// backupOf splits the name of an object in a folder into the id of its backup and its name in the
+// backup. An object whose name does not begin with an id belongs to no backup.
 func backupOf(name string) (id, in string, ok bool) {
 	id, in, ok = strings.Cut(name, "/")
 	if _, err := backup.ParseID(id); err != nil {
@@ -82,7 +82,7 @@ func backupOf(name string) (id, in string, ok bool) {
 	return id, in, ok
 }
 
-// unfinished uploads of the backups, by their ids.
+// unfinished returns the unfinished uploads of the backups, by their ids.
 func (s *Store) unfinished(ctx context.Context) (map[string][]upload, error) {
 	out := map[string][]upload{}
 	if s.uploads == nil {
@@ -102,7 +102,7 @@ func (s *Store) unfinished(ctx context.Context) (map[string][]upload, error) {
 	return out, nil
 }
 
-// abandon uploads.
+// abandon aborts uploads.
 func (s *Store) abandon(ctx context.Context, uploads []upload) error {
 	for _, u := range uploads {
 		if err := s.abort(ctx, u); err != nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// credentialsJSON is the key of a gcs destination's Secret.
+// credentialsJSON is the key in the Secret of a destination of type gcs.
 const credentialsJSON = "credentials.json"
 
-// openGCS opens a bucket of Google's. Without a key the pod's own identity is
-// taken, and none at all at an endpoint that is not Google's.
+// openGCS opens a bucket of Google. Without a key the pod's own identity is used, or none at an
+// endpoint that is not Google's.
 func (s *Store) openGCS(ctx context.Context, d backupv1.Destination, dir string) error {
 	t, err := transport(dir)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Store) openGCS(ctx context.Context, d backupv1.Destination, dir string)
 	}
 	client := &gcp.HTTPClient{Client: http.Client{Transport: t}}
 	if key != "" || d.Endpoint == "" {
-		// Tokens are asked for through the same transport, which trusts ca.crt.
+		// Tokens are requested through the same transport, which trusts ca.crt.
 		source, err := tokens(context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: t, Timeout: answerWithin}), key)
 		if err != nil {
 			return backup.WithReason(backup.StoreDenied, err)
@@ -51,13 +51,13 @@ func (s *Store) openGCS(ctx context.Context, d backupv1.Destination, dir string)
 	}
 	var c *storage.Client
 	if s.bucket.As(&c) {
-		// It tries for ever otherwise.
+		// The default is to retry without end.
 		c.SetRetry(storage.WithMaxAttempts(attempts), storage.WithBackoff(gax.Backoff{Initial: 500 * time.Millisecond, Max: 5 * time.Second}))
 	}
 	return nil
 }
 
-// tokens by a service account's key, or by the pod's own identity.
+// tokens returns tokens for a service account's key, or for the pod's own identity.
 func tokens(ctx context.Context, key string) (oauth2.TokenSource, error) {
 	if key == "" {
 		c, err := google.FindDefaultCredentials(ctx, storage.ScopeReadWrite)
@@ -66,7 +66,7 @@ func tokens(ctx context.Context, key string) (oauth2.TokenSource, error) {
 		}
 		return c.TokenSource, nil
 	}
-	// Only a service account's key: other kinds of credentials may name programs
+	// Only the key of a service account is accepted: other kinds of credentials may name programs
 	// to run and files to read.
 	c, err := google.CredentialsFromJSONWithType(ctx, []byte(key), google.ServiceAccount, storage.ScopeReadWrite)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// Attempts of a request, each of which gives up within the times below: a store
-// that is not there is known after about a minute.
+// Each request is attempted this often, and each attempt ends within the times below, so that an
+// unreachable store is reported after about a minute.
 const (
 	attempts        = 4
 	dialWithin      = 10 * time.Second
@@ -28,8 +28,8 @@ const (
 	acknowledgeSent = 30 * time.Second
 )
 
-// transport for a store that, if there is a ca.crt, an authority of its own has
-// signed for.
+// transport returns the transport for a store, which trusts the certificate authority in ca.crt
+// if there is one.
 func transport(credentials string) (*http.Transport, error) {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment,
@@ -44,9 +44,9 @@ func transport(credentials string) (*http.Transport, error) {
 		MaxIdleConnsPerHost:   concurrency + 1,
 		IdleConnTimeout:       90 * time.Second,
 		ForceAttemptHTTP2:     true,
-		// What is stored is compressed already.
+		// Stored objects are compressed already.
 		DisableCompression: true,
-		// Buffers of bodies: the default of 4 KiB is a system call each.
+		// Larger buffers than the default of 4 KiB take fewer system calls.
 		WriteBufferSize: 64 << 10,
 		ReadBufferSize:  64 << 10,
 	}
@@ -64,8 +64,8 @@ func transport(credentials string) (*http.Transport, error) {
 	return t, nil
 }
 
-// control ends a connection whose other side no longer acknowledges what is
-// sent: without it the kernel tries for a quarter of an hour.
+// control ends a connection whose other side no longer acknowledges what is sent. Without it the
+// kernel retries for a quarter of an hour.
 func control(_, _ string, c syscall.RawConn) error {
 	var err error
 	if e := c.Control(func(fd uintptr) {
@@ -76,9 +76,9 @@ func control(_, _ string, c syscall.RawConn) error {
 	return err
 }
 
-// file of the credentials, or nothing if there is none.
+// file returns the content of a file of the credentials, or "" if there is none.
 func file(dir, name string) (string, error) {
-	content, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // names are ours
+	content, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // the names are constants
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -88,7 +88,7 @@ func file(dir, name string) (string, error) {
 	return strings.TrimSpace(string(content)), nil
 }
 
-// files of the credentials, by their names.
+// files returns files of the credentials, by their names.
 func files(dir string, names ...string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, name := range names {

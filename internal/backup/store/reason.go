@@ -21,14 +21,14 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// An answer of a store: its HTTP status, its own code and its words.
+// An answer is what a store answered: its HTTP status, its own error code and its message.
 type answer struct {
 	status  int
 	code    string
 	message string
 }
 
-// answerOf the store in err, or nil if it did not answer.
+// answerOf returns the store's answer in err, or nil if it did not answer.
 func answerOf(err error) *answer {
 	a := &answer{}
 	if e, ok := errors.AsType[*awshttp.ResponseError](err); ok {
@@ -55,12 +55,12 @@ func answerOf(err error) *answer {
 	return a
 }
 
-// reason of a store's error.
+// reason returns the reason of a store's error.
 func reason(err error) backup.Reason {
 	if r := backup.ReasonOf(err); r != "" {
 		return r
 	}
-	// A full disk and a volume's permissions come without an answer.
+	// Errors of a volume, about a full disk or permissions, come without an answer.
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return backup.StoreFull
@@ -87,7 +87,7 @@ func reason(err error) backup.Reason {
 	return backup.StoreUnreachable
 }
 
-// reason by an answer, or none.
+// reason returns the reason of an answer, or "".
 func (a *answer) reason() backup.Reason {
 	switch a.code {
 	case "NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted":
@@ -98,7 +98,7 @@ func (a *answer) reason() backup.Reason {
 		return backup.StoreDenied
 	case "XMinioStorageFull", "QuotaExceeded", "InsufficientStorage", "storageQuotaExceeded", "EntityTooLarge":
 		return backup.StoreFull
-	// The clocks differ: that is not the credentials' fault, and may pass.
+	// The clocks differ, which is not the fault of the credentials and may pass.
 	case "RequestTimeTooSkewed":
 		return backup.StoreUnreachable
 	}
@@ -107,7 +107,7 @@ func (a *answer) reason() backup.Reason {
 		return backup.StoreDenied
 	case http.StatusInsufficientStorage:
 		return backup.StoreFull
-	// Google says so of a bucket, and of an object only when one is read.
+	// Google answers so for a bucket, and for an object only when one is read.
 	case http.StatusNotFound:
 		if strings.Contains(a.message, "bucket") {
 			return backup.BucketMissing
@@ -116,7 +116,7 @@ func (a *answer) reason() backup.Reason {
 	return ""
 }
 
-// missing tells whether there is no such object.
+// missing reports whether err means that an object does not exist.
 func missing(err error) bool {
 	if a := answerOf(err); a != nil && a.reason() == backup.BucketMissing {
 		return false
@@ -124,8 +124,8 @@ func missing(err error) bool {
 	return gcerrors.Code(err) == gcerrors.NotFound
 }
 
-// inWords says what a store answered, without what its library adds: ids of
-// requests, which differ each time, and whole pages of XML.
+// inWords returns a store's answer without what its library adds: request ids, which differ each
+// time, and whole pages of XML.
 func inWords(err error) string {
 	a := answerOf(err)
 	switch {
@@ -141,8 +141,8 @@ func inWords(err error) string {
 	return fmt.Sprintf("the store answers %d %s", a.status, http.StatusText(a.status))
 }
 
-// lastWords of an error without an answer: what the network said, without the
-// address that was asked for, which may be long and have a token in it.
+// lastWords returns the message of an error without an answer: the network's, without the
+// requested URL, which may be long and contain a token.
 func lastWords(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "the store does not answer"

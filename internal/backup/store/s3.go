@@ -16,18 +16,18 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// Keys of an s3 destination's Secret.
+// Keys in the Secret of a destination of type s3.
 const (
 	accessKeyID     = "AWS_ACCESS_KEY_ID"
 	secretAccessKey = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // a name
 	sessionToken    = "AWS_SESSION_TOKEN"     //nolint:gosec // a name
 )
 
-// anyRegion is what stores take that have no regions.
+// anyRegion is a region that stores without regions accept.
 const anyRegion = "us-east-1"
 
-// openS3 opens a bucket of S3 or of a store that speaks it. Without keys, the
-// pod's own identity is taken.
+// openS3 opens a bucket of S3 or of a compatible store. Without keys, the pod's own identity is
+// used.
 func (s *Store) openS3(ctx context.Context, d backupv1.Destination, dir string) error {
 	t, err := transport(dir)
 	if err != nil {
@@ -54,19 +54,19 @@ func (s *Store) openS3(ctx context.Context, d backupv1.Destination, dir string) 
 	if err != nil {
 		return backup.WithReason(backup.StoreDenied, err)
 	}
-	// Not an option above, where a bundle of certificates that the environment
-	// names would be an error.
+	// As an option above, the client would be an error if the environment names a bundle of
+	// certificates.
 	c.HTTPClient = &http.Client{Transport: t}
 	if d.Endpoint != "" {
-		// Stores that are not Amazon's often know neither the checksums that its
-		// library adds nor a name for each bucket.
+		// Stores other than Amazon's often support neither the checksums that its library adds
+		// nor a host name for each bucket.
 		c.BaseEndpoint = aws.String(d.Endpoint)
 		c.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		c.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	}
 	client := s3.NewFromConfig(c, func(o *s3.Options) {
 		o.UsePathStyle = d.Endpoint != ""
-		// It says how much of an object has no checksum, each time one is read.
+		// Otherwise the library logs, each time an object is read, that it has no checksum.
 		o.DisableLogOutputChecksumValidationSkipped = true
 	})
 	s.bucket, err = s3blob.OpenBucket(ctx, client, d.Bucket, &s3blob.Options{RequestChecksumCalculation: c.RequestChecksumCalculation})
@@ -76,15 +76,15 @@ func (s *Store) openS3(ctx context.Context, d backupv1.Destination, dir string) 
 	s.abort = func(ctx context.Context, u upload) error {
 		_, err := client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &d.Bucket, Key: &u.key, UploadId: &u.id})
 		if a := answerOf(err); a != nil && a.code == "NoSuchUpload" {
-			return nil // it ended meanwhile
+			return nil // the upload ended meanwhile
 		}
 		return err
 	}
 	return err
 }
 
-// uploads that were begun for names with the prefix and not finished: their parts
-// are stored, and paid for, though no list of objects shows them.
+// uploads returns the unfinished uploads of names with the prefix: their parts are stored and
+// cost money, although no list of objects shows them.
 func uploads(ctx context.Context, client *s3.Client, bucket, prefix string) ([]upload, error) {
 	var out []upload
 	pages := s3.NewListMultipartUploadsPaginator(client, &s3.ListMultipartUploadsInput{Bucket: &bucket, Prefix: &prefix})

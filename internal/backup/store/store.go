@@ -15,8 +15,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// How much of an object is in memory while it is written: parts of PartSize, two
-// at a time. A pod has 128 MiB for all it does.
+// An object is written in parts of partSize, concurrency of which are in memory at a time. A pod
+// has 128 MiB for everything.
 const (
 	partSize    = 8 << 20
 	concurrency = 2
@@ -28,43 +28,43 @@ type Store struct {
 	folders folders
 	where   string
 
-	// uploads lists the unfinished uploads of names with the prefix, which no
-	// other list shows, and abort removes what one of them left. They are nil for
-	// stores that forget them themselves.
+	// uploads lists the unfinished uploads of names with the prefix, which no other list shows,
+	// and abort removes one of them. They are nil for stores that remove them themselves.
 	uploads func(ctx context.Context, prefix string) ([]upload, error)
 	abort   func(ctx context.Context, u upload) error
 
-	// tidy removes what deleting all objects of a folder leaves, or is nil.
+	// tidy removes an empty folder that remains after all its objects are deleted, or is nil.
 	tidy func(folder string)
 
-	// written is when an object of that name was last written, by a clock that is not the
-	// writer's to set, or zero if none tells. It is nil for stores that note it themselves.
+	// written returns when an object of that name was last written, by a clock that the writer
+	// cannot set, or zero if that is unknown. It is nil for stores whose listings contain that
+	// time.
 	written func(key string) time.Time
 
 	beat time.Duration
 	seal backup.Seal
 }
 
-// An upload that is not finished.
+// An upload is an unfinished upload of an object.
 type upload struct{ key, id string }
 
-// Options of a Store.
+// Options are the options of a Store.
 type Options struct {
-	// Credentials is the folder with the store's credentials.
+	// Credentials is the folder with the credentials of the store.
 	Credentials string
 
 	// Volume is where a destination of type volume is mounted.
 	Volume string
 
-	// Seal of what is read.
+	// Seal authenticates what is read.
 	Seal backup.Seal
 
-	// Beat is how often a backup that is being made says so.
+	// Beat is how often the RunningObject of a backup is renewed, or 0 for 15 seconds.
 	Beat time.Duration
 }
 
-// Open the folder of a Backup's backups in its destination, as backup.Folder names
-// it. Nothing is reached before it is used.
+// Open opens the folder of a Backup's backups in its destination, as backup.Folder names it. No
+// request is sent before the Store is used.
 func Open(ctx context.Context, d backupv1.Destination, folder string, o Options) (*Store, error) {
 	s := &Store{folders: newFolders(folder), where: fmt.Sprintf("%s %s", words[d.Type], d.Bucket), beat: o.Beat, seal: o.Seal}
 	if s.beat == 0 {
@@ -89,39 +89,38 @@ func Open(ctx context.Context, d backupv1.Destination, folder string, o Options)
 	return s, nil
 }
 
-// words for the types, as people say them.
+// words are the names of the types in messages.
 var words = map[backupv1.StoreType]string{
 	backupv1.S3: "bucket", backupv1.GCS: "bucket", backupv1.Azure: "container", backupv1.Volume: "volume claim",
 }
 
-// Close the Store.
+// Close closes the Store.
 func (s *Store) Close() error { return s.bucket.Close() }
 
-// Key of an object in the bucket.
+// key returns the key of an object in the bucket.
 func (s *Store) key(name string) string { return s.folders.of(name) + "/" + name }
 
-// fail puts an error of the store in words.
+// fail adds to an error of the store what was attempted, and its reason.
 func (s *Store) fail(verb, name string, err error) error {
 	what := s.where
 	if name != "" {
 		what = fmt.Sprintf("%s in %s", s.key(name), s.where)
 	}
 	r := reason(err)
-	// What is written to, or listed, need not be there; so what is not is the bucket.
+	// Writing and listing need no existing object, so it is the bucket that is missing.
 	if r == backup.BackupMissing && (verb == "write" || verb == "list") {
 		r = backup.BucketMissing
 	}
 	return backup.Errorf(r, "cannot %s %s: %s", verb, what, inWords(err))
 }
 
-// Writer of an object. It is there only once Close says so; when ctx ends before
-// that, nothing is.
+// Writer writes an object, which exists only after Close has returned no error. If ctx ends
+// before Close, there is no object.
 func (s *Store) Writer(ctx context.Context, name string) (io.WriteCloser, error) {
 	r, pipe := io.Pipe()
 	w := &writer{PipeWriter: pipe, ctx: ctx, done: make(chan struct{})}
-	// A blob.Writer takes its end for the object's, even after its context was
-	// cancelled, and that of Azure panics where an upload failed. What uploads from
-	// a reader has neither fault.
+	// Closing a blob.Writer completes the object even after its context was cancelled, and that
+	// of Azure panics if an upload failed. Upload, which reads from a reader, has neither fault.
 	go func() {
 		defer close(w.done)
 		err := s.bucket.Upload(ctx, s.key(name), r, &blob.WriterOptions{
@@ -135,11 +134,11 @@ func (s *Store) Writer(ctx context.Context, name string) (io.WriteCloser, error)
 	return w, nil
 }
 
-// A writer hands what is written to the upload.
+// A writer passes what is written to the upload.
 type writer struct {
 	*io.PipeWriter
 
-	ctx  context.Context //nolint:containedctx // an upload is one call that lasts
+	ctx  context.Context //nolint:containedctx // a writer lives as long as one upload
 	done chan struct{}
 	err  error
 }
@@ -153,17 +152,17 @@ func (w *writer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close the object, unless ctx has ended: then there is none.
+// Close completes the object, unless ctx has ended: then there is none.
 func (w *writer) Close() error {
 	_ = w.CloseWithError(context.Cause(w.ctx))
 	<-w.done
 	return w.err
 }
 
-// smallWithin is how long what takes a moment may take.
+// smallWithin is how long a request for a small object, or for a page of a list, may take.
 const smallWithin = time.Minute
 
-// Write a small object at once.
+// Write writes a small object.
 func (s *Store) Write(ctx context.Context, name string, content []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, smallWithin)
 	defer cancel()
@@ -179,7 +178,7 @@ func (s *Store) Write(ctx context.Context, name string, content []byte) error {
 	return w.Close()
 }
 
-// Read a small object at once.
+// Read reads a small object.
 func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, smallWithin)
 	defer cancel()
@@ -190,7 +189,7 @@ func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
 	return content, nil
 }
 
-// Reader of an object from an offset on.
+// Reader reads an object from an offset on.
 func (s *Store) Reader(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	r, err := s.bucket.NewRangeReader(ctx, s.key(name), offset, -1, nil)
 	if err != nil {
@@ -215,7 +214,7 @@ func (r *reader) Read(p []byte) (int, error) {
 
 func (r *reader) Close() error { return r.r.Close() }
 
-// Delete an object. That it is gone already is fine.
+// Delete deletes an object. It is no error if there is none.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, smallWithin)
 	defer cancel()
@@ -225,21 +224,21 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// object that is listed.
+// An object is an entry of a list.
 type object struct {
 	name     string
 	size     int64
 	modified time.Time
 }
 
-// lists that are tried where files come and go meanwhile.
+// lists is how often a list is attempted while files are deleted meanwhile.
 const lists = 10
 
-// list the objects of a folder whose names begin with the prefix.
+// list lists the objects of a folder whose names begin with the prefix.
 func (s *Store) list(ctx context.Context, folder, prefix string) ([]object, error) {
 	for try := 1; ; try++ {
 		out, err := s.listOnce(ctx, folder, prefix)
-		// On a volume a file that goes while it is looked at is an error.
+		// On a volume, a file that is deleted during the listing is an error.
 		if errors.Is(err, fs.ErrNotExist) && try < lists {
 			continue
 		}
@@ -265,14 +264,14 @@ func (s *Store) listOnce(ctx context.Context, folder, prefix string) ([]object, 
 	}
 }
 
-// next object of a list, a page of which is asked for at times.
+// next returns the next object of a list, for which it requests a new page at times.
 func next(ctx context.Context, it *blob.ListIterator) (*blob.ListObject, error) {
 	ctx, cancel := context.WithTimeout(ctx, smallWithin)
 	defer cancel()
 	return it.Next(ctx)
 }
 
-// Sizes of a backup's objects by their names, without the id.
+// Sizes returns the sizes of a backup's objects, by their names without the id.
 func (s *Store) Sizes(ctx context.Context, id string) (map[string]int64, error) {
 	objects, err := s.list(ctx, s.folders.of(id), id+"/")
 	if err != nil {
@@ -285,10 +284,10 @@ func (s *Store) Sizes(ctx context.Context, id string) (map[string]int64, error) 
 	return out, nil
 }
 
-// probe is written and deleted to see whether that is allowed.
+// probe is an object that is written and deleted to check whether both are allowed.
 const probe = "probe"
 
-// Probe whether objects can be written, read and deleted.
+// Probe checks whether objects can be written, read and deleted.
 func (s *Store) Probe(ctx context.Context) error {
 	if err := s.Write(ctx, probe, []byte("This object may be deleted.\n")); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package stream carries a dump into a store and back: compressed, encrypted, cut
-// into objects, each with its size and digest.
+// Package stream writes a dump into a store and reads it back: compressed, encrypted and cut into
+// objects, each with its size and digest.
 //
-// It holds a few parts of an object in memory and nothing on disk, however large a
-// dump is. What it reads it trusts only once it has seen the whole object.
+// It holds a few parts of an object in memory and nothing on disk, however large a dump is. It
+// trusts what it reads only after it has read the whole object.
 package stream

@@ -12,17 +12,17 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// A Key of the encryption. The zero Key encrypts nothing.
+// A Key is the encryption key of a Backup. The zero Key encrypts nothing.
 type Key struct {
-	// identities, the first of which encrypts and each of which decrypts: so a
-	// new key can be put before the old one.
+	// identities are the age identities of the key. The first one encrypts, and each of them
+	// decrypts, so that a new key can be put before the old one.
 	identities []age.Identity
 	recipients []age.Recipient
 	names      []string
 	secrets    []string
 }
 
-// Seal of the backups in a place.
+// Seal returns the seal of the backups in a place.
 func (k Key) Seal(place string) (backup.Seal, error) {
 	return backup.NewSeal(k.secrets, k.names, place)
 }
@@ -39,7 +39,7 @@ func ReadKey(file string) (Key, error) {
 	return ParseKey(string(content))
 }
 
-// ParseKey of age identities, one a line. Errors do not say what was read.
+// ParseKey parses age identities, one on each line. Its errors do not contain any of the content.
 func ParseKey(content string) (Key, error) {
 	identities, err := age.ParseIdentities(strings.NewReader(content))
 	if err != nil {
@@ -71,7 +71,7 @@ func ParseKey(content string) (Key, error) {
 	return k, nil
 }
 
-// Recipient that is encrypted for, or nothing.
+// Recipient returns the age public key that is encrypted for, or "" without a key.
 func (k Key) Recipient() string {
 	if len(k.names) == 0 {
 		return ""

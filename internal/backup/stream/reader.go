@@ -17,7 +17,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// Check that every object is what was written, by reading it whole.
+// Check reads every object whole, and returns an error unless each is what was written.
 func Check(ctx context.Context, s Store, folder string, objects []backup.Object) error {
 	r := newJoiner(ctx, s, folder, objects)
 	defer r.close()
@@ -25,17 +25,17 @@ func Check(ctx context.Context, s Store, folder string, objects []backup.Object)
 	return err
 }
 
-// A Reader of one dump. Its last Read tells whether the dump was whole: until it
-// says io.EOF nothing is to be trusted.
+// A Reader reads one dump. Its data may be trusted only once Read has returned io.EOF, which
+// proves that the whole dump is what was written.
 type Reader struct {
 	top  io.Reader
 	join *joiner
 	zstd *zstd.Decoder
 }
 
-// NewReader of a dump in a folder of the store.
+// NewReader returns a Reader of a dump in a folder of the store.
 func NewReader(ctx context.Context, s Store, folder string, objects []backup.Object, compression string, recipient string, key Key) (*Reader, error) {
-	// What is plain is somebody else's, where there is a key.
+	// With a key, a plain backup was not written by this Backup.
 	if recipient == "" && key.Recipient() != "" {
 		return nil, backup.Errorf(backup.BackupNotAuthentic, "the backup is not encrypted, and there is a key")
 	}
@@ -54,7 +54,7 @@ func NewReader(ctx context.Context, s Store, folder string, objects []backup.Obj
 	}
 	switch compression {
 	case Zstd:
-		// A dump that is not ours could ask for a window as large as the pod.
+		// A forged dump could request a window as large as the pod's memory.
 		d, err := zstd.NewReader(r.top, zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8*window))
 		if err != nil {
 			r.Close()
@@ -68,7 +68,7 @@ func NewReader(ctx context.Context, s Store, folder string, objects []backup.Obj
 	return r, nil
 }
 
-// Read of the dump. io.EOF says that all of it was read, and was what was written.
+// Read reads the dump. io.EOF means that all of it was read, and is what was written.
 func (r *Reader) Read(p []byte) (int, error) {
 	n, err := r.top.Read(p)
 	if err == nil {
@@ -77,7 +77,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	if err != io.EOF {
 		return n, corrupt(err)
 	}
-	// The layers may stop before the objects do.
+	// The layers may stop before the objects end.
 	if rest, err := io.Copy(io.Discard, r.join); err != nil || rest > 0 {
 		if err == nil {
 			err = fmt.Errorf("there are %d bytes after its end", rest)
@@ -87,7 +87,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-// Close the Reader.
+// Close closes the Reader.
 func (r *Reader) Close() {
 	if r.zstd != nil {
 		r.zstd.Close()
@@ -95,7 +95,8 @@ func (r *Reader) Close() {
 	r.join.close()
 }
 
-// corrupt says that err, if it has no reason yet, is the backup's fault.
+// corrupt gives err the reason BackupCorrupt, or Interrupted if a context was cancelled, unless it
+// has a reason already.
 func corrupt(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return backup.WithReason(backup.Interrupted, err)
@@ -103,10 +104,10 @@ func corrupt(err error) error {
 	return backup.WithReason(backup.BackupCorrupt, err)
 }
 
-// A joiner reads objects one after another, and fails at the end of the first one
-// that is not what was written.
+// A joiner reads objects one after another, and fails at the end of the first one that is not
+// what was written.
 type joiner struct {
-	ctx     context.Context //nolint:containedctx // a Reader is one call that lasts
+	ctx     context.Context //nolint:containedctx // a Reader lives as long as one call
 	store   Store
 	folder  string
 	objects []backup.Object
@@ -122,7 +123,8 @@ func newJoiner(ctx context.Context, s Store, folder string, objects []backup.Obj
 	return &joiner{ctx: ctx, store: s, folder: folder, objects: objects, sum: sha256.New()}
 }
 
-// Tries of an object whose connection breaks, and how long to wait in between.
+// tries is how often an object is attempted whose connection breaks, retryWait the pause in
+// between.
 const (
 	tries     = 5
 	retryWait = 2 * time.Second
@@ -146,7 +148,7 @@ func (j *joiner) Read(p []byte) (int, error) {
 	}
 }
 
-// read of the first object, and go on to the next one at its end.
+// read reads from the first object, and continues with the next one at its end.
 func (j *joiner) read(p []byte) (int, error) {
 	o := j.objects[0]
 	if j.current == nil {
@@ -180,7 +182,7 @@ func (j *joiner) open(o backup.Object) error {
 	return nil
 }
 
-// next object, if this one was what was written.
+// next continues with the next object, if this one is what was written.
 func (j *joiner) next(o backup.Object) error {
 	if j.size != o.Size {
 		return backup.Errorf(backup.BackupCorrupt, "object %s has %d bytes, and had %d when it was written", o.Name, j.size, o.Size)
@@ -194,7 +196,7 @@ func (j *joiner) next(o backup.Object) error {
 	return nil
 }
 
-// retry after the connection broke, from where it did.
+// retry continues where the connection broke, after a pause.
 func (j *joiner) retry(err error) error {
 	j.close()
 	j.tries++

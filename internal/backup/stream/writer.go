@@ -15,44 +15,45 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// ObjectSize is how large an object becomes at most: what has to be sent again
-// when one fails, and what a store of any kind takes.
+// ObjectSize is the largest size of an object. It is what has to be sent again when an object
+// fails, and stores of all types accept it.
 const ObjectSize = 1 << 30
 
-// Compressions.
+// The compressions of a dump.
 const (
 	Zstd = "zstd"
 	None = "none"
 )
 
-// A Store takes objects and gives them back.
+// A Store is where objects are written to and read from.
 type Store interface {
-	// Writer of an object, which is there only once Close says so.
+	// Writer writes an object, which exists only after Close has returned no error.
 	Writer(ctx context.Context, name string) (io.WriteCloser, error)
 
-	// Reader of an object from an offset on.
+	// Reader reads an object from an offset on.
 	Reader(ctx context.Context, name string, offset int64) (io.ReadCloser, error)
 }
 
-// Options of a Writer.
+// Options are the options of a Writer.
 type Options struct {
 	// Compression is zstd or none.
 	Compression string
 
-	// Key to encrypt with.
+	// Key is the key to encrypt with.
 	Key Key
 
-	// ObjectSize at most; 0 is the package's.
+	// ObjectSize is the largest size of an object, or 0 for the package's.
 	ObjectSize int64
 
-	// Prefix of the objects' names in the folder, for example 001.
+	// Prefix is the beginning of the objects' names in the folder, for example 001.
 	Prefix string
 
-	// Suffix says what is inside, for example .sql.
+	// Suffix is the end of the objects' names that shows the format of the dump, for example
+	// .sql.
 	Suffix string
 }
 
-// suffix of names: how to read an object by hand.
+// suffix returns the end of the objects' names, which shows how to read an object by hand.
 func (o Options) suffix() string {
 	s := o.Suffix
 	if o.Compression == Zstd {
@@ -64,7 +65,7 @@ func (o Options) suffix() string {
 	return s
 }
 
-// A Writer of one dump.
+// A Writer writes one dump.
 type Writer struct {
 	top    io.Writer
 	layers []io.Closer // from the top down
@@ -72,7 +73,7 @@ type Writer struct {
 	bytes  int64
 }
 
-// NewWriter of a dump into a folder of the store.
+// NewWriter returns a Writer of a dump into a folder of the store.
 func NewWriter(ctx context.Context, s Store, folder string, o Options) (*Writer, error) {
 	if o.ObjectSize == 0 {
 		o.ObjectSize = ObjectSize
@@ -104,8 +105,8 @@ func NewWriter(ctx context.Context, s Store, folder string, o Options) (*Writer,
 	return w, nil
 }
 
-// What zstd may take of the pod's memory, and of its time: it is to keep pace
-// with the tool that dumps. BenchmarkStream has the figures.
+// level and window limit how much memory and time zstd takes: it has to keep pace with the tool
+// that dumps. BenchmarkStream has the figures.
 const (
 	level  = zstd.SpeedFastest
 	window = 1 << 20
@@ -116,14 +117,15 @@ func (w *Writer) push(c io.WriteCloser) {
 	w.layers = append([]io.Closer{c}, w.layers...)
 }
 
-// Write a part of the dump.
+// Write writes a part of the dump.
 func (w *Writer) Write(p []byte) (int, error) {
 	n, err := w.top.Write(p)
 	w.bytes += int64(n)
 	return n, err
 }
 
-// Finish the dump. All its objects are in the store then.
+// Finish completes the dump, and returns its objects, which are all in the store then, and its
+// size.
 func (w *Writer) Finish() ([]backup.Object, int64, error) {
 	for _, c := range w.layers {
 		if err := c.Close(); err != nil {
@@ -138,11 +140,10 @@ func (w *Writer) Finish() ([]backup.Object, int64, error) {
 	return w.cut.objects, w.bytes, nil
 }
 
-// Abort the dump: the object that is being written does not come to be. Those
-// before it are the caller's to remove.
+// Abort aborts the dump: the object that is being written is not created. The caller has to
+// remove those before it.
 func (w *Writer) Abort() {
-	// An encoder's goroutines end only when it is closed, and what it writes then
-	// goes nowhere.
+	// The goroutines of an encoder end only when it is closed. What it writes then is discarded.
 	w.cut.abort()
 	for _, c := range w.layers {
 		_ = c.Close()
@@ -151,7 +152,7 @@ func (w *Writer) Abort() {
 
 // A cutter cuts what is written into objects.
 type cutter struct {
-	ctx    context.Context //nolint:containedctx // a Writer is one call that lasts
+	ctx    context.Context //nolint:containedctx // a Writer lives as long as one call
 	cancel context.CancelFunc
 	store  Store
 	folder string
@@ -227,7 +228,7 @@ func (c *cutter) finish() error {
 	if c.current != nil {
 		c.failed = c.close()
 	}
-	// The last object is in the store; nothing is under way any more.
+	// The last object is in the store, and no upload is in progress any more.
 	c.cancel()
 	return c.failed
 }
@@ -238,7 +239,7 @@ func (c *cutter) abort() {
 	}
 	c.cancel()
 	if c.current != nil {
-		// After its context has ended, closing leaves nothing.
+		// After its context has ended, closing creates no object.
 		_ = c.current.Close()
 		c.current = nil
 	}

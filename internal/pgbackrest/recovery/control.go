@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// controlNames are the limits that may not be smaller than they were where the
-// backup was made, and what the data is kept by, by PostgreSQL's parameter and by its control file's word.
+// controlNames are the parameters that must not be smaller than on the server of which the backup
+// was taken, and those that decide which data is kept, each with its name in the control file and
+// the default.
 var controlNames = []struct{ parameter, word, initial string }{
 	{"max_connections", "max_connections setting", "100"},
 	{"max_worker_processes", "max_worker_processes setting", "8"},
 	{"max_wal_senders", "max_wal_senders setting", "10"},
 	{"max_prepared_transactions", "max_prepared_xacts setting", "0"},
 	{"max_locks_per_transaction", "max_locks_per_xact setting", "64"},
-	// Without it the times of all commits are removed.
+	// Without it, the timestamps of all commits would be removed.
 	{"track_commit_timestamp", "track_commit_timestamp setting", "off"},
 	{"wal_log_hints", "wal_log_hints setting", "on"},
 }

@@ -1,4 +1,3 @@
-// Package recovery brings a cluster that pgBackRest has restored up to the point
-// that was asked for: it starts PostgreSQL where nobody reaches it, lets it read
-// the archive, and stops it again.
+// Package recovery recovers a cluster that pgBackRest has restored up to a requested point: it
+// starts PostgreSQL where no client reaches it, lets it replay the archive, and stops it again.
 package recovery

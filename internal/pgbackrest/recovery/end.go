@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// ErrEarly is what an archive is that ends before the time that was asked for.
+// ErrEarly means that an archive ends before the requested time.
 var ErrEarly = errors.New("the archive ends before the time")
 
-// ErrHole is what an archive has in which WAL is missing, or cannot be replayed,
-// although there is later WAL.
+// ErrHole means that WAL in an archive is missing, or cannot be replayed, although there is later
+// WAL.
 var ErrHole = errors.New("the archive has a hole")
 
-// ErrRefused is of data that PostgreSQL does not start with.
+// ErrRefused means that PostgreSQL does not start with the data.
 var ErrRefused = errors.New("cannot recover: PostgreSQL says")
 
-// errEnded is of PostgreSQL that ended before it had recovered.
+// errEnded means that PostgreSQL ended before it had recovered, or while it was needed.
 var errEnded = errors.New("PostgreSQL ended")
 
-// explain why PostgreSQL has not recovered. What the archive did counts more than
-// what PostgreSQL made of it.
+// explain returns why PostgreSQL has not recovered. Errors of the archive take precedence over
+// PostgreSQL's messages, which follow from them.
 func (r Recovery) explain(s *server, err error) error {
 	if !errors.Is(err, errEnded) {
 		return err
@@ -43,9 +43,9 @@ func (r Recovery) explain(s *server, err error) error {
 	return fmt.Errorf("cannot recover: PostgreSQL ended: %w", s.err)
 }
 
-// complete tells whether all WAL was replayed that was in the archive when the
-// recovery began. PostgreSQL reads until a segment is missing, which then comes
-// after all others: their names sort as they were written.
+// complete returns an error unless all WAL was replayed that was in the archive when the recovery
+// began. PostgreSQL reads until a segment is missing, which then comes after all others: their
+// names sort in the order in which they were written.
 func (r Recovery) complete(s *server) error {
 	p, err := readProgress(r.WorkDir)
 	if err != nil {

@@ -15,42 +15,41 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// PostgreSQL takes whatever its restore command ends with, up to 125, for the end
-// of the archive. PgBackRest ends with 1 for what is not there, and with 25 to 125
-// for what went wrong. So another command stands between them.
+// PostgreSQL takes any exit code of its restore command up to 125 for the end of the archive.
+// pgBackRest exits with 1 if a file is missing, and with 25 to 125 for errors. So the command
+// fetch-wal of this program stands between them.
 
-// fetchCommand is the first argument of a program that is the restore command.
+// fetchCommand is the first argument of a program that runs as the restore command.
 const fetchCommand = "fetch-wal"
 
-// What the restore command ends with.
+// Exit codes of the restore command.
 const (
 	fetchFound   = 0
 	fetchMissing = 1
 
-	// fetchFailed ends the recovery.
+	// fetchFailed makes PostgreSQL end the recovery.
 	fetchFailed = 255
 )
 
-// codeMissing is what pgBackRest ends with when a file is not in the archive.
+// codeMissing is pgBackRest's exit code when a file is not in the archive.
 const codeMissing = 1
 
-// Patience is how long an error of the archive is retried before it fails the
-// recovery.
+// Patience is how long an error of the archive is retried before the recovery fails.
 const Patience = 10 * time.Minute
 
-// Pauses between attempts: the first, and the longest.
+// firstPause is the pause after the first attempt, and mostPause the longest one.
 const (
 	firstPause = time.Second
 	mostPause  = 30 * time.Second
 )
 
-// Main is the restore command, where PostgreSQL has called the program as that.
-// Else it returns at once. A program that recovers calls it before all else.
+// Main runs the restore command and exits if PostgreSQL started this program as one, and returns
+// otherwise. A program that recovers a cluster calls it first.
 func Main() {
 	if len(os.Args) < 2 || os.Args[1] != fetchCommand {
 		return
 	}
-	// What a program that panics ends with is none of the archive's answers.
+	// The exit code of a panic would mean that the archive ends.
 	code := fetchFailed
 	defer func() { os.Exit(code) }()
 	if len(os.Args) != 5 {
@@ -59,23 +58,23 @@ func Main() {
 	code = fetch(os.Args[2], os.Args[3], os.Args[4])
 }
 
-// fetcher is what the restore command knows of the recovery.
+// A fetcher is the configuration of the restore command.
 type fetcher struct {
 	ConfigFile string
 	Stanza     string
 	DataDir    string
 	Patience   time.Duration
 
-	// Socket of an Archive that is asked instead, or "".
+	// Socket is that of an Offer, which is used instead of pgBackRest, or "".
 	Socket string
 }
 
-// progress of a recovery, as far as the restore command has seen it.
+// progress is what the restore command records about a recovery.
 type progress struct {
-	// Missing is the segment that was asked for last and is not in the archive.
+	// Missing is the last segment that was requested and is not in the archive.
 	Missing string
 
-	// Failure that ended the recovery, or nil.
+	// Failure is what ended the recovery, or nil.
 	Failure *pgbackrest.Error
 }
 
@@ -85,7 +84,7 @@ const (
 	progressFile = "progress.json"
 )
 
-// fetch a file of the archive, and return what to end with.
+// fetch fetches a file of the archive, and returns the exit code.
 func fetch(dir, file, into string) int {
 	f := fetcher{}
 	if err := readJSON(filepath.Join(dir, fetcherFile), &f); err != nil {
@@ -113,7 +112,7 @@ func (f fetcher) get(file, into string) error {
 	return f.fetch(context.Background(), pgbackrest.Tool{ConfigFile: f.ConfigFile, Log: os.Stderr}, file, into)
 }
 
-// fetch until it is known whether the file is in the archive, or patience ends.
+// fetch retries until the file was fetched or is known to be missing, or Patience is over.
 func (f fetcher) fetch(ctx context.Context, tool pgbackrest.Tool, file, into string) error {
 	deadline := time.Now().Add(f.Patience)
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
@@ -130,8 +129,8 @@ func (f fetcher) fetch(ctx context.Context, tool pgbackrest.Tool, file, into str
 	}
 }
 
-// found a file: a segment before it that was missing once is so no more. One
-// after it is: PostgreSQL reads the last segment again at the end.
+// found records that a file was found: an earlier segment that was missing does not end the
+// archive. A later one still does, since PostgreSQL reads the last segment again at the end.
 func found(dir, file string) int {
 	p, err := readProgress(dir)
 	switch {
@@ -143,7 +142,8 @@ func found(dir, file string) int {
 	return fetchFound
 }
 
-// note what was seen. Without it the recovery could end as if all were well.
+// note records the progress. Without the record, a recovery could seem complete, so failing to
+// write it ends the recovery.
 func note(dir string, p progress, code int) int {
 	if err := writeJSON(filepath.Join(dir, progressFile), p); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -156,7 +156,7 @@ var segmentName = regexp.MustCompile(`^[0-9A-F]{24}$`)
 
 func isSegment(file string) bool { return segmentName.MatchString(file) }
 
-// restoreCommand that calls this very program.
+// restoreCommand returns the restore command, which runs this same program.
 func (r Recovery) restoreCommand() (string, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -172,7 +172,7 @@ func (r Recovery) fetcher() fetcher {
 	return fetcher{ConfigFile: r.Tool.ConfigFile, Stanza: r.Set.Stanza, DataDir: r.DataDir, Patience: cmp.Or(r.Patience, Patience), Socket: r.socket}
 }
 
-// quote a path for the shell, in a command in which a percent sign has a meaning.
+// quote quotes a path for the shell, in a setting in which a percent sign is special.
 func quote(path string) string {
 	return "'" + strings.NewReplacer("'", `'\''`, "%", "%%").Replace(path) + "'"
 }

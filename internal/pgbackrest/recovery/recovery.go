@@ -12,49 +12,49 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// Recovery of a set.
+// A Recovery is the recovery of a set.
 type Recovery struct {
 	Tool pgbackrest.Tool
 	Set  pgbackrest.Set
 
-	// Target time, or zero for all that there is in the archive. Immediate
-	// stops as soon as the set is consistent.
+	// Target is the time to recover to, or zero for all that the archive has. Immediate stops as
+	// soon as the set is consistent.
 	Target    time.Time
 	Immediate bool
 
-	// DataDir to restore into. It is emptied first.
+	// DataDir is the folder to restore into. It is emptied first.
 	DataDir string
 
-	// WorkDir is for the socket and files of the configuration. It is made, and
-	// removed again.
+	// WorkDir is the folder for the socket and configuration files. It is created, and removed
+	// again.
 	WorkDir string
 
-	// Processes that copy files at once.
+	// Processes is how many processes copy files at once.
 	Processes int
 
-	// Patience with errors of the archive, or 0 for the package's.
+	// Patience is how long errors of the archive are retried, or 0 for the package's Patience.
 	Patience time.Duration
 
-	// Log gets what PostgreSQL says, or nil.
+	// Log receives the output of PostgreSQL, or is nil.
 	Log io.Writer
 
-	// socket of an Archive that answers the restore command, or "" for Tool.
+	// socket is that of an Offer, which answers the restore command, or "" for Tool.
 	socket string
 
 	begin
 }
 
-// begin is what a server needs to know besides its files.
+// begin is what a server needs besides its files.
 type begin struct {
-	// Last segment of WAL in the archive that the recovery can replay.
+	// Last is the last segment of WAL in the archive that the recovery can replay.
 	Last string `json:"last"`
 
-	// Stays says that it stays on the timeline of the set.
+	// Stays means that the recovery stays on the timeline of the set.
 	Stays bool `json:"stays"`
 }
 
-// Run the recovery, then what is to be done in the database while it is up. What
-// PostgreSQL needed for it is taken out of its configuration again.
+// Run restores the set, recovers, and calls then while the database is up. Settings that only the
+// recovery needed are removed from the configuration again.
 func (r Recovery) Run(ctx context.Context, then func(ctx context.Context, connect Connect) error) error {
 	if err := r.unpack(ctx); err != nil {
 		return err
@@ -67,20 +67,20 @@ func (r Recovery) Run(ctx context.Context, then func(ctx context.Context, connec
 	})
 }
 
-// unpack the files of the set.
+// unpack restores the files of the set.
 func (r *Recovery) unpack(ctx context.Context) error {
 	branch, err := r.Tool.Branch(ctx, r.Set)
 	if err != nil {
 		return err
 	}
-	// PostgreSQL asks for the history of a timeline that it is told to follow, also of the
-	// one that it is on. An archive that began after a failover has none.
+	// PostgreSQL requests the history of a timeline that it has to follow, even of its own. An
+	// archive that began after a failover has none.
 	r.Stays = r.Immediate || branch.From() == branch.Timeline()
 	r.Last = branch.Last().String()
 	return r.restore(ctx, branch.Timeline(), r.Stays)
 }
 
-// play what is in the archive, and do then what is to be done while the server is up.
+// play recovers, and calls then while the server is up.
 func (r Recovery) play(ctx context.Context, then func(*server) error) error {
 	if err := fresh(r.WorkDir); err != nil {
 		return err
@@ -92,11 +92,11 @@ func (r Recovery) play(ctx context.Context, then func(*server) error) error {
 	}
 	parameters := []string{"restore_command=" + command, "archive_mode=on"}
 	if r.Immediate {
-		// It is looked at, and thrown away.
+		// The server is only for verification, and is thrown away.
 		parameters = []string{"restore_command=" + command, "archive_mode=off", "restart_after_crash=off"}
 	}
 	if r.Stays {
-		// PgBackRest has no word for it.
+		// pgBackRest has no option for this.
 		parameters = append(parameters, "recovery_target_timeline=current")
 	}
 	s, err := start(r.DataDir, r.WorkDir, r.Log, r.Tool.Env, parameters...)
@@ -120,12 +120,12 @@ func (r Recovery) play(ctx context.Context, then func(*server) error) error {
 	return err
 }
 
-// toEnd tells whether all that there is in the archive is asked for.
+// toEnd reports whether all that the archive has is to be replayed.
 func (r Recovery) toEnd() bool { return !r.Immediate && r.Target.IsZero() }
 
-// restore the files of the set, to follow a timeline unless it stays on its own.
-// PostgreSQL's own choice, the latest one, may have come from another branch than the set
-// did.
+// restore restores the files of the set, with settings to follow a timeline unless it stays on
+// its own. PostgreSQL's default, the latest timeline, may have come from another branch than the
+// set.
 func (r Recovery) restore(ctx context.Context, timeline uint32, stays bool) error {
 	if err := Empty(r.DataDir); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (r Recovery) restore(ctx context.Context, timeline uint32, stays bool) erro
 	return err
 }
 
-// Empty a folder, or make it.
+// Empty empties a folder, or creates it.
 func Empty(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("cannot make the data folder: %w", err)
@@ -165,7 +165,7 @@ func Empty(dir string) error {
 	return nil
 }
 
-// forget what was needed for the recovery alone.
+// forget resets the settings that only the recovery needed.
 func forget(ctx context.Context, connect Connect) error {
 	conn, err := connect(ctx, "postgres")
 	if err != nil {

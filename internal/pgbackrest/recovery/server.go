@@ -16,16 +16,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pollPeriod is how often PostgreSQL is asked whether it has recovered.
+// pollPeriod is the time between two checks whether PostgreSQL has recovered.
 const pollPeriod = 200 * time.Millisecond
 
 // stopWithin is how long PostgreSQL may take to stop.
 const stopWithin = 5 * time.Minute
 
-// Connect to a database of the server.
+// Connect connects to a database of the server.
 type Connect func(ctx context.Context, database string) (*pgx.Conn, error)
 
-// server that recovers.
+// A server is PostgreSQL during a recovery.
 type server struct {
 	cmd     *exec.Cmd
 	log     *tail
@@ -34,7 +34,8 @@ type server struct {
 	connect Connect
 }
 
-// fresh folder for a recovery. What one left that was killed is about another one.
+// fresh creates an empty folder for a recovery: files of one that was killed belong to another
+// recovery.
 func fresh(dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("cannot empty the folder of the recovery: %w", err)
@@ -45,8 +46,8 @@ func fresh(dir string) error {
 	return nil
 }
 
-// start PostgreSQL with a configuration of its own, and some parameters. That of the
-// cluster whose data it is names files and addresses that are not here.
+// start starts PostgreSQL with its own configuration and some parameters. The configuration of
+// the cluster that the data is of names files and addresses that do not exist here.
 func start(dataDir, workDir string, log io.Writer, env []string, parameters ...string) (*server, error) {
 	limits, err := controlLimits(dataDir)
 	if err != nil {
@@ -54,7 +55,7 @@ func start(dataDir, workDir string, log io.Writer, env []string, parameters ...s
 	}
 	hba := filepath.Join(workDir, "pg_hba.conf")
 	config := filepath.Join(workDir, "postgresql.conf")
-	// The folder of the socket is nobody else's.
+	// No other user can open the folder of the socket.
 	if err := os.WriteFile(hba, []byte("local all all trust\n"), 0o600); err != nil {
 		return nil, fmt.Errorf("cannot write the configuration of the recovery: %w", err)
 	}
@@ -65,17 +66,18 @@ func start(dataDir, workDir string, log io.Writer, env []string, parameters ...s
 	if err != nil {
 		return nil, fmt.Errorf("cannot find PostgreSQL: %w", err)
 	}
-	// Parameters of the command line win over postgresql.auto.conf, which came
-	// with the data.
+	// Parameters on the command line take precedence over postgresql.auto.conf, which is part of
+	// the data.
 	args := []string{"-D", dataDir, "-c", "config_file=" + config}
 	for _, o := range append(overrides(workDir), parameters...) {
 		args = append(args, "-c", o)
 	}
 	s := &server{log: newTail(log), ended: make(chan struct{})}
-	s.cmd = exec.Command(program, args...) //nolint:gosec,noctx // it is stopped in its own way
+	s.cmd = exec.Command(program, args...) //nolint:gosec,noctx // stop ends it
 	s.cmd.Env = append(append(os.Environ(), env...), "LC_ALL=C")
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	// A signal to the group that this program is in is not PostgreSQL's.
+	// PostgreSQL has its own process group, so that signals to that of this program do not reach
+	// it.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGQUIT}
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start PostgreSQL: %w", err)
@@ -88,7 +90,7 @@ func start(dataDir, workDir string, log io.Writer, env []string, parameters ...s
 	return s, nil
 }
 
-// At connects to the server of the recovery that has a WorkDir.
+// At returns the Connect for the server of a recovery with that WorkDir.
 func At(workDir string) Connect {
 	return func(ctx context.Context, database string) (*pgx.Conn, error) {
 		u := url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: url.Values{
@@ -110,8 +112,8 @@ func settings(dataDir, workDir, hba string, limits map[string]string) string {
 	return b.String()
 }
 
-// overrides keep the server to itself. WAL that it writes is kept for who
-// archives it later.
+// overrides are settings that isolate the server. It keeps the WAL that it writes, so that the
+// cluster archives it later.
 func overrides(workDir string) []string {
 	return []string{
 		"archive_command=false", "archive_timeout=0",
@@ -152,8 +154,8 @@ func (s *server) recovered(ctx context.Context) (bool, error) {
 	return !recovering, err
 }
 
-// stop PostgreSQL as for a restart, so that nothing is to recover. One
-// that has ended in another way leaves something.
+// stop shuts PostgreSQL down in an orderly way, after which there is nothing to recover. If it
+// has ended in another way there may be, which is an error.
 func (s *server) stop() error {
 	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cannot stop PostgreSQL: %w", err)

@@ -19,25 +19,25 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// A recovery may be split between two containers. PostgreSQL runs what a backup contains:
-// functions, and through them programs. So the container in which it runs has no
-// credentials of the store. The one beside it restores the files of the set, and then
-// answers at a socket what the restore command asks for.
+// A recovery may be split between two containers. PostgreSQL runs code that a backup contains:
+// functions, and through them programs. So the container in which it runs has no credentials of
+// the store. The container beside it restores the files of the set, and then answers the requests
+// of the restore command at a socket.
 
-// Paths at the socket.
+// Paths of the requests at the socket.
 const (
 	beginPath = "/begin"
 	walPath   = "/wal/"
 )
 
-// archiveHost is in URLs of the socket, which need one.
+// archiveHost is the host in URLs of the socket, which must have one.
 const archiveHost = "http://archive"
 
-// archiveName is what a restore command asks for: a segment, or the history of a timeline.
+// archiveName matches what a restore command requests: a segment, or the history of a timeline.
 var archiveName = regexp.MustCompile(`^[0-9A-F]{24}$|^[0-9A-F]{8}\.history$`)
 
-// Offer restores the files of the set, and answers at a socket until stop is called. It
-// reads nothing of DataDir after that: the server beside it may write there what it likes.
+// Offer restores the files of the set, and answers requests at a socket until stop is called. It
+// does not read DataDir after that, so the server beside it may write anything there.
 func (r Recovery) Offer(ctx context.Context, socket string) (stop func(), err error) {
 	if err := r.unpack(ctx); err != nil {
 		return nil, err
@@ -65,8 +65,8 @@ func (r Recovery) Offer(ctx context.Context, socket string) (stop func(), err er
 	}, nil
 }
 
-// copyControl copies the control file, from which pgBackRest reads of which version the
-// server is whose WAL it gets.
+// copyControl copies the control file, in which pgBackRest finds the version of the server whose
+// WAL it gets.
 func copyControl(from, to string) error {
 	const control = "global/pg_control"
 	content, err := os.ReadFile(filepath.Join(from, control)) //nolint:gosec // the folder is the recovery's
@@ -82,7 +82,7 @@ func copyControl(from, to string) error {
 	return nil
 }
 
-// archive answers what is asked at the socket.
+// archive returns the handler of the requests at the socket.
 func (r Recovery) archive() http.Handler {
 	f := r.fetcher()
 	f.DataDir = r.WorkDir
@@ -97,7 +97,7 @@ func (r Recovery) archive() http.Handler {
 			http.Error(w, "no name of WAL", http.StatusBadRequest)
 			return
 		}
-		// A restore command asks for one after the other.
+		// A restore command requests one file after the other.
 		one.Lock()
 		defer one.Unlock()
 		r.answer(request.Context(), w, f, name)
@@ -123,7 +123,7 @@ func (r Recovery) answer(ctx context.Context, w http.ResponseWriter, f fetcher, 
 	_ = json.NewEncoder(w).Encode(failure)
 }
 
-// send a file, or an error if none of it was sent.
+// send sends a file, or returns an error if none of it was sent.
 func send(w http.ResponseWriter, name string) error {
 	f, err := os.Open(name) //nolint:gosec // the folder is the recovery's
 	if err != nil {
@@ -135,14 +135,13 @@ func send(w http.ResponseWriter, name string) error {
 		return err
 	}
 	w.Header().Set("Content-Length", fmt.Sprint(info.Size()))
-	// What is cut short is noticed by its length.
+	// The client detects a cut answer by its length.
 	_, _ = io.Copy(w, f)
 	return nil
 }
 
-// Serve starts a server with the files that are offered at a socket, brings it to where
-// it is consistent, calls ready, and goes on until ctx ends, or the server does. It waits
-// for the offer.
+// Serve starts a server with the files that are offered at a socket, recovers it until it is
+// consistent, calls ready, and continues until ctx or the server ends. It waits for the offer.
 func (r Recovery) Serve(ctx context.Context, socket string, ready func() error) error {
 	b, err := awaitOffer(ctx, socket)
 	if err != nil {
@@ -155,7 +154,7 @@ func (r Recovery) Serve(ctx context.Context, socket string, ready func() error) 
 		}
 		select {
 		case <-ctx.Done():
-			// Nothing reads its data again.
+			// The data is not used again, so PostgreSQL stops at once.
 			_ = s.cmd.Process.Signal(syscall.SIGQUIT)
 			return nil
 		case <-s.ended:
@@ -169,7 +168,7 @@ func awaitOffer(ctx context.Context, socket string) (begin, error) {
 	defer tick.Stop()
 	for {
 		b, err := readOffer(ctx, socket)
-		// It is there a moment before it answers.
+		// The socket file exists a moment before it accepts connections.
 		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) {
 			return b, err
 		}
@@ -208,7 +207,7 @@ func request(ctx context.Context, socket, path string) (*http.Response, error) {
 	return response, nil
 }
 
-// ask for a file of the archive.
+// ask requests a file of the archive at a socket, and writes it.
 func ask(socket, file, into string) error {
 	response, err := request(context.Background(), socket, path.Join(walPath, file))
 	if err != nil {

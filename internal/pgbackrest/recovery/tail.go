@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// tail of a log: the last fatal line, and when the last transaction was.
+// A tail keeps of a log the last fatal line, and when the last transaction was.
 type tail struct {
 	mu   sync.Mutex
 	to   io.Writer
@@ -38,7 +38,8 @@ func (t *tail) Write(p []byte) (int, error) {
 
 func (t *tail) line(line string) {
 	for _, level := range []string{"FATAL:  ", "PANIC:  "} {
-		// Who asks whether it is up yet is told no.
+		// A connection before the server is up fails with such a line, which is no cause of its
+		// end.
 		if _, text, ok := strings.Cut(line, level); ok && !strings.Contains(text, "the database system is") {
 			t.fatal = text
 		}
@@ -48,7 +49,7 @@ func (t *tail) line(line string) {
 	}
 }
 
-// lastChange is when the last transaction was that was replayed.
+// lastChange returns when the last replayed transaction was.
 func (t *tail) lastChange() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,7 +59,7 @@ func (t *tail) lastChange() string {
 	return t.transaction
 }
 
-// lastFatal line, or "".
+// lastFatal returns the last fatal line, or "".
 func (t *tail) lastFatal() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

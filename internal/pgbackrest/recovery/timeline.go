@@ -11,43 +11,43 @@ import (
 	"strconv"
 )
 
-// Timeline ends the timeline of a stopped server's data, and begins another one: what a
-// promotion does, but for the number. PostgreSQL takes the first after its own of which
-// there is no history (findNewestTimeLine in
-// https://github.com/postgres/postgres/blob/master/src/backend/access/transam/timeline.c),
-// and asks for histories by its restore command.
+// A Timeline ends the timeline of a stopped server's data, and begins another one, as a promotion
+// does, but with a chosen number. PostgreSQL takes the first number after its own for which there
+// is no history (findNewestTimeLine in
+// https://github.com/postgres/postgres/blob/master/src/backend/access/transam/timeline.c), and
+// requests histories by its restore command.
 type Timeline struct {
-	// DataDir of the server.
+	// DataDir is the folder of the server's data.
 	DataDir string
 
-	// WorkDir is for the socket and files of the configuration. It is made, and
-	// removed again.
+	// WorkDir is the folder for the socket and configuration files. It is created, and removed
+	// again.
 	WorkDir string
 
-	// From is the timeline that the data is on, and Taken the last one whose number
-	// somebody else has used.
+	// From is the timeline that the data is on, and Taken the last one whose number another
+	// server has used.
 	From, Taken uint32
 
-	// Log gets what PostgreSQL says, or nil.
+	// Log receives the output of PostgreSQL, or is nil.
 	Log io.Writer
 }
 
-// Begin the timeline after those that are taken. The server has stopped properly then. To
-// do it again after a failure is fine.
+// Begin begins the timeline after those that are taken, and stops the server properly. It may be
+// repeated after a failure.
 func (t Timeline) Begin(ctx context.Context) error {
 	if err := fresh(t.WorkDir); err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(t.WorkDir) }()
-	// It replays what is on the volume, and no more.
+	// The server replays only the WAL on its volume.
 	if err := os.Remove(filepath.Join(t.DataDir, "standby.signal")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot begin a timeline: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(t.DataDir, "recovery.signal"), nil, 0o600); err != nil {
 		return fmt.Errorf("cannot begin a timeline: %w", err)
 	}
-	// Slots of the server must be allowed, or it does not start. The control file may say
-	// less than From: it follows at the next checkpoint.
+	// The replication slots of the server need these settings, or it does not start. The timeline
+	// is set, since the control file may have an older one until the next checkpoint.
 	s, err := start(t.DataDir, t.WorkDir, t.Log, nil, "restore_command="+t.taken(), "archive_mode=on",
 		"recovery_target_timeline="+strconv.FormatUint(uint64(t.From), 10), "wal_level=logical", "max_replication_slots=1024")
 	if err != nil {
@@ -62,8 +62,8 @@ func (t Timeline) Begin(ctx context.Context) error {
 	return err
 }
 
-// taken is a restore command by which there is a history of each timeline that is taken,
-// and nothing else. PostgreSQL does not read them.
+// taken returns a restore command that finds a history of each timeline that is taken, and
+// nothing else. The histories are empty, since PostgreSQL does not read them.
 func (t Timeline) taken() string {
 	return fmt.Sprintf(`f="%%f"; case "$f" in *.history) n=$((0x${f%%%%.history})); test $n -gt %d && test $n -le %d && : > "%%p";; *) exit 1;; esac`, t.From, t.Taken)
 }

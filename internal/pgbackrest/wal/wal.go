@@ -1,5 +1,5 @@
-// Package wal knows the names of WAL's segments and which of them a restore
-// reads: it finds what an archive lacks. It reads nothing itself.
+// Package wal parses the names of WAL segments, and computes which of them a restore reads and an
+// archive lacks. It reads no files.
 package wal
 
 import (
@@ -10,23 +10,22 @@ import (
 	"strings"
 )
 
-// Size of a segment, which is PostgreSQL's default.
+// Size is the size of a segment, PostgreSQL's default.
 const Size = 16 << 20
 
-// perFolder is how many segments have the first sixteen digits of their names in
-// common.
+// perFolder is how many segments share the first sixteen digits of their names.
 const perFolder = 1 << 32 / Size
 
-// Segment of WAL.
+// A Segment is a segment of WAL.
 type Segment struct {
 	Timeline uint32
 
-	// Number counts from the beginning of the log, whatever the timeline.
+	// Number counts from the beginning of the WAL, on all timelines.
 	Number uint64
 }
 
-// Parse the name of a whole segment. Neither what a timeline left unfinished
-// (.partial) nor what marks a backup (.backup) or a timeline (.history) is one.
+// Parse parses the name of a complete segment. The last, incomplete segment of a timeline
+// (.partial) is none, nor are the files of a backup (.backup) or of a timeline (.history).
 func Parse(name string) (Segment, bool) {
 	const digits = 8
 	if len(name) != 3*digits || strings.ToUpper(name) != name {
@@ -46,28 +45,29 @@ func Parse(name string) (Segment, bool) {
 	return Segment{Timeline: uint32(parts[0]), Number: parts[1]*perFolder + parts[2]}, true //nolint:gosec // parsed as 32 bits
 }
 
-// String is the segment's name.
+// String returns the name of the segment.
 func (s Segment) String() string {
 	return fmt.Sprintf("%08X%08X%08X", s.Timeline, s.Number/perFolder, s.Number%perFolder)
 }
 
-// Folder of an archive that it is in: the first sixteen digits of its name.
+// Folder returns the folder of an archive that contains the segment: the first sixteen digits of
+// its name.
 func (s Segment) Folder() string { return s.String()[:16] }
 
-// Start is the position at which it begins, as PostgreSQL writes it.
+// Start returns the position at which the segment begins, as PostgreSQL writes it.
 func (s Segment) Start() string {
 	at := s.Number * Size
 	return fmt.Sprintf("%X/%X", at>>32, at&(1<<32-1))
 }
 
-// historySuffix is how the name of a timeline's history ends.
+// historySuffix is the end of the name of a timeline's history.
 const historySuffix = ".history"
 
-// History is the name of a timeline's history.
+// History returns the name of a timeline's history.
 func History(timeline uint32) string { return fmt.Sprintf("%08X%s", timeline, historySuffix) }
 
-// TimelineOf what an archive's folder holds: the history of a timeline, or a folder of
-// its segments.
+// TimelineOf returns the timeline of an entry in an archive's folder: the history of a timeline,
+// or a folder of its segments.
 func TimelineOf(entry string) (uint32, bool) {
 	const digits = 8
 	name, isHistory := strings.CutSuffix(entry, historySuffix)
@@ -81,25 +81,25 @@ func TimelineOf(entry string) (uint32, bool) {
 	return uint32(t), err == nil && t > 0
 }
 
-// Lineage is a timeline with those that it came from.
+// A Lineage is a timeline with the timelines that it came from.
 type Lineage struct {
 	timeline uint32
 
-	// ends of the timelines before, oldest first.
+	// ends are those of the earlier timelines, oldest first.
 	ends []end
 }
 
-// end of a timeline: the segment in which the next one begins. That one has a
-// copy of what was written before in the segment.
+// An end is the end of a timeline: the segment in which the next one begins. The next timeline has
+// that segment too, with a copy of what was written before.
 type end struct {
 	timeline uint32
 	number   uint64
 }
 
-// ErrHistory is what a timeline's history is that cannot be read.
+// ErrHistory means that the history of a timeline cannot be read.
 var ErrHistory = errors.New("cannot read the history of a timeline")
 
-// NewLineage of a timeline, by the content of its history file. The first
+// NewLineage returns the lineage of a timeline, by the content of its history file. The first
 // timeline has none.
 func NewLineage(timeline uint32, history string) (Lineage, error) {
 	l := Lineage{timeline: timeline}
@@ -123,13 +123,13 @@ func NewLineage(timeline uint32, history string) (Lineage, error) {
 	return l, nil
 }
 
-// Timeline that it is the lineage of.
+// Timeline returns the last timeline of the lineage.
 func (l Lineage) Timeline() uint32 { return l.timeline }
 
-// Reads says whether a restore along the lineage reads a segment.
+// Reads reports whether a restore along the lineage reads a segment.
 func (l Lineage) Reads(s Segment) bool { return l.At(s.Number) == s }
 
-// At is the segment of a number that a restore along the lineage reads.
+// At returns the segment of a number that a restore along the lineage reads.
 func (l Lineage) At(number uint64) Segment {
 	for _, e := range l.ends {
 		if number < e.number {
@@ -139,16 +139,16 @@ func (l Lineage) At(number uint64) Segment {
 	return Segment{Timeline: l.timeline, Number: number}
 }
 
-// LeftIn says whether a timeline of the lineage ended in a segment of its own: the next
-// timeline has a segment that begins with the same records, and a restore reads that.
+// LeftIn reports whether a timeline of the lineage ended in this segment of its own. The next
+// timeline has a segment that begins with the same records, and a restore reads that one.
 func (l Lineage) LeftIn(s Segment) bool {
 	return slices.Contains(l.ends, end{timeline: s.Timeline, number: s.Number})
 }
 
-// Range of segments, both ends included.
+// A Range is a range of segments, both ends included.
 type Range struct{ First, Last Segment }
 
-// String names the segments.
+// String returns the names of the segments.
 func (r Range) String() string {
 	if r.First == r.Last {
 		return r.First.String()
@@ -156,8 +156,7 @@ func (r Range) String() string {
 	return r.First.String() + " to " + r.Last.String()
 }
 
-// Missing are the segments of numbers from one up to, and without, another that
-// are not there.
+// Missing returns the segments with numbers in [from, to) that do not exist.
 func (l Lineage) Missing(from, to uint64, there func(Segment) bool) []Range {
 	var out []Range
 	for n := from; n < to; n++ {
@@ -173,7 +172,7 @@ func (l Lineage) Missing(from, to uint64, there func(Segment) bool) []Range {
 	return out
 }
 
-// Folders of an archive in which the segments of such numbers are.
+// Folders returns the folders of an archive for the segments with numbers in [from, to).
 func (l Lineage) Folders(from, to uint64) []string {
 	var out []string
 	for n := from; n < to; n++ {
@@ -184,8 +183,8 @@ func (l Lineage) Folders(from, to uint64) []string {
 	return out
 }
 
-// Archived is the segment of a file in pgBackRest's archive, which adds a
-// checksum to its name.
+// Archived returns the segment of a file in pgBackRest's archive, which adds a checksum to the
+// name.
 func Archived(file string) (Segment, bool) {
 	name, _, ok := strings.Cut(file[strings.LastIndexByte(file, '/')+1:], "-")
 	if !ok {

@@ -13,32 +13,32 @@ import (
 // A counter counts the documents of each collection in an archive of mongodump
 // that is written to it.
 //
-// An archive is a magic number; documents that describe it and its collections; a
-// terminator; then blocks, each of a header that names a collection, documents of
-// it, and a terminator. A collection's last block says so in its header. Documents
-// are BSON: their length comes first, and but for headers that is all we read.
+// An archive is a magic number; documents that describe it and its collections; a terminator;
+// then blocks. Each block has a header that names a collection, documents of it, and a
+// terminator. The header of a collection's last block marks its end. Documents are BSON: their
+// length comes first, and of all but headers only the length is read.
 type counter struct {
 	collections map[string]int64
 	ended       map[string]bool
 
 	part part
-	buf  []byte // what is read whole: a length, or a header
-	need int    // how long buf is to become
-	skip int64  // of the current document
+	buf  []byte // what is read whole: a length or a header
+	need int    // the length that buf is to have
+	skip int64  // bytes left of the current document
 
 	collection string // whose documents follow
 	wrong      string
 
-	// described is told what describes a collection, or nil.
+	// described is called with the metadata of each collection, or is nil.
 	described func(collection, metadata string)
 }
 
-// part of an archive that comes next.
+// A part of an archive is what is read next.
 type part int
 
 const (
 	magic    part = iota
-	prelude       // the archive's own header, and what describes collections
+	prelude       // the archive's own header, and the descriptions of collections
 	header        // of a block
 	document      // of a collection
 )
@@ -47,8 +47,8 @@ const (
 	archiveMagic = 0x8199e26d
 	terminator   = 0xffffffff
 
-	// maxHeader is far more than names of a database and a collection take, and
-	// what describes a collection with many indexes.
+	// maxHeader is far more than the names of a database and a collection take, or the
+	// description of a collection with many indexes.
 	maxHeader = 16 << 20
 )
 
@@ -75,7 +75,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// next length or header is in the buffer.
+// next evaluates the length or header in the buffer.
 func (c *counter) next() {
 	length := binary.LittleEndian.Uint32(c.buf)
 	whole := len(c.buf) > 4
@@ -86,7 +86,7 @@ func (c *counter) next() {
 		}
 		c.expect(prelude)
 	case !whole && length == terminator:
-		// A block follows whatever ended; an archive may end here as well.
+		// A block follows each terminator, or the archive ends.
 		c.expect(header)
 	case !whole && length < 5:
 		c.fail("a document has no length")
@@ -113,7 +113,7 @@ func (c *counter) fail(what string) {
 	}
 }
 
-// blockHeader of a collection, or what describes one in the prelude.
+// A blockHeader is the header of a block, or the description of a collection in the prelude.
 type blockHeader struct {
 	Collection string `bson:"collection"`
 	Type       string `bson:"type"`
@@ -142,7 +142,8 @@ func (c *counter) header(raw bson.Raw) {
 	c.expect(document)
 }
 
-// result of an archive that has ended.
+// result returns the documents of each collection, or an error if the archive is incomplete or
+// not as expected.
 func (c *counter) result() (map[string]int64, error) {
 	if c.wrong == "" && (c.part != header || len(c.buf) > 0 || c.skip > 0) {
 		c.fail("it ends in the middle")
@@ -152,7 +153,7 @@ func (c *counter) result() (map[string]int64, error) {
 		if ended, begun := c.ended[name]; begun && !ended || n > 0 && !ended {
 			c.fail("collection " + name + " does not end")
 		}
-		// The server's own, like the buckets of a time series.
+		// Collections of the server itself, like the buckets of a time series, are left out.
 		if !strings.HasPrefix(name, "system.") {
 			out[name] = n
 		}

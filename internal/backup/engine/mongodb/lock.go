@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// lockDocument is the one document of the lock's collection.
+// lockDocument is the one document in the lock's collection.
 type lockDocument struct {
 	ID     int32  `bson:"_id"`
 	Record string `bson:"record"`
@@ -35,8 +35,7 @@ func (s *Server) Locked(ctx context.Context, database string) (*engine.Lock, err
 	return l, cannotLock(ctx, database, err)
 }
 
-// Swap the lock of a database for another one, if it is still what it was. Each
-// way is decided by one request.
+// Swap replaces the lock of a database if it is still from. Each way is decided by one request.
 func (s *Server) Swap(ctx context.Context, database string, from, to *engine.Lock) (bool, error) {
 	was, is, err := engine.Records(from, to)
 	if err != nil {
@@ -51,8 +50,8 @@ func (s *Server) Swap(ctx context.Context, database string, from, to *engine.Loc
 		}
 		return err == nil, cannotLock(ctx, database, err)
 	case is == "":
-		// No other restore takes a lock that is held: it would have to see it
-		// unchanged for longer than this takes.
+		// No other restore can take the lock meanwhile: it would have to find the lock unchanged
+		// for longer than this takes.
 		have, err := s.Locked(ctx, database)
 		if err != nil || have == nil || *have != *from {
 			return false, err

@@ -12,7 +12,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// Restore a dump of the database from into an empty one, up to the first error.
+// Restore restores a dump of the database from into an empty one, and stops at the first error.
 func (s *Server) Restore(ctx context.Context, from, database string, r io.Reader) error {
 	args := []string{"--archive", "--stopOnError", "--numParallelCollections=1", "--numInsertionWorkersPerCollection=1"}
 	if from != database {
@@ -29,8 +29,8 @@ func (s *Server) Restore(ctx context.Context, from, database string, r io.Reader
 	if err != nil {
 		return err
 	}
-	// FerretDB takes no indexes from mongorestore, which gives each an option that
-	// servers are to ignore. So we take them out of the dump.
+	// FerretDB rejects the indexes of mongorestore, which adds an option to each that servers are
+	// meant to ignore. So indexes are read from the dump here, and created afterwards.
 	indexes := map[string][]bson.D{}
 	c := newCounter()
 	c.described = func(collection, metadata string) {
@@ -60,7 +60,7 @@ func (s *Server) Restore(ctx context.Context, from, database string, r io.Reader
 	return nil
 }
 
-// ferretDB tells whether the server is one.
+// ferretDB reports whether the server is a FerretDB.
 func (s *Server) ferretDB(ctx context.Context) (bool, error) {
 	info, err := s.client.Database("admin").RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}).Raw()
 	if err != nil {
@@ -70,8 +70,8 @@ func (s *Server) ferretDB(ctx context.Context) (bool, error) {
 	return err == nil && slices.ContainsFunc(elements, func(e bson.RawElement) bool { return strings.HasPrefix(e.Key(), "ferretdb") }), nil
 }
 
-// parseIndexes of what describes a collection, but for the one that every
-// collection has, and without what the server knows better.
+// parseIndexes returns the indexes in the description of a collection, without the one on _id,
+// which every collection has, and without the fields that the server sets itself.
 func parseIndexes(metadata string) ([]bson.D, error) {
 	var m struct {
 		Indexes []bson.D `bson:"indexes"`
@@ -92,8 +92,8 @@ func parseIndexes(metadata string) ([]bson.D, error) {
 	return out, nil
 }
 
-// createIndex of a collection. A throw-away server is there for the documents:
-// kinds of indexes that it has not are no fault of the backup.
+// createIndex creates an index of a collection. A throw-away server only has to hold the
+// documents: that it lacks a kind of index is no fault of the backup, and only logged.
 func (s *Server) createIndex(ctx context.Context, database, collection string, index bson.D) error {
 	err := s.client.Database(database).RunCommand(ctx, bson.D{{Key: "createIndexes", Value: collection}, {Key: "indexes", Value: bson.A{index}}}).Err()
 	if err == nil {
@@ -109,7 +109,7 @@ func (s *Server) createIndex(ctx context.Context, database, collection string, i
 	return err
 }
 
-// pattern that matches a name alone.
+// pattern escapes a name so that it matches that name alone.
 func pattern(name string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `$`, `\$`).Replace(name)
 }

@@ -1,9 +1,8 @@
-// Package mongodb dumps and restores databases of MongoDB and of what speaks its
-// protocol, with mongodump and mongorestore.
+// Package mongodb dumps and restores databases of MongoDB and of servers with its protocol, by
+// mongodump and mongorestore.
 //
-// A dump of a database that is written to meanwhile is not of one moment:
-// mongodump reads one collection after another. Its documents are counted as they
-// pass.
+// A dump is not of one moment if the database is written to meanwhile: mongodump reads one
+// collection after another. The documents are counted as the dump is written.
 package mongodb
 
 import (
@@ -26,10 +25,10 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// own databases of a server.
+// own are the server's own databases.
 var own = []string{"admin", "config", "local"}
 
-// A Server that speaks MongoDB's protocol.
+// A Server is a server with MongoDB's protocol.
 type Server struct {
 	private engine.Private
 	config  string
@@ -40,10 +39,10 @@ type Server struct {
 
 var _ engine.ThrowAway = &Server{}
 
-// findWithin is how long a server that takes requests is looked for.
+// findWithin is how long the driver searches for a server that takes requests.
 const findWithin = 15 * time.Second
 
-// Open a server. Nothing is reached before it is used.
+// Open returns a Server without waiting for a connection: the first use fails without one.
 func Open(c engine.Connection, log io.Writer) (*Server, error) {
 	uri := withPassword(c)
 	s := &Server{log: log}
@@ -51,7 +50,7 @@ func Open(c engine.Connection, log io.Writer) (*Server, error) {
 	if s.private, err = engine.NewPrivate(); err != nil {
 		return nil, err
 	}
-	// In YAML a string in JSON is one.
+	// A quoted JSON string is also one in YAML.
 	if s.config, err = s.private.Write("config.yaml", "uri: "+strconv.Quote(uri)+"\n"); err != nil {
 		s.private.Close()
 		return nil, err
@@ -59,14 +58,14 @@ func Open(c engine.Connection, log io.Writer) (*Server, error) {
 	s.client, err = mongo.Connect(options.Client().ApplyURI(uri).SetServerSelectionTimeout(findWithin).SetAppName("storeplane-backup"))
 	if err != nil {
 		s.private.Close()
-		// The driver's own error may name the URI.
+		// The driver's own error may contain the URI.
 		return nil, backup.Errorf(backup.InvalidTask, "cannot read the connection: a parameter of its uri is wrong")
 	}
 	return s, nil
 }
 
-// withPassword is the URI, for drivers, without a database: one in it would only
-// say where the user is known, which authSource does too.
+// withPassword returns the URI for drivers, without a database: one in the URI would only set
+// where the user is defined, which authSource does too.
 func withPassword(c engine.Connection) string {
 	params := url.Values{}
 	maps.Copy(params, c.Params)
@@ -90,13 +89,13 @@ func withPassword(c engine.Connection) string {
 	return uri
 }
 
-// Close the Server.
+// Close closes all connections, and removes the file with the password.
 func (s *Server) Close() {
 	_ = s.client.Disconnect(context.Background())
 	s.private.Close()
 }
 
-// Failed explains an error of a throw-away server by the server's own words.
+// Failed explains an error of a throw-away server with the server's own output.
 func (s *Server) Failed(err error) error {
 	if s.remote == nil || err == nil {
 		return err
@@ -104,20 +103,20 @@ func (s *Server) Failed(err error) error {
 	return s.remote.Failed(err)
 }
 
-// Version of the server.
+// Version returns the version of the server.
 func (s *Server) Version(ctx context.Context) (string, error) {
 	var info struct {
 		Version string `bson:"version"`
 	}
 	err := s.client.Database("admin").RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}).Decode(&info)
 	if err == nil {
-		// Asked for without being allowed in; this is not.
+		// buildInfo needs no authentication; listing the databases does.
 		_, err = s.client.ListDatabaseNames(ctx, bson.D{})
 	}
 	return info.Version, failed(ctx, "cannot connect to the server", err)
 }
 
-// Databases that are not the server's own.
+// Databases returns the databases that are not the server's own.
 func (s *Server) Databases(ctx context.Context) ([]string, error) {
 	all, err := s.client.ListDatabaseNames(ctx, bson.D{})
 	all = slices.DeleteFunc(all, func(name string) bool { return slices.Contains(own, name) })
@@ -125,10 +124,10 @@ func (s *Server) Databases(ctx context.Context) ([]string, error) {
 	return all, failed(ctx, "cannot list the databases", err)
 }
 
-// Roles are not needed.
+// Roles returns none: a dump does not need them.
 func (s *Server) Roles(context.Context) ([]string, error) { return nil, nil }
 
-// Dump a database, and count the documents that are in the dump.
+// Dump dumps a database, and counts the documents in the dump.
 func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[string]int64, error) {
 	t, err := s.tool("mongodump", "--archive", "--db="+database, "--numParallelCollections=1", "--excludeCollection="+engine.LockName)
 	if err != nil {
@@ -142,7 +141,7 @@ func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[st
 	return c.result()
 }
 
-// tool of MongoDB. The URI with the password is in a file.
+// tool returns a tool of MongoDB. The URI with the password is in a file.
 func (s *Server) tool(name string, args ...string) (engine.Tool, error) {
 	path, err := engine.Look(name)
 	if err != nil {
@@ -151,7 +150,7 @@ func (s *Server) tool(name string, args ...string) (engine.Tool, error) {
 	return engine.Tool{Name: path, Args: append([]string{"--config=" + s.config}, args...), Log: s.log, Reason: wordsReason}, nil
 }
 
-// Holds says what a database holds.
+// Holds returns one thing that a database holds, or "".
 func (s *Server) Holds(ctx context.Context, database string) (string, error) {
 	names, err := s.collections(ctx, database, bson.D{})
 	if err != nil || len(names) == 0 {
@@ -170,13 +169,14 @@ func (s *Server) collections(ctx context.Context, database string, filter bson.D
 	return names, nil
 }
 
-// Clear a database, but for its lock. It is made by what is put into it.
+// Clear drops all that a database holds but its lock. A database that does not exist is created
+// by the first write.
 func (s *Server) Clear(ctx context.Context, database string) error {
 	names, err := s.collections(ctx, database, bson.D{})
 	if err != nil {
 		return err
 	}
-	// Functions that people keep there.
+	// system.js has the functions that users store.
 	for _, name := range append(names, "system.js") {
 		if err := s.client.Database(database).Collection(name).Drop(ctx); err != nil {
 			return failed(ctx, "cannot clear database "+database, err)
@@ -185,7 +185,7 @@ func (s *Server) Clear(ctx context.Context, database string) error {
 	return nil
 }
 
-// Count the documents of each collection.
+// Count counts the documents of each collection.
 func (s *Server) Count(ctx context.Context, database string) (map[string]int64, error) {
 	names, err := s.collections(ctx, database, bson.D{{Key: "type", Value: "collection"}})
 	if err != nil {
@@ -202,24 +202,24 @@ func (s *Server) Count(ctx context.Context, database string) (map[string]int64, 
 	return out, nil
 }
 
-// Query is nothing that this engine knows.
+// Query always fails: there are no verification queries for this engine.
 func (s *Server) Query(context.Context, string, string) error {
 	return backup.Errorf(backup.InvalidTask, "a query can check databases of type postgresql and mysql only")
 }
 
-// failed puts an error of the server in words, with its reason.
+// failed adds what was attempted, and the reason, to an error of the server.
 func failed(ctx context.Context, what string, err error) error {
 	if err == nil || backup.ReasonOf(err) != "" {
 		return err
 	}
 	wrapped := fmt.Errorf("%s: %w", what, err)
-	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded { //nolint:errorlint // it is the cause itself
+	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded { //nolint:errorlint // the cause is not wrapped
 		return backup.WithReason(backup.Interrupted, wrapped)
 	}
 	return backup.WithReason(reason(err), wrapped)
 }
 
-// Codes of the server.
+// Error codes of the server.
 const (
 	unauthorized         = 13
 	authenticationFailed = 18
@@ -239,7 +239,7 @@ func reason(err error) backup.Reason {
 	return backup.SourceUnreachable
 }
 
-// wordsReason of what a tool says.
+// wordsReason returns the reason of a tool's error output, or "".
 func wordsReason(words string) backup.Reason {
 	switch {
 	case engine.Contains(words, "auth error", "Authentication failed", "authentication failed", "AuthenticationFailed", "not authorized", "Unauthorized", "requires authentication"):

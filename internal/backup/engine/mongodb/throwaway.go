@@ -12,7 +12,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// Serve a throw-away server of a Daemon, until that is stopped: a FerretDB with SQLite.
+// Serve starts a throw-away server of a Daemon, a FerretDB with SQLite, which runs until the
+// Daemon is stopped.
 func Serve(ctx context.Context, d *engine.Daemon, log io.Writer) error {
 	ferretdb, err := engine.Look("ferretdb")
 	if err != nil {
@@ -47,13 +48,13 @@ func Serve(ctx context.Context, d *engine.Daemon, log io.Writer) error {
 
 func socketIn(folder string) string { return filepath.Join(folder, "mongodb.sock") }
 
-// at the folder with the socket of a throw-away server.
+// at opens the throw-away server whose socket is in a folder.
 func at(folder string, log io.Writer) (*Server, error) {
 	socket := strings.ReplaceAll(url.PathEscape(socketIn(folder)), "/", "%2F")
 	return Open(engine.Connection{Hosts: socket, Params: url.Values{"directConnection": {"true"}}}, log)
 }
 
-// Attach to a throw-away server that is served.
+// Attach connects to a throw-away server that the container beside runs.
 func Attach(remote engine.Remote, log io.Writer) (*Server, error) {
 	s, err := at(remote.Dir, log)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// thingsQuery lists what a database holds but for its lock: the kind by the word
-// that drops it, and the name. Views come first, and triggers go with their tables.
+// thingsQuery lists all that a database holds but its lock: the kind, as in the statement that
+// drops it, and the name. Views come first. Triggers are dropped with their tables.
 const thingsQuery = `
 	SELECT CASE table_type WHEN 'VIEW' THEN 'VIEW' WHEN 'SEQUENCE' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, table_name AS name
 	FROM information_schema.tables WHERE table_schema = ? AND table_name <> '` + engine.LockName + `'
@@ -19,9 +19,9 @@ const thingsQuery = `
 	SELECT 'EVENT', event_name FROM information_schema.events WHERE event_schema = ?
 	ORDER BY kind = 'VIEW' DESC, kind, name`
 
-// Clear a database but for its lock, and make it if it is not there. It is not
-// dropped as a whole, since the lock would go with it. Privileges on it stay: they
-// go by its name.
+// Clear drops all that a database holds but its lock, and creates it if it does not exist. The
+// database itself is not dropped, because the lock would be lost. Privileges on it stay, as they
+// are bound to its name.
 func (s *Server) Clear(ctx context.Context, database string) error {
 	if err := s.ensure(ctx, database); err != nil {
 		return err
@@ -39,7 +39,8 @@ func (s *Server) clear(ctx context.Context, database string) error {
 	if err != nil || len(drops) == 0 {
 		return err
 	}
-	// Tables refer to each other. The setting is the session's, which is pooled.
+	// Tables may refer to each other, so the checks are off for this session, until the connection
+	// returns to the pool.
 	if _, err := conn.ExecContext(ctx, "SET SESSION foreign_key_checks = 0"); err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (s *Server) clear(ctx context.Context, database string) error {
 	return nil
 }
 
-// dropping statements for all that a database holds.
+// dropping returns the statements that drop all that a database holds.
 func dropping(ctx context.Context, conn *sql.Conn, database string) ([]string, error) {
 	rows, err := conn.QueryContext(ctx, thingsQuery, database, database, database)
 	if err != nil {

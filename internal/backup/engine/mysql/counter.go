@@ -9,9 +9,9 @@ import (
 
 // A counter counts the rows of each table in a dump that is written to it.
 //
-// mariadb-dump writes each row on a line of its own after INSERT INTO, with what
-// would end a line escaped. Routines, triggers and events, which are written as
-// they are, stand between lines that change the delimiter, and are passed over.
+// mariadb-dump writes each row on its own line after INSERT INTO, with line ends escaped.
+// Routines, triggers and events, which it writes as they are, are between lines that change the
+// delimiter, and are skipped.
 type counter struct {
 	tables map[string]int64
 
@@ -19,13 +19,13 @@ type counter struct {
 	last  byte   // its last byte so far
 	table string // whose rows follow
 
-	routine bool // between delimiters
-	ended   bool // the line that ends a dump was there
+	routine bool // the current line is between two delimiter lines
+	ended   bool // the line that ends a dump was read
 	wrong   string
 }
 
-// lineSize is as much of a line as says what it is: names have at most 64
-// characters of at most four bytes, each of which may be a backtick twice.
+// lineSize is how much of a line is kept, enough to recognize it: names have at most 64
+// characters of at most four bytes, each of which may be a backtick, which is written twice.
 const lineSize = 640
 
 func newCounter() *counter { return &counter{tables: map[string]int64{}} }
@@ -53,7 +53,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// end of a line.
+// end evaluates a complete line.
 func (c *counter) end() {
 	line, last := c.line, c.last
 	c.line, c.last = c.line[:0], 0
@@ -91,7 +91,7 @@ func (c *counter) row(line []byte, last byte) {
 	}
 }
 
-// backticked name at the beginning of a line, or nothing.
+// backticked returns the name in backticks at the beginning of a line, or "".
 func backticked(line []byte) string {
 	for i := 1; i < len(line); i++ {
 		if line[i] != '`' {
@@ -106,7 +106,8 @@ func backticked(line []byte) string {
 	return ""
 }
 
-// result of a dump that has ended.
+// result returns the rows of each table, or an error if the dump is incomplete or not as
+// expected.
 func (c *counter) result() (map[string]int64, error) {
 	if c.wrong == "" && !c.ended {
 		c.wrong = "its last line is missing"

@@ -12,23 +12,23 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// own databases of a server.
+// own are the server's own databases.
 var own = []string{"information_schema", "performance_schema", "mysql", "sys"}
 
-// Version of the server.
+// Version returns the version of the server.
 func (s *Server) Version(ctx context.Context) (string, error) {
 	var version string
 	err := s.db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
 	return version, failed(ctx, "cannot connect to the server", err)
 }
 
-// Databases that are not the server's own.
+// Databases returns the databases that are not the server's own.
 func (s *Server) Databases(ctx context.Context) ([]string, error) {
 	all, err := s.names(ctx, "cannot list the databases", "SELECT schema_name FROM information_schema.schemata ORDER BY schema_name")
 	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(own, name) }), err
 }
 
-// Roles are not needed: a dump names definers, who need not exist.
+// Roles returns none: a dump names definers, which need not exist.
 func (s *Server) Roles(context.Context) ([]string, error) { return nil, nil }
 
 func (s *Server) names(ctx context.Context, what, query string, args ...any) ([]string, error) {
@@ -48,14 +48,14 @@ func (s *Server) names(ctx context.Context, what, query string, args ...any) ([]
 	return out, failed(ctx, what, rows.Err())
 }
 
-// Dump a database, and count the rows that are in the dump.
+// Dump dumps a database, and counts the rows in the dump.
 func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[string]int64, error) {
 	charset, collation, err := s.defaults(ctx, database)
 	if err != nil {
 		return nil, err
 	}
-	// The dump's first line: what a database made for it is to have, wherever that
-	// is and whatever it is called.
+	// The first line of the dump sets the defaults of the database that it is restored into,
+	// whatever its server and name are.
 	head := fmt.Sprintf("ALTER DATABASE CHARACTER SET %s COLLATE %s;\n", charset, collation)
 	if _, err := io.WriteString(w, head); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[st
 	return c.result()
 }
 
-// defaults of a database.
+// defaults returns the character set and the collation of a database.
 func (s *Server) defaults(ctx context.Context, database string) (string, string, error) {
 	var charset, collation string
 	err := s.db.QueryRowContext(ctx, "SELECT default_character_set_name, default_collation_name FROM information_schema.schemata WHERE schema_name = ?", database).Scan(&charset, &collation)
@@ -86,7 +86,7 @@ func (s *Server) defaults(ctx context.Context, database string) (string, string,
 	return charset, collation, failed(ctx, "cannot look into database "+database, err)
 }
 
-// Holds says what a database holds.
+// Holds returns one thing that a database holds, or "".
 func (s *Server) Holds(ctx context.Context, database string) (string, error) {
 	if _, _, err := s.defaults(ctx, database); err != nil {
 		return "", err
@@ -103,14 +103,14 @@ func (s *Server) Holds(ctx context.Context, database string) (string, error) {
 	return found[0], nil
 }
 
-// Restore a dump into an empty database, up to the first error.
+// Restore restores a dump into an empty database, and stops at the first error.
 func (s *Server) Restore(ctx context.Context, _, database string, r io.Reader) error {
 	if err := s.ensure(ctx, database); err != nil {
 		return err
 	}
-	// In binary mode nothing of the dump is a command to the tool.
+	// In binary mode no part of the dump is a command to the tool.
 	t, err := s.tool([]string{"--binary-mode", "--connect-timeout=10",
-		// A statement that fails holds rows, which belong in no log.
+		// A failed statement contains rows, which must not be logged.
 		"--loose-skip-print-query-on-error", "--default-character-set=utf8mb4", "--max-allowed-packet=1G", "--database=" + database}, "mariadb")
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (s *Server) Restore(ctx context.Context, _, database string, r io.Reader) e
 	return t.Run(ctx)
 }
 
-// ensure that there is a database.
+// ensure creates a database unless it exists.
 func (s *Server) ensure(ctx context.Context, database string) error {
 	_, _, err := s.defaults(ctx, database)
 	if !errors.Is(err, engine.ErrNoDatabase) {
@@ -129,7 +129,7 @@ func (s *Server) ensure(ctx context.Context, database string) error {
 	return failed(ctx, "cannot create database "+database, err)
 }
 
-// Count the rows of each table.
+// Count counts the rows of each table.
 func (s *Server) Count(ctx context.Context, database string) (map[string]int64, error) {
 	tables, err := s.names(ctx, "cannot list the tables", "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')", database)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Server) Count(ctx context.Context, database string) (map[string]int64, 
 	return out, nil
 }
 
-// Query that must say yes.
+// Query fails unless the query returns a row, and none whose first column is false, 0 or null.
 func (s *Server) Query(ctx context.Context, database, query string) error {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {

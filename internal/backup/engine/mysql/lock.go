@@ -11,14 +11,14 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// Errors of the server.
+// Error numbers of the server.
 const (
 	errNoDatabase = 1049
 	errNoTable    = 1146
 	errDuplicate  = 1062
 )
 
-// number of a server's error, or 0.
+// number returns the number of a server's error, or 0.
 func number(err error) uint16 {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return e.Number
@@ -28,7 +28,7 @@ func number(err error) uint16 {
 
 func lockTable(database string) string { return quote(database) + "." + quote(engine.LockName) }
 
-// Locked returns the lock of a database, or nil: a row of a table there.
+// Locked returns the lock of a database, which is a row of a table in it, or nil.
 func (s *Server) Locked(ctx context.Context, database string) (*engine.Lock, error) {
 	var record string
 	err := s.db.QueryRowContext(ctx, "SELECT record FROM "+lockTable(database)+" WHERE id = 1").Scan(&record)
@@ -42,9 +42,8 @@ func (s *Server) Locked(ctx context.Context, database string) (*engine.Lock, err
 	return l, cannotLock(ctx, database, err)
 }
 
-// Swap the lock of a database for another one, if it is still what it was. Each
-// way is decided by one statement: no transaction holds where tables are created
-// and dropped.
+// Swap replaces the lock of a database if it is still from. Each way is decided by one statement,
+// since creating and dropping a table ends a transaction.
 func (s *Server) Swap(ctx context.Context, database string, from, to *engine.Lock) (bool, error) {
 	was, is, err := engine.Records(from, to)
 	if err != nil {
@@ -55,8 +54,8 @@ func (s *Server) Swap(ctx context.Context, database string, from, to *engine.Loc
 	case was == "":
 		return s.insertLock(ctx, database, is)
 	case is == "":
-		// No other restore takes a lock that is held: it would have to see it
-		// unchanged for longer than this takes.
+		// No other restore can take the lock meanwhile: it would have to find the lock unchanged
+		// for longer than this takes.
 		have, err := s.Locked(ctx, database)
 		if err != nil || have == nil || *have != *from {
 			return false, err
@@ -75,7 +74,7 @@ func (s *Server) Swap(ctx context.Context, database string, from, to *engine.Loc
 	return n == 1, cannotLock(ctx, database, err)
 }
 
-// insertLock where there is none.
+// insertLock creates the lock unless there is one.
 func (s *Server) insertLock(ctx context.Context, database, record string) (bool, error) {
 	table := lockTable(database)
 	if err := s.ensure(ctx, database); err != nil {

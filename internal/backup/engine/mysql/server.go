@@ -1,8 +1,8 @@
 // Package mysql dumps and restores databases of MariaDB and MySQL, with MariaDB's
 // mariadb-dump and mariadb.
 //
-// A dump is one consistent snapshot of all InnoDB tables of a database. Its rows
-// are counted as they pass: it has one a line.
+// A dump is one consistent snapshot of all InnoDB tables of a database. Its rows are counted as
+// it is written: there is one on each line.
 package mysql
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// A Server of MariaDB or MySQL.
+// A Server is a server of MariaDB or MySQL.
 type Server struct {
 	conn    engine.Connection
 	socket  string
@@ -37,10 +37,10 @@ type Server struct {
 
 var _ engine.ThrowAway = &Server{}
 
-// Open a server. Nothing is reached before it is used.
+// Open returns a Server without connecting to it: the first use connects.
 func Open(c engine.Connection, log io.Writer) (*Server, error) { return open(c, "", log) }
 
-// open a server at a socket, or by the connection's host.
+// open opens a server at a socket, or by the connection's host if socket is "".
 func open(c engine.Connection, socket string, log io.Writer) (*Server, error) {
 	s := &Server{conn: c, socket: socket, log: log}
 	var err error
@@ -65,13 +65,13 @@ func open(c engine.Connection, socket string, log io.Writer) (*Server, error) {
 	return s, nil
 }
 
-// Close the Server.
+// Close closes all connections, and removes the file with the password.
 func (s *Server) Close() {
 	_ = s.db.Close()
 	s.private.Close()
 }
 
-// Failed explains an error of a throw-away server by the server's own words.
+// Failed explains an error of a throw-away server with the server's own output.
 func (s *Server) Failed(err error) error {
 	if s.remote == nil || err == nil {
 		return err
@@ -81,7 +81,7 @@ func (s *Server) Failed(err error) error {
 
 const dialWithin = 10 * time.Second
 
-// config for our own connections.
+// config returns the configuration of the driver.
 func (s *Server) config() (*mysql.Config, error) {
 	c := mysql.NewConfig()
 	c.User, c.Passwd = s.conn.User, s.conn.Password
@@ -107,13 +107,13 @@ func (s *Server) config() (*mysql.Config, error) {
 		c.TLS = &tls.Config{RootCAs: pool, ServerName: host, MinVersion: tls.VersionTLS12}
 	case tlsOff(s.conn):
 	default:
-		// Encrypted where the server can.
+		// TLS is used if the server supports it.
 		c.TLSConfig = "preferred"
 	}
 	return c, nil
 }
 
-// tlsOff tells whether the URI says so, in any of the words that drivers know.
+// tlsOff reports whether the URI turns TLS off, by the parameter of any common driver.
 func tlsOff(c engine.Connection) bool {
 	for _, name := range []string{"ssl-mode", "sslmode", "tls", "useSSL"} {
 		switch strings.ToLower(c.Params.Get(name)) {
@@ -124,12 +124,12 @@ func tlsOff(c engine.Connection) bool {
 	return false
 }
 
-// quiet driver: an error is returned, and not logged as well.
+// quiet is a logger that discards all: errors are returned and need not be logged too.
 type quiet struct{}
 
 func (quiet) Print(...any) {}
 
-// optionFile for the tools.
+// optionFile returns the option file of MariaDB's tools.
 func (s *Server) optionFile() string {
 	var b strings.Builder
 	b.WriteString("[client]\n")
@@ -140,7 +140,7 @@ func (s *Server) optionFile() string {
 	}
 	set("user", s.conn.User)
 	set("password", s.conn.Password)
-	// Neither a dump nor a server may ask for files of the pod: credentials are some.
+	// Neither a dump nor a server may request files of the pod, which include credentials.
 	b.WriteString("default-character-set=utf8mb4\nloose-local-infile=0\n")
 	if s.socket != "" {
 		set("socket", s.socket)
@@ -157,16 +157,16 @@ func (s *Server) optionFile() string {
 	case tlsOff(s.conn):
 		b.WriteString("skip-ssl\n")
 	default:
-		// Newer clients insist on a certificate that they can check.
+		// Newer clients insist on a certificate that they can verify.
 		b.WriteString("loose-skip-ssl-verify-server-cert\n")
 	}
 	return b.String()
 }
 
-// optionEscape of a value in quotes.
+// optionEscape escapes a value in quotes.
 var optionEscape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`)
 
-// tool of MariaDB. The file with the password has to be its first argument.
+// tool returns a tool of MariaDB. The file with the password has to be its first argument.
 func (s *Server) tool(args []string, names ...string) (engine.Tool, error) {
 	path, err := engine.Look(names...)
 	if err != nil {
@@ -175,16 +175,16 @@ func (s *Server) tool(args []string, names ...string) (engine.Tool, error) {
 	return engine.Tool{Name: path, Args: append([]string{"--defaults-file=" + s.options}, args...), Log: s.log, Reason: wordsReason}, nil
 }
 
-// quote a name.
+// quote quotes a name in SQL.
 func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// failed puts an error of the server in words, with its reason.
+// failed adds what was attempted, and the reason, to an error of the server.
 func failed(ctx context.Context, what string, err error) error {
 	if err == nil || backup.ReasonOf(err) != "" {
 		return err
 	}
 	err = fmt.Errorf("%s: %w", what, err)
-	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded { //nolint:errorlint // it is the cause itself
+	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded { //nolint:errorlint // the cause is not wrapped
 		return backup.WithReason(backup.Interrupted, err)
 	}
 	return backup.WithReason(reason(err), err)
@@ -198,21 +198,21 @@ func reason(err error) backup.Reason {
 	return codeReason(e.Number)
 }
 
-// codeReason of a server's error.
+// codeReason returns the reason of a server's error number.
 func codeReason(code uint16) backup.Reason {
 	switch code {
-	// Access denied: to the server, a database, a table, a column, for want of a
-	// privilege; no such user's plugin.
+	// Access is denied to the server, a database, a table or a column, for lack of a privilege,
+	// or the user's authentication plugin is not known.
 	case 1044, 1045, 1142, 1143, 1227, 1370, 1419, 1698, 1524:
 		return backup.SourceDenied
-	// Too many connections, it shuts down, no such database yet, gone away, lost.
+	// Too many connections, shutting down, no such database yet, or the connection was lost.
 	case 1040, 1053, 1049, 1203, 1226, 2002, 2003, 2005, 2006, 2013, 2026:
 		return backup.SourceUnreachable
 	}
 	return backup.ToolFailed
 }
 
-// wordsReason of what a tool says.
+// wordsReason returns the reason of a tool's error output, or "".
 func wordsReason(words string) backup.Reason {
 	for _, code := range []uint16{1044, 1045, 1142, 1143, 1227, 1370, 1419, 1698, 1524, 1040, 1053, 1049, 1203, 1226, 2002, 2003, 2005, 2006, 2013, 2026} {
 		if engine.Contains(words, fmt.Sprintf("error: %d:", code), fmt.Sprintf("ERROR %d ", code), fmt.Sprintf("Error %d:", code), fmt.Sprintf("(%d)", code)) {

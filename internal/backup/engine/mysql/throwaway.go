@@ -10,11 +10,11 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// superuser of a throw-away server: it has no password, and nobody else reaches
+// superuser is the user of a throw-away server. It has no password, as no other program reaches
 // the socket.
 const superuser = "root"
 
-// Serve a throw-away server of a Daemon, until that is stopped.
+// Serve starts a throw-away server of a Daemon, which runs until the Daemon is stopped.
 func Serve(ctx context.Context, d *engine.Daemon, log io.Writer) error {
 	install, err := engine.Look("mariadb-install-db")
 	if err != nil {
@@ -45,20 +45,20 @@ func Serve(ctx context.Context, d *engine.Daemon, log io.Writer) error {
 	}
 	args := slices.Concat(common, []string{
 		"--socket=" + s.socket, "--pid-file=" + filepath.Join(d.Dir, "pid"), "--skip-networking", "--skip-log-bin",
-		// Nothing of it needs to outlive a crash, and it shares the pod's memory.
+		// No data needs to survive a crash, and the server shares the pod's memory.
 		"--innodb-doublewrite=0", "--innodb-buffer-pool-size=128M", "--key-buffer-size=16M", "--aria-pagecache-buffer-size=16M",
 		"--max-connections=10", "--performance-schema=OFF", "--max-allowed-packet=1G",
-		// Events of the dump are restored, and must not run.
+		// Events of the dump are restored, but must not run.
 		"--event-scheduler=OFF", "--log-bin-trust-function-creators=1", "--local-infile=0", "--character-set-server=utf8mb4"})
 	return d.Start(ctx, log, ready, mariadbd, args...)
 }
 
-// at the folder with the socket of a throw-away server.
+// at opens the throw-away server whose socket is in a folder.
 func at(folder string, log io.Writer) (*Server, error) {
 	return open(engine.Connection{User: superuser}, filepath.Join(folder, "s"), log)
 }
 
-// Attach to a throw-away server that is served.
+// Attach connects to a throw-away server that the container beside runs.
 func Attach(remote engine.Remote, log io.Writer) (*Server, error) {
 	s, err := at(remote.Dir, log)
 	if err != nil {

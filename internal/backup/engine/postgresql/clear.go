@@ -12,15 +12,14 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// ours is the condition on an object that no extension brought.
+// notOfExtension is the condition that an object does not belong to an extension.
 const notOfExtension = ` AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e WHERE e.classid = o.tableoid AND e.objid = o.oid AND e.deptype = 'e')`
 
-// users is the condition on a schema that is neither the server's own nor ours.
+// ofUsers is the condition that a schema is neither the server's own nor that of the lock.
 const ofUsers = ` n.nspname NOT IN ('information_schema', '` + engine.LockName + `') AND n.nspname !~ '^pg_'`
 
-// holdsQuery finds something that somebody put into the database. Schemas that an
-// extension lives in, and what is in them of its own, do not count; neither does
-// the schema public.
+// holdsQuery finds one object that a user created in the database. Schemas in which an extension
+// is installed, the extension's objects and the schema public do not count.
 const holdsQuery = `
 SELECT what FROM (
   (SELECT 'table or view ' || n.nspname || '.' || o.relname AS what
@@ -43,7 +42,7 @@ SELECT what FROM (
   (SELECT 'large object ' || o.oid FROM pg_catalog.pg_largeobject_metadata o LIMIT 1)
 ) things LIMIT 1`
 
-// Holds says what a database holds.
+// Holds returns one thing that a database holds, or "".
 func (s *Server) Holds(ctx context.Context, database string) (string, error) {
 	var what string
 	err := s.with(ctx, database, func(c *pgx.Conn) error {
@@ -59,9 +58,8 @@ func (s *Server) Holds(ctx context.Context, database string) (string, error) {
 	return what, err
 }
 
-// clearing drops everything that holdsQuery finds, in one transaction: what cannot
-// be dropped leaves all as it was. Extensions stay, with the schemas they are
-// in, as an administrator made them.
+// clearing drops what users created, but large objects, in one transaction: if one object cannot
+// be dropped, none is. Extensions stay, with their schemas, since an administrator created them.
 const clearing = `
 SET LOCAL lock_timeout = '60s';
 SET LOCAL client_min_messages = 'error';
@@ -115,13 +113,13 @@ END
 $storeplane$;
 `
 
-// unlinking large objects takes a lock each, so they go by the thousand.
+// unlinking removes a thousand large objects at a time, since each takes a lock.
 const unlinking = `SELECT count(pg_catalog.lo_unlink(o.oid)) FROM (SELECT oid FROM pg_catalog.pg_largeobject_metadata LIMIT 1000) o`
 
-// Clear a database, and make it if it is not there.
+// Clear drops all that a database holds but its lock, and creates it if it does not exist.
 func (s *Server) Clear(ctx context.Context, database string) error {
 	err := s.with(ctx, database, func(c *pgx.Conn) error {
-		// One implicit transaction.
+		// All statements are one transaction.
 		if _, err := c.PgConn().Exec(ctx, "BEGIN;"+clearing+"COMMIT").ReadAll(); err != nil {
 			return cannotClear(ctx, database, err)
 		}
@@ -145,7 +143,7 @@ func cannotClear(ctx context.Context, database string, err error) error {
 	return failed(ctx, "cannot drop what database "+database+" holds", err)
 }
 
-// ensure that there is a database.
+// ensure creates a database unless it exists.
 func (s *Server) ensure(ctx context.Context, database string) error {
 	err := s.with(ctx, database, func(*pgx.Conn) error { return nil })
 	if missing(err) {
@@ -154,16 +152,16 @@ func (s *Server) ensure(ctx context.Context, database string) error {
 	return err
 }
 
-// duplicateDatabase are the codes of an error: of one that is there, and of one
-// that is created at the same time.
+// duplicateDatabase are the error codes for a database that exists, and for one that is being
+// created at the same time.
 var duplicateDatabase = []string{"42P04", "23505"}
 
-// create a database, from where one is for certain.
+// create creates a database, connected to one that every server has.
 func (s *Server) create(ctx context.Context, database string) error {
 	return s.with(ctx, maintenance, func(c *pgx.Conn) error {
 		_, err := c.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{database}.Sanitize())
 		if e, ok := errors.AsType[*pgconn.PgError](err); ok && slices.Contains(duplicateDatabase, e.Code) {
-			return nil // another one was faster
+			return nil // another client created it first
 		}
 		return failed(ctx, "cannot create database "+database, err)
 	})

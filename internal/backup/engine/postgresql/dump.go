@@ -12,18 +12,18 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// Version of the server.
+// Version returns the version of the server.
 func (s *Server) Version(ctx context.Context) (string, error) {
 	var version string
 	err := s.with(ctx, s.database(), func(c *pgx.Conn) error {
 		return failed(ctx, "cannot ask for the version", c.QueryRow(ctx, "SHOW server_version").Scan(&version))
 	})
-	// Debian's says where it was packed.
+	// Debian adds the version of its package.
 	version, _, _ = strings.Cut(version, " ")
 	return version, err
 }
 
-// database to connect to where it does not matter which.
+// database is the database to connect to where any will do.
 func (s *Server) database() string {
 	if s.conn.Database != "" {
 		return s.conn.Database
@@ -31,8 +31,8 @@ func (s *Server) database() string {
 	return maintenance
 }
 
-// Databases that are not the server's own. One that everybody connects to at
-// first belongs to them only if somebody put something in it.
+// Databases returns the databases that are not the server's own. The maintenance database, to
+// which clients connect by default, counts only if it is not empty.
 func (s *Server) Databases(ctx context.Context) ([]string, error) {
 	all, err := s.names(ctx, "SELECT datname FROM pg_database WHERE datallowconn AND NOT datistemplate ORDER BY datname")
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Server) Databases(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// Roles of the server: policies of a dump name them.
+// Roles returns the roles of the server, which policies in a dump name.
 func (s *Server) Roles(ctx context.Context) ([]string, error) {
 	return s.names(ctx, `SELECT rolname FROM pg_roles WHERE rolname NOT LIKE 'pg\_%' ORDER BY rolname`)
 }
@@ -71,7 +71,7 @@ func (s *Server) names(ctx context.Context, query string) ([]string, error) {
 	return out, err
 }
 
-// Dump a database, and count its rows in the same snapshot.
+// Dump dumps a database, and counts its rows in the same snapshot.
 func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[string]int64, error) {
 	var tables map[string]int64
 	err := s.with(ctx, database, func(c *pgx.Conn) error {
@@ -80,8 +80,9 @@ func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[st
 			return failed(ctx, "cannot begin", err)
 		}
 		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-		// The transaction waits as long as the dump takes; and where rows were
-		// hidden from us, an error is better than a number that lacks them.
+		// The transaction is open for as long as the dump takes, so no timeout applies to it.
+		// With row_security off, rows that the user may not read are an error instead of missing
+		// in the count.
 		_, err = tx.Exec(ctx, `SELECT set_config(name, CASE name WHEN 'row_security' THEN 'off' ELSE '0' END, true) FROM pg_settings
 			WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout', 'row_security')`)
 		if err != nil {
@@ -101,7 +102,7 @@ func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[st
 		if err := g.Wait(); err != nil {
 			return err
 		}
-		// The server that has the snapshot still is the one that made it.
+		// This fails if the server that exported the snapshot is gone.
 		_, err = tx.Exec(ctx, "SELECT 1")
 		return failed(ctx, "cannot end the snapshot", err)
 	})
@@ -120,8 +121,8 @@ func (s *Server) dump(ctx context.Context, database, snapshot string, w io.Write
 	return t.Run(ctx)
 }
 
-// tablesQuery lists the tables whose rows a dump holds: not those of extensions,
-// nor, on a standby, those that it has no rows of.
+// tablesQuery lists the tables whose rows a dump contains. Tables of extensions are not among
+// them, nor are, on a standby, unlogged tables, which have no rows there.
 const tablesQuery = `
 SELECT n.nspname, c.relname
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -131,10 +132,10 @@ WHERE c.relkind = 'r'
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
 ORDER BY 1, 2`
 
-// largeObjects is the name that they are counted under.
+// largeObjects is the name under which large objects are counted.
 const largeObjects = "pg_catalog.pg_largeobject_metadata"
 
-// count the rows of all tables.
+// count counts the rows of all tables.
 func count(ctx context.Context, tx pgx.Tx) (map[string]int64, error) {
 	rows, err := tx.Query(ctx, tablesQuery)
 	if err != nil {
@@ -165,7 +166,7 @@ func count(ctx context.Context, tx pgx.Tx) (map[string]int64, error) {
 	return out, nil
 }
 
-// tableName is how people write it, and one name for one table.
+// tableName returns the name as users write it, quoted only if it would be ambiguous.
 func tableName(name pgx.Identifier) string {
 	if strings.ContainsAny(name[0]+name[1], `."`) {
 		return name.Sanitize()
@@ -173,7 +174,7 @@ func tableName(name pgx.Identifier) string {
 	return name[0] + "." + name[1]
 }
 
-// Count the rows of all tables.
+// Count counts the rows of all tables.
 func (s *Server) Count(ctx context.Context, database string) (map[string]int64, error) {
 	var out map[string]int64
 	err := s.with(ctx, database, func(c *pgx.Conn) error {
@@ -188,10 +189,10 @@ func (s *Server) Count(ctx context.Context, database string) (map[string]int64, 
 	return out, err
 }
 
-// Query that must say yes.
+// Query fails unless the query returns a row, and none whose first column is false, 0 or null.
 func (s *Server) Query(ctx context.Context, database, query string) error {
 	return s.with(ctx, database, func(c *pgx.Conn) error {
-		// Text, whatever the type of the column.
+		// Values are returned as text, whatever the type of the column.
 		rows := c.PgConn().ExecParams(ctx, query, nil, nil, nil, nil)
 		n := 0
 		for rows.NextRow() {

@@ -10,8 +10,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// A lock is a row of a table in a schema of its own. Whoever may connect may read
-// it, so that a restore by another user is refused with the name of who has it.
+// A lock is a row of a table in its own schema. Every user that may connect can read it, so that
+// a restore by another user is refused with the name of the lock's owner.
 const (
 	lockTable = engine.LockName + ".lock"
 
@@ -23,8 +23,9 @@ GRANT SELECT ON ` + lockTable + ` TO PUBLIC`
 
 	dropLock = "DROP SCHEMA " + engine.LockName + " CASCADE"
 
-	// alone are transactions that change the lock, and those that read it wait for
-	// them: the table may be dropped between a look for it and a look into it.
+	// alone is taken by transactions that change the lock, and waiting by those that read it,
+	// which wait for the former: otherwise the table could be dropped between the check that it
+	// exists and the query.
 	alone   = "SELECT pg_advisory_xact_lock(hashtext('" + lockTable + "'))"
 	waiting = "SELECT pg_advisory_xact_lock_shared(hashtext('" + lockTable + "'))"
 )
@@ -51,7 +52,7 @@ func (s *Server) Locked(ctx context.Context, database string) (*engine.Lock, err
 	return l, cannotLock(ctx, database, err)
 }
 
-// Swap the lock of a database for another one, if it is still what it was.
+// Swap replaces the lock of a database if it is still from.
 func (s *Server) Swap(ctx context.Context, database string, from, to *engine.Lock) (bool, error) {
 	was, is, err := engine.Records(from, to)
 	if err != nil {
@@ -94,7 +95,7 @@ func swap(ctx context.Context, tx pgx.Tx, was, is string) (bool, error) {
 	return true, err
 }
 
-// readLock returns the record, or "" where there is none.
+// readLock returns the record of the lock, or "" if there is none.
 func readLock(ctx context.Context, tx pgx.Tx) (string, error) {
 	var there bool
 	if err := tx.QueryRow(ctx, "SELECT to_regclass('"+lockTable+"') IS NOT NULL").Scan(&there); err != nil || !there {

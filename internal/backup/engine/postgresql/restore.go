@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// Restore a dump into an empty database, up to the first error.
+// Restore restores a dump into an empty database, and stops at the first error.
 func (s *Server) Restore(ctx context.Context, _, database string, r io.Reader) error {
 	private, err := engine.NewPrivate()
 	if err != nil {
@@ -33,8 +33,8 @@ func (s *Server) Restore(ctx context.Context, _, database string, r io.Reader) e
 	return t.Run(ctx)
 }
 
-// contents of a dump that a restore takes, as a file for pg_restore, and the dump
-// again from its beginning: its table of contents comes first.
+// contents returns a file for pg_restore with the entries of a dump to restore, and the dump
+// again from its beginning. The table of contents comes first in a dump.
 func (s *Server) contents(ctx context.Context, private engine.Private, r io.Reader) (string, io.Reader, error) {
 	path, err := engine.Look("pg_restore")
 	if err != nil {
@@ -44,13 +44,13 @@ func (s *Server) contents(ctx context.Context, private engine.Private, r io.Read
 	if err != nil {
 		return "", nil, err
 	}
-	head, err := os.OpenFile(seen, os.O_RDWR, 0) //nolint:gosec // our own
+	head, err := os.OpenFile(seen, os.O_RDWR, 0) //nolint:gosec // the file was written above
 	if err != nil {
 		return "", nil, backup.Errorf(backup.ToolFailed, "cannot open a file: %w", err)
 	}
-	// It is read to its end below, or not at all, and then gone.
+	// The file is read to its end below, or not at all, and then closed.
 	var list strings.Builder
-	// Small, so that not much more is read than the tool takes.
+	// Reads are small, so that little more is read than the tool needs.
 	t := engine.Tool{Name: path, Args: []string{"--list"}, Stdin: &small{io.TeeReader(r, head)}, Stdout: &list, Log: s.log, Reason: headReason}
 	if err := t.Run(ctx); err != nil {
 		_ = head.Close()
@@ -68,8 +68,8 @@ func (s *Server) contents(ctx context.Context, private engine.Private, r io.Read
 	return file, io.MultiReader(&closing{head}, r), nil
 }
 
-// headReason of what pg_restore says of a table of contents: nothing but the dump
-// can be wrong.
+// headReason returns the reason of pg_restore's error output about a table of contents. Any other
+// error than an unsupported version is ToolFailed.
 func headReason(words string) backup.Reason {
 	if engine.Contains(words, "unsupported version") {
 		return backup.InvalidTask
@@ -77,7 +77,7 @@ func headReason(words string) backup.Reason {
 	return ""
 }
 
-// small reads.
+// small limits the size of a read.
 type small struct{ io.Reader }
 
 func (s *small) Read(p []byte) (int, error) {
@@ -85,7 +85,7 @@ func (s *small) Read(p []byte) (int, error) {
 	return s.Reader.Read(p[:min(len(p), most)])
 }
 
-// closing file: it is closed at its end.
+// closing is a file that is closed when it was read to its end.
 type closing struct{ *os.File }
 
 func (c *closing) Read(p []byte) (int, error) {
@@ -96,9 +96,8 @@ func (c *closing) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// wanted entries of a table of contents. Comments on extensions are left out: an
-// extension that is there already belongs to an administrator, and nobody else may
-// comment on it.
+// wanted returns the entries of a table of contents to restore. Comments on extensions are left
+// out: only the owner of an extension may comment on it, which may be an administrator.
 func wanted(list string) string {
 	var b strings.Builder
 	lines := bufio.NewScanner(strings.NewReader(list))

@@ -1,10 +1,9 @@
-// Package postgresql dumps and restores databases of PostgreSQL, with its own
-// pg_dump and pg_restore.
+// Package postgresql dumps and restores databases of PostgreSQL, by its own pg_dump and
+// pg_restore.
 //
-// A dump and the numbers of rows that go with it come from one snapshot, so they
-// are exact whatever is written meanwhile. A dump holds owners and privileges; a
-// restore leaves them out, and everything belongs to whom the restore connects as:
-// the roles of one server need not exist on another.
+// A dump and its numbers of rows come from one snapshot, so they are exact whatever is written
+// meanwhile. A dump contains owners and privileges, but a restore leaves them out, because the
+// roles of one server need not exist on another. All objects belong to the user that restores.
 package postgresql
 
 import (
@@ -26,7 +25,7 @@ import (
 // maintenance is a database that every server has.
 const maintenance = "postgres"
 
-// A Server of PostgreSQL.
+// A Server is a server of PostgreSQL.
 type Server struct {
 	conn     engine.Connection
 	private  engine.Private
@@ -37,7 +36,7 @@ type Server struct {
 
 var _ engine.ThrowAway = &Server{}
 
-// Open a server. Nothing is reached before it is used.
+// Open returns a Server without connecting to it: each use connects anew.
 func Open(c engine.Connection, log io.Writer) (*Server, error) {
 	s := &Server{conn: c, log: log}
 	s.conn.Params = url.Values{}
@@ -49,10 +48,10 @@ func Open(c engine.Connection, log io.Writer) (*Server, error) {
 			s.conn.Params.Set("sslmode", "verify-full")
 		}
 	} else if s.conn.Params.Get("sslrootcert") != "system" {
-		// It names a file of another machine.
+		// The parameter names a file of another machine.
 		s.conn.Params.Del("sslrootcert")
 	}
-	// A server that is gone is noticed within a minute.
+	// The loss of the server is detected within a minute.
 	for k, v := range map[string]string{"connect_timeout": "10", "keepalives_idle": "20", "keepalives_interval": "10", "keepalives_count": "3"} {
 		if !s.conn.Params.Has(k) {
 			s.conn.Params.Set(k, v)
@@ -69,18 +68,18 @@ func Open(c engine.Connection, log io.Writer) (*Server, error) {
 	return s, nil
 }
 
-// escape of a field of a password file.
+// escape escapes a field of a password file.
 var escape = strings.NewReplacer(`\`, `\\`, `:`, `\:`)
 
-// Close the Server.
+// Close removes the file with the password.
 func (s *Server) Close() {
 	s.private.Close()
 }
 
-// libpq's own parameters, which pgx takes for the server's.
+// libpqOnly are parameters of libpq that pgx would send to the server as settings.
 var libpqOnly = []string{"keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout", "gssencmode", "sslcompression", "sslcrl", "channel_binding"}
 
-// connect to a database.
+// connect connects to a database.
 func (s *Server) connect(ctx context.Context, database string) (*pgx.Conn, error) {
 	c := s.conn
 	c.Params = url.Values{}
@@ -90,7 +89,7 @@ func (s *Server) connect(ctx context.Context, database string) (*pgx.Conn, error
 	}
 	config, err := pgx.ParseConfig(c.URI("postgresql", database, nil))
 	if err != nil {
-		// The parser's own error names the URI.
+		// The parser's own error contains the URI.
 		return nil, backup.Errorf(backup.InvalidTask, "cannot read the connection: a parameter of its uri is wrong")
 	}
 	config.Password = s.conn.Password
@@ -102,10 +101,10 @@ func (s *Server) connect(ctx context.Context, database string) (*pgx.Conn, error
 	return conn, nil
 }
 
-// application that administrators see in their list of sessions.
+// application is the name that administrators find in the list of sessions.
 const application = "storeplane-backup"
 
-// with a connection to a database.
+// with calls do with a connection to a database, and closes it.
 func (s *Server) with(ctx context.Context, database string, do func(*pgx.Conn) error) error {
 	conn, err := s.connect(ctx, database)
 	if err != nil {
@@ -115,7 +114,7 @@ func (s *Server) with(ctx context.Context, database string, do func(*pgx.Conn) e
 	return do(conn)
 }
 
-// tool of PostgreSQL on a database. The password is in a file.
+// tool returns a tool of PostgreSQL on a database. The password is in a file.
 func (s *Server) tool(name, database string, args ...string) (engine.Tool, error) {
 	path, err := engine.Look(name)
 	if err != nil {
@@ -129,25 +128,25 @@ func (s *Server) tool(name, database string, args ...string) (engine.Tool, error
 	}, nil
 }
 
-// missing tells whether err says that there is no such database.
+// missing reports whether err means that the database does not exist.
 func missing(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.Code == "3D000"
 }
 
-// failed puts an error of the server in words, with its reason.
+// failed adds what was attempted, and the reason, to an error of the server.
 func failed(ctx context.Context, what string, err error) error {
 	if err == nil || backup.ReasonOf(err) != "" {
 		return err
 	}
 	err = fmt.Errorf("%s: %w", what, inWords(err))
-	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded { //nolint:errorlint // it is the cause itself
+	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded { //nolint:errorlint // the cause is not wrapped
 		return backup.WithReason(backup.Interrupted, err)
 	}
 	return backup.WithReason(reason(err), err)
 }
 
-// inWords leaves out what pgx puts around a server's error: the whole connection.
+// inWords removes what pgx adds to a server's error: the whole connection.
 func inWords(err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e
@@ -169,15 +168,15 @@ func reason(err error) backup.Reason {
 	// Invalid authorization, and insufficient privilege.
 	case strings.HasPrefix(e.Code, "28"), e.Code == "42501":
 		return backup.SourceDenied
-	// It shuts down, starts up, has no room for connections, or has no such
-	// database yet.
+	// The server is shutting down, starting, out of connections or lost, or the database does not
+	// exist yet.
 	case strings.HasPrefix(e.Code, "57P"), strings.HasPrefix(e.Code, "53"), strings.HasPrefix(e.Code, "08"), e.Code == "3D000":
 		return backup.SourceUnreachable
 	}
 	return backup.ToolFailed
 }
 
-// wordsReason of what a tool says.
+// wordsReason returns the reason of a tool's error output, or "".
 func wordsReason(words string) backup.Reason {
 	switch {
 	case engine.Contains(words, "password authentication failed", "no pg_hba.conf entry", "permission denied", "no password supplied", "must be owner", "query would be affected by row-level security"):

@@ -12,11 +12,11 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// superuser of a throw-away server.
+// superuser is the user of a throw-away server.
 const superuser = "postgres"
 
-// settings of a throw-away server: nothing of it needs to outlive a crash, it
-// shares the pod's memory with us, and nobody but us reaches it.
+// settings are those of a throw-away server: its data need not survive a crash, it shares the
+// pod's memory with this program, and no other program reaches it.
 var settings = []string{
 	"listen_addresses=", "unix_socket_permissions=0700",
 	"fsync=off", "synchronous_commit=off", "full_page_writes=off",
@@ -24,11 +24,11 @@ var settings = []string{
 	"shared_buffers=64MB", "maintenance_work_mem=64MB", "max_connections=20", "max_locks_per_transaction=256",
 	"max_parallel_workers_per_gather=0", "max_parallel_maintenance_workers=0",
 	"autovacuum=off", "logging_collector=off", "log_min_messages=warning", "jit=off",
-	// What cannot be written must not be started again and again.
+	// A server that crashed because it could not write must not restart again and again.
 	"restart_after_crash=off",
 }
 
-// Serve a throw-away server of a Daemon, until that is stopped.
+// Serve starts a throw-away server of a Daemon, which runs until the Daemon is stopped.
 func Serve(ctx context.Context, d *engine.Daemon, log io.Writer) error {
 	initdb, err := engine.Look("initdb")
 	if err != nil {
@@ -62,12 +62,13 @@ func Serve(ctx context.Context, d *engine.Daemon, log io.Writer) error {
 	return d.Start(ctx, log, ready, postgres, args...)
 }
 
-// at a socket of a throw-away server.
+// at opens the throw-away server with a socket in a folder.
 func at(socket string, log io.Writer) (*Server, error) {
 	return Open(engine.Connection{User: superuser, Params: url.Values{"host": {socket}, "sslmode": {"disable"}}}, log)
 }
 
-// Attach to a throw-away server that is served, and make the roles that a dump may name.
+// Attach connects to a throw-away server that the container beside runs, and creates the roles
+// that a dump may name.
 func Attach(ctx context.Context, remote engine.Remote, roles []string, log io.Writer) (*Server, error) {
 	s, err := at(remote.Dir, log)
 	if err != nil {
@@ -95,7 +96,7 @@ func (s *Server) createRoles(ctx context.Context, roles []string) error {
 	})
 }
 
-// Failed explains an error of a throw-away server by the server's own words.
+// Failed explains an error of a throw-away server with the server's own output.
 func (s *Server) Failed(err error) error {
 	if s.remote == nil || err == nil {
 		return err
