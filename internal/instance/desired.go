@@ -67,7 +67,7 @@ type Desired struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// Backup is where a cluster is backed up to.
+// Backup is the destination of a cluster's backups and WAL.
 type Backup struct {
 	Destination backupv1.Destination `json:"destination"`
 	Encrypted   bool                 `json:"encrypted,omitempty"`
@@ -82,7 +82,7 @@ type Volume struct {
 // Restore is the backup from which a new cluster is restored.
 type Restore struct {
 	// Destination is where the backups are, and Namespace and Name are those of the
-	// DatabaseCluster that they were taken of.
+	// DatabaseCluster whose backups they are.
 	Destination backupv1.Destination `json:"destination"`
 	Namespace   string               `json:"namespace"`
 	Name        string               `json:"name"`
