@@ -12,8 +12,8 @@ const MaxSize = 10
 
 // LeadWithAnnotation on a DatabaseCluster names the volume claim to lead with where the data
 // alone does not decide it. Its value is <volume claim>@<first part of the DatabaseCluster's
-// UID>, and, where there was a primary, -<when the last one began to lead> after that. So it
-// has no effect any more once a primary leads.
+// UID>, followed by -<when the last primary began to lead> if there was one. So it has no
+// effect any more once a primary leads.
 const LeadWithAnnotation = "storeplane.example.com/lead-with"
 
 // DataState is the kind of data that a data directory holds.
@@ -99,7 +99,7 @@ func (l *LSN) UnmarshalText(text []byte) error {
 
 // Held describes why a server is not started.
 type Held struct {
-	// Message says what the server waits for.
+	// Message describes what the server waits for.
 	Message string `json:"message"`
 
 	// Undecided is true if the server waits until a user decides which volume leads.

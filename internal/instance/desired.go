@@ -98,7 +98,7 @@ type Restore struct {
 	Time *time.Time `json:"time,omitempty"`
 }
 
-// Places of what the servers need for archiving and for a restore, besides those in package
+// Paths of what the servers need for archiving and for a restore, besides those in package
 // backup.
 const (
 	// BackupFile is a Backup as JSON, in backup.RepositoryDir.
@@ -148,7 +148,7 @@ const ArchiveSlot = "storeplane_archive"
 
 // RestoreState is the progress of the restore of a server from a backup.
 type RestoreState struct {
-	// Message says what is being done, or what went wrong.
+	// Message describes what is being done, or what went wrong.
 	Message string `json:"message"`
 
 	// Failed is true if the restore failed. It is retried.
@@ -157,13 +157,13 @@ type RestoreState struct {
 
 // RewindState describes a pg_rewind that failed.
 type RewindState struct {
-	// Message says what was done with the data.
+	// Message describes what was done with the data.
 	Message string `json:"message"`
 }
 
 // TimelineState describes a server that has to begin a timeline of its own.
 type TimelineState struct {
-	// Message says why the last attempt failed, or is empty.
+	// Message is why the last attempt failed, or "".
 	Message string `json:"message,omitempty"`
 
 	// Withdrawn is true if the server is not to lead after all: its pod is about to be

@@ -62,11 +62,11 @@ type Cluster struct {
 	// Archive is the state of archiving, or nil without an archive.
 	Archive *Archive `json:"archive,omitempty"`
 
-	// Repository says what keeps the volume of the backups from expanding to its size. It is
+	// Repository is what keeps the volume of the backups from expanding to its size. It is
 	// empty while the volume expands, and once it has its size.
 	Repository string `json:"repository,omitempty"`
 
-	// Rolling says what is being done to the servers, such as "Restarting
+	// Rolling describes what is being done to the servers, such as "Restarting
 	// orders-postgresql-1".
 	Rolling string `json:"rolling,omitempty"`
 
@@ -75,11 +75,11 @@ type Cluster struct {
 }
 
 // Of reports whether the report is about the servers of a StatefulSet of a DatabaseCluster,
-// given both UIDs. A server runs for some seconds after its DatabaseCluster was deleted, and
-// may write into the ConfigMap of the next one of that name: then both UIDs differ. If only
-// the StatefulSet's differs, it was created in place of one that was deleted. If only the
-// DatabaseCluster's differs, another DatabaseCluster has adopted the StatefulSet. An unknown
-// UID matches any.
+// given both UIDs. It is not if both differ: a server runs for some seconds after its
+// DatabaseCluster was deleted, and may write into the ConfigMap of the next one of that name.
+// If only the StatefulSet's differs, it was created in place of one that was deleted. If only
+// the DatabaseCluster's differs, another DatabaseCluster has adopted the StatefulSet. An
+// unknown UID differs from none.
 func (c *Cluster) Of(set, owner string) bool {
 	same := func(told, is string) bool { return told == "" || is == "" || told == is }
 	return same(c.Set, set) || same(c.Owner, owner)
@@ -116,7 +116,7 @@ type Archive struct {
 	// Recoverable is the newest time that can be restored to.
 	Recoverable *time.Time `json:"recoverable,omitempty"`
 
-	// Failing says why WAL cannot be archived. It is empty while archiving works.
+	// Failing is why WAL cannot be archived. It is empty while archiving works.
 	Failing string `json:"failing,omitempty"`
 
 	// Full is true if archiving fails because the repository's volume is full.
@@ -209,8 +209,8 @@ type Member struct {
 	// 80 or 90.
 	Filling int `json:"filling,omitempty"`
 
-	// Volume says what keeps the volume from expanding to its size. It is empty while the
-	// volume expands, which Capacity shows.
+	// Volume is what keeps the volume from expanding to its size. It is empty while the volume
+	// expands, which Capacity shows.
 	Volume string `json:"volume,omitempty"`
 
 	// Restart is true if a parameter takes effect only after a restart of this server.

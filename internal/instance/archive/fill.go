@@ -8,9 +8,9 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// Fill fills a gap in the archive from this server's volume, with the segments before the one
-// that the server is replaying, whose number is replayed. It is for a standby that has
-// segments that the primary no longer has.
+// Fill fills a gap in the archive with segments from this server's volume, except for those
+// from number replayed on, which the server has not replayed to their end. It is for a standby
+// that has segments that the primary no longer has.
 func Fill(ctx context.Context, c Config, gap wal.Range, replayed uint64, log io.Writer) error {
 	lineage, err := c.lineage(gap.Last.Timeline)
 	if err != nil {

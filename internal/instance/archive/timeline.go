@@ -190,7 +190,7 @@ func (c Config) NewTimeline(ctx context.Context, log io.Writer) error {
 		return err
 	}
 	// Until the server leads no other server has seen that timeline, and another one may begin
-	// one of the same number.
+	// one of the same number. So it is noted.
 	if err := os.WriteFile(c.begunFile(), []byte(strconv.FormatUint(uint64(taken)+1, 10)), 0o600); err != nil {
 		return fmt.Errorf("cannot note which timeline begins: %w", err)
 	}

@@ -75,7 +75,7 @@ func (b *member) deserted(ctx context.Context, status *patroni.Status) bool {
 }
 
 // neverLed reports whether no server of this StatefulSet has led and no volume has data.
-// Otherwise b.lost says what the server waits for, or that the data is gone.
+// Otherwise b.lost is what the server waits for, or that the data is gone.
 func (b *member) neverLed(ctx context.Context) bool {
 	last, known := b.lastCluster()
 	waits, err := b.mayHaveData(ctx)

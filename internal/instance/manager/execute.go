@@ -82,8 +82,8 @@ func (p *primary) restart(ctx context.Context, pod *corev1.Pod, words string) {
 
 // remind has the standbys reload after the primary's own restart, so that Patroni checks again
 // whether they need a restart. A standby that was restarted before the primary keeps a limit
-// that was lowered, since it may not be below the primary's, and Patroni checks that only on
-// reload.
+// that was lowered, since a standby's must not be below the primary's, and Patroni checks that
+// only on reload.
 func (p *primary) remind(ctx context.Context, v *view) {
 	if !p.restarts.recent(p.Pod, time.Now()) {
 		return

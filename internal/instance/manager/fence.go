@@ -16,7 +16,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
-// A primary that was frozen, or that has lost the API server, may still run in the moment in
+// A primary that was frozen, or is cut off from the API server, may still run in the moment in
 // which another server takes its lock. What it writes then is acknowledged as soon as a
 // standby that still follows it has received that. This may be after Patroni has compared the
 // standbys, since a vote does not keep the voter from receiving more. So before the server
@@ -174,9 +174,9 @@ func (m *Manager) serveFence(w http.ResponseWriter, r *http.Request) {
 }
 
 // guard makes sure that this standby follows only the server that is to lead, at its host, or
-// one that has taken the lock instead. Patroni removes the fence in its next loop. It may not
-// have read the new leader by then, and have the standby follow the old primary again. Or its
-// loop may have run before the fence, and the next one is seconds away: then guard removes the
+// one that has taken the lock instead. Patroni removes the fence in its next loop, and if it
+// has not read the new leader by then, the standby follows the old primary again. Or its loop
+// has run just before the fence, and the next one is seconds away: then guard removes the
 // fence once the standby is configured to follow the new leader.
 func (m *Manager) guard(ctx context.Context, by, host string) {
 	ctx, cancel := context.WithTimeout(ctx, guardFor)
@@ -199,7 +199,7 @@ func (m *Manager) guard(ctx context.Context, by, host string) {
 	}
 }
 
-// isTo reports whether a connection string names a host.
+// isTo reports whether a connection string contains a host.
 func isTo(conninfo, host string) bool {
 	return host != "" && slices.Contains(strings.Fields(conninfo), "host="+host)
 }

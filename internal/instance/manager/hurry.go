@@ -38,8 +38,8 @@ func (s *stopper) hurry(ctx context.Context, grace time.Duration) {
 	if pgdata.Stopped(data) || pgdata.Standby(data) {
 		return
 	}
-	// Patroni stops its server as on the kubelet's signal, which comes only after this hook.
-	// If only the server were stopped, Patroni would start it again.
+	// Patroni is stopped, as by the kubelet's signal, which comes only after this hook, and
+	// stops its server. If only the server were stopped, Patroni would start it again.
 	if err := s.begin(); err != nil {
 		s.log.Info("Stopping begins later", "error", err.Error())
 	}

@@ -165,8 +165,8 @@ func (b *member) reconsider(ctx context.Context) error {
 	return b.kube.DeletePod(ctx, pod)
 }
 
-// again has a server wait to lead. If it was withdrawn, it is no candidate any more: the
-// annotation has named it again since, so it stands again.
+// again has a server wait to lead. If it was withdrawn it is no candidate any more, but may
+// have been named again since, so it stands again.
 func (b *member) again(ctx context.Context, g *ground, waits bool) error {
 	if b.withdrawn {
 		if message := b.stand(ctx, g); message != "" {

@@ -129,8 +129,8 @@ func (p *primary) controlled() {
 	}
 }
 
-// tie makes the StatefulSet the owner of the leader lock, which Patroni creates, so that it is
-// deleted with the StatefulSet.
+// tie makes the StatefulSet the owner of the leader lock, which Patroni creates, so that the
+// lock is deleted with the StatefulSet.
 func (p *primary) tie(ctx context.Context) {
 	set := p.set.One()
 	if set == nil || time.Since(p.tied) < tiePeriod {
@@ -147,8 +147,8 @@ func (p *primary) tie(ctx context.Context) {
 	}
 }
 
-// decide ends the effect of an annotation that names a leader, since there is one: it changes
-// when the primary began to lead.
+// decide ends the effect of an annotation that names a leader, since there is one: it moves
+// the time at which the primary began to lead, which is part of the annotation's value.
 func (p *primary) decide(desired *instance.Desired) {
 	if owner := p.owner.Load(); owner != nil && leadWith(desired.LeadWith, state(string(owner.UID), stamp(p.since))) != "" {
 		p.since = time.Now()
@@ -210,7 +210,7 @@ func (p *primary) report(v *view, step roll.Step, before instance.Cluster, named
 func (p *primary) archived(next *instance.Cluster, before instance.Cluster) []instance.Problem {
 	a := p.archiving.report()
 	if a.system == "" {
-		// The state is not known yet, so the primary before's problems are kept.
+		// The state is not known yet, so the problems of the primary before are kept.
 		return slices.DeleteFunc(slices.Clone(before.Problems), func(b instance.Problem) bool { return b.Subject != instance.SubjectBackup })
 	}
 	next.System, next.Stanza, next.Archive = a.system, a.stanza, nil

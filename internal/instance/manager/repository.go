@@ -18,7 +18,7 @@ const repositoryPeriod = time.Minute
 // repositoryVolume is what the primary's manager has read of the volume of the backups, whose
 // own pod has no permissions.
 type repositoryVolume struct {
-	// tried is when the volume was checked last, and of which volume that was.
+	// tried is when a volume was checked last, and of is which one.
 	tried time.Time
 	of    instance.Volume
 

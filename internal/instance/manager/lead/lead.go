@@ -67,7 +67,7 @@ func Decide(c Cluster) Verdict {
 	case len(c.Members) > 0 && c.Named == c.Claim:
 		return Verdict{Start: true, First: true}
 	case len(c.Members) > 0 && c.Named != "":
-		// A member may go on only as a standby of that server, too.
+		// A member, too, may start only as a standby of that server.
 		return hold("Waiting for volume claim " + c.Named + ", which the annotation names, to lead")
 	case slices.Contains(c.Members, c.Pod) && c.Begun:
 		// Its timeline would make Patroni take it for the newest.

@@ -26,7 +26,7 @@ func New(before, after []instance.Problem) []instance.Problem {
 	return slices.DeleteFunc(slices.Clone(after), func(p instance.Problem) bool { return slices.Contains(before, p) })
 }
 
-// Obsolete returns the keys of members of pods that are neither desired nor exist.
+// Obsolete returns the keys of members whose pods are not among those given.
 func Obsolete(keys, pods []string) []string {
 	var obsolete []string
 	for _, k := range keys {
