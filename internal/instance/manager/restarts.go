@@ -48,7 +48,8 @@ func (r *restarts) restarted(pod string) {
 	r.change(pod, func(t *tally) { t.restarted++ })
 }
 
-// recent reports whether a server was restarted within the last remindWithin.
+// recent reports whether a server was restarted for this change and its last try was within
+// remindWithin.
 func (r *restarts) recent(pod string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
