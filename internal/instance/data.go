@@ -10,16 +10,16 @@ import (
 // MaxSize is the largest number of servers of a cluster, and of volumes.
 const MaxSize = 10
 
-// LeadWithAnnotation on a DatabaseCluster names the volume claim to lead with where
-// that is not decided otherwise, and what it decides: <volume claim>@<first part of
-// the DatabaseCluster's UID>, and where there was a primary -<when the last one began
-// to lead>. So it has no effect any more once a primary leads.
+// LeadWithAnnotation on a DatabaseCluster names the volume claim to lead with where the data
+// alone does not decide it. Its value is <volume claim>@<first part of the DatabaseCluster's
+// UID>, followed by -<when the last primary began to lead> if there was one. So it has no
+// effect any more once a primary leads.
 const LeadWithAnnotation = "storeplane.example.com/lead-with"
 
-// DataState is what a folder of data is.
+// DataState is the kind of data that a data directory holds.
 type DataState string
 
-// The states.
+// The states of data.
 const (
 	DataEmpty DataState = "empty"
 
@@ -33,46 +33,47 @@ const (
 	DataUnreadable DataState = "unreadable"
 )
 
-// Data is what a volume holds, by what PostgreSQL itself has written there.
+// Data describes what a volume holds, as read from the files that PostgreSQL wrote.
 type Data struct {
-	// Claim is the UID of the volume claim: another one of its name may hold
+	// Claim is the UID of the volume claim. Another volume claim of the same name may hold
 	// other data.
 	Claim string `json:"claim"`
 
 	State DataState `json:"state"`
 
-	// System identifier of the database.
+	// System is the system identifier of the database.
 	System string `json:"system,omitempty"`
 
-	// Timeline and Position of the last record of the log.
+	// Timeline and Position are those of the last record of the WAL.
 	Timeline int64 `json:"timeline,omitempty"`
 	Position LSN   `json:"position,omitempty"`
 
-	// History of the timeline: those that it came from, oldest first.
+	// History lists the ancestors of the timeline, oldest first.
 	History []Ancestor `json:"history,omitempty"`
 
-	// Begun says that the timeline was begun for the server to lead on, which it never did:
-	// that its number is the highest says nothing about the data.
+	// Begun is true if the timeline was begun for this server to lead on and the server never
+	// led on it. That its number is the highest then says nothing about the age of the data.
 	Begun bool `json:"begun,omitempty"`
 
-	// Written is when the last checkpoint was, as PostgreSQL says it. It decides
-	// nothing: clocks differ.
+	// Written is the time of the last checkpoint, as PostgreSQL prints it. It decides nothing,
+	// since clocks differ.
 	Written string `json:"written,omitempty"`
 
-	// Problem that makes it unreadable.
+	// Problem is why the data is unreadable.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Ancestor of a timeline, and where it was left.
+// Ancestor is a timeline from which another one branched off, and the position at which it
+// did.
 type Ancestor struct {
 	Timeline int64 `json:"timeline"`
 	End      LSN   `json:"end"`
 }
 
-// LSN is a position in the log.
+// LSN is a position in the WAL, in bytes.
 type LSN uint64
 
-// ParseLSN reads a position as PostgreSQL writes it: 0/5000148.
+// ParseLSN parses a position as PostgreSQL prints it, such as 0/5000148.
 func ParseLSN(text string) (LSN, error) {
 	high, low, ok := strings.Cut(text, "/")
 	h, err := strconv.ParseUint(high, 16, 32)
@@ -83,7 +84,7 @@ func ParseLSN(text string) (LSN, error) {
 	return LSN(h<<32 | l), nil
 }
 
-// String as PostgreSQL writes it.
+// String returns the position as PostgreSQL prints it.
 func (l LSN) String() string { return fmt.Sprintf("%X/%X", uint64(l)>>32, uint64(l)&(1<<32-1)) }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -96,12 +97,11 @@ func (l *LSN) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Held says why a server is not started.
+// Held describes why a server is not started.
 type Held struct {
-	// Message says what it waits for.
+	// Message describes what the server waits for.
 	Message string `json:"message"`
 
-	// Undecided says that it waits for ever unless it is decided which volume
-	// leads.
+	// Undecided is true if the server waits until a user decides which volume leads.
 	Undecided bool `json:"undecided,omitempty"`
 }

@@ -12,192 +12,195 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// DesiredKey is the key of Desired, as JSON, in the ConfigMap named like the
-// StatefulSet.
+// DesiredKey is the key of Desired, as JSON, in the ConfigMap that has the StatefulSet's name.
 const DesiredKey = "instance.json"
 
-// Desired is what the managers make of the servers.
+// Desired is the state to which the instance managers bring the servers.
 type Desired struct {
-	// Protocol is the version that this is in. It is 0 from functions of an older release.
+	// Protocol is the version of the protocol that this Desired is written in. Functions of an
+	// older release leave it at 0.
 	Protocol int `json:"protocol,omitempty"`
 
 	// Claim is the name of the DatabaseCluster.
 	Claim string `json:"claim"`
 
-	// Size is the number of servers. Those with an ordinal at or above it are
-	// about to go, so none of them may be primary.
+	// Size is the number of servers. Servers with this ordinal or a higher one are about to be
+	// removed, so none of them may be primary.
 	Size int32 `json:"size"`
 
-	// Hibernated servers are all about to go.
+	// Hibernated is true if all servers are about to be stopped.
 	Hibernated bool `json:"hibernated,omitempty"`
 
-	// Synchronous says that a write waits for a standby.
+	// Synchronous is true if a write waits for a standby.
 	Synchronous bool `json:"synchronous,omitempty"`
 
-	// Storage of each volume, a Kubernetes quantity. Volumes grow, never
+	// Storage is the size of each volume, a Kubernetes quantity. Volumes grow and never
 	// shrink.
 	Storage string `json:"storage"`
 
-	// Databases in order. The first one is app.
+	// Databases are in order. The first one is app.
 	Databases []Database `json:"databases"`
 
-	// Users who may log in, in order. The first one is app. Their passwords
-	// are in the Secret credentials under PasswordKey. A role that a manager
-	// made and that is not among them any more cannot log in.
+	// Users are the users that may log in, in order. The first one is app. Their passwords are
+	// in the Secret credentials under PasswordKey. A role that a manager created and that is
+	// no longer listed here cannot log in.
 	Users []string `json:"users"`
 
-	// Restored clusters begin with what a backup holds, and Restoring ones have
-	// not begun yet.
+	// Restored is true if the cluster is restored from a backup. Restoring is true until it
+	// has had a primary.
 	Restored  bool `json:"restored,omitempty"`
 	Restoring bool `json:"restoring,omitempty"`
 
-	// LeadWith is what LeadWithAnnotation of the DatabaseCluster says.
+	// LeadWith is the value of LeadWithAnnotation on the DatabaseCluster.
 	LeadWith string `json:"leadWith,omitempty"`
 
-	// Backup says that WAL is archived, by the configuration in RepositoryDir of
-	// package backup.
+	// Backup is set if WAL is archived, with the configuration in RepositoryDir of package
+	// backup.
 	Backup *Backup `json:"backup,omitempty"`
 
-	// Repository is the volume of the backups, where it is created for them. The
-	// primary's manager grows it.
+	// Repository is the volume of the backups, if one is created for them. The primary's
+	// manager expands it.
 	Repository *Volume `json:"repository,omitempty"`
 
-	// Parameters that the claim sets, for the managers to check. Patroni
-	// gets them by another way.
+	// Parameters are the parameters that the claim sets, for the managers to check. Patroni
+	// gets them through its own configuration.
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// Backup of a cluster.
+// Backup is the destination of a cluster's backups and WAL.
 type Backup struct {
 	Destination backupv1.Destination `json:"destination"`
 	Encrypted   bool                 `json:"encrypted,omitempty"`
 }
 
-// Volume claim, and the size that it is to have.
+// Volume is a volume claim and its desired size.
 type Volume struct {
 	Claim   string `json:"claim"`
 	Storage string `json:"storage"`
 }
 
-// Restore is what a new cluster is filled from.
+// Restore is the backup from which a new cluster is restored.
 type Restore struct {
-	// Destination of the backups, and Namespace and Name of their DatabaseCluster.
+	// Destination is where the backups are, and Namespace and Name are those of the
+	// DatabaseCluster whose backups they are.
 	Destination backupv1.Destination `json:"destination"`
 	Namespace   string               `json:"namespace"`
 	Name        string               `json:"name"`
 	Encrypted   bool                 `json:"encrypted,omitempty"`
 
-	// System identifier of the database to restore, or "" for the only one.
+	// System is the system identifier of the database to restore, or "" if there is only one.
 	System string `json:"systemIdentifier,omitempty"`
 
-	// Host that serves a volume, or "".
+	// Host is the host that serves a volume, or "".
 	Host string `json:"host,omitempty"`
 
-	// Time to restore to, or nil for the latest.
+	// Time is the time to restore to, or nil for the latest.
 	Time *time.Time `json:"time,omitempty"`
 }
 
-// Where the servers find what archiving and a restore need, beside what package
-// backup names.
+// Paths of what the servers need for archiving and for a restore, besides those in package
+// backup.
 const (
 	// BackupFile is a Backup as JSON, in backup.RepositoryDir.
 	BackupFile = "backup.json"
 
-	// RestoreDir has the Restore as JSON, the credentials of the store to
-	// restore from, and the key of its encryption.
+	// RestoreDir is the directory with the Restore as JSON, the credentials of the store to
+	// restore from, and its encryption key.
 	RestoreDir  = "/etc/storeplane/restore"
 	RestoreFile = "restore.json"
 	RestoreKey  = "encryption-key"
 
-	// RestoreStateFile is where a restore says how it goes: a RestoreState as
-	// JSON. It is on the volume, beside the data.
+	// RestoreStateFile is where a restore reports its progress, a RestoreState as JSON. It is
+	// on the volume, beside the data.
 	RestoreStateFile = "restore-state.json"
 
-	// TimelineFile is there while a server has to make sure before it starts that the
-	// archive does not know the timeline it will lead on, and says why it cannot: a
-	// TimelineState as JSON, on the volume.
+	// TimelineFile holds a TimelineState as JSON. It is on the volume as long as a server has
+	// to make sure, before it starts, that the archive does not contain the timeline that it
+	// will lead on.
 	TimelineFile = "timeline-state.json"
 
-	// BegunFile has the number of a timeline that was begun for this server to lead on,
-	// until it leads, or follows another one.
+	// BegunFile holds the number of a timeline that was begun for this server to lead on,
+	// until the server leads, or follows another one.
 	BegunFile = "timeline-begun"
 
-	// CandidateFile is there while Patroni is to have this server lead, since the
-	// DatabaseCluster's annotation names its volume.
+	// CandidateFile exists while Patroni is asked to make this server the leader. It contains
+	// the volume claim that the DatabaseCluster's annotation named, or nothing if the server
+	// was chosen by its data.
 	CandidateFile = "candidate"
 
-	// RewindStateFile is where a pg_rewind that failed is reported, on the volume,
-	// until an event tells of it: a RewindState as JSON.
+	// RewindStateFile is where a pg_rewind that failed is reported, a RewindState as JSON. It
+	// is on the volume until an event was created from it.
 	RewindStateFile = "rewind-state.json"
 
-	// ArchiveFailureFile is where the last failure of archiving stands in words,
-	// in the folder of PostgreSQL's socket. It is gone once there is none.
+	// ArchiveFailureFile holds the message of the last failure of archiving. It is in the
+	// directory of PostgreSQL's socket and does not exist while archiving works.
 	ArchiveFailureFile = ".archive-failure"
 
-	// HurriedFile says, by when it was written, that the pod is killed in a moment.
-	// It is in the same folder.
+	// HurriedFile marks by its modification time that the pod is about to be killed. It is in
+	// the directory of PostgreSQL's socket.
 	HurriedFile = ".hurried"
 )
 
-// ArchiveSlot is the replication slot by which each server keeps the WAL that is
-// not in the archive yet. The manager beside the primary advances it, and Patroni
-// that of the standbys.
+// ArchiveSlot is the replication slot by which each server keeps the WAL that is not archived
+// yet. The manager beside the primary advances the primary's, and Patroni those of the
+// standbys.
 const ArchiveSlot = "storeplane_archive"
 
-// RestoreState of a server that is being filled.
+// RestoreState is the progress of the restore of a server from a backup.
 type RestoreState struct {
-	// Message in words of what goes on, or of what went wrong.
+	// Message describes what is being done, or what went wrong.
 	Message string `json:"message"`
 
-	// Failed says that it went wrong. It is tried again.
+	// Failed is true if the restore failed. It is retried.
 	Failed bool `json:"failed,omitempty"`
 }
 
-// RewindState of a server whose data could not be rewound.
+// RewindState describes a pg_rewind that failed.
 type RewindState struct {
-	// Message says what was done with the data.
+	// Message describes what was done with the data.
 	Message string `json:"message"`
 }
 
-// TimelineState of a server that is to begin a timeline of its own.
+// TimelineState describes a server that has to begin a timeline of its own.
 type TimelineState struct {
-	// Message says why it has not begun yet, once it was tried.
+	// Message is why the last attempt failed, or "".
 	Message string `json:"message,omitempty"`
 
-	// Withdrawn says that the server is not to lead after all: its pod is about to be
+	// Withdrawn is true if the server is not to lead after all: its pod is about to be
 	// replaced.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 
-	// After is the last timeline that the cluster is known to have had, or 0. Alone says
-	// that the archive is not asked for later ones.
+	// After is the last timeline that the cluster is known to have had, or 0. Alone is true if
+	// the archive is not searched for later ones.
 	After int64 `json:"after,omitempty"`
 	Alone bool  `json:"alone,omitempty"`
 }
 
-// Database to exist. One that is no longer desired stays: it holds data.
+// Database is a database to create. One that is no longer desired is not dropped, since it
+// holds data.
 type Database struct {
 	Name       string   `json:"name"`
 	Owner      string   `json:"owner"`
 	Extensions []string `json:"extensions,omitempty"`
 }
 
-// PasswordKey is the key of a user's password in the Secret credentials.
+// PasswordKey returns the key of a user's password in the Secret credentials.
 func PasswordKey(user string) string { return "user-" + user }
 
-// Digest tells one Desired, as it stands in the ConfigMap, from another.
+// Digest returns a short hash of a Desired, given as it is in the ConfigMap.
 func Digest(desired string) string {
 	sum := sha256.Sum256([]byte(desired))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Program is the instance manager in the image.
+// Program is the path of the instance manager in the image.
 const Program = "/usr/local/bin/instance"
 
-// ScopeVariable names the environment variable that holds the name of the
-// StatefulSet, which is also Patroni's scope.
+// ScopeVariable is the environment variable that contains the name of the StatefulSet, which
+// is also Patroni's scope.
 const ScopeVariable = "CLUSTER_SCOPE"
 
-// Ordinal of a StatefulSet's pod, or one beyond all others.
+// Ordinal returns the ordinal of a StatefulSet's pod, or math.MaxInt32 if its name has none.
 func Ordinal(pod string) int32 {
 	n, err := strconv.ParseInt(pod[strings.LastIndex(pod, "-")+1:], 10, 32)
 	if err != nil {
@@ -206,5 +209,5 @@ func Ordinal(pod string) int32 {
 	return int32(n)
 }
 
-// Pod of a StatefulSet by its ordinal.
+// Pod returns the name of a StatefulSet's pod by its ordinal.
 func Pod(set string, ordinal int32) string { return fmt.Sprintf("%s-%d", set, ordinal) }

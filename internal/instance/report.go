@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// ClusterKey is the key of Cluster, as JSON, in the ConfigMap
-// <statefulset>-status. The keys of members are MemberKey.
+// ClusterKey is the key of Cluster, as JSON, in the ConfigMap <statefulset>-status. MemberKey
+// returns the keys of members.
 const ClusterKey = "cluster.json"
 
-// MemberKey is the key of the Member of a pod.
+// MemberKey returns the key of a pod's Member.
 func MemberKey(pod string) string { return pod + ".json" }
 
-// PodOf is the pod of a member's key, or "".
+// PodOf returns the pod of a member's key, or "" if the key is none.
 func PodOf(key string) string {
 	pod, ok := strings.CutSuffix(key, ".json")
 	if !ok || key == ClusterKey {
@@ -23,145 +23,145 @@ func PodOf(key string) string {
 	return pod
 }
 
-// Cluster is what the manager beside the primary says of all servers.
+// Cluster is the report of the manager beside the primary on all servers.
 type Cluster struct {
 	// Primary is the pod that takes writes.
 	Primary string `json:"primary"`
 
-	// Began is when the primary began to lead, as LeadWithAnnotation has it. Managers
-	// of an older version do not report it.
+	// Began is when the primary began to lead, in the format of LeadWithAnnotation. Managers
+	// of an older release do not report it.
 	Began string `json:"began,omitempty"`
 
-	// Set is the UID of the StatefulSet that the primary's pod is of, and Owner that of
-	// the DatabaseCluster. Managers of an older version do not report them.
+	// Set is the UID of the StatefulSet that the primary's pod belongs to, and Owner that of
+	// the DatabaseCluster. Managers of an older release do not report them.
 	Set   string `json:"statefulSet,omitempty"`
 	Owner string `json:"databaseCluster,omitempty"`
 
-	// Timeline of the primary: it grows with each failover.
+	// Timeline is the primary's timeline. It grows with each failover.
 	Timeline int64 `json:"timeline,omitempty"`
 
-	// Applied is the Digest of the Desired that databases and users were last
-	// brought in line with, as far as there are no Problems.
+	// Applied is the Digest of the Desired with which databases and users were last
+	// reconciled, as far as there are no Problems.
 	Applied string `json:"applied,omitempty"`
 
-	// Credentials is the resource version of the Secret credentials whose
-	// passwords are set.
+	// Credentials is the resource version of the Secret credentials whose passwords are set.
 	Credentials string `json:"credentials,omitempty"`
 
-	// Standbys by name.
+	// Standbys are sorted by name.
 	Standbys []Standby `json:"standbys,omitempty"`
 
-	// System is the cluster's system identifier, by which its backups are
-	// told from those of one that had its name before.
+	// System is the cluster's system identifier. It distinguishes the cluster's backups from
+	// those of an earlier cluster of the same name.
 	System string `json:"system,omitempty"`
 
-	// Stanza is its place among the backups: the system identifier, and after it,
-	// for a cluster that was restored, what tells it from others that have the
-	// same.
+	// Stanza is the cluster's stanza in the repository: the system identifier, followed, for a
+	// cluster that was restored, by a suffix that distinguishes it from others with the same
+	// system identifier.
 	Stanza string `json:"stanza,omitempty"`
 
-	// Archive says how archiving goes, while there is any.
+	// Archive is the state of archiving, or nil without an archive.
 	Archive *Archive `json:"archive,omitempty"`
 
-	// Repository is a message of what keeps the volume of the backups from
-	// growing to its size. It is empty while it grows, and once it has it.
+	// Repository is what keeps the volume of the backups from expanding to its size. It is
+	// empty while the volume expands, and once it has its size.
 	Repository string `json:"repository,omitempty"`
 
-	// Rolling says what is under way in words: "Restarting orders-postgresql-1".
+	// Rolling describes what is being done to the servers, such as "Restarting
+	// orders-postgresql-1".
 	Rolling string `json:"rolling,omitempty"`
 
-	// Problems, sorted by subject and name.
+	// Problems are sorted by subject and name.
 	Problems []Problem `json:"problems,omitempty"`
 }
 
-// Of says whether this is told of the servers of a StatefulSet of a DatabaseCluster, by
-// their UIDs. A server goes on for seconds after its DatabaseCluster was deleted, and may
-// write into the ConfigMap of the next one of that name: both are others then. Another
-// StatefulSet alone was made in place of one that was deleted, and another DatabaseCluster
-// alone has adopted it.
+// Of reports whether the report is about the servers of a StatefulSet of a DatabaseCluster,
+// given both UIDs. It is not if both differ: a server runs for some seconds after its
+// DatabaseCluster was deleted, and may write into the ConfigMap of the next one of that name.
+// If only the StatefulSet's differs, it was created in place of one that was deleted. If only
+// the DatabaseCluster's differs, another DatabaseCluster has adopted the StatefulSet. An
+// unknown UID differs from none.
 func (c *Cluster) Of(set, owner string) bool {
 	same := func(told, is string) bool { return told == "" || is == "" || told == is }
 	return same(c.Set, set) || same(c.Owner, owner)
 }
 
-// StanzaName is the Stanza, also as managers of an older version report it.
+// StanzaName returns the Stanza, or what it is where a manager of an older release reports
+// only the System.
 func (c *Cluster) StanzaName() string { return cmp.Or(c.Stanza, c.System) }
 
 // Standby is a server that follows the primary.
 type Standby struct {
 	Name string `json:"name"`
 
-	// New standbys have not followed the primary yet: what is on their volumes may
-	// be another database. Managers of an older version do not report it.
+	// New is true if the standby has not followed the primary yet: its volume may hold another
+	// database. Managers of an older release do not report it.
 	New bool `json:"new,omitempty"`
 
-	// Streaming is false while it is not connected to the primary.
+	// Streaming is true while the standby is connected to the primary.
 	Streaming bool `json:"streaming,omitempty"`
 
-	// Synchronous standbys may acknowledge a write.
+	// Synchronous is true if the standby may acknowledge a write.
 	Synchronous bool `json:"synchronous,omitempty"`
 
-	// Lagging standbys are more than LagBytes behind.
+	// Lagging is true if the standby is more than LagBytes behind.
 	Lagging bool `json:"lagging,omitempty"`
 }
 
-// LagBytes behind the primary make a standby lag: one WAL segment.
+// LagBytes is how far a standby may be behind the primary before it lags: one WAL segment.
 const LagBytes = 16 << 20
 
-// Archive of WAL. Every change of it runs the function: its times move in steps
-// of ArchiveStep.
+// Archive is the state of archiving. Every change of it runs the function, so Recoverable
+// advances in steps of ArchiveStep.
 type Archive struct {
 	// Recoverable is the newest time that can be restored to.
 	Recoverable *time.Time `json:"recoverable,omitempty"`
 
-	// Failing says in words why WAL cannot be archived. It is empty while it
-	// can.
+	// Failing is why WAL cannot be archived. It is empty while archiving works.
 	Failing string `json:"failing,omitempty"`
 
-	// Full says that it is since the repository's volume has no room.
+	// Full is true if archiving fails because the repository's volume is full.
 	Full bool `json:"full,omitempty"`
 
-	// Since is when WAL was archived last before that.
+	// Since is when WAL was last archived before archiving failed.
 	Since *time.Time `json:"since,omitempty"`
 
-	// Gaps in the archive, oldest first, as long as there is a backup from before
-	// them. Recoverable is from before one that is open.
+	// Gaps lists the gaps in the archive, oldest first, as long as there is a backup from
+	// before them. If one is open, Recoverable is from before it.
 	Gaps []Gap `json:"gaps,omitempty"`
 
-	// BackedUp says that there was a backup when the repository was last read: one
-	// that has none after that has lost it.
+	// BackedUp is true if the repository contained a backup when it was last read. If it
+	// contains none after that, it has lost them.
 	BackedUp bool `json:"backedUp,omitempty"`
 }
 
-// Open says whether there is a gap without a backup that is newer.
+// Open reports whether there is a gap that no newer backup ends.
 func (a *Archive) Open() bool {
 	return a != nil && slices.ContainsFunc(a.Gaps, func(g Gap) bool { return g.To == nil })
 }
 
-// Lost says whether the repository has lost all backups that it held, and has no
-// new one yet: nothing can be restored.
+// Lost reports whether the repository has lost all backups that it contained, and has no new
+// one yet, so that nothing can be restored.
 func (a *Archive) Lost() bool {
 	return a != nil && !a.BackedUp && slices.ContainsFunc(a.Gaps, func(g Gap) bool { return g.From == nil && g.To == nil })
 }
 
-// Gap is WAL that is neither in the archive nor on a volume any more: nothing
-// between From and To can be restored. After the loss of all backups it is the WAL
-// before the next one: without a backup it restores nothing.
+// Gap is WAL that is neither in the archive nor on a volume any more: no time between From and
+// To can be restored. After the loss of all backups it is the WAL before the next backup,
+// which cannot be used without one.
 type Gap struct {
-	// First and Last segment that is lost.
+	// First and Last are the first and the last segment of the gap.
 	First string `json:"first"`
 	Last  string `json:"last"`
 
-	// From is the newest time before it that can be restored to, if that is
-	// known, and there is a backup from before it.
+	// From is the newest time before the gap that can be restored to. It is nil if that is not
+	// known, or if there is no backup from before the gap.
 	From *time.Time `json:"from,omitempty"`
 
-	// To is when the first backup after it was complete, or nil while there is
-	// none.
+	// To is when the first backup after the gap was complete, or nil while there is none.
 	To *time.Time `json:"to,omitempty"`
 }
 
-// String names the segments.
+// String returns the names of the first and the last segment.
 func (g Gap) String() string {
 	if g.First == g.Last {
 		return g.First
@@ -169,13 +169,13 @@ func (g Gap) String() string {
 	return g.First + " to " + g.Last
 }
 
-// ArchiveStep is how much later Recoverable has to be to be told.
+// ArchiveStep is by how much Recoverable has to advance before the change is reported.
 const ArchiveStep = 5 * time.Minute
 
-// Subject of a Problem.
+// Subject is what a Problem is about.
 type Subject string
 
-// The subjects.
+// The subjects of problems.
 const (
 	SubjectDatabase  Subject = "database"
 	SubjectUser      Subject = "user"
@@ -184,51 +184,52 @@ const (
 	SubjectBackup    Subject = "backup"
 )
 
-// Problem that needs somebody.
+// Problem is a problem that a user has to solve.
 type Problem struct {
 	Subject Subject `json:"subject"`
 	Name    string  `json:"name,omitempty"`
 
-	// Message in words, without numbers that change.
+	// Message contains no numbers that change.
 	Message string `json:"message"`
 }
 
-// Member is what each manager says of its own server.
+// Member is the report of a manager on its own server.
 type Member struct {
-	// Protocol is the newest version that the manager speaks. Managers of an older release report
-	// none.
+	// Protocol is the newest version of the protocol that the manager supports. Managers of an
+	// older release report none.
 	Protocol int `json:"protocol,omitempty"`
 
-	// Version that runs, as PostgreSQL says it: 17.5.
+	// Version is the version of PostgreSQL that runs, such as 17.5.
 	Version string `json:"version,omitempty"`
 
-	// Capacity of the volume, a Kubernetes quantity.
+	// Capacity is the capacity of the volume, a Kubernetes quantity.
 	Capacity string `json:"capacity,omitempty"`
 
-	// Filling of the volume in percent, as a threshold that was passed: 0, 80
-	// or 90.
+	// Filling is the highest threshold that the usage of the volume has passed, in percent: 0,
+	// 80 or 90.
 	Filling int `json:"filling,omitempty"`
 
-	// Volume says in words what keeps the volume from growing to its size. It is
-	// empty while the volume grows: Capacity tells that.
+	// Volume is what keeps the volume from expanding to its size. It is empty while the volume
+	// expands, which Capacity shows.
 	Volume string `json:"volume,omitempty"`
 
-	// Restart says that a parameter waits for a restart of this server.
+	// Restart is true if a parameter takes effect only after a restart of this server.
 	Restart bool `json:"restart,omitempty"`
 
-	// Message in words about anything else that is wrong with this server.
+	// Message describes anything else that is wrong with this server.
 	Message string `json:"message,omitempty"`
 
-	// Data is what the volume held when the server came, while volumes of an
-	// earlier cluster are compared.
+	// Data is what the volume held when the server came up, while volumes of an earlier
+	// cluster are compared.
 	Data *Data `json:"data,omitempty"`
 
-	// Held says why this server is not started, while it is not.
+	// Held is why this server is not started, or nil.
 	Held *Held `json:"held,omitempty"`
 
-	// Servers that it takes to compare all volumes, where that is more than Size.
+	// Servers is the number of servers that is needed to compare all volumes, where that is
+	// more than Size.
 	Servers int32 `json:"servers,omitempty"`
 
-	// Restore says how it goes while this server is filled from a backup.
+	// Restore is the progress of the restore while this server is restored from a backup.
 	Restore *RestoreState `json:"restore,omitempty"`
 }

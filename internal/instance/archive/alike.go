@@ -14,14 +14,14 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// partial is how the name of a segment ends in which a timeline ended: PostgreSQL never
-// reads it, since the next timeline has a segment that begins with the same records.
+// partial is the suffix of the name of a segment in which a timeline ended. PostgreSQL never
+// reads such a segment, since the next timeline has one that begins with the same records.
 const partial = ".partial"
 
-// alike says whether the archive has all records of a segment, though what it has under
-// that name differs. A primary that stops switches to a new segment. A standby that has
-// received the switch and not what fills the old segment up has other bytes there, and
-// archives them once it leads, if the primary has not.
+// alike reports whether the archive has all records of a segment although its file of that
+// name differs. A primary that stops switches to a new segment. A standby that has received
+// the switch, but not the padding of the old segment, has other bytes there, and archives them
+// once it leads, if the primary has not archived the segment.
 func alike(ctx context.Context, tool pgbackrest.Tool, stanza, dataDir, segment string) (bool, error) {
 	if strings.HasSuffix(segment, partial) {
 		return true, nil
@@ -48,7 +48,7 @@ func alike(ctx context.Context, tool pgbackrest.Tool, stanza, dataDir, segment s
 	return bytes.Equal(ours, theirs), nil
 }
 
-// head of a file.
+// head returns the first bytes of a file.
 func head(file string, length int64) ([]byte, error) {
 	f, err := os.Open(file) //nolint:gosec // the folders are the pod's
 	if err != nil {

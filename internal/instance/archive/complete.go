@@ -14,31 +14,31 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// ErrSegment is what no name of a segment is.
+// ErrSegment is the error for text that is not the name of a segment.
 var ErrSegment = errors.New("cannot read the name of a segment")
 
-// Comparison of the archive with what was written.
+// Comparison is the result of comparing the archive with the WAL that was written.
 type Comparison struct {
 	// BackedUp is false while there is no backup, so that nothing can be restored.
 	BackedUp bool
 
-	// Compared is the WAL since the newest backup began, and before that what is on
-	// the volume, up to the segment that is being written.
+	// Compared is the range of WAL that was compared: what was written since the newest backup
+	// began, and before that what is on the volume, without the segment that is being written.
 	Compared wal.Range
 
-	// Lost is neither in the archive nor on the volume: nothing after it can be
-	// restored until there is a backup that is newer. Without a backup it is empty.
+	// Lost is the WAL that is neither in the archive nor on the volume: no time after it can
+	// be restored until there is a newer backup. Without a backup it is empty.
 	Lost []wal.Range
 
 	// Sets are the backups, oldest first.
 	Sets []pgbackrest.Set
 }
 
-// Complete compares the archive with what was written since the newest backup
-// began, up to the segment that is being written, and with what is on the volume
-// from before, as far as an older backup needs it. PostgreSQL archives again what
-// is on the volume and not in the archive: a standby takes what it has received
-// for archived, and goes on thinking so once it is promoted.
+// Complete compares the archive with the WAL that was written since the newest backup began,
+// up to the segment that is being written, and with what is on the volume from before, as far
+// as an older backup needs it. It has PostgreSQL archive again what is on the volume and not
+// in the archive: a standby takes WAL that it has received for archived, also after its
+// promotion.
 func Complete(ctx context.Context, c Config, current string, log io.Writer) (*Comparison, error) {
 	at, err := c.at(ctx, current, log)
 	if err != nil {
@@ -74,14 +74,14 @@ func Complete(ctx context.Context, c Config, current string, log io.Writer) (*Co
 	return out, nil
 }
 
-// Sets of this cluster's backups from which a restore gets to a segment, oldest first.
+// Sets returns this cluster's backups from which a restore reaches a segment, oldest first.
 func (c Config) Sets(ctx context.Context, current string, log io.Writer) ([]pgbackrest.Set, error) {
 	at, err := c.at(ctx, current, log)
 	return at.sets, err
 }
 
-// moment of a cluster: a segment, the timelines that lead to it, and the backups from which a
-// restore gets there.
+// moment is a segment of a cluster's WAL, with the timelines that lead to it and the backups
+// from which a restore reaches it.
 type moment struct {
 	segment wal.Segment
 	lineage wal.Lineage
@@ -109,9 +109,9 @@ func (c Config) at(ctx context.Context, current string, log io.Writer) (m moment
 	return m, err
 }
 
-// begin of what is compared, and whether there is a set: what is on the volume from
-// its oldest segment on, or from the newest set on if that is older. What is older
-// than all sets restores nothing, and neither does anything before the first set.
+// begin returns the number of the segment from which the archive is compared, and whether
+// there is a set. It is the oldest segment on the volume, or the beginning of the newest set
+// if that is older, but not before the first set: WAL from before it restores nothing.
 func begin(sets []pgbackrest.Set, oldest uint64) (uint64, bool) {
 	var starts []uint64
 	for _, set := range sets {
@@ -125,7 +125,8 @@ func begin(sets []pgbackrest.Set, oldest uint64) (uint64, bool) {
 	return min(starts[len(starts)-1], max(oldest, slices.Min(starts))), true
 }
 
-// oldest segment on the volume that a restore along the lineage reads.
+// oldest returns the number of the oldest segment on the volume that a restore along the
+// lineage reads, or end if there is none.
 func oldest(lineage wal.Lineage, here map[wal.Segment]bool, end uint64) uint64 {
 	for s := range here {
 		if lineage.At(s.Number) == s {
@@ -137,7 +138,7 @@ func oldest(lineage wal.Lineage, here map[wal.Segment]bool, end uint64) uint64 {
 
 func (c Config) walDir() string { return filepath.Join(c.DataDir(), "pg_wal") }
 
-// lineage of a timeline, by its history.
+// lineage returns the lineage of a timeline, read from its history file.
 func (c Config) lineage(timeline uint32) (wal.Lineage, error) {
 	if timeline == 1 {
 		return wal.NewLineage(timeline, "")
@@ -149,7 +150,7 @@ func (c Config) lineage(timeline uint32) (wal.Lineage, error) {
 	return wal.NewLineage(timeline, string(history))
 }
 
-// segments on the volume.
+// segments returns the segments on the volume.
 func (c Config) segments() (map[wal.Segment]bool, error) {
 	entries, err := os.ReadDir(c.walDir())
 	if err != nil {
@@ -164,12 +165,12 @@ func (c Config) segments() (map[wal.Segment]bool, error) {
 	return here, nil
 }
 
-// again has PostgreSQL archive a segment, which looks for such files.
+// again has PostgreSQL archive a segment, by the .ready file that its archiver looks for.
 func (c Config) again(s wal.Segment) error {
 	status := filepath.Join(c.walDir(), "archive_status", s.String())
 	err := os.Rename(status+".done", status+".ready")
 	if errors.Is(err, fs.ErrNotExist) {
-		// It waits already, or PostgreSQL knows nothing of it.
+		// The segment is waiting already, or PostgreSQL has no status file for it.
 		err = os.WriteFile(status+".ready", nil, 0o600)
 	}
 	if err != nil {

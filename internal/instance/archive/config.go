@@ -14,7 +14,7 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// Config is where things are in the pod.
+// Config contains the paths in the pod.
 type Config struct {
 	Repository string `default:"/etc/storeplane/repository"     help:"Folder of pgBackRest's configuration and certificate."`
 	Store      string `default:"/etc/storeplane/store"          help:"Folder of the store's credentials."`
@@ -24,13 +24,13 @@ type Config struct {
 	Volume     string `default:"/var/lib/postgresql/data"       help:"Where the volume is mounted."`
 }
 
-// DataDir of PostgreSQL.
+// DataDir returns PostgreSQL's data directory.
 func (c Config) DataDir() string { return filepath.Join(c.Volume, "pgdata") }
 
-// ErrNone is of a pod that is older than the wish for backups.
+// ErrNone is the error for a pod that was created before backups were configured.
 var ErrNone = errors.New("this pod was made before backups were asked for")
 
-// Tool for the cluster's own repository. What it warns of goes to log.
+// Tool returns pgBackRest for the cluster's own repository. Its warnings are written to log.
 func (c Config) Tool(log io.Writer) (pgbackrest.Tool, error) {
 	b := instance.Backup{}
 	switch err := readJSON(filepath.Join(c.Repository, instance.BackupFile), &b); {
@@ -57,8 +57,7 @@ func readJSON(file string, into any) error {
 	return nil
 }
 
-// Create the place for this cluster's backups in the repository. To do it twice
-// is fine.
+// Create creates this cluster's stanza in the repository. It may be called again.
 func (c Config) Create(ctx context.Context, log io.Writer) error {
 	stanza, err := c.Stanza()
 	if err != nil {
@@ -71,8 +70,8 @@ func (c Config) Create(ctx context.Context, log io.Writer) error {
 	options := pgbackrest.Options([]pgbackrest.Server{{DataDir: c.DataDir(), SocketDir: c.Socket}})
 	_, err = tool.Run(ctx, stanza, "stanza-create", options...)
 	if pgbackrest.Locked(err) {
-		// Segments are on their way, for hours while many wait. What is set up needs
-		// no lock to be seen.
+		// Segments are being archived, which may take hours if many wait. Whether the stanza
+		// exists can be read without the lock.
 		if _, missing := tool.Archive(ctx, stanza); missing == nil {
 			return nil
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// Fill a gap in the archive with what is on this server's volume, up to the
-// segment of a number that the server has not replayed to its end. It is for a
-// standby that has what the primary does not have.
+// Fill fills a gap in the archive with segments from this server's volume, except for those
+// from number replayed on, which the server has not replayed to their end. It is for a standby
+// that has segments that the primary no longer has.
 func Fill(ctx context.Context, c Config, gap wal.Range, replayed uint64, log io.Writer) error {
 	lineage, err := c.lineage(gap.Last.Timeline)
 	if err != nil {
@@ -25,7 +25,8 @@ func Fill(ctx context.Context, c Config, gap wal.Range, replayed uint64, log io.
 		if !here[segment] {
 			continue
 		}
-		// At once, and alone: PostgreSQL archives nothing on a standby.
+		// Synchronously: the asynchronous process archives what PostgreSQL has queued, and a
+		// standby queues nothing.
 		if err := push(ctx, c, filepath.Join(c.walDir(), segment.String()), log, "--no-archive-async"); err != nil {
 			return err
 		}

@@ -11,19 +11,19 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// hurriedFor is how long a pod has at most that is killed in a moment. A server that
-// runs after that was not killed, and archives as ever.
+// hurriedFor is how long a call of Hurry takes effect. No pod that is about to be killed lives
+// longer: a server that runs after that was not killed, and archives as usual.
 const hurriedFor = 10 * time.Second
 
-// ErrHurried is of a segment that is left to another server, since this one is killed
-// in a moment.
+// ErrHurried is the error for a segment that is left to another server, since this one is
+// about to be killed.
 var ErrHurried = errors.New("the pod is killed in a moment: the server that leads next archives this segment")
 
-// exitHurried is what the archive command ends with then. PostgreSQL's archiver tries
-// again after any exit code up to 125, and ends after a greater one.
+// exitHurried is the exit code of the archive command for ErrHurried. PostgreSQL's archiver
+// retries after any exit code up to 125, and ends after a greater one.
 const exitHurried = 130
 
-// ExitCode of the archive command after Push.
+// ExitCode returns the exit code of the archive command for the result of Push.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:
@@ -34,10 +34,9 @@ func ExitCode(err error) int {
 	return 1
 }
 
-// Hurry has the server stop without archiving what it has written last: a server that
-// is stopped switches to a new segment and waits for the archive command, which can take
-// longer than the pod has. Whatever is missing in the archive the server that takes over
-// archives.
+// Hurry has the server stop without archiving what it has written last. A server that is
+// stopped switches to a new segment and waits for the archive command, which can take longer
+// than the pod has. The server that takes over archives whatever is missing in the archive.
 func (c Config) Hurry() error {
 	if err := os.WriteFile(c.hurriedFile(), nil, 0o600); err != nil {
 		return fmt.Errorf("cannot have the server stop without archiving: %w", err)
@@ -45,12 +44,12 @@ func (c Config) Hurry() error {
 	return nil
 }
 
-// hurriedPoll is how often an archive command that runs looks whether there is time for it.
+// hurriedPoll is how often a running archive command checks whether Hurry was called.
 const hurriedPoll = 20 * time.Millisecond
 
-// unhurried is a context that ends, because of ErrHurried, once there is no time to
-// archive: where a pod was deleted by force its network may end before it does, and a store
-// that cannot be reached any more would be waited for.
+// unhurried returns a context that is cancelled with ErrHurried once Hurry is called. The
+// network of a pod that was deleted by force may end before the pod does, and without this the
+// archive command would wait for a store that cannot be reached any more.
 func (c Config) unhurried(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -71,7 +70,7 @@ func (c Config) unhurried(ctx context.Context) (context.Context, func()) {
 
 func (c Config) hurriedFile() string { return filepath.Join(c.Socket, instance.HurriedFile) }
 
-// hurried says whether the pod is killed in a moment.
+// hurried reports whether Hurry was called within the last hurriedFor.
 func (c Config) hurried() bool {
 	info, err := os.Stat(c.hurriedFile())
 	return err == nil && time.Since(info.ModTime()) < hurriedFor

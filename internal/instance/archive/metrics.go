@@ -14,7 +14,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/volume"
 )
 
-// ServeMetrics of the repository's volume, mounted at dir, until the context ends.
+// ServeMetrics serves metrics of the repository's volume, mounted at dir, until the context
+// ends.
 func ServeMetrics(ctx context.Context, address, dir string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -30,8 +31,8 @@ func ServeMetrics(ctx context.Context, address, dir string) error {
 	return nil
 }
 
-// volumeMetrics are measured whenever they are read. What cannot be measured is
-// not exported.
+// volumeMetrics returns metrics that are measured whenever they are read. A volume that cannot
+// be measured exports none.
 func volumeMetrics(dir string) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(&volumeCollector{

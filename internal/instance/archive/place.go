@@ -13,14 +13,14 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// placeFile in the data folder has what tells the archive of a restored cluster
-// from that of the one it was restored from, and of others restored from it: all
-// of them have one system identifier, and go on with the same timelines. It is
-// part of the data, so that standbys and volumes that are kept have it too.
+// placeFile is the file in the data directory that distinguishes the archive of a restored
+// cluster from that of the cluster that it was restored from, and of others restored from it:
+// all of them have one system identifier, and continue the same timelines. It is part of the
+// data, so that standbys and retained volumes have it too.
 const placeFile = "storeplane.archive"
 
-// Place of the cluster beside others of its system identifier, or "" for one that
-// was not restored.
+// Place returns the suffix that distinguishes the cluster's stanza from others of the same
+// system identifier, or "" for a cluster that was not restored.
 func (c Config) Place() (string, error) {
 	b, err := os.ReadFile(filepath.Join(c.DataDir(), placeFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +32,7 @@ func (c Config) Place() (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// Stanza under which the cluster's WAL and backups lie in the repository.
+// Stanza returns the name of the stanza of the cluster's WAL and backups in the repository.
 func (c Config) Stanza() (string, error) {
 	system, err := pgbackrest.Stanza(c.DataDir())
 	if err != nil {
@@ -42,8 +42,8 @@ func (c Config) Stanza() (string, error) {
 	return pgbackrest.StanzaOf(system, place), err
 }
 
-// takePlace gives a cluster that was restored into a folder a place of its own,
-// instead of the one that came with the backup.
+// takePlace gives a cluster that was restored into a directory a new place of its own, instead
+// of the one that came with the backup.
 func takePlace(dir string) error {
 	drawn := make([]byte, 4)
 	_, _ = rand.Read(drawn) // it never fails

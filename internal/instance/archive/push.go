@@ -15,13 +15,13 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// slowAfter is how long a segment may take before that is noted. PgBackRest tries
-// for minutes before it says that a store cannot be reached.
+// slowAfter is how long a segment may take before that is noted. pgBackRest tries for minutes
+// before it reports that a store cannot be reached.
 const slowAfter = time.Minute
 
-// Push a segment of WAL into the archive, as PostgreSQL's archive command. What
-// goes wrong is noted where the instance manager finds it. It returns ErrHurried where
-// there is no time for it.
+// Push pushes a segment of WAL into the archive, as PostgreSQL's archive command. It notes a
+// failure where the instance manager reads it. It returns ErrHurried if the pod is about to be
+// killed.
 func Push(ctx context.Context, c Config, segment string, log io.Writer) error {
 	if c.hurried() {
 		return ErrHurried
@@ -47,7 +47,7 @@ func push(ctx context.Context, c Config, segment string, log io.Writer, options 
 	if err != nil {
 		return err
 	}
-	// The path is relative to the data folder.
+	// PostgreSQL passes a path that is relative to the data directory.
 	if !filepath.IsAbs(segment) {
 		segment = filepath.Join(c.DataDir(), segment)
 	}
@@ -72,10 +72,10 @@ func push(ctx context.Context, c Config, segment string, log io.Writer, options 
 	return nil
 }
 
-// left says whether the server's past left a timeline in a segment. A standby that was cut
-// off as it followed the next one keeps such a file, as far as it was filled, and archives
-// it once it leads: what another server has archived under that name may go further, and
-// no restore along this server's timelines reads either.
+// left reports whether the server's lineage left a timeline in a segment. A standby whose
+// connection broke as it followed to the next timeline keeps such a file, as far as it was
+// filled, and archives it once it leads. Another server may have archived more under that
+// name, and no restore along this server's timelines reads either.
 func (c Config) left(ctx context.Context, segment string) (bool, error) {
 	s, ok := wal.Parse(filepath.Base(segment))
 	if !ok {
@@ -94,8 +94,8 @@ func (c Config) left(ctx context.Context, segment string) (bool, error) {
 
 func (c Config) failureFile() string { return filepath.Join(c.Socket, instance.ArchiveFailureFile) }
 
-// noteFailure, or that there is none. It is nobody's loss when it cannot be
-// written: the log has it too.
+// noteFailure notes a failure, or with nil that there is none. An error of writing it is
+// ignored: the log contains the failure too.
 func (c Config) noteFailure(err error) {
 	if err == nil {
 		_ = os.Remove(c.failureFile())
@@ -104,14 +104,14 @@ func (c Config) noteFailure(err error) {
 	_ = os.WriteFile(c.failureFile(), []byte(err.Error()), 0o600)
 }
 
-// noteSlow says that a segment takes long, unless there is a failure that says more.
+// noteSlow notes that a segment takes long, unless a failure is noted, which is more specific.
 func (c Config) noteSlow(segment string) {
 	if c.Failure() == "" {
 		c.noteFailure(fmt.Errorf("segment %s is not in the archive after a minute: the store is slow or cannot be reached", filepath.Base(segment)))
 	}
 }
 
-// Failure of archiving that was noted last, or "".
+// Failure returns the failure of archiving that was noted last, or "".
 func (c Config) Failure() string {
 	b, err := os.ReadFile(c.failureFile())
 	if err != nil {

@@ -17,17 +17,17 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 )
 
-// againAfter is how long a restore waits that has failed before: Patroni calls it
-// again at once, and some things take their time, like the archive of a source
-// that still writes.
+// againAfter is how long a restore waits if the last one failed. Patroni calls it again at
+// once, and some causes pass only with time, such as the archive of a source that still
+// writes.
 const againAfter = time.Minute
 
-// processes that copy files at once.
+// processes is how many processes copy files at once.
 const processes = 2
 
-// Restore makes the data folder of a new cluster from a backup, and brings it to
-// the time that is asked for. Patroni starts it afterwards. There is no data folder
-// before it is whole.
+// Restore creates the data directory of a new cluster from a backup, and recovers it to the
+// requested time. Patroni starts the server afterwards. The data directory does not exist
+// before it is complete.
 func Restore(ctx context.Context, c Config, log io.Writer) error {
 	if before := c.RestoreState(); before != nil && before.Failed && !pause(ctx, againAfter) {
 		return context.Cause(ctx)
@@ -95,8 +95,9 @@ func restore(ctx context.Context, c Config, log io.Writer) error {
 	return advise(r.Run(ctx, nil))
 }
 
-// choose the set to restore. Whose it is has to be said where it could be another
-// database's, like one that was created under the name of one that is gone.
+// choose returns the set to restore. restoreFrom.systemIdentifier has to name the database if
+// there are backups of several ones, such as that of a deleted cluster and that of a new one
+// under its name.
 func choose(sets []pgbackrest.Set, want instance.Restore, target, now time.Time) (pgbackrest.Set, error) {
 	set, err := pgbackrest.Choose(sets, want.System, target, now)
 	switch {
@@ -108,7 +109,7 @@ func choose(sets []pgbackrest.Set, want instance.Restore, target, now time.Time)
 	return set, nil
 }
 
-// latest set from which a restore gets to what was written last.
+// latest returns the set from which a restore reaches what was written last.
 func latest(ctx context.Context, tool pgbackrest.Tool, stanza string, sets []pgbackrest.Set) (pgbackrest.Set, error) {
 	set, err := tool.Latest(ctx, stanza, sets)
 	if errors.Is(err, pgbackrest.ErrBranch) {
@@ -117,7 +118,7 @@ func latest(ctx context.Context, tool pgbackrest.Tool, stanza string, sets []pgb
 	return set, err
 }
 
-// advise what to do about a recovery that failed.
+// advise adds to the error of a recovery what to do about it.
 func advise(err error) error {
 	switch {
 	case errors.Is(err, recovery.ErrEarly):
@@ -128,7 +129,8 @@ func advise(err error) error {
 	return err
 }
 
-// sourceTool for the repository to restore from.
+// sourceTool returns pgBackRest for the repository to restore from, and a function that
+// removes its configuration.
 func (c Config) sourceTool(want *instance.Restore, log io.Writer) (pgbackrest.Tool, func(), error) {
 	repo := pgbackrest.Repository{Destination: want.Destination, Namespace: want.Namespace, Name: want.Name, Host: want.Host, Encrypted: want.Encrypted}
 	config, err := repo.Config()
@@ -152,7 +154,7 @@ func (c Config) sourceTool(want *instance.Restore, log io.Writer) (pgbackrest.To
 	return pgbackrest.Tool{ConfigFile: file, Env: env, Log: log}, remove, nil
 }
 
-// major of the server that is installed here.
+// major returns the major version of the PostgreSQL that is installed here.
 func major(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "postgres", "--version").Output()
 	if err != nil {
@@ -170,7 +172,8 @@ func major(ctx context.Context) (string, error) {
 
 func (c Config) stateFile() string { return filepath.Join(c.Volume, instance.RestoreStateFile) }
 
-// noteRestore, or that there is none any more.
+// noteRestore notes the state of the restore, or with nil removes the note. Errors are
+// ignored.
 func (c Config) noteRestore(s *instance.RestoreState) {
 	if s == nil {
 		_ = os.Remove(c.stateFile())
@@ -181,7 +184,7 @@ func (c Config) noteRestore(s *instance.RestoreState) {
 	}
 }
 
-// RestoreState that was noted last, or nil.
+// RestoreState returns the state that was noted last, or nil.
 func (c Config) RestoreState() *instance.RestoreState {
 	data, err := os.ReadFile(c.stateFile())
 	if err != nil {

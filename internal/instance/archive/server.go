@@ -13,14 +13,14 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// lookPeriod is how often files that are mounted are looked at.
+// lookPeriod is how often mounted files are checked for changes.
 const lookPeriod = 5 * time.Second
 
-// Serve runs pgBackRest's server until the context ends. Whoever has the
-// cluster's certificate may read the server's files by it, and nobody else. It
-// reads a new certificate when one is mounted.
+// Serve runs pgBackRest's server until the context ends. Only clients with the cluster's
+// certificate may read the server's files through it. It reads a new certificate when one is
+// mounted.
 func Serve(ctx context.Context, c Config) error {
-	cmd := exec.CommandContext(ctx, pgbackrest.Program, "--config="+filepath.Join(c.Repository, pgbackrest.FileConfig), "--log-level-stderr=warn", "server") //nolint:gosec // what is called is ours
+	cmd := exec.CommandContext(ctx, pgbackrest.Program, "--config="+filepath.Join(c.Repository, pgbackrest.FileConfig), "--log-level-stderr=warn", "server") //nolint:gosec // the arguments are fixed or of this pod
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second
@@ -34,7 +34,7 @@ func Serve(ctx context.Context, c Config) error {
 		select {
 		case err := <-ended:
 			if ctx.Err() != nil {
-				return nil //nolint:nilerr // it ended because it was told to
+				return nil //nolint:nilerr // it ended because the context did
 			}
 			if err == nil {
 				err = errors.New("it ended by itself")
@@ -51,8 +51,8 @@ func Serve(ctx context.Context, c Config) error {
 	}
 }
 
-// mounted is another text whenever the kubelet has written the files anew: it
-// swaps the target of a link.
+// mounted returns a text that changes whenever the kubelet writes the files again: the kubelet
+// then replaces the target of a link.
 func mounted(dir string) string {
 	target, err := os.Readlink(filepath.Join(dir, "..data"))
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
-// A restore may be killed at any time, and Patroni takes any data folder with a
-// control file for a cluster that is to be started. So a restore works in a folder
-// beside, which becomes the data folder in one step once all is done. Until then
-// Patroni 4.0.7 finds no data folder, and calls the restore again (Ha._run_cycle).
+// A restore may be killed at any time, and Patroni starts a server in any data directory that
+// has a control file. So a restore works in a directory beside it, which becomes the data
+// directory in one step once all is done. Until then Patroni 4.0.7 finds no data directory,
+// and calls the restore again (Ha._run_cycle).
 
-// stage is the folder in which a restore works. It is on the volume of the data.
+// stage returns the directory in which a restore works. It is on the same volume as the data.
 func (c Config) stage() string { return c.DataDir() + ".restoring" }
 
-// vacant says whether there is no data yet, by Patroni's rule.
+// vacant returns an error if there is data already, by Patroni's rule.
 func (c Config) vacant() error {
 	empty, err := pgdata.Empty(c.DataDir())
 	switch {
@@ -30,9 +30,9 @@ func (c Config) vacant() error {
 	return nil
 }
 
-// deliver what was restored: it has a place of its own, and is the data folder.
+// deliver gives the restored data a place in the repository and makes it the data directory.
 func (c Config) deliver() error {
-	// It names files of the recovery. Each start of a server writes it.
+	// postmaster.opts names files of the recovery. PostgreSQL writes it again at each start.
 	if err := os.Remove(filepath.Join(c.stage(), "postmaster.opts")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot remove the options of the recovery: %w", err)
 	}
@@ -45,7 +45,7 @@ func (c Config) deliver() error {
 	if err := c.vacant(); err != nil {
 		return err
 	}
-	// What is left there is no data, and a folder is renamed to an empty one alone.
+	// The data directory holds no data, and a directory can be renamed only to an empty one.
 	if err := os.RemoveAll(c.DataDir()); err != nil {
 		return fmt.Errorf("cannot remove the empty data folder: %w", err)
 	}
@@ -55,10 +55,10 @@ func (c Config) deliver() error {
 	return syncFile(c.Volume)
 }
 
-// ForgetRestore removes what a restore has left on the volume that was interrupted,
-// and what it said.
+// ForgetRestore removes the files and the noted state of an interrupted restore.
 func (c Config) ForgetRestore() error {
-	// Under its name it could become the data folder when half of it is gone.
+	// Under its own name the directory could become the data directory when half of it is
+	// removed.
 	gone := c.stage() + ".gone"
 	if err := os.RemoveAll(gone); err != nil {
 		return fmt.Errorf("cannot remove an interrupted restore: %w", err)
@@ -75,7 +75,7 @@ func (c Config) ForgetRestore() error {
 	return nil
 }
 
-// syncFile, or the names in a folder, to the disk.
+// syncFile writes a file, or the entries of a directory, to the disk.
 func syncFile(name string) error {
 	f, err := os.Open(name) //nolint:gosec // the volume is the pod's
 	if err != nil {

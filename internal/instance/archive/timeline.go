@@ -22,11 +22,11 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 )
 
-// timelineAgain is when the archive is asked again after a failure.
+// timelineAgain is the pause before NewTimeline is retried.
 const timelineAgain = 10 * time.Second
 
-// AskTimeline has Prepare call NewTimeline before the server starts, after is the last
-// timeline that the cluster is known to have had, and alone to not ask the archive.
+// AskTimeline has Prepare call NewTimeline before the server starts. after is the last
+// timeline that the cluster is known to have had. With alone the archive is not searched.
 func (c Config) AskTimeline(after int64, alone bool) error {
 	if s := c.TimelineState(); s != nil && !s.Withdrawn && s.After == after && s.Alone == alone {
 		return nil
@@ -34,7 +34,7 @@ func (c Config) AskTimeline(after int64, alone bool) error {
 	return c.noteTimeline(instance.TimelineState{After: after, Alone: alone})
 }
 
-// ForgetTimeline takes AskTimeline back.
+// ForgetTimeline undoes AskTimeline.
 func (c Config) ForgetTimeline() error {
 	if err := os.Remove(c.timelineFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot forget that a timeline is to begin: %w", err)
@@ -42,14 +42,15 @@ func (c Config) ForgetTimeline() error {
 	return nil
 }
 
-// TimelineState while NewTimeline is to be called, or nil.
+// TimelineState returns the state that AskTimeline or WithdrawTimeline has noted, or nil if
+// none is.
 func (c Config) TimelineState() *instance.TimelineState {
 	data, err := os.ReadFile(c.timelineFile())
 	if err != nil {
 		return nil
 	}
 	s := &instance.TimelineState{}
-	// What cannot be read is one without words.
+	// A file that cannot be parsed counts as an empty state.
 	_ = json.Unmarshal(data, s)
 	return s
 }
@@ -67,8 +68,8 @@ func (c Config) noteTimeline(s instance.TimelineState) error {
 	return nil
 }
 
-// Begun is the timeline that NewTimeline has begun and that the server has not led on yet,
-// or 0.
+// Begun returns the timeline that NewTimeline has begun and that the server has not led on
+// yet, or 0.
 func (c Config) Begun() int64 {
 	data, err := os.ReadFile(c.begunFile())
 	if err != nil {
@@ -78,7 +79,8 @@ func (c Config) Begun() int64 {
 	return n
 }
 
-// ForgetBegun once the server leads, or follows another one.
+// ForgetBegun removes the number that Begun returns. It is called once the server leads, or
+// follows another one.
 func (c Config) ForgetBegun() error {
 	if err := os.Remove(c.begunFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot forget which timeline was begun: %w", err)
@@ -88,14 +90,14 @@ func (c Config) ForgetBegun() error {
 
 func (c Config) begunFile() string { return filepath.Join(c.Volume, instance.BegunFile) }
 
-// WithdrawTimeline keeps the server from starting: it was to lead, and is not any more.
+// WithdrawTimeline keeps the server from starting, since it is no longer to lead.
 func (c Config) WithdrawTimeline() error {
 	return c.noteTimeline(instance.TimelineState{Withdrawn: true, Message: "The server was to lead and is not any more: its pod is replaced"})
 }
 
-// Prepare the data for a server that starts: where that was asked for NewTimeline is
-// called until it succeeds. Why it does not is noted. In that time address answers the
-// kubelet that the container lives, as Patroni does afterwards.
+// Prepare prepares the data for a server that starts: after AskTimeline it calls NewTimeline
+// until that succeeds, and notes why an attempt failed. Meanwhile it answers the kubelet's
+// liveness probe at address, as Patroni does afterwards.
 func Prepare(ctx context.Context, c Config, address string, by control.TLS, log io.Writer) error {
 	if c.TimelineState() == nil {
 		return nil
@@ -121,8 +123,8 @@ func Prepare(ctx context.Context, c Config, address string, by control.TLS, log 
 	return nil
 }
 
-// settle what came of an attempt. Whether the server leads may have been decided anew
-// meanwhile: then it says nothing.
+// settle notes the result of an attempt, and reports whether Prepare is done. If the state has
+// changed since the attempt began, the result is ignored.
 func (c Config) settle(asked instance.TimelineState, err error) (done bool, _ error) {
 	now := c.TimelineState()
 	switch {
@@ -135,7 +137,7 @@ func (c Config) settle(asked instance.TimelineState, err error) (done bool, _ er
 	return false, c.noteTimeline(asked)
 }
 
-// alive answers the kubelet's probes, as Patroni will, until stop is called.
+// alive answers the kubelet's liveness probe, as Patroni will, until stop is called.
 func alive(ctx context.Context, address string, by control.TLS, log io.Writer) (stop func()) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -149,20 +151,20 @@ func alive(ctx context.Context, address string, by control.TLS, log io.Writer) (
 	return func() { _ = server.Close() }
 }
 
-// errWithdrawn is of a server that is not to lead any more.
+// errWithdrawn is the error for a server that is no longer to lead.
 var errWithdrawn = errors.New("the server is not to lead any more")
 
-// NewTimeline makes sure that a stopped server can be promoted without taking the number of
-// a timeline that another server went on with. Its data may be older than that: it was kept
-// from before. PostgreSQL would take the number again, and the history and the WAL of two
-// branches would be mixed up in the archive; nor would pg_rewind, which goes by the number,
-// bring the other server back. To do it twice is fine.
+// NewTimeline makes sure that promoting a stopped server does not take the number of a
+// timeline on which another server has led. The data may be older than that timeline: it is
+// from a retained volume. PostgreSQL would use the number again, which would mix the histories
+// and the WAL of two branches in the archive, and pg_rewind, which compares the numbers, would
+// not rewind the other server. It may be called again.
 func (c Config) NewTimeline(ctx context.Context, log io.Writer) error {
 	asked := instance.TimelineState{}
 	if s := c.TimelineState(); s != nil {
 		asked = *s
 	}
-	taken := uint32(asked.After) //nolint:gosec // PostgreSQL's own are 32 bits
+	taken := uint32(asked.After) //nolint:gosec // timelines have 32 bits
 	if !asked.Alone {
 		archived, err := c.archived(ctx, log)
 		if err != nil {
@@ -177,7 +179,7 @@ func (c Config) NewTimeline(ctx context.Context, log io.Writer) error {
 	if data.State != instance.DataWhole {
 		return fmt.Errorf("cannot begin a timeline with data that is %s: %s", data.State, data.Problem)
 	}
-	from := uint32(data.Timeline) //nolint:gosec // PostgreSQL's own are 32 bits
+	from := uint32(data.Timeline) //nolint:gosec // timelines have 32 bits
 	if taken <= from {
 		return nil
 	}
@@ -187,8 +189,8 @@ func (c Config) NewTimeline(ctx context.Context, log io.Writer) error {
 	if err := c.forgetProcess(); err != nil {
 		return err
 	}
-	// Until it leads nobody knows of that timeline, and another server may begin one of that
-	// number.
+	// Until the server leads no other server has seen that timeline, and another one may begin
+	// one of the same number. So it is noted.
 	if err := os.WriteFile(c.begunFile(), []byte(strconv.FormatUint(uint64(taken)+1, 10)), 0o600); err != nil {
 		return fmt.Errorf("cannot note which timeline begins: %w", err)
 	}
@@ -203,7 +205,7 @@ func (c Config) NewTimeline(ctx context.Context, log io.Writer) error {
 	return nil
 }
 
-// archived is the last timeline that the archive knows, or 0.
+// archived returns the last timeline in the archive, or 0.
 func (c Config) archived(ctx context.Context, log io.Writer) (uint32, error) {
 	tool, err := c.Tool(log)
 	if errors.Is(err, ErrNone) {
@@ -230,8 +232,8 @@ func (c Config) archived(ctx context.Context, log io.Writer) (uint32, error) {
 	return slices.Max(append(timelines, 0)), nil
 }
 
-// forgetProcess of a server that was killed: its number may be that of another program by
-// now, and PostgreSQL would take it for its own.
+// forgetProcess removes the process ID of a server that was killed: another program may have
+// that number by now, and PostgreSQL would take it for its own server.
 func (c Config) forgetProcess() error {
 	if !errors.Is(pgdata.Signal(c.DataDir(), 0), pgdata.ErrStopped) {
 		return nil

@@ -1,7 +1,7 @@
-// Package control is the TLS of the servers' own APIs in a DatabaseCluster: of Patroni's REST API
-// and of the instance managers'. All servers have one certificate, for both sides of a
-// connection, of an authority that signs nothing else: it proves that its holder is a server of
-// this cluster.
+// Package control provides TLS for the servers' own APIs in a DatabaseCluster: Patroni's REST
+// API and that of the instance managers. All servers share one certificate, for both sides of
+// a connection. Its authority signs nothing else, so the certificate proves that its holder is
+// a server of this cluster.
 package control
 
 import (
@@ -19,24 +19,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Dir is where the certificate is mounted, and Volume the pod's volume of it.
+// Dir is where the certificate is mounted, and Volume is the name of the pod's volume for it.
 const (
 	Dir    = "/etc/storeplane/control"
 	Volume = "control"
 )
 
-// Files of Dir, as Kubernetes names those of a certificate.
+// Files of Dir, named as Kubernetes names those of a certificate.
 const (
 	FileCertificate = corev1.TLSCertKey
 	FileKey         = corev1.TLSPrivateKeyKey
 	FileAuthority   = "ca.crt"
 )
 
-// Name that the certificate of a cluster's servers bears. They reach each other by address,
-// which no certificate has: a client goes by this name instead.
+// Name returns the name in the certificate of a cluster's servers. Servers reach each other by
+// address, which no certificate contains, so a client verifies this name instead.
 func Name(scope, namespace string) string { return scope + "." + namespace + ".svc" }
 
-// Scheme of the APIs in a pod: a pod from before they had TLS has no certificate.
+// Scheme returns the scheme of the APIs in a pod: http for a pod from before they had TLS,
+// which has no certificate, and https otherwise.
 func Scheme(pod *corev1.PodSpec) string {
 	for i := range pod.Volumes {
 		if pod.Volumes[i].Name == Volume {
@@ -46,26 +47,26 @@ func Scheme(pod *corev1.PodSpec) string {
 	return "http"
 }
 
-// idleTimeout is how long a connection is kept, and dialTimeout how long one may take to come
-// about, as http.DefaultTransport has it for the handshake: the request's own context does not
-// end a dial.
+// idleTimeout is how long an idle connection is kept. dialTimeout is how long it may take to
+// establish one, which is the limit of http.DefaultTransport for the handshake: the request's
+// own context does not end a dial.
 const (
 	idleTimeout = 90 * time.Second
 	dialTimeout = 10 * time.Second
 )
 
-// TLS by the files of a folder. They are read for each connection, so that one that is
-// renewed needs no restart.
+// TLS creates TLS configurations from the files of a directory. They are read for each
+// connection, so that a renewed certificate needs no restart.
 type TLS struct {
-	// Dir has the files.
+	// Dir is the directory with the files.
 	Dir string
 
-	// Name that servers' certificates bear.
+	// Name is the name in the servers' certificates.
 	Name string
 }
 
-// Server is the configuration to listen with. A client needs no certificate to connect; the
-// handshake with one of another authority fails.
+// Server returns the configuration to listen with. A client needs no certificate to connect,
+// but the handshake fails with one of another authority.
 func (t TLS) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -82,10 +83,10 @@ func (t TLS) Server() *tls.Config {
 	}
 }
 
-// Transport of a client.
+// Transport returns the transport of a client.
 func (t TLS) Transport() *http.Transport {
 	return &http.Transport{
-		// Connections to servers that are gone are not kept.
+		// Connections to servers that no longer exist are closed.
 		IdleConnTimeout: idleTimeout,
 		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -102,8 +103,8 @@ func (t TLS) Transport() *http.Transport {
 	}
 }
 
-// errFiles is of files that are missing or cannot be used. It wraps no other error: that a file
-// does not exist says nothing about the server that was to be asked.
+// errFiles is the error for files that are missing or invalid. It wraps no other error: that a
+// file does not exist says nothing about the server to which the request was sent.
 var errFiles = errors.New("cannot use the certificate of this cluster's servers")
 
 func (t TLS) read() (tls.Certificate, *x509.CertPool, error) {
@@ -122,16 +123,16 @@ func (t TLS) read() (tls.Certificate, *x509.CertPool, error) {
 	return own, pool, nil
 }
 
-// IsUntrusted tells whether an error is of two sides that do not know each other, or of files
-// that cannot be used: the other side may be well.
+// IsUntrusted reports whether an error means that the two sides do not trust each other, or
+// that files are missing or invalid. The other side may be healthy.
 func IsUntrusted(err error) bool {
 	var verification *tls.CertificateVerificationError
 	var remote *net.OpError
 	return errors.Is(err, errFiles) || errors.As(err, &verification) || errors.As(err, &remote) && remote.Op == "remote error"
 }
 
-// Certified is a handler that changes something only for clients with a certificate of
-// this cluster's servers. Probes and metrics are for all that reach it.
+// Certified wraps a handler so that only clients with a certificate of this cluster's servers
+// may change anything. GET and HEAD, as for probes and metrics, are open to all clients.
 func Certified(handle http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		safe := r.Method == http.MethodGet || r.Method == http.MethodHead

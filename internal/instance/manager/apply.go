@@ -12,11 +12,11 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
-// applyPeriod is how often databases and users are looked at though nothing has
-// changed: somebody may have changed them by hand.
+// applyPeriod is how often databases and users are reconciled although nothing has changed: a
+// user may have altered them in the database.
 const applyPeriod = time.Minute
 
-// applied is what databases and users were last brought in line with.
+// applied is what databases and users were last reconciled with, and the result.
 type applied struct {
 	digest, credentials string
 	problems            []instance.Problem
@@ -27,8 +27,8 @@ type applied struct {
 
 var errNoCredentials = errors.New("there are none")
 
-// apply databases, users and passwords when any of them has changed, when the
-// last time failed, and now and then. It says whether they are in line.
+// apply reconciles databases, users and passwords when any of them has changed, when the last
+// attempt failed, and once each applyPeriod. It reports whether they are in sync.
 func (p *primary) apply(ctx context.Context, raw string, desired *instance.Desired) bool {
 	secret, err := p.credentials(ctx, desired)
 	if !p.note("read the credentials", err) || secret == nil {
@@ -48,8 +48,9 @@ func (p *primary) apply(ctx context.Context, raw string, desired *instance.Desir
 	return true
 }
 
-// credentials, or nil before they have been read. They are watched from the
-// first time on: the claim's name, and so theirs, is part of what is desired.
+// credentials returns the Secret credentials, or nil before it has been read. It is watched
+// from the first call on, not before: its name contains the claim's, which is part of what is
+// desired.
 func (p *primary) credentials(ctx context.Context, desired *instance.Desired) (*corev1.Secret, error) {
 	if p.secret == nil {
 		w, err := p.watcher(p.wakePrimary.send).Secret(credentialsName(desired.Claim))
@@ -66,7 +67,7 @@ func (p *primary) credentials(ctx context.Context, desired *instance.Desired) (*
 	return secret, nil
 }
 
-// bring roles, then the databases that they own, in line.
+// bring reconciles roles, then the databases that they own.
 func (p *primary) bring(ctx context.Context, desired *instance.Desired, secret *corev1.Secret) ([]instance.Problem, error) {
 	if err := p.server.Monitoring(ctx); err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func (p *primary) bring(ctx context.Context, desired *instance.Desired, secret *
 	return slices.Concat(roles, databases), err
 }
 
-// logins are the servers' own roles and the users, with their passwords.
+// logins returns the servers' own roles and the users, with their passwords.
 func logins(desired *instance.Desired, passwords map[string][]byte) []postgres.Login {
 	list := []postgres.Login{
 		{Name: postgres.Superuser, Password: string(passwords[keySuperuser]), System: true},

@@ -19,41 +19,43 @@ import (
 )
 
 const (
-	// archivePeriod is how often archiving is looked at.
+	// archivePeriod is how often archiving is checked.
 	archivePeriod = 10 * time.Second
 
-	// beatPeriod is how often something is committed, to have a time to recover
-	// to.
+	// beatPeriod is how often a transaction is committed only to have a time to recover to.
 	beatPeriod = time.Minute
 
-	// createAgain is when a repository is set up again after a failure, and
-	// createWithin how long that may take.
+	// createAgain is the pause before a repository is set up again after a failure.
+	// createWithin bounds each call of pgBackRest: setting up, comparing and listing.
 	createAgain  = 30 * time.Second
 	createWithin = 3 * time.Minute
 
-	// failingFor is how long archiving fails before that is told: it is tried
-	// again all the time. stuckFor is how long a segment may wait.
+	// failingFor is how long archiving fails before that is reported, since PostgreSQL retries
+	// it all the time. stuckFor is how long a segment may wait.
 	failingFor = time.Minute
 	stuckFor   = 5 * time.Minute
 )
 
-// archiving is what is known beside the primary of its archive. A loop of its own
-// finds it out: a store that does not answer holds up nothing else.
+// archiving is the state of archiving as observed beside the primary. It has a loop of its
+// own, so that a store that does not answer delays nothing else.
 type archiving struct {
 	*Manager
 
-	// create the place in the repository, and failure of the last segment.
+	// create sets up the stanza in the repository. failure returns why the last segment could
+	// not be archived, or "".
 	create  func(ctx context.Context) error
 	failure func() string
 
-	// place of the cluster beside others of its system identifier.
+	// place returns the suffix that distinguishes the cluster's stanza from others of the same
+	// system identifier.
 	place func() (string, error)
 
-	// complete the archive up to a segment, and sets of backups in it.
+	// complete compares the archive with WAL up to a segment. sets returns the backups from
+	// which a restore reaches a segment.
 	complete func(ctx context.Context, current string) (*archive.Comparison, error)
 	sets     func(ctx context.Context, current string) ([]pgbackrest.Set, error)
 
-	// version of the configuration that it was created with.
+	// version is that of the configuration with which the repository was set up.
 	version string
 	created bool
 	tried   time.Time
@@ -71,7 +73,7 @@ type archiving struct {
 	problem string
 }
 
-// beat is a commit at a time, in a segment of WAL.
+// beat is the time of a commit, and the segment of WAL that contains it.
 type beat struct {
 	segment string
 	at      time.Time
@@ -101,7 +103,7 @@ func (m *Manager) newArchiving() *archiving {
 	}
 }
 
-// logWriter puts what a program says into the log.
+// logWriter writes the output of pgBackRest into the log.
 type logWriter struct{ log *slog.Logger }
 
 var _ io.Writer = logWriter{}
@@ -111,7 +113,7 @@ func (w logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// run until the context ends.
+// run checks archiving until the context ends.
 func (a *archiving) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		before := a.report()
@@ -151,19 +153,19 @@ func (a *archiving) pass(ctx context.Context, now time.Time) {
 	a.keepWhole(ctx, now, stats)
 	state := a.judge(stats)
 	if strings.Contains(state.Failing, pgbackrest.ArchiveInfo) {
-		// The store has lost what it held: it is set up again.
+		// The store has lost what it held, so the repository is set up again.
 		a.created = false
 	}
 	if problem != "" {
-		// One reason is enough.
+		// The problem is reported on its own.
 		state.Failing = ""
 	}
 	a.publishArchive(state, stats.System, stanza, problem)
 	a.metrics.archive(state, stats.Waiting)
 }
 
-// setUp the repository once for each configuration, and say in words why it cannot
-// be.
+// setUp sets up the repository once for each configuration, and returns why that failed, or
+// "".
 func (a *archiving) setUp(ctx context.Context, now time.Time) string {
 	v := version(a.Repository) + version(a.Store) + version(filepath.Dir(a.Key))
 	if a.created && a.version == v {
@@ -176,10 +178,10 @@ func (a *archiving) setUp(ctx context.Context, now time.Time) string {
 	err := a.create(ctx)
 	switch {
 	case errors.Is(err, archive.ErrNone):
-		// The pod is about to be replaced.
+		// The pod is about to be replaced by one with a repository.
 		return ""
 	case pgbackrest.Locked(err):
-		// A segment is on its way there. The next pass tries again.
+		// A segment is being archived. The next pass tries again.
 		a.tried = time.Time{}
 		return a.report().problem
 	}
@@ -200,13 +202,13 @@ func (a *archiving) beat(ctx context.Context, now time.Time) {
 	}
 	a.beaten = now
 	a.beats = append(a.beats, beat{segment: segment, at: at})
-	// A day of them is far more than anybody can recover to without knowing.
+	// Beats of one day are enough: archiving that is behind by more was reported long before.
 	if n := len(a.beats); n > 1440 {
 		a.beats = a.beats[n-1440:]
 	}
 }
 
-// judge what the server says of its archiver.
+// judge returns the state of archiving, given the server's statistics of its archiver.
 func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
 	state := &instance.Archive{Gaps: a.gaps, BackedUp: a.backedUp}
 	if last := a.report().archive; last.Recoverable != nil && !state.Lost() {
@@ -219,7 +221,7 @@ func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
 			continue
 		}
 		if state.Open() {
-			// It lies beyond what a restore gets past.
+			// A restore does not get past the gap to this time.
 			continue
 		}
 		if at := b.at.UTC().Truncate(time.Second); state.Recoverable == nil || at.Sub(*state.Recoverable) >= instance.ArchiveStep {
@@ -243,7 +245,7 @@ func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
 		}
 	case s.Waiting == 0 || s.Oldest.IsZero() || s.Now.Sub(s.Oldest) < failingFor:
 	case a.failure() != "":
-		// The archive command has not given up yet, and has said something.
+		// The archive command is still trying, and has noted a failure.
 		state.Failing = a.failure()
 	case s.Now.Sub(s.Oldest) >= stuckFor:
 		state.Failing = "WAL waits to be archived for more than five minutes"
@@ -256,19 +258,20 @@ func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
 	return state
 }
 
-// archived tells whether a segment and all before it are in the archive, by what
-// the server says of it. Timelines play no part: those are in the first eight
-// digits of a segment's name.
+// archived reports whether a segment and all before it are in the archive, given the server's
+// statistics. It compares numbers without the timelines, which are the first eight digits of a
+// segment's name.
 func archived(segment string, s postgres.Archiver) bool {
-	// What marks a backup comes after its segment. What a timeline left unfinished
-	// is no segment.
+	// A .backup file is archived after the segment that it names. A .partial file is not a
+	// whole segment.
 	last, kind, _ := strings.Cut(s.Last, ".")
 	newest, ok := wal.Parse(last)
 	this, isSegment := wal.Parse(segment)
 	if !ok || !isSegment || kind == "partial" || this.Number > newest.Number {
 		return false
 	}
-	// The last one may be of an older timeline, and older ones may wait.
+	// The last archived segment may be of an older timeline, and older segments may still
+	// wait.
 	if now, ok := wal.Parse(s.Current); !ok || this.Number >= now.Number {
 		return false
 	}
@@ -276,7 +279,7 @@ func archived(segment string, s postgres.Archiver) bool {
 	return !waits || this.Number < first.Number
 }
 
-// snapshot of what is known.
+// snapshot is a copy of the state of archiving.
 type snapshot struct {
 	archive instance.Archive
 	on      bool
@@ -299,7 +302,8 @@ func (a *archiving) publishArchive(state *instance.Archive, system, stanza, prob
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if state != nil && a.state != nil {
-		// Equal times are the same time.
+		// Equal times become identical pointers, so that comparing the reports finds no
+		// change.
 		for _, p := range []struct{ now, before **time.Time }{{&state.Recoverable, &a.state.Recoverable}, {&state.Since, &a.state.Since}} {
 			if *p.now != nil && *p.before != nil && (*p.now).Equal(**p.before) {
 				*p.now = *p.before

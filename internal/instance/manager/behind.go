@@ -10,21 +10,22 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
-// behindAfter is how long there may be no leader before a server says why it does not
-// lead itself.
+// behindAfter is how long there may be no leader before a server reports why it does not lead
+// itself.
 const behindAfter = 3 * memberPeriod
 
-// behind says why this server does not lead while nobody does: the last primary went on
-// along a timeline that this server has not replayed, so what that one acknowledged may be
-// missing here, and the timeline that this one would begin may be in the archive as that
-// of the other. Patroni lets no such server lead (check_timeline).
+// behind returns why this server does not lead while no server does, or nil: the last primary
+// led on a timeline that this server has not replayed. So writes that it acknowledged may be
+// missing here, and the timeline that this server would begin may be in the archive as that of
+// the other one. Patroni lets no such server lead (check_timeline).
 func (b *member) behind(ctx context.Context, status *patroni.Status, now time.Time) *instance.Held {
 	last, known := b.lastCluster()
 	if !known || status == nil || status.Leads() || status.State != patroni.StateRunning {
 		b.leaderless = time.Time{}
 		return nil
 	}
-	// Without a report Patroni may know of a timeline: it remembers it at once.
+	// Patroni may have recorded a timeline that no manager has reported yet: it records it at
+	// once.
 	led := last.Timeline
 	if h, err := b.patroni.History(ctx); err == nil && len(h.Ancestors) > 0 {
 		led = max(led, h.Ancestors[len(h.Ancestors)-1].Timeline+1)

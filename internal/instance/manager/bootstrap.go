@@ -16,24 +16,25 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
-// initializeAnnotation is on Patroni's configuration from when a server begins to
-// make the cluster: empty at first, and once that is done the system's identifier.
+// initializeAnnotation is on Patroni's configuration from when a server begins to initialize
+// the cluster. It is empty at first, and contains the system identifier once that is done.
 const initializeAnnotation = "initialize"
 
-// beginAfter is how long nobody may be at work on a cluster that is to be made.
-// Whoever is says so with Patroni's next look, after five seconds.
+// beginAfter is how long no server may be at work on a cluster without data before its
+// bootstrap is retried. A server that is at work shows that at Patroni's next loop, after five
+// seconds.
 const beginAfter = 3 * memberPeriod
 
-// begin anew where a cluster is said to be under way and nobody makes it. The
-// servers race for an annotation, and who wins makes the cluster. An API server
-// that is slow to answer may carry out what the winner has given up by then, so
-// that it does not know that it has won; or the winner's pod is killed. All would
-// wait for a leader for ever. Without the annotation they race again.
+// begin retries the bootstrap of a cluster that is marked as being initialized while no server
+// initializes it. The servers race for an annotation, and the one that sets it initializes the
+// cluster. A slow API server may carry out a request that the winner has given up by then, so
+// that the winner does not notice that it has won; or the winner's pod is killed. Then all
+// servers would wait for a leader for ever. Without the annotation they race again.
 //
-// The annotation may also be of a cluster that was made. A server of a deleted
-// DatabaseCluster writes it while it ends, if the next one of that name is there
-// already: no server of this StatefulSet has led, and no volume has data. If one has
-// led, the data is gone, and a person decides.
+// The annotation may also be from a cluster that was initialized. A server of a deleted
+// DatabaseCluster writes it while it ends, if the next one of that name exists already: no
+// server of this StatefulSet has led, and no volume has data. If one has led, the data is
+// gone, and a user has to decide.
 func (b *member) begin(ctx context.Context, status *patroni.Status, now time.Time) {
 	if !b.deserted(ctx, status) {
 		b.empty, b.lost = time.Time{}, instance.Held{}
@@ -64,7 +65,7 @@ func (b *member) begin(ctx context.Context, status *patroni.Status, now time.Tim
 	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonBootstrapRetried, "Retrying bootstrap: Patroni's state is of a deleted DatabaseCluster of this name, and no volume has data")
 }
 
-// deserted says whether this server has no data, and no other one does anything.
+// deserted reports whether this server has no data and no other server is at work.
 func (b *member) deserted(ctx context.Context, status *patroni.Status) bool {
 	if status == nil || !status.Empty() {
 		return false
@@ -73,8 +74,8 @@ func (b *member) deserted(ctx context.Context, status *patroni.Status) bool {
 	return err == nil && cluster.Asleep()
 }
 
-// neverLed says whether no server of this StatefulSet has led and no volume has data.
-// Otherwise b.lost says what is waited for, or that the data is gone.
+// neverLed reports whether no server of this StatefulSet has led and no volume has data.
+// Otherwise b.lost is what the server waits for, or that the data is gone.
 func (b *member) neverLed(ctx context.Context) bool {
 	last, known := b.lastCluster()
 	waits, err := b.mayHaveData(ctx)
@@ -93,8 +94,8 @@ func (b *member) neverLed(ctx context.Context) bool {
 	return false
 }
 
-// mayHaveData says for which volume the cluster waits, or "" where the server of each one
-// that exists has no data.
+// mayHaveData returns a message about the volume that the cluster waits for, or "" if the
+// servers of all volumes have reported that they have no data.
 func (b *member) mayHaveData(ctx context.Context) (string, error) {
 	claims, err := b.claims(ctx)
 	if err != nil {

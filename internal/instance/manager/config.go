@@ -12,7 +12,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
-// Config is where the server is, by the pod's environment.
+// Config contains the manager's flags: which server this is, and where its files and APIs are.
 type Config struct {
 	Pod       string `env:"POD_NAME"      help:"Name of this pod."                                     required:""`
 	Namespace string `env:"POD_NAMESPACE" help:"Its namespace."                                        required:""`
@@ -33,7 +33,7 @@ type Config struct {
 	Key        string `default:"/etc/storeplane/encryption/key" help:"File of the encryption's key."`
 }
 
-// Labels of the pods, as the function and Patroni set them.
+// scopeLabel is the label of the pods that the function and Patroni set.
 const scopeLabel = "storeplane.example.com/patroni"
 
 // Keys of the Secret credentials.
@@ -59,17 +59,18 @@ func (c Config) control() control.TLS {
 	return control.TLS{Dir: c.ControlDir, Name: control.Name(c.Scope, c.Namespace)}
 }
 
-// access to the APIs of this cluster's servers.
+// access returns the credentials for the APIs of this cluster's servers.
 func (c Config) access() *patroni.Access {
 	return patroni.NewAccess(filepath.Join(c.Credentials, keyREST), c.control())
 }
 
-// clients by their base URLs.
+// clients returns a function that creates a client for a base URL.
 func clients(access *patroni.Access) func(base string) *patroni.Client {
 	return func(base string) *patroni.Client { return patroni.At(base, access) }
 }
 
-// patroniOf is the base URL of the API of a pod's Patroni, and "" for a pod without an address.
+// patroniOf returns the base URL of the API of a pod's Patroni, or "" for a pod without an
+// address.
 func patroniOf(pod *corev1.Pod) string {
 	if pod.Status.PodIP == "" {
 		return ""
@@ -77,7 +78,7 @@ func patroniOf(pod *corev1.Pod) string {
 	return patroni.Base(control.Scheme(&pod.Spec), pod.Status.PodIP, patroni.Port)
 }
 
-// ordinal of a pod of the set, or -1.
+// ordinal returns the ordinal of a pod of the StatefulSet, or -1 for another name.
 func (c Config) ordinal(pod string) int {
 	n, ok := strings.CutPrefix(pod, c.Scope+"-")
 	if !ok {

@@ -8,17 +8,16 @@ import (
 )
 
 const (
-	// drainWithin is how long a primary that hands over waits for WAL to be
-	// archived: writes go on meanwhile. What is left the next one archives.
+	// drainWithin is how long a primary that hands over waits for WAL to be archived. Writes
+	// continue meanwhile, and the next primary archives what is left.
 	drainWithin = 15 * time.Second
 
-	// stalledFor is how long nothing may be archived until the store counts as
-	// away.
+	// stalledFor is how long nothing may be archived before the store counts as unreachable.
 	stalledFor = 3 * time.Second
 )
 
-// drain waits until no WAL waits to be archived, as long as the store takes it.
-// It says whether none waits.
+// drain waits until no WAL waits to be archived, as long as segments are being archived. It
+// reports whether none waits.
 func drain(ctx context.Context, archiver func(context.Context) (postgres.Archiver, error)) bool {
 	ctx, cancel := context.WithTimeout(ctx, drainWithin)
 	defer cancel()

@@ -12,8 +12,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/roll"
 )
 
-// take a step, if it is still the one to take when the API server is asked
-// anew.
+// take executes a step, if it is still the next one after reading from the API server again.
 func (p *primary) take(ctx context.Context, step roll.Step, raw string, desired *instance.Desired) {
 	if step.Verb == roll.Wait {
 		return
@@ -42,12 +41,12 @@ func (p *primary) take(ctx context.Context, step roll.Step, raw string, desired 
 	}
 }
 
-// replace a pod: the StatefulSet's controller makes a new one. The primary's own
-// hands over in its hook.
+// replace deletes a pod, and the StatefulSet's controller creates a new one. The primary's own
+// pod hands over in its hook.
 func (p *primary) replace(ctx context.Context, pod *corev1.Pod, words string) {
 	err := p.kube.DeletePod(ctx, pod)
 	if kube.Raced(err) {
-		// It has changed since; the next pass looks again.
+		// The pod has changed since it was read. The next pass reads it again.
 		return
 	}
 	if p.note("replace a pod", err) {
@@ -55,7 +54,7 @@ func (p *primary) replace(ctx context.Context, pod *corev1.Pod, words string) {
 	}
 }
 
-// restart the server of a pod, which is this one last.
+// restart restarts the server of a pod. This server is restarted last.
 func (p *primary) restart(ctx context.Context, pod *corev1.Pod, words string) {
 	client := p.patroni
 	if pod.Name != p.Pod {
@@ -67,14 +66,13 @@ func (p *primary) restart(ctx context.Context, pod *corev1.Pod, words string) {
 		return
 	}
 	if !status.PendingRestart {
-		// What is known of others is some seconds old.
+		// The status by which the step was chosen may be some seconds old.
 		return
 	}
 	p.event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, words)
 	p.restarts.tried(pod.Name)
 	if pod.Name == p.Pod {
-		// Without it the restart would write what is in memory while nobody
-		// can.
+		// Otherwise the shutdown would write what is in memory while no client can connect.
 		p.note("write a checkpoint", p.server.Checkpoint(ctx))
 	}
 	if p.note("restart "+pod.Name, client.Restart(ctx)) {
@@ -82,9 +80,10 @@ func (p *primary) restart(ctx context.Context, pod *corev1.Pod, words string) {
 	}
 }
 
-// remind the standbys of what waits for their restart, after the primary's own.
-// One that was restarted before keeps a limit that was lowered, since it may not
-// have less than its primary, and Patroni looks again only when it reloads.
+// remind has the standbys reload after the primary's own restart, so that Patroni checks again
+// whether they need a restart. A standby that was restarted before the primary keeps a limit
+// that was lowered, since a standby's must not be below the primary's, and Patroni checks that
+// only on reload.
 func (p *primary) remind(ctx context.Context, v *view) {
 	if !p.restarts.recent(p.Pod, time.Now()) {
 		return

@@ -16,27 +16,28 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
-// A primary that was frozen, or cut off from the API server, may go on in the moment in
+// A primary that was frozen, or is cut off from the API server, may still run in the moment in
 // which another server takes its lock. What it writes then is acknowledged as soon as a
-// standby that still follows it has received that: after Patroni has compared the
-// standbys, since a vote does not keep who votes from receiving more. So the server that
-// has the lock has all others receive nothing more before it is promoted, and leaves it to
-// one that has received more than itself.
+// standby that still follows it has received that. This may be after Patroni has compared the
+// standbys, since a vote does not keep the voter from receiving more. So before the server
+// that has the lock is promoted, it has all other standbys stop receiving, and does not lead
+// if one of them has received more than itself.
 const (
-	// fenceWithin is how long all of that may take. A standby that has not answered by
-	// then is left out: it cannot hold up the only server that can lead.
+	// fenceWithin is how long all of this may take. A standby that has not answered by then is
+	// left out: it must not block the only server that can lead.
 	fenceWithin = 1500 * time.Millisecond
 
-	// catchUpWithin is how long the server may take to receive what another one has.
+	// catchUpWithin is how long the server may take to receive what another standby has.
 	catchUpWithin = 500 * time.Millisecond
 
-	// guardFor is how long a standby is looked after that receives nothing more: Patroni
-	// may not have heard of the new leader when it sees to whom the standby follows.
+	// guardFor is how long a fenced standby is guarded, and guardPoll how often it is checked:
+	// Patroni may not have read the new leader yet when it sets the server that the standby
+	// follows.
 	guardFor  = 3 * time.Second
 	guardPoll = 50 * time.Millisecond
 )
 
-// errBehind is of a server that must not lead.
+// errBehind is the error for a server that must not lead.
 var errBehind = errors.New("another standby has received more of the log")
 
 // fencer is the hook that runs before a server is promoted.
@@ -46,15 +47,16 @@ type fencer struct {
 	log     *slog.Logger
 	patroni *patroni.Client
 
-	// sibling is the manager of another server, by its base URL.
+	// sibling returns a client of another server's manager, by its base URL.
 	sibling func(base string) *patroni.Client
 	server  interface {
 		Received(ctx context.Context) (int64, error)
 	}
 }
 
-// Fence off whom the other servers follow, before this one is promoted. It fails only if
-// another one has received more: whatever else cannot be done is logged and left.
+// Fence fences off the old primary before this server is promoted: it has the other standbys
+// stop receiving WAL. It returns an error only if another standby has received more than this
+// one. All other failures are logged and ignored.
 func Fence(ctx context.Context, c Config, log *slog.Logger) error {
 	access := c.access()
 	f := &fencer{pod: c.Pod, port: c.apiPort(), log: log, patroni: patroni.At(c.Patroni, access), sibling: clients(access), server: c.server()}
@@ -77,7 +79,7 @@ func (f *fencer) fence(ctx context.Context) error {
 	answers := make(chan answer, len(members.Members))
 	asked := 0
 	for _, other := range members.Members {
-		// Only one that follows the old primary acknowledges what that writes.
+		// Only a standby that streams from the old primary acknowledges its writes.
 		if other.Name == f.pod || other.Host == "" || other.State != patroni.StateStreaming {
 			continue
 		}
@@ -87,10 +89,10 @@ func (f *fencer) fence(ctx context.Context) error {
 			answers <- answer{pod: other.Name, received: received, err: err}
 		}()
 	}
-	// What this server has received only grows: it is asked at the same time.
+	// The WAL that this server has received only grows, so it is read at the same time.
 	own := make(chan int64, 1)
 	go func() {
-		// Where it cannot say, it is asked again.
+		// After an error it is read again in catchUp.
 		received, _ := f.server.Received(ctx)
 		own <- received
 	}()
@@ -115,8 +117,9 @@ func (f *fencer) fence(ctx context.Context) error {
 	return f.catchUp(context.WithoutCancel(ctx), has, most.pod, most.received)
 }
 
-// catchUp with what another standby has received: the old primary may still send it. The
-// server has said before how much it has itself, or 0.
+// catchUp waits until this server has received what another standby has, which the old primary
+// may still send, and returns an error if it does not. has is how far this server had received
+// before, or 0 if that is not known.
 func (f *fencer) catchUp(ctx context.Context, has int64, pod string, received int64) error {
 	ctx, cancel := context.WithTimeout(ctx, catchUpWithin)
 	defer cancel()
@@ -144,14 +147,14 @@ func (f *fencer) catchUp(ctx context.Context, has int64, pod string, received in
 	}
 }
 
-// serveFence has this standby receive nothing more, for a server that is to lead.
+// serveFence has this standby stop receiving WAL, as requested by a server that is to lead.
 func (m *Manager) serveFence(w http.ResponseWriter, r *http.Request) {
 	asked := patroni.Fence{}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&asked); err != nil || m.ordinal(asked.By) < 0 {
 		http.Error(w, "cannot read which pod is to lead", http.StatusBadRequest)
 		return
 	}
-	// Where the one that asks is gone meanwhile, nothing is half done.
+	// The request is completed also if the server that sent it is gone meanwhile.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), fenceWithin)
 	defer cancel()
 	fenced, err := m.server.Fence(ctx)
@@ -164,17 +167,17 @@ func (m *Manager) serveFence(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "cannot stop receiving", http.StatusBadGateway)
 		return
 	}
-	// Pods reach each other by their own addresses.
+	// Pods reach each other by their own addresses, so this is the address of the new leader.
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	go m.guard(context.WithoutCancel(r.Context()), asked.By, host)
 	_ = json.NewEncoder(w).Encode(patroni.Fenced{Received: fenced.Received})
 }
 
-// guard that this standby follows nobody but the server that is to lead, at its host, or
-// one that has taken the lock instead. Patroni removes the fence at its next turn: it may
-// not have heard by then of who is to lead, and have the standby follow the old primary
-// again; or it has had its turn before the fence, and the next one is seconds away. A
-// standby that is told to follow who is to lead is let go at once.
+// guard makes sure that this standby follows only the server that is to lead, at its host, or
+// one that has taken the lock instead. Patroni removes the fence in its next loop, and if it
+// has not read the new leader by then, the standby follows the old primary again. Or its loop
+// has run just before the fence, and the next one is seconds away: then guard removes the
+// fence once the standby is configured to follow the new leader.
 func (m *Manager) guard(ctx context.Context, by, host string) {
 	ctx, cancel := context.WithTimeout(ctx, guardFor)
 	defer cancel()
@@ -196,14 +199,14 @@ func (m *Manager) guard(ctx context.Context, by, host string) {
 	}
 }
 
-// isTo says whether a connection is to a host.
+// isTo reports whether a connection string contains a host.
 func isTo(conninfo, host string) bool {
 	return host != "" && slices.Contains(strings.Fields(conninfo), "host="+host)
 }
 
-// leadsInstead says whether a connection is to a server that has the lock after all, and
-// not the one that was to lead. What Patroni knows of the lock may be old: the API server
-// is asked.
+// leadsInstead reports whether a connection is to a server that has the lock, other than the
+// one that was to lead. Patroni's copy of the lock may be old, so it is read from the API
+// server.
 func (m *Manager) leadsInstead(ctx context.Context, conninfo, by string) bool {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()

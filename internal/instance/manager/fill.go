@@ -10,11 +10,11 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// fillPeriod is how often a standby asks whether the archive lacks anything.
+// fillPeriod is how often a standby checks whether the archive has a gap.
 const fillPeriod = 30 * time.Second
 
-// runFill archives what the primary reports to be lost, and this standby has, until
-// the context ends.
+// runFill archives what the primary reports as lost and this standby still has, until the
+// context ends.
 func (m *Manager) runFill(ctx context.Context) {
 	for wait(ctx, fillPeriod) {
 		m.note("fill gaps in the archive", m.fill(ctx))
@@ -42,7 +42,7 @@ func (m *Manager) fill(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// archive is where things are in this pod.
+// archive returns the paths of archiving in this pod.
 func (m *Manager) archive() archive.Config {
 	return archive.Config{Repository: m.Repository, Store: m.Store, Key: m.Key, Socket: m.Socket, Volume: m.Volume}
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
-// A pod's token is refused once its pod's object is gone, which was deleted by force: the
-// kubelet kills it in a moment. So it is once the ServiceAccount is gone, with the claim or
-// the namespace, and then the pod has all of its grace period. The other servers tell the
-// two apart while their tokens are good, or taken for good: the API server remembers for
-// ten seconds that one was.
+// A pod's token is rejected once the pod's object is removed, as by a deletion by force: then
+// the kubelet kills the pod in a moment. It is also rejected once the ServiceAccount is
+// removed, with the claim or the namespace, and then the pod has all of its grace period. The
+// other servers distinguish the two while their own tokens are valid, or still cached as
+// valid: the API server caches that for ten seconds.
 
-// knownWithin is what a pod that is killed in a moment can wait for others.
+// knownWithin is how long a pod that is about to be killed can wait for the other servers.
 const (
 	knownWithin = 800 * time.Millisecond
 
-	// hurriedWithin is longer: the manager answers once it has waited for the API server,
-	// then for the others.
+	// hurriedWithin is longer: the manager answers after it has waited for the API server, and
+	// then for the other servers.
 	hurriedWithin = 2*knownWithin + 200*time.Millisecond
 )
 
-// serveGone says whether a server's pod is gone, or killed in a moment.
+// serveGone answers whether a server's pod is gone or about to be killed.
 func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
 	asked := patroni.Asked{}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&asked); err != nil || m.ordinal(asked.Pod) < 0 {
@@ -58,8 +58,9 @@ func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// ending says whether this server's own pod is gone, or killed in a moment. A pod that is
-// not known any more may be one that was deleted by force: the other servers know.
+// ending returns whether this server's own pod is gone or about to be killed. If the API
+// server rejects its token, the pod may have been deleted by force: the other servers are
+// asked.
 func (m *Manager) ending(ctx context.Context) patroni.Answer {
 	self, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
@@ -74,17 +75,18 @@ func (m *Manager) ending(ctx context.Context) patroni.Answer {
 		gone, slow := m.gone(ctx)
 		return patroni.Answer{Gone: gone || slow}
 	case self.Err() != nil:
-		// That the API server is slow says nothing of this pod, which may have all of its
-		// grace period.
+		// A slow API server says nothing about this pod, which may have all of its grace
+		// period.
 		gone, _ := m.gone(ctx)
 		return patroni.Answer{Gone: gone}
 	}
 	return patroni.Answer{}
 }
 
-// gone says whether another server finds this one's pod gone. All are asked at once, and
-// the first that knows decides. slow says that the API server is too slow for all of them, and
-// knows those that it has answered.
+// gone reports whether another server finds that this one's pod is gone. All servers are asked
+// at once, and the first answer decides. slow is true if no server found out, at least one
+// request timed out, there or at the API server, and no server reported that its own token is
+// rejected too.
 func (m *Manager) gone(ctx context.Context) (gone, slow bool) {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()

@@ -22,32 +22,32 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
-// ground is the cluster that a server is to start in. It is read from the API
-// server itself: what is watched may be older than what the server must not miss.
+// ground is the cluster that a server is to start in. It is read from the API server and not
+// from the watches, whose objects may be too old for this decision.
 type ground struct {
 	set     *k8sappsv1.StatefulSet
 	desired *instance.Desired
 	reports *corev1.ConfigMap
 
-	// uid of the DatabaseCluster, or "" while no one owns the StatefulSet.
+	// uid is the UID of the DatabaseCluster, or "" while the StatefulSet has no controller.
 	uid string
 
-	// cluster as lead knows it, the system identifier that Patroni knows, and the last
-	// timeline that a server is known to have led on.
+	// cluster is the input of package lead. system is the system identifier that Patroni has
+	// recorded, and led the last timeline that a server is known to have led on.
 	cluster lead.Cluster
 	system  string
 	led     int64
 
-	// address of the Patroni of the primary, a URL, and its timeline.
+	// address is the URL of the primary's Patroni, and timeline is the primary's timeline.
 	address  string
 	timeline int64
 
-	// servers that it takes to reach all volumes, where that is more than there
-	// shall be.
+	// servers is the number of servers that is needed to reach all volumes, where that is more
+	// than the desired size.
 	servers int32
 }
 
-// ground by what every server knows at once.
+// ground reads what every server needs to know.
 func (b *member) ground(ctx context.Context) (*ground, error) {
 	g := &ground{desired: &instance.Desired{}}
 	var err error
@@ -71,7 +71,7 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 	}
 	last := instance.Cluster{}
 	if raw, ok := g.reports.Data[instance.ClusterKey]; ok {
-		// What cannot be read was never written.
+		// A report that cannot be parsed counts as missing.
 		_ = json.Unmarshal([]byte(raw), &last)
 	}
 	if !last.Of(string(g.set.UID), g.uid) {
@@ -91,30 +91,31 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 	return g, nil
 }
 
-// joined says whether a pod is a member of a cluster that has run: the status
-// ConfigMap goes with the DatabaseCluster, unless another one adopts all that it had.
-// Earlier managers named a standby also while they refused to start it, and said so.
+// joined reports whether a pod is a member of a cluster that has run: the status ConfigMap is
+// removed with the DatabaseCluster, unless another one adopts all of its objects. Earlier
+// managers also listed a standby that they refused to start, and reported the refusal.
 func (g *ground) joined(pod string) bool {
 	if g.desired.Restoring || !slices.Contains(g.cluster.Members, pod) {
 		return false
 	}
 	said := instance.Member{}
 	if raw, ok := g.reports.Data[instance.MemberKey(pod)]; ok {
-		// What cannot be read was never written.
+		// A report that cannot be parsed counts as missing.
 		_ = json.Unmarshal([]byte(raw), &said)
 	}
 	refused := said.Restore != nil && said.Restore.Failed && said.Restore.Message == said.Message
 	return !refused || pod == g.cluster.Members[0]
 }
 
-// annotation to name a volume with. It holds for one state of one DatabaseCluster:
-// were it left there, or in a file that is applied again, it would decide what no one
-// has looked at.
+// annotation returns the annotation by which a user names a volume. It holds for one state of
+// one DatabaseCluster. If it stayed on the object, or in a file that is applied again, it
+// would otherwise decide a case that no user has examined.
 func annotation(state string) string {
 	return instance.LeadWithAnnotation + "=<volume claim>@" + state
 }
 
-// leadWith is the volume claim of such an annotation, or "".
+// leadWith returns the volume claim in the value of the annotation, or "" if the value is for
+// another state.
 func leadWith(value, state string) string {
 	claim, of, _ := strings.Cut(value, "@")
 	if state == "" || of != state {
@@ -123,9 +124,9 @@ func leadWith(value, state string) string {
 	return claim
 }
 
-// state of a DatabaseCluster that an annotation decides: the first part of its UID, and
-// when its last primary began to lead, if there was one. It is "" while no one owns the
-// StatefulSet.
+// state returns the state of a DatabaseCluster for which an annotation holds: the first part
+// of its UID, and when its last primary began to lead, if there was one. It is "" while the
+// StatefulSet has no controller.
 func state(uid, began string) string {
 	first, _, _ := strings.Cut(uid, "-")
 	if first == "" || began == "" {
@@ -134,7 +135,9 @@ func state(uid, began string) string {
 	return first + "-" + began
 }
 
-// compare what only a server has to know that was no member of the cluster.
+// compare adds to the ground what only some servers need to know: a server that was no member
+// of the cluster, one with a timeline that was begun for it, and all of them if the annotation
+// names a volume claim.
 func (b *member) compare(ctx context.Context, g *ground) error {
 	begun := archive.Config{Volume: b.Volume}.Begun()
 	if slices.Contains(g.cluster.Members, b.Pod) && g.cluster.Named == "" && begun == 0 {
@@ -150,7 +153,7 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 		return err
 	}
 	if len(g.cluster.Members) > 0 && !b.canLead(g, claims) {
-		// A name that is wrong must not hold up the members.
+		// A wrong name must not hold the members back.
 		g.cluster.Named = ""
 	}
 	own, ok := claims[b.Pod]
@@ -162,7 +165,7 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 		data.Claim = string(own.UID)
 		b.data = &data
 	}
-	// One that leads as the newest volume began its timeline rightly.
+	// A server that stands as the newest volume has begun its timeline rightly.
 	named, stands := b.stands()
 	b.data.Begun = begun != 0 && b.data.Timeline == begun && (!stands || named != "")
 	g.cluster.Begun = b.data.Begun
@@ -181,17 +184,17 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 	return nil
 }
 
-// canLead says whether the named volume claim is there, and that of a server that
-// there shall be.
+// canLead reports whether the named volume claim exists and belongs to a server within the
+// desired size.
 func (b *member) canLead(g *ground, claims map[string]*corev1.PersistentVolumeClaim) bool {
 	pod := strings.TrimPrefix(g.cluster.Named, "data-")
 	claim, n := claims[pod], b.ordinal(pod)
 	return claim != nil && claim.Name == g.cluster.Named && claim.DeletionTimestamp == nil && n >= 0 && n < int(g.desired.Size)
 }
 
-// keep the volumes that are older than the StatefulSet: those are of an earlier
-// one. Those of its own servers it makes itself. A restored cluster goes on with
-// none.
+// keep lists the volumes that are older than the StatefulSet, and so belong to an earlier one:
+// the StatefulSet's controller creates those of its own servers. A restored cluster uses none
+// of them.
 func (b *member) keep(g *ground, claims map[string]*corev1.PersistentVolumeClaim) {
 	for n := range instance.MaxSize {
 		pod := b.podName(n)
@@ -213,8 +216,8 @@ func (b *member) keep(g *ground, claims map[string]*corev1.PersistentVolumeClaim
 	}
 }
 
-// speaks says whether a pod is the first of those that have read their volumes: it
-// writes the event that all of them have come to.
+// speaks reports whether a pod is the first of those that have read their volumes. Only that
+// one creates the event about the result, which is the same for all.
 func (g *ground) speaks(pod string) bool {
 	for _, v := range g.cluster.Kept {
 		if v.Data != nil {
@@ -224,7 +227,7 @@ func (g *ground) speaks(pod string) bool {
 	return false
 }
 
-// leads says whether another server takes writes.
+// leads reports whether another server takes writes.
 func (b *member) leads(ctx context.Context, g *ground) (bool, error) {
 	lock, err := b.kube.ConfigMap(ctx, b.leaderName())
 	if kube.Missing(err) {
@@ -244,8 +247,8 @@ func (b *member) leads(ctx context.Context, g *ground) (bool, error) {
 	if err != nil || pod.Status.PodIP == "" {
 		return false, err
 	}
-	// A lock may outlive its holder: only one that answers leads. Of one that is not trusted
-	// nothing is known.
+	// A lock may outlive its holder, so only a server that answers leads. About a server that
+	// is not trusted nothing is known.
 	status, err := b.remote(patroniOf(pod)).Status(ctx)
 	if control.IsUntrusted(err) {
 		return false, err
@@ -257,7 +260,7 @@ func (b *member) leads(ctx context.Context, g *ground) (bool, error) {
 	return true, nil
 }
 
-// system identifier of the cluster, as Patroni knows it.
+// system returns the system identifier of the cluster that Patroni has recorded.
 func (b *member) system(ctx context.Context) (string, error) {
 	config, err := b.kube.ConfigMap(ctx, b.configName())
 	if err != nil {
@@ -266,7 +269,7 @@ func (b *member) system(ctx context.Context) (string, error) {
 	return config.Annotations[initializeAnnotation], nil
 }
 
-// claims of all volumes that there are or could be, by pod.
+// claims returns the volume claims that exist, by pod, of all servers that a cluster can have.
 func (b *member) claims(ctx context.Context) (map[string]*corev1.PersistentVolumeClaim, error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup

@@ -11,25 +11,24 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
-// How a primary stops whose pod is killed in a moment. The kubelet gives a pod that was
-// deleted by force about two seconds; a clean stop takes that long on a slow machine, or
-// where a standby is slow to confirm the last of the log. A primary that is killed before
-// it has ended cannot say that it has, and the others wait until its lock runs out.
+// Bounds for stopping a primary whose pod is about to be killed. The kubelet gives a pod that
+// was deleted by force about two seconds. A clean stop takes that long on a slow machine, or
+// where a standby is slow to confirm the last WAL. A primary that is killed before it has
+// ended cannot release its lock, and the others wait until the lock expires.
 const (
-	// cleanWithin is how long it may take to stop cleanly at least.
+	// cleanWithin is how long a clean stop may take at least.
 	cleanWithin = 1200 * time.Millisecond
 
-	// leaveTime is what is kept of a longer grace period for letting go of the lock.
+	// leaveTime is how much of a longer grace period is reserved for releasing the lock.
 	leaveTime = 1500 * time.Millisecond
 
-	// stopPoll is how often the server is looked at while it stops.
+	// stopPoll is how often the server is checked while it stops.
 	stopPoll = 20 * time.Millisecond
 )
 
-// hurry the primary: it begins to stop now, without archiving, and ends without a last
-// checkpoint where that takes too long. Nothing acknowledged is lost by either: it is on
-// this volume, and on a standby's where writes are synchronous. grace is what the pod
-// has, 0 where it is no more.
+// hurry stops the primary now, without archiving, and without a last checkpoint if that takes
+// too long. Neither loses an acknowledged write: it is on this volume, and on a standby's if
+// writes are synchronous. grace is the pod's grace period, or 0 if the pod no longer exists.
 func (s *stopper) hurry(ctx context.Context, grace time.Duration) {
 	s.log.Info("There is no time to hand over")
 	if err := (archive.Config{Socket: s.Socket}).Hurry(); err != nil {
@@ -39,8 +38,8 @@ func (s *stopper) hurry(ctx context.Context, grace time.Duration) {
 	if pgdata.Stopped(data) || pgdata.Standby(data) {
 		return
 	}
-	// Patroni stops its server as it does when the kubelet asks it to, which waits for
-	// this hook. Only telling the server would have Patroni start it again.
+	// Patroni is stopped, as by the kubelet's signal, which comes only after this hook, and
+	// stops its server. If only the server were stopped, Patroni would start it again.
 	if err := s.begin(); err != nil {
 		s.log.Info("Stopping begins later", "error", err.Error())
 	}
@@ -58,5 +57,6 @@ func (s *stopper) hurry(ctx context.Context, grace time.Duration) {
 	}
 }
 
-// stopContainer tells the first process of this container to stop, as the kubelet would.
+// stopContainer sends the first process of this container the signal to stop, as the kubelet
+// would.
 func stopContainer() error { return syscall.Kill(1, syscall.SIGTERM) }

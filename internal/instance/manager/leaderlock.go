@@ -18,27 +18,29 @@ import (
 )
 
 const (
-	// leaveWithin is what a pod that is deleted with no grace has left: the kubelet
-	// gives a container that is to end 2 s at least.
+	// leaveWithin is how long a pod that is deleted with no grace still runs: the kubelet
+	// gives a container that is to end at least 2 s.
 	leaveWithin = 1900 * time.Millisecond
 
-	// demotedWithin is how long Patroni takes to make a standby of a primary.
+	// demotedWithin is how long Patroni may take to demote a primary.
 	demotedWithin = 15 * time.Second
 
-	// askWithin is how long one answer may take that only saves time.
+	// askWithin bounds one request that only saves time.
 	askWithin = 500 * time.Millisecond
 
-	// releaseWithin is how long a server tries for another one that has ended.
+	// releaseWithin is how long a server tries to release the lock of another one that has
+	// ended.
 	releaseWithin = 5 * time.Second
 
-	// ledWithin is how long ago a server may have led that holds the lock still.
+	// ledWithin is how long ago a server may have led and still hold the lock.
 	ledWithin = 30 * time.Second
 
-	// leaderAnnotation of the leader lock, as Patroni writes it.
+	// leaderAnnotation is the annotation of the leader lock in which Patroni writes the
+	// holder.
 	leaderAnnotation = "leader"
 )
 
-// lead notes that this server leads, and whom it could leave the lock to.
+// lead records that this server leads, and which servers could release the lock for it.
 func (m *Manager) lead(members *patroni.Cluster) {
 	l := &led{at: time.Now()}
 	for _, other := range members.Members {
@@ -50,31 +52,31 @@ func (m *Manager) lead(members *patroni.Cluster) {
 	m.keepInTouch(l.others)
 }
 
-// keepInTouch with the servers that are asked to release the lock: once a pod's object is
-// gone, no NetworkPolicy selects it any more, and the network admits no new connection from
-// its address. One that there is goes on.
+// keepInTouch keeps connections to the servers that are asked to release the lock. Once a
+// pod's object is removed, no NetworkPolicy selects the pod any more, and the network admits
+// no new connection from its address. An existing connection continues.
 func (m *Manager) keepInTouch(hosts []string) {
 	for _, host := range hosts {
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), askWithin)
 			defer cancel()
-			// Who does not answer now is asked again with the next look.
+			// A server that does not answer now is tried again after the cluster is read next.
 			_ = m.sibling(host).Knock(ctx)
 		}()
 	}
 }
 
-// led is when this server led last, beside whom.
+// led records when this server led last, and the managers of the servers beside it.
 type led struct {
 	at     time.Time
 	others []string
 }
 
-// leave releases the leader lock of a pod that is deleted, once its server has ended:
-// as a sidecar the manager outlives it. Patroni releases the lock when it stops. It
-// cannot when the pod was deleted with no grace: its token ends with its pod's object,
-// and the lock would hold up all others until it runs out. So the other servers are
-// asked to take it away, which is safe since nothing can be written here any more.
+// leave releases the leader lock of a pod that is deleted, once its server has ended. As a
+// sidecar the manager outlives the server. Patroni releases the lock when it stops, but cannot
+// if the pod was deleted with no grace: the pod's token becomes invalid with the pod's object,
+// and all other servers would wait until the lock expires. So the other servers are asked to
+// release it, which is safe since nothing can be written here any more.
 func (m *Manager) leave(ctx context.Context) (released bool) {
 	l := m.led.Load()
 	if l == nil || time.Since(l.at) > ledWithin {
@@ -90,9 +92,9 @@ func (m *Manager) leave(ctx context.Context) (released bool) {
 	return true
 }
 
-// end of a pod: it leaves, and stays reachable for as long as it may. The other servers
-// ask this address too before one of them leads. It refuses at once while it is there;
-// once it is gone, each of them waits 2 s for an answer.
+// end releases the lock, and keeps the pod's address for as long as possible. Before one of
+// them leads, the other servers send a request to this address too. It refuses the connection
+// at once while the pod exists. Once the pod is gone, each of them waits 2 s for an answer.
 func (m *Manager) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
@@ -101,17 +103,17 @@ func (m *Manager) end() {
 	}
 }
 
-// demoted is what a server does that led and does not any more: it may have lost its
-// rights with its pod, long before the kubelet ends it.
+// demoted releases the lock of a server that has stopped leading: it may have lost its
+// permissions with its pod's object, long before the kubelet ends it.
 func (m *Manager) demoted(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, demotedWithin)
 	defer cancel()
 	m.leave(ctx)
 }
 
-// stays says whether only this container ends: Patroni may then be about to start its
-// server again, as the primary. Where the API server does not answer, a Patroni that is
-// gone stands for the pod: it ends before a sidecar does.
+// stays reports whether only this container ends: Patroni may then be about to start its
+// server again as the primary. If the API server does not answer, the pod counts as ending if
+// Patroni no longer listens, since Patroni ends before a sidecar does.
 func (m *Manager) stays(ctx context.Context) bool {
 	self, cancel := context.WithTimeout(ctx, askWithin)
 	pod, err := m.kube.Self(self, m.Pod)
@@ -128,9 +130,9 @@ func (m *Manager) stays(ctx context.Context) bool {
 	return !refused(err)
 }
 
-// release the leader lock, and say whether it is released. All that could do it are
-// asked at once: the token of this pod may have ended, and any one of the others may be
-// slow, or gone.
+// release releases the leader lock, and reports whether it did. It sends all requests that
+// could do so at once: this pod's token may be invalid, and any of the other servers may be
+// slow or gone.
 func (m *Manager) release(ctx context.Context, l *led) bool {
 	now := time.Now()
 	asks := []func() error{func() error {
@@ -154,8 +156,8 @@ func (m *Manager) release(ctx context.Context, l *led) bool {
 	return m.note("release the leader lock", errors.Join(errs...))
 }
 
-// over waits until nothing can be written here any more without the lock, and says
-// whether it came to that: PostgreSQL has stopped, or has been demoted, or was killed.
+// over waits until nothing can be written here any more without the lock, and reports whether
+// it came to that: PostgreSQL has stopped, was demoted, or was killed.
 func (m *Manager) over(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -181,8 +183,8 @@ func (m *Manager) over(ctx context.Context) bool {
 	return true
 }
 
-// harmless says whether Patroni, which was not let renew the lock, has made a standby of
-// its server, and promotes none without the lock; or both were killed.
+// harmless reports whether Patroni, which could not renew the lock, has demoted its server,
+// and does not promote it again without the lock, or whether both processes were killed.
 func (m *Manager) harmless(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -193,7 +195,7 @@ func (m *Manager) harmless(ctx context.Context) bool {
 	return refused(err) && refused(m.knock(ctx))
 }
 
-// knock at PostgreSQL's own door.
+// knock connects to PostgreSQL's socket.
 func (m *Manager) knock(ctx context.Context) error {
 	c, err := (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(m.Socket, ".s.PGSQL."+strconv.Itoa(int(m.Port))))
 	if err != nil {
@@ -202,20 +204,20 @@ func (m *Manager) knock(ctx context.Context) error {
 	return c.Close()
 }
 
-// refused says whether no server listens any more.
+// refused reports whether an error means that no server listens.
 func refused(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
 }
 
-// serveRelease takes the leader lock away from a server that says that it has
-// ended.
+// serveRelease releases the leader lock of a server that reports that it has ended.
 func (m *Manager) serveRelease(w http.ResponseWriter, r *http.Request) {
 	asked := patroni.Release{}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&asked); err != nil || m.ordinal(asked.Pod) < 0 {
 		http.Error(w, "cannot read which pod has ended", http.StatusBadRequest)
 		return
 	}
-	// The pod that asks has little time left: it may be gone before the API server answers.
+	// The pod that sent the request has little time left, and may be gone before the API
+	// server answers.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), releaseWithin)
 	defer cancel()
 	err := m.kube.ReleaseLock(ctx, m.leaderName(), leaderAnnotation, asked.Pod, asked.At)
@@ -228,7 +230,7 @@ func (m *Manager) serveRelease(w http.ResponseWriter, r *http.Request) {
 	m.note("release the leader lock of "+asked.Pod, ignore(err, kube.ErrHeld))
 }
 
-// ignore an error that is none here.
+// ignore returns nil if err is none, which is no error for the caller.
 func ignore(err, none error) error {
 	if errors.Is(err, none) {
 		return nil

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// pause between two passes at least, however much happens.
+// pause is the shortest time between two passes.
 const pause = time.Second
 
-// signal wakes a loop. Many signals are one.
+// signal wakes a loop. Signals that were not received yet count as one.
 type signal chan struct{}
 
 func newSignal() signal { return make(signal, 1) }
@@ -20,8 +20,8 @@ func (s signal) send() {
 	}
 }
 
-// loop calls a pass when it is woken, and after the time that the pass before
-// asked for, until the context ends.
+// loop calls pass when it is woken, and after the time that the last pass returned, until the
+// context ends.
 func loop(ctx context.Context, wake signal, pass func(context.Context) time.Duration) {
 	for ctx.Err() == nil {
 		timer := time.NewTimer(max(pass(ctx), pause))
@@ -35,7 +35,7 @@ func loop(ctx context.Context, wake signal, pass func(context.Context) time.Dura
 	}
 }
 
-// wait for a time, or until the context ends, and say whether it has not.
+// wait waits for a time or until the context ends. It reports whether the time has passed.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -22,7 +22,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
-// database is what a manager does to its own server.
+// database is the interface to a manager's own PostgreSQL server.
 type database interface {
 	Checkpoint(ctx context.Context) error
 	Reload(ctx context.Context) error
@@ -41,7 +41,7 @@ type database interface {
 	Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error)
 }
 
-// Manager of one server.
+// Manager is the instance manager of one server.
 type Manager struct {
 	Config
 	*notes
@@ -51,7 +51,8 @@ type Manager struct {
 	server  database
 	metrics *metrics
 
-	// remote is the Patroni of another server, and sibling its manager, by their base URLs.
+	// remote returns a client of another server's Patroni, and sibling one of its manager, by
+	// their base URLs.
 	remote, sibling func(base string) *patroni.Client
 
 	desired *kube.Watch[corev1.ConfigMap]
@@ -61,33 +62,33 @@ type Manager struct {
 	// wakeMember and wakePrimary start a pass of a loop.
 	wakeMember, wakePrimary signal
 
-	// seen is what Patroni said last of this server, or nil.
+	// seen is the last status of this server that Patroni reported, or nil.
 	seen atomic.Pointer[patroni.Status]
 
 	// led is when this server led last, or nil.
 	led atomic.Pointer[led]
 
-	// sized says that the server need not wait for its volume.
+	// sized is true once the server need not wait for its volume to expand.
 	sized atomic.Bool
 
-	// owned says that what the volume holds is this cluster's to start with.
+	// owned is true once this cluster may start with what the volume holds.
 	owned atomic.Bool
 
-	// owner is the DatabaseCluster, once it is known.
+	// owner is the DatabaseCluster, or nil before it is known.
 	owner atomic.Pointer[metav1.OwnerReference]
 
-	// controller is the UID of the StatefulSet that the pod is of, or nil before it is
+	// controller is the UID of the StatefulSet that the pod belongs to, or nil before it is
 	// known.
 	controller atomic.Pointer[types.UID]
 
-	// restarts of servers outlast the loop that counts them: the primary's own
-	// ends it.
+	// restarts counts restarts of servers. It outlasts the loop beside the primary, which the
+	// primary's own restart ends.
 	restarts restarts
 }
 
-// New manager. The config is how to reach the API server.
+// New returns a manager. config is how to reach the API server.
 func New(c Config, config *rest.Config, log *slog.Logger) (*Manager, error) {
-	// What client-go would say is said by notes, once.
+	// client-go's own log is discarded: notes logs its failures, once each.
 	klog.LogToStderr(false)
 	klog.SetOutput(discard{})
 
@@ -126,7 +127,7 @@ func (m *Manager) watcher(changed func()) kube.Watcher {
 	}
 }
 
-// Run until the context ends.
+// Run runs the manager until the context ends.
 func (m *Manager) Run(ctx context.Context) error {
 	serving, err := m.serve(ctx)
 	if err != nil {
@@ -146,7 +147,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	return <-serving
 }
 
-// target is what is desired, as text and read, once it is known.
+// target returns what is desired, as text and parsed. It returns false while that is not
+// known.
 func (m *Manager) target() (string, *instance.Desired, bool) {
 	cm := m.desired.One()
 	if cm == nil {
@@ -167,22 +169,21 @@ func (m *Manager) target() (string, *instance.Desired, bool) {
 	return raw, d, true
 }
 
-// reported reads what was reported last under a key. It says whether reports
-// are known at all.
+// reported reads the last report under a key. It returns false while no reports are known.
 func (m *Manager) reported(key string, into any) bool {
 	cm := m.status.One()
 	if cm == nil {
 		return false
 	}
 	if raw, ok := cm.Data[key]; ok {
-		// What cannot be read is written anew.
+		// A report that cannot be parsed is written again.
 		_ = json.Unmarshal([]byte(raw), into)
 	}
 	return true
 }
 
-// lastCluster is what the primary has reported last of this StatefulSet's servers, or
-// nothing. It says whether reports are known at all.
+// lastCluster returns the primary's last report if that is on this StatefulSet's servers, or
+// else an empty one. It returns false while no reports are known.
 func (m *Manager) lastCluster() (instance.Cluster, bool) {
 	last := instance.Cluster{}
 	known := m.reported(instance.ClusterKey, &last)
@@ -192,7 +193,7 @@ func (m *Manager) lastCluster() (instance.Cluster, bool) {
 	return last, known
 }
 
-// ownerUID is that of the DatabaseCluster, or "" before it is known.
+// ownerUID returns the UID of the DatabaseCluster, or "" before it is known.
 func (m *Manager) ownerUID() string {
 	if owner := m.owner.Load(); owner != nil {
 		return string(owner.UID)
@@ -200,7 +201,7 @@ func (m *Manager) ownerUID() string {
 	return ""
 }
 
-// controllerUID of the pod, or "" before it is known.
+// controllerUID returns the UID of the pod's StatefulSet, or "" before it is known.
 func (m *Manager) controllerUID() string {
 	if uid := m.controller.Load(); uid != nil {
 		return string(*uid)
@@ -208,7 +209,7 @@ func (m *Manager) controllerUID() string {
 	return ""
 }
 
-// publish a report, and remove the obsolete ones, if that changes anything.
+// publish writes a report and removes the obsolete ones, if that changes anything.
 func (m *Manager) publish(ctx context.Context, key string, report any, obsolete ...string) {
 	cm := m.status.One()
 	data, err := json.Marshal(report)
@@ -227,7 +228,7 @@ func (m *Manager) publish(ctx context.Context, key string, report any, obsolete 
 	}
 }
 
-// event about the DatabaseCluster. It is nobody's loss when it is not written.
+// event creates an event about the DatabaseCluster. A failure is only logged.
 func (m *Manager) event(ctx context.Context, kind, reason, message string) {
 	owner := m.cluster(ctx)
 	if owner == nil {
@@ -236,7 +237,7 @@ func (m *Manager) event(ctx context.Context, kind, reason, message string) {
 	m.note("write events", m.kube.Event(ctx, *owner, m.Pod, kind, reason, message))
 }
 
-// cluster is the DatabaseCluster that this server is of, or nil while that is not
+// cluster returns the DatabaseCluster that this server belongs to, or nil while it is not
 // known.
 func (m *Manager) cluster(ctx context.Context) *metav1.OwnerReference {
 	if owner := m.owner.Load(); owner != nil {
@@ -251,7 +252,7 @@ func (m *Manager) cluster(ctx context.Context) *metav1.OwnerReference {
 	return owner
 }
 
-// reasons of the events about problems, by their subjects.
+// reasons are the reasons of events about problems, by their subjects.
 var reasons = map[instance.Subject]string{
 	instance.SubjectDatabase:  appsv1.ReasonDatabaseReconcileFailed,
 	instance.SubjectUser:      appsv1.ReasonRoleReconcileFailed,
@@ -260,8 +261,8 @@ var reasons = map[instance.Subject]string{
 	instance.SubjectBackup:    appsv1.ReasonRepositoryNotReady,
 }
 
-// followRole looks who this server is, each second, and runs the loop beside
-// the primary while it is that.
+// followRole reads this server's status each second, and runs the loop beside the primary
+// while the server is the primary.
 func (m *Manager) followRole(ctx context.Context) {
 	var stop func()
 	defer func() {
@@ -296,7 +297,7 @@ func (m *Manager) followRole(ctx context.Context) {
 	}
 }
 
-// changed says whether a server's status is another as far as its report goes.
+// changed reports whether a server's status has changed.
 func changed(before, after *patroni.Status) bool {
 	if before == nil || after == nil {
 		return before != after
@@ -304,7 +305,7 @@ func changed(before, after *patroni.Status) bool {
 	return *before != *after
 }
 
-// startPrimary starts the loop beside the primary, and returns what ends it.
+// startPrimary starts the loop beside the primary, and returns a function that ends it.
 func (m *Manager) startPrimary(ctx context.Context) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -18,27 +18,28 @@ import (
 const (
 	memberPeriod = 10 * time.Second
 
-	// startWithin is how long a server waits for its volume to grow.
+	// startWithin is how long a server waits for its volume to expand.
 	startWithin = 60 * time.Second
 
-	// askAgain for more storage after a refusal: a class may have learnt to
-	// grow.
+	// askAgain is the pause before more storage is requested again after a refusal: the
+	// StorageClass may allow expansion by then.
 	askAgain = time.Minute
 
-	// troubleFor is how long a server is in trouble before it says so.
+	// troubleFor is how long trouble lasts before it is reported.
 	troubleFor = 15 * time.Second
 )
 
-// member is what the loop of every server remembers.
+// member is the state of the loop of every server.
 type member struct {
 	*Manager
 
 	started time.Time
 
-	// beside is the primary that the server starts beside.
+	// beside is the primary beside which the server starts.
 	beside beside
 
-	// asked for storage last, with which size and answer.
+	// asked is when storage was requested last, size is how much, and refusal is why it was
+	// refused, or "".
 	asked   time.Time
 	size    string
 	refusal string
@@ -46,31 +47,31 @@ type member struct {
 	trouble string
 	since   time.Time
 
-	// data is what the volume held before the server started, if that was read;
-	// kept says that the volume is of an earlier cluster, and held why the server
-	// was not started when that was said last.
+	// data is what the volume held before the server started, if that was read. kept is true
+	// if the volume is of an earlier cluster. held is why the server was not started at the
+	// last pass.
 	data *instance.Data
 	kept bool
 	held instance.Held
 
-	// withdrawn says that the server was to lead and is not any more: its pod is deleted.
+	// withdrawn is true if the server was to lead and is not any more: its pod is deleted.
 	withdrawn bool
 
-	// idle is since when the server is a standby that does not follow, or since
-	// it was last nudged; zero while it does.
+	// idle is since when the server is a standby that does not follow, or when it was nudged
+	// last. It is zero while the server follows.
 	idle time.Time
 
-	// unfinished is since when there is a copy that was never finished, and nothing
-	// is done about it; zero while there is none.
+	// unfinished is since when there is a copy that was never finished and is not being
+	// resumed. It is zero while there is none.
 	unfinished time.Time
 
-	// empty is since when no server has data and none makes any; zero while one
-	// has or does. lost says so where the cluster had some.
+	// empty is since when no server has data and none is at work on it, and zero otherwise.
+	// lost is the message for the case that the cluster had data.
 	empty time.Time
 	lost  instance.Held
 
-	// leaderless is since when nobody leads and this server may not; zero while one
-	// does, or it may.
+	// leaderless is since when there is no leader and this server may not lead, and zero
+	// otherwise.
 	leaderless time.Time
 }
 
@@ -79,7 +80,7 @@ func (m *Manager) runMember(ctx context.Context) {
 	loop(ctx, m.wakeMember, b.pass)
 }
 
-// pass grows the volume and reports on this server.
+// pass expands the volume and reports on this server.
 func (b *member) pass(ctx context.Context) time.Duration {
 	last := instance.Member{}
 	known := b.reported(instance.MemberKey(b.Pod), &last)
@@ -125,8 +126,8 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	return memberPeriod
 }
 
-// heldPeriod is how often a server that is held looks whether it may start: what
-// it waits for mostly takes seconds, and what a user has to decide may take long.
+// heldPeriod returns how often a server that is held checks whether it may start. What it
+// waits for takes seconds in most cases, but a decision of a user may take long.
 func (b *member) heldPeriod() time.Duration {
 	if time.Since(b.started) < startWithin {
 		return pause
@@ -134,15 +135,15 @@ func (b *member) heldPeriod() time.Duration {
 	return memberPeriod / 2
 }
 
-// forgetRestore that was interrupted once the cluster has its data: none runs any
-// more, and a copy of the primary may need the room.
+// forgetRestore removes an interrupted restore once the cluster has had a primary: no restore
+// runs any more, and a copy of the primary may need the space.
 func (b *member) forgetRestore() {
 	if b.ran() {
 		b.note("forget an interrupted restore", archive.Config{Volume: b.Volume}.ForgetRestore())
 	}
 }
 
-// ran says whether the cluster has had a primary.
+// ran reports whether the cluster has had a primary.
 func (b *member) ran() bool {
 	last, known := b.lastCluster()
 	return known && last.Primary != ""
@@ -155,8 +156,8 @@ func troubleOf(status *patroni.Status) string {
 	return report.Trouble(status.State)
 }
 
-// settled is a message that has held for a while; until then it is the last
-// one. That there is no trouble is told at once.
+// settled returns trouble once it has lasted for troubleFor, and the last message until then.
+// The end of trouble is reported at once.
 func (b *member) settled(trouble, last string, now time.Time) string {
 	if trouble != b.trouble {
 		b.trouble, b.since = trouble, now
@@ -176,7 +177,7 @@ func (b *member) filling(last int) int {
 	return volume.Filling(used, size, last)
 }
 
-// grow the volume of this server.
+// grow expands the volume of this server.
 func (b *member) grow(ctx context.Context, next *instance.Member) {
 	if time.Since(b.started) >= startWithin {
 		b.sized.Store(true)
@@ -202,7 +203,7 @@ func (b *member) grow(ctx context.Context, next *instance.Member) {
 	}
 }
 
-// request more storage, and say in words whether it was refused.
+// request requests more storage, and returns a message and true if that was refused.
 func (b *member) request(ctx context.Context, size string) (string, bool) {
 	if size == b.size && b.refusal != "" && time.Since(b.asked) < askAgain {
 		return volume.Refusal(size, b.refusal), true
@@ -219,7 +220,7 @@ func (b *member) request(ctx context.Context, size string) (string, bool) {
 	case kube.Refused(err):
 		b.refusal = kube.Reason(err)
 	}
-	// A refusal holds until the API server says something else.
+	// A refusal stands until the API server gives another answer.
 	if b.refusal != "" {
 		return volume.Refusal(size, b.refusal), true
 	}

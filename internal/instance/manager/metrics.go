@@ -13,7 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
-// metrics of one server. Nothing has a label that names anything.
+// metrics are the metrics of one server. No label contains the name of an object.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -23,10 +23,10 @@ type metrics struct {
 	lagging, problems, drift prometheus.Gauge
 	waiting, failing         prometheus.Gauge
 
-	// recoverable is a vector of one, so that it can be absent.
+	// recoverable is a vector with one element, so that it can be absent.
 	recoverable *prometheus.GaugeVec
 
-	// expiry of each of the server's certificates.
+	// expiry is when each of the server's certificates expires.
 	expiry *prometheus.GaugeVec
 }
 
@@ -60,7 +60,7 @@ func newMetrics() *metrics {
 	return m
 }
 
-// archive as reported, or nil for none.
+// archive sets the metrics of archiving, or resets them if a is nil.
 func (m *metrics) archive(a *instance.Archive, waiting int64) {
 	if a == nil {
 		m.waiting.Set(0)
@@ -88,7 +88,7 @@ func (m *metrics) role(s *patroni.Status) {
 	}
 }
 
-// cluster as reported, or nil for nothing any more.
+// cluster sets the metrics of the primary's report, or resets them if c is nil.
 func (m *metrics) cluster(c *instance.Cluster, applied bool) {
 	if c == nil {
 		c, applied = &instance.Cluster{}, true
@@ -112,14 +112,15 @@ func (m *metrics) cluster(c *instance.Cluster, applied bool) {
 	m.drift.Set(number(!applied))
 }
 
-// certificate in a folder, by its name. Without one the metric keeps its value.
+// certificate sets the expiry of the certificate in a directory, by its name. Without a
+// certificate the metric keeps its value.
 func (m *metrics) certificate(name, dir string) {
 	if end := expires(dir); !end.IsZero() {
 		m.expiry.WithLabelValues(name).Set(float64(end.Unix()))
 	}
 }
 
-// expires is when the certificate in a folder does, or zero.
+// expires returns when the certificate in a directory expires, or zero if there is none.
 func expires(dir string) time.Time {
 	data, err := os.ReadFile(filepath.Join(dir, "tls.crt")) //nolint:gosec // the folder is the pod's
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// notes logs what goes wrong once, and once more when it is over: a manager
-// tries again every few seconds.
+// notes logs a failure once, and once more when it is over: a manager retries every few
+// seconds.
 type notes struct {
 	log *slog.Logger
 
@@ -16,8 +16,8 @@ type notes struct {
 
 func newNotes(log *slog.Logger) *notes { return &notes{log: log, last: map[string]string{}} }
 
-// note an error about something, or that there is none. It says whether there
-// is none.
+// note records an error about an operation, or that there is none. It reports whether there is
+// none.
 func (n *notes) note(about string, err error) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

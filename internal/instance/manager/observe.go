@@ -16,7 +16,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/roll"
 )
 
-// view of all servers.
+// view is the state of all servers.
 type view struct {
 	cluster  roll.Cluster
 	pods     []*corev1.Pod
@@ -24,7 +24,7 @@ type view struct {
 	timeline int64
 }
 
-// pod by its name, or nil.
+// pod returns a pod by its name, or nil.
 func (v *view) pod(name string) *corev1.Pod {
 	i := slices.IndexFunc(v.pods, func(pod *corev1.Pod) bool { return pod.Name == name })
 	if i < 0 {
@@ -33,12 +33,13 @@ func (v *view) pod(name string) *corev1.Pod {
 	return v.pods[i]
 }
 
-// look at all servers, by what is watched.
+// look reads the state of all servers, with the objects of the watches.
 func (p *primary) look(ctx context.Context, raw string, desired *instance.Desired) (*view, error) {
 	return p.lookAt(ctx, raw, desired, p.pods.List(), p.set.One())
 }
 
-// lookAgain asks the API server itself, before something is taken away.
+// lookAgain reads the state of all servers with objects from the API server itself, before a
+// step is executed.
 func (p *primary) lookAgain(ctx context.Context, raw string, desired *instance.Desired) (*view, error) {
 	set, err := p.kube.StatefulSet(ctx, p.Scope)
 	if err != nil {
@@ -56,7 +57,7 @@ func (p *primary) lookAt(ctx context.Context, raw string, desired *instance.Desi
 	if err != nil {
 		return nil, err
 	}
-	// A server that was frozen and woke up may still think that it leads.
+	// A server that was frozen may still take itself for the leader.
 	if leader := members.Leader(); leader != p.Pod {
 		return nil, fmt.Errorf("cannot speak for the cluster: its leader is %q", leader)
 	}
@@ -69,7 +70,8 @@ func (p *primary) lookAt(ctx context.Context, raw string, desired *instance.Desi
 	v := &view{pods: pods}
 	if s := p.seen.Load(); s != nil {
 		v.timeline = s.Timeline
-		// Of itself Patroni knows at once, of others after a while.
+		// Patroni's status of its own server is current, while its list of members is some
+		// seconds old.
 		if self := members.Member(p.Pod); self != nil {
 			self.PendingRestart = s.PendingRestart
 		}
@@ -85,8 +87,8 @@ func (p *primary) lookAt(ctx context.Context, raw string, desired *instance.Desi
 	return v, nil
 }
 
-// servers in the words of the roller: a place for each that is desired, and
-// those that are there beyond.
+// servers returns the cluster as package roll has it: a place for each server that is desired,
+// and those beyond that exist.
 func (c Config) servers(desired *instance.Desired, pods []*corev1.Pod, set *k8sappsv1.StatefulSet, members *patroni.Cluster, followers map[string]postgres.Follower) roll.Cluster {
 	cluster := roll.Cluster{
 		Primary: c.Pod, Size: int(desired.Size), Synchronous: desired.Synchronous, Hibernated: desired.Hibernated, LagBytes: instance.LagBytes,

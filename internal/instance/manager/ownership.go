@@ -19,19 +19,20 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
-// ownerFile on a volume has the UID of the DatabaseCluster whose data is on it.
+// ownerFile is the file on a volume that contains the UID of the DatabaseCluster whose data is
+// on it.
 const ownerFile = "owner"
 
-// errOccupied is of a volume with data that a restored cluster cannot go on with.
+// errOccupied is the error for a volume with data that a restored cluster must not start with.
 var errOccupied = errors.New("the volume holds data of another DatabaseCluster")
 
-// own the volume before PostgreSQL starts on it, or report why not. A claim that is
-// deleted may leave its volumes behind, and the next one of its name goes on with
-// their data: with the newest, which lead finds. One that is restored from a backup
-// must not: its first server would start with the old data, and no one would learn
-// that nothing was restored; another one would follow the first with data that has
-// parted from it. Its members have their own data, also after another DatabaseCluster
-// has adopted them all.
+// own takes ownership of the volume before PostgreSQL starts on it, or reports why not. A
+// DatabaseCluster that is deleted may leave its volumes behind, and the next one of its name
+// continues with their data: with the newest, which package lead finds. One that is restored
+// from a backup must not: its first server would start with the old data, and it would go
+// unnoticed that nothing was restored; another server would follow the first with data that
+// has diverged from it. The members of a restored cluster have their own data, also after
+// another DatabaseCluster has adopted all of them.
 func (b *member) own(ctx context.Context, next *instance.Member) {
 	if b.owned.Load() {
 		b.note("decide anew whether the server leads", b.reconsider(ctx))
@@ -40,8 +41,8 @@ func (b *member) own(ctx context.Context, next *instance.Member) {
 	started := b.seen.Load() != nil
 	g, err := b.ground(ctx)
 	if !b.note("read which cluster the server is of", err) {
-		// Without the API server Patroni starts no server either. One that it
-		// started before this program is not held.
+		// Without the API server Patroni starts no server either. A server that runs already
+		// is not stopped.
 		b.owned.Store(started)
 		return
 	}
@@ -54,12 +55,12 @@ func (b *member) own(ctx context.Context, next *instance.Member) {
 	if !started && !b.decided(ctx, g, next) {
 		return
 	}
-	// A volume that is full, say, must not keep its server from starting.
+	// A volume that is full, for example, must not keep its server from starting.
 	b.note("own the volume", own(b.Volume, g.uid))
 	b.owned.Store(true)
 }
 
-// decided says whether the server may start beside others of its name.
+// decided reports whether the server may start beside others of its name.
 func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) bool {
 	if err := b.compare(ctx, g); !b.note("read what the server starts beside", err) {
 		return false
@@ -74,7 +75,7 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 		v.Held.Message = b.stand(ctx, g)
 		v.Start = v.Held.Message == ""
 	}
-	// One that was chosen, and waits to know what is on another volume again, stays chosen.
+	// A server that was chosen stays chosen while it is not known what another volume holds.
 	if !v.First && !v.Unknown && !b.note("withdraw the failover to this server", b.resign(ctx)) {
 		return false
 	}
@@ -95,8 +96,9 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 	return true
 }
 
-// timeline of its own, or not, for a server that leads with what its volume holds: the
-// cluster may have had a later one, which the archive may know of.
+// timeline has a server that leads with what its volume holds begin a timeline of its own,
+// since the cluster may have had a later one, which the archive may contain. Otherwise it
+// undoes that.
 func (b *member) timeline(first bool, g *ground) error {
 	c := archive.Config{Volume: b.Volume}
 	if alone := g.desired.Backup == nil; first && (g.led > 0 || !alone) {
@@ -105,9 +107,9 @@ func (b *member) timeline(first bool, g *ground) error {
 	return c.ForgetTimeline()
 }
 
-// reconsider whether the server is to lead that waits for the archive, or for Patroni to
-// promote it, which may take long: the annotation may be gone meanwhile, or name another
-// volume, backups be turned off, or another server lead.
+// reconsider decides again about a server that waits to lead, for the archive or for Patroni
+// to promote it. That may take long: meanwhile the annotation may be removed or name another
+// volume, backups may be disabled, or another server may lead.
 func (b *member) reconsider(ctx context.Context) error {
 	c := archive.Config{Volume: b.Volume}
 	status := b.seen.Load()
@@ -134,11 +136,11 @@ func (b *member) reconsider(ctx context.Context) error {
 	case v.First:
 		return b.again(ctx, g, waits)
 	case chosen && !waits && !b.withdrawn:
-		// It was the newest volume: that another one is not known at the moment, as while
-		// its pod is replaced, changes nothing.
+		// The server was chosen for the newest volume. That another volume cannot be read at
+		// the moment, as while its pod is replaced, changes nothing.
 		return nil
 	}
-	// What was seen of it is a second old.
+	// The status may be a second old.
 	if now, err := b.patroni.Status(ctx); err == nil && now.Leads() {
 		return nil
 	}
@@ -146,14 +148,14 @@ func (b *member) reconsider(ctx context.Context) error {
 		return err
 	}
 	if v.Start && !waits && !b.withdrawn && c.Begun() == 0 {
-		// It is a member as before.
+		// The server is a member as before.
 		return nil
 	}
 	pod, err := b.kube.Self(ctx, b.Pod)
 	if err != nil {
 		return err
 	}
-	// The pod is deleted also where the server has ended to wait in this moment.
+	// The pod is deleted also if the server has stopped waiting in this moment.
 	b.withdrawn = true
 	if waits {
 		if err := c.WithdrawTimeline(); err != nil {
@@ -163,8 +165,8 @@ func (b *member) reconsider(ctx context.Context) error {
 	return b.kube.DeletePod(ctx, pod)
 }
 
-// again has a server wait to lead that may have been named anew since it was withdrawn: then
-// it is no candidate any more.
+// again has a server wait to lead. If it was withdrawn it is no candidate any more, but may
+// have been named again since, so it stands again.
 func (b *member) again(ctx context.Context, g *ground, waits bool) error {
 	if b.withdrawn {
 		if message := b.stand(ctx, g); message != "" {
@@ -178,9 +180,9 @@ func (b *member) again(ctx context.Context, g *ground, waits bool) error {
 	return b.timeline(true, g)
 }
 
-// makeRoom for a copy of the primary where the volume holds what cannot follow it.
-// What cannot be set aside holds the server, and a message is returned, but for one
-// that pg_rewind can take back: the primary has been decided on.
+// makeRoom makes room for a copy of the primary if the volume holds data that cannot follow
+// it. If the data cannot be set aside, it returns a message and the server is held, except for
+// data that pg_rewind can rewind: which server is the primary has been decided.
 func (b *member) makeRoom(ctx context.Context, g *ground) string {
 	switch {
 	case b.data == nil:
@@ -195,7 +197,7 @@ func (b *member) makeRoom(ctx context.Context, g *ground) string {
 	return ""
 }
 
-// clear the place of data that nothing can start with.
+// clear sets aside data that no server can start with.
 func (b *member) clear(ctx context.Context, why, holds string) string {
 	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), why)
 	if !b.note("set the data aside", err) {
@@ -205,9 +207,9 @@ func (b *member) clear(ctx context.Context, why, holds string) string {
 	return ""
 }
 
-// clearBranch sets data aside that goes on where the primary's did not: pg_rewind would
-// overwrite it, and it may hold writes that were acknowledged. Where there is no room
-// for both, pg_rewind is left to do so.
+// clearBranch sets aside data that has diverged from the primary's: pg_rewind would overwrite
+// it, and it may hold writes that were acknowledged. If there is no room for both, pg_rewind
+// may overwrite it.
 func (b *member) clearBranch(ctx context.Context, g *ground) string {
 	history, err := b.remote(g.address).History(ctx)
 	if !b.note("read the primary's history", err) {
@@ -221,7 +223,7 @@ func (b *member) clearBranch(ctx context.Context, g *ground) string {
 	}
 	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "branch")
 	if !b.note("set a diverged branch aside", err) && b.data.Timeline == g.timeline {
-		// Pg_rewind compares numbers alone, and would do nothing.
+		// pg_rewind compares only the numbers of timelines, and would do nothing.
 		return fmt.Sprintf("volume claim %s went on without the primary on a timeline of the same number, %d, and has no room to set that aside for a copy of the primary: enlarge it, or delete volume claim and pod %s if what it has beyond the primary is not needed", b.volumeName(), g.timeline, b.Pod)
 	}
 	if err != nil {
@@ -232,7 +234,7 @@ func (b *member) clearBranch(ctx context.Context, g *ground) string {
 	return ""
 }
 
-// beside is the primary that a server starts beside. Its history is written a moment after
+// beside is the primary beside which a server starts. Its history is written a moment after
 // its promotion.
 type beside struct {
 	address  string
@@ -240,7 +242,7 @@ type beside struct {
 	first    time.Time
 }
 
-// since it was seen first on this timeline.
+// since returns for how long this primary has been seen on this timeline.
 func (b *beside) since(address string, timeline int64) time.Duration {
 	if b.first.IsZero() || b.address != address || b.timeline != timeline {
 		*b = beside{address: address, timeline: timeline, first: time.Now()}
@@ -248,7 +250,8 @@ func (b *beside) since(address string, timeline int64) time.Duration {
 	return time.Since(b.first)
 }
 
-// clearOther database than the primary's: Patroni would end at once, again and again.
+// clearOther sets aside another database than the primary's, with which Patroni would exit at
+// once, again and again.
 func (b *member) clearOther(ctx context.Context) string {
 	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "other")
 	if !b.note("set another database aside", err) {
@@ -258,8 +261,8 @@ func (b *member) clearOther(ctx context.Context) string {
 	return ""
 }
 
-// occupied returns errOccupied for a volume with data of another DatabaseCluster
-// that a restored one cannot go on with.
+// occupied returns errOccupied for a volume with data of another DatabaseCluster that a
+// restored one must not start with.
 func occupied(volume, uid string, d *instance.Desired) error {
 	before, err := os.ReadFile(filepath.Join(volume, ownerFile)) //nolint:gosec // the volume is the pod's
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -272,15 +275,15 @@ func occupied(volume, uid string, d *instance.Desired) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot list the data folder: %w", err)
 	}
-	// Volumes that are older than this rule have no owner, and may be those of a
-	// cluster that was restored then.
+	// Volumes from before ownerFile have no owner, and may be those of a cluster that was
+	// restored then.
 	if len(data) > 0 && (d.Restoring || d.Restored && len(before) > 0) {
 		return errOccupied
 	}
 	return nil
 }
 
-// own a volume in the name of a DatabaseCluster.
+// own writes the UID of a DatabaseCluster on a volume.
 func own(volume, uid string) error {
 	name := filepath.Join(volume, ownerFile)
 	before, err := os.ReadFile(name) //nolint:gosec // the volume is the pod's
@@ -290,7 +293,7 @@ func own(volume, uid string) error {
 	if uid == "" || string(before) == uid {
 		return nil
 	}
-	// What a restore of another cluster left is of no interest to this one.
+	// Files of the restore of another cluster are not needed.
 	if err := (archive.Config{Volume: volume}).ForgetRestore(); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
-// parameters are checked once a change.
+// parameters are the claim's parameters and their problems. They are checked once per change.
 type parameters struct {
 	known    bool
 	of       map[string]string
@@ -33,9 +33,9 @@ func (c *parameters) check(ctx context.Context, m *Manager, of map[string]string
 	c.known, c.of, c.problems = true, of, problems
 }
 
-// hold says whether servers should not be restarted for parameters: Patroni
-// drops what it knows to be wrong, but not a library that is missing, and a
-// server does not start without it. The problem says so already.
+// hold reports whether servers must not be restarted for parameters. Patroni drops values that
+// it knows to be wrong, but does not notice a missing library, without which a server does not
+// start. The problem is reported already.
 func (c *parameters) hold() bool {
 	return slices.ContainsFunc(c.problems, func(p instance.Problem) bool { return p.Name == postgres.Libraries })
 }

@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// primaryPeriod is how often the primary looks at its standbys.
+	// primaryPeriod is the pause between two passes of the loop beside the primary.
 	primaryPeriod = 5 * time.Second
 
-	// rollingPeriod is the same while something is under way.
+	// rollingPeriod is the pause while a step is being executed or waited for.
 	rollingPeriod = time.Second
 
-	// settleWithin is how long a new primary may take to bring databases and
-	// users in line before it reports without that.
+	// settleWithin is how long a new primary tries to reconcile databases and users before it
+	// reports without that.
 	settleWithin = 5 * time.Second
 
-	// tiePeriod is how often the leader lock is looked at.
+	// tiePeriod is how often the owner of the leader lock is checked.
 	tiePeriod = time.Minute
 )
 
-// primary is what the loop beside the primary remembers. A new primary starts
-// from what the one before reported.
+// primary is the state of the loop beside the primary. A new primary starts from the last
+// report of the one before.
 type primary struct {
 	*Manager
 
@@ -52,7 +52,7 @@ type primary struct {
 	strays     strays
 }
 
-// runPrimary until this server is primary no more.
+// runPrimary runs the loop until the context ends.
 func (m *Manager) runPrimary(ctx context.Context) error {
 	p := &primary{Manager: m, began: time.Now(), since: time.Now(), archiving: m.newArchiving()}
 	w := m.watcher(m.wakePrimary.send)
@@ -80,7 +80,7 @@ func (m *Manager) runPrimary(ctx context.Context) error {
 	return nil
 }
 
-// pass brings everything one step nearer to what is desired, and reports.
+// pass takes one step towards what is desired, and reports.
 func (p *primary) pass(ctx context.Context) time.Duration {
 	raw, desired, ok := p.target()
 	if !ok || !p.pods.Synced() || !p.set.Synced() {
@@ -93,7 +93,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	}
 	p.tie(ctx)
 	if !p.apply(ctx, raw, desired) && time.Since(p.began) < settleWithin {
-		// The first report is whole, rather than one more a moment later.
+		// The first report is complete, instead of a second one a moment later.
 		return rollingPeriod
 	}
 	p.parameters.check(ctx, p.Manager, desired.Parameters)
@@ -118,8 +118,9 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	return primaryPeriod
 }
 
-// controlled by whom: another StatefulSet may have adopted the pod. A pod whose own was
-// deleted tells of that one as long as it goes on, not of the next one of its name.
+// controlled stores the UID of the pod's StatefulSet, since another StatefulSet may have
+// adopted the pod. A pod whose StatefulSet was deleted reports that one as long as it runs,
+// not the next one of its name.
 func (p *primary) controlled() {
 	for _, pod := range p.pods.List() {
 		if owner := metav1.GetControllerOf(pod); owner != nil && pod.Name == p.Pod {
@@ -128,8 +129,8 @@ func (p *primary) controlled() {
 	}
 }
 
-// tie the leader lock, which Patroni makes, to the StatefulSet, so that it is
-// not left behind.
+// tie makes the StatefulSet the owner of the leader lock, which Patroni creates, so that the
+// lock is deleted with the StatefulSet.
 func (p *primary) tie(ctx context.Context) {
 	set := p.set.One()
 	if set == nil || time.Since(p.tied) < tiePeriod {
@@ -146,24 +147,25 @@ func (p *primary) tie(ctx context.Context) {
 	}
 }
 
-// decide nothing any more by an annotation that names a leader: there is one.
+// decide ends the effect of an annotation that names a leader, since there is one: it moves
+// the time at which the primary began to lead, which is part of the annotation's value.
 func (p *primary) decide(desired *instance.Desired) {
 	if owner := p.owner.Load(); owner != nil && leadWith(desired.LeadWith, state(string(owner.UID), stamp(p.since))) != "" {
 		p.since = time.Now()
 	}
 }
 
-// named says whether this server leads since an annotation named it, given when the
-// primary before began to.
+// named reports whether this server leads because an annotation named it, given when the
+// primary before began to lead.
 func (p *primary) named(desired *instance.Desired, before string) bool {
 	owner := p.owner.Load()
 	return owner != nil && leadWith(desired.LeadWith, state(string(owner.UID), before)) == p.volumeName()
 }
 
-// stampLayout of a time that an annotation can have in its value.
+// stampLayout is the layout of a time that is valid in the value of an annotation.
 const stampLayout = "20060102T150405Z"
 
-// stamp of a time.
+// stamp formats a time, or returns "" for zero.
 func stamp(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -171,8 +173,8 @@ func stamp(at time.Time) string {
 	return at.UTC().Format(stampLayout)
 }
 
-// report on all servers. Applied and Credentials stay what they were until new
-// ones are.
+// report returns the report on all servers. Applied and Credentials keep their values until
+// new ones are applied.
 func (p *primary) report(v *view, step roll.Step, before instance.Cluster, named bool) instance.Cluster {
 	next := instance.Cluster{
 		Primary: p.Pod, Began: stamp(p.since), Set: p.controllerUID(), Owner: p.ownerUID(), Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
@@ -189,7 +191,7 @@ func (p *primary) report(v *view, step roll.Step, before instance.Cluster, named
 	}
 	problems := slices.Concat(p.applied.problems, p.parameters.problems, report.Pods(v.pods, before.Problems))
 	if !p.applied.done {
-		// What the primary before found holds until it is tried again.
+		// Problems that the primary before found are kept until this one has tried.
 		problems = append(problems, slices.DeleteFunc(slices.Clone(before.Problems), func(b instance.Problem) bool {
 			return b.Subject != instance.SubjectDatabase && b.Subject != instance.SubjectUser
 		})...)
@@ -203,18 +205,19 @@ func (p *primary) report(v *view, step roll.Step, before instance.Cluster, named
 	return next
 }
 
-// archived fills in what is known of the archive, and returns what is wrong with
-// the repository.
+// archived sets the state of the archive in the report, and returns the problems of the
+// repository.
 func (p *primary) archived(next *instance.Cluster, before instance.Cluster) []instance.Problem {
 	a := p.archiving.report()
 	if a.system == "" {
-		// Not known yet: what the primary before said holds.
+		// The state is not known yet, so the problems of the primary before are kept.
 		return slices.DeleteFunc(slices.Clone(before.Problems), func(b instance.Problem) bool { return b.Subject != instance.SubjectBackup })
 	}
 	next.System, next.Stanza, next.Archive = a.system, a.stanza, nil
 	if a.on {
 		next.Archive = &a.archive
-		// After the loss of all backups nothing is recoverable, not even what was.
+		// After the loss of all backups nothing can be restored, not even what could be
+		// before.
 		if a.archive.Recoverable == nil && before.Archive != nil && !a.archive.Lost() {
 			next.Archive.Recoverable = before.Archive.Recoverable
 		}
@@ -225,7 +228,7 @@ func (p *primary) archived(next *instance.Cluster, before instance.Cluster) []in
 	return []instance.Problem{{Subject: instance.SubjectBackup, Message: a.problem}}
 }
 
-// obsolete keys of members that are gone for good.
+// obsolete returns the keys of members that no longer exist and are not desired.
 func (p *primary) obsolete(v *view) []string {
 	status := p.status.One()
 	if status == nil {
@@ -241,7 +244,7 @@ func (p *primary) obsolete(v *view) []string {
 	return report.Obsolete(keys, pods)
 }
 
-// tell in events what has changed.
+// tell creates events about what has changed.
 func (p *primary) tell(ctx context.Context, before, next instance.Cluster) {
 	if !p.promoted && before.Primary != p.Pod {
 		p.event(ctx, corev1.EventTypeNormal, appsv1.ReasonPromoted, p.Pod+" is the primary")

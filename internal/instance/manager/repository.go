@@ -15,24 +15,24 @@ import (
 // repositoryPeriod is how often the volume of the backups is checked.
 const repositoryPeriod = time.Minute
 
-// repositoryVolume is what the primary's manager knows of the volume of the
-// backups, whose own pod has no rights.
+// repositoryVolume is what the primary's manager has read of the volume of the backups, whose
+// own pod has no permissions.
 type repositoryVolume struct {
-	// tried last, for a volume.
+	// tried is when a volume was checked last, and of is which one.
 	tried time.Time
 	of    instance.Volume
 
-	// known, and what keeps it from growing as a message, or "".
+	// known is true once the volume was read. words is what keeps it from expanding, or "".
 	known bool
 	words string
 }
 
-// due tells whether it is time to check again.
+// due reports whether it is time to check again.
 func (r *repositoryVolume) due(want instance.Volume, now time.Time) bool {
 	return r.of != want || now.Sub(r.tried) >= repositoryPeriod
 }
 
-// growRepository to the size that is desired.
+// growRepository expands the volume of the backups to the desired size.
 func (p *primary) growRepository(ctx context.Context, desired *instance.Desired, now time.Time) {
 	r := &p.repository
 	if desired.Repository == nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
-// nudgeAfter is how long a standby that is up may not follow before Patroni is
-// made to look again at whom it follows.
+// nudgeAfter is how long a running standby may not follow before Patroni is made to check
+// again which server it follows.
 const nudgeAfter = memberPeriod
 
-// nudge Patroni while its server is a standby that is up and does not follow.
-// Patroni asks the server whom it follows only when the configuration file is
-// newer than the last time. If it asks just after it has written the file, and
-// before the server has read it, it takes what was for what is, and never asks
-// again: a standby that was told to follow nobody for a moment, because nobody
-// led, would wait for ever. A file that is newer has Patroni ask.
+// nudge makes Patroni check which server its standby follows, while the standby runs and does
+// not follow. Patroni reads that from the server only when the configuration file is newer
+// than at the last check. If it checks just after it has written the file, and before the
+// server has read it, it takes the old value for the current one and never checks again: a
+// standby that was configured to follow no server for a moment, because there was no leader,
+// would wait for ever. A newer file makes Patroni check.
 func (b *member) nudge(status *patroni.Status, now time.Time) {
 	if status == nil || !status.Idle() {
 		b.idle = time.Time{}

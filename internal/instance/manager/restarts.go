@@ -11,11 +11,11 @@ import (
 // backWithin is how long a standby may take to stream after its restart.
 const backWithin = 2 * time.Minute
 
-// remindWithin is how long after the primary's restart its standbys are reminded
-// of theirs: they have replayed it by then.
+// remindWithin is for how long after the primary's restart its standbys are reminded of
+// theirs: they have replayed it by then.
 const remindWithin = 30 * time.Second
 
-// restarts of servers for one change of the claim.
+// restarts counts restarts of servers for one change of the claim.
 type restarts struct {
 	mu     sync.Mutex
 	digest string
@@ -27,7 +27,7 @@ type tally struct {
 	at               time.Time
 }
 
-// count fills in how often each server was restarted for what is desired now.
+// count sets how often each server was restarted for what is desired now.
 func (r *restarts) count(digest string, servers []roll.Server) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +48,8 @@ func (r *restarts) restarted(pod string) {
 	r.change(pod, func(t *tally) { t.restarted++ })
 }
 
-// recent says whether a server was restarted a moment ago.
+// recent reports whether a server was restarted for this change and its last try was within
+// remindWithin.
 func (r *restarts) recent(pod string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,8 +69,8 @@ func (r *restarts) change(pod string, change func(*tally)) {
 	r.of[pod] = t
 }
 
-// problems of restarts in words: those that did not help, and those that a
-// standby did not come back from.
+// problems returns the problems of restarts: those that had no effect, and those after which a
+// standby does not follow.
 func (r *restarts) problems(c roll.Cluster, step roll.Step, now time.Time) []instance.Problem {
 	r.mu.Lock()
 	defer r.mu.Unlock()

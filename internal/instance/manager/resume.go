@@ -12,13 +12,13 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
-// resumeAfter is how long a copy that was never finished may lie there.
+// resumeAfter is how long a copy that was never finished may stay before it is restarted.
 const resumeAfter = memberPeriod
 
-// resume a copy of the primary that was never finished, since the server's pod or
-// its container was killed. Patroni 4.0.7 finds a folder that is not empty and has
-// no system identifier, suggests to initialize the server again in its log, and
-// leaves it at that (Ha._run_cycle). It removes what is there when it copies.
+// resume restarts a copy of the primary that was never finished, since the server's pod or its
+// container was killed. Patroni 4.0.7 finds a directory that is not empty and has no system
+// identifier, suggests in its log to initialize the server again, and does nothing else
+// (Ha._run_cycle). When it copies the primary it removes what is there.
 func (b *member) resume(ctx context.Context, status *patroni.Status, now time.Time) {
 	if status == nil || !status.Empty() || !pgdata.Unfinished(archive.Config{Volume: b.Volume}.DataDir()) {
 		b.unfinished = time.Time{}

@@ -15,8 +15,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// rewound makes an event of a pg_rewind that failed: package rewind has left word of
-// it on the volume.
+// rewound creates an event from a pg_rewind that failed, which package rewind has reported on
+// the volume.
 func (b *member) rewound(ctx context.Context) {
 	file := filepath.Join(b.Volume, instance.RewindStateFile)
 	data, err := os.ReadFile(file) //nolint:gosec // the volume is the pod's

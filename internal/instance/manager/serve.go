@@ -17,7 +17,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
-// serve probes and metrics until the context ends.
+// serve serves probes, metrics and the manager's API until the context ends. The channel gets
+// the error with which it ended, or nil.
 func (m *Manager) serve(ctx context.Context) (<-chan error, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", m.Address)
 	if err != nil {
@@ -40,8 +41,8 @@ func (m *Manager) serve(ctx context.Context) (<-chan error, error) {
 	return done, nil
 }
 
-// handshakes leaves out of a server's log those that a client did not wait for, as each probe
-// that ends early is.
+// handshakes is a server's log without the TLS handshakes that a client broke off, as a probe
+// that ends early does.
 type handshakes struct{ log *slog.Logger }
 
 func (h handshakes) Write(p []byte) (int, error) {
@@ -55,7 +56,7 @@ func (h handshakes) Write(p []byte) (int, error) {
 func (m *Manager) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
-	// A server that starts copies data, so the volume is its own and has its
+	// A server that starts may copy data, so the volume has to be this cluster's and have its
 	// size first.
 	mux.HandleFunc("GET /started", func(w http.ResponseWriter, _ *http.Request) {
 		switch {
@@ -72,7 +73,8 @@ func (m *Manager) handler() http.Handler {
 	return mux
 }
 
-// admitted is a handler for who may ask Patroni to move servers.
+// admitted wraps a handler so that only clients with the password of Patroni's API may call
+// it.
 func (m *Manager) admitted(handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		user, password, ok := r.BasicAuth()

@@ -16,12 +16,13 @@ import (
 // candidateAnnotation of Patroni's ConfigMap for failovers names the server that is to lead.
 const candidateAnnotation = "member"
 
-// stand for leader of a cluster that has run, as the DatabaseCluster's annotation
-// decides. Of those that Patroni knows of, failsafe mode lets no other server lead, quorum
-// commit none that they do not vote for, and check_timeline none that never saw the last
-// primary's timeline. Only a manual failover goes without them (Ha.is_healthiest_node of
-// Patroni 4.0.7): Patroni removes it once a server leads. It returns why the server does
-// not stand.
+// stand makes this server a candidate for leader by a manual failover, and returns "", or why
+// it does not. That the server is to lead was decided from the volumes or by the
+// DatabaseCluster's annotation. Patroni's checks could prevent it: failsafe mode lets only
+// members lead that Patroni has recorded, quorum commit only a server for which those members
+// vote, and check_timeline only one that has seen the last primary's timeline. A manual
+// failover skips these checks (Ha.is_healthiest_node of Patroni 4.0.7). Patroni removes it
+// once a server leads.
 func (b *member) stand(ctx context.Context, g *ground) string {
 	if b.data == nil || b.data.State != instance.DataWhole || g.system != "" && b.data.System != g.system {
 		return "Volume claim " + b.volumeName() + ", which the annotation names, holds no database of this cluster. Remove the annotation, or name another volume claim: " + g.cluster.Annotation
@@ -36,8 +37,8 @@ func (b *member) stand(ctx context.Context, g *ground) string {
 	return ""
 }
 
-// stands says whether this server stands for leader, and which volume claim the annotation
-// named when it began to, if any.
+// stands reports whether this server stands for leader, and which volume claim the annotation
+// named when it began to, or "".
 func (b *member) stands() (named string, _ bool) {
 	data, err := os.ReadFile(b.candidateFile())
 	return string(data), err == nil
@@ -59,9 +60,9 @@ func (b *member) forgetCandidate() error {
 
 func (b *member) candidateFile() string { return filepath.Join(b.Volume, instance.CandidateFile) }
 
-// resign withdraws what stand asked for: Patroni keeps to it until a server leads, though the
-// annotation is gone or names another volume meanwhile. What a person has asked Patroni
-// for is left alone.
+// resign withdraws the failover of stand, which Patroni keeps until a server leads, even if
+// the annotation is removed or names another volume meanwhile. A failover that a user has
+// requested is kept.
 func (b *member) resign(ctx context.Context) error {
 	if _, ok := b.stands(); !ok {
 		return nil

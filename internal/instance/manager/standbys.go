@@ -16,33 +16,35 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
-// strayFor is how long a standby that is up may not follow before the primary
-// looks whether it ever can: the ordinary reasons are over by then.
+// strayFor is how long a running standby may not follow before the primary checks whether it
+// ever can: ordinary causes have passed by then.
 const strayFor = 30 * time.Second
 
-// reinitialized standbys copy the primary; until then they are left alone.
+// againAfter is how long a standby is left alone after it was reinitialized: it copies the
+// primary.
 const againAfter = 10 * time.Minute
 
-// strays are standbys that are up and do not follow.
+// strays are standbys that run and do not follow.
 type strays struct {
 	since, copied map[string]time.Time
 
-	// reached is up to where each had replayed the log when it was last looked at.
+	// reached is how far each had replayed the WAL when it was last checked.
 	reached map[string]reached
 }
 
-// reached a position at a time.
+// reached is a position, and when a standby was first seen at it.
 type reached struct {
 	position int64
 	at       time.Time
 }
 
-// stillFor is how long a standby replays nothing that has no log of its own any more. What
-// holds up a replay for longer, but a person, is ended by max_standby_streaming_delay.
+// stillFor is how long a standby must not replay anything before it counts as having no more
+// WAL of its own. A conflict that holds up replay for longer is ended by
+// max_standby_streaming_delay, unless a user has paused the replay.
 const stillFor = time.Minute
 
-// moves says whether a standby has replayed something of late: it has log of its own, and
-// asks for what it misses when that ends.
+// moves reports whether a standby has replayed something within stillFor: it has WAL of its
+// own, and requests what it lacks when that ends.
 func (s *strays) moves(pod string, position int64, now time.Time) bool {
 	before, known := s.reached[pod]
 	if known && before.position == position {
@@ -55,14 +57,16 @@ func (s *strays) moves(pod string, position int64, now time.Time) bool {
 	return true
 }
 
-// replayFor is how long a standby that follows no server replays nothing of what it has received
-// until that cannot be replayed. A record may take long, as one that copies a database does.
+// replayFor is how long a standby that follows no server replays nothing of what it has
+// received before that counts as impossible to replay. One record may take long, such as one
+// that copies a database.
 const replayFor = 5 * time.Minute
 
-// obstacle is why a standby can never follow its primary again, or "": what it asks for, the
-// primary has no more; or its own log ends otherwise than the primary's, which PostgreSQL finds
-// invalid each second. One whose replay is paused may have all that is left from before a
-// mistake. One that has received more than it has replayed asks for nothing before that.
+// obstacle returns why a standby can never follow its primary again, or "". Either the primary
+// no longer has what the standby requests, or the standby's own WAL ends differently from the
+// primary's, which PostgreSQL finds invalid each second. A standby whose replay is paused is
+// left alone: it may have all that is left from before a mistake. A standby that has received
+// more than it has replayed requests nothing from before the end of what it has received.
 func (s *strays) obstacle(pod string, at *patroni.Position, wal *serverLog, now time.Time) string {
 	if s.moves(pod, at.Xlog.Replayed, now) || at.Xlog.Paused {
 		return ""
@@ -76,10 +80,10 @@ func (s *strays) obstacle(pod string, at *patroni.Position, wal *serverLog, now 
 	return ""
 }
 
-// position in the log, as PostgreSQL writes it.
+// position formats a position in the WAL as PostgreSQL prints it.
 func position(at int64) string { return fmt.Sprintf("%X/%08X", at>>32, at&(1<<32-1)) }
 
-// due are those that have strayed long enough.
+// due returns the strays that have not followed for strayFor.
 func (s *strays) due(v *view, now time.Time) []*corev1.Pod {
 	since, copied := map[string]time.Time{}, map[string]time.Time{}
 	var out []*corev1.Pod
@@ -105,14 +109,14 @@ func (s *strays) due(v *view, now time.Time) []*corev1.Pod {
 	return out
 }
 
-// gather the standbys that can never follow again, for example one whose volume was kept while
-// it was away for long. They copy the primary anew.
+// gather reinitializes the standbys that can never follow again, for example one whose
+// retained volume is too old. They copy the primary.
 func (p *primary) gather(ctx context.Context, v *view) {
 	for _, pod := range p.strays.due(v, time.Now()) {
 		client := p.remote(patroniOf(pod))
 		at, err := client.Position(ctx)
 		if err != nil || at.Role != patroni.RoleReplica || at.State != patroni.StateRunning {
-			// It starts, recovers or copies: there is nothing to be done.
+			// The server starts, recovers or copies, so there is nothing to do.
 			continue
 		}
 		wal, err := readLog(p.Volume, v.timeline)
@@ -130,18 +134,18 @@ func (p *primary) gather(ctx context.Context, v *view) {
 	}
 }
 
-// serverLog is what a primary has of the log.
+// serverLog is the WAL that a primary has.
 type serverLog struct {
 	timeline int64
 
-	// ancestors of the timeline, oldest first.
+	// ancestors are those of the timeline, oldest first.
 	ancestors []instance.Ancestor
 
-	// files by their names.
+	// files are the names of the files in pg_wal.
 	files map[string]bool
 }
 
-// readLog of the primary with this volume.
+// readLog reads what WAL the primary with this volume has.
 func readLog(volume string, timeline int64) (*serverLog, error) {
 	dir := filepath.Join(volume, "pgdata", "pg_wal")
 	entries, err := os.ReadDir(dir)
@@ -160,13 +164,13 @@ func readLog(volume string, timeline int64) (*serverLog, error) {
 
 func historyOf(timeline int64) string { return fmt.Sprintf("%08X.history", timeline) }
 
-// segmentSize is what initdb gives WAL's files.
+// segmentSize is the size of WAL files that initdb sets.
 const segmentSize = 16 << 20
 
-// lost is what a standby misses that the primary has no more, in words, or "". A
-// standby fetches the history of each timeline from its own to the primary's
-// (https://www.postgresql.org/docs/current/protocol-replication.html), and the
-// WAL from the file on that it has reached.
+// lost returns what a standby needs and the primary no longer has, or "". A standby fetches
+// the history of each timeline from its own to the primary's
+// (https://www.postgresql.org/docs/current/protocol-replication.html), and the WAL from the
+// file on that it has reached.
 func (l *serverLog) lost(timeline, reached int64) string {
 	if timeline <= 0 || l.timeline <= 0 || reached <= 0 {
 		return ""
@@ -182,17 +186,17 @@ func (l *serverLog) lost(timeline, reached int64) string {
 	return "the WAL from " + position(reached)
 }
 
-// sends is the name of the file that the primary sends from a position on: of the timeline
-// that the position is on, and where that one ends in the same file, of the next one
-// (WalSndSegmentOpen in
+// sends returns the name of the file from which the primary sends a position: the file of the
+// timeline that the position is on, or, if that timeline ends in the same file, that of the
+// next timeline (WalSndSegmentOpen in
 // https://github.com/postgres/postgres/blob/REL_17_STABLE/src/backend/replication/walsender.c).
-// Where that one ends in the same file as well, the file was renamed to .partial: the
-// primary has what the standby needs in the file of a later timeline, and does not look
+// If the next timeline ends in the same file as well, its file was renamed to .partial: the
+// primary has what the standby needs in the file of a later timeline, but does not send from
 // there.
 func (l *serverLog) sends(position int64) string {
 	timeline, segment := l.timeline, position/segmentSize
 	for i, a := range l.ancestors {
-		end := int64(a.End) //nolint:gosec // positions fit
+		end := int64(a.End) //nolint:gosec // WAL positions fit
 		if position >= end {
 			continue
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
-// Bounds of the hook's parts. What is left of the pod's grace period is for the
-// server's own stop.
+// Bounds of the hook's parts. What is left of the pod's grace period is for the server's own
+// stop.
 const (
 	stopWithin       = 60 * time.Second
 	checkpointWithin = 20 * time.Second
@@ -27,11 +27,11 @@ const (
 	handOverWithin   = 20 * time.Second
 	followWithin     = 45 * time.Second
 
-	// enoughSeconds is the shortest grace period in which handing over pays.
+	// enoughSeconds is the shortest grace period in which handing over is worthwhile.
 	enoughSeconds = 10
 
-	// endedFor is how long a standby's connection has to be gone to be gone
-	// for good.
+	// endedFor is how long a standby's connection has to be gone before it counts as gone for
+	// good.
 	endedFor = time.Second
 
 	pollPeriod = 100 * time.Millisecond
@@ -46,23 +46,23 @@ type stopper struct {
 	patroni *patroni.Client
 	server  stopping
 
-	// manager of this server.
+	// manager is a client of this server's manager.
 	manager *patroni.Client
 
-	// begin to stop Patroni, and its server with it.
+	// begin begins to stop Patroni, and its server with it.
 	begin func() error
 }
 
-// stopping is what the hook does to its own server.
+// stopping is the interface to the hook's own PostgreSQL server.
 type stopping interface {
 	Checkpoint(ctx context.Context) error
 	Archiver(ctx context.Context) (postgres.Archiver, error)
 	Receiving(ctx context.Context) (bool, error)
 }
 
-// Stop prepares the server for being stopped: a primary hands over; where all
-// servers stop, a standby waits for the primary's last write. What cannot be
-// done is logged and left: the server stops either way.
+// Stop prepares the server for being stopped: a primary hands over; if all servers stop, a
+// standby waits for the primary's last write. Failures are logged and ignored, since the
+// server stops either way.
 func Stop(ctx context.Context, c Config, config *rest.Config, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, stopWithin)
 	defer cancel()
@@ -79,7 +79,7 @@ func Stop(ctx context.Context, c Config, config *rest.Config, log *slog.Logger) 
 	s.prepare(ctx)
 }
 
-// prepare for being stopped.
+// prepare prepares the server for being stopped.
 func (s *stopper) prepare(ctx context.Context) {
 	if grace, hurried := s.hurried(ctx); hurried {
 		s.hurry(ctx, grace)
@@ -100,11 +100,11 @@ func (s *stopper) prepare(ctx context.Context) {
 	}
 }
 
-// hurried says whether the server is to be killed in a moment, and after what time: 0
-// where the pod is no more. Patroni stops a server and lets go of its lock in about a
-// second: to begin with a switchover, and be killed in the middle of it, would take far
-// longer. The manager is asked, which runs beside this hook and has connections: once a
-// pod's object is gone, the network may admit no new one of it.
+// hurried reports whether the server is about to be killed, and after what time, which is 0 if
+// the pod no longer exists. Patroni stops a server and releases its lock in about a second. A
+// switchover that is killed halfway would take far longer. The request goes to the manager,
+// which runs beside this hook and has connections: once a pod's object is removed, the network
+// may admit no new connection from it.
 func (s *stopper) hurried(ctx context.Context) (time.Duration, bool) {
 	ctx, cancel := context.WithTimeout(ctx, hurriedWithin)
 	defer cancel()
@@ -124,17 +124,18 @@ func hurriedBy(pod *corev1.Pod) (time.Duration, bool) {
 	return time.Duration(*seconds) * time.Second, true
 }
 
-// future of the cluster.
+// future is what is desired of the cluster from now on.
 type future struct {
-	// ends says that all servers are about to stop.
+	// ends is true if all servers are about to stop.
 	ends bool
 
 	size        int
 	synchronous bool
 }
 
-// future by what is desired and by the StatefulSet. Where the API server does
-// not answer nothing is known to end. Patroni cannot hand over then either.
+// future returns the cluster's future by what is desired and by the StatefulSet. If the API
+// server does not answer, the cluster does not count as ending, and Patroni cannot hand over
+// then either.
 func (s *stopper) future(ctx context.Context) future {
 	set, setErr := s.kube.StatefulSet(ctx, s.Scope)
 	cm, err := s.kube.ConfigMap(ctx, s.Scope)
@@ -149,8 +150,8 @@ func (s *stopper) future(ctx context.Context) future {
 	return future{ends: d.Hibernated, size: int(d.Size), synchronous: d.Synchronous}
 }
 
-// ends says whether the set is going away, or has no servers from now on. Its
-// rights may have gone before it.
+// ends reports whether the StatefulSet is being deleted, or has no servers from now on. The
+// pod's permissions may have been removed before it.
 func ends(set *k8sappsv1.StatefulSet, setErr error, cm *corev1.ConfigMap, cmErr error) bool {
 	if kube.Gone(setErr) || kube.Gone(cmErr) || kube.Unknown(setErr) {
 		return true
@@ -161,8 +162,8 @@ func ends(set *k8sappsv1.StatefulSet, setErr error, cm *corev1.ConfigMap, cmErr 
 	return cmErr == nil && cm.DeletionTimestamp != nil
 }
 
-// handOver to the best standby, if there is one, and wait until that is done:
-// writes then have somewhere to go before this server is gone.
+// handOver hands over to the best standby, if there is one, and waits until that is done:
+// clients can then write to the new primary before this server stops.
 func (s *stopper) handOver(ctx context.Context, f future) {
 	if !drain(ctx, s.server.Archiver) {
 		s.log.Info("Handing over while WAL waits to be archived")
@@ -197,9 +198,9 @@ func (s *stopper) handOver(ctx context.Context, f future) {
 	}
 }
 
-// candidate to hand over to. A standby that is there and does not stream yet,
-// since this server may have become primary a moment ago, is waited for: to stop
-// before it has every write would lose some.
+// candidate returns the standby to hand over to, or "". It waits for a standby that exists and
+// does not stream yet, since this server may have become primary a moment ago: to stop before
+// the standby has every write would lose some.
 func (s *stopper) candidate(ctx context.Context, f future) string {
 	ctx, cancel := context.WithTimeout(ctx, candidateWithin)
 	defer cancel()
@@ -210,11 +211,11 @@ func (s *stopper) candidate(ctx context.Context, f future) string {
 			s.log.Info("Cannot ask for standbys", "error", err.Error())
 			return ""
 		}
-		// Where the API server does not say who is leaving, nobody is.
+		// Without an answer of the API server no pod counts as leaving.
 		leaving, _ := s.leaving(ctx)
 		fit := func(pod string) bool { return pod != s.Pod && !leaving[pod] && s.ordinal(pod) < f.size }
-		// The one that takes over takes over who counts for its writes: were
-		// that only this server, they would wait until Patroni counts anew.
+		// The new primary takes over the set of synchronous standbys. If that contained only
+		// this server, writes would wait until Patroni has updated it.
 		counts := !slices.ContainsFunc(members.Members, func(m patroni.Member) bool { return fit(m.Name) && m.Streaming() && !m.Synchronous() })
 		c := members.Candidate(f.synchronous, fit)
 		if c != "" && (!f.synchronous || counts || time.Since(start) > countWithin) {
@@ -226,7 +227,7 @@ func (s *stopper) candidate(ctx context.Context, f future) string {
 	}
 }
 
-// leaving are the pods that are being deleted.
+// leaving returns the pods that are being deleted.
 func (s *stopper) leaving(ctx context.Context) (map[string]bool, error) {
 	pods, err := s.kube.Pods(ctx, s.selector())
 	leaving := map[string]bool{}
@@ -236,8 +237,8 @@ func (s *stopper) leaving(ctx context.Context) (map[string]bool, error) {
 	return leaving, err
 }
 
-// follow the primary until it has ended, so that this server's volume has every
-// write when it is the one to come back first.
+// follow waits until the primary has ended, so that this server's volume has every write if
+// this server is the first to start again.
 func (s *stopper) follow(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, followWithin)
 	defer cancel()
@@ -259,7 +260,7 @@ func (s *stopper) follow(ctx context.Context) {
 	}
 }
 
-// led says whether there is another server that leads.
+// led reports whether another server leads.
 func (s *stopper) led(ctx context.Context) bool {
 	members, err := s.patroni.Cluster(ctx)
 	if err != nil {

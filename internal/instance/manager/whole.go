@@ -12,37 +12,37 @@ import (
 )
 
 const (
-	// compareAgain is when the archive is compared with WAL again after a
-	// failure.
+	// compareAgain is the pause before the archive is compared with WAL again after a failure.
 	compareAgain = 30 * time.Second
 
-	// Periods in which backups are listed: while one has to end a gap, and while
-	// one may expire that is from before a gap.
+	// Periods in which backups are listed: openPeriod while a gap is open or there is no
+	// backup, and closedPeriod while a backup from before a gap may expire.
 	openPeriod   = time.Minute
 	closedPeriod = time.Hour
 )
 
-// whole is what is known of the archive being without gaps. PostgreSQL knows of
-// the WAL that it wrote itself whether it is archived. What a primary wrote that
-// led before it has to be compared.
+// whole records whether the archive has gaps. PostgreSQL records for the WAL that it wrote
+// itself whether it is archived. What an earlier primary wrote has to be compared with the
+// archive.
 type whole struct {
-	// compared once since this server leads, or since the repository was set up.
+	// compared is true once the archive was compared since this server leads, or since the
+	// repository was set up.
 	compared bool
 	attempt  time.Time
 
-	// known says that gaps has what the primary before found, and recoverable
+	// known is true once gaps contains those that the primary before reported, and recoverable
 	// what could be restored then.
 	known       bool
 	gaps        []instance.Gap
 	recoverable *time.Time
 	listed      time.Time
 
-	// backedUp says that there was a backup when the repository was last read.
+	// backedUp is true if the repository contained a backup when it was last read.
 	backedUp bool
 }
 
-// keepWhole closes what gaps there are in the archive, notes those that cannot be
-// closed, and lets go of WAL that is archived.
+// keepWhole closes what gaps it can in the archive, records the others, and releases WAL that
+// is archived.
 func (a *archiving) keepWhole(ctx context.Context, now time.Time, s postgres.Archiver) {
 	if !a.created {
 		return
@@ -50,7 +50,7 @@ func (a *archiving) keepWhole(ctx context.Context, now time.Time, s postgres.Arc
 	a.list(ctx, now, s)
 	if !a.compared || a.open() && now.Sub(a.attempt) >= openPeriod {
 		a.compare(ctx, now, s)
-		// What is archived again is not among what the server said.
+		// Segments that are being archived again are not in these statistics.
 		return
 	}
 	if at, ok := keep(s); ok {
@@ -58,7 +58,8 @@ func (a *archiving) keepWhole(ctx context.Context, now time.Time, s postgres.Arc
 	}
 }
 
-// remember what the primary before has reported.
+// remember loads what the primary before has reported. It returns false while that is not
+// known.
 func (a *archiving) remember() bool {
 	if a.known {
 		return true
@@ -91,13 +92,13 @@ func (a *archiving) compare(ctx context.Context, now time.Time, s postgres.Archi
 	if last := a.report().archive.Recoverable; last != nil {
 		from = last
 	}
-	// What is older than the newest backup has ended already.
+	// A gap that is older than the newest backup has ended with it.
 	a.compared, a.backedUp, a.gaps = true, true, withSets(withLost(a.gaps, c.Lost, from), c.Sets)
 }
 
 func (a *archiving) open() bool { return (&instance.Archive{Gaps: a.gaps}).Open() }
 
-// list backups until there is one, and while there are gaps.
+// list lists the backups until there is one, and while there are gaps.
 func (a *archiving) list(ctx context.Context, now time.Time, s postgres.Archiver) {
 	period := closedPeriod
 	if a.open() || !a.backedUp {
@@ -113,8 +114,8 @@ func (a *archiving) list(ctx context.Context, now time.Time, s postgres.Archiver
 	}
 }
 
-// withLost are gaps by what was found to be lost. One that is open and not found
-// any more has been filled by a standby.
+// withLost returns the gaps, given the WAL that was found to be lost. A gap that is open and
+// was not found again has been filled by a standby.
 func withLost(gaps []instance.Gap, lost []wal.Range, from *time.Time) []instance.Gap {
 	out := slices.DeleteFunc(slices.Clone(gaps), func(g instance.Gap) bool {
 		return g.To == nil && !slices.ContainsFunc(lost, func(r wal.Range) bool { return within(r, g) })
@@ -127,9 +128,9 @@ func withLost(gaps []instance.Gap, lost []wal.Range, from *time.Time) []instance
 	return out
 }
 
-// withoutSets are gaps while there is no backup. If there was one before, the
-// repository has lost what it held: all gaps before are of no interest, and the WAL
-// there is restores nothing until there is a backup that is newer.
+// withoutSets returns the gaps while there is no backup. If there was one before, the
+// repository has lost what it held: earlier gaps no longer matter, and the WAL that is there
+// restores nothing until there is a newer backup.
 func withoutSets(gaps []instance.Gap, compared wal.Range, backedUp bool) []instance.Gap {
 	if !backedUp {
 		return gaps
@@ -137,15 +138,15 @@ func withoutSets(gaps []instance.Gap, compared wal.Range, backedUp bool) []insta
 	return []instance.Gap{{First: compared.First.String(), Last: compared.Last.String()}}
 }
 
-// within says whether a range is a part of a gap.
+// within reports whether a range is a part of a gap.
 func within(r wal.Range, g instance.Gap) bool {
 	first, _ := wal.Parse(g.First)
 	last, _ := wal.Parse(g.Last)
 	return first.Number <= r.First.Number && r.Last.Number <= last.Number
 }
 
-// withSets are gaps by the backups that there are, oldest first: one that began
-// after a gap ends it, and it is of no interest once all of them did.
+// withSets returns the gaps, given the backups, oldest first. The first backup that began
+// after a gap ends it, and a gap is dropped once all backups began after it.
 func withSets(gaps []instance.Gap, sets []pgbackrest.Set) []instance.Gap {
 	var out []instance.Gap
 	for _, g := range gaps {
@@ -160,7 +161,7 @@ func withSets(gaps []instance.Gap, sets []pgbackrest.Set) []instance.Gap {
 		case after > 0 && g.To == nil:
 			g.To = &sets[after].Stop
 			if g.From != nil && g.From.After(*g.To) {
-				// It was found after that backup, and what was recoverable then is later.
+				// The gap was found after that backup, and what was recoverable then is later.
 				g.From = nil
 			}
 		}
@@ -169,7 +170,7 @@ func withSets(gaps []instance.Gap, sets []pgbackrest.Set) []instance.Gap {
 	return out
 }
 
-// waiting is the first segment that waits to be archived, if one does.
+// waiting returns the first segment that waits to be archived, and whether there is one.
 func waiting(s postgres.Archiver) (wal.Segment, bool) {
 	const timeline = 8
 	if len(s.Current) < timeline {
@@ -178,7 +179,7 @@ func waiting(s postgres.Archiver) (wal.Segment, bool) {
 	return wal.Parse(s.Current[:timeline] + s.First)
 }
 
-// keep is the first segment that the archive does not have yet.
+// keep returns the first segment that the archive does not have yet.
 func keep(s postgres.Archiver) (wal.Segment, bool) {
 	if first, ok := waiting(s); ok {
 		return first, true

@@ -1,5 +1,5 @@
-// Package rewind is pg_rewind as Patroni calls it, and what comes after one that
-// fails.
+// Package rewind runs pg_rewind for Patroni, and makes room for a copy of the primary if
+// pg_rewind fails.
 package rewind
 
 import (
@@ -22,25 +22,25 @@ import (
 // askWithin is how long the primary may take to answer.
 const askWithin = 5 * time.Second
 
-// Rewind of a server's data.
+// Rewind is one run of pg_rewind on a server's data.
 type Rewind struct {
 	// Command is pg_rewind with its arguments.
 	Command []string
 
-	// Stdout and Stderr are Patroni's to log.
+	// Stdout and Stderr get the output of pg_rewind, which Patroni logs.
 	Stdout, Stderr io.Writer
 
-	// SetAside a folder, and return where it is: pgdata.SetAside.
+	// SetAside moves a directory aside and returns its new path: pgdata.SetAside.
 	SetAside func(dir, why string) (string, error)
 }
 
-// Run pg_rewind and return its exit code. After one that failed, though there is a
-// primary to rewind to, PostgreSQL cannot be relied on to start with what is left
-// (https://www.postgresql.org/docs/current/app-pgrewind.html), and Patroni 4.0.7
-// starts it all the same and never rewinds again (Rewind.execute, Ha.recover). With
-// remove_data_directory_on_rewind_failure it removes the data, and with it what only
-// this server had. So the data is set aside here where there is room, and removed
-// where there is none: Patroni finds an empty folder, and copies the primary.
+// Run runs pg_rewind and returns its exit code. After a pg_rewind that failed although there
+// is a primary to rewind to, PostgreSQL cannot be relied on to start with what is left
+// (https://www.postgresql.org/docs/current/app-pgrewind.html), and Patroni 4.0.7 starts it all
+// the same and never rewinds again (Rewind.execute, Ha.recover). With
+// remove_data_directory_on_rewind_failure Patroni would remove the data, and with it what only
+// this server had. So the data is set aside here if there is room, and removed if there is
+// none: Patroni then finds an empty directory, and copies the primary.
 func (r Rewind) Run(ctx context.Context) int {
 	cmd := exec.CommandContext(ctx, r.Command[0], r.Command[1:]...) //nolint:gosec // Patroni's own arguments
 	cmd.Stdout, cmd.Stderr = r.Stdout, r.Stderr
@@ -54,14 +54,14 @@ func (r Rewind) Run(ctx context.Context) int {
 		return 1
 	}
 	dir, source := r.option("-D"), r.option("--source-server")
-	// A signal is no failure: Patroni stops it, or the pod ends.
+	// A signal is not a failure: Patroni stops pg_rewind, or the pod ends.
 	if exit.Exited() && dir != "" && source != "" && isPrimary(ctx, source) {
 		r.clear(dir)
 	}
 	return max(exit.ExitCode(), 1)
 }
 
-// option's value, or "".
+// option returns the value of an option of the command, or "".
 func (r Rewind) option(name string) string {
 	i := slices.Index(r.Command, name)
 	if i < 0 || i+1 >= len(r.Command) {
@@ -70,9 +70,9 @@ func (r Rewind) option(name string) string {
 	return r.Command[i+1]
 }
 
-// isPrimary says whether a server answers and takes writes. Patroni asks for one
-// that does in the connection string. It is asked by libpq, which understands all of
-// that string.
+// isPrimary reports whether a server answers and takes writes. The connection string is
+// Patroni's, and asks for such a server. psql is used since libpq understands all of that
+// string.
 func isPrimary(ctx context.Context, conninfo string) bool {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -80,7 +80,7 @@ func isPrimary(ctx context.Context, conninfo string) bool {
 	return err == nil && strings.TrimSpace(string(out)) == "f"
 }
 
-// clear the place of the data.
+// clear sets the data aside, or removes it if there is no room, and reports which.
 func (r Rewind) clear(dir string) {
 	aside, err := r.SetAside(dir, "rewind")
 	state := instance.RewindState{Message: "pg_rewind failed, and the data is set aside in folder " + filepath.Base(aside) + " of its volume"}
@@ -96,7 +96,7 @@ func (r Rewind) clear(dir string) {
 		state.Message = "pg_rewind failed, and the volume has no room to set the data aside"
 	}
 	r.say("%s", state.Message)
-	// The instance manager makes an event of it.
+	// The instance manager creates an event from it.
 	data, err := json.Marshal(state)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(filepath.Dir(dir), instance.RewindStateFile), data, 0o600)

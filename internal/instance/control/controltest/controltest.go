@@ -1,4 +1,4 @@
-// Package controltest makes the certificates of a cluster's servers for tests.
+// Package controltest creates the certificates of a cluster's servers for tests.
 package controltest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/pki"
 )
 
-// Authority of a cluster.
+// Authority returns the authority of a cluster.
 func Authority(t testing.TB) pki.Pair {
 	t.Helper()
 	p, err := pki.Authority("orders-control", pki.Pair{}, time.Now())
@@ -21,8 +21,8 @@ func Authority(t testing.TB) pki.Pair {
 	return p
 }
 
-// Write the files of a server, whose certificate an authority has signed and bears a name,
-// into a folder.
+// Write writes the files of a server into a directory, with a certificate for a name that the
+// signer has signed.
 func Write(t testing.TB, dir string, signer pki.Pair, name string) control.TLS {
 	t.Helper()
 	p, err := pki.Peer(signer, "server", []string{name}, time.Now())

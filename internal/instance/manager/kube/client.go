@@ -17,22 +17,22 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// fieldManager owns what the managers write.
+// fieldManager is the field manager of what the instance managers write.
 const fieldManager = "instance"
 
-// timeout of one call. A watch has none.
+// timeout bounds one call. A watch has no timeout.
 const timeout = 10 * time.Second
 
-// Client of one namespace.
+// Client is a client of the API server for one namespace.
 type Client struct {
 	core, apps rest.Interface
 	namespace  string
 
-	// self is the UID of the pod that asks, if it is known.
+	// self is the UID of this program's own pod, or "" if it is not known.
 	self types.UID
 }
 
-// New client.
+// New returns a client for a namespace.
 func New(config *rest.Config, namespace string) (*Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme} {
@@ -66,31 +66,31 @@ func restClient(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVers
 	return client, nil
 }
 
-// ConfigMap by name.
+// ConfigMap returns a ConfigMap by its name.
 func (c *Client) ConfigMap(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	into := &corev1.ConfigMap{}
 	return into, c.get(ctx, c.core, "configmaps", name, into)
 }
 
-// Pod by name.
+// Pod returns a Pod by its name.
 func (c *Client) Pod(ctx context.Context, name string) (*corev1.Pod, error) {
 	into := &corev1.Pod{}
 	return into, c.get(ctx, c.core, "pods", name, into)
 }
 
-// VolumeClaim by name.
+// VolumeClaim returns a PersistentVolumeClaim by its name.
 func (c *Client) VolumeClaim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
 	into := &corev1.PersistentVolumeClaim{}
 	return into, c.get(ctx, c.core, "persistentvolumeclaims", name, into)
 }
 
-// StatefulSet by name.
+// StatefulSet returns a StatefulSet by its name.
 func (c *Client) StatefulSet(ctx context.Context, name string) (*appsv1.StatefulSet, error) {
 	into := &appsv1.StatefulSet{}
 	return into, c.get(ctx, c.apps, "statefulsets", name, into)
 }
 
-// Pods with a label.
+// Pods returns the Pods that a label selector selects.
 func (c *Client) Pods(ctx context.Context, selector string) ([]*corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -115,31 +115,31 @@ func (c *Client) get(ctx context.Context, client rest.Interface, resource, name 
 	return nil
 }
 
-// PatchData of a ConfigMap: nil removes a key.
+// PatchData patches the data of a ConfigMap: nil removes a key.
 func (c *Client) PatchData(ctx context.Context, name string, data map[string]*string) error {
 	return c.merge(ctx, "configmaps", name, map[string]any{"data": data})
 }
 
-// Annotate a ConfigMap: nil removes an annotation.
+// Annotate patches the annotations of a ConfigMap: nil removes an annotation.
 func (c *Client) Annotate(ctx context.Context, name string, annotations map[string]any) error {
 	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }
 
-// Own makes an object's only owner the given one.
+// Own makes owner the only owner of a ConfigMap.
 func (c *Client) Own(ctx context.Context, name string, owner metav1.OwnerReference) error {
 	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{owner}}})
 }
 
-// ErrHeld is of a lock that is not held by who is said to hold it.
+// ErrHeld is the error for a lock that the given holder does not hold.
 var ErrHeld = errors.New("the lock is not held by that one")
 
-// renewedAnnotation of a lock is when its holder renewed it last.
+// renewedAnnotation is the annotation of a lock that contains when its holder renewed it last.
 const renewedAnnotation = "renewTime"
 
-// ReleaseLock takes a lock away from its holder, which has ended: an annotation of a
-// ConfigMap. It fails with ErrHeld if another one holds it, or if it was renewed after
-// the holder had ended, as by the next pod of its name; and it fails if the lock changes
-// meanwhile.
+// ReleaseLock removes the holder of a lock, which is an annotation of a ConfigMap, because the
+// holder has ended. It returns ErrHeld if another one holds the lock, or if it was renewed
+// after the holder had ended, as by the next pod of the same name. It returns another error if
+// the lock changes meanwhile.
 func (c *Client) ReleaseLock(ctx context.Context, name, annotation, holder string, ended time.Time) error {
 	lock, err := c.ConfigMap(ctx, name)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Client) ReleaseLock(ctx context.Context, name, annotation, holder strin
 	}})
 }
 
-// PatchStorage asks for a volume of the given size.
+// PatchStorage requests a size for a volume claim.
 func (c *Client) PatchStorage(ctx context.Context, claim, size string) error {
 	return c.merge(ctx, "persistentvolumeclaims", claim, map[string]any{
 		"spec": map[string]any{"resources": map[string]any{"requests": map[string]string{string(corev1.ResourceStorage): size}}},
@@ -179,8 +179,8 @@ func (c *Client) merge(ctx context.Context, resource, name string, patch any) er
 	return nil
 }
 
-// DeletePod as it was seen, or not at all: whatever has changed meanwhile may
-// have changed the reason.
+// DeletePod deletes a pod if it has not changed since it was read: a change may have removed
+// the reason to delete it.
 func (c *Client) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -193,7 +193,7 @@ func (c *Client) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// Event about an object of the namespace.
+// Event creates an event about an object of the namespace.
 func (c *Client) Event(ctx context.Context, about metav1.OwnerReference, pod, kind, reason, message string) error {
 	now := metav1.Now()
 	event := &corev1.Event{

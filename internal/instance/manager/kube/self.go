@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Self is this program's own pod. Another one that has its name by now, as a
-// StatefulSet's next pod has, is not: then this one's object is gone.
+// Self returns this program's own pod. If another pod has its name by now, such as a
+// StatefulSet's next one, this program's own is gone, and Self returns a NotFound error.
 func (c *Client) Self(ctx context.Context, name string) (*corev1.Pod, error) {
 	pod, err := c.Pod(ctx, name)
 	if err != nil {
@@ -27,11 +27,11 @@ func (c *Client) Self(ctx context.Context, name string) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// UID of this program's own pod, if it is known.
+// UID returns the UID of this program's own pod, or "" if it is not known.
 func (c *Client) UID() string { return string(c.self) }
 
-// selfOf is the UID of the pod that a token was issued for, or "" if it does not
-// tell. The API server writes it into the tokens that it projects into pods
+// selfOf returns the UID of the pod that the config's token was issued for, or "" if the token
+// does not contain it. The API server writes it into the tokens that it projects into pods
 // (https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens).
 func selfOf(config *rest.Config) types.UID {
 	token := config.BearerToken

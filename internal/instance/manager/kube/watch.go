@@ -14,17 +14,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Watch keeps the last known state of some objects, also while the API server
-// is away.
+// Watch keeps the last known state of some objects, also while the API server is away.
 type Watch[T any] struct{ informer cache.SharedIndexInformer }
 
-// Run until the context ends.
+// Run runs the watch until the context ends.
 func (w *Watch[T]) Run(ctx context.Context) { w.informer.RunWithContext(ctx) }
 
-// Synced says whether the objects have been read once.
+// Synced reports whether the objects have been read once.
 func (w *Watch[T]) Synced() bool { return w.informer.HasSynced() }
 
-// List what is known, in no order.
+// List returns the objects that are known, in no order.
 func (w *Watch[T]) List() []*T {
 	all := w.informer.GetStore().List()
 	list := make([]*T, 0, len(all))
@@ -36,7 +35,7 @@ func (w *Watch[T]) List() []*T {
 	return list
 }
 
-// One is the object of a watch by name, or nil.
+// One returns the object of a watch by name, or nil.
 func (w *Watch[T]) One() *T {
 	for _, o := range w.List() {
 		return o
@@ -44,38 +43,38 @@ func (w *Watch[T]) One() *T {
 	return nil
 }
 
-// Watcher makes watches of objects.
+// Watcher creates watches of objects.
 type Watcher struct {
 	Client *Client
 
 	// Changed is called on every change that may matter.
 	Changed func()
 
-	// Failed is called on each failure to watch, with what.
+	// Failed is called on each failure to watch, with the resource that was watched.
 	Failed func(what string, err error)
 }
 
-// ConfigMap by name.
+// ConfigMap returns a watch of a ConfigMap by its name.
 func (w Watcher) ConfigMap(name string) (*Watch[corev1.ConfigMap], error) {
 	return watch[corev1.ConfigMap](w, w.Client.core, "configmaps", byName(name), &corev1.ConfigMap{})
 }
 
-// Secret by name.
+// Secret returns a watch of a Secret by its name.
 func (w Watcher) Secret(name string) (*Watch[corev1.Secret], error) {
 	return watch[corev1.Secret](w, w.Client.core, "secrets", byName(name), &corev1.Secret{})
 }
 
-// VolumeClaim by name.
+// VolumeClaim returns a watch of a PersistentVolumeClaim by its name.
 func (w Watcher) VolumeClaim(name string) (*Watch[corev1.PersistentVolumeClaim], error) {
 	return watch[corev1.PersistentVolumeClaim](w, w.Client.core, "persistentvolumeclaims", byName(name), &corev1.PersistentVolumeClaim{})
 }
 
-// StatefulSet by name.
+// StatefulSet returns a watch of a StatefulSet by its name.
 func (w Watcher) StatefulSet(name string) (*Watch[appsv1.StatefulSet], error) {
 	return watch[appsv1.StatefulSet](w, w.Client.apps, "statefulsets", byName(name), &appsv1.StatefulSet{})
 }
 
-// Pods with a label.
+// Pods returns a watch of the Pods that a label selector selects.
 func (w Watcher) Pods(selector string) (*Watch[corev1.Pod], error) {
 	byLabel := func(o *metav1.ListOptions) { o.LabelSelector = selector }
 	return watch[corev1.Pod](w, w.Client.core, "pods", byLabel, &corev1.Pod{})
@@ -109,8 +108,9 @@ func watch[T any](w Watcher, client rest.Interface, resource string, narrow func
 	return &Watch[T]{informer: informer}, nil
 }
 
-// matters says whether a change is one of more than annotations, where Patroni
-// keeps a pod's positions and writes them every few seconds.
+// matters reports whether a change of an object may matter. Of a Pod only its deletion, its
+// labels and its status do: Patroni keeps its positions in annotations, and writes them every
+// few seconds.
 func matters(before, after any) bool {
 	a, ok := before.(*corev1.Pod)
 	b, also := after.(*corev1.Pod)
@@ -121,7 +121,8 @@ func matters(before, after any) bool {
 		!equality.Semantic.DeepEqual(a.Status, b.Status)
 }
 
-// withoutManagedFields halves what is kept.
+// withoutManagedFields removes the managed fields, which halves the memory that the objects
+// take.
 func withoutManagedFields(o any) (any, error) {
 	if object, ok := o.(metav1.Object); ok {
 		object.SetManagedFields(nil)

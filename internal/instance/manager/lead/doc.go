@@ -1,5 +1,5 @@
-// Package lead decides which server of a cluster starts first where volumes of
-// an earlier one of its name were kept. Patroni knows nothing of them: whichever
-// server came first would make an empty database, or lead with old data, and the
-// others would follow it. The package asks no one and starts nothing.
+// Package lead decides which server of a cluster starts first when volumes of an earlier
+// cluster of its name exist. Patroni does not compare them: whichever server came first would
+// create an empty database, or lead with old data, and the others would follow it. The package
+// reads nothing from other programs and starts nothing.
 package lead

@@ -8,59 +8,58 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// Volume that is older than the cluster.
+// Volume is a volume that is older than the cluster.
 type Volume struct {
 	// Claim is its volume claim, and Pod the server that it belongs to.
 	Claim, Pod string
 
-	// Data on it, or nil while that is not known.
+	// Data is what the volume holds, or nil while that is not known.
 	Data *instance.Data
 }
 
-// Cluster as the server that asks knows it.
+// Cluster is the cluster as observed by a server that is about to start.
 type Cluster struct {
-	// Pod that asks whether it may start, and its volume claim.
+	// Pod is the server for which Decide decides, and Claim its volume claim.
 	Pod, Claim string
 
-	// Primary says that a server takes writes.
+	// Primary is true if another server takes writes.
 	Primary bool
 
-	// Members of the cluster when it ran last, the primary among them and each
-	// standby that had followed it. There are none of a cluster that never had a
-	// primary.
+	// Members are those of the cluster when it ran last: the primary and each standby that had
+	// followed it. A cluster that never had a primary has none.
 	Members []string
 
-	// Begun says that the volume's data is on a timeline that was begun for its server to
-	// lead on, which it never did.
+	// Begun is true if the volume's data is on a timeline that was begun for its server to
+	// lead on, and the server never led on it.
 	Begun bool
 
-	// Kept volumes are all that are older than a cluster without Members.
+	// Kept are all volumes that are older than a cluster without Members.
 	Kept []Volume
 
-	// Named is the volume claim that the DatabaseCluster's annotation names, or
-	// "", and Annotation how to name one. Of a cluster with Members it is one of a
-	// server that there shall be.
+	// Named is the volume claim that the DatabaseCluster's annotation names, or "". If the
+	// cluster has Members, it belongs to a server within the desired size. Annotation is how
+	// to write the annotation.
 	Named      string
 	Annotation string
 }
 
-// Verdict on a server.
+// Verdict is the decision about a server.
 type Verdict struct {
-	// Start it.
+	// Start is true if the server may start.
 	Start bool
 
-	// First says that it is started before all others, since its volume leads.
+	// First is true if the server starts before all others, since its volume leads.
 	First bool
 
-	// Unknown says that what is on a volume has to be known first.
+	// Unknown is true if it has to be known first what a volume holds.
 	Unknown bool
 
-	// Held says why it is not started.
+	// Held is why the server is not started.
 	Held instance.Held
 }
 
-// Decide whether a server may start. What it takes to follow a primary is
-// Patroni's to find out.
+// Decide decides whether a server may start. Patroni finds out what the server needs to follow
+// a primary.
 func Decide(c Cluster) Verdict {
 	switch {
 	case c.Primary:
@@ -68,16 +67,16 @@ func Decide(c Cluster) Verdict {
 	case len(c.Members) > 0 && c.Named == c.Claim:
 		return Verdict{Start: true, First: true}
 	case len(c.Members) > 0 && c.Named != "":
-		// A member, too, may go on only as its standby.
+		// A member, too, may start only as a standby of that server.
 		return hold("Waiting for volume claim " + c.Named + ", which the annotation names, to lead")
 	case slices.Contains(c.Members, c.Pod) && c.Begun:
-		// By its timeline Patroni would take it for the newest.
+		// Its timeline would make Patroni take it for the newest.
 		return hold("Waiting for a primary: " + c.Pod + " was to lead by an annotation that has been removed" + c.hint())
 	case slices.Contains(c.Members, c.Pod):
-		// It was there to the last: which member may lead Patroni knows.
+		// The server was a member to the last. Patroni finds out which member may lead.
 		return Verdict{Start: true}
 	case len(c.Members) > 0:
-		// Its volume is new, or older than the others' are.
+		// Its volume is new, or older than those of the members.
 		return hold("Waiting for a primary: " + c.Pod + " was not there when the cluster ran last" + c.hint())
 	case len(c.Kept) == 0:
 		return Verdict{Start: true}
@@ -95,18 +94,18 @@ func Decide(c Cluster) Verdict {
 		problem.Message += c.ways()
 		return Verdict{Held: *problem, Unknown: !problem.Undecided}
 	}
-	// There is no data anywhere.
+	// There is no data on any volume.
 	return Verdict{Start: true}
 }
 
 func hold(message string) Verdict { return Verdict{Held: instance.Held{Message: message}} }
 
-// hint at the annotation.
+// hint returns the advice to use the annotation.
 func (c Cluster) hint() string {
 	return ". To lead with a volume of your choice, annotate the DatabaseCluster with " + c.Annotation
 }
 
-// ways to decide which volume leads.
+// ways returns how a user can decide which volume leads.
 func (c Cluster) ways() string {
 	switch {
 	case len(of(c.Kept, func(v *Volume) bool { return v.leads() })) == 0:
@@ -117,7 +116,7 @@ func (c Cluster) ways() string {
 	return ". Volume claim " + c.Named + ", which the annotation names, is not known to hold a database" + c.hint()
 }
 
-// named is the volume to lead by the annotation, if it can.
+// named returns the volume that the annotation names, or nil if it cannot lead.
 func (c Cluster) named() *Volume {
 	i := slices.IndexFunc(c.Kept, func(v Volume) bool { return v.Claim == c.Named && v.leads() })
 	if i < 0 {
@@ -128,8 +127,8 @@ func (c Cluster) named() *Volume {
 
 func (v *Volume) leads() bool { return v.Data != nil && v.Data.State == instance.DataWhole }
 
-// choose the volume that leads: the one with the newest data. There is none
-// where there is no data, and where it cannot be found out which is the newest.
+// choose returns the volume that leads: the one with the newest data. It returns nil if there
+// is no data, and nil and why if it cannot be found out which data is the newest.
 func choose(volumes []Volume) (*Volume, *instance.Held) {
 	if missing := of(volumes, func(v *Volume) bool { return v.Data == nil }); len(missing) > 0 {
 		return nil, &instance.Held{Message: "Waiting to know what is on " + claims(missing) + ", to compare it with the other volumes of this name"}
@@ -182,7 +181,7 @@ func of(volumes []Volume, is func(*Volume) bool) []*Volume {
 	return out
 }
 
-// claims by name.
+// claims lists volume claims by name for a message.
 func claims(volumes []*Volume) string {
 	var names []string
 	for _, v := range volumes {
@@ -195,7 +194,7 @@ func claims(volumes []*Volume) string {
 	return "volume claims " + strings.Join(names, ", ")
 }
 
-// later says whether data goes further than other data.
+// later reports whether a goes further than b.
 func later(a, b *instance.Data) bool {
 	if a.Timeline != b.Timeline {
 		return a.Timeline > b.Timeline
@@ -203,9 +202,9 @@ func later(a, b *instance.Data) bool {
 	return a.Position > b.Position
 }
 
-// descends says whether the newest data came from where other data is. An
-// ancestor that went on alone, as a primary does that others took over from, was
-// left behind then: what it has beyond is lost, as at any failover.
+// descends reports whether the newest data branched off the other data. An ancestor that went
+// on alone, as a primary does after a failover, was left behind then: what it has beyond that
+// point is lost, as at any failover.
 func descends(newest, other *instance.Data) bool {
 	if newest.Timeline == other.Timeline {
 		return slices.Equal(newest.History, other.History)
@@ -214,9 +213,9 @@ func descends(newest, other *instance.Data) bool {
 	return i >= 0 && slices.Equal(newest.History[:i], other.History)
 }
 
-// Diverged says whether data goes on where that of a primary did not, given its timeline
-// and those that this came from. A timeline ends where the last record ends that both
-// have, and the position of data is where its last record begins.
+// Diverged reports whether data goes on where a primary's did not, given the primary's
+// timeline and its history. A timeline ends where the last record ends that both have, and the
+// position of data is where its last record begins.
 func Diverged(data *instance.Data, timeline int64, history []instance.Ancestor) bool {
 	if data.Timeline == timeline {
 		return !slices.Equal(history, data.History)

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Candidate is the standby that is best to hand over to, or "": it streams, may
-// lead, may acknowledge writes if those have to be acknowledged, and lags
-// least. Fit says which pods may be taken at all.
+// Candidate returns the standby that is best to hand over to, or "": it streams, may lead, may
+// acknowledge writes if synchronous, and lags least. fit reports which pods may be chosen at
+// all.
 func (c *Cluster) Candidate(synchronous bool, fit func(pod string) bool) string {
 	var best *Member
 	for _, m := range slices.SortedFunc(slices.Values(c.Members), byName) {

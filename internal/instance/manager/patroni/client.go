@@ -1,6 +1,6 @@
-// Package patroni speaks to Patroni's REST API
-// (https://patroni.readthedocs.io/en/latest/rest_api.html). It asks; Patroni
-// decides.
+// Package patroni is a client of Patroni's REST API
+// (https://patroni.readthedocs.io/en/latest/rest_api.html) and of the instance managers' API.
+// It sends requests, and Patroni decides.
 package patroni
 
 import (
@@ -18,90 +18,93 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/control"
 )
 
-// Port of every member's API.
+// Port is the port of every member's API.
 const Port = "8008"
 
 const user = "patroni"
 
-// Bounds of calls. What moves servers takes as long as they take to stop and
-// start.
+// Bounds of calls. A call that changes servers takes as long as they take to stop and start.
 const (
 	readTimeout = 3 * time.Second
 	moveTimeout = 60 * time.Second
 )
 
-// maxAnswer is far more than Patroni ever says.
+// maxAnswer is how many bytes of an answer are read, far more than Patroni ever sends.
 const maxAnswer = 1 << 20
 
-// ErrRefused is what an answer of Patroni's that says no is.
+// ErrRefused is the error for a request that Patroni or a manager rejects.
 var ErrRefused = errors.New("Patroni refuses") //nolint:staticcheck // Patroni is a name
 
-// ErrSlow is what an answer is that another one did not have in time: 504.
+// ErrSlow is the error for the status code 504: a manager got no answer from the API server in
+// time.
 var ErrSlow = errors.New("another one did not answer in time")
 
-// ErrStranger is what an answer is of a manager whose own pod the API server does not know: 410.
+// ErrStranger is the error for the status code 410: the API server rejects the token of the
+// manager that was asked, too.
 var ErrStranger = errors.New("the API server does not know the other one either")
 
-// Access to the APIs of a cluster's servers.
+// Access contains the credentials for the APIs of a cluster's servers.
 type Access struct {
 	password  *Password
 	transport *http.Transport
 }
 
-// NewAccess by a password in a file, and by the certificate of this cluster's servers.
+// NewAccess returns the access with a password in a file and the certificate of this cluster's
+// servers.
 func NewAccess(passwordFile string, by control.TLS) *Access {
 	return &Access{password: PasswordFile(passwordFile), transport: by.Transport()}
 }
 
-// Client of the Patroni of one server.
+// Client is a client of the Patroni, or of the manager, of one server.
 type Client struct {
 	base     string
 	http     *http.Client
 	password *Password
 }
 
-// At is a client of a base URL. One that begins with https is of a server of this cluster,
-// or it is not spoken to.
+// At returns a client of a base URL. If the URL begins with https, the client talks only to a
+// server with a certificate of this cluster.
 func At(base string, access *Access) *Client {
 	return &Client{base: base, http: &http.Client{Transport: access.transport}, password: access.password}
 }
 
-// Base URL of a port of a server.
+// Base returns the base URL of a port of a server.
 func Base(scheme, host, port string) string { return scheme + "://" + net.JoinHostPort(host, port) }
 
-// Status of this server.
+// Status returns the status of this server.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	s := &Status{}
 	return s, c.read(ctx, "/patroni", s)
 }
 
-// Position of this server in the WAL.
+// Position returns the position of this server in the WAL.
 func (c *Client) Position(ctx context.Context) (*Position, error) {
 	s := &Position{}
 	return s, c.read(ctx, "/patroni", s)
 }
 
-// Cluster as this server sees it. What is said of others is some seconds old.
+// Cluster returns the cluster as this server observes it. What it contains about other servers
+// is some seconds old.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 	s := &Cluster{}
 	return s, c.read(ctx, "/cluster", s)
 }
 
-// Reload the configuration from its files.
+// Reload has Patroni reload its configuration from the files.
 func (c *Client) Reload(ctx context.Context) error { return c.move(ctx, "/reload", struct{}{}) }
 
-// Restart PostgreSQL if parameters wait for it.
+// Restart restarts PostgreSQL if parameters need that.
 func (c *Client) Restart(ctx context.Context) error {
 	return c.move(ctx, "/restart", map[string]any{"restart_pending": true})
 }
 
-// Reinitialize a standby: it throws away what it has and copies the primary.
+// Reinitialize reinitializes a standby: it deletes its data and copies the primary.
 func (c *Client) Reinitialize(ctx context.Context) error {
 	return c.move(ctx, "/reinitialize", map[string]any{"force": false})
 }
 
-// Knock at a manager, which opens a connection to it unless there is one, and keeps it open
-// for what is asked next.
+// Knock opens a connection to a manager unless there is one, and keeps it open for the next
+// request.
 func (c *Client) Knock(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/healthz", nil)
 	if err != nil {
@@ -115,46 +118,46 @@ func (c *Client) Knock(ctx context.Context) error {
 	return errors.Join(err, res.Body.Close())
 }
 
-// Release is what a server that has ended asks another one's manager for.
+// Release is the request to a manager to release the leader lock of a server that has ended.
 type Release struct {
-	// Pod that holds the leader lock.
+	// Pod is the pod that holds the leader lock.
 	Pod string `json:"pod"`
 
-	// At is when its server had ended. Zero is from a manager that does not write it.
+	// At is when its server had ended. It is zero from a manager that does not send it.
 	At time.Time `json:"at,omitzero"`
 }
 
-// ReleasePath of a manager's API.
+// ReleasePath is the path of Release in a manager's API.
 const ReleasePath = "/release"
 
-// Release asks a manager, not Patroni, to take the leader lock away from a server
-// that has ended. The password is Patroni's.
+// Release requests a manager, not Patroni, to release the leader lock of a server that has
+// ended. The password is Patroni's.
 func (c *Client) Release(ctx context.Context, of Release) error {
 	return c.move(ctx, ReleasePath, of)
 }
 
-// GonePath of a manager's API.
+// GonePath is the path of Gone in a manager's API.
 const GonePath = "/gone"
 
-// Asked is a pod, by its name and UID, that a manager is asked for.
+// Asked is a pod, by its name and UID, about which a manager is asked.
 type Asked struct {
 	Pod string `json:"pod"`
 	UID string `json:"uid,omitempty"`
 }
 
-// Answer of a manager.
+// Answer is a manager's answer about a pod.
 type Answer struct {
-	// Gone says that there is no such pod, or that it is killed in a moment.
+	// Gone is true if the pod no longer exists, or is about to be killed.
 	Gone bool `json:"gone"`
 
-	// Seconds of its grace period, where it is that manager's own pod and is killed in a
-	// moment.
+	// Seconds is the pod's grace period, if it is that manager's own pod and is about to be
+	// killed.
 	Seconds int64 `json:"seconds,omitempty"`
 }
 
-// Gone asks a manager, not Patroni, whether its own or another pod is gone: it is ErrStranger
-// where the API server does not know that manager's pod either, and ErrSlow where the API server
-// did not answer it in time. The password is Patroni's.
+// Gone asks a manager, not Patroni, whether its own or another pod is gone. It returns
+// ErrStranger if the API server rejects that manager's token too, and ErrSlow if the API
+// server did not answer it in time. The password is Patroni's.
 func (c *Client) Gone(ctx context.Context, pod Asked) (Answer, error) {
 	answer, err := c.ask(ctx, GonePath, pod)
 	if err != nil {
@@ -167,23 +170,23 @@ func (c *Client) Gone(ctx context.Context, pod Asked) (Answer, error) {
 	return a, nil
 }
 
-// FencePath of a manager's API.
+// FencePath is the path of Fence in a manager's API.
 const FencePath = "/fence"
 
-// Fence is what a server that is to lead asks another one's manager for.
+// Fence is the request of a server that is to lead to another one's manager.
 type Fence struct {
 	// By is the pod that is to lead.
 	By string `json:"by"`
 }
 
-// Fenced is the answer.
+// Fenced is the answer to a Fence.
 type Fenced struct {
-	// Received is up to where the standby has received the log, in bytes.
+	// Received is the position up to which the standby has received WAL, in bytes.
 	Received int64 `json:"received"`
 }
 
-// Fence asks a manager, not Patroni, that its standby receives nothing more from whom it
-// follows, and returns up to where it has received the log. The password is Patroni's.
+// Fence requests a manager, not Patroni, to have its standby stop receiving WAL, and returns
+// the position up to which the standby has received it, in bytes. The password is Patroni's.
 func (c *Client) Fence(ctx context.Context, by string) (int64, error) {
 	answer, err := c.ask(ctx, FencePath, Fence{By: by})
 	if err != nil {
@@ -196,7 +199,7 @@ func (c *Client) Fence(ctx context.Context, by string) (int64, error) {
 	return f.Received, nil
 }
 
-// Admits says whether who calls has the password of Patroni's API.
+// Admits reports whether a caller has the user name and the password of Patroni's API.
 func (c *Client) Admits(name, password string) bool {
 	accepted, err := c.password.candidates()
 	if err != nil || name != user {
@@ -210,7 +213,7 @@ func (c *Client) Admits(name, password string) bool {
 	return false
 }
 
-// Switchover from one member to another.
+// Switchover hands over from one member to another.
 func (c *Client) Switchover(ctx context.Context, leader, candidate string) error {
 	return c.move(ctx, "/switchover", map[string]any{"leader": leader, "candidate": candidate})
 }
@@ -227,21 +230,22 @@ func (c *Client) read(ctx context.Context, path string, into any) error {
 		return fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	// The code says what the role is, the body says all.
+	// The status code depends on the role only, so it is not checked: the body contains
+	// everything.
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(into); err != nil {
 		return fmt.Errorf("cannot read Patroni's answer to %s: %w", path, err)
 	}
 	return nil
 }
 
-// move asks for something that changes servers, with each of the passwords that
-// Patroni may have: it takes up a new one by the very reload that needs it.
+// move sends a request that changes servers, with each of the passwords that Patroni may have:
+// Patroni takes over a new one by the very reload that requires it.
 func (c *Client) move(ctx context.Context, path string, body any) error {
 	_, err := c.ask(ctx, path, body)
 	return err
 }
 
-// ask for something, and return the answer.
+// ask sends a request and returns the answer.
 func (c *Client) ask(ctx context.Context, path string, body any) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()

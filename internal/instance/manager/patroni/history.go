@@ -8,20 +8,20 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// History of the primary's timeline.
+// History is the history of the primary's timeline.
 type History struct {
-	// Ancestors of the timeline, oldest first.
+	// Ancestors are those of the timeline, oldest first.
 	Ancestors []instance.Ancestor
 }
 
-// Complete says whether the history leads up to a timeline: the primary writes it some
+// Complete reports whether the history leads up to a timeline. The primary writes it some
 // seconds after its promotion.
 func (h *History) Complete(timeline int64) bool {
 	n := len(h.Ancestors)
 	return timeline == 1 && n == 0 || n > 0 && h.Ancestors[n-1].Timeline == timeline-1
 }
 
-// History is what GET /history says: a list of [timeline, position in bytes, reason,
+// History returns what GET /history contains: a list of [timeline, position in bytes, reason,
 // …].
 func (c *Client) History(ctx context.Context) (*History, error) {
 	var lines [][]json.RawMessage
@@ -31,10 +31,10 @@ func (c *Client) History(ctx context.Context) (*History, error) {
 	return readHistory(lines)
 }
 
-// HistoryAnnotation of Patroni's configuration has what GET /history says.
+// HistoryAnnotation of Patroni's configuration contains the same as GET /history.
 const HistoryAnnotation = "history"
 
-// Published is the timeline that a history leads up to, or 0 where it cannot be read.
+// Published returns the timeline that a history leads up to, or 0 if it cannot be parsed.
 func Published(history string) int64 {
 	var lines [][]json.RawMessage
 	if json.Unmarshal([]byte(history), &lines) != nil {

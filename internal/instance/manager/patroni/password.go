@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Password of Patroni's API, in a mounted file, as Patroni's own copy is.
+// Password is the password of Patroni's API in a mounted file, like Patroni's own copy.
 type Password struct {
 	file string
 
@@ -15,7 +15,7 @@ type Password struct {
 	last string
 }
 
-// PasswordFile is a password in a file.
+// PasswordFile returns the password in a file.
 func PasswordFile(file string) *Password {
 	p := &Password{file: file}
 	if now, err := p.read(); err == nil {
@@ -24,8 +24,8 @@ func PasswordFile(file string) *Password {
 	return p
 }
 
-// candidates are what the file says and, when that is another one, what was
-// accepted last: Patroni keeps to it until it is told to reload.
+// candidates returns the password in the file and, if that is another one, the one that was
+// accepted last, which Patroni uses until it reloads.
 func (p *Password) candidates() ([]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// State of a server that is up.
+// States of a server.
 const (
 	StateRunning   = "running"
 	StateStreaming = "streaming"
 	StateStopped   = "stopped"
 )
 
-// Status is what GET /patroni says.
+// Status is the answer to GET /patroni.
 type Status struct {
 	State          string `json:"state"`
 	Role           string `json:"role"`
@@ -21,43 +21,43 @@ type Status struct {
 	Timeline       int64  `json:"timeline"`
 	PendingRestart bool   `json:"pending_restart"`
 
-	// ReplicationState of a standby: streaming, in archive recovery, or nothing.
+	// ReplicationState is that of a standby: streaming, in archive recovery, or nothing.
 	ReplicationState string `json:"replication_state"`
 }
 
-// RoleReplica is a standby's role.
+// RoleReplica is the role of a standby.
 const RoleReplica = "replica"
 
-// Position is what GET /patroni says of where a standby is. The locations are
-// positions in the WAL, in bytes.
+// Position is the part of the answer to GET /patroni about where a standby is. The locations
+// are positions in the WAL, in bytes.
 type Position struct {
 	Status
 
 	Xlog struct {
-		// Received is 0 where nothing was since the server started, and Paused says that
-		// a person has stopped the replay.
+		// Received is 0 if nothing was received since the server started. Paused is true if a
+		// user has paused the replay.
 		Received int64 `json:"received_location"`
 		Replayed int64 `json:"replayed_location"`
 		Paused   bool  `json:"paused"`
 	} `json:"xlog"`
 }
 
-// Leads says whether the server is the one that takes writes, or will again
-// after a restart. Before Patroni 4 it was called master.
+// Leads reports whether the server takes writes, or will again after a restart. Before Patroni
+// 4 the role was called master.
 func (s *Status) Leads() bool { return s.Role == "primary" || s.Role == "master" }
 
-// Primary says whether the server takes writes.
+// Primary reports whether the server takes writes.
 func (s *Status) Primary() bool { return s.Leads() && s.State == StateRunning }
 
-// Idle says whether the server is a standby that is up and follows nobody.
+// Idle reports whether the server is a standby that runs and does not stream.
 func (s *Status) Idle() bool {
 	return s.Role == RoleReplica && s.State == StateRunning && s.ReplicationState != StateStreaming
 }
 
-// Empty says whether the server has no data, and does nothing about it.
+// Empty reports whether the server has no data and is not getting any.
 func (s *Status) Empty() bool { return s.Role == "uninitialized" && s.State == StateStopped }
 
-// Version as PostgreSQL says it.
+// Version returns PostgreSQL's version, such as 17.5, or "" if it is not known.
 func (s *Status) Version() string {
 	if s.ServerVersion == 0 {
 		return ""
@@ -65,12 +65,12 @@ func (s *Status) Version() string {
 	return fmt.Sprintf("%d.%d", s.ServerVersion/10000, s.ServerVersion%10000)
 }
 
-// Cluster is what GET /cluster says.
+// Cluster is the answer to GET /cluster.
 type Cluster struct {
 	Members []Member `json:"members"`
 }
 
-// Member of a Cluster.
+// Member is a server of a Cluster.
 type Member struct {
 	Name           string         `json:"name"`
 	Role           string         `json:"role"`
@@ -82,8 +82,8 @@ type Member struct {
 	Tags           map[string]any `json:"tags"`
 }
 
-// Manager is the base URL of the instance manager beside this server, which has no TLS where
-// Patroni says that it has none: both are of one pod.
+// Manager returns the base URL of the instance manager beside this server. It is without TLS
+// if that of Patroni is, since both are of one pod.
 func (m Member) Manager(port string) string {
 	scheme := "https"
 	if strings.HasPrefix(m.APIURL, "http://") {
@@ -92,7 +92,7 @@ func (m Member) Manager(port string) string {
 	return Base(scheme, m.Host, port)
 }
 
-// Asleep says whether nobody leads, and no server does anything.
+// Asleep reports whether there is no leader and no server is at work.
 func (c *Cluster) Asleep() bool {
 	for _, m := range c.Members {
 		if m.Role == "leader" || m.State != StateStopped {
@@ -102,7 +102,7 @@ func (c *Cluster) Asleep() bool {
 	return true
 }
 
-// Leader of the cluster, or "".
+// Leader returns the name of the cluster's leader, or "".
 func (c *Cluster) Leader() string {
 	for _, m := range c.Members {
 		if m.Role == "leader" {
@@ -112,7 +112,7 @@ func (c *Cluster) Leader() string {
 	return ""
 }
 
-// Member by name, or nil.
+// Member returns a member by its name, or nil.
 func (c *Cluster) Member(name string) *Member {
 	for i := range c.Members {
 		if c.Members[i].Name == name {
@@ -122,23 +122,23 @@ func (c *Cluster) Member(name string) *Member {
 	return nil
 }
 
-// Streaming says whether a standby follows. Before Patroni 4 a standby that
-// does was just running.
+// Streaming reports whether a standby follows. Before Patroni 4 the state of such a standby
+// was running.
 func (m *Member) Streaming() bool { return m.State == StateStreaming || m.State == StateRunning }
 
-// Synchronous says whether a standby acknowledges writes.
+// Synchronous reports whether a standby acknowledges writes.
 func (m *Member) Synchronous() bool { return m.Role == "sync_standby" || m.Role == "quorum_standby" }
 
-// MayLead says whether a standby may be promoted.
+// MayLead reports whether a standby may be promoted.
 func (m *Member) MayLead() bool {
 	no, _ := m.Tags["nofailover"].(bool)
 	return m.Role != "leader" && m.Role != "standby_leader" && !no
 }
 
-// Lag in bytes, or -1 where Patroni says "unknown".
+// Lag is in bytes, or -1 if Patroni reports "unknown".
 type Lag int64
 
-// UnmarshalJSON reads a number, or a word.
+// UnmarshalJSON reads a number, or any other value as -1.
 func (l *Lag) UnmarshalJSON(data []byte) error {
 	*l = -1
 	if v, err := strconv.ParseInt(string(data), 10, 64); err == nil {

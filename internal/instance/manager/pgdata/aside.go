@@ -11,16 +11,16 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/volume"
 )
 
-// ErrNoRoom is of a volume that has no room for a second copy of its data.
+// ErrNoRoom is the error for a volume that has no room for a second copy of its data.
 var ErrNoRoom = errors.New("the volume has no room for both")
 
-// fullest a volume may be, in percent, with data that was set aside and a copy
-// beside it: above that its filling is reported.
+// fullest is how full a volume may be, in percent, with data that was set aside and a copy
+// beside it. A fuller volume would be reported.
 const fullest = 80
 
-// SetAside a folder of data, so that another copy can take its place, and return
-// where it is. What the copy takes is measured by what is there: one of the same
-// cluster is about as large.
+// SetAside renames a directory of data, so that another copy can take its place, and returns
+// the new path. It returns ErrNoRoom if a second copy would not fit. It takes the size of the
+// data for that of the copy, since copies of one cluster are about equally large.
 func SetAside(dir, why string) (string, error) {
 	size, err := sizeOf(dir)
 	if err != nil {
@@ -40,10 +40,10 @@ func SetAside(dir, why string) (string, error) {
 	return aside, nil
 }
 
-// fits says whether a volume has room for more.
+// fits reports whether a volume has room for more bytes.
 func fits(used, total, more uint64) bool { return (used+more)*100 <= total*fullest }
 
-// sizeOf all files in a folder.
+// sizeOf returns the size of all files in a directory.
 func sizeOf(dir string) (uint64, error) {
 	var size uint64
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {

@@ -1,5 +1,5 @@
-// Package pgdata reads what is on a volume while no server runs there: by
-// PostgreSQL's own tools, and without changing anything.
+// Package pgdata reads what is on a server's volume with PostgreSQL's own tools. It also sets
+// data aside and signals the server.
 package pgdata
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// Read the data in a folder.
+// Read returns what data a directory holds while no server runs there.
 func Read(ctx context.Context, dir string) instance.Data {
 	d, err := read(ctx, dir)
 	if err != nil {
@@ -56,22 +56,22 @@ func read(ctx context.Context, dir string) (*instance.Data, error) {
 	}
 	d.History, err = History(wal, d.Timeline)
 	if errors.Is(err, fs.ErrNotExist) {
-		// Nothing is known of where it came from.
+		// Where the data came from is not known.
 		err = nil
 	}
 	return d, err
 }
 
-// Unfinished says whether a folder holds a copy that was never finished: a base
-// backup begins with the label and ends with the control file
+// Unfinished reports whether a directory holds a copy that was never finished: a base backup
+// begins with the label and ends with the control file
 // (https://www.postgresql.org/docs/current/protocol-replication.html).
 func Unfinished(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "global", "pg_control"))
 	return errors.Is(err, fs.ErrNotExist) && exists(filepath.Join(dir, "backup_label"))
 }
 
-// Empty says whether a folder holds no data, by Patroni's rule: there is none, or
-// it has nothing but hidden files and what a file system brings.
+// Empty reports whether a directory holds no data, by Patroni's rule: it does not exist, or
+// contains only hidden files and lost+found.
 func Empty(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -90,8 +90,8 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// Timeline of a server's last checkpoint: after a promotion the old one, until the
-// checkpoint that follows has ended.
+// Timeline returns the timeline of a server's last checkpoint. After a promotion that is the
+// old timeline until the next checkpoint is complete.
 func Timeline(ctx context.Context, dir string) (int64, error) {
 	c, err := readControl(ctx, dir)
 	if err != nil {
@@ -100,7 +100,7 @@ func Timeline(ctx context.Context, dir string) (int64, error) {
 	return c.timeline, nil
 }
 
-// control is what pg_control says.
+// control is the content of pg_control.
 type control struct {
 	system, written string
 	timeline        int64
@@ -113,7 +113,7 @@ func readControl(ctx context.Context, dir string) (*control, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the control file: %w: %s", err, firstLine(out))
 	}
-	// Since 16 in lower case.
+	// PostgreSQL 16 and later print it in lower case.
 	if strings.Contains(strings.ToLower(string(out)), "warning:") {
 		return nil, fmt.Errorf("the control file is damaged: %s", firstLine(out))
 	}
@@ -133,7 +133,7 @@ func readControl(ctx context.Context, dir string) (*control, error) {
 	return c, nil
 }
 
-// follow the timelines that the log goes on with after the last checkpoint, as
+// follow sets d to the last timeline on which the WAL goes on after the last checkpoint, as
 // PostgreSQL does when it starts.
 func (c *control) follow(ctx context.Context, wal string, d *instance.Data) error {
 	later, err := timelines(wal, d.Timeline)
@@ -152,7 +152,7 @@ func (c *control) follow(ctx context.Context, wal string, d *instance.Data) erro
 			}
 		}
 		if begins == 0 || !exists(filepath.Join(wal, c.file(t, begins))) {
-			// Another branch, or one of which only the name has arrived.
+			// This is another branch, or a timeline of which only the history has arrived.
 			continue
 		}
 		last, found, err := lastRecord(ctx, wal, t, begins)
@@ -166,7 +166,7 @@ func (c *control) follow(ctx context.Context, wal string, d *instance.Data) erro
 	return nil
 }
 
-// timelines after one whose histories are known, in order.
+// timelines returns the timelines after one whose history files exist, in order.
 func timelines(wal string, after int64) ([]int64, error) {
 	files, err := filepath.Glob(filepath.Join(wal, "*.history"))
 	if err != nil {
@@ -183,17 +183,18 @@ func timelines(wal string, after int64) ([]int64, error) {
 	return out, nil
 }
 
-// file of the log with a position.
+// file returns the name of the WAL file that contains a position.
 func (c *control) file(timeline int64, at instance.LSN) string {
-	segment, perID := int64(at)/c.segment, int64(1<<32)/c.segment //nolint:gosec // positions fit
+	segment, perID := int64(at)/c.segment, int64(1<<32)/c.segment //nolint:gosec // WAL positions fit
 	return fmt.Sprintf("%08X%08X%08X", timeline, segment/perID, segment%perID)
 }
 
 var recordAt = regexp.MustCompile(`, lsn: ([0-9A-F]+/[0-9A-F]+), prev `)
 
-// lastRecord that is whole, from a position on, and whether there is any: where
-// it begins is the same on every server that has it. The checkpoint in the control
-// file says less: a server that was killed has written more since.
+// lastRecord returns the position of the last whole record of the WAL from a position on, and
+// whether there is any. The position at which it begins is the same on every server that has
+// it. The checkpoint in the control file is not enough: a server that was killed has written
+// more since.
 func lastRecord(ctx context.Context, wal string, timeline int64, from instance.LSN) (instance.LSN, bool, error) {
 	cmd := tool(ctx, "pg_waldump", "--path="+wal, "--timeline="+strconv.FormatInt(timeline, 10), "--start="+from.String())
 	out, err := cmd.StdoutPipe()
@@ -213,7 +214,7 @@ func lastRecord(ctx context.Context, wal string, timeline int64, from instance.L
 			}
 		}
 	}
-	// It fails where the log ends.
+	// pg_waldump fails where the WAL ends.
 	_ = cmd.Wait()
 	if err := errors.Join(lines.Err(), ctx.Err()); err != nil {
 		return 0, false, fmt.Errorf("cannot read the log: %w", err)
@@ -221,8 +222,8 @@ func lastRecord(ctx context.Context, wal string, timeline int64, from instance.L
 	return last, found, nil
 }
 
-// History of a timeline in a folder of WAL: its ancestors, oldest first. The first one
-// has none.
+// History returns the ancestors of a timeline, oldest first, from its history file in a
+// directory of WAL. Timeline 1 has none.
 func History(wal string, timeline int64) ([]instance.Ancestor, error) {
 	if timeline == 1 {
 		return nil, nil
@@ -247,7 +248,7 @@ func History(wal string, timeline int64) ([]instance.Ancestor, error) {
 	return out, nil
 }
 
-// tool of PostgreSQL, that says what it says in English.
+// tool returns a command of PostgreSQL that prints English text and UTC times.
 func tool(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC")

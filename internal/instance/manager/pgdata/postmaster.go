@@ -11,25 +11,24 @@ import (
 	"syscall"
 )
 
-// ErrStopped is of a server that does not run.
+// ErrStopped is the error for a server that does not run.
 var ErrStopped = errors.New("the server has stopped")
 
-// Stopped says whether no server runs on a data directory. PostgreSQL removes the file
-// with its process ID after all of its processes have ended, in each way of stopping it
-// but SIGKILL.
+// Stopped reports whether no server runs on a data directory. PostgreSQL removes the file with
+// its process ID after all of its processes have ended, unless it ended by SIGKILL.
 func Stopped(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "postmaster.pid"))
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Standby says whether the server of a data directory starts as a standby.
+// Standby reports whether the server of a data directory starts as a standby.
 func Standby(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "standby.signal"))
 	return err == nil
 }
 
-// Signal the server of a data directory: SIGINT stops it fast, SIGQUIT immediately. It
-// is ErrStopped where none runs.
+// Signal sends a signal to the server of a data directory: SIGINT is a fast stop, SIGQUIT an
+// immediate one. It returns ErrStopped if no server runs.
 func Signal(dir string, sig syscall.Signal) error {
 	pid, err := postmaster(dir)
 	if err != nil {
@@ -41,8 +40,8 @@ func Signal(dir string, sig syscall.Signal) error {
 	return nil
 }
 
-// postmaster is the process ID of the server. The number may be another program's by
-// now, where the server was killed.
+// postmaster returns the process ID of the server. It checks the name of the process: after
+// the server was killed another program may have that ID.
 func postmaster(dir string) (int, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, "postmaster.pid"))
 	if errors.Is(err, fs.ErrNotExist) {

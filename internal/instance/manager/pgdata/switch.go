@@ -11,7 +11,8 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// Sizes in bytes of what a page of WAL holds.
+// Sizes in bytes: of a page of WAL, of its header, and of the record that switches to the next
+// segment.
 const (
 	walPage       = 8 << 10
 	walPageHeader = 24
@@ -20,9 +21,9 @@ const (
 
 var switchAt = regexp.MustCompile(`, lsn: ([0-9A-F]+/[0-9A-F]+), prev [0-9A-F]+/[0-9A-F]+, desc: SWITCH`)
 
-// Switched returns how many bytes of a segment's file lead up to the record that
-// switched to the next segment, with that record, or 0 where there is none. Nothing is
-// read behind it.
+// Switched returns how many bytes of a segment's file lead up to the record that switched to
+// the next segment, including that record, or 0 if there is none. PostgreSQL reads nothing
+// after it.
 func Switched(ctx context.Context, file string) (int64, error) {
 	out, err := tool(ctx, "pg_waldump", "--rmgr=XLOG", file).Output()
 	at := switchAt.FindSubmatch(out)

@@ -9,32 +9,33 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// Archiver says how archiving goes.
+// Archiver contains the server's statistics of archiving.
 type Archiver struct {
 	// System is the system identifier.
 	System string
 
-	// Last segment that was archived, and when; "" before the first.
+	// Last is the segment that was archived last, and LastAt when. Last is "" before the
+	// first.
 	Last   string
 	LastAt time.Time
 
-	// FailedAt is when it failed last.
+	// FailedAt is when archiving failed last.
 	FailedAt time.Time
 
-	// Waiting segments, since when the oldest one does, and the name of the first
-	// without its timeline.
+	// Waiting is the number of files that wait to be archived, Oldest since when the oldest of
+	// them waits, and First the name of the first segment among them, without its timeline.
 	Waiting int64
 	Oldest  time.Time
 	First   string
 
-	// Current segment, up to which all is written.
+	// Current is the segment up to which WAL is written.
 	Current string
 
-	// Now by the server's clock.
+	// Now is the time of the server's clock.
 	Now time.Time
 }
 
-// Archiver of this server.
+// Archiver returns the statistics of archiving of this server.
 func (s Server) Archiver(ctx context.Context) (Archiver, error) {
 	var a Archiver
 	var last, failed, oldest *time.Time
@@ -54,7 +55,8 @@ func (s Server) Archiver(ctx context.Context) (Archiver, error) {
 	return a, err
 }
 
-// Release what a slot keeps up to a position, if there is such a slot.
+// Release advances a replication slot to a position, if the slot exists, so that it no longer
+// keeps the WAL before.
 func (s Server) Release(ctx context.Context, slot, position string) error {
 	return s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "SELECT pg_replication_slot_advance(slot_name, $2) FROM pg_replication_slots WHERE slot_name = $1 AND restart_lsn < $2::pg_lsn", slot, position)
@@ -62,8 +64,8 @@ func (s Server) Release(ctx context.Context, slot, position string) error {
 	})
 }
 
-// Replayed is the number of the segment that a standby is replaying: it has all
-// before it, or 0 for none.
+// Replayed returns the number of the segment that a standby is replaying, or 0 if there is
+// none. The standby has everything before that segment.
 func (s Server) Replayed(ctx context.Context) (number uint64, err error) {
 	err = s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "SELECT coalesce(div(pg_last_wal_replay_lsn() - '0/0', $1), 0)::bigint", wal.Size).Scan(&number)
@@ -71,8 +73,8 @@ func (s Server) Replayed(ctx context.Context) (number uint64, err error) {
 	return number, err
 }
 
-// Beat commits a transaction that changes nothing, so that there is a time to
-// recover to also while nobody writes, and says which segment it is in.
+// Beat commits a transaction that changes nothing, so that there is a time to recover to also
+// without other writes. It returns the segment that contains the transaction, and its time.
 func (s Server) Beat(ctx context.Context) (segment string, at time.Time, err error) {
 	err = s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `SELECT pg_walfile_name(pg_logical_emit_message(true, 'storeplane', '')), now()`).Scan(&segment, &at)

@@ -9,15 +9,14 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// database as the server has it.
+// database is a database that exists on the server.
 type database struct {
 	owner  string
 	marked bool
 }
 
-// Databases brings the databases and their extensions in line. None is ever
-// dropped. Owners are among the users; one that cannot be is a problem and
-// does not stop the rest.
+// Databases reconciles the databases and their extensions. It drops no database. Owners are
+// among the users. A database that cannot be set up is a problem and does not stop the rest.
 func (s Server) Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error) {
 	var problems []instance.Problem
 	var ready []instance.Database
@@ -72,7 +71,7 @@ func readDatabases(ctx context.Context, conn *pgx.Conn) (map[string]database, er
 	return existing, err
 }
 
-// setUp a database, or say in words why it cannot be.
+// setUp sets up a database, or returns why it cannot be set up.
 func setUp(ctx context.Context, conn *pgx.Conn, d instance.Database, existing map[string]database, users []string) (string, error) {
 	has, exists := existing[d.Name]
 	statements, message := planDatabase(d, has, exists, users)
@@ -88,9 +87,9 @@ func setUp(ctx context.Context, conn *pgx.Conn, d instance.Database, existing ma
 	return message, nil
 }
 
-// planDatabase says what to do about a database, in order. CREATE DATABASE is
-// no part of a transaction, so the mark comes last and says that all was done:
-// nobody's later GRANT is taken back.
+// planDatabase returns the statements for a database, in order, or why it cannot be set up.
+// CREATE DATABASE cannot be part of a transaction, so the mark comes last and shows that all
+// was done: from then on nothing is revoked from PUBLIC, and later grants of users are kept.
 func planDatabase(d instance.Database, has database, exists bool, users []string) ([]string, string) {
 	switch {
 	case slices.Contains([]string{"postgres", "template0", "template1"}, d.Name):
@@ -113,7 +112,8 @@ func planDatabase(d instance.Database, has database, exists bool, users []string
 	return statements, ""
 }
 
-// extensions go where one's own tables go by default.
+// extensions creates the extensions of a database, in the schema where tables are created by
+// default.
 func (s Server) extensions(ctx context.Context, d instance.Database) ([]instance.Problem, error) {
 	if len(d.Extensions) == 0 {
 		return nil, nil
@@ -145,7 +145,7 @@ func (s Server) extensions(ctx context.Context, d instance.Database) ([]instance
 		return nil
 	})
 	if message, ok := words(err); ok {
-		// As when the owner has forbidden connections.
+		// For example, the owner has forbidden connections.
 		return []instance.Problem{databaseProblem(d, "cannot look at extensions: "+message)}, nil
 	}
 	return problems, err

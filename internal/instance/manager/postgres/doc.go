@@ -1,4 +1,4 @@
-// Package postgres brings roles, databases and extensions of a server in line,
-// and asks it what only it knows. It connects over the socket as the superuser,
-// one statement at a time, and keeps no transaction open.
+// Package postgres reconciles roles, databases and extensions of a server, and reads its
+// state. It connects over the socket as the superuser, runs one statement at a time, and keeps
+// no transaction open.
 package postgres

@@ -8,29 +8,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrNotStandby is of a server that follows no other.
+// ErrNotStandby is the error for a server that is not a standby.
 var ErrNotStandby = errors.New("the server is no standby")
 
-// Of a standby that stops following: how often it is asked whether it has, and for how
-// long it must not have begun anew.
+// Of a standby that stops following: how often it is checked whether it has stopped, and for
+// how long no new connection must have begun.
 const (
 	fencePoll  = 2 * time.Millisecond
 	fenceQuiet = 20 * time.Millisecond
 )
 
-// Fenced is a standby that receives nothing more.
+// Fenced is a standby that has stopped receiving WAL.
 type Fenced struct {
-	// Followed is the connection by which it followed another server, or "".
+	// Followed is the connection string by which it followed another server, or "".
 	Followed string
 
-	// Received is up to where it has received the log, in bytes.
+	// Received is the position up to which it has received WAL, in bytes.
 	Received int64
 }
 
-// Fence has this standby receive nothing more from whom it follows. It lasts until Patroni
-// sees to what the standby follows, which it does at each of its turns: it removes from
-// postgresql.auto.conf what is its own (ConfigHandler._sanitize_auto_conf of Patroni
-// 4.0.7).
+// Fence has this standby stop receiving WAL from the server that it follows. It lasts until
+// Patroni sets the server that the standby follows, in each of its loops: Patroni removes its
+// own settings from postgresql.auto.conf (ConfigHandler._sanitize_auto_conf of Patroni 4.0.7).
 func (s Server) Fence(ctx context.Context) (Fenced, error) {
 	f := Fenced{}
 	err := s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
@@ -54,8 +53,8 @@ func (s Server) Fence(ctx context.Context) (Fenced, error) {
 	return f, err
 }
 
-// quiet waits until nothing is received. A receiver ends since its server has read the
-// configuration; where there is none, one may be about to begin before that.
+// quiet waits until nothing is received. A running receiver ends once its server has read the
+// configuration. If none runs, one may be about to start before that.
 func (f *Fenced) quiet(ctx context.Context, conn *pgx.Conn, receives bool) error {
 	since := time.Now()
 	for {
@@ -81,7 +80,8 @@ func (f *Fenced) quiet(ctx context.Context, conn *pgx.Conn, receives bool) error
 
 const receivedSQL = "SELECT (greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0'::pg_lsn)::bigint"
 
-// Received is up to where this standby has received the log, or replayed it.
+// Received returns the position up to which this standby has received or replayed WAL, in
+// bytes.
 func (s Server) Received(ctx context.Context) (received int64, err error) {
 	err = s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, receivedSQL).Scan(&received)
@@ -89,7 +89,7 @@ func (s Server) Received(ctx context.Context) (received int64, err error) {
 	return received, err
 }
 
-// Follows is by what connection this standby follows another server, or "".
+// Follows returns the connection string by which this standby follows another server, or "".
 func (s Server) Follows(ctx context.Context) (conninfo string, err error) {
 	err = s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "SELECT setting FROM pg_settings WHERE name = 'primary_conninfo'").Scan(&conninfo)
@@ -97,8 +97,8 @@ func (s Server) Follows(ctx context.Context) (conninfo string, err error) {
 	return conninfo, err
 }
 
-// Told is by what connection Patroni has this standby follow another server, or "":
-// what it follows once it is not fenced any more.
+// Told returns the connection string that Patroni has configured, or "": by it this standby
+// follows another server once it is not fenced any more.
 func (s Server) Told(ctx context.Context) (conninfo string, err error) {
 	err = s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `SELECT coalesce((SELECT setting FROM pg_file_settings
@@ -107,7 +107,7 @@ func (s Server) Told(ctx context.Context) (conninfo string, err error) {
 	return conninfo, err
 }
 
-// Unfence has this standby follow whom Patroni has told it to.
+// Unfence has this standby follow the server that Patroni has configured.
 func (s Server) Unfence(ctx context.Context) error {
 	return s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, "ALTER SYSTEM RESET primary_conninfo"); err != nil {

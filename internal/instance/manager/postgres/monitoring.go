@@ -6,11 +6,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Monitor is the role that reads statistics. It has no password: the exporter
-// comes over the socket, as the system's user of the server.
+// Monitor is the role that reads statistics. It has no password: the exporter connects over
+// the socket, as the operating system's user of the server.
 const Monitor = "monitoring"
 
-// Monitoring sees to the role that reads statistics.
+// Monitoring creates the role that reads statistics, and corrects it if it was changed.
 func (s Server) Monitoring(ctx context.Context) error {
 	return s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		var login, member bool

@@ -16,15 +16,15 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// Libraries is the parameter that a server does not start with when it names
-// one that is not there.
+// Libraries is the parameter that names libraries to load. With a missing one a server does
+// not start.
 const Libraries = "shared_preload_libraries"
 
-// CheckParameters asks the server's own program about each parameter: it says
-// what it thinks of a value before it looks for any data. Parameters of
-// extensions, whose names have a dot, are for their libraries to judge.
+// CheckParameters checks each parameter with the server's own program, which checks a value
+// before it reads any data. Parameters of extensions, whose names contain a dot, are checked
+// only by their libraries.
 func CheckParameters(ctx context.Context, programs Programs, parameters map[string]string) ([]instance.Problem, error) {
-	// A folder that is one of PostgreSQL's as far as this question goes.
+	// An empty configuration file is enough to check parameters in this directory.
 	dir, err := os.MkdirTemp("", "parameters")
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a folder to check parameters in: %w", err)
@@ -52,8 +52,8 @@ func CheckParameters(ctx context.Context, programs Programs, parameters map[stri
 func checkParameter(ctx context.Context, binDir, dir, name, value string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	// The claim's own values are all that is said here, each an argument. -C
-	// comes first, since then it does not matter who asks.
+	// Each value of the claim is one argument. With -C as the first argument the program may
+	// be run by any user.
 	cmd := exec.CommandContext(ctx, filepath.Join(binDir, "postgres"), "-C", "port", "-D", dir, "-c", name+"="+value) //nolint:gosec // see above
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	var out bytes.Buffer
@@ -73,8 +73,8 @@ func checkParameter(ctx context.Context, binDir, dir, name, value string) (strin
 	return message, nil
 }
 
-// serverWords are what stands behind the level, and hints: without a time, a
-// process's number and a log's prefix.
+// serverWords returns the text of errors, details and hints, without the time, the process ID
+// and the prefix of the log.
 func serverWords(out string) string {
 	var parts []string
 	for line := range strings.Lines(out) {
@@ -87,7 +87,8 @@ func serverWords(out string) string {
 	return strings.Join(parts, ": ")
 }
 
-// missingLibraries says which library is not there, as the server would.
+// missingLibraries returns the server's message about the first library that does not exist,
+// or "".
 func missingLibraries(libDir, value string) string {
 	for name := range strings.SplitSeq(value, ",") {
 		name = strings.Trim(strings.TrimSpace(name), `"`)

@@ -6,20 +6,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Follower is a connection of a standby.
+// Follower is the connection of a standby.
 type Follower struct {
 	Streaming   bool
 	Synchronous bool
 
-	// Lag in bytes that the standby has not replayed.
+	// Lag is how many bytes the standby has not replayed.
 	Lag int64
 }
 
-// Followers of this primary by name. It fails on a standby.
+// Followers returns the standbys of this primary, by name. It fails on a standby.
 func (s Server) Followers(ctx context.Context) (map[string]Follower, error) {
 	followers := map[string]Follower{}
 	err := s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		// Only a primary has a position to write at.
+		// This fails on a standby.
 		if _, err := conn.Exec(ctx, "SELECT pg_current_wal_lsn()"); err != nil {
 			return err
 		}
@@ -31,8 +31,7 @@ func (s Server) Followers(ctx context.Context) (map[string]Follower, error) {
 		var name string
 		var f Follower
 		_, err = pgx.ForEachRow(rows, []any{&name, &f.Streaming, &f.Synchronous, &f.Lag}, func() error {
-			// A connection that broke may be seen beside the one that
-			// followed it.
+			// A connection that broke may still be listed beside its successor.
 			if has, ok := followers[name]; !ok || !has.Streaming {
 				followers[name] = f
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/scram"
 )
 
-// Mark in the comment of what the managers made or took over.
+// Mark is the comment on roles and databases that the managers have created or adopted.
 const Mark = "managed by Storeplane"
 
 // Login is a role with its password.
@@ -19,19 +19,19 @@ type Login struct {
 	Name     string
 	Password string
 
-	// System roles are the servers' own. They exist, and only their passwords
-	// are seen to.
+	// System is true for the servers' own roles. They exist, and only their passwords are
+	// reconciled.
 	System bool
 }
 
-// role as the server has it.
+// role is a role that exists on the server.
 type role struct {
 	login, superuser, marked bool
 	verifier                 string
 }
 
-// Roles brings the roles in line. A role that cannot be is a problem and does
-// not stop the rest.
+// Roles reconciles the roles. A role that cannot be set up is a problem and does not stop the
+// rest.
 func (s Server) Roles(ctx context.Context, desired []Login) ([]instance.Problem, error) {
 	var problems []instance.Problem
 	err := s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
@@ -46,7 +46,7 @@ func (s Server) Roles(ctx context.Context, desired []Login) ([]instance.Problem,
 		problems = refused
 		unseen(ctx, conn)
 		for _, c := range changes {
-			// Two statements in one are one transaction.
+			// Two statements in one string are one transaction.
 			_, err := conn.Exec(ctx, c.sql)
 			if message, ok := words(err); ok {
 				problems = append(problems, instance.Problem{Subject: instance.SubjectUser, Name: c.role, Message: "cannot set up user " + c.role + ": " + message})
@@ -77,8 +77,8 @@ func readRoles(ctx context.Context, conn *pgx.Conn) (map[string]role, error) {
 	return existing, err
 }
 
-// unseen keeps statements out of what extensions collect, where those are
-// loaded.
+// unseen keeps statements, which contain verifiers of passwords, out of what extensions
+// record, if those are loaded.
 func unseen(ctx context.Context, conn *pgx.Conn) {
 	for _, sql := range []string{"SET pg_stat_statements.track_utility = off", "SET pgaudit.log = 'none'", "SET auto_explain.log_min_duration = -1"} {
 		_, _ = conn.Exec(ctx, sql)
@@ -87,7 +87,7 @@ func unseen(ctx context.Context, conn *pgx.Conn) {
 
 type change struct{ role, sql string }
 
-// planRoles says what to do about the roles, in order.
+// planRoles returns the changes of the roles, in order, and the problems.
 func planRoles(existing map[string]role, desired []Login) ([]change, []instance.Problem, error) {
 	var changes []change
 	var problems []instance.Problem
@@ -111,7 +111,7 @@ func planRoles(existing map[string]role, desired []Login) ([]change, []instance.
 	return append(changes, retire(existing, desired)...), problems, nil
 }
 
-// refusal says in words why a user cannot be, or "".
+// refusal returns why a user cannot be set up, or "".
 func refusal(d Login, has role, desired []Login) string {
 	system := slices.ContainsFunc(desired, func(o Login) bool { return o.System && o.Name == d.Name })
 	switch {
@@ -137,7 +137,7 @@ func roleSQL(d Login, has role, exists bool) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		// A verifier has no quotes in it.
+		// A verifier contains no quotes.
 		options += " PASSWORD '" + verifier + "'"
 	}
 	comment := "; COMMENT ON ROLE " + quote(d.Name) + " IS '" + Mark + "'"
@@ -154,8 +154,8 @@ func roleSQL(d Login, has role, exists bool) (string, error) {
 	return "", nil
 }
 
-// retire the roles that are marked and not desired any more. They stay, since
-// they may own what is in the databases.
+// retire returns the changes for roles that are marked and no longer desired: they cannot log
+// in any more. They are not dropped, since they may own objects in the databases.
 func retire(existing map[string]role, desired []Login) []change {
 	var changes []change
 	for name, has := range existing {

@@ -11,28 +11,29 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Superuser of every server. The system's user of the same name may connect as
-// it over the socket.
+// Superuser is the superuser of every server. The operating system's user of the same name may
+// connect as it over the socket.
 const Superuser = "postgres"
 
-// maintenance is the database for what belongs to no database.
+// maintenance is the database for statements that belong to no database.
 const maintenance = "postgres"
 
 const (
 	connectTimeout   = 5 * time.Second
 	statementTimeout = 15 * time.Second
-	// copyTimeout is for what copies files.
+	// copyTimeout is for statements that copy or write files.
 	copyTimeout = 2 * time.Minute
 )
 
-// Server on this machine.
+// Server is the PostgreSQL server on this machine.
 type Server struct {
-	// Socket is the folder of the socket.
+	// Socket is the directory of the socket.
 	Socket string
 	Port   uint16
 }
 
-// with a connection to a database, in which names mean the schema's.
+// with calls do with a connection to a database, in which unqualified names are those of the
+// schema.
 func (s Server) with(ctx context.Context, database, schema string, timeout time.Duration, do func(context.Context, *pgx.Conn) error) error {
 	config, err := pgx.ParseConfig("")
 	if err != nil {
@@ -48,10 +49,10 @@ func (s Server) with(ctx context.Context, database, schema string, timeout time.
 		"search_path":       schema,
 		"statement_timeout": strconv.FormatInt(timeout.Milliseconds(), 10),
 		"lock_timeout":      "5000",
-		// A standby that is away must not hold this up: it may need these very
-		// passwords to come back.
+		// A standby that is away must not block this: it may need these very passwords to come
+		// back.
 		"synchronous_commit": "local",
-		// Statements carry verifiers of passwords, which nobody should read.
+		// Statements contain verifiers of passwords, which must not be in the log.
 		"log_statement":               "none",
 		"log_min_duration_statement":  "-1",
 		"log_min_duration_sample":     "-1",
@@ -69,29 +70,28 @@ func (s Server) with(ctx context.Context, database, schema string, timeout time.
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
-	// The server ends a statement by itself; this is for when it does not.
+	// The server's own timeouts end a statement. This one is for when they do not.
 	ctx, cancel = context.WithTimeout(ctx, timeout+connectTimeout)
 	defer cancel()
 	return do(ctx, conn)
 }
 
-// catalog runs statements about the whole server.
+// catalog calls do with a connection for statements about the whole server.
 func (s Server) catalog(ctx context.Context, do func(context.Context, *pgx.Conn) error) error {
 	return s.with(ctx, maintenance, "pg_catalog", statementTimeout, do)
 }
 
-// Checkpoint writes all that is in memory, so that the stop that follows is
-// short.
+// Checkpoint writes what is in memory to the disk, so that the stop that follows is short.
 func (s Server) Checkpoint(ctx context.Context) error {
 	return s.with(ctx, maintenance, "pg_catalog", copyTimeout, run("CHECKPOINT"))
 }
 
-// Reload the configuration files, and certificates with them.
+// Reload reloads the configuration files, and certificates with them.
 func (s Server) Reload(ctx context.Context) error {
 	return s.catalog(ctx, run("SELECT pg_reload_conf()"))
 }
 
-// Receiving says whether this standby is connected to its primary.
+// Receiving reports whether this standby is connected to its primary.
 func (s Server) Receiving(ctx context.Context) (bool, error) {
 	var n int
 	err := s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
@@ -100,10 +100,11 @@ func (s Server) Receiving(ctx context.Context) (bool, error) {
 	return n > 0, err
 }
 
-// Programs are where a server's files are installed.
+// Programs contains the directories in which the server's programs and libraries are
+// installed.
 type Programs struct{ BinDir, LibDir string }
 
-// Programs of this server.
+// Programs returns the directories of this server.
 func (s Server) Programs(ctx context.Context) (Programs, error) {
 	var p Programs
 	err := s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
@@ -122,15 +123,15 @@ func run(sql string) func(context.Context, *pgx.Conn) error {
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// words of PostgreSQL when it is the one that refused a statement, rather than
-// not there or out of time.
+// words returns PostgreSQL's message, and true, if PostgreSQL refused a statement for what it
+// contains, rather than being unreachable or out of time.
 func words(err error) (string, bool) {
 	var refusal *pgconn.PgError
 	if !errors.As(err, &refusal) || len(refusal.Code) < 2 {
 		return "", false
 	}
 	switch refusal.Code[:2] {
-	// Out of resources, ended by an operator or a timeout, in use: it passes.
+	// Out of resources, ended by an operator or a timeout, in use: the cause passes.
 	case "08", "40", "53", "55", "57", "58", "XX":
 		return "", false
 	}

@@ -1,4 +1,3 @@
-// Package report puts what a manager sees into the words and facts of its
-// reports. Every change of a report runs the composition function, so nothing
-// in it flaps or counts.
+// Package report turns what a manager observes into its reports. Every change of a report runs
+// the composition function, so nothing in it flaps or counts.
 package report

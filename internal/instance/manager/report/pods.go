@@ -10,8 +10,8 @@ import (
 	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
-// Pods in trouble, in words, given what was said before: Kubernetes alternates
-// between saying why and saying only that it tries again.
+// Pods returns the problems of pods, given the problems before: Kubernetes alternates between
+// the cause and only that it retries, so a message with the cause is kept.
 func Pods(pods []*corev1.Pod, before []instance.Problem) []instance.Problem {
 	var problems []instance.Problem
 	for _, pod := range pods {

@@ -7,7 +7,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// Sort problems, each once.
+// Sort sorts problems and removes duplicates.
 func Sort(problems []instance.Problem) []instance.Problem {
 	slices.SortFunc(problems, func(a, b instance.Problem) int {
 		if c := strings.Compare(string(a.Subject), string(b.Subject)); c != 0 {
@@ -21,12 +21,12 @@ func Sort(problems []instance.Problem) []instance.Problem {
 	return slices.Compact(problems)
 }
 
-// New are the problems that were not there before.
+// New returns the problems that were not there before.
 func New(before, after []instance.Problem) []instance.Problem {
 	return slices.DeleteFunc(slices.Clone(after), func(p instance.Problem) bool { return slices.Contains(before, p) })
 }
 
-// Obsolete are the keys of members that are neither desired nor there.
+// Obsolete returns the keys of members whose pods are not among those given.
 func Obsolete(keys, pods []string) []string {
 	var obsolete []string
 	for _, k := range keys {

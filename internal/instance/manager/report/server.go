@@ -1,6 +1,7 @@
 package report
 
-// Trouble of a server in words, by Patroni's word for its state, or "".
+// Trouble returns the message about a server in trouble, given its state as Patroni reports
+// it, or "".
 func Trouble(state string) string {
 	switch state {
 	case "creating replica":

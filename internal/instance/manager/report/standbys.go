@@ -9,20 +9,21 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
-// lagFor is how long a standby has to lag, or not, to be said to.
+// lagFor is how long a standby has to lag, or not, before that is reported.
 const lagFor = 10 * time.Second
 
-// Lags remembers which standbys lag.
+// Lags records which standbys lag.
 type Lags struct{ of map[string]lag }
 
 type lag struct {
 	lagging bool
 
-	// since when it has looked different, or zero.
+	// since is since when its lag has been on the other side of the threshold, or zero.
 	since time.Time
 }
 
-// Standbys of the pods other than the primary's, given what is connected.
+// Standbys returns the standbys of the pods, which are all but the primary's, given the
+// connections to the primary.
 func (l *Lags) Standbys(pods []string, primary string, followers map[string]postgres.Follower, now time.Time) []instance.Standby {
 	var standbys []instance.Standby
 	next := map[string]lag{}
@@ -41,9 +42,9 @@ func (l *Lags) Standbys(pods []string, primary string, followers map[string]post
 	return standbys
 }
 
-// Joined marks the standbys New that have not followed the primary's data yet, given
-// the report before. Its primary is a standby after a failover. Where a server leads
-// that was none of them, or that a user has named, they may have other data than it.
+// Joined marks as New the standbys that have not followed the primary's data yet, given the
+// report before. The primary of that report is a standby after a failover. If the server that
+// leads was not among its servers, or was named by a user, they may all have other data.
 func Joined(primary string, standbys []instance.Standby, before *instance.Cluster, named bool) []instance.Standby {
 	joined := map[string]bool{before.Primary: true}
 	for _, s := range before.Standbys {
@@ -59,8 +60,8 @@ func Joined(primary string, standbys []instance.Standby, before *instance.Cluste
 	return standbys
 }
 
-// observe a standby: one lags when it was more than LagBytes behind for a
-// while, and does no more when it was less than half of that for as long.
+// observe returns the next state of a standby: it begins to lag once it was more than LagBytes
+// behind for lagFor, and stops once it was less than half of that behind for as long.
 func (l lag) observe(f postgres.Follower, now time.Time) lag {
 	if !f.Streaming {
 		return lag{}

@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// MaxRestarts of a server for one change of the claim. A parameter that still
-// waits then needs somebody.
+// MaxRestarts is how often a server is restarted for one change of the claim. If a parameter
+// still needs a restart then, a user has to find out why.
 const MaxRestarts = 3
 
 // Server is a pod of the cluster, or the place of one.
@@ -13,46 +13,44 @@ type Server struct {
 	Pod     string
 	Ordinal int
 
-	// Exists, and is on its way out.
+	// Exists is true if the pod exists, and Deleting if it is being deleted.
 	Exists, Deleting bool
 
 	Ready    bool
 	Outdated bool
 
-	// Streaming, Synchronous and LagBytes are what the primary says of a
-	// standby right now.
+	// Streaming, Synchronous and LagBytes are the primary's current view of a standby.
 	Streaming, Synchronous bool
 	LagBytes               int64
 
-	// Restart says that a parameter waits for one.
+	// Restart is true if a parameter needs a restart.
 	Restart bool
 
-	// Tried restarts, and those of them that were done.
+	// Tried is how many restarts were tried, and Restarted how many of them were done.
 	Tried, Restarted int
 }
 
-// Cluster as seen from beside its primary.
+// Cluster is the cluster as observed beside its primary.
 type Cluster struct {
 	Primary string
 	Size    int
 
 	Synchronous, Hibernated bool
 
-	// Replace says that pods are ours to replace, and that it is known which
-	// are outdated.
+	// Replace is true if this package may replace pods, and it is known which are outdated.
 	Replace bool
 
-	// Hold says that no server may be restarted for a parameter.
+	// Hold is true if no server may be restarted for a parameter.
 	Hold bool
 
-	// LagBytes that a standby may be behind.
+	// LagBytes is how far a standby may be behind.
 	LagBytes int64
 
-	// Servers by ordinal, with one for each below Size.
+	// Servers are sorted by ordinal, with one for each ordinal below Size.
 	Servers []Server
 }
 
-// Verb of a Step.
+// Verb is what a Step does.
 type Verb int
 
 // The verbs.
@@ -63,18 +61,18 @@ const (
 	Restart
 )
 
-// Step to take next. Words say what is under way, and are empty when nothing
-// is.
+// Step is the step to take next. Words describes what is being done or waited for, and is
+// empty if nothing is.
 type Step struct {
 	Verb  Verb
 	Pod   string
 	Words string
 
-	// Stuck is the server that still waits after all restarts it may have.
+	// Stuck is a server that still needs a restart after all restarts that it may have.
 	Stuck string
 }
 
-// Next step.
+// Next returns the next step.
 func Next(c Cluster) Step {
 	primary := c.server(c.Primary)
 	switch {
@@ -100,7 +98,8 @@ func Next(c Cluster) Step {
 	return step
 }
 
-// handOver the primary that is about to go.
+// handOver returns the step that moves the primary away from a server that is about to be
+// removed.
 func (c Cluster) handOver() Step {
 	var best *Server
 	for i := range c.Servers {
@@ -116,7 +115,8 @@ func (c Cluster) handOver() Step {
 	return Step{Verb: HandOver, Pod: best.Pod, Words: "Handing over to " + best.Pod}
 }
 
-// better is who need not be replaced soon, then who is less behind.
+// better reports whether a is the better new primary: the one that need not be replaced soon,
+// then the one that is less behind.
 func better(a, b *Server) bool {
 	if a.Outdated != b.Outdated {
 		return b.Outdated
@@ -124,10 +124,10 @@ func better(a, b *Server) bool {
 	return a.LagBytes < b.LagBytes
 }
 
-// broken is an outdated standby that is not ready: it is replaced whatever else
-// is broken, or else a broken change could not be put right by another. One
-// that streams none the less may be what acknowledges writes, so it has its turn
-// only while the others are there and stream too.
+// broken returns an outdated standby that is not ready, or nil. It is replaced whatever else
+// is broken, since otherwise a broken change could not be corrected by another one. A standby
+// that streams nevertheless may be the one that acknowledges writes, so it is replaced only
+// while the others exist and stream too.
 func (c Cluster) broken() *Server {
 	calm := c.all(func(s *Server) bool { return s.Pod == c.Primary || c.follows(s) })
 	for _, s := range slices.Backward(c.within()) {
@@ -141,16 +141,16 @@ func (c Cluster) broken() *Server {
 	return nil
 }
 
-// outdated is the last of the outdated standbys, then the primary.
+// outdated returns the last of the outdated standbys, then the primary.
 func (c Cluster) outdated() *Server {
 	return c.last(func(s *Server) bool { return s.Exists && s.Outdated })
 }
 
-// pending is the server to restart next: the one restarted least often, of
-// those the last standby, then the primary. A standby that still waits after a
-// restart may wait for the primary's, as it does when a limit was lowered, and
-// holds nobody up. One that was tried too often does, unless it was restarted;
-// either way it is stuck.
+// pending returns the server to restart next, and one that is stuck. Of the servers that were
+// restarted least often, it is the last standby, then the primary. A standby that still needs
+// a restart after one may need the primary's first, as it does when a limit was lowered, and
+// does not block the others. A server that was tried too often blocks them unless it was
+// restarted, and is stuck in both cases.
 func (c Cluster) pending() (*Server, string) {
 	var stuck string
 	least := MaxRestarts
@@ -170,7 +170,8 @@ func (c Cluster) pending() (*Server, string) {
 	}), stuck
 }
 
-// last standby of a kind, or else the primary if it is.
+// last returns the last standby for which is holds, or else the primary if it holds for that,
+// or nil.
 func (c Cluster) last(is func(*Server) bool) *Server {
 	for _, s := range slices.Backward(c.within()) {
 		if s.Pod != c.Primary && is(s) {
@@ -183,7 +184,7 @@ func (c Cluster) last(is func(*Server) bool) *Server {
 	return nil
 }
 
-// step is taken when all is well, and waits for it otherwise.
+// step returns the step if the cluster is healthy, or else one that waits for that.
 func (c Cluster) step(verb Verb, s *Server, words string) Step {
 	if unwell := c.unwell(); unwell != "" {
 		return Step{Words: unwell}
@@ -191,8 +192,8 @@ func (c Cluster) step(verb Verb, s *Server, words string) Step {
 	return Step{Verb: verb, Pod: s.Pod, Words: words}
 }
 
-// unwell says in words why nothing may be taken away from the cluster now, or
-// "". A primary that is about to be replaced need not be ready.
+// unwell returns why no server may be stopped now, or "". A primary that is about to be
+// replaced need not be ready.
 func (c Cluster) unwell() string {
 	for _, s := range c.within() {
 		standby := s.Pod != c.Primary
@@ -210,21 +211,21 @@ func (c Cluster) unwell() string {
 		case !s.Ready && standby:
 			return "Waiting for " + s.Pod + " to be ready"
 		case c.Synchronous && standby && !s.Synchronous:
-			// Patroni counts a standby in a few seconds after it has come. A
-			// primary takes over who counts: were that only the server that
-			// hands over, writes would wait for it.
+			// Patroni adds a standby to the synchronous ones a few seconds after it has
+			// connected. The next primary takes over that set. If it contained only the server
+			// that hands over, writes would wait for it.
 			return "Waiting for " + s.Pod + " to be synchronous"
 		}
 	}
 	return ""
 }
 
-// follows says whether a standby is there and up to date.
+// follows reports whether a standby exists and is up to date.
 func (c Cluster) follows(s *Server) bool {
 	return s.Pod != c.Primary && s.Exists && !s.Deleting && s.Streaming && s.LagBytes <= c.LagBytes
 }
 
-// within are the servers that stay.
+// within returns the servers that stay.
 func (c Cluster) within() []*Server {
 	var servers []*Server
 	for i := range c.Servers {

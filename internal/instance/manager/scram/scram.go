@@ -1,6 +1,6 @@
-// Package scram makes and checks SCRAM-SHA-256 verifiers as PostgreSQL stores
-// them (RFC 5802, RFC 7677), so that no password has to be in a statement, and
-// one that is set already need not be set again.
+// Package scram creates and checks SCRAM-SHA-256 verifiers as PostgreSQL stores them (RFC
+// 5802, RFC 7677). With them no password has to be in a statement, and a password that is set
+// already need not be set again.
 package scram
 
 import (
@@ -23,16 +23,16 @@ const (
 	mechanism = "SCRAM-SHA-256"
 )
 
-// Verifier of a password, with a salt that is drawn.
+// Verifier returns a verifier of a password, with a random salt.
 func Verifier(password string) (string, error) {
 	salt := make([]byte, saltBytes)
-	// It never returns an error: it ends the program instead.
+	// rand.Read never returns an error: it ends the program instead.
 	_, _ = rand.Read(salt)
 	return verifier(password, salt, iterations)
 }
 
-// Matches says whether a verifier is the password's. One of another kind, or
-// none, is not.
+// Matches reports whether a verifier is of a password. It is false for a verifier of another
+// mechanism, and for none.
 func Matches(stored, password string) bool {
 	count, salt, ok := parse(stored)
 	if !ok {
@@ -59,7 +59,8 @@ func mac(key []byte, message string) []byte {
 	return h.Sum(nil)
 }
 
-// parse SCRAM-SHA-256$<count>:<salt>$<keys>.
+// parse returns the iterations and the salt of a verifier:
+// SCRAM-SHA-256$<count>:<salt>$<keys>.
 func parse(stored string) (int, []byte, bool) {
 	parts := strings.Split(stored, "$")
 	if len(parts) != 3 || parts[0] != mechanism {

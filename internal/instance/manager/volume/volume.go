@@ -1,5 +1,5 @@
-// Package volume decides what to do about the size of a server's volume, and
-// says in words what keeps it from growing.
+// Package volume decides what to do about the size of a server's volume, and describes what
+// keeps it from expanding.
 package volume
 
 import (
@@ -9,22 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Growth of a volume.
+// Growth is what to do about the size of a volume.
 type Growth struct {
-	// Request says that more has to be asked for.
+	// Request is true if more storage has to be requested.
 	Request bool
 
-	// Done says that the volume has its size.
+	// Done is true if the volume has its size.
 	Done bool
 
-	// Refused says that it will not have it until somebody does something.
+	// Refused is true if the volume will not have its size until a user changes something.
 	Refused bool
 
-	// Words say why it will not. There are none while it grows.
+	// Words is why the volume will not have its size. It is empty while the volume expands.
 	Words string
 }
 
-// Decide on a volume that should be of a size. Volumes never shrink.
+// Decide decides what to do about a volume that should have a size. Volumes never shrink.
 func Decide(claim *corev1.PersistentVolumeClaim, size string) (Growth, error) {
 	want, err := resource.ParseQuantity(size)
 	if err != nil {
@@ -42,11 +42,10 @@ func Decide(claim *corev1.PersistentVolumeClaim, size string) (Growth, error) {
 	return g, nil
 }
 
-// Refusal in words.
+// Refusal returns the message about a volume that cannot expand to a size.
 func Refusal(size, reason string) string { return "cannot grow to " + size + ": " + reason }
 
-// failure of the storage's driver, in its words. Older ones only say what they
-// are up to.
+// failure returns the message of the storage driver, or "". Older drivers set only a status.
 func failure(claim *corev1.PersistentVolumeClaim) string {
 	for _, c := range claim.Status.Conditions {
 		broken := c.Type == corev1.PersistentVolumeClaimControllerResizeError || c.Type == corev1.PersistentVolumeClaimNodeResizeError
@@ -61,13 +60,14 @@ func failure(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// Thresholds of filling that are told, and by how much it must fall below one
-// to be told no more.
+// thresholds are the percentages of filling that are reported, and hysteresis is by how much
+// the filling must fall below one before it is no longer reported.
 var thresholds = []int{90, 80}
 
 const hysteresis = 5
 
-// Filling of a volume as a threshold that was passed, given what was told last.
+// Filling returns the highest threshold that the usage of a volume has passed, or 0, given the
+// last one that was reported.
 func Filling(used, size uint64, last int) int {
 	if size == 0 {
 		return last

@@ -1,4 +1,4 @@
-// Package pgdatatest makes volumes with what PostgreSQL writes there, for tests.
+// Package pgdatatest creates volumes with the files of PostgreSQL, for tests.
 package pgdatatest
 
 import (
@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// Volume of a server that may run on it.
+// Volume is the volume of a server, which may run on it.
 type Volume struct {
-	// Dir of the volume, and Data on it.
+	// Dir is the directory of the volume, and Data the data directory on it.
 	Dir, Data string
 
 	t    *testing.T
@@ -24,7 +24,8 @@ type Volume struct {
 	port int
 }
 
-// BinDir of the newest PostgreSQL on this machine, without which the test is skipped.
+// BinDir returns the directory of the newest PostgreSQL's programs on this machine. Without
+// one it skips the test.
 func BinDir(t *testing.T) string {
 	t.Helper()
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
@@ -38,14 +39,14 @@ func BinDir(t *testing.T) string {
 	return filepath.Dir(slices.Max(found))
 }
 
-// New volume with nothing on it.
+// New returns a volume with nothing on it.
 func New(t *testing.T) *Volume {
 	t.Helper()
 	bin := BinDir(t)
 	if !strings.HasPrefix(os.Getenv("PATH"), bin) {
 		t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	}
-	// The path of a socket is short.
+	// The path of a socket must be short.
 	dir, err := os.MkdirTemp("/tmp", "pg") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func New(t *testing.T) *Volume {
 	return v
 }
 
-// Begin a database.
+// Begin initializes a database.
 func (v *Volume) Begin() *Volume {
 	v.t.Helper()
 	v.Run("initdb", "-D", v.Data, "-U", "postgres", "--auth=trust", "-k", "-E", "UTF8", "--locale=C.UTF-8", "-N")
@@ -69,7 +70,7 @@ func (v *Volume) Begin() *Volume {
 	return v
 }
 
-// Configure the server.
+// Configure appends lines to the server's configuration.
 func (v *Volume) Configure(lines ...string) {
 	v.t.Helper()
 	f, err := os.OpenFile(filepath.Join(v.Data, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
@@ -82,7 +83,7 @@ func (v *Volume) Configure(lines ...string) {
 	}
 }
 
-// Copy a server that runs, to follow it.
+// Copy copies a running server, to follow it.
 func (v *Volume) Copy(of *Volume) *Volume {
 	v.t.Helper()
 	v.Run("pg_basebackup", "-D", v.Data, "-R", "-c", "fast", "-d", of.Conninfo())
@@ -90,39 +91,39 @@ func (v *Volume) Copy(of *Volume) *Volume {
 	return v
 }
 
-// Conninfo of the server.
+// Conninfo returns the connection string of the server.
 func (v *Volume) Conninfo() string {
 	return fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres", v.Dir, v.port)
 }
 
-// Start the server.
+// Start starts the server.
 func (v *Volume) Start() *Volume {
 	v.t.Helper()
 	v.Run("pg_ctl", "start", "-w", "-s", "-D", v.Data, "-l", filepath.Join(v.Dir, "log"), "-o", "-p "+strconv.Itoa(v.port))
 	return v
 }
 
-// Stop the server: fast, or immediate as a crash.
+// Stop stops the server in a mode: fast, or immediate, which is like a crash.
 func (v *Volume) Stop(mode string) *Volume {
 	v.t.Helper()
 	v.Run("pg_ctl", "stop", "-w", "-s", "-D", v.Data, "-m", mode)
 	return v
 }
 
-// Promote the server.
+// Promote promotes the server.
 func (v *Volume) Promote() *Volume {
 	v.t.Helper()
 	v.Run("pg_ctl", "promote", "-w", "-s", "-D", v.Data)
 	return v
 }
 
-// Ask for one text.
+// Ask runs a query and returns its result as text.
 func (v *Volume) Ask(sql string) string {
 	v.t.Helper()
 	return v.Run("psql", "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", v.Conninfo(), "-c", sql)
 }
 
-// Run one of PostgreSQL's programs, and return what it says.
+// Run runs one of PostgreSQL's programs and returns its output.
 func (v *Volume) Run(name string, args ...string) string {
 	v.t.Helper()
 	cmd := v.command(name, args...)
@@ -130,7 +131,7 @@ func (v *Volume) Run(name string, args ...string) string {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	// A server that goes on would hold a pipe.
+	// A server that keeps running would hold a pipe open.
 	cmd.Stdout, cmd.Stderr = out, out
 	err = cmd.Run()
 	said, rerr := os.ReadFile(out.Name())
@@ -141,7 +142,7 @@ func (v *Volume) Run(name string, args ...string) string {
 	return strings.TrimSpace(string(said))
 }
 
-// Begins one of PostgreSQL's programs, and returns what kills it.
+// Begins starts one of PostgreSQL's programs and returns a function that kills it.
 func (v *Volume) Begins(name string, args ...string) (kill func()) {
 	v.t.Helper()
 	cmd := v.command(name, args...)
@@ -157,7 +158,7 @@ func (v *Volume) Begins(name string, args ...string) (kill func()) {
 	}
 }
 
-// As is a command line for one of PostgreSQL's programs as the server's user.
+// As returns the command line that runs one of PostgreSQL's programs as the server's user.
 func (v *Volume) As(name string, args ...string) []string {
 	line := append([]string{filepath.Join(v.bin, name)}, args...)
 	if as := v.command(name).SysProcAttr; as != nil {
@@ -167,7 +168,8 @@ func (v *Volume) As(name string, args ...string) []string {
 	return line
 }
 
-// command of PostgreSQL's, which refuses to run as root.
+// command returns a command of PostgreSQL, as another user if this one is root, as which
+// PostgreSQL refuses to run.
 func (v *Volume) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(v.bin, name), args...) //nolint:gosec,noctx // PostgreSQL's own; a cleanup has no context
 	cmd.Dir = "/"
