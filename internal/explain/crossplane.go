@@ -19,21 +19,22 @@ import (
 )
 
 var (
-	// step of a pipeline whose function could not be run, and why. The step of Storeplane's own
-	// Compositions is named storeplane:
+	// step matches the message about a pipeline step whose function could not be run, and its
+	// reason. Storeplane's Compositions have one step, named storeplane:
 	// https://github.com/crossplane/crossplane/blob/v2.4.0/internal/controller/apiextensions/composite/composition_functions.go
 	step = regexp.MustCompile(`cannot run Composition pipeline step "storeplane"[^:]*: (.*)`)
-	// component that could not be applied, and why. What Crossplane appends of its own rights
-	// is none of it.
+	// component matches the message about a component that could not be applied, and its reason
+	// without what Crossplane appends about its own permissions.
 	component = regexp.MustCompile(`cannot apply composed resource "([^"]+)"(?:[^:]*): (.*?)(?:, system:serviceaccount:.*)?$`)
-	// unsynced components, as the condition lists them.
+	// unsynced matches the list of unsynced components in the condition.
 	unsynced = regexp.MustCompile(`Unsynced resources: (.*)`)
-	// unreached function: gRPC's codes, and what Crossplane says of one that is not there.
+	// unreached matches the reasons of a function that cannot be reached: codes of gRPC, and
+	// Crossplane's errors about a function that is not installed.
 	unreached = regexp.MustCompile(`code = (Unavailable|DeadlineExceeded)|cannot get gRPC|no children to pick|cannot find an active|connection error`)
 	overQuota = regexp.MustCompile(`exceeded quota: ([^,]+)`)
 )
 
-// crossplane says why Crossplane does not get on with a claim, or nil where it does.
+// crossplane returns why Crossplane does not reconcile a claim, or nil where it does.
 func (f *facts) crossplane(claim *unstructured.Unstructured) *Cause {
 	synced := conditionOf(claim, "Synced")
 	c := &Cause{Object: objectOf(claim), Since: synced.since, rank: lasting}
@@ -50,7 +51,7 @@ func (f *facts) crossplane(claim *unstructured.Unstructured) *Cause {
 	case synced.status == "False":
 		return f.unsynced(claim, c, synced)
 	}
-	// A pass that went on with what was refused says nothing of it but in the status.
+	// A reconciliation that continued after a refusal reports it in the status alone.
 	if strings.Contains(statusText(claim, "message"), compose.Refuses) {
 		if e := f.lastRefusal(claim, nil); e != nil {
 			return f.refused(c, e, e.Message)
@@ -59,17 +60,17 @@ func (f *facts) crossplane(claim *unstructured.Unstructured) *Cause {
 	return nil
 }
 
-// observedWithin is how long an object may be without a condition of its newest generation.
+// observedWithin is how long an object may be without a condition about its newest generation.
 const observedWithin = 10 * time.Second
 
-// unobserved says of what has not been observed how the package is that observes it.
+// unobserved adds the state of the package that should have observed the object to a cause.
 func (f *facts) unobserved(c *Cause, kind string) *Cause {
 	f.packages(c, kind)
 	c.Do = []string{"Check that Crossplane and its packages run: kubectl -n crossplane-system get pods"}
 	return c
 }
 
-// behind says of a claim whose newest edit Crossplane has not observed why it has not.
+// behind returns why Crossplane has not observed the newest edit of a claim, or nil.
 func (f *facts) behind(claim *unstructured.Unstructured) *Cause {
 	responsive := conditionOf(claim, "Responsive")
 	c := &Cause{Object: objectOf(claim), Since: editedAt(claim), rank: passing}
@@ -85,7 +86,7 @@ func (f *facts) behind(claim *unstructured.Unstructured) *Cause {
 	return f.unobserved(c, "Function")
 }
 
-// unsynced says why Crossplane could not compose a claim.
+// unsynced returns why Crossplane could not compose a claim.
 func (f *facts) unsynced(claim *unstructured.Unstructured, c *Cause, synced condition) *Cause {
 	c.Evidence = append(c.Evidence, synced.evidence(claim))
 	if m := step.FindStringSubmatch(synced.message); m != nil && unreached.MatchString(m[1]) {
@@ -96,7 +97,7 @@ func (f *facts) unsynced(claim *unstructured.Unstructured, c *Cause, synced cond
 		return f.refused(c, f.lastRefusal(claim, []string{m[1]}), synced.message)
 	}
 	if m := unsynced.FindStringSubmatch(synced.message); m != nil {
-		// Why is in events alone.
+		// The reason is in the events alone.
 		if e := f.lastRefusal(claim, strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' })); e != nil {
 			return f.refused(c, e, e.Message)
 		}
@@ -105,8 +106,8 @@ func (f *facts) unsynced(claim *unstructured.Unstructured, c *Cause, synced cond
 	return c
 }
 
-// lastRefusal is the event by which Crossplane says that it could not apply one of some
-// components, or where there are none any component.
+// lastRefusal returns the last event by which Crossplane reports that it could not apply one of
+// some components, or any component where of is nil. It is nil where there is none.
 func (f *facts) lastRefusal(claim *unstructured.Unstructured, of []string) *corev1.Event {
 	for _, e := range slices.Backward(f.eventsOf[named{claim.GetKind(), claim.GetName()}]) {
 		m := component.FindStringSubmatch(e.Message)
@@ -117,7 +118,7 @@ func (f *facts) lastRefusal(claim *unstructured.Unstructured, of []string) *core
 	return nil
 }
 
-// refused component of a claim, by what Crossplane says of it.
+// refused completes a cause with the component that the API server refuses, and its reason.
 func (f *facts) refused(c *Cause, e *corev1.Event, message string) *Cause {
 	if e != nil {
 		c.Evidence = append(c.Evidence, eventEvidence(e))
@@ -130,8 +131,8 @@ func (f *facts) refused(c *Cause, e *corev1.Event, message string) *Cause {
 	return c
 }
 
-// quota that a refusal names, with what is used of it. Others write refusals, too: what is no
-// name is no part of a command.
+// quota adds the usage of the ResourceQuota that a refusal names. Other programs write refusals
+// too: only a valid object name may become part of a command.
 func (f *facts) quota(c *Cause, refusal string) {
 	m := overQuota.FindStringSubmatch(refusal)
 	if m == nil || len(validation.IsDNS1123Subdomain(m[1])) > 0 {
@@ -152,7 +153,8 @@ func (f *facts) quota(c *Cause, refusal string) {
 	}
 }
 
-// packages of a kind that are not healthy, and their pods, are evidence of a cause.
+// packages adds what is unhealthy in Storeplane's packages of a kind, and in their pods, to the
+// evidence.
 func (f *facts) packages(c *Cause, kind string) {
 	label := "pkg.crossplane.io/" + strings.ToLower(kind)
 	for _, u := range f.Packages {
@@ -192,16 +194,17 @@ func isReady(p *corev1.Pod) bool {
 	return false
 }
 
-// deletedWithin is how long the garbage collector takes to delete what an object owns, mostly.
+// deletedWithin is how long the garbage collector usually takes to delete what an object owns.
 const deletedWithin = 30 * time.Second
 
-// ownFinalizers are Kubernetes', Crossplane's and the provider's.
+// ownFinalizers are the finalizers of Kubernetes, Crossplane and the provider.
 var ownFinalizers = map[string]bool{
 	metav1.FinalizerDeleteDependents: true, metav1.FinalizerOrphanDependents: true,
 	"composite.apiextensions.crossplane.io": true, "finalizer.managedresource.crossplane.io": true,
 }
 
-// deletion that does not end: of what an object waits for, or of itself.
+// deletion returns why an object that is being deleted still exists: the object that it waits for,
+// or its own finalizers.
 func (f *facts) deletion(u *unstructured.Unstructured) *Cause {
 	at := u.GetDeletionTimestamp().Time
 	c := &Cause{
@@ -245,7 +248,8 @@ func (f *facts) deletion(u *unstructured.Unstructured) *Cause {
 	return c
 }
 
-// ending pod: its deletionTimestamp is the end of its grace period.
+// ending returns why a pod that is being deleted still exists. Its deletionTimestamp is the end of
+// its grace period.
 func (f *facts) ending(u *unstructured.Unstructured, c *Cause) *Cause {
 	p := f.pods[u.GetName()]
 	if p != nil {
@@ -262,10 +266,10 @@ func (f *facts) ending(u *unstructured.Unstructured, c *Cause) *Cause {
 	return c
 }
 
-// most names of a list are printed.
+// most is how many names of a list are printed.
 const most = 3
 
-// some of a list.
+// some returns the first names of a list, and how many others there are.
 func some(names []string) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")

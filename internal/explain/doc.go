@@ -1,6 +1,6 @@
-// Package explain says why a claim is not ready, or what has happened to it: the tree of what
-// it made, the one cause with its evidence, since when, and what to do.
+// Package explain explains why a claim is not ready, or what has happened to it: the tree of its
+// objects, the main cause with its evidence and when it began, and what to do.
 //
-// Explain is a pure function of Facts, what a cluster tells at one moment; Read reads them. What
-// keeps pods from becoming ready is said in podfailure's words, as claims say it themselves.
+// Explain is a pure function of Facts, the state of a cluster at one moment; Reader.Read reads
+// them. Failures of pods are worded by package podfailure, as in the status of claims.
 package explain

@@ -16,10 +16,10 @@ import (
 	"github.com/storeplane/storeplane/internal/text"
 )
 
-// pausedAnnotation is Crossplane's: while it is "true" nothing is done about the object.
+// pausedAnnotation is Crossplane's annotation: an object with the value "true" is not reconciled.
 const pausedAnnotation = "crossplane.io/paused"
 
-// Explain the claim that is the first of the facts' tree, which must not be empty.
+// Explain explains the claim that is the first object of f.Tree, which must not be empty.
 func Explain(f Facts) Explanation {
 	x := index(f)
 	claim := x.Tree[0]
@@ -40,7 +40,8 @@ func Explain(f Facts) Explanation {
 	return e
 }
 
-// redact all that others have written: it may hold secrets, and commands to a terminal.
+// redact removes secrets and control characters from all text that comes from the cluster: it may
+// contain credentials, or escape sequences that a terminal would obey.
 func (e *Explanation) redact() {
 	clean := func(s string) string { return text.Clip(appconfig.Redact(s), longest) }
 	causes := e.Also
@@ -53,7 +54,7 @@ func (e *Explanation) redact() {
 			causes[i].Evidence[j].Text = clean(causes[i].Evidence[j].Text)
 		}
 		for j, do := range causes[i].Do {
-			// A line of its own would be a remedy of its own.
+			// A line break would start what looks like another remedy.
 			causes[i].Do[j] = text.Line(appconfig.Redact(do), longest)
 		}
 	}
@@ -68,7 +69,7 @@ func (e *Explanation) redact() {
 	}
 }
 
-// StateOf a claim, from itself alone.
+// StateOf returns the state of a claim, judged by the claim alone.
 func StateOf(claim *unstructured.Unstructured) State {
 	synced, ready := conditionOf(claim, "Synced"), conditionOf(claim, "Ready")
 	observed := synced.status != "" && !synced.isOld(claim)
@@ -85,7 +86,7 @@ func StateOf(claim *unstructured.Unstructured) State {
 	return Ready
 }
 
-// stateOf a claim, and since when it is in it, as far as that is known.
+// stateOf returns the state of a claim and when the claim entered it, or nil where that is unknown.
 func (f *facts) stateOf(claim *unstructured.Unstructured) (State, *time.Time) {
 	synced, ready := conditionOf(claim, "Synced"), conditionOf(claim, "Ready")
 	state := StateOf(claim)
@@ -105,7 +106,7 @@ func (f *facts) stateOf(claim *unstructured.Unstructured) (State, *time.Time) {
 		at := claim.GetCreationTimestamp().Time
 		return state, &at
 	case synced.isOld(claim), ready.status == "True":
-		// It is about what was before the newest edit.
+		// The condition describes the claim before its newest edit.
 		return state, editedAt(claim)
 	case synced.status == "False":
 		return state, synced.since
@@ -113,7 +114,8 @@ func (f *facts) stateOf(claim *unstructured.Unstructured) (State, *time.Time) {
 	return state, ready.since
 }
 
-// editedAt is when an object's spec was edited last by others than what composes it, or nil.
+// editedAt returns the time of the last edit of an object's spec that neither Crossplane nor the
+// provider made, or nil.
 func editedAt(u *unstructured.Unstructured) *time.Time {
 	var last *time.Time
 	for _, h := range edits(u) {
@@ -132,7 +134,7 @@ func isRefusal(accepted condition) bool {
 	return accepted.status == "False" && accepted.reason != appsv1.ReasonSettingsInvalid
 }
 
-// troubles of a claim that keep it from being ready, the one that counts most first.
+// troubles returns the causes that keep a claim from being ready, the most important first.
 func (f *facts) troubles(claim *unstructured.Unstructured) []Cause {
 	if isManaged(claim) {
 		return list(f.managed(claim))
@@ -157,13 +159,13 @@ func (f *facts) troubles(claim *unstructured.Unstructured) []Cause {
 	return out
 }
 
-// isAside tells whether a claim is ready without an object that it composes: the backups of a
+// isAside reports whether a claim can be ready without an object that it composes: the backups of a
 // database, and the Jobs for them.
 func isAside(claim, u *unstructured.Unstructured) bool {
 	return claim.GetKind() == appsv1.DatabaseClusterKind && (isManaged(u) || u.GetKind() == "Job")
 }
 
-// itself is what is wrong with a claim before anything of it is observed.
+// itself returns the cause that lies in the claim and not in an object that it composes, or nil.
 func (f *facts) itself(claim *unstructured.Unstructured) *Cause {
 	accepted := conditionOf(claim, compose.ConditionAccepted)
 	c := &Cause{Object: objectOf(claim), Since: accepted.since, rank: lasting, Evidence: []Evidence{accepted.evidence(claim)}}
@@ -192,11 +194,11 @@ func paused(u *unstructured.Unstructured) *Cause {
 	}
 }
 
-// gates are the conditions that a claim is not ready without, from the one that says most.
+// gates are the conditions that must be True for a claim to be ready, the most specific first.
 var gates = []string{"MigrationReady", "ConfigReady", "StorageHealthy", "ReplicationHealthy", "DatabasesReady", "DatabaseReady", "CacheReady", "BackendReady", "FrontendReady", "IngressReady"}
 
-// stated is what a claim says of itself: of what it is not ready without what has failed, or else
-// what it waits for.
+// stated returns the cause that the status of the claim gives: the first condition of gates that is
+// False, or else the message of the status. It is nil where there is neither.
 func (f *facts) stated(claim *unstructured.Unstructured) *Cause {
 	for _, typ := range gates {
 		if c := conditionOf(claim, typ); c.status == "False" && c.message != "" {
@@ -211,12 +213,13 @@ func (f *facts) stated(claim *unstructured.Unstructured) *Cause {
 	return &Cause{Object: objectOf(claim), Message: message, Since: ready.since, rank: progressing, Evidence: []Evidence{ready.evidence(claim)}}
 }
 
-// isGeneral are the conditions that say of a whole object how it is, and that are looked at by
-// themselves.
+// isGeneral holds the types of conditions that describe a whole object and are evaluated
+// separately.
 var isGeneral = map[string]bool{"Ready": true, "Synced": true, "Stalled": true, "Responsive": true, compose.ConditionAccepted: true}
 
-// warnings of a claim and of those below: conditions that are False though the claim is
-// ready, CronJobs whose last Job failed, and managed resources.
+// warnings returns what is wrong with a claim and the objects below it without keeping it from
+// being ready: conditions that are False, CronJobs whose newest Job failed, and managed resources
+// that are not ready.
 func (f *facts) warnings(claim *unstructured.Unstructured) []Cause {
 	var out []Cause
 	ready := StateOf(claim) == Ready
@@ -245,7 +248,8 @@ func (f *facts) warnings(claim *unstructured.Unstructured) []Cause {
 	return slices.DeleteFunc(out, func(c Cause) bool { return c.rank >= passing })
 }
 
-// also are causes beside the first that say something else.
+// also returns the other causes that differ from the first one and from each other, without those
+// of rank passing or less important.
 func also(first *Cause, others []Cause) []Cause {
 	var out []Cause
 	said := []Cause{}
@@ -261,7 +265,8 @@ func also(first *Cause, others []Cause) []Cause {
 	return out
 }
 
-// saysSame tells whether a cause is another one's, or what a claim repeats of one below it.
+// saysSame reports whether two causes are the same, or one repeats the message of the other, as a
+// claim does with the messages of the objects below it.
 func saysSame(a, b Cause) bool {
 	if a.Object == b.Object {
 		return a.Message == b.Message || len(a.Evidence) > 0 && len(b.Evidence) > 0 && a.Evidence[0] == b.Evidence[0]
@@ -276,10 +281,10 @@ var claimKinds = map[schema.GroupKind]bool{
 	{Group: platformv1.GroupVersion.Group, Kind: platformv1.EcommercePlatformKind}: true,
 }
 
-// isClaim tells whether an object is one of Storeplane's claims.
+// isClaim reports whether an object is one of Storeplane's claims.
 func isClaim(u *unstructured.Unstructured) bool { return claimKinds[u.GroupVersionKind().GroupKind()] }
 
-// newestOf objects by when they were made.
+// newestOf returns the object that was created last, or nil where there are none.
 func newestOf(all []*unstructured.Unstructured) *unstructured.Unstructured {
 	if len(all) == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/storeplane/storeplane/internal/plan"
 )
 
-// APIVersion and kind of a Report as JSON.
+// APIVersion and Kind identify a Report in JSON.
 const (
 	APIVersion = "explain.storeplane.example.com/v1"
 	Kind       = "ExplainReport"
@@ -17,16 +17,16 @@ type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 
-	// Claims in the order of their kinds, namespaces and names.
+	// Claims are in the order in which they were named, or else sorted by kind, namespace and name.
 	Claims []Explanation `json:"claims"`
 }
 
-// NewReport of explanations.
+// NewReport returns a report of explanations.
 func NewReport(claims []Explanation) *Report {
 	return &Report{APIVersion: APIVersion, Kind: Kind, Claims: claims}
 }
 
-// Ready tells whether all claims are.
+// Ready reports whether all claims are ready.
 func (r *Report) Ready() bool {
 	for _, c := range r.Claims {
 		if c.State != Ready {
@@ -36,88 +36,88 @@ func (r *Report) Ready() bool {
 	return true
 }
 
-// State of a claim.
+// State is the state of a claim.
 type State string
 
-// The states.
+// The states of a claim.
 const (
-	// Ready says that all of the claim is healthy, as its newest generation asks for it.
+	// Ready means that all components of the claim are healthy, as of its newest generation.
 	Ready State = "Ready"
-	// NotReady says that it is not.
+	// NotReady means that a component is not, that the newest generation was not observed yet, or
+	// that Crossplane cannot compose the claim.
 	NotReady State = "NotReady"
-	// Refused says that the claim's newest edit is refused, and what runs is left alone.
+	// Refused means that the claim's newest edit is refused, and that what runs is left as it is.
 	Refused State = "Refused"
-	// Paused says that nothing is done about the claim.
+	// Paused means that the claim is not reconciled, by Crossplane's annotation.
 	Paused State = "Paused"
-	// Deleting says that the claim is to go.
+	// Deleting means that the claim is being deleted.
 	Deleting State = "Deleting"
 )
 
-// Explanation of one claim.
+// Explanation explains one claim.
 type Explanation struct {
 	Object plan.Object `json:"claim"`
 	State  State       `json:"state"`
 
-	// Since when the claim is in that state, as far as that is known.
+	// Since is when the claim entered that state, if that is known.
 	Since *time.Time `json:"since,omitempty"`
 
-	// Cause of a claim that is not ready.
+	// Cause is the main reason why the claim is not ready.
 	Cause *Cause `json:"cause,omitempty"`
 
-	// Also is what else is not as it should be: further causes, and what does not keep the claim
-	// from being ready.
+	// Also are further causes, and problems that do not keep the claim from being ready.
 	Also []Cause `json:"also,omitempty"`
 
-	// Tree of what the claim made: itself, what it composes, and what these made, the
-	// children behind their parent.
+	// Tree is the claim, the objects that it composes, and those that these own, each object before
+	// its children.
 	Tree []Node `json:"tree"`
 
-	// Recent happenings, the oldest first.
+	// Recent is what happened in the last hour, the oldest first.
 	Recent []Happening `json:"recent,omitempty"`
 
-	// Unknown is what could not be read, and what that means.
+	// Unknown lists in sentences what could not be read, and what is therefore unknown.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
-// Cause of a trouble.
+// Cause is what is wrong with an object.
 type Cause struct {
-	// Object that is in trouble.
+	// Object is the object with which something is wrong.
 	Object plan.Object `json:"object"`
 
-	// Message is a sentence without a full stop.
+	// Message is a sentence without its subject, which is Object, and without a full stop.
 	Message string `json:"message"`
 
-	// Since when, as far as that is known.
+	// Since is when it began, if that is known.
 	Since *time.Time `json:"since,omitempty"`
 
 	Evidence []Evidence `json:"evidence,omitempty"`
 
-	// Do says what to do about it, in sentences without full stops.
+	// Do lists what to do about it, in sentences without full stops.
 	Do []string `json:"do,omitempty"`
 
 	rank rank
 }
 
-// rank of causes, from the one that counts most.
+// rank orders causes, the most important first.
 type rank int
 
 const (
-	// lasting does not pass by itself, as far as one can tell.
+	// lasting is the rank of what probably does not pass by itself.
 	lasting rank = iota
-	// reported by an object of Storeplane's in its conditions.
+	// reported is the rank of what a managed resource reports in its conditions.
 	reported
-	// passing by itself, sooner or later.
+	// passing is the rank of what may pass by itself.
 	passing
-	// stated by a claim of itself.
+	// stated is the rank of what a claim reports in its own conditions.
 	stated
-	// progressing is on its way.
+	// progressing is the rank of what is not done yet.
 	progressing
 )
 
-// Source of an evidence.
+// Source is the kind of thing that an Evidence comes from.
 type Source string
 
-// The sources.
+// The sources of evidence.
 const (
 	FromCondition Source = "condition"
 	FromContainer Source = "container"
@@ -129,36 +129,36 @@ const (
 	FromPackage   Source = "package"
 )
 
-// Evidence of a cause: what was seen, and where.
+// Evidence is an observation that supports a cause.
 type Evidence struct {
 	Source Source      `json:"source"`
 	Object plan.Object `json:"object"`
 
-	// At is when it was seen last.
+	// At is when it was observed last, if that is known.
 	At *time.Time `json:"at,omitempty"`
 
 	Text string `json:"text"`
 }
 
-// Node of a tree.
+// Node is an object in a tree.
 type Node struct {
-	// Depth from the claim, which has 0.
+	// Depth is the number of objects above this one: the claim has 0.
 	Depth  int         `json:"depth"`
 	Object plan.Object `json:"object"`
 
-	// Ready tells whether it is healthy.
+	// Ready reports whether the object is healthy.
 	Ready bool `json:"ready"`
 
-	// Message says in short why it is not.
+	// Message is a short description of the object's state.
 	Message string `json:"message,omitempty"`
 }
 
-// Happening that an event, an edit or a container's end tells of.
+// Happening is an event, an edit of a spec, or the end of a container.
 type Happening struct {
 	At     time.Time   `json:"at"`
 	Object plan.Object `json:"object"`
 
-	// Count of how often.
+	// Count is how often it happened.
 	Count int `json:"count"`
 
 	Message string `json:"message"`

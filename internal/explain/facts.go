@@ -16,41 +16,42 @@ import (
 	"github.com/storeplane/storeplane/internal/plan"
 )
 
-// Facts of a cluster about a claim, at one moment.
+// Facts is the state of a cluster, as far as it concerns one claim, at one moment.
 type Facts struct {
 	Now time.Time
 
-	// Tree is the claim, what it composes, and what the claims among that compose.
+	// Tree is the claim, the objects that it composes, and those that the claims among these
+	// compose.
 	Tree []*unstructured.Unstructured
 
-	// Made are the ReplicaSets, Jobs, Pods and PersistentVolumeClaims of the namespace.
+	// Made are the ReplicaSets, Jobs, Pods and PersistentVolumeClaims of the claim's namespace.
 	Made []*unstructured.Unstructured
 
-	// Events of the namespace.
+	// Events are those of the namespace.
 	Events []corev1.Event
 
-	// Nodes that pods run on.
+	// Nodes are those to which the claim's unready pods are assigned.
 	Nodes []corev1.Node
 
-	// Quotas of the namespace.
+	// Quotas are those of the namespace.
 	Quotas []corev1.ResourceQuota
 
-	// Packages are the Functions and Providers that are installed, and Workers the pods of
-	// these.
+	// Packages are the installed Functions and Providers, and Workers are their pods. Both are
+	// empty unless a claim or managed resource is not in sync or is being deleted.
 	Packages []*unstructured.Unstructured
 	Workers  []corev1.Pod
 
-	// Logs are the last lines of containers that have failed.
+	// Logs are the last lines of the logs of failed containers.
 	Logs map[Container]string
 
-	// Unknown is what could not be read, and what that means.
+	// Unknown lists in sentences what could not be read, and what is therefore unknown.
 	Unknown []string
 }
 
-// Container of a pod.
+// Container names a container of a pod.
 type Container struct{ Pod, Name string }
 
-// facts with indexes.
+// facts are Facts with indexes.
 type facts struct {
 	Facts
 
@@ -60,7 +61,7 @@ type facts struct {
 	eventsOf map[named][]*corev1.Event
 }
 
-// named object of the namespace.
+// named identifies an object in the namespace.
 type named struct{ kind, name string }
 
 func index(f Facts) *facts {
@@ -71,7 +72,7 @@ func index(f Facts) *facts {
 	for _, u := range slices.Concat(f.Tree, f.Made) {
 		n := named{u.GetKind(), u.GetName()}
 		if out.byName[n] != nil {
-			continue // A Job may be composed, and of the namespace.
+			continue // A composed Job is in Tree and in Made.
 		}
 		out.byName[n] = u
 		if u.GetKind() != "Pod" {
@@ -94,11 +95,12 @@ func index(f Facts) *facts {
 	return out
 }
 
-// deepest is how many owners an object may have above each other: a shop's pod has four.
+// deepest is the largest number of owners that an object may have above each other: a pod of an
+// EcommercePlatform has four.
 const deepest = 8
 
-// indexOwners of objects. Whoever may write an object says who owns it: one whose owners lead back
-// to itself belongs to nothing.
+// indexOwners indexes objects by their controllers. A client that may write an object may set any
+// owner: objects whose chain of owners is longer, as a cycle is, are left out.
 func (f *facts) indexOwners(objects []*unstructured.Unstructured) {
 	owner := map[types.UID]types.UID{}
 	for _, u := range objects {
@@ -123,7 +125,7 @@ func (f *facts) indexOwners(objects []*unstructured.Unstructured) {
 	}
 }
 
-// seen is when an event was seen last.
+// seen returns when an event was observed last.
 func seen(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil:
@@ -136,8 +138,8 @@ func seen(e *corev1.Event) time.Time {
 	return e.FirstTimestamp.Time
 }
 
-// lastEvent of an object with one of some reasons, or nil. One of an earlier object of that
-// name says nothing of this one.
+// lastEvent returns the last event of an object that has one of the reasons, or nil. Events of an
+// earlier object of the same name do not count.
 func (f *facts) lastEvent(u *unstructured.Unstructured, reasons ...string) *corev1.Event {
 	for _, e := range slices.Backward(f.eventsOf[named{u.GetKind(), u.GetName()}]) {
 		if slices.Contains(reasons, e.Reason) && isAbout(e, u) && !isBare(e) {
@@ -147,13 +149,13 @@ func (f *facts) lastEvent(u *unstructured.Unstructured, reasons ...string) *core
 	return nil
 }
 
-// isBare tells whether an event of the kubelet has no more to say than the reason for which a
-// container waits: Error: ErrImagePull.
+// isBare reports whether an event of the kubelet only repeats the reason for which a container
+// waits, such as "Error: ErrImagePull".
 func isBare(e *corev1.Event) bool {
 	return strings.HasPrefix(e.Message, "Error: ") && !strings.Contains(e.Message[len("Error: "):], " ")
 }
 
-// isAbout tells whether an event is about this object, and not one of another group, or an
+// isAbout reports whether an event is about this object, and not about one of another group or an
 // earlier one of its name.
 func isAbout(e *corev1.Event, u *unstructured.Unstructured) bool {
 	group := schema.FromAPIVersionAndKind(e.InvolvedObject.APIVersion, e.InvolvedObject.Kind).Group
@@ -172,7 +174,7 @@ func (f *facts) node(name string) *corev1.Node {
 	return nil
 }
 
-// children of an object: what it controls, by kind and name.
+// children returns the objects that an object controls, by kind and name.
 func (f *facts) children(u *unstructured.Unstructured) []*unstructured.Unstructured {
 	if u.GetUID() == "" {
 		return nil
@@ -182,7 +184,8 @@ func (f *facts) children(u *unstructured.Unstructured) []*unstructured.Unstructu
 	})
 }
 
-// podsOf an object: those that it controls, and those that what it controls does.
+// podsOf returns the pods below an object: those that it controls, and those of the objects that it
+// controls.
 func (f *facts) podsOf(u *unstructured.Unstructured) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, c := range f.children(u) {
@@ -205,7 +208,7 @@ func podObject(p *corev1.Pod) plan.Object {
 	return plan.Object{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name}
 }
 
-// condition of an object's status.
+// condition is a condition in an object's status.
 type condition struct {
 	typ, status, reason, message string
 	since                        *time.Time
@@ -228,7 +231,7 @@ func conditionsOf(u *unstructured.Unstructured) []condition {
 	return out
 }
 
-// conditionOf a type, which has an empty status where there is none.
+// conditionOf returns the condition of a type, which has an empty status where there is none.
 func conditionOf(u *unstructured.Unstructured, typ string) condition {
 	for _, c := range conditionsOf(u) {
 		if c.typ == typ {
@@ -238,7 +241,7 @@ func conditionOf(u *unstructured.Unstructured, typ string) condition {
 	return condition{}
 }
 
-// isOld tells whether a condition is about an earlier generation of the object.
+// isOld reports whether a condition is about an earlier generation of the object.
 func (c condition) isOld(u *unstructured.Unstructured) bool {
 	return c.observed > 0 && c.observed < u.GetGeneration()
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
-// isManaged tells whether an object is one of the provider's.
+// isManaged reports whether an object is a managed resource of the provider.
 func isManaged(u *unstructured.Unstructured) bool {
 	switch u.GroupVersionKind().Group {
 	case backupv1.GroupVersion.Group, configv1.GroupVersion.Group:
@@ -27,8 +27,8 @@ func isManaged(u *unstructured.Unstructured) bool {
 	return false
 }
 
-// healthOf an object, by what claims judge it. A Deployment that an autoscaler sizes may have pods
-// on their way.
+// healthOf judges an object as claims do. A Deployment with an autoscaler is healthy while further
+// pods start.
 func (f *facts) healthOf(u *unstructured.Unstructured) health.Status {
 	s, err := structpb.NewStruct(u.Object)
 	if err != nil {
@@ -47,7 +47,7 @@ func (f *facts) isAutoscaled(u *unstructured.Unstructured) bool {
 	})
 }
 
-// object that a claim composes, and what keeps it from being healthy.
+// object returns what keeps an object that a claim composes from being healthy.
 func (f *facts) object(u *unstructured.Unstructured) []Cause {
 	switch {
 	case isClaim(u):
@@ -78,11 +78,11 @@ func lower(s string) string {
 	return s
 }
 
-// workload whose pods are not all ready, or are not there.
+// workload returns why the pods of a workload are not all ready, or do not exist.
 func (f *facts) workload(u *unstructured.Unstructured) *Cause {
 	pods := f.podsOf(u)
 	if u.GetKind() == "Job" && len(pods) > 0 {
-		// Those before it were tried again.
+		// Earlier pods of the Job were replaced by a retry.
 		pods = []*corev1.Pod{slices.MaxFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })}
 	}
 	var found []*Cause
@@ -108,7 +108,7 @@ func (f *facts) workload(u *unstructured.Unstructured) *Cause {
 	return c
 }
 
-// uncreated says why pods of a workload are not created, or nil.
+// uncreated returns why the pods of a workload are not created, or nil.
 func (f *facts) uncreated(u *unstructured.Unstructured) *Cause {
 	c := &Cause{Object: objectOf(u), rank: lasting}
 	if failure := conditionOf(u, string(k8sappsv1.DeploymentReplicaFailure)); failure.status == "True" {
@@ -141,7 +141,8 @@ func (f *facts) uncreated(u *unstructured.Unstructured) *Cause {
 	return c
 }
 
-// newestReplicaSet of a Deployment, which may be an older one that it has gone back to.
+// newestReplicaSet returns the ReplicaSet of a Deployment that has pods and the highest revision,
+// which a rollback gives to an older ReplicaSet. It is nil where there is none.
 func (f *facts) newestReplicaSet(u *unstructured.Unstructured) *unstructured.Unstructured {
 	revision := func(s *unstructured.Unstructured) int {
 		n, _ := strconv.Atoi(s.GetAnnotations()["deployment.kubernetes.io/revision"])
@@ -162,7 +163,7 @@ var waits = []string{
 	backupv1.ReasonEscrowPending, configv1.ReasonRollingOut, configv1.ReasonDebouncing, appsv1.ReasonPending,
 }
 
-// managed resource that is not ready, or nil.
+// managed returns why a managed resource is not ready, or nil.
 func (f *facts) managed(u *unstructured.Unstructured) *Cause {
 	ready, synced := conditionOf(u, "Ready"), conditionOf(u, "Synced")
 	switch {
@@ -208,8 +209,8 @@ func (f *facts) reported(u *unstructured.Unstructured, by condition) *Cause {
 	return c
 }
 
-// jobsFor a managed resource: its own, those of its CronJobs, and of a Backup those that are
-// labelled with its name.
+// jobsFor returns the Jobs of a managed resource: its own, those of its CronJobs, and for a Backup
+// those that have its name as a label.
 func (f *facts) jobsFor(u *unstructured.Unstructured) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, c := range f.below(u)[1:] {
@@ -225,7 +226,7 @@ func (f *facts) jobsFor(u *unstructured.Unstructured) []*unstructured.Unstructur
 	return out
 }
 
-// cronJob whose newest Job has failed, or is failing.
+// cronJob returns why the newest Job of a CronJob has failed or is failing.
 func (f *facts) cronJob(u *unstructured.Unstructured) []Cause {
 	job := newestOf(f.children(u))
 	if job == nil || f.healthOf(job).IsHealthy() {

@@ -15,10 +15,10 @@ import (
 	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
-// longest is how much of a text is an evidence, in bytes.
+// longest is the largest length of a message or of evidence, in bytes.
 const longest = 512
 
-// pod that is in trouble, or nil.
+// pod returns why a pod is not ready, or nil.
 func (f *facts) pod(p *corev1.Pod) *Cause {
 	if n := f.node(p.Spec.NodeName); n != nil {
 		if c := f.nodeOf(p, n); c != nil {
@@ -35,7 +35,7 @@ func (f *facts) pod(p *corev1.Pod) *Cause {
 		f.preparing(c)
 	case podfailure.Unready, podfailure.Initializing:
 		c.rank = passing
-	case podfailure.Stopped: // Its owner leaves it behind, and makes another one.
+	case podfailure.Stopped: // Its owner leaves it behind and creates another one.
 		c.rank = progressing
 	case podfailure.Unschedulable:
 		f.unscheduled(p, c)
@@ -44,8 +44,8 @@ func (f *facts) pod(p *corev1.Pod) *Cause {
 	return c
 }
 
-// preparing is passing only where an event says what is missing: else it may be an image that is
-// pulled.
+// preparing ranks a pod that is being prepared: as passing where an event reports what is missing,
+// and else as progressing, since its images may still be pulled.
 func (f *facts) preparing(c *Cause) {
 	c.rank = passing
 	if !slices.ContainsFunc(c.Evidence, func(e Evidence) bool { return e.Source == FromEvent }) {
@@ -60,7 +60,7 @@ func podOf(p *corev1.Pod) podfailure.Pod {
 	}
 }
 
-// nodeOf a pod, where it is not ready.
+// nodeOf returns the cause of a pod whose node is not ready, or nil.
 func (f *facts) nodeOf(p *corev1.Pod, n *corev1.Node) *Cause {
 	for _, c := range n.Status.Conditions {
 		if c.Type != corev1.NodeReady || c.Status == corev1.ConditionTrue {
@@ -77,7 +77,7 @@ func (f *facts) nodeOf(p *corev1.Pod, n *corev1.Node) *Cause {
 	return nil
 }
 
-// podSince is since when a pod is in that trouble.
+// podSince returns when a pod's failure began.
 func podSince(p *corev1.Pod, why *podfailure.Failure) *time.Time {
 	if why.Kind == podfailure.Unschedulable {
 		for _, c := range p.Status.Conditions {
@@ -103,7 +103,7 @@ func podSince(p *corev1.Pod, why *podfailure.Failure) *time.Time {
 	return &p.CreationTimestamp.Time
 }
 
-// telling are the reasons of events that tell of failures of a kind.
+// telling are the reasons of the events that explain failures of a kind.
 var telling = map[podfailure.Kind][]string{
 	podfailure.Unschedulable:  {"FailedScheduling"},
 	podfailure.Initializing:   {},
@@ -141,7 +141,7 @@ func ended(s corev1.ContainerStatus) *time.Time {
 	return nil
 }
 
-// stateOf a container, as a text.
+// stateOf describes the state of a container.
 func stateOf(s corev1.ContainerStatus) string {
 	var b strings.Builder
 	b.WriteString(s.Name)
@@ -170,7 +170,7 @@ func eventEvidence(e *corev1.Event) Evidence {
 	}
 }
 
-// unscheduled says of a pod that waits for its volumes what these wait for.
+// unscheduled explains a pod that cannot be scheduled by its unbound volume, where it has one.
 func (f *facts) unscheduled(p *corev1.Pod, c *Cause) {
 	for _, v := range p.Spec.Volumes {
 		if v.PersistentVolumeClaim == nil {
@@ -180,7 +180,7 @@ func (f *facts) unscheduled(p *corev1.Pod, c *Cause) {
 		if u == nil {
 			continue
 		}
-		// One that waits for its first pod to be scheduled is no cause.
+		// A volume that is bound only once its pod is scheduled is no cause.
 		of := f.volume(u)
 		if of != nil && (len(of.Evidence) > 1 || strings.Contains(c.Message, "unbound")) {
 			c.Message = "cannot be scheduled: PersistentVolumeClaim " + u.GetName() + " " + of.Message
@@ -191,7 +191,7 @@ func (f *facts) unscheduled(p *corev1.Pod, c *Cause) {
 	}
 }
 
-// volume that is not bound, or nil.
+// volume returns why a PersistentVolumeClaim is not bound, or nil where it is.
 func (f *facts) volume(u *unstructured.Unstructured) *Cause {
 	phase := statusText(u, "phase")
 	if phase == string(corev1.ClaimBound) {

@@ -16,31 +16,31 @@ import (
 	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
-// Cluster is what facts are read from. Errors of what may not be read are those of the API
-// server.
+// Cluster is what facts are read from. Its methods return the errors of the API server for what may
+// not be read.
 type Cluster interface {
-	// Tree returns an object, what it composes, and what the claims among that compose. It is
-	// empty where the object does not exist.
+	// Tree returns an object, what it composes, and what the claims among that compose. It is empty
+	// where the object does not exist.
 	Tree(ctx context.Context, root plan.Object) ([]*unstructured.Unstructured, error)
 
-	// List objects of a kind in a namespace, or in all of them where it is empty, that a label
-	// selector selects.
+	// List returns the objects of a kind that a label selector selects, in a namespace, or in all
+	// where namespace is empty.
 	List(ctx context.Context, apiVersion, kind, namespace, selector string) ([]*unstructured.Unstructured, error)
 
-	// Get an object, nil where there is none.
+	// Get returns an object, or nil where there is none.
 	Get(ctx context.Context, apiVersion, kind, namespace, name string) (*unstructured.Unstructured, error)
 
-	// HiddenKinds are the kinds of objects of trees that may not be read.
+	// HiddenKinds returns the kinds of objects in trees that may not be read.
 	HiddenKinds() []string
 
-	// Log is the end of what a container has written, or where previous is set the one
-	// before it of that name.
+	// Log returns the end of a container's log, or with previous that of the container that ran
+	// before it.
 	Log(ctx context.Context, namespace, pod, container string, previous bool) (string, error)
 }
 
 const workersUnknown = "The pods of Crossplane's packages may not be read: whether Storeplane's function and provider run is not known"
 
-// unread says what it means that objects of a kind may not be read.
+// unread holds what is unknown where objects of a kind may not be read, as sentences.
 var unread = map[string]string{
 	"Event":                 "Events may not be read: what the cluster has reported is not known",
 	"Pod":                   "Pods may not be read: why workloads are not ready is not known",
@@ -55,7 +55,7 @@ var unread = map[string]string{
 	"Worker":                workersUnknown,
 }
 
-// Reader of facts at one moment. What is of a whole namespace it reads once.
+// Reader reads facts at one moment. It lists the objects of a namespace once for all claims.
 type Reader struct {
 	cluster Cluster
 	now     time.Time
@@ -64,15 +64,15 @@ type Reader struct {
 	lists map[listed]func() ([]*unstructured.Unstructured, error)
 }
 
-// listed objects of a namespace.
+// listed identifies a list of objects in a namespace.
 type listed struct{ kind, namespace, selector string }
 
-// NewReader of a cluster at a moment.
+// NewReader returns a reader of a cluster at a moment.
 func NewReader(c Cluster, now time.Time) *Reader {
 	return &Reader{cluster: c, now: now, lists: map[listed]func() ([]*unstructured.Unstructured, error){}}
 }
 
-// list objects once.
+// list lists objects, and returns the same result when called again.
 func (r *Reader) list(ctx context.Context, apiVersion, kind, namespace, selector string) ([]*unstructured.Unstructured, error) {
 	l := listed{kind, namespace, selector}
 	r.mu.Lock()
@@ -87,7 +87,7 @@ func (r *Reader) list(ctx context.Context, apiVersion, kind, namespace, selector
 	return read()
 }
 
-// reading of the facts about one object, from many goroutines.
+// reading is the reading of the facts about one object, by many goroutines.
 type reading struct {
 	*Reader
 	mu      sync.Mutex
@@ -95,7 +95,7 @@ type reading struct {
 	err     error
 }
 
-// failed to read objects of a kind: what may not be read is unknown.
+// failed records the error of reading objects of a kind: what may not be read is unknown.
 func (r *reading) failed(kind string, err error) {
 	if err == nil {
 		return
@@ -116,14 +116,14 @@ func (r *reading) stop(err error) {
 	r.err = err
 }
 
-// all objects of a kind in a namespace.
+// all returns the objects of a kind in a namespace.
 func (r *reading) all(ctx context.Context, apiVersion, kind, namespace string) []*unstructured.Unstructured {
 	out, err := r.list(ctx, apiVersion, kind, namespace, "")
 	r.failed(kind, err)
 	return out
 }
 
-// Read the facts about an object. The tree is empty where it does not exist.
+// Read reads the facts about an object. The tree is empty where it does not exist.
 func (reader *Reader) Read(ctx context.Context, root plan.Object) (Facts, error) {
 	r, c := &reading{Reader: reader}, reader.cluster
 	f := Facts{Now: reader.now}
@@ -159,8 +159,8 @@ func (reader *Reader) Read(ctx context.Context, root plan.Object) (Facts, error)
 	return f, r.err
 }
 
-// second reads what the first facts ask for: nodes and logs of pods in trouble, and packages
-// where something is not taken up.
+// second reads what the first facts call for: the nodes and the logs of unready pods, and the
+// packages where an object is not in sync.
 func (r *reading) second(ctx context.Context, f *Facts) {
 	x := index(*f)
 	var all sync.WaitGroup
@@ -197,7 +197,7 @@ func (r *reading) second(ctx context.Context, f *Facts) {
 	all.Wait()
 }
 
-// asksForPackages tells whether something has not been taken up, or has failed before it was.
+// asksForPackages reports whether a claim or managed resource is not in sync, or is being deleted.
 func (f *facts) asksForPackages() bool {
 	return slices.ContainsFunc(f.Tree, func(u *unstructured.Unstructured) bool {
 		if !isClaim(u) && !isManaged(u) {
@@ -219,7 +219,7 @@ func (r *reading) node(ctx context.Context, f *Facts, name string) {
 	f.Nodes = append(f.Nodes, typed[corev1.Node]([]*unstructured.Unstructured{u})...)
 }
 
-// log of a container that has failed: of the run that has ended, where it was started again.
+// log reads the log of a failed container: that of the previous run if it was restarted.
 func (r *reading) log(ctx context.Context, f *Facts, p *corev1.Pod, why *podfailure.Failure) {
 	previous := false
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
@@ -233,7 +233,7 @@ func (r *reading) log(ctx context.Context, f *Facts, p *corev1.Pod, why *podfail
 	}
 	text, err := r.cluster.Log(ctx, p.Namespace, p.Name, why.Container, previous)
 	if err != nil && !kerrors.IsForbidden(err) {
-		return // The node may be away, or the container gone.
+		return // The node may be unreachable, or the container removed.
 	}
 	r.failed("Log", err)
 	r.mu.Lock()
@@ -241,7 +241,7 @@ func (r *reading) log(ctx context.Context, f *Facts, p *corev1.Pod, why *podfail
 	f.Logs[Container{Pod: p.Name, Name: why.Container}] = text
 }
 
-// typed objects. What cannot be read is left out.
+// typed converts objects. It leaves out those that cannot be converted.
 func typed[T any](objects []*unstructured.Unstructured) []T {
 	out := make([]T, 0, len(objects))
 	for _, u := range objects {

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// recently is how old a happening may be that is listed.
+	// recently is the largest age of a happening that is listed.
 	recently = time.Hour
-	// happenings that are listed at most: the last ones.
+	// happenings is the largest number of happenings that are listed, the latest ones.
 	happenings = 12
 )
 
-// routine are the reasons of events that come with everything that is made.
+// routine are the reasons of events that occur for each new object.
 var routine = map[string]bool{
 	"ComposeResources": true, "SelectComposition": true, "CompositionSelection": true, "Scheduled": true, "Pulled": true, "Pulling": true,
 	"Created": true, "Started": true, "SuccessfulCreate": true, "SuccessfulDelete": true, "SuccessfulAttachVolume": true, "NoPods": true,
 	"ExternalProvisioning": true, "Provisioning": true, "ProvisioningSucceeded": true, "WaitForFirstConsumer": true, "WaitForPodScheduled": true,
 }
 
-// recent happenings of a claim and what is below it.
+// recent returns what happened to a claim and the objects below it, the oldest first.
 func (f *facts) recent(claim *unstructured.Unstructured) []Happening {
 	var out []Happening
 	for _, u := range f.below(claim) {
@@ -55,7 +55,7 @@ func (f *facts) recent(claim *unstructured.Unstructured) []Happening {
 	return out[max(0, len(out)-happenings):]
 }
 
-// lastOfEach happening of an object, with how often it happened.
+// lastOfEach returns the last of equal happenings of an object, with their number.
 func lastOfEach(all []Happening) []Happening {
 	type what struct {
 		object  plan.Object
@@ -80,7 +80,8 @@ func lastOfEach(all []Happening) []Happening {
 	return out
 }
 
-// says what an event tells, in one line. Pods that are not created have no name that counts.
+// says returns an event's reason and message in one line. The generated names of pods that could
+// not be created are left out.
 func says(e *corev1.Event) string {
 	if e.Reason == "FailedCreate" {
 		return e.Reason + ": " + podfailure.Uncreated(e.Message)
@@ -88,7 +89,7 @@ func says(e *corev1.Event) string {
 	return eventEvidence(e).Text
 }
 
-// below an object, itself included.
+// below returns an object and all objects below it.
 func (f *facts) below(u *unstructured.Unstructured) []*unstructured.Unstructured {
 	out := []*unstructured.Unstructured{u}
 	for _, c := range f.children(u) {
@@ -97,7 +98,7 @@ func (f *facts) below(u *unstructured.Unstructured) []*unstructured.Unstructured
 	return out
 }
 
-// ends of a pod's containers.
+// ends returns the ends of a pod's containers that failed.
 func (f *facts) ends(u *unstructured.Unstructured) []Happening {
 	p := f.pods[u.GetName()]
 	if u.GetKind() != "Pod" || p == nil {
@@ -115,7 +116,8 @@ func (f *facts) ends(u *unstructured.Unstructured) []Happening {
 	return out
 }
 
-// edits of an object's spec by others than what composes it.
+// edits returns the last edits of an object's spec by field managers other than Crossplane and the
+// provider.
 func edits(u *unstructured.Unstructured) []Happening {
 	var out []Happening
 	for _, m := range u.GetManagedFields() {

@@ -6,7 +6,7 @@ import (
 	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
-// remedy of a pod's failure.
+// remedy returns what to do about a pod's failure.
 func remedy(why *podfailure.Failure) []string {
 	if lift := why.Restriction.Lift(); lift != "" {
 		return []string{"Build another image, or " + lift}
@@ -37,7 +37,7 @@ func remedy(why *podfailure.Failure) []string {
 	return nil
 }
 
-// managedRemedies by the reason of a Backup's, a Restore's or an AppConfig's condition.
+// managedRemedies are what to do about a managed resource, by the reason of its condition.
 var managedRemedies = map[string]string{
 	backupv1.ReasonStoreUnreachable:       "Correct the endpoint, or let the store be reached: network policies and proxies of the cluster count",
 	backupv1.ReasonStoreDenied:            "Correct the credentials, or what the store allows them",

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Text of a report, for people, as seen at a moment. Details lists every object, and not only
-// those that run, or are not ready.
+// Text writes the report for people, with ages as of now. Details lists every object; without it
+// healthy objects that run nothing are only counted.
 func (r *Report) Text(w io.Writer, now time.Time, details bool) error {
 	t := &printer{now: now, details: details}
 	for i := range r.Claims {
@@ -34,7 +34,7 @@ type printer struct {
 
 func (t *printer) linef(format string, args ...any) { fmt.Fprintf(&t.b, format+"\n", args...) }
 
-// words of a state.
+// words describe the states.
 var words = map[State]string{Ready: "is ready", NotReady: "is not ready", Refused: "is refused", Paused: "is paused", Deleting: "is being deleted"}
 
 func (t *printer) claim(e *Explanation) {
@@ -92,7 +92,7 @@ func (t *printer) cause(c *Cause) {
 	}
 }
 
-// indented lines of a text after its first.
+// indented indents all lines of a text but the first.
 func indented(s string) string { return strings.ReplaceAll(s, "\n", "\n                 ") }
 
 func (t *printer) since(at *time.Time) string {
@@ -102,7 +102,7 @@ func (t *printer) since(at *time.Time) string {
 	return ", for " + t.age(*at)
 }
 
-// age of a moment. Clocks differ: what is to come is now.
+// age returns how long ago a moment was. Clocks differ: a moment in the future counts as now.
 func (t *printer) age(at time.Time) string { return duration.HumanDuration(max(0, t.now.Sub(at))) }
 
 func (t *printer) tree(nodes []Node) {
@@ -126,7 +126,7 @@ func (t *printer) tree(nodes []Node) {
 	}
 }
 
-// isQuiet tells whether an object is one that runs nothing.
+// isQuiet reports whether an object runs nothing.
 func isQuiet(n Node) bool {
 	kind := schema.FromAPIVersionAndKind(n.Object.APIVersion, n.Object.Kind).GroupKind()
 	return n.Depth > 0 && (health.IsStored(kind) && kind.Kind != "CronJob" || kind.Kind == "ReplicaSet")

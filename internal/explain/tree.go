@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// tree of an object and what is below it. ReplicaSets without pods are history.
+// tree returns an object and those below it as nodes, without ReplicaSets that have no pods.
 func (f *facts) tree(u *unstructured.Unstructured, depth int) []Node {
 	n := Node{Depth: depth, Object: objectOf(u)}
 	n.Ready, n.Message = f.nodeState(u)
@@ -21,7 +21,7 @@ func (f *facts) tree(u *unstructured.Unstructured, depth int) []Node {
 	return out
 }
 
-// nodeState is whether an object is healthy, and in short how it is.
+// nodeState returns whether an object is healthy, and a short description of its state.
 func (f *facts) nodeState(u *unstructured.Unstructured) (bool, string) {
 	switch u.GetKind() {
 	case "Pod":
