@@ -16,22 +16,22 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// Prices of what claims request, a month.
+// Prices are the monthly prices of what claims request.
 type Prices struct {
-	// Currency of all of them, as ISO 4217 has it: EUR.
+	// Currency is the ISO 4217 code of the currency of all prices, such as EUR.
 	Currency string `json:"currency"`
 
-	// CPU is the price of one CPU that a container requests, Memory that of one GiB.
+	// CPU is the price of one CPU that a container requests, and Memory that of one GiB.
 	CPU    float64 `json:"cpu"`
 	Memory float64 `json:"memory"`
 
-	// Storage is the price of one GiB of a volume, and StorageClasses that of one of a
-	// class, by its name.
+	// Storage is the price of one GiB of a volume. StorageClasses are the prices for volumes of
+	// single StorageClasses, by their names.
 	Storage        float64            `json:"storage"`
 	StorageClasses map[string]float64 `json:"storageClasses,omitempty"`
 }
 
-// ReadPrices of a YAML file.
+// ReadPrices reads a YAML file of prices.
 func ReadPrices(path string) (*Prices, error) {
 	b, err := os.ReadFile(path) //nolint:gosec // the user's file
 	if err != nil {
@@ -47,14 +47,15 @@ func ReadPrices(path string) (*Prices, error) {
 	return p, nil
 }
 
-// Cost of what a claim requests a month, before and after.
+// Cost is the monthly price of what a claim requests, before and after the edit.
 type Cost struct {
 	Currency string  `json:"currency"`
 	Before   float64 `json:"before"`
 	After    float64 `json:"after"`
 }
 
-// compare what objects request. Volumes that a deleted StatefulSet leaves are not counted.
+// compare returns the cost of the objects before and after. Volumes that a deleted StatefulSet
+// leaves are not counted.
 func (p *Prices) compare(before, after objects) *Cost {
 	return &Cost{Currency: p.Currency, Before: p.of(before), After: p.of(after)}
 }
@@ -78,7 +79,7 @@ func (p *Prices) of(all objects) float64 {
 	return math.Round(sum*100) / 100
 }
 
-// pod of a workload: what its containers request, sidecars included.
+// pod returns the price of what the containers of a workload's pod request, sidecars included.
 func (p *Prices) pod(u *unstructured.Unstructured) float64 {
 	m, ok, err := unstructured.NestedMap(u.Object, "spec", "template", "spec")
 	var spec corev1.PodSpec
@@ -95,7 +96,7 @@ func (p *Prices) pod(u *unstructured.Unstructured) float64 {
 	return sum
 }
 
-// requested by a container: where only a limit is set, Kubernetes requests that.
+// requested returns what a container requests: its limit where only that is set, as in Kubernetes.
 func requested(c corev1.Container, name corev1.ResourceName) float64 {
 	q, ok := c.Resources.Requests[name]
 	if !ok {
@@ -104,8 +105,8 @@ func requested(c corev1.Container, name corev1.ResourceName) float64 {
 	return q.AsApproximateFloat64()
 }
 
-// templates of a StatefulSet's volumes, for one pod. Those of a database have grown where
-// its instance managers are to grow them.
+// templates returns the price of the volumes of one pod of a StatefulSet. The volumes of a database
+// count with the size to which its instance managers expand them.
 func (p *Prices) templates(all objects, set *unstructured.Unstructured) float64 {
 	list, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
 	sum := 0.0
@@ -118,7 +119,8 @@ func (p *Prices) templates(all objects, set *unstructured.Unstructured) float64 
 	return sum
 }
 
-// grown size of a database's volumes, or nil.
+// grown returns the size to which a database's volumes are expanded, or nil where the StatefulSet
+// is of no database.
 func grown(all objects, set string) *resource.Quantity {
 	o, ok := all[key{GroupKind: configMapKind, name: set}]
 	if !ok {

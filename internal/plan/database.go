@@ -11,17 +11,19 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// Longest pauses of writes that docs/databasecluster.md promises for what is planned.
+// switchoverPause is the longest pause of writes, in seconds, that docs/databasecluster.md promises
+// for a planned switchover.
 const switchoverPause = 3
 
-// serverPart is the label of the part of a DatabaseCluster that its servers are, and
-// repositoryPart that of the server of its backups' own volume.
+// serverPart is the component label of the servers of a DatabaseCluster, and repositoryPart that of
+// the server of its backup volume.
 const (
 	serverPart     = "postgresql"
 	repositoryPart = "repository"
 )
 
-// statefulSet of a database, or of the server of its backups.
+// statefulSet returns the effects on the servers of a database, or on the server of its backup
+// volume.
 func (f *forecast) statefulSet(p pair) []Effect {
 	switch p.part() {
 	case serverPart:
@@ -32,7 +34,8 @@ func (f *forecast) statefulSet(p pair) []Effect {
 	return nil // There is no other.
 }
 
-// repository of backups: PostgreSQL keeps its log while it is away.
+// repository returns the effects on the server of the backup volume. PostgreSQL retains WAL while
+// that server is unavailable.
 func (f *forecast) repository(p pair) []Effect {
 	switch {
 	case p.Action == Delete && keepsVolumes(p.before):
@@ -49,7 +52,7 @@ func (f *forecast) repository(p pair) []Effect {
 	return nil
 }
 
-// servers of a database.
+// servers returns the effects on the servers of a database.
 func (f *forecast) servers(p pair) []Effect {
 	was, is := replicasOf(p.before), replicasOf(p.after)
 	database := "DatabaseCluster " + p.Owner.Name
@@ -85,7 +88,7 @@ func (f *forecast) servers(p pair) []Effect {
 	switch {
 	case !p.touches("spec.template"):
 	case is > 1:
-		// Those that are copied first count: the primary hands over to one of them.
+		// New servers copy the data first and then count: the primary hands over to one of them.
 		out = append(out, f.replaced(p, min(was, is))...)
 	default:
 		e := p.effect(Restarts, "replaces the only server of %s: nothing reads or writes until it has started", database)
@@ -95,7 +98,8 @@ func (f *forecast) servers(p pair) []Effect {
 	return append(out, f.retention(p)...)
 }
 
-// retention of volumes that turns: a deletion of the claim destroys the data from then on.
+// retention returns the effect of a changed retention policy by which deleting the claim deletes
+// its data.
 func (f *forecast) retention(p pair) []Effect {
 	turned := p.field("spec.persistentVolumeClaimRetentionPolicy.whenDeleted")
 	if turned == nil || turned.After != "Delete" {
@@ -106,7 +110,7 @@ func (f *forecast) retention(p pair) []Effect {
 	return []Effect{e}
 }
 
-// removed servers: the last ones go, and their volumes stay.
+// removed returns the effects of removing the last servers. Their volumes stay.
 func (f *forecast) removed(p pair, was, is int) []Effect {
 	e := p.effect(Stops, "removes %s of DatabaseCluster %s: connections to it break; the volumes stay", count(was-is, "server"), p.Owner.Name)
 	e.Pods, e.Interrupts = was-is, true
@@ -122,7 +126,8 @@ func (f *forecast) removed(p pair, was, is int) []Effect {
 	return out
 }
 
-// replaced servers: standbys first, then the primary hands over and goes last.
+// replaced returns the effects of replacing n servers: standbys first, then the primary hands over
+// and is replaced last.
 func (f *forecast) replaced(p pair, n int) []Effect {
 	database := "DatabaseCluster " + p.Owner.Name
 	how := "replaces the " + count(n, "server") + " of " + database + " one at a time, standbys first"
@@ -134,8 +139,8 @@ func (f *forecast) replaced(p pair, n int) []Effect {
 	return []Effect{e, p.switchover("the primary of %s hands over before it goes", database)}
 }
 
-// restarted servers, each in its place: standbys first, then the primary, which does not
-// hand over (restart of internal/instance/manager).
+// restarted returns the effect of restarting PostgreSQL in n servers in place: standbys first, then
+// the primary, which does not hand over (restart of internal/instance/manager).
 func (f *forecast) restarted(p pair, n int, parameters []string) Effect {
 	how := "restarts PostgreSQL of the " + count(n, "server") + " of DatabaseCluster " + p.Owner.Name + " one at a time, standbys first"
 	if n == 1 {
@@ -152,7 +157,7 @@ func (p pair) switchover(format string, args ...any) Effect {
 	return e
 }
 
-// primaryOf the servers of a StatefulSet, as they report it, or "".
+// primaryOf returns the primary of a StatefulSet's servers, as they report it, or "".
 func (f *forecast) primaryOf(set string) string {
 	o, ok := f.had[key{name: set + "-status", GroupKind: configMapKind}]
 	if !ok {
@@ -164,7 +169,7 @@ func (f *forecast) primaryOf(set string) string {
 	return c.Primary
 }
 
-// configMap that tells the instance managers what to do.
+// configMap returns the effects of the ConfigMap that configures the instance managers.
 func (f *forecast) configMap(p pair) []Effect {
 	desiredOf := func(u *unstructured.Unstructured) *instance.Desired {
 		if u == nil {
@@ -183,12 +188,13 @@ func (f *forecast) configMap(p pair) []Effect {
 	}
 	out := slices.Concat(f.volumes(p, was, is), f.users(p, was, is))
 	if was.Hibernated || is.Hibernated {
-		return out // Servers that sleep start with what is new.
+		return out // Hibernated servers start with the new values.
 	}
 	return slices.Concat(f.parameters(p, was, is), out, f.plain(p))
 }
 
-// plain connections that are refused from then on: the line of pg_hba.conf for all users.
+// plain returns the effect of refusing connections without TLS, by the line of pg_hba.conf for all
+// users.
 func (f *forecast) plain(p pair) []Effect {
 	const line, encrypted = "- host all all all scram-sha-256", "- hostssl all all all scram-sha-256"
 	has := func(u *unstructured.Unstructured, text string) bool {
@@ -203,7 +209,7 @@ func (f *forecast) plain(p pair) []Effect {
 	return []Effect{e}
 }
 
-// parameters that servers reload, or restart for.
+// parameters returns the effects of parameters that servers reload, or restart for.
 func (f *forecast) parameters(p pair, was, is *instance.Desired) []Effect {
 	var reload, restart, unknown []string
 	for _, k := range keysOf(was.Parameters, is.Parameters) {
@@ -228,21 +234,21 @@ func (f *forecast) parameters(p pair, was, is *instance.Desired) []Effect {
 		e.Unknown, e.Interrupts = true, true
 		out = append(out, e)
 	}
-	// Servers that are replaced anyway start with it.
+	// Servers that are replaced anyway start with the new values.
 	if len(restart) == 0 || f.isReplaced(p) {
 		return out
 	}
 	return append(out, f.restarted(p, int(min(was.Size, is.Size)), restart))
 }
 
-// isReplaced tells whether the servers that a ConfigMap is for are replaced too.
+// isReplaced reports whether the servers that a ConfigMap configures are replaced too.
 func (f *forecast) isReplaced(p pair) bool {
 	return slices.ContainsFunc(f.pairs, func(o pair) bool {
 		return o.Object.Kind == "StatefulSet" && o.Object.Name == p.Object.Name && o.touches("spec.template")
 	})
 }
 
-// volumes that grow.
+// volumes returns the effects of volumes that grow.
 func (f *forecast) volumes(p pair, was, is *instance.Desired) []Effect {
 	var out []Effect
 	grow := func(format string, args ...any) {
@@ -259,7 +265,8 @@ func (f *forecast) volumes(p pair, was, is *instance.Desired) []Effect {
 	return out
 }
 
-// users and databases that come; nothing is dropped.
+// users returns the effects of users that are added or removed, and of databases that are removed
+// from the claim. No database is dropped.
 func (f *forecast) users(p pair, was, is *instance.Desired) []Effect {
 	var out []Effect
 	for _, u := range is.Users {

@@ -15,12 +15,12 @@ import (
 type forecast struct {
 	pairs []pair
 
-	// had is what the cluster has.
+	// had are the objects that exist in the cluster.
 	had objects
 }
 
-// rules tell the effects of one object's change, by its kind. A kind without one has none
-// that a client or user notices: what it is for takes effect while everything runs.
+// rules return the effects of the change of one object, by its kind. Changes of other kinds have no
+// effects that a client or user notices: they are applied while everything runs.
 var rules = map[schema.GroupKind]func(*forecast, pair) []Effect{
 	{Group: "apps", Kind: "Deployment"}:                     (*forecast).deployment,
 	{Group: "apps", Kind: "StatefulSet"}:                    (*forecast).statefulSet,
@@ -38,7 +38,7 @@ var rules = map[schema.GroupKind]func(*forecast, pair) []Effect{
 	{Group: "config.example.com", Kind: "AppConfig"}:        (*forecast).appConfig,
 }
 
-// effectsOf changes, in their order.
+// effectsOf returns the effects of changes, in their order.
 func effectsOf(pairs []pair, had objects) []Effect {
 	f := &forecast{pairs: pairs, had: had}
 	var out []Effect
@@ -50,7 +50,7 @@ func effectsOf(pairs []pair, had objects) []Effect {
 	return out
 }
 
-// either of both.
+// either returns the object after the edit, or else the one before it.
 func (p pair) either() *unstructured.Unstructured {
 	if p.after != nil {
 		return p.after
@@ -58,18 +58,18 @@ func (p pair) either() *unstructured.Unstructured {
 	return p.before
 }
 
-// touches tells whether a field of the object at a path, or below it, changes.
+// touches reports whether the field of the object at a path, or one below it, changes.
 func (p pair) touches(path string) bool {
 	return slices.ContainsFunc(p.Fields, func(f Field) bool { return within(f.Path, path) })
 }
 
-// within tells whether a path is another one, or leads below it.
+// within reports whether a path equals another one or leads below it.
 func within(path, outer string) bool {
 	rest, ok := strings.CutPrefix(path, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// field that changes at a path, or nil.
+// field returns the change of the field at a path, or nil.
 func (p pair) field(path string) *Field {
 	i := slices.IndexFunc(p.Fields, func(f Field) bool { return f.Path == path })
 	if i < 0 {
@@ -78,15 +78,16 @@ func (p pair) field(path string) *Field {
 	return &p.Fields[i]
 }
 
-// part of its claim that the object is, by its label.
+// part returns the component label of the object.
 func (p pair) part() string { return p.either().GetLabels()[build.LabelComponent] }
 
-// effect of a verb on the object.
+// effect returns an effect on the object.
 func (p pair) effect(verb Verb, format string, args ...any) Effect {
 	return Effect{Verb: verb, Object: p.Object, Message: fmt.Sprintf(format, args...)}
 }
 
-// replicasOf an object, which the API server makes 1.
+// replicasOf returns the replicas of an object: 1 where they are not set, as the API server
+// defaults them.
 func replicasOf(u *unstructured.Unstructured) int {
 	if u == nil {
 		return 0
@@ -98,7 +99,7 @@ func replicasOf(u *unstructured.Unstructured) int {
 	return int(n)
 }
 
-// count of things, in words: "1 pod", "3 pods".
+// count returns a number of things as a text: "1 pod", "3 pods".
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

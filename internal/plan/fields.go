@@ -14,15 +14,15 @@ import (
 	"github.com/storeplane/storeplane/internal/converge"
 )
 
-// ignored are fields that say nothing by themselves: what Crossplane and the kernel keep
-// their own accounts with.
+// ignored are fields that have no effect by themselves: bookkeeping of Crossplane and of package
+// compose.
 var ignored = map[string]bool{
 	"metadata.annotations[storeplane.example.com/applied]": true,
 	"metadata.annotations[storeplane.example.com/pods]":    true,
 	"spec.crossplane": true,
 }
 
-// fieldsOf lists how an object changes: in what is applied of it, before or after.
+// fieldsOf returns how an object changes, in the fields that Crossplane applies before or after.
 func fieldsOf(before, after *unstructured.Unstructured, applied ...*unstructured.Unstructured) []Field {
 	d := &differ{hidden: after.GetAPIVersion() == "v1" && after.GetKind() == "Secret"}
 	tops := map[string]bool{}
@@ -43,7 +43,7 @@ func fieldsOf(before, after *unstructured.Unstructured, applied ...*unstructured
 	return d.out
 }
 
-// differ collects differences, with their paths.
+// differ collects differences with their paths.
 type differ struct {
 	hidden bool
 	out    []Field
@@ -64,7 +64,7 @@ func orNil(s string, ok bool) any {
 	return s
 }
 
-// compare the values of a field at a path.
+// compare adds the differences between two values of the field at a path.
 func (d *differ) compare(path, field string, before, after any) {
 	if ignored[path] || converge.Equal(before, after) || isEmpty(before) && isEmpty(after) || isQuantity(path) && sameQuantity(before, after) {
 		return
@@ -93,7 +93,8 @@ func (d *differ) compare(path, field string, before, after any) {
 	d.out = append(d.out, f)
 }
 
-// compareList by what tells the elements apart, and tells whether something does.
+// compareList compares lists element by element, by their keys where the field's elements have
+// keys. It returns false, and compares nothing, where they have none and the lengths differ.
 func (d *differ) compareList(path, field string, before, after []any) bool {
 	keys := converge.KeysOf(field, slices.Concat(before, after))
 	if keys == nil {
@@ -116,8 +117,7 @@ func (d *differ) compareList(path, field string, before, after []any) bool {
 	return true
 }
 
-// compareJSON compares texts that are JSON objects by their fields, and tells whether
-// they are.
+// compareJSON compares texts that are JSON objects field by field, and reports whether they are.
 func (d *differ) compareJSON(path, before, after string) bool {
 	var b, a map[string]any
 	if !strings.HasPrefix(before, "{") || !strings.HasPrefix(after, "{") || json.Unmarshal([]byte(before), &b) != nil || json.Unmarshal([]byte(after), &a) != nil {
@@ -127,10 +127,11 @@ func (d *differ) compareJSON(path, before, after string) bool {
 	return true
 }
 
-// linePath begins the part of a path that names a line of a text.
+// linePath is the beginning of the part of a path that names a line of a text.
 const linePath = "[line "
 
-// compareLines compares texts line by line, and tells whether they have as many.
+// compareLines compares texts line by line. It returns false, and compares nothing, where the
+// numbers of lines differ or there is one line.
 func (d *differ) compareLines(path, before, after string) bool {
 	b, a := strings.Split(before, "\n"), strings.Split(after, "\n")
 	if len(b) != len(a) || len(b) == 1 {
@@ -151,7 +152,7 @@ func nameOf(keys []string, e any) string {
 	return strings.Join(parts, ",")
 }
 
-// join a path and a field, in brackets where it would not read as one.
+// join appends a field to a path, in brackets where the field contains a separator.
 func join(path, field string) string {
 	if strings.ContainsAny(field, "./") {
 		return path + "[" + field + "]"
@@ -168,7 +169,7 @@ func keysOf[V any](a, b map[string]V) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// isEmpty tells whether a value is as good as none for an API server.
+// isEmpty reports whether an API server treats a value like a missing one.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -181,12 +182,12 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// isQuantity tells whether an API server writes the value at a path in a form of its own.
+// isQuantity reports whether the value at a path is a quantity, which an API server may rewrite.
 func isQuantity(path string) bool {
 	return strings.Contains(path, ".resources.requests.") || strings.Contains(path, ".resources.limits.") || strings.HasSuffix(path, ".sizeLimit")
 }
 
-// sameQuantity tells whether two texts are one quantity, as 1000m and 1 are.
+// sameQuantity reports whether two texts are the same quantity, as 1000m and 1 are.
 func sameQuantity(before, after any) bool {
 	b, ok := before.(string)
 	a, also := after.(string)

@@ -15,9 +15,9 @@ import (
 	"github.com/storeplane/storeplane/internal/converge"
 )
 
-// Fleet plans what the planner's release and settings change of claims that exist, without
-// an edit of any. The plans are in the order of the claims. Each is passed to done, which
-// may be nil, once it is made.
+// Fleet plans what the planner's release and settings change of existing claims, without an edit of
+// any. The plans are in the order of the claims. Each finished plan is passed to done, which may be
+// nil.
 func (p *Planner) Fleet(ctx context.Context, claims []*unstructured.Unstructured, done func(*Claim)) ([]Claim, error) {
 	plans, errs := make([]*Claim, len(claims)), make([]error, len(claims))
 	next := make(chan int)
@@ -49,7 +49,8 @@ func (p *Planner) Fleet(ctx context.Context, claims []*unstructured.Unstructured
 	return out, nil
 }
 
-// standing claim: what differs from what it is to be is what the release changes.
+// standing plans a claim without an edit: the release changes what differs from the composed
+// result.
 func (p *Planner) standing(ctx context.Context, claim *unstructured.Unstructured) (*Claim, error) {
 	out := &Claim{Object: objectOf(claim), Exists: true}
 	tree, err := p.State.Tree(ctx, out.Object)
@@ -81,8 +82,8 @@ func (p *Planner) standing(ctx context.Context, claim *unstructured.Unstructured
 	return p.finish(out), nil
 }
 
-// FleetText of a report on many claims, for people: by namespace, with the worst first, and
-// of each claim that changes a line. Details are each claim's whole plan.
+// FleetText writes a report on many claims for people: by namespace, the worst first, and a line
+// for each claim that changes. With details it writes the whole plan of each of these.
 func (r *Report) FleetText(w io.Writer, details bool) error {
 	t := &text{}
 	changed := 0
@@ -117,7 +118,7 @@ func (r *Report) FleetText(w io.Writer, details bool) error {
 	return err
 }
 
-// consequences in one line.
+// consequences returns the counts in one line.
 func (s Summary) consequences() string {
 	objects := s.Create + s.Change + s.Delete
 	if s.Refused > 0 && objects == 0 {
@@ -140,14 +141,14 @@ func ends(pods int) string {
 	return fmt.Sprintf("%d pods end", pods)
 }
 
-// namespace of a fleet.
+// namespace is a namespace of a fleet, with its claims.
 type namespace struct {
 	name   string
 	sum    Summary
 	claims []*Claim
 }
 
-// namespaces with the worst first.
+// namespaces returns the namespaces and their claims, the worst first.
 func (r *Report) namespaces() []*namespace {
 	var out []*namespace
 	byName := map[string]*namespace{}

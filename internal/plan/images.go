@@ -10,11 +10,11 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// ownParts are the labels of the parts whose pods run Storeplane's own images.
+// ownParts are the component labels of the pods that run Storeplane's own images.
 var ownParts = []string{serverPart, repositoryPart, cachePart, "backup"}
 
-// images of Storeplane's own for a claim: those of the planner, else those that the claim
-// runs, so that an edit is not mixed up with another release.
+// images returns Storeplane's own images for a claim: those of the planner, or else those that the
+// claim runs, so that the plan of an edit does not include the changes of another release.
 func (p *Planner) images(tree []*unstructured.Unstructured) images.Set {
 	if p.Images != nil {
 		return *p.Images
@@ -37,7 +37,7 @@ func (p *Planner) images(tree []*unstructured.Unstructured) images.Set {
 	return out
 }
 
-// imagesIn an object, of all containers at any depth.
+// imagesIn returns the images of all containers in an object, at any depth.
 func imagesIn(v any) []string {
 	var out []string
 	switch x := v.(type) {

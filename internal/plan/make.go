@@ -30,48 +30,49 @@ import (
 
 // A Planner plans edits of claims.
 type Planner struct {
-	// Schemas of the claims' kinds.
+	// Schemas are those of the kinds of claims.
 	Schemas xrd.Schemas
 
-	// Compositions, one a file, one for each kind.
+	// Compositions are files, each with the Composition of one kind.
 	Compositions fs.FS
 
-	// Function that composes every kind of claim, with what it takes from outside, and
-	// Storeplane's own images.
+	// Function creates a function that composes every kind of claim, from its source of passwords
+	// and time, and Storeplane's own images.
 	Function func(compose.Source, images.Set) converge.Runner
 
-	// Images are Storeplane's own, of the release that is to compose the claims. Where
-	// they are nil a claim's are those that it runs.
+	// Images are Storeplane's own images of the release that is to compose the claims. Where it is
+	// nil, the images that a claim runs are used.
 	Images *images.Set
 
-	// State of the cluster.
+	// State is what the cluster contains.
 	State State
 
 	// Now is the time of the plan.
 	Now time.Time
 
-	// Replace says that claims take the place of those that there are, as kubectl replace
-	// does it, and are not merged into them, as kubectl apply does.
+	// Replace plans claims that replace the existing ones, as kubectl replace does, instead of
+	// being merged into them, as kubectl apply does.
 	Replace bool
 
 	// DryRun tries what a plan applies on the API server. May be nil.
 	DryRun DryRun
 
-	// Prices of what claims request. May be nil.
+	// Prices are those of what claims request. May be nil.
 	Prices *Prices
 
 	mu        sync.Mutex
 	functions map[made]converge.Runner
 }
 
-// made is what a function was made with.
+// made identifies a function by what it was created with.
 type made struct {
 	source   compose.Source
 	registry string
 	digests  string
 }
 
-// function for a source and images, made once: each keeps goroutines of its own.
+// function returns the function for a source and images. It is created once, since each function
+// runs goroutines of its own.
 func (p *Planner) function(source compose.Source, own images.Set) converge.Runner {
 	k := made{source: source, registry: own.Registry, digests: fmt.Sprint(own.Digests)}
 	p.mu.Lock()
@@ -85,8 +86,8 @@ func (p *Planner) function(source compose.Source, own images.Set) converge.Runne
 	return p.functions[k]
 }
 
-// Plan what it means to apply a claim. What the claim's author has to correct is the plan's
-// refusal, everything else an error.
+// Plan plans the application of a claim. What the author of the claim has to correct is returned as
+// the plan's refusal, and everything else as an error.
 func (p *Planner) Plan(ctx context.Context, claim *unstructured.Unstructured) (*Claim, error) {
 	e, err := p.edit(ctx, claim)
 	if err != nil {
@@ -133,7 +134,7 @@ func (p *Planner) Plan(ctx context.Context, claim *unstructured.Unstructured) (*
 	return p.finish(out), nil
 }
 
-// notesOf what keeps an edit from taking effect.
+// notesOf returns what keeps an edit from taking effect.
 func notesOf(e *edit) []string {
 	if e.live == nil {
 		return nil
@@ -156,7 +157,7 @@ func notesOf(e *edit) []string {
 	return out
 }
 
-// refusalOf a claim, or of one that it composes, in the words of whoever refuses it.
+// refusalOf returns the message by which a claim, or one that it composes, is refused.
 func refusalOf(err error) string {
 	if refused, ok := errors.AsType[*converge.RefusedError](err); ok {
 		return refused.Error()
@@ -167,32 +168,33 @@ func refusalOf(err error) string {
 	return err.Error()
 }
 
-// finish a plan: everything that could not be read has been asked for by now.
+// finish completes a plan. All reads are done by then, so that it lists everything that could not
+// be read.
 func (p *Planner) finish(out *Claim) *Claim {
 	out.Unknown = append(out.Unknown, p.State.Unknown()...)
 	out.conclude()
 	return out
 }
 
-// edit of a claim.
+// edit is an edit of a claim.
 type edit struct {
-	// tree is what the cluster has of the claim, and live the claim in it, nil where
-	// there is none.
+	// tree is the claim and the objects below it in the cluster, and live the claim in it, nil
+	// where it does not exist.
 	tree []*unstructured.Unstructured
 	live *unstructured.Unstructured
 
 	// next is the claim with the edit.
 	next *unstructured.Unstructured
 
-	// refused says why a claim that it composes is refused, or nothing.
+	// refused is why a composed claim is refused, or "".
 	refused string
 
-	// standIns are the names of Secrets that may not be read, and that others stood in for.
+	// standIns are the names of the Secrets that may not be read, and that stand-ins replaced.
 	standIns []string
 }
 
-// doubt about a refusal that is about a Secret which may not be read, or nothing: with what
-// is in the Secret the claim may be accepted.
+// doubt returns why a refusal is uncertain, or "": it is about a Secret that may not be read, with
+// whose content the claim might be accepted.
 func (e *edit) doubt(refusal string) string {
 	for _, name := range e.standIns {
 		if strings.Contains(refusal, name) {
@@ -203,7 +205,7 @@ func (e *edit) doubt(refusal string) string {
 }
 
 func (p *Planner) edit(ctx context.Context, claim *unstructured.Unstructured) (*edit, error) {
-	// It has a namespace then. What the API server drops is refused later.
+	// This sets the namespace. Fields that the API server would drop are refused later.
 	next, err := p.Schemas.Default(claim)
 	if err != nil {
 		return nil, err
@@ -231,8 +233,8 @@ func (p *Planner) edit(ctx context.Context, claim *unstructured.Unstructured) (*
 	return e, nil
 }
 
-// withDefaults is a claim as it was written, with the defaults that it gets: unknown fields
-// are still in it, for whoever refuses them.
+// withDefaults returns a claim as it was written, with its defaults. It still contains unknown
+// fields, so that validation can refuse them.
 func withDefaults(claim, defaulted *unstructured.Unstructured) *unstructured.Unstructured {
 	out := claim.DeepCopy()
 	out.SetNamespace(defaulted.GetNamespace())
@@ -240,7 +242,7 @@ func withDefaults(claim, defaulted *unstructured.Unstructured) *unstructured.Uns
 	return out
 }
 
-// overlay of what was written over what has defaults.
+// overlay returns a value with defaults, overwritten by what was written.
 func overlay(defaulted, written any) any {
 	d, ok := defaulted.(map[string]any)
 	w, also := written.(map[string]any)
@@ -258,9 +260,9 @@ func overlay(defaulted, written any) any {
 	return out
 }
 
-// apply a claim's file over the claim as kubectl apply does, by three-way merge: fields that
-// the file does not have, and whoever applied the claim before did, are removed; those of
-// other managers, like replicas that kubectl scale set, stay.
+// apply merges a file into the live claim as kubectl apply does, by three-way merge: fields that
+// were applied before and are not in the file are removed, and those of other managers stay, like
+// replicas that kubectl scale set.
 func (p *Planner) apply(live, file *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	written := func(u *unstructured.Unstructured) map[string]any {
 		out := map[string]any{"spec": map[string]any{}, "metadata": map[string]any{}}
@@ -296,7 +298,7 @@ func (p *Planner) apply(live, file *unstructured.Unstructured) (*unstructured.Un
 	for _, field := range []string{"labels", "annotations"} {
 		texts, _, _ := unstructured.NestedStringMap(merged, "metadata", field)
 		if last, ok := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; ok && field == "annotations" {
-			texts[corev1.LastAppliedConfigAnnotation] = last // It is the tool's own note.
+			texts[corev1.LastAppliedConfigAnnotation] = last // The annotation is kubectl's own record.
 		}
 		if err := unstructured.SetNestedStringMap(out.Object, texts, "metadata", field); err != nil {
 			return nil, err
@@ -313,8 +315,8 @@ func asAny(m map[string]string) map[string]any {
 	return out
 }
 
-// lastWritten is what was applied of a claim last: as kubectl apply has noted it, else what
-// those have applied who do so on the server. It is nil for one that nobody has applied.
+// lastWritten returns what was last applied of a claim: what kubectl apply recorded in its
+// annotation, or else what was applied server-side. It is nil for a claim that was never applied.
 func lastWritten(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if text := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; text != "" {
 		u := &unstructured.Unstructured{}
@@ -337,14 +339,14 @@ func lastWritten(live *unstructured.Unstructured) (*unstructured.Unstructured, e
 		}
 	}
 	if out == nil {
-		return nil, nil // nobody has
+		return nil, nil // it was never applied
 	}
 	return &unstructured.Unstructured{Object: out}, nil
 }
 
-// run the claim as it is from what the cluster has until nothing changes any more, and
-// then with the edit. A claim that does not exist, or that is refused as it is and so stays
-// as it is, is run with the edit alone: nothing is before that.
+// run composes the claim as it is until nothing changes any more, and then with the edit. A claim
+// that does not exist is composed with the edit alone, and so is one that is refused as it is and
+// therefore stays as it is: before is nil then.
 func (p *Planner) run(ctx context.Context, e *edit) (before, after *converge.Result, err error) {
 	r, in := p.renderer(e, drawn{now: p.Now, password: placeholder})
 	if e.live == nil {
@@ -361,12 +363,12 @@ func (p *Planner) run(ctx context.Context, e *edit) (before, after *converge.Res
 	if err != nil {
 		return nil, nil, err
 	}
-	e.refused = "" // What is so already is not the edit's.
+	e.refused = "" // A refusal that exists already is not caused by the edit.
 	after, err = m.Apply(ctx, e.next)
 	return before, after, err
 }
 
-// renderer of a claim, with what it draws.
+// renderer returns a renderer of a claim with a source of passwords and time.
 func (p *Planner) renderer(e *edit, source compose.Source) (*render.Renderer, render.Input) {
 	r := &render.Renderer{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.function(source, p.images(e.tree))}
 	e.refused = ""
@@ -376,13 +378,13 @@ func (p *Planner) renderer(e *edit, source compose.Source) (*render.Renderer, re
 	}
 }
 
-// madeOfSecrets are the fields of what a claim composes whose values come of Secrets which
-// could not be read: those that are others where other passwords and keys are drawn.
+// madeOfSecrets returns the fields of composed objects that are derived from Secrets which could
+// not be read: those that differ when other passwords and keys are generated.
 func (p *Planner) madeOfSecrets(ctx context.Context, e *edit, before *converge.Result) (map[key][]Field, error) {
 	if before == nil || !p.State.HidesSecrets() {
 		return nil, nil //nolint:nilnil // there are none
 	}
-	// Certificates that are made a moment later are others in all of their lines.
+	// Certificates that are generated at a later time differ in all of their lines.
 	r, in := p.renderer(e, drawn{now: p.Now.Add(61 * time.Second), password: placeholder + "-2"})
 	in.Claim = e.live
 	again, err := r.Run(ctx, in)
@@ -396,8 +398,9 @@ func (p *Planner) madeOfSecrets(ctx context.Context, e *edit, before *converge.R
 	return out, nil
 }
 
-// fetch what the function requires. Where the installation's settings may not be read they
-// are those that the claim was composed with last, which its status has.
+// fetch returns a callback that reads what the function requires. Where the installation's settings
+// may not be read, it returns those with which the claim was composed last, from the claim's
+// status.
 func (p *Planner) fetch(e *edit) func(context.Context, string, *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
 	return func(ctx context.Context, requirement string, sel *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
 		found, err := p.State.Fetch(ctx, sel)
@@ -424,8 +427,8 @@ func (p *Planner) fetch(e *edit) func(context.Context, string, *fnv1.ResourceSel
 
 const settingsKind = "EnvironmentConfig"
 
-// standIn for a Secret that a user has created for the claim, and that may not be read: it
-// counts as one that has everything which is asked of it.
+// standIn returns a stand-in for a Secret that a user created for the claim and that may not be
+// read. It has all keys that are read from such Secrets.
 func standIn(o Object) *unstructured.Unstructured {
 	data := map[string]any{}
 	for _, k := range []string{"accessKeyId", "secretAccessKey", "accountName", "accountKey", "serviceAccountKey", "credentials.json", "passphrase", "username", "password", "token"} {
@@ -437,10 +440,10 @@ func standIn(o Object) *unstructured.Unstructured {
 	return u
 }
 
-// placeholder stands in for each password, and is longer than the shortest that is taken.
+// placeholder stands in for each password, and is longer than the shortest one that is accepted.
 const placeholder = compose.Placeholder + "-0000000"
 
-// drawn stands in for everything that is drawn at random: nothing of it is printed.
+// drawn stands in for all that is generated at random. None of it is printed.
 type drawn struct {
 	now      time.Time
 	password string
@@ -452,7 +455,7 @@ func (d drawn) Password() (string, error) { return d.password, nil }
 // Now implements compose.Source.
 func (d drawn) Now() time.Time { return d.now }
 
-// compare what the claim becomes with what it is.
+// compare adds the differences between the claim as it is and as it becomes to the plan.
 func (p *Planner) compare(out *Claim, e *edit, before, after *converge.Result, secret map[key][]Field) (objects, []pair) {
 	had := objects{}
 	if e.live != nil {
@@ -473,10 +476,10 @@ func (p *Planner) compare(out *Claim, e *edit, before, after *converge.Result, s
 	return will, pairs
 }
 
-// guard the claim by the installation's rules, as they are in its settings.
+// guard checks the claim against the guardrails in the installation's settings.
 func (p *Planner) guard(ctx context.Context, e *edit) (*Guardrails, error) {
 	if p.Schemas.Validate(e.next) != nil {
-		return nil, nil //nolint:nilnil,nilerr // its refusal says more
+		return nil, nil //nolint:nilnil,nilerr // the refusal of an invalid claim explains more
 	}
 	settings, err := p.fetch(e)(ctx, "", render.Settings())
 	if err != nil {
@@ -499,7 +502,7 @@ func (p *Planner) guard(ctx context.Context, e *edit) (*Guardrails, error) {
 	return out, nil
 }
 
-// Deletion of a claim.
+// Deletion plans the deletion of a claim.
 func (p *Planner) Deletion(ctx context.Context, claim *unstructured.Unstructured) (*Claim, error) {
 	e, err := p.edit(ctx, claim)
 	if err != nil {
@@ -522,8 +525,8 @@ func (p *Planner) Deletion(ctx context.Context, claim *unstructured.Unstructured
 	return p.finish(out), nil
 }
 
-// isProtected tells whether a Usage protects a claim, or, where Usages may not be read, what
-// the claim says.
+// isProtected reports whether a Usage protects a claim. A Usage of the claim that may not be read
+// counts as one that does.
 func (p *Planner) isProtected(all objects, claim *unstructured.Unstructured) bool {
 	for _, o := range all {
 		kind, _, _ := unstructured.NestedString(o.live.Object, "spec", "of", "kind")
@@ -534,7 +537,7 @@ func (p *Planner) isProtected(all objects, claim *unstructured.Unstructured) boo
 	}
 	refs, _, _ := unstructured.NestedSlice(claim.Object, "spec", "crossplane", "resourceRefs")
 	for _, r := range refs {
-		// It composes none but its own.
+		// A claim composes no Usage but its own.
 		if m, ok := r.(map[string]any); ok && m["kind"] == "Usage" {
 			name, _ := m["name"].(string)
 			apiVersion, _ := m["apiVersion"].(string)

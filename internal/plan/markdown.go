@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Marker begins a report as Markdown, so that a bot finds the comment that it wrote before
-// and replaces it.
+// Marker begins a report in Markdown, so that a bot finds the comment that it wrote before and
+// replaces it.
 const Marker = "<!-- storeplane-plan -->"
 
-// Markdown of a report, for the comment of a pull request.
+// Markdown writes the report as the comment of a pull request.
 func (r *Report) Markdown(w io.Writer) error {
 	m := &text{}
 	m.linef("%s", Marker)
@@ -93,7 +93,7 @@ func (t *text) remarks(c *Claim) {
 	}
 }
 
-// objects that change, folded up.
+// objects writes the objects that change, in a collapsed section.
 func (t *text) objects(c *Claim) {
 	if len(c.Changes) == 0 {
 		return
@@ -111,7 +111,7 @@ func (t *text) objects(c *Claim) {
 	t.linef("</details>")
 }
 
-// diffSign of an action, as diff highlights it.
+// diffSign returns the mark of an action that highlighting of diffs colours.
 func diffSign(a Action) string {
 	if a == Update || a == Adopt {
 		return "!"
@@ -126,7 +126,7 @@ func cell(v any) string {
 	return fmt.Sprintf("`%s`", strings.ReplaceAll(escape(valueOf(v, 0)), "`", "'"))
 }
 
-// escape what would end a cell, or be read as HTML.
+// escape escapes what would end a table cell or be read as HTML.
 func escape(s string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ", "<", "&lt;", ">", "&gt;").Replace(s)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/storeplane/storeplane/internal/xrd"
 )
 
-// New Planner with the definitions, the Compositions and the function of this release, for
-// the state of a cluster as it is now.
+// New returns a Planner with the definitions, the Compositions and the function of this release,
+// for the state of a cluster and the current time.
 func New(s State) (*Planner, error) {
 	schemas, err := xrd.LoadReleased(apis.Definitions)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/storeplane/storeplane/internal/converge"
 )
 
-// key of an object in the claim's namespace.
+// key identifies an object in the claim's namespace.
 type key struct {
 	schema.GroupKind
 
@@ -39,10 +39,10 @@ type composed struct {
 	applied *unstructured.Unstructured
 }
 
-// objects that there are at a time.
+// objects are those that exist at one time.
 type objects map[key]composed
 
-// objectsOf what a claim has become.
+// objectsOf returns the objects that a claim has in a result.
 func objectsOf(r *converge.Result) objects {
 	claims := map[converge.Ref]*unstructured.Unstructured{}
 	for _, c := range r.Claims {
@@ -57,7 +57,7 @@ func objectsOf(r *converge.Result) objects {
 	return out
 }
 
-// existing objects of a claim.
+// existingObjects returns the objects of a claim in the cluster.
 func existingObjects(claim *unstructured.Unstructured, tree []*unstructured.Unstructured) objects {
 	out := objects{}
 	for _, u := range tree {
@@ -72,7 +72,7 @@ func existingObjects(claim *unstructured.Unstructured, tree []*unstructured.Unst
 	return out
 }
 
-// pair is an object before and after; one of both may be nil.
+// pair is an object before and after. One of them may be nil.
 type pair struct {
 	Change
 
@@ -81,7 +81,7 @@ type pair struct {
 	before, after *unstructured.Unstructured
 }
 
-// adopt into what there is before an edit what that makes the claim's own.
+// adopt returns the objects with those that the edit adopts, and that have no owner before it.
 func (all objects) adopt(adopted []*unstructured.Unstructured) objects {
 	out := maps.Clone(all)
 	for _, u := range adopted {
@@ -92,7 +92,8 @@ func (all objects) adopt(adopted []*unstructured.Unstructured) objects {
 	return out
 }
 
-// compare what there is before and after, in the order in which it is made.
+// compare returns the differences between the objects before and after, sorted by stage, kind and
+// name.
 func compare(before, after objects, stages map[key]int) []pair {
 	var out []pair
 	for k, a := range after {
@@ -131,7 +132,7 @@ func appliedOf(all ...composed) []*unstructured.Unstructured {
 	return out
 }
 
-// stagesOf the changes of a claim that converges.
+// stagesOf returns the stage in which each object is created, or else first changed.
 func stagesOf(r *converge.Result) map[key]int {
 	out := map[key]int{}
 	note := func(k key, stage int) {
@@ -155,15 +156,15 @@ func changesOf(pairs []pair) []Change {
 	return out
 }
 
-// readable are the differences that are none of objects which could not be read, since
-// these exist, and of no fields that are made of Secrets which could not be read.
+// readable leaves out the differences of objects that could not be read, since these may exist, and
+// those of fields that are derived from Secrets which could not be read.
 func readable(pairs []pair, hides func(Object) bool, secret map[key][]Field) []pair {
 	var out []pair
 	for _, p := range pairs {
 		made := secret[keyOf(p.either())]
 		p.Fields = slices.DeleteFunc(p.Fields, func(f Field) bool {
 			return slices.ContainsFunc(made, func(m Field) bool {
-				// Lines of certificates may be the same by chance.
+				// Single lines of two certificates may be equal by chance.
 				a, _, _ := strings.Cut(f.Path, linePath)
 				b, _, _ := strings.Cut(m.Path, linePath)
 				return within(a, b) || within(b, a)

@@ -13,7 +13,7 @@ import (
 //go:embed postmaster.txt
 var restartParameters string
 
-// needsRestart holds the parameters that a server reads only as it starts.
+// needsRestart holds the parameters that a server reads only at its start.
 var needsRestart = func() map[string]bool {
 	out := map[string]bool{}
 	for name := range strings.FieldsSeq(restartParameters) {

@@ -1,6 +1,6 @@
 package plan
 
-// APIVersion and kind of a Report as JSON.
+// APIVersion and Kind identify a Report in JSON.
 const (
 	APIVersion = "plan.storeplane.example.com/v1"
 	Kind       = "PlanReport"
@@ -11,13 +11,13 @@ type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 
-	// Claims in the order in which they were given.
+	// Claims are the plans, in the order in which the claims were given.
 	Claims []Claim `json:"claims"`
 
 	Summary Summary `json:"summary"`
 }
 
-// NewReport of plans.
+// NewReport returns a report of plans.
 func NewReport(claims []Claim) *Report {
 	r := &Report{APIVersion: APIVersion, Kind: Kind, Claims: claims}
 	for i := range claims {
@@ -26,20 +26,20 @@ func NewReport(claims []Claim) *Report {
 	return r
 }
 
-// Verdict on a claim, or on a report, from the best to the worst.
+// Verdict sums up the plan of a claim, or a report.
 type Verdict string
 
-// The verdicts.
+// The verdicts, from the best to the worst.
 const (
-	// NoChange says that nothing is created, changed or deleted by the edit.
+	// NoChange means that the edit creates, changes and deletes nothing.
 	NoChange Verdict = "NoChange"
-	// Changes says that something is, and that no consequence interrupts the application
-	// or destroys data.
+	// Changes means that the edit changes objects, and that no consequence interrupts the
+	// application or destroys data.
 	Changes Verdict = "Changes"
-	// Interrupts says that a consequence interrupts the application or destroys data.
+	// Interrupts means that a consequence interrupts the application or destroys data.
 	Interrupts Verdict = "Interrupts"
-	// Refused says that the claim is refused, so that all stays as it is, or that the API
-	// server refuses an object of it in a dry run.
+	// Refused means that the claim is refused, so that nothing changes, or that the API server
+	// refuses one of its objects in a dry run.
 	Refused Verdict = "Refused"
 )
 
@@ -47,15 +47,15 @@ const (
 type Claim struct {
 	Object Object `json:"claim"`
 
-	// Exists says that the cluster has the claim already.
+	// Exists is true if the claim exists in the cluster.
 	Exists bool `json:"exists"`
 
-	// Deletes says that the plan is of the claim's deletion.
+	// Deletes is true if the plan is about the deletion of the claim.
 	Deletes bool `json:"deletes,omitempty"`
 
 	Verdict Verdict `json:"verdict"`
 
-	// Refusal says why the claim is refused, and what to do.
+	// Refusal is why the claim is refused, and what to do.
 	Refusal string `json:"refusal,omitempty"`
 
 	// Rejected are the objects that the API server refuses in a dry run: the claim is not
@@ -65,42 +65,42 @@ type Claim struct {
 	// Edits are the fields of the claim itself that change.
 	Edits []Field `json:"edits,omitempty"`
 
-	// Changes of what the claim composes, and of what the claims among that compose, in
-	// the order in which they are made.
+	// Changes are those of the objects that the claim composes, and of those that the claims among
+	// these compose, in the order in which they are made.
 	Changes []Change `json:"changes,omitempty"`
 
-	// Effects of the changes on what runs.
+	// Effects are the consequences of the changes for what runs.
 	Effects []Effect `json:"effects,omitempty"`
 
-	// Drift is what differs already from what the claim as it is would make: it is
-	// changed at the next pass, with or without the edit.
+	// Drift is what differs already from what the unedited claim composes: the next reconciliation
+	// changes it, with or without the edit.
 	Drift []Change `json:"drift,omitempty"`
 
-	// DriftEffects are those of the drift's changes.
+	// DriftEffects are the consequences of the drift's changes.
 	DriftEffects []Effect `json:"driftEffects,omitempty"`
 
-	// Guardrails are the installation's rules for the claim.
+	// Guardrails are the results of the installation's guardrails for the claim.
 	Guardrails *Guardrails `json:"guardrails,omitempty"`
 
-	// Waits says what the claim would wait for without an end, as far as that is seen.
+	// Waits is what the claim would wait for indefinitely, as far as that can be seen.
 	Waits string `json:"waits,omitempty"`
 
 	// Breaker is what the changes take of the tokens of Crossplane's circuit breaker.
 	Breaker *Breaker `json:"breaker,omitempty"`
 
-	// Cost of what the claim requests, by the price file.
+	// Cost is the price of what the claim requests, by the price file.
 	Cost *Cost `json:"cost,omitempty"`
 
-	// Notes are what else to know before the claim is applied: that it is paused, for one.
+	// Notes are what else to consider before the claim is applied, such as that it is paused.
 	Notes []string `json:"notes,omitempty"`
 
-	// Unknown is what could not be known, and what that means.
+	// Unknown lists in sentences what could not be known, and what that means.
 	Unknown []string `json:"unknown,omitempty"`
 
 	Summary Summary `json:"summary"`
 }
 
-// Object names an object.
+// Object identifies an object.
 type Object struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -110,7 +110,7 @@ type Object struct {
 
 func (o Object) String() string { return o.Kind + " " + o.Name }
 
-// Action on an object.
+// Action is what happens to an object.
 type Action string
 
 // The actions.
@@ -118,14 +118,14 @@ const (
 	Create Action = "create"
 	Update Action = "change"
 	Delete Action = "delete"
-	// Adopt makes an object that exists the claim's own.
+	// Adopt makes an existing object the claim's own.
 	Adopt Action = "adopt"
 )
 
-// Change of an object.
+// Change is the change of an object.
 type Change struct {
-	// Stage in which it is made, from 1. What is of one stage waits for what was made in
-	// those before to be ready. 0 where that is not known.
+	// Stage is the stage in which the change is made, from 1. A stage waits until everything in the
+	// stages before it is ready. 0 if that is not known.
 	Stage int `json:"stage,omitempty"`
 
 	Action Action `json:"action"`
@@ -134,63 +134,63 @@ type Change struct {
 	// Owner is the claim that composes the object.
 	Owner Object `json:"owner"`
 
-	// Fields of an object that changes. Paths name elements of lists by what tells them
-	// apart: spec.template.spec.containers[app].image.
+	// Fields are those that change. Paths name elements of lists by their keys:
+	// spec.template.spec.containers[app].image.
 	Fields []Field `json:"fields,omitempty"`
 }
 
-// Field that changes.
+// Field is a field that changes.
 type Field struct {
 	Path string `json:"path"`
 
-	// Before and After are JSON values; one that is missing has none.
+	// Before and After are JSON values. A field that is missing has no value.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
 
-	// Hidden says that the values are of a Secret, and so not printed.
+	// Hidden is true if the values are not printed, since they are those of a Secret.
 	Hidden bool `json:"hidden,omitempty"`
 }
 
-// Verb of an effect.
+// Verb is what an effect does.
 type Verb string
 
 // The verbs.
 const (
-	// Rolls replaces pods without fewer of them serving.
+	// Rolls replaces pods while as many as before keep serving.
 	Rolls Verb = "roll"
-	// Restarts ends pods, and starts others in their place.
+	// Restarts stops pods and starts others in their place.
 	Restarts Verb = "restart"
-	// SwitchesOver makes another server the primary of a database.
+	// SwitchesOver promotes another server of a database to primary.
 	SwitchesOver Verb = "switchover"
-	// Reloads has servers read their configuration while they run.
+	// Reloads makes servers read their configuration while they run.
 	Reloads Verb = "reload"
-	// Scales changes how many pods there are.
+	// Scales changes the number of pods.
 	Scales Verb = "scale"
-	// Copies data to a new server.
+	// Copies copies data to a new server.
 	Copies Verb = "copy"
-	// Grows a volume.
+	// Grows expands a volume.
 	Grows Verb = "grow"
-	// Runs a Job.
+	// Runs runs a Job.
 	Runs Verb = "run"
-	// Stops something for good, or until it is asked for again.
+	// Stops stops something for good, or until a claim requests it again.
 	Stops Verb = "stop"
-	// Starts what has been stopped.
+	// Starts starts what was stopped.
 	Starts Verb = "start"
-	// Generates a password, a key or a certificate.
+	// Generates generates a password, a key or a certificate.
 	Generates Verb = "generate"
-	// Rotates what was generated before.
+	// Rotates replaces what was generated before.
 	Rotates Verb = "rotate"
-	// Loses data.
+	// Loses deletes data.
 	Loses Verb = "lose"
-	// Keeps data that nothing uses any more.
+	// Keeps keeps data that nothing uses any more.
 	Keeps Verb = "keep"
-	// Reroutes requests.
+	// Reroutes changes where requests go, or which are admitted.
 	Reroutes Verb = "reroute"
-	// Unprotects something: what was refused or made before is not any more.
+	// Unprotects removes a protection: something is not refused or backed up any more.
 	Unprotects Verb = "unprotect"
 )
 
-// Effect of changes on what runs.
+// Effect is a consequence of changes for what runs.
 type Effect struct {
 	Verb   Verb   `json:"verb"`
 	Object Object `json:"object"`
@@ -198,39 +198,39 @@ type Effect struct {
 	// Message is a sentence without a full stop.
 	Message string `json:"message"`
 
-	// Pods that end, and are replaced unless the verb is stop.
+	// Pods is the number of pods that end. They are replaced, unless the verb is stop or scale.
 	Pods int `json:"pods,omitempty"`
 
-	// MaxPauseSeconds is for how long writes pause at most, where that is known: what
-	// the documentation of the kind promises.
+	// MaxPauseSeconds is how long writes pause at most, if that is known, as the documentation of
+	// the kind promises.
 	MaxPauseSeconds int `json:"maxPauseSeconds,omitempty"`
 
-	// Interrupts says that clients may notice it.
+	// Interrupts is true if clients may notice the effect.
 	Interrupts bool `json:"interrupts,omitempty"`
 
-	// Irreversible says that going back to the claim of before does not undo it.
+	// Irreversible is true if applying the previous claim again does not undo the effect.
 	Irreversible bool `json:"irreversible,omitempty"`
 
-	// Destroys says that data is lost.
+	// Destroys is true if data is lost.
 	Destroys bool `json:"destroys,omitempty"`
 
-	// Warning says that nothing happens now, and that something is less safe from then on.
+	// Warning is true if nothing happens now, but something is less safe from then on.
 	Warning bool `json:"warning,omitempty"`
 
-	// Unknown says that it may happen, and cannot be known.
+	// Unknown is true if the effect may occur, and that cannot be known.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// Summary counts.
+// Summary counts changes and effects.
 type Summary struct {
 	Create int `json:"create"`
 	Change int `json:"change"`
 	Delete int `json:"delete"`
 
-	// Pods that are replaced or end.
+	// Pods counts the pods that are replaced or end.
 	Pods int `json:"pods"`
 
-	// Interruptions, Irreversible and Destroys count effects.
+	// Interruptions, Switchovers, Irreversible and Destroys count effects.
 	Interruptions int `json:"interruptions"`
 	Switchovers   int `json:"switchovers"`
 	Irreversible  int `json:"irreversible"`
@@ -256,7 +256,7 @@ func (s *Summary) add(o Summary) {
 	s.Drift += o.Drift
 }
 
-// Verdict that the counts amount to.
+// Verdict returns the verdict that follows from the counts.
 func (s Summary) Verdict() Verdict {
 	switch {
 	case s.Refused > 0:
@@ -269,7 +269,7 @@ func (s Summary) Verdict() Verdict {
 	return NoChange
 }
 
-// conclude counts what is planned.
+// conclude sets the summary and the verdict of a plan.
 func (c *Claim) conclude() {
 	s := Summary{Drift: len(c.Drift)}
 	if c.Refusal != "" || len(c.Rejected) > 0 {
@@ -307,7 +307,8 @@ func (c *Claim) conclude() {
 	}
 }
 
-// Guardrails of the installation, and those that the claim breaks.
+// Guardrails are the number of guardrails that the claim satisfies, and the messages of those that
+// it breaks.
 type Guardrails struct {
 	Passed int      `json:"passed"`
 	Broken []string `json:"broken,omitempty"`

@@ -8,28 +8,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A State is what a cluster has, as far as a plan needs it.
+// A State is what a cluster contains, as far as a plan needs it.
 type State interface {
-	// Tree returns a claim, what it composes, and what the claims among that compose.
-	// It is empty where the claim does not exist.
+	// Tree returns a claim, what it composes, and what the claims among that compose. It is empty
+	// where the claim does not exist.
 	Tree(ctx context.Context, claim Object) ([]*unstructured.Unstructured, error)
 
-	// Claims of some kinds that no other claim composes, in a namespace, or in all of them
-	// where it is empty, by kind, namespace and name.
+	// Claims returns the claims of some kinds that no other claim composes, in a namespace, or in
+	// all where namespace is empty, sorted by kind, namespace and name.
 	Claims(ctx context.Context, kinds []schema.GroupVersionKind, namespace string) ([]*unstructured.Unstructured, error)
 
 	// Fetch returns the objects that a function requires.
 	Fetch(ctx context.Context, selector *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error)
 
-	// Serves tells whether the cluster serves a kind.
+	// Serves reports whether the cluster serves a kind.
 	Serves(ctx context.Context, kind schema.GroupVersionKind) (bool, error)
 
-	// Unknown is what could not be read so far, in sentences, sorted.
+	// Unknown lists in sentences what could not be read so far, sorted.
 	Unknown() []string
 
-	// Hides tells whether an object may exist that could not be read.
+	// Hides reports whether an object could not be read, and so may exist.
 	Hides(o Object) bool
 
-	// HidesSecrets tells whether there is a Secret that could not be read.
+	// HidesSecrets reports whether there is a Secret that could not be read.
 	HidesSecrets() bool
 }

@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// secret that is drawn, or drawn anew. Values are never printed; one that goes does so
-// with what used it.
+// secret returns the effects of a Secret that is generated, or whose passwords or keys change.
+// Values are never printed. The deletion of a Secret has no effect of its own: what used it is
+// deleted too.
 func (f *forecast) secret(p pair) []Effect {
 	if p.Action == Create {
 		return []Effect{p.effect(Generates, "%s is generated", p.Object)}
@@ -25,7 +26,7 @@ func (f *forecast) secret(p pair) []Effect {
 	return []Effect{p.effect(Rotates, "%s has another %s: what reads it once has to read it again", p.Object, strings.Join(drawn, ", "))}
 }
 
-// backup that watches, or does so no more.
+// backup returns the effect of the deletion of a Backup.
 func (f *forecast) backup(p pair) []Effect {
 	if p.Action != Delete {
 		return nil
@@ -35,7 +36,7 @@ func (f *forecast) backup(p pair) []Effect {
 	return []Effect{e}
 }
 
-// usage that protected a claim from its deletion.
+// usage returns the effect of the deletion of a Usage, which protected a claim from deletion.
 func (f *forecast) usage(p pair) []Effect {
 	if p.Action != Delete {
 		return nil
@@ -45,7 +46,7 @@ func (f *forecast) usage(p pair) []Effect {
 	return []Effect{e}
 }
 
-// keepsVolumes tells whether the volumes of a StatefulSet outlive it.
+// keepsVolumes reports whether the volumes of a StatefulSet stay when it is deleted.
 func keepsVolumes(set *unstructured.Unstructured) bool {
 	policy, _, _ := unstructured.NestedString(set.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 	return policy != "Delete"

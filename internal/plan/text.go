@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// valueWidth is how much of a value is printed in text.
+// valueWidth is the number of characters of a value that are printed in text.
 const valueWidth = 60
 
-// signs of actions, as Terraform's plans have them.
+// signs mark the actions, as in Terraform's plans.
 var signs = map[Action]string{Create: "+", Update: "~", Delete: "-", Adopt: ">"}
 
-// sign of an effect: what to look at begins with an exclamation mark, and what cannot be
-// known with a question mark.
+// sign returns the mark of an effect: a question mark where it cannot be known, and an exclamation
+// mark where it deserves attention.
 func (e Effect) sign() string {
 	switch {
 	case e.Unknown:
@@ -25,7 +25,7 @@ func (e Effect) sign() string {
 	return " "
 }
 
-// Text of a report, for people. Details lists the fields of each object.
+// Text writes the report for people, with the fields of each object where details is set.
 func (r *Report) Text(w io.Writer, details bool) error {
 	t := &text{}
 	for i := range r.Claims {
@@ -92,7 +92,7 @@ func (t *text) claim(c *Claim, details bool) {
 	}
 }
 
-// sign of what happens to the claim itself.
+// sign returns the mark of what happens to the claim itself.
 func (c *Claim) sign() string {
 	switch {
 	case c.Refusal != "", len(c.Rejected) > 0:
@@ -160,7 +160,7 @@ func (t *text) guardrails(g *Guardrails) {
 	t.linef("")
 }
 
-// String is a field and how it changes.
+// String describes the field and how it changes.
 func (f Field) String() string {
 	switch {
 	case f.Hidden:
@@ -174,7 +174,7 @@ func (f Field) String() string {
 	return f.Path + ": " + valueOf(f.Before, from) + " → " + valueOf(f.After, from)
 }
 
-// textOf a value, in one line.
+// textOf returns a value in one line.
 func textOf(v any) string {
 	s, ok := v.(string)
 	if !ok {
@@ -190,7 +190,7 @@ func textOf(v any) string {
 	return strings.ReplaceAll(s, "\n", "⏎")
 }
 
-// differsFrom is the rune from which on two texts differ.
+// differsFrom returns the index of the first rune in which two texts differ.
 func differsFrom(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	for i := range min(len(x), len(y)) {
@@ -201,7 +201,7 @@ func differsFrom(a, b string) int {
 	return min(len(x), len(y))
 }
 
-// valueOf is a value as it is printed: where it is long, the part of it around a rune.
+// valueOf returns a value as it is printed: of a long one, the part around a rune.
 func valueOf(v any, around int) string {
 	r := []rune(textOf(v))
 	if len(r) <= valueWidth {
@@ -219,12 +219,12 @@ func valueOf(v any, around int) string {
 	return out
 }
 
-// String is the cost and how it changes.
+// String describes the cost and how it changes.
 func (c *Cost) String() string {
 	return fmt.Sprintf("%+.2f %s a month: %.2f → %.2f", c.After-c.Before, c.Currency, c.Before, c.After)
 }
 
-// line that says all in one.
+// line summarizes the report in one line.
 func (s Summary) line() string {
 	if s.Refused > 0 && s.Create+s.Change+s.Delete == 0 {
 		return fmt.Sprintf("Plan: %s refused: nothing changes.", count(s.Refused, "claim"))

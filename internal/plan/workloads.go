@@ -12,10 +12,11 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// cachePart is the label of the part of a shop that is its cache.
+// cachePart is the component label of the cache of an EcommercePlatform.
 const cachePart = "cache"
 
-// deployment whose pods are replaced one by one, or, a cache, all at once.
+// deployment returns the effects on a Deployment, whose pods are replaced one by one, or all at
+// once in the case of a cache.
 func (f *forecast) deployment(p pair) []Effect {
 	was, is := replicasOf(p.before), replicasOf(p.after)
 	switch p.Action {
@@ -39,7 +40,7 @@ func (f *forecast) deployment(p pair) []Effect {
 	return out
 }
 
-// rolled pods of a Deployment.
+// rolled returns the effect of replacing n pods of a Deployment.
 func (f *forecast) rolled(p pair, n int) Effect {
 	strategy, _, _ := unstructured.NestedString(p.after.Object, "spec", "strategy", "type")
 	if strategy == "Recreate" {
@@ -59,7 +60,8 @@ func (f *forecast) rolled(p pair, n int) Effect {
 	return e
 }
 
-// afterMigration says that pods wait for a migration of the same claim that runs first.
+// afterMigration returns the end of a message about pods that wait for a migration of the same
+// claim, or "".
 func (f *forecast) afterMigration(p pair) string {
 	for _, other := range f.pairs {
 		if other.Action == Create && other.Object.Kind == "Job" && other.Owner == p.Owner && other.part() == "migration" {
@@ -69,7 +71,7 @@ func (f *forecast) afterMigration(p pair) string {
 	return ""
 }
 
-// job that runs once.
+// job returns the effects of a Job, which runs once.
 func (f *forecast) job(p pair) []Effect {
 	if p.Action != Create || p.owner == nil {
 		return nil
@@ -82,8 +84,8 @@ func (f *forecast) job(p pair) []Effect {
 	return []Effect{e}
 }
 
-// existed tells whether the claim that composes an object composes something already: what
-// a first migration does harms nothing.
+// existed reports whether the claim that composes an object composed objects before the edit: the
+// first migration of a new claim can harm nothing.
 func (f *forecast) existed(p pair) bool {
 	for _, o := range f.had {
 		if o.owner != nil && keyOf(o.owner) == keyOf(p.owner) {
@@ -93,7 +95,8 @@ func (f *forecast) existed(p pair) bool {
 	return false
 }
 
-// cronJob that is run no more; all other changes are its next run's.
+// cronJob returns the effect of the deletion of a CronJob. All other changes take effect in its
+// next run.
 func (f *forecast) cronJob(p pair) []Effect {
 	if p.Action != Delete {
 		return nil
@@ -101,8 +104,8 @@ func (f *forecast) cronJob(p pair) []Effect {
 	return []Effect{p.effect(Stops, "%s is not run any more; a run that has begun ends with it", p.Object)}
 }
 
-// appConfig that changes what its workloads read: these say themselves which AppConfig may
-// change them.
+// appConfig returns the effects of an AppConfig on the workloads that read its configuration. Their
+// annotations name the AppConfigs that may change them.
 func (f *forecast) appConfig(p pair) []Effect {
 	if p.Action != Update || !p.touches("spec.forProvider") {
 		return nil
@@ -121,12 +124,13 @@ func (f *forecast) appConfig(p pair) []Effect {
 	return out
 }
 
-// isRolled tells whether a workload's pods are replaced for a change of its own.
+// isRolled reports whether the pods of a workload are replaced because of its own change.
 func (f *forecast) isRolled(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(f.pairs, func(o pair) bool { return keyOf(o.either()) == keyOf(u) && o.touches("spec.template") })
 }
 
-// service that leads elsewhere, or is gone while its pods are not.
+// service returns the effects of a Service whose ports or selector change, or which is deleted
+// while its pods are not.
 func (f *forecast) service(p pair) []Effect {
 	switch {
 	case p.Action == Delete && !f.goesWithPods(p):
@@ -141,7 +145,7 @@ func (f *forecast) service(p pair) []Effect {
 	return nil
 }
 
-// goesWithPods tells whether the pods that a Service leads to go too.
+// goesWithPods reports whether the pods behind a Service are deleted too.
 func (f *forecast) goesWithPods(p pair) bool {
 	part, ok, _ := unstructured.NestedString(p.before.Object, "spec", "selector", build.LabelComponent)
 	if !ok {
@@ -152,7 +156,7 @@ func (f *forecast) goesWithPods(p pair) bool {
 	})
 }
 
-// networkPolicy that lets others in: those that it let in before may not come any more.
+// networkPolicy returns the effect of a NetworkPolicy that admits other clients than before.
 func (f *forecast) networkPolicy(p pair) []Effect {
 	narrows := func(c Field) bool {
 		return c.Before != nil && (within(c.Path, "spec.ingress") && !strings.Contains(c.Path, ".ports") || within(c.Path, "spec.podSelector"))
@@ -165,7 +169,8 @@ func (f *forecast) networkPolicy(p pair) []Effect {
 	return []Effect{e}
 }
 
-// autoscaler whose bounds move.
+// autoscaler returns the effect of an autoscaler that is created or deleted, or whose bounds
+// change.
 func (f *forecast) autoscaler(p pair) []Effect {
 	bounds := func(u *unstructured.Unstructured) (int, int) {
 		lowest, _, _ := unstructured.NestedInt64(u.Object, "spec", "minReplicas")
@@ -182,14 +187,14 @@ func (f *forecast) autoscaler(p pair) []Effect {
 	return []Effect{p.effect(Scales, "%s keeps between %d and %s", p.Object, lowest, count(most, "pod"))}
 }
 
-// podsRead tells whether the ports that change are those of pods that are to be replaced,
-// and not a name beside them.
+// podsRead reports whether a change of a Service affects its connections: its ports or its
+// selector, and not the name of a port.
 func (p pair) podsRead() bool {
 	for _, f := range p.Fields {
 		if strings.HasSuffix(f.Path, ".port") || strings.HasSuffix(f.Path, ".targetPort") || strings.HasPrefix(f.Path, "spec.selector") {
 			return true
 		}
-		// An element that comes or goes.
+		// A port that is removed.
 		if strings.HasPrefix(f.Path, "spec.ports[") && strings.HasSuffix(f.Path, "]") && f.Before != nil {
 			return true
 		}
@@ -197,7 +202,7 @@ func (p pair) podsRead() bool {
 	return false
 }
 
-// route from outside.
+// route returns the effects of an Ingress or an HTTPRoute.
 func (f *forecast) route(p pair) []Effect {
 	switch p.Action {
 	case Create:

@@ -13,8 +13,8 @@ import (
 	"github.com/storeplane/storeplane/internal/render"
 )
 
-// Export what the cluster has of the claims of a namespace, or of all namespaces where it
-// is empty: the installation's settings, each claim, and what it composes, less the Secrets.
+// Export returns the installation's settings, the claims of a namespace, or of all where namespace
+// is empty, and what these compose, without Secrets.
 func (l *Live) Export(ctx context.Context, kinds []schema.GroupVersionKind, namespace string) ([]*unstructured.Unstructured, error) {
 	out, err := l.Fetch(ctx, render.Settings())
 	if err != nil {

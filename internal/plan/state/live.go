@@ -27,9 +27,9 @@ import (
 // parallel is how many objects are read at once.
 const parallel = 16
 
-// Live state of a cluster. It only gets and lists.
+// Live is the state of a cluster. It only gets and lists.
 type Live struct {
-	// WithoutSecrets has Tree leave Secrets out, and not read them.
+	// WithoutSecrets makes Tree leave Secrets out without reading them.
 	WithoutSecrets bool
 
 	client dynamic.Interface
@@ -51,10 +51,10 @@ type fetched struct {
 
 var _ plan.State = &Live{}
 
-// NewLive state of the cluster that a configuration is for.
+// NewLive returns the state of the cluster of a configuration.
 func NewLive(config *rest.Config) (*Live, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, 0 // It asks for one claim's objects, and ends.
+	config.QPS, config.Burst = -1, 0 // No rate limit: the command reads what it needs and ends.
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a client: %w", err)
@@ -83,12 +83,12 @@ func (l *Live) Tree(ctx context.Context, claim plan.Object) ([]*unstructured.Uns
 	return append([]*unstructured.Unstructured{root}, below...), err
 }
 
-// reference to an object that a claim composes.
+// reference refers to an object that a claim composes.
 type reference struct{ apiVersion, kind, name string }
 
-// below a claim: what its references name and it controls, and what those compose, each once.
-// Whoever may write a claim may write its references, also such that lead back to it, or to what
-// another one who exports it may read alone.
+// below returns the objects that a claim refers to and controls, and those below them, each once. A
+// user who may write a claim may write any references, also ones that lead back to the claim or to
+// objects that only the user who exports it may read.
 func (l *Live) below(ctx context.Context, claim *unstructured.Unstructured, seen *sync.Map) ([]*unstructured.Unstructured, error) {
 	if _, again := seen.LoadOrStore(claim.GetUID(), true); again {
 		return nil, nil
@@ -134,10 +134,11 @@ func referencesOf(claim *unstructured.Unstructured) []reference {
 	return out
 }
 
-// hidden object, or, without a name, all of a kind in a namespace.
+// hidden is an object that could not be read, or without a name all of a kind in a namespace.
 type hidden struct{ kind, namespace, name string }
 
-// forbidden object: whether there is one, and what is in it, stays unknown.
+// forbidden records an object that may not be read: whether it exists, and its content, stay
+// unknown.
 func (l *Live) forbidden(h hidden) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +146,7 @@ func (l *Live) forbidden(h hidden) {
 	l.unknown[unread(h.kind, "may not be read")] = true
 }
 
-// unread says what it means that objects of a kind are not known.
+// unread returns the consequence of not having read the objects of a kind, as a sentence.
 func unread(kind, why string) string {
 	if kind == "Secret" {
 		return "Secrets " + why + ": what is generated counts as unchanged"
@@ -153,7 +154,7 @@ func unread(kind, why string) string {
 	return kind + " objects " + why + ": those of the claim count as unchanged"
 }
 
-// Get an object, nil where there is none, or the cluster does not serve its kind.
+// Get returns an object. It is nil where there is none, or the cluster does not serve its kind.
 func (l *Live) Get(ctx context.Context, apiVersion, kind, namespace, name string) (*unstructured.Unstructured, error) {
 	resource, err := l.resource(schema.FromAPIVersionAndKind(apiVersion, kind), namespace)
 	if err != nil || resource == nil {
@@ -171,11 +172,11 @@ func (l *Live) Get(ctx context.Context, apiVersion, kind, namespace, name string
 	return u, nil
 }
 
-// resource of a kind, nil where the cluster does not serve it.
+// resource returns the client of a kind, or nil where the cluster does not serve it.
 func (l *Live) resource(kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
 	m, err := l.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
-		return nil, nil //nolint:nilnil // it does not
+		return nil, nil //nolint:nilnil // the cluster does not serve it
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot find out whether kind %s is served: %w", kind.Kind, err)
@@ -186,8 +187,7 @@ func (l *Live) resource(kind schema.GroupVersionKind, namespace string) (dynamic
 	return l.client.Resource(m.Resource).Namespace(namespace), nil
 }
 
-// Fetch implements plan.State. What may not be read counts as missing, and is said to be
-// unknown.
+// Fetch implements plan.State. What may not be read counts as missing, and is listed as unknown.
 func (l *Live) Fetch(ctx context.Context, sel *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error) {
 	l.mu.Lock()
 	f, ok := l.fetched[sel.String()]
@@ -221,8 +221,8 @@ func (l *Live) fetch(ctx context.Context, sel *fnv1.ResourceSelector) ([]*unstru
 	return out, err
 }
 
-// List objects of a kind in a namespace, or in all of them where it is empty, that a label
-// selector selects. There are none where the cluster does not serve the kind.
+// List returns the objects of a kind that a label selector selects, in a namespace, or in all where
+// namespace is empty. There are none where the cluster does not serve the kind.
 func (l *Live) List(ctx context.Context, apiVersion, kind, namespace, selector string) ([]*unstructured.Unstructured, error) {
 	resource, err := l.resource(schema.FromAPIVersionAndKind(apiVersion, kind), namespace)
 	if err != nil || resource == nil {
@@ -257,7 +257,7 @@ func (l *Live) Unknown() []string {
 	return slices.Sorted(maps.Keys(l.unknown))
 }
 
-// HiddenKinds are the kinds of objects that could not be read.
+// HiddenKinds returns the kinds of the objects that could not be read.
 func (l *Live) HiddenKinds() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Of a container's log its last lines are read.
+// logLines and logBytes limit what is read of the end of a container's log.
 const (
 	logLines = 20
 	logBytes = 16 << 10
 )
 
-// Log is the end of what a container has written, or where previous is set the one before it
-// of that name.
+// Log returns the end of a container's log, or with previous that of the container that ran before
+// it.
 func (l *Live) Log(ctx context.Context, namespace, pod, container string, previous bool) (string, error) {
 	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: new(int64(logLines)), LimitBytes: new(int64(logBytes))}
 	stream, err := l.core.Pods(namespace).GetLogs(pod, options).Stream(ctx)

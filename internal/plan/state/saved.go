@@ -1,5 +1,5 @@
-// Package state reads what a plan needs of a cluster: from the cluster, or from objects
-// that were saved.
+// Package state reads what a plan needs of a cluster: from the cluster itself, or from saved
+// objects.
 package state
 
 import (
@@ -17,21 +17,21 @@ import (
 	"github.com/storeplane/storeplane/internal/plan"
 )
 
-// Saved objects of a cluster, as Export writes them, or as kubectl get prints them with
-// their managed fields. None are an empty cluster.
+// Saved is the state of a cluster from saved objects, as Export returns them, or as kubectl get
+// prints them with their managed fields. Without objects the cluster is empty.
 type Saved struct {
 	objects []*unstructured.Unstructured
 	byKind  map[schema.GroupVersionKind][]*unstructured.Unstructured
 	byName  map[hidden][]*unstructured.Unstructured
 	byOwner map[types.UID][]*unstructured.Unstructured
 
-	// secrets says that a claim has Secrets which were not saved.
+	// secrets is true if a claim has Secrets that were not saved.
 	secrets bool
 }
 
 var _ plan.State = &Saved{}
 
-// NewSaved state of objects.
+// NewSaved returns the state that objects describe.
 func NewSaved(objects []*unstructured.Unstructured) *Saved {
 	s := &Saved{
 		objects: objects,
@@ -49,7 +49,7 @@ func NewSaved(objects []*unstructured.Unstructured) *Saved {
 	}
 	for _, claim := range objects {
 		for _, r := range referencesOf(claim) {
-			// Export leaves these out, and no others.
+			// Export leaves out Secrets only.
 			if r.kind == "Secret" && len(s.byName[hidden{kind: r.kind, namespace: claim.GetNamespace(), name: r.name}]) == 0 {
 				s.secrets = true
 			}
@@ -86,7 +86,7 @@ func byName(a, b *unstructured.Unstructured) int {
 	return cmp.Or(cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 }
 
-// below a claim: itself, and what it controls.
+// below returns a claim and the objects below it that it controls.
 func (s *Saved) below(claim *unstructured.Unstructured) []*unstructured.Unstructured {
 	out := []*unstructured.Unstructured{claim}
 	for _, u := range s.byOwner[claim.GetUID()] {
@@ -113,7 +113,7 @@ func (s *Saved) Fetch(_ context.Context, sel *fnv1.ResourceSelector) ([]*unstruc
 // own are the groups of Storeplane's own kinds, which every cluster with claims serves.
 var own = map[string]bool{"backup.example.com": true, "config.example.com": true, "storeplane.example.com": true}
 
-// Serves implements plan.State. Of other kinds it is known where an object of one was saved.
+// Serves implements plan.State. Kinds of other groups count as served where an object was saved.
 func (s *Saved) Serves(_ context.Context, kind schema.GroupVersionKind) (bool, error) {
 	return own[kind.Group] || len(s.byKind[kind]) > 0, nil
 }

@@ -17,8 +17,8 @@ type withSettings struct {
 	settings []*unstructured.Unstructured
 }
 
-// WithSettings is a state in which these objects take the place of those that the cluster
-// has of their kinds and names. It is the state itself where there are none.
+// WithSettings returns a state in which these objects replace those of the cluster that have the
+// same kinds and names. Without objects it returns the state itself.
 func WithSettings(s plan.State, settings []*unstructured.Unstructured) plan.State {
 	if len(settings) == 0 {
 		return s
