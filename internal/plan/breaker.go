@@ -9,28 +9,28 @@ const breakerBurst = 100
 
 // Breaker is what the changes of objects take of the tokens of Crossplane's circuit breaker.
 type Breaker struct {
-	// Claim whose tokens are taken. Of a claim and the claims that it composes it is the one
-	// that loses the most: each has a bucket of its own.
+	// Claim is the claim whose tokens are taken: of a claim and those that it composes, the one
+	// from which most are taken. Each claim has a bucket of its own.
 	Claim Object `json:"claim"`
 
-	// Tokens that are taken at least: one for each object that is created or deleted, and
-	// two for each that is changed. The changes of status that follow take more.
+	// Tokens is the least number of tokens that are taken: one for each object that is created or
+	// deleted, and two for each that is changed. The changes of status that follow take more.
 	Tokens int `json:"tokens"`
 
 	// Burst is how many tokens a full bucket has by default. One is added each second.
 	Burst int `json:"burst"`
 }
 
-// String is the line of a report.
+// String describes the tokens for the line of a report.
 func (b Breaker) String() string {
 	return fmt.Sprintf("at least %d of the %d tokens of %s", b.Tokens, b.Burst, b.Claim)
 }
 
-// notable says that the changes may open the breaker: the changes of status that follow
-// take about as many tokens again.
+// notable reports whether the changes may open the breaker: the changes of status that follow take
+// about as many tokens again.
 func (b Breaker) notable() bool { return 2*b.Tokens > b.Burst }
 
-// breaker returns what changes take, or nil if there are none.
+// breaker returns the tokens that changes take, or nil without changes.
 func breaker(changes []Change) *Breaker {
 	tokens := map[Object]int{}
 	for _, c := range changes {
@@ -42,7 +42,7 @@ func breaker(changes []Change) *Breaker {
 		}
 	}
 	var most *Breaker
-	// In the order of the changes, so that equals do not take turns.
+	// In the order of the changes, so that the result is the same each time among equals.
 	for _, c := range changes {
 		if n := tokens[c.Owner]; most == nil || n > most.Tokens {
 			most = &Breaker{Claim: c.Owner, Tokens: n, Burst: breakerBurst}

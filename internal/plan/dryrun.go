@@ -13,17 +13,17 @@ import (
 	"github.com/storeplane/storeplane/internal/fieldowner"
 )
 
-// A DryRun applies an object on the API server without storing it, as a field manager.
-// Errors are of type RejectedError where the API server refuses the object, and UntriedError
-// where it does not get as far as to accept or refuse it.
+// A DryRun applies an object on the API server as a field manager, without storing it. The error is
+// a RejectedError where the API server refuses the object, and an UntriedError where it neither
+// accepts nor refuses it.
 type DryRun func(ctx context.Context, manager string, u *unstructured.Unstructured) error
 
-// An UntriedError says why the API server neither accepts nor refuses objects of a kind.
+// An UntriedError is why the API server neither accepts nor refuses objects of a kind.
 type UntriedError struct{ Why string }
 
 func (e *UntriedError) Error() string { return e.Why }
 
-// A RejectedError says why the API server refuses an object.
+// A RejectedError is why the API server refuses an object.
 type RejectedError struct{ Message string }
 
 func (e *RejectedError) Error() string { return e.Message }
@@ -32,16 +32,16 @@ func (e *RejectedError) Error() string { return e.Message }
 type Rejection struct {
 	Object Object `json:"object"`
 
-	// Message of the API server, of an admission policy or of a webhook.
+	// Message is that of the API server, an admission policy or a webhook.
 	Message string `json:"message"`
 }
 
 // claimManager is the field manager of the dry run of a claim itself.
 const claimManager = "storeplane-plan"
 
-// dryRun the claim and the objects that are created or changed, as Crossplane applies them.
-// Secrets are left out: what is generated is not generated yet, and what exists is not sent
-// anywhere.
+// dryRun applies the claim and the objects that are created or changed in a dry run, as Crossplane
+// applies them. Secrets are left out: generated ones do not exist yet, and existing ones are not
+// sent anywhere.
 func (p *Planner) dryRun(ctx context.Context, out *Claim, e *edit, pairs []pair, will objects) error {
 	if p.DryRun == nil {
 		return nil

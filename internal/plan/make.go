@@ -54,7 +54,7 @@ type Planner struct {
 	// being merged into them, as kubectl apply does.
 	Replace bool
 
-	// DryRun tries what a plan applies on the API server. May be nil.
+	// DryRun applies the objects of a plan on the API server without storing them. May be nil.
 	DryRun DryRun
 
 	// Prices are those of what claims request. May be nil.
@@ -455,7 +455,8 @@ func (d drawn) Password() (string, error) { return d.password, nil }
 // Now implements compose.Source.
 func (d drawn) Now() time.Time { return d.now }
 
-// compare adds the differences between the claim as it is and as it becomes to the plan.
+// compare adds the differences between the claim as it is and as it becomes to the plan. It returns
+// the objects after the edit, and the differences.
 func (p *Planner) compare(out *Claim, e *edit, before, after *converge.Result, secret map[key][]Field) (objects, []pair) {
 	had := objects{}
 	if e.live != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/storeplane/storeplane/internal/plan"
 )
 
-// denied is what the API server answers a user without permission. What admission forbids
-// has another message and the same code
+// denied matches the API server's answer to a user without permission. A refusal by admission has
+// the same code and another message
 // (https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/responsewriters/errors.go).
 var denied = regexp.MustCompile(`is forbidden: User ".*" cannot (patch|create) resource`)
 
@@ -33,7 +33,7 @@ func (l *Live) DryRun(ctx context.Context, manager string, u *unstructured.Unstr
 	return judge(err)
 }
 
-// judge an answer of the API server.
+// judge converts an answer of the API server to an error of a DryRun.
 func judge(err error) error {
 	status := (kerrors.APIStatus)(nil)
 	if !errors.As(err, &status) {

@@ -27,7 +27,7 @@ import (
 // parallel is how many objects are read at once.
 const parallel = 16
 
-// Live is the state of a cluster. It only gets and lists.
+// Live is the state of a cluster. It gets and lists objects, and applies them in dry runs only.
 type Live struct {
 	// WithoutSecrets makes Tree leave Secrets out without reading them.
 	WithoutSecrets bool
