@@ -1,5 +1,5 @@
-// Package cli is the command line tool storeplane: it renders claims, and plans edits of
-// them.
+// Package cli is the command line tool storeplane: it renders claims, plans edits of them, explains
+// why they are not ready, and upgrades them.
 package cli
 
 import (
@@ -16,26 +16,26 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 )
 
-// Exit codes.
+// The exit codes.
 const (
-	// ExitOK says that all went well, and of a plan that nothing changes.
+	// ExitOK means that the command succeeded, and for plan also that nothing changes.
 	ExitOK = 0
-	// ExitError says that the command failed.
+	// ExitError means that the command failed.
 	ExitError = 1
-	// ExitRefused says that a claim is refused.
+	// ExitRefused means that a claim is refused.
 	ExitRefused = 2
-	// ExitChanges says that something changes, and nothing is interrupted.
+	// ExitChanges means that something changes, and that nothing is interrupted.
 	ExitChanges = 3
-	// ExitInterrupts says that the application is interrupted, or data is lost.
+	// ExitInterrupts means that the application is interrupted, or that data is lost.
 	ExitInterrupts = 4
 )
 
-// exitError ends the command with a code. It has been said why.
+// exitError ends the command with an exit code. The reason has been printed already.
 type exitError struct{ code int }
 
 func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
-// root of the commands.
+// root holds the commands.
 type root struct {
 	Plan     planCmd     `cmd:"" help:"Say what applying claims would do to what runs: what is created, changed and deleted, which pods restart, whether writes pause, what cannot be undone."`
 	Explain  explainCmd  `cmd:"" help:"Say why a claim is not ready, or what has happened to it: the one cause, its evidence, and what to do."`
@@ -48,15 +48,15 @@ type root struct {
 	Completion kongcompletion.Completion `cmd:"" help:"Print the command by which bash, zsh or fish completes commands, flags and the names of claims."`
 }
 
-// streams of the command.
+// streams are the standard streams of the command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
-// Main runs the command with the name by which it was called, and returns its exit code.
+// Main runs the command under the name by which it was called, and returns its exit code.
 func Main(name string, args []string) int {
-	// It lives for less than a second, and has memory for that.
+	// The command runs for less than a second, and can trade memory for less garbage collection.
 	debug.SetGCPercent(400)
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -64,7 +64,7 @@ func Main(name string, args []string) int {
 }
 
 func run(ctx context.Context, name string, args []string, s streams) (ended int) {
-	// Go's own exit code of a panic is that of a refused claim.
+	// Go exits from a panic with 2, which is the exit code for a refused claim.
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(s.err, "%s: error: it panicked: please report this: %v\n%s", name, p, debug.Stack())
@@ -79,11 +79,11 @@ func run(ctx context.Context, name string, args []string, s streams) (ended int)
 		return ExitError
 	}
 	registerCompletion(parser, func(c int) { code = c })
-	if code >= 0 { // A shell has asked.
+	if code >= 0 { // The command line of a shell was completed.
 		return code
 	}
 	k, err := parser.Parse(args)
-	if code >= 0 { // It has printed its help.
+	if code >= 0 { // The help was printed.
 		return code
 	}
 	if err == nil {

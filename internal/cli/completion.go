@@ -16,7 +16,7 @@ import (
 // completeWithin is how long a shell waits for the names of claims.
 const completeWithin = 2 * time.Second
 
-// complete what a shell asks for, and exit, where it asks: by the variable COMP_LINE.
+// registerCompletion completes a command line and exits, if a shell sets the variable COMP_LINE.
 func registerCompletion(parser *kong.Kong, exit func(int)) {
 	kongcompletion.Register(parser,
 		kongcompletion.WithExitFunc(exit),
@@ -24,8 +24,8 @@ func registerCompletion(parser *kong.Kong, exit func(int)) {
 		kongcompletion.WithPredictor("file", complete.PredictOr(complete.PredictFiles("*.yaml"), complete.PredictFiles("*.yml"))))
 }
 
-// claimNames are the claims of the kubeconfig's namespace as KIND/NAME, or where it cannot be
-// reached, the kinds.
+// claimNames returns the claims in the kubeconfig's namespace as KIND/NAME, or the kinds where
+// there are none or the cluster cannot be reached.
 func claimNames(a complete.Args) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
 	defer cancel()
@@ -67,7 +67,7 @@ func claimsOf(ctx context.Context, a complete.Args) ([]string, error) {
 	return out, nil
 }
 
-// flagOf arguments, by one of its names, or "".
+// flagOf returns the value of a flag, by one of its names, or "".
 func flagOf(args []string, names ...string) string {
 	for i, a := range args {
 		for _, n := range names {

@@ -16,16 +16,16 @@ import (
 	"github.com/storeplane/storeplane/internal/plan/state"
 )
 
-// ExitNotReady says of explain that a claim is not ready.
+// ExitNotReady is the exit code of explain if a claim is not ready.
 const ExitNotReady = 2
 
-// A kindName is a kind that can be explained, and how else kubectl calls it.
+// A kindName is a kind that commands accept, with the other names that kubectl has for it.
 type kindName struct {
 	group, version, kind, plural, short string
 	claim                               bool
 }
 
-// kindNames as the definitions have them.
+// kindNames are the kinds, as in their definitions.
 var kindNames = []kindName{
 	{"platform.example.com", "v1", "EcommercePlatform", "ecommerceplatforms", "ecp", true},
 	{"apps.example.com", "v1", "DatabaseCluster", "databaseclusters", "dbc", true},
@@ -52,7 +52,7 @@ type explainCmd struct {
 	Details bool   `help:"List every object of a claim, and not only those that run or are not healthy." short:"d"`
 }
 
-// Help of the command, beside its flags.
+// Help returns the help of the command beside its flags.
 func (*explainCmd) Help() string {
 	return `Exit codes: 0 all are ready, 1 the command failed, 2 one is not ready.
 
@@ -60,7 +60,7 @@ It only gets and lists, and reads logs of containers that have failed. What it m
 says to be unknown.`
 }
 
-// Run the command.
+// Run runs the command.
 func (c *explainCmd) Run(ctx context.Context, s streams) error {
 	config, namespace, err := c.config()
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *explainCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	// Secrets are no evidence of anything.
+	// Secrets are never evidence of a cause.
 	live.WithoutSecrets = true
 	all := len(objects) == 0
 	if all {
@@ -96,7 +96,7 @@ func (c *explainCmd) Run(ctx context.Context, s streams) error {
 			return err
 		case len(facts.Tree) > 0:
 			explanations = append(explanations, explain.Explain(facts))
-		case !all: // Of all claims one may have gone meanwhile.
+		case !all: // A claim that was not named may have been deleted meanwhile.
 			return fmt.Errorf("cannot explain %s in namespace %s: it does not exist", o, o.Namespace)
 		}
 	}
@@ -120,7 +120,7 @@ func (c *explainCmd) print(s streams, r *explain.Report, now time.Time) error {
 	return r.Text(s.out, now, c.Details)
 }
 
-// parseObjects from arguments of a command: KIND/NAME, or KIND and then names.
+// parseObjects parses the arguments of a command: KIND/NAME, or KIND and then names.
 func parseObjects(do string, args []string, namespace string) ([]plan.Object, error) {
 	var out []plan.Object
 	if len(args) > 0 && !strings.Contains(args[0], "/") {
@@ -158,8 +158,8 @@ func objectOf(do, kind, name, namespace string) (plan.Object, error) {
 	return plan.Object{}, fmt.Errorf("cannot %s %q of kind %q: it must have a name, and be of kind %s", do, name, kind, strings.Join(known, ", "))
 }
 
-// unready claims of a namespace, or of all namespaces. It says how many claims there are where all
-// are ready.
+// unready returns the claims of a namespace, or of all, that are not ready. It reports on standard
+// error if there are no claims, or if all are ready.
 func unready(ctx context.Context, live *state.Live, namespace string, s streams) ([]plan.Object, error) {
 	claims, err := live.Claims(ctx, claimKinds(), namespace)
 	if err != nil {

@@ -17,7 +17,7 @@ type exportCmd struct {
 	namespaceFlags
 }
 
-// Run the command.
+// Run runs the command.
 func (c *exportCmd) Run(ctx context.Context, s streams) error {
 	config, namespace, err := c.config()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/storeplane/storeplane/internal/render"
 )
 
-// load the objects of a file, of the YAML files of a folder, or of the standard input,
-// which is called "-". None are of an empty path.
+// load reads the objects of a file, of the YAML files of a folder, or of the standard input, whose
+// path is "-". An empty path has no objects.
 func load(path string, in io.Reader) ([]*unstructured.Unstructured, error) {
 	switch path {
 	case "":
@@ -31,7 +31,7 @@ func load(path string, in io.Reader) ([]*unstructured.Unstructured, error) {
 	return flat(all), err
 }
 
-// flat list of objects: what kubectl get prints of several is one object of kind List.
+// flat replaces Lists by their items: kubectl get prints several objects as one of kind List.
 func flat(all []*unstructured.Unstructured) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, u := range all {

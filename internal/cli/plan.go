@@ -18,7 +18,7 @@ import (
 	"github.com/storeplane/storeplane/internal/xrd"
 )
 
-// clusterFlags say which cluster.
+// clusterFlags select a cluster.
 type clusterFlags struct {
 	Kubeconfig string `help:"Kubeconfig file. By default KUBECONFIG, then ~/.kube/config." placeholder:"FILE"`
 	Context    string `help:"Context of the kubeconfig."`
@@ -39,13 +39,13 @@ func (c *clusterFlags) config() (*rest.Config, string, error) {
 	return config, namespace, err
 }
 
-// namespaceFlags say which namespaces.
+// namespaceFlags select a namespace or all of them.
 type namespaceFlags struct {
 	Namespace     string `help:"Namespace of the claims. By default the kubeconfig's." short:"n" xor:"namespace"`
 	AllNamespaces bool   `help:"Claims of all namespaces."                             short:"A" xor:"namespace"`
 }
 
-// of the flags and the kubeconfig's namespace the one that counts, or "" for all.
+// of returns the namespace of the flags, or else that of the kubeconfig, or "" for all.
 func (n *namespaceFlags) of(kubeconfig string) string {
 	switch {
 	case n.AllNamespaces:
@@ -81,7 +81,7 @@ type planCmd struct {
 	dryRun plan.DryRun
 }
 
-// Help of the command, beside its flags.
+// Help returns the help of the command beside its flags.
 func (*planCmd) Help() string {
 	return `Exit codes: 0 nothing changes, 1 the command failed, 2 a claim is refused, 3 something
 changes, 4 the application is interrupted or data is lost.
@@ -89,7 +89,7 @@ changes, 4 the application is interrupted or data is lost.
 It only gets and lists, but for --server-dry-run, which stores nothing either. Without rights to read Secrets what is generated counts as unchanged.`
 }
 
-// Run the command.
+// Run runs the command.
 func (c *planCmd) Run(ctx context.Context, s streams) error {
 	if c.Fleet == (len(c.Claims) > 0) {
 		return errors.New("cannot plan: name files with claims, or use --fleet for the claims that there are")
@@ -124,7 +124,7 @@ func (c *planCmd) Run(ctx context.Context, s streams) error {
 	return ending(report.Summary.Verdict())
 }
 
-// fleet plans all claims that there are.
+// fleet plans all existing claims.
 func (c *planCmd) fleet(ctx context.Context, planner *plan.Planner, s streams) error {
 	claims, err := planner.State.Claims(ctx, planner.Schemas.Kinds(), c.Namespace)
 	if err != nil {
@@ -238,8 +238,8 @@ func (c *planCmd) state(s streams) (plan.State, error) {
 	return state.WithSettings(live, settings), nil
 }
 
-// claims of the files, in their order. What else is in them is applied beside the claims,
-// and is none of the plan's business.
+// claims returns the claims in the files, in their order. Other objects in them are counted, and
+// are not part of the plan.
 func (c *planCmd) claims(schemas xrd.Schemas, s streams) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	other := 0

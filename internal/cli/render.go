@@ -13,7 +13,7 @@ import (
 
 const functionPackage = "github.com/storeplane/storeplane/cmd/function"
 
-// offline is what every command without a cluster reads.
+// offline holds the arguments of all commands that need no cluster.
 type offline struct {
 	images.Flags
 
@@ -46,7 +46,7 @@ func (o *offline) load(s streams) (*render.Renderer, render.Input, error) {
 	return r, in, nil
 }
 
-// printed is what a command prints, also where it fails.
+// printed writes the output of a command, also of one that fails.
 func printed(s streams, out []byte, err error) error {
 	if _, werr := s.out.Write(out); werr != nil {
 		return werr
@@ -56,7 +56,7 @@ func printed(s streams, out []byte, err error) error {
 
 type convergeCmd struct{ offline }
 
-// Run the command.
+// Run runs the command.
 func (c *convergeCmd) Run(ctx context.Context, s streams) error {
 	r, in, err := c.load(s)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *convergeCmd) Run(ctx context.Context, s streams) error {
 
 type policyCmd struct{ offline }
 
-// Run the command.
+// Run runs the command.
 func (c *policyCmd) Run(s streams) error {
 	r, in, err := c.load(s)
 	if err != nil {
@@ -87,7 +87,7 @@ type renderCmd struct {
 	Function       string `env:"STOREPLANE_FUNCTION" help:"Storeplane's function binary. Built from this source if not given."`
 }
 
-// Run the command.
+// Run runs the command.
 func (c *renderCmd) Run(ctx context.Context, s streams) error {
 	r, in, err := c.load(s)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *renderCmd) Run(ctx context.Context, s streams) error {
 	if in.Observed, err = load(c.Observed, s.in); err != nil {
 		return err
 	}
-	// An invalid claim needs no tools to be refused.
+	// An invalid claim is refused without the tools.
 	if err := r.Schemas.Validate(in.Claim); err != nil {
 		return err
 	}

@@ -28,13 +28,13 @@ type upgradeCmd struct {
 	All bool `help:"Upgrade all claims that wait."`
 }
 
-// Help of the command, beside its flags.
+// Help returns the help of the command beside its flags.
 func (*upgradeCmd) Help() string {
 	return `Pods of the claims, and of those that they compose, are replaced at once by those of the release
 that waits for their maintenance window or their wave. It needs the right to patch the claims.`
 }
 
-// Run the command.
+// Run runs the command.
 func (c *upgradeCmd) Run(ctx context.Context, s streams) error {
 	config, namespace, err := c.config()
 	if err != nil {
@@ -82,8 +82,8 @@ func (c *upgradeCmd) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// claims of a namespace, with those that claims compose: all of them, or the named ones with what
-// they compose.
+// claims returns the named claims and those that they compose, or without names all claims of a
+// namespace.
 func (c *upgradeCmd) claims(ctx context.Context, live *state.Live, namespace string) ([]*unstructured.Unstructured, error) {
 	objects, err := parseObjects("upgrade", c.Objects, namespace)
 	if err != nil {
@@ -114,7 +114,8 @@ func (c *upgradeCmd) claims(ctx context.Context, live *state.Live, namespace str
 	return out, nil
 }
 
-// allClaims of a namespace, or of all where it is empty, by namespace, kind and name.
+// allClaims returns the claims of a namespace, or of all where it is empty, by namespace, kind and
+// name.
 func allClaims(ctx context.Context, live *state.Live, namespace string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, k := range claimKinds() {
@@ -138,7 +139,7 @@ func claimKinds() []schema.GroupVersionKind {
 	return kinds
 }
 
-// waitsFor what a claim says of it.
+// waitsFor returns what a claim waits for, from the message of its condition Upgraded.
 func waitsFor(u *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {

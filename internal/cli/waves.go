@@ -13,12 +13,12 @@ import (
 	"github.com/storeplane/storeplane/internal/waves"
 )
 
-// printWaves of an upgrade in waves, to whoever may read the settings and the claims of all
-// namespaces. Without waves, or where no claim waits, there is nothing to print.
+// printWaves prints the waves of an upgrade. It prints nothing without waves, where no claim waits,
+// and to users who may not read the settings and the claims of all namespaces.
 func printWaves(ctx context.Context, live *state.Live, out io.Writer) error {
 	p, err := progress(ctx, live)
 	if kerrors.IsForbidden(err) {
-		return nil // It is the platform team's to look at.
+		return nil // Waves are for the platform team.
 	}
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func printWaves(ctx context.Context, live *state.Live, out io.Writer) error {
 	return writeWaves(out, p)
 }
 
-// writeWaves of an upgrade as a table.
+// writeWaves writes the waves of an upgrade as a table.
 func writeWaves(out io.Writer, p waves.Progress) error {
 	if len(p.Waves) == 0 {
 		return nil
@@ -42,7 +42,7 @@ func writeWaves(out io.Writer, p waves.Progress) error {
 	return nil
 }
 
-// progress of an upgrade in the waves of the installation's settings.
+// progress returns the progress of an upgrade in the waves of the installation's settings.
 func progress(ctx context.Context, live *state.Live) (waves.Progress, error) {
 	settings, err := live.Get(ctx, waves.SettingsKind.GroupVersion().String(), waves.SettingsKind.Kind, "", waves.SettingsName)
 	if err != nil {
@@ -71,7 +71,7 @@ func progress(ctx context.Context, live *state.Live) (waves.Progress, error) {
 	return waves.Decide(list, waves.Target(claims), claims, func(namespace string) map[string]string { return labelsOf[namespace] }, time.Now()), nil
 }
 
-// describe how far a wave is.
+// describe describes the progress of a wave.
 func describe(w waves.WaveProgress) string {
 	text := fmt.Sprintf("%d of %d claims upgraded", w.Upgraded, w.Claims)
 	if w.Aside > 0 {
@@ -92,5 +92,5 @@ func describe(w waves.WaveProgress) string {
 	return text
 }
 
-// maxFailing claims of a wave are named.
+// maxFailing is how many failing claims of a wave are named.
 const maxFailing = 3
