@@ -1,9 +1,9 @@
-// Package podfailure tells why a pod does not come up, typed for what depends on it, and in
-// the same words for all that say it.
+// Package podfailure explains why a pod does not become ready: with a type for programs, and with a
+// message that is the same wherever it is reported.
 //
-// The words go into conditions and events, so they hold no counts and no times,
-// and not the changing words of one and the same trouble. What passes by itself
-// is no trouble.
+// The messages become part of conditions and events. They contain no counts, no times and no other
+// text that changes while the failure stays the same. Only Why also reports
+// what passes by itself.
 //
-// The package looks at one pod at one moment. It imports nothing of ours.
+// The package judges one pod at one moment. It imports no other package of this module.
 package podfailure

@@ -2,7 +2,7 @@ package podfailure
 
 import "strings"
 
-// pulling says why an image is not to be had, in two words that do not change.
+// pulling returns why an image cannot be pulled, in a fixed wording, or "" for another reason.
 func pulling(message string) string {
 	message = strings.ToLower(message)
 	for _, known := range []struct{ sign, words string }{

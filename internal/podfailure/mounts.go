@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Mounts are the ConfigMaps and Secrets without which volumes are not mounted.
+// Mounts returns the ConfigMaps and Secrets without which volumes cannot be mounted.
 func Mounts(volumes []corev1.Volume) []string {
 	var out []string
 	add := func(kind, name string, optional *bool) {

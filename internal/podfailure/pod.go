@@ -7,17 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// manyRestarts is from where on a container keeps failing: one failure is an
+// manyRestarts is the number of restarts from which on a container keeps failing: one failure is an
 // accident, and may have been a test of failover.
 const manyRestarts = 2
 
-// Kind of a failure.
+// Kind is the kind of a failure.
 type Kind string
 
-// Kinds of failures. Those before ContainerStart may pass by themselves. Why alone returns
-// Initializing, for a pod whose init container does not end, Preparing, for one whose volumes are
-// not mounted yet, Unready, for a container that does not
-// pass a probe, and Stopped, for a pod that its node has ended.
+// The kinds of failures. Those before ContainerStart may pass by themselves. Only Why returns
+// Initializing (an init container does not end), Preparing (volumes are not mounted yet), Unready
+// (a container does not pass a probe) and Stopped (the node has ended the pod).
 const (
 	Unschedulable  Kind = "Unschedulable"
 	Initializing   Kind = "Initializing"
@@ -30,21 +29,21 @@ const (
 	CrashLoop      Kind = "CrashLoop"
 )
 
-// Restriction is what a pod that meets the restricted pod security standard, with a read-only
-// root file system, forbids an image.
+// Restriction is what the restricted pod security standard, with a read-only root file system,
+// forbids an image.
 type Restriction string
 
-// Restrictions that images fail by.
+// The restrictions because of which images fail.
 const (
-	// NoRoot fails an image that runs as root.
+	// NoRoot is the restriction for an image that runs as root.
 	NoRoot Restriction = "NoRoot"
-	// NoNamedUser fails an image whose user is not named by number: it might be root.
+	// NoNamedUser is the restriction for an image whose user is not a number: it might be root.
 	NoNamedUser Restriction = "NoNamedUser"
-	// ReadOnly fails an image that writes to its root file system.
+	// ReadOnly is the restriction for an image that writes to its root file system.
 	ReadOnly Restriction = "ReadOnly"
 )
 
-// Lift says what a claim sets for an image that does not bear the restriction, or "".
+// Lift returns what to set in a claim for an image that violates the restriction, or "".
 func (r Restriction) Lift() string {
 	switch r {
 	case NoRoot:
@@ -57,27 +56,28 @@ func (r Restriction) Lift() string {
 	return ""
 }
 
-// Failure is why a pod does not come up.
+// Failure is why a pod does not become ready.
 type Failure struct {
 	Kind Kind
 
-	// Container that does not run, but for Unschedulable.
+	// Container is the name of the container that does not run or is not ready. It is "" for
+	// Unschedulable, Preparing and Stopped.
 	Container string
 
-	// Image of that container, for ImagePull.
+	// Image is the image of that container, for ImagePull.
 	Image string
 
-	// Cause in the words of who has met it, without those that change, or "".
+	// Cause is the reason that the reporting component gives, without what changes, or "".
 	Cause string
 
-	// Restriction of the pod that the image does not bear, or "".
+	// Restriction is the restriction of the pod that the image violates, or "".
 	Restriction Restriction
 
-	// Missing is the ConfigMap or Secret that ContainerStart fails for want of, or "".
+	// Missing is the name of the ConfigMap or Secret whose absence causes ContainerStart, or "".
 	Missing string
 }
 
-// String follows the name of the pod. It is "" for none.
+// String describes the failure, to follow the name of the pod. It is "" for nil.
 func (f *Failure) String() string {
 	if f == nil {
 		return ""
@@ -107,7 +107,7 @@ func (f *Failure) String() string {
 	return "container " + f.Container + " keeps failing" + because(f.Cause)
 }
 
-// Of a pod, or nil. The first container in trouble speaks for all. A pod that is being
+// Of returns the failure of a pod, or nil. The first failed container counts. A pod that is being
 // deleted has none.
 func Of(pod *corev1.Pod) *Failure {
 	if pod.DeletionTimestamp != nil {
@@ -126,7 +126,7 @@ func Of(pod *corev1.Pod) *Failure {
 	return nil
 }
 
-// container that does not run, or does not keep running.
+// container returns the failure of a container that does not run, or does not keep running, or nil.
 func container(s corev1.ContainerStatus) *Failure {
 	if w := s.State.Waiting; w != nil {
 		switch w.Reason {
@@ -146,8 +146,8 @@ func container(s corev1.ContainerStatus) *Failure {
 	return &Failure{Kind: CrashLoop, Container: s.Name}
 }
 
-// reference is what the kubelet says of a ConfigMap or Secret that a container refers to and
-// that does not exist: it has the name from the API server's answer.
+// reference matches the kubelet's message about a missing ConfigMap or Secret that a container
+// refers to. Its name is from the API server's answer.
 var reference = regexp.MustCompile(`^(?:configmap|secret) "([^"]+)" not found$`)
 
 func missing(message string) string {
@@ -157,8 +157,8 @@ func missing(message string) string {
 	return ""
 }
 
-// isFailing tells whether a container fails again and again, be it that it is
-// being tried once more or that Kubernetes waits before it does.
+// isFailing reports whether a container fails again and again, whether it is being restarted or
+// waits in Kubernetes' back-off.
 func isFailing(s corev1.ContainerStatus) bool {
 	if s.Ready || s.RestartCount < manyRestarts {
 		return false
@@ -166,7 +166,7 @@ func isFailing(s corev1.ContainerStatus) bool {
 	if w := s.State.Waiting; w != nil && w.Reason == "CrashLoopBackOff" {
 		return true
 	}
-	// An init container that is through has failed before, and is no trouble.
+	// An init container that has ended well may have failed before, and is no failure.
 	through := s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 	last := s.LastTerminationState.Terminated
 	return !through && last != nil && last.ExitCode != 0

@@ -12,7 +12,7 @@ var (
 	counted        = regexp.MustCompile(`(^|, )\d+ `)
 )
 
-// scheduling says what the scheduler does, without how many nodes there are.
+// scheduling returns the scheduler's reasons without the numbers of nodes.
 func scheduling(message string) string {
 	message = nodesAvailable.ReplaceAllString(message, "")
 	message = preemption.ReplaceAllString(message, "")

@@ -10,27 +10,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// StartFor is how long a container may take to become ready, or a pod to be prepared, until
-// that is a reason to wait for it: images that are on the node start sooner.
+// StartFor is how long a container may take to become ready, or a pod to be prepared, before that
+// counts as a failure: images that are on the node start sooner.
 const StartFor = 5 * time.Second
 
-// Pod is what Why looks at: a pod's status, and the names of what it mounts.
+// Pod is what Why evaluates: a pod's status, and the names of what it mounts.
 type Pod struct {
 	corev1.PodStatus
 
-	// Deleting tells that the pod is to go.
+	// Deleting is true if the pod is being deleted.
 	Deleting bool
 
 	// Mounts are the ConfigMaps and Secrets that must exist for the pod's volumes, for example
 	// "ConfigMap shop".
 	Mounts []string
 
-	// Sidecars are the names of init containers that run beside the others, which alone of init
-	// containers have probes.
+	// Sidecars are the names of the init containers that keep running beside the other containers.
+	// Only these init containers have probes.
 	Sidecars []string
 }
 
-// Sidecars of a pod: init containers that are always restarted.
+// Sidecars returns the names of a pod's sidecars: init containers that are always restarted.
 func Sidecars(init []corev1.Container) []string {
 	var out []string
 	for _, c := range init {
@@ -41,9 +41,10 @@ func Sidecars(init []corev1.Container) []string {
 	return out
 }
 
-// Why a pod is not ready at a moment, also for what may pass by itself. It is nil for a pod that
-// is ready, that was started less than StartFor ago, or that is being deleted. The first
-// container in trouble counts.
+// Why returns why a pod is not ready at a moment, also for causes that may pass by themselves. The
+// first failed container counts. It is nil for a pod that is ready, has succeeded or is being
+// deleted, and for one that was started less than StartFor ago and in which no container has
+// failed.
 func Why(pod Pod, now time.Time) *Failure {
 	if pod.Deleting || pod.Phase == corev1.PodSucceeded {
 		return nil
@@ -53,7 +54,7 @@ func Why(pod Pod, now time.Time) *Failure {
 	}
 	containers := slices.Concat(pod.InitContainerStatuses, pod.ContainerStatuses)
 	if pod.Phase == corev1.PodFailed {
-		// Its sidecars are stopped after the container that has failed.
+		// Sidecars are stopped after the container that has failed.
 		containers = slices.Concat(pod.ContainerStatuses, pod.InitContainerStatuses)
 	}
 	for _, s := range containers {
@@ -75,7 +76,7 @@ func Why(pod Pod, now time.Time) *Failure {
 		}
 	}
 	if isMounted(pod.PodStatus) {
-		return nil // It pulls images, which takes what it takes.
+		return nil // It pulls images, which may take any time.
 	}
 	if pod.StartTime != nil && now.Sub(pod.StartTime.Time) >= StartFor && isPreparing(containers) {
 		return &Failure{Kind: Preparing, Cause: strings.Join(pod.Mounts, ", ")}
@@ -83,8 +84,8 @@ func Why(pod Pod, now time.Time) *Failure {
 	return nil
 }
 
-// isMounted tells whether a pod's volumes and its network are ready: the kubelet says so since
-// Kubernetes 1.29.
+// isMounted reports whether a pod's volumes and network are ready. The kubelet sets the condition
+// since Kubernetes 1.29.
 func isMounted(s corev1.PodStatus) bool {
 	for _, c := range s.Conditions {
 		if c.Type == corev1.PodReadyToStartContainers {
@@ -94,20 +95,21 @@ func isMounted(s corev1.PodStatus) bool {
 	return false
 }
 
-// isStuck tells whether a container runs that should have ended.
+// isStuck reports whether a container still runs that should have ended.
 func isStuck(s corev1.ContainerStatus, now time.Time) bool {
 	return s.State.Running != nil && now.Sub(s.State.Running.StartedAt.Time) >= StartFor
 }
 
-// For how long a container must have run until its last end is forgotten: one that ended once,
-// and one that ended often, for which Kubernetes counts anew after that time.
+// runsAgain and runsWell are how long a container must have run until its last end no longer
+// counts: one that ended once, and one that ended more often, whose back-off Kubernetes resets
+// after that time.
 const (
 	runsAgain = time.Minute
 	runsWell  = 10 * time.Minute
 )
 
-// hasRecovered tells whether a container that has ended before runs since, or has not ended by
-// itself: its node was started again.
+// hasRecovered reports whether a container has run long enough since its last end, or did not end
+// by itself: its node was restarted.
 func hasRecovered(s corev1.ContainerStatus, last *corev1.ContainerStateTerminated, now time.Time) bool {
 	if last.Reason == "Unknown" {
 		return true
@@ -119,7 +121,7 @@ func hasRecovered(s corev1.ContainerStatus, last *corev1.ContainerStateTerminate
 	return s.State.Running != nil && now.Sub(s.State.Running.StartedAt.Time) >= after
 }
 
-// withoutRecovered is a status without the ends of containers that have recovered from them.
+// withoutRecovered returns a status without the ends of containers that have recovered from them.
 func withoutRecovered(s corev1.PodStatus, now time.Time) corev1.PodStatus {
 	s.InitContainerStatuses, s.ContainerStatuses = slices.Clone(s.InitContainerStatuses), slices.Clone(s.ContainerStatuses)
 	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
@@ -132,7 +134,7 @@ func withoutRecovered(s corev1.PodStatus, now time.Time) corev1.PodStatus {
 	return s
 }
 
-// crash of a container that has ended by itself and does not run well since.
+// crash returns the failure of a container that ended by itself and has not run well since, or nil.
 func crash(s corev1.ContainerStatus, now time.Time) *Failure {
 	last := s.State.Terminated
 	if last == nil {
@@ -154,13 +156,13 @@ func crash(s corev1.ContainerStatus, now time.Time) *Failure {
 	return f
 }
 
-// lastLine of a text that is not empty.
+// lastLine returns the last line of a text that is not blank.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// probe that a container which runs does not pass.
+// probe returns the probe that a running container does not pass, as a failure, or nil.
 func probe(s corev1.ContainerStatus, now time.Time) *Failure {
 	running := s.State.Running
 	if running == nil || s.Ready || now.Sub(running.StartedAt.Time) < StartFor {
@@ -173,7 +175,7 @@ func probe(s corev1.ContainerStatus, now time.Time) *Failure {
 	return f
 }
 
-// isPreparing tells whether no container of a pod was ever created.
+// isPreparing reports whether no container of a pod was ever created.
 func isPreparing(containers []corev1.ContainerStatus) bool {
 	for _, s := range containers {
 		if w := s.State.Waiting; w == nil || w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" || s.LastTerminationState.Terminated != nil {
@@ -183,13 +185,13 @@ func isPreparing(containers []corev1.ContainerStatus) bool {
 	return len(containers) > 0
 }
 
-// podNamed is where the kubelet says of which pod it speaks.
+// podNamed matches the kubelet's identification of the pod in its messages.
 var podNamed = regexp.MustCompile(`\s*\(pod: "[^"]*", container: [^)]*\)`)
 
-// namedUser is how the kubelet tells the user of an image that is not a number.
+// namedUser matches the kubelet's message about the user of an image that is not a number.
 var namedUser = regexp.MustCompile(`image has non-numeric user \(([^)]*)\)`)
 
-// starting is the kubelet's reason not to start a container, and the restriction behind it.
+// starting returns the kubelet's reason not to start a container, and the restriction behind it.
 func starting(message string) (string, Restriction) {
 	message = podNamed.ReplaceAllString(message, "")
 	m := namedUser.FindStringSubmatch(message)
@@ -202,9 +204,9 @@ func starting(message string) (string, Restriction) {
 	return begun(message), ""
 }
 
-// begun is what a container runtime says of a process that it could not start, without what it
-// was doing before and without the word that it ends each error of its own with:
-// failed to create containerd task: … unable to start container process: exec: "x": …: unknown.
+// begun returns a container runtime's reason why it could not start a process, without the context
+// before it and without the word with which the runtime ends its own errors: failed to create
+// containerd task: … unable to start container process: exec: "x": …: unknown.
 func begun(message string) string {
 	if i := strings.LastIndex(message, "unable to start container process: "); i >= 0 {
 		message = strings.TrimPrefix(message[i:], "unable to start container process: ")
@@ -212,13 +214,14 @@ func begun(message string) string {
 	return strings.TrimSuffix(message, ": unknown")
 }
 
-// uncreated is how the API server refuses to create a pod, and used what a quota has seen used.
+// uncreated matches the beginning of the API server's refusal to create a pod, and used the usage
+// that a quota reports.
 var (
 	uncreated = regexp.MustCompile(`^.*? is forbidden: `)
 	used      = regexp.MustCompile(`, used: .*$`)
 )
 
-// Uncreated is the reason for which pods are not created, from what their controller reports.
+// Uncreated returns why pods are not created, from the message of their controller.
 func Uncreated(message string) string {
 	return "cannot create pods: " + used.ReplaceAllString(uncreated.ReplaceAllString(message, ""), "")
 }
