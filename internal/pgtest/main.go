@@ -1,5 +1,4 @@
-// Package pgtest runs tests beside a PostgreSQL of this machine. It is for tests
-// alone.
+// Package pgtest runs tests with a local PostgreSQL. It is for tests only.
 package pgtest
 
 import (
@@ -14,15 +13,15 @@ import (
 	"testing"
 )
 
-// user that runs PostgreSQL where the tests are root's: it refuses to be.
+// user runs the tests that root starts: PostgreSQL refuses to run as root.
 const user = 65534
 
-// SmallVariable names the environment variable with the folder of a volume of 64
-// MiB, for tests of what happens when one is full. Only root can mount one.
+// SmallVariable is the environment variable with the folder of a volume of 64 MiB, for tests of a
+// full volume. Only root can mount one.
 const SmallVariable = "SMALL_VOLUME"
 
-// Main runs tests with PostgreSQL's programs in the path, as a user that they
-// accept, and returns what to exit with.
+// Main runs tests with PostgreSQL's programs in PATH, as a user that these accept, and returns the
+// exit code.
 func Main(m *testing.M) int {
 	if dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin"); len(dirs) > 0 {
 		_ = os.Setenv("PATH", slices.Max(dirs)+":"+os.Getenv("PATH"))
@@ -38,7 +37,7 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// asUser runs the tests again, as a user that is not root.
+// asUser runs the tests again, as a user other than root.
 func asUser() (int, error) {
 	dir, err := os.MkdirTemp("", "pgtest")
 	if err != nil {
@@ -64,9 +63,9 @@ func asUser() (int, error) {
 		defer func() { _ = syscall.Unmount(small, 0) }()
 		_ = os.Setenv(SmallVariable, small)
 	}
-	// Files that go test wants are root's.
+	// The files that these flags of go test name belong to root.
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return strings.HasPrefix(a, "-test.testlogfile") || strings.Contains(a, "cover") })
-	cmd := exec.Command(self, args...) //nolint:noctx // it is this very program
+	cmd := exec.Command(self, args...) //nolint:noctx // it is this program itself
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
@@ -78,7 +77,7 @@ func asUser() (int, error) {
 	return 0, err
 }
 
-// Need programs, or skip the test where only a part of the tests runs.
+// Need fails the test if a program is not installed, and skips it where -short is set.
 func Need(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
@@ -88,7 +87,7 @@ func Need(t testing.TB, programs ...string) {
 		if !testing.Short() {
 			t.Fatalf("%s is not installed: go run ./test/cluster packages does it", p)
 		}
-		// What cannot be installed without root is left to make test-full.
+		// Programs that cannot be installed without root are tested by make test-full.
 		t.Skipf("%s is not installed", p)
 	}
 }
