@@ -12,14 +12,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// composition of one kind, and its YAML.
+// composition is the Composition of one kind, and its YAML.
 type composition struct {
 	v1.Composition
 
 	yaml []byte
 }
 
-// compositionFor a kind, from a folder with one Composition a file.
+// compositionFor returns the Composition of a kind, from a folder with one Composition in each
+// file.
 func compositionFor(files fs.FS, gvk schema.GroupVersionKind) (*composition, error) {
 	all, err := compositionsOf(files)
 	if err != nil {
@@ -34,7 +35,7 @@ func compositionFor(files fs.FS, gvk schema.GroupVersionKind) (*composition, err
 	return nil, fmt.Errorf("cannot find a Composition of %s", gvk.Kind)
 }
 
-// compositionsOf a folder.
+// compositionsOf returns the Compositions of a folder.
 func compositionsOf(files fs.FS) ([]*composition, error) {
 	paths, err := fs.Glob(files, "*.yaml")
 	if err != nil {
@@ -55,7 +56,8 @@ func compositionsOf(files fs.FS) ([]*composition, error) {
 	return out, nil
 }
 
-// required is what the steps of a Composition require before they are called.
+// required returns what the steps of a Composition require before they are called, by requirement
+// name.
 func (c *composition) required() map[string]*fnv1.ResourceSelector {
 	out := map[string]*fnv1.ResourceSelector{}
 	for _, step := range c.Spec.Pipeline {
@@ -75,8 +77,8 @@ func (c *composition) required() map[string]*fnv1.ResourceSelector {
 	return out
 }
 
-// requiredSchemas are those that the steps of all Compositions require, by requirement
-// name, of kinds that a cluster serves. Of a schema only that it exists is looked at.
+// requiredSchemas returns the schemas that the steps of all Compositions require, of kinds that a
+// cluster serves, by requirement name. They are empty: the function only checks that they exist.
 func requiredSchemas(ctx context.Context, files fs.FS, serves func(context.Context, schema.GroupVersionKind) (bool, error)) (map[string]*fnv1.Schema, error) {
 	all, err := compositionsOf(files)
 	if err != nil {
@@ -110,7 +112,7 @@ func Settings() *fnv1.ResourceSelector {
 	}
 }
 
-// functions that the Composition's steps call.
+// functions returns the names of the functions that the steps of the Composition call.
 func (c *composition) functions() []string {
 	out := make([]string, 0, len(c.Spec.Pipeline))
 	for _, step := range c.Spec.Pipeline {

@@ -15,7 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/converge"
 )
 
-// Tools are the programs that the real render needs.
+// Tools are the programs that Renderer.Crossplane needs.
 type Tools struct {
 	// CLI is the crossplane command line tool.
 	CLI string
@@ -23,15 +23,14 @@ type Tools struct {
 	// Core is Crossplane's own binary, which runs the real reconciler.
 	Core string
 
-	// Function is the binary of our function.
+	// Function is the binary of Storeplane's function.
 	Function string
 
-	// FunctionArgs are arguments of the function beside those that make it
-	// serve here.
+	// FunctionArgs are arguments of the function beside those with which it is served here.
 	FunctionArgs []string
 }
 
-// Check that Crossplane's programs are there.
+// Check checks that Crossplane's programs exist.
 func (t Tools) Check() error {
 	for _, p := range []struct{ what, path, env string }{
 		{"the crossplane command line tool", t.CLI, "CROSSPLANE_CLI"},
@@ -47,7 +46,7 @@ func (t Tools) Check() error {
 	return nil
 }
 
-// Crossplane renders what Crossplane makes of a claim in one go, by the real
+// Crossplane renders what Crossplane composes of a claim in one reconciliation, by the real
 // `crossplane composition render` with the real function in review mode.
 func (r *Renderer) Crossplane(ctx context.Context, tools Tools, in Input) ([]byte, error) {
 	if err := r.Schemas.Validate(in.Claim); err != nil {
@@ -61,7 +60,7 @@ func (r *Renderer) Crossplane(ctx context.Context, tools Tools, in Input) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	// The server sets it, and the function reports by it.
+	// The API server sets the generation, and the function reports it in the status.
 	if claim.GetGeneration() == 0 {
 		claim.SetGeneration(1)
 	}
@@ -129,7 +128,7 @@ func renderArgs(dir string, claim *unstructured.Unstructured, comp *composition,
 	return args, nil
 }
 
-// functionAt is how render is told that a function is served already.
+// functionAt returns the Function that makes render use a function that is served already.
 func functionAt(name, address string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "pkg.crossplane.io/v1",
@@ -144,7 +143,7 @@ func functionAt(name, address string) *unstructured.Unstructured {
 	return u
 }
 
-// run a program and return what it prints. The error holds its complaint.
+// run runs a program and returns its standard output. The error contains its standard error.
 func run(ctx context.Context, program string, args ...string) ([]byte, error) {
 	stdout, stderr := &bytes.Buffer{}, &bytes.Buffer{}
 	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // the user's own tool
@@ -158,8 +157,8 @@ func run(ctx context.Context, program string, args ...string) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
-// refused finds out whether the function accepted the claim: when it did not,
-// render prints a status that says so, and succeeds.
+// refused returns an error if the function refused the claim: render then prints a status with the
+// refusal, and succeeds.
 func refused(claim *unstructured.Unstructured, rendered []byte) error {
 	docs := documents(rendered)
 	for _, doc := range docs {

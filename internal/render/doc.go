@@ -1,8 +1,7 @@
-// Package render prints what a claim becomes, offline: either what Crossplane
-// makes of it in one go, by the real `crossplane composition render` with the
-// real function, or everything that it will ever make, by package converge; or
-// what package policy says of it.
+// Package render prints what a claim becomes, offline: either what Crossplane composes of it in one
+// reconciliation, by the real `crossplane composition render` with the real function, or all
+// objects that it will ever have, by package converge; or the result of package guardrails for it.
 //
-// What a claim that its definition or the function refuses becomes is not
-// printed. The package knows no intent: the function is handed in.
+// Nothing is printed for a claim that its definition or the function refuses. The package depends
+// on no intent: the caller provides the function.
 package render

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// LoadClaim reads the one claim that a YAML file holds.
+// LoadClaim reads the one claim in a YAML file.
 func LoadClaim(path string) (*unstructured.Unstructured, error) {
 	all, err := loadFile(path)
 	if err != nil {
@@ -35,7 +35,7 @@ func LoadClaim(path string) (*unstructured.Unstructured, error) {
 	}
 }
 
-// Load all objects of a YAML file, or of the YAML files of a folder.
+// Load reads all objects of a YAML file, or of the YAML files of a folder.
 func Load(path string) ([]*unstructured.Unstructured, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -74,7 +74,8 @@ func loadFile(path string) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// unwrapPath drops the path from a file system's error, which ours names too.
+// unwrapPath removes the path from an error of the file system, since the caller's error names it
+// too.
 func unwrapPath(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
@@ -82,8 +83,7 @@ func unwrapPath(err error) error {
 	return err
 }
 
-// Parse a YAML stream. A key that stands twice in one object is an error, as it
-// is for kubectl.
+// Parse parses a YAML stream. A duplicate key in an object is an error, as it is for kubectl.
 func Parse(stream []byte) ([]*unstructured.Unstructured, error) {
 	out := make([]*unstructured.Unstructured, 0)
 	for _, doc := range documents(stream) {
@@ -95,7 +95,7 @@ func Parse(stream []byte) ([]*unstructured.Unstructured, error) {
 			continue
 		}
 		u := &unstructured.Unstructured{}
-		// This decoder tells integers from other numbers.
+		// This decoder distinguishes integers from other numbers.
 		if err := json.Unmarshal(j, &u.Object); err != nil {
 			return nil, fmt.Errorf("it is no Kubernetes object: %w", err)
 		}
@@ -107,7 +107,7 @@ func Parse(stream []byte) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// documents of a YAML stream.
+// documents returns the documents of a YAML stream.
 func documents(stream []byte) [][]byte {
 	out := [][]byte{nil}
 	for line := range bytes.Lines(stream) {

@@ -14,8 +14,8 @@ import (
 	"github.com/storeplane/storeplane/internal/settings"
 )
 
-// Policy reports what the guardrails say of a claim, as a PolicyReport. The error
-// comes with a report when the claim breaks one, or its definition refuses it.
+// Policy checks a claim against the guardrails and returns a PolicyReport. An error comes with the
+// report when the claim breaks one, or its definition refuses it.
 func (r *Renderer) Policy(in Input) ([]byte, error) {
 	defaulted, err := r.Schemas.Default(in.Claim)
 	if err != nil {
@@ -25,7 +25,7 @@ func (r *Renderer) Policy(in Input) ([]byte, error) {
 	report, err := Guard(defaulted, in.Cluster)
 	switch {
 	case err != nil && invalid != nil:
-		// What cannot be read is invalid, and that says where.
+		// A claim that cannot be read is invalid, and the error of its validation names the place.
 		return nil, invalid
 	case err != nil:
 		return nil, err
@@ -45,7 +45,8 @@ func (r *Renderer) Policy(in Input) ([]byte, error) {
 	return out, nil
 }
 
-// Guard checks a claim, with its defaults, against the settings that are among objects.
+// Guard checks a claim, with its defaults, against the guardrails in the installation's settings,
+// which are among the objects of the cluster.
 func Guard(claim *unstructured.Unstructured, cluster []*unstructured.Unstructured) (*guardrails.Report, error) {
 	req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{}}}
 	var err error

@@ -17,55 +17,55 @@ import (
 
 // A Renderer renders claims.
 type Renderer struct {
-	// Schemas of the claims' kinds.
+	// Schemas are those of the kinds of claims.
 	Schemas xrd.Schemas
 
-	// Compositions, one a file, one for each kind.
+	// Compositions are files, each with the Composition of one kind.
 	Compositions fs.FS
 
-	// Function that all Compositions call, for what is played in process.
+	// Function is the function that all Compositions call, for what is rendered in process.
 	Function converge.Runner
 
 	// Written is called with a claim after each write of its status. May be nil.
 	Written func(claim *unstructured.Unstructured)
 }
 
-// Input is a claim and what is there beside it.
+// Input is a claim and the objects beside it.
 type Input struct {
 	Claim *unstructured.Unstructured
 
 	// Observed are the objects that the claim composed so far.
 	Observed []*unstructured.Unstructured
 
-	// Cluster is what else exists: the installation's EnvironmentConfig.
+	// Cluster are the other objects: the installation's EnvironmentConfig.
 	Cluster []*unstructured.Unstructured
 
-	// Existing is what a cluster has of the claim, itself included, for Run.
+	// Existing is the claim and the objects below it in a cluster, for Run.
 	Existing []*unstructured.Unstructured
 
-	// Fetch finds what else a cluster has, where a function requires it under a name, for
+	// Fetch returns other objects of a cluster that a function requires by a requirement name, for
 	// Run. May be nil.
 	Fetch func(ctx context.Context, requirement string, selector *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error)
 
-	// Refused is called for a composed claim that is refused, for Run, which ends with that
-	// error without it. May be nil.
+	// Refused is called when a composed claim is refused, for Run. Without it Run ends with that
+	// error. May be nil.
 	Refused func(*converge.RefusedError)
 
-	// Unchecked says that statuses are not checked by the claims' schemas, for Run.
+	// Unchecked skips the validation of statuses by the claims' schemas, for Run.
 	Unchecked bool
 
-	// Serves tells whether a cluster serves a kind, for Run. May be nil, for none but those
-	// of the claims.
+	// Serves reports whether a cluster serves a kind, for Run. May be nil: then it serves the kinds
+	// of claims only.
 	Serves func(ctx context.Context, kind schema.GroupVersionKind) (bool, error)
 }
 
-// Run a claim until nothing changes any more.
+// Run composes a claim until nothing changes any more.
 func (r *Renderer) Run(ctx context.Context, in Input) (*converge.Result, error) {
 	_, result, err := r.Begin(ctx, in)
 	return result, err
 }
 
-// Begin is Run for a claim that is edited after that.
+// Begin is Run for a claim that is edited afterwards, with the returned Simulation.
 func (r *Renderer) Begin(ctx context.Context, in Input) (*converge.Simulation, *converge.Result, error) {
 	s, err := r.simulator(in)
 	if err != nil {
@@ -80,9 +80,9 @@ func (r *Renderer) Begin(ctx context.Context, in Input) (*converge.Simulation, *
 	return s.Begin(ctx, in.Claim)
 }
 
-// Converged renders everything that a claim will ever make, in its order, as a
-// YAML stream with a comment before what each step makes. The error may come
-// with a stream, when the claim does not get ready.
+// Converged renders all objects that a claim will ever have, in the order of their creation, as a
+// YAML stream with a comment before the objects of each step. The error may come with a stream,
+// when the claim does not become ready.
 func (r *Renderer) Converged(ctx context.Context, in Input) ([]byte, error) {
 	result, err := r.Run(ctx, in)
 	if err != nil {
@@ -108,8 +108,8 @@ func (r *Renderer) Converged(ctx context.Context, in Input) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Once renders in process what Crossplane makes of a claim in one go. The
-// result is byte for byte that of `crossplane composition render`.
+// Once renders in process what Crossplane composes of a claim in one reconciliation. The result is
+// byte for byte that of `crossplane composition render`.
 func (r *Renderer) Once(ctx context.Context, in Input) ([]byte, error) {
 	s, err := r.simulator(in)
 	if err != nil {
@@ -127,8 +127,8 @@ func (r *Renderer) Once(ctx context.Context, in Input) ([]byte, error) {
 }
 
 func (r *Renderer) simulator(in Input) (*converge.Simulator, error) {
-	// A claim of an unknown kind is not ours to find a Composition for, and a rule for
-	// updates may let pass what one for creations does not.
+	// There is no Composition for an unknown kind. The claim is not validated here, since a rule
+	// for updates may accept what one for creations does not.
 	if _, err := r.Schemas.For(in.Claim); err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (r *Renderer) simulator(in Input) (*converge.Simulator, error) {
 	}, nil
 }
 
-// write objects as documents of a YAML stream, each with a comment.
+// write writes objects as documents of a YAML stream, each with a comment.
 func write(out *bytes.Buffer, objects []*unstructured.Unstructured, comment string) error {
 	for _, u := range objects {
 		b, err := yaml.Marshal(u.Object)

@@ -23,8 +23,8 @@ type server struct {
 	output  *bytes.Buffer
 }
 
-// startFunction serves a function's binary in review mode on a free port, and
-// returns once it listens.
+// startFunction serves a function's binary in review mode on a free port, and returns once it
+// listens.
 func startFunction(ctx context.Context, binary string, extra []string) (*server, error) {
 	address, err := freeAddress(ctx)
 	if err != nil {
@@ -54,14 +54,14 @@ func startFunction(ctx context.Context, binary string, extra []string) (*server,
 	return nil, fmt.Errorf("cannot serve the function: it does not listen on %s after %s: %s", address, startTime, strings.TrimSpace(s.output.String()))
 }
 
-// stop the function and wait for its end.
+// stop kills the function and waits for its end.
 func (s *server) stop() {
 	_ = s.cmd.Process.Kill()
-	<-s.ended //nolint:errcheck // it says that it was killed
+	<-s.ended //nolint:errcheck // the error is that it was killed
 }
 
-// freeAddress of this machine only. It is free until somebody else takes it,
-// which startFunction would notice.
+// freeAddress returns a free address of the loopback interface. Another process may take it before
+// the function does, which startFunction would notice.
 func freeAddress(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -70,8 +70,8 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// BuildFunction builds the function's binary from source and returns its path.
-// It is kept in the user's cache, so that nothing is built twice.
+// BuildFunction builds the function's binary from source and returns its path. It is kept in the
+// user's cache, so that an unchanged function is not built again.
 func BuildFunction(ctx context.Context, pkg string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -81,7 +81,7 @@ func BuildFunction(ctx context.Context, pkg string) (string, error) {
 	return path, Build(ctx, pkg, path)
 }
 
-// Build a function's package into a binary.
+// Build builds a function's package into a binary.
 func Build(ctx context.Context, pkg, path string) error {
 	if _, err := run(ctx, "go", "build", "-o", path, pkg); err != nil {
 		return fmt.Errorf("cannot build the function: %w", err)
