@@ -1,4 +1,4 @@
-// Package text shortens what others wrote, for messages.
+// Package text shortens the text of other programs for messages.
 package text
 
 import "strings"
@@ -12,5 +12,5 @@ func Clip(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// Line is the beginning of a text, as Clip returns it, in one line.
+// Line returns the beginning of a text, as Clip does, in one line.
 func Line(text string, most int) string { return Clip(strings.Join(strings.Fields(text), " "), most) }
