@@ -16,14 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A decoder reads one Go type. It is never called with null.
+// A decoder decodes values into one Go type. It is never called with null.
 type decoder func(s *structpb.Value, into reflect.Value) error
 
 var decoders sync.Map // reflect.Type to decoder
 
-// Decode reads s into the struct that into points to. Fields that the struct
-// does not have are ignored. An error names the path of the value that did not
-// fit.
+// Decode decodes s into the struct that into points to. Fields that the struct does not have are
+// ignored. An error names the path of the value that does not fit.
 func Decode(s *structpb.Struct, into any) error {
 	rv := reflect.ValueOf(into)
 	if rv.Kind() != reflect.Pointer || rv.IsNil() {
@@ -143,8 +142,7 @@ func newStructDecoder(t reflect.Type) decoder {
 		if !ok {
 			return mismatch("an object", s)
 		}
-		// In the order of the type, so that of several errors it is always
-		// the same that is told.
+		// In the order of the type, so that the same one of several errors is always returned.
 		for i := range steps {
 			st := &steps[i]
 			v, ok := k.StructValue.GetFields()[st.name]
@@ -238,7 +236,7 @@ func decodeIntOrString(s *structpb.Value, into reflect.Value) error {
 	return nil
 }
 
-// decodeUnmarshaler is the way of the few types that read their own JSON.
+// decodeUnmarshaler decodes into the few types that read their own JSON.
 func decodeUnmarshaler(s *structpb.Value, into reflect.Value) error {
 	b, err := s.MarshalJSON()
 	if err != nil {
@@ -261,7 +259,7 @@ func isNull(v *structpb.Value) bool {
 	return null
 }
 
-// pathError names where in an object a value did not fit.
+// pathError is an error with the path in the object of the value that does not fit.
 type pathError struct {
 	path string
 	err  error
@@ -282,7 +280,8 @@ func at(step string, err error) error {
 	return &pathError{path: step + sep + pe.path, err: pe.err}
 }
 
-// mismatch tells what was found without repeating it: it may be a secret.
+// mismatch returns an error about a value of a wrong type. It does not contain the value, which may
+// be a secret.
 func mismatch(want string, got *structpb.Value) error {
 	kind := "null"
 	switch got.GetKind().(type) {

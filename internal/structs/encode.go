@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// An encoder writes one Go type. It returns nil for a value that is null in
-// JSON.
+// An encoder encodes values of one Go type. It returns nil for a value that is null in JSON.
 type encoder func(v reflect.Value) (*structpb.Value, error)
 
 var encoders sync.Map // reflect.Type to encoder
@@ -34,8 +33,8 @@ func Encode(v any) (*structpb.Struct, error) {
 	return s, nil
 }
 
-// EncodeObject returns a Kubernetes object as the Struct to apply: without its
-// status, which is not ours to write.
+// EncodeObject returns a Kubernetes object as the Struct to apply: without its status, which is not
+// applied.
 func EncodeObject(obj any) (*structpb.Struct, error) {
 	s, err := Encode(obj)
 	if err != nil {
@@ -50,8 +49,8 @@ func encoderOf(t reflect.Type) encoder {
 		return e.(encoder) //nolint:forcetypeassert // only encoders are stored
 	}
 
-	// A type may contain itself (JSONSchemaProps does), so what is stored
-	// while the plan is being made waits for it.
+	// A type may contain itself (JSONSchemaProps does), so an encoder that waits for the plan is
+	// stored until the plan exists.
 	var (
 		wg   sync.WaitGroup
 		plan encoder
@@ -148,8 +147,7 @@ func newStructEncoder(t reflect.Type) encoder {
 	}
 
 	return func(v reflect.Value) (*structpb.Value, error) {
-		// Most fields are empty. A map that is made once it is known how many
-		// are not never grows.
+		// Most fields are empty. A map that is allocated for the fields that are not never grows.
 		var room [16]entry
 		found := room[:0]
 		for i := range steps {
@@ -175,7 +173,7 @@ func newStructEncoder(t reflect.Type) encoder {
 	}
 }
 
-// entry of a struct.
+// entry is an entry of a struct.
 type entry struct {
 	name  string
 	value *structpb.Value
@@ -210,8 +208,8 @@ func newMapEncoder(t reflect.Type) encoder {
 	}
 }
 
-// encodeStringMap is the way of labels, annotations and selectors, which most
-// maps are: reflection would allocate each of their values.
+// encodeStringMap encodes labels, annotations and selectors, which most maps are, without
+// reflection, which would allocate each of their values.
 func encodeStringMap(v reflect.Value) (*structpb.Value, error) {
 	m := v.Interface().(map[string]string) //nolint:forcetypeassert // chosen by type
 	if m == nil {
@@ -274,7 +272,7 @@ func encodeTime(v reflect.Value) (*structpb.Value, error) {
 	return newString(t.UTC().Format(time.RFC3339)), nil
 }
 
-// encodeMarshaler is the way of the few types that write their own JSON.
+// encodeMarshaler encodes the few types that write their own JSON.
 func encodeMarshaler(v reflect.Value) (*structpb.Value, error) {
 	p := reflect.New(v.Type())
 	p.Elem().Set(v)
@@ -292,13 +290,13 @@ func encodeMarshaler(v reflect.Value) (*structpb.Value, error) {
 	return out, nil
 }
 
-// isEmpty is encoding/json's notion of empty, zero structs included.
+// isEmpty reports whether encoding/json regards a value as empty, or the value is a zero struct.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
 		return v.Len() == 0
 	case reflect.Struct:
-		// Not encoding/json's: it has no notion of an empty struct.
+		// encoding/json never regards a struct as empty.
 		return v.IsZero()
 	default:
 		return v.IsZero()

@@ -4,9 +4,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// A Value, its kind and what that holds are three allocations when they are
-// made one by one. Made as one they are freed as one too, which costs nothing
-// here: they live as long as the response.
+// A Value, its kind and their content would be three allocations. The functions below allocate them
+// as one. They are then freed as one too, which costs nothing here: all of them live as long as the
+// response.
 
 func newString(s string) *structpb.Value {
 	x := &struct {
