@@ -16,9 +16,9 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 )
 
-// CRD that Crossplane derives from the definition, after checking that nothing
-// of the definition is lost on the way and that an API server accepts the
-// result, the estimated cost of its CEL rules included.
+// CRD returns the CustomResourceDefinition that Crossplane derives from the definition. It checks
+// that nothing of the definition is lost in the process, and that an API server accepts the result,
+// including the estimated cost of its CEL rules.
 func CRD(d *v1.CompositeResourceDefinition) (*extv1.CustomResourceDefinition, error) {
 	crd, err := xcrd.ForCompositeResource(d)
 	if err != nil {
@@ -40,7 +40,7 @@ func lostError(name string, lost []string) error {
 	return fmt.Errorf("cannot use CompositeResourceDefinition %q: Crossplane does not copy these parts of its schema into the CustomResourceDefinition, or replaces them:\n  %s", name, strings.Join(lost, "\n  "))
 }
 
-// check a CRD as an API server does when it is created.
+// check checks a CRD as an API server does when it is created.
 func check(crd *extv1.CustomResourceDefinition) error {
 	defaulted := crd.DeepCopy()
 	extv1.SetDefaults_CustomResourceDefinition(defaulted)
@@ -60,9 +60,9 @@ func check(crd *extv1.CustomResourceDefinition) error {
 	return validation.ValidateCustomResourceDefinition(context.Background(), in).ToAggregate()
 }
 
-// lostPaths lists what the schemas of the definition hold and the CRD does
-// not. Crossplane copies field by field what it knows of the root, of spec and
-// of status; all else vanishes without a word.
+// lostPaths returns what the schemas of the definition contain and the CRD does not. Crossplane
+// copies the fields of the root, of spec and of status that it has code for, and drops all others
+// without an error.
 func lostPaths(d *v1.CompositeResourceDefinition, crd *extv1.CustomResourceDefinition) ([]string, error) {
 	lost := make([]string, 0)
 	for i, v := range d.Spec.Versions {
@@ -77,7 +77,7 @@ func lostPaths(d *v1.CompositeResourceDefinition, crd *extv1.CustomResourceDefin
 		if err != nil {
 			return nil, fmt.Errorf("cannot compare schema of version %q: %w", v.Name, err)
 		}
-		// The comparison is on what the API server understands of a schema.
+		// What the API server does not understand of a schema is lost too.
 		known := &extv1.JSONSchemaProps{}
 		if err := json.Unmarshal(v.Schema.OpenAPIV3Schema.Raw, known); err != nil {
 			return nil, fmt.Errorf("cannot parse schema of version %q: %w", v.Name, err)
@@ -93,8 +93,8 @@ func lostPaths(d *v1.CompositeResourceDefinition, crd *extv1.CustomResourceDefin
 	return slices.Compact(lost), nil
 }
 
-// missing lists the paths whose value in got is absent or another than in
-// want. More in got is no loss, except within a list.
+// missing returns the paths whose value in got is absent or differs from want. Additional values in
+// got are no loss, except within a list.
 func missing(path string, want, got any) []string {
 	w, ok := want.(map[string]any)
 	if !ok {

@@ -14,13 +14,13 @@ import (
 
 // A Problem is one thing that is wrong with a claim.
 type Problem struct {
-	// Path of the field, like spec.cronJobs[0].name. Empty for the whole claim.
+	// Path is the path of the field, like spec.cronJobs[0].name. Empty for the whole claim.
 	Path string
 
-	// Message says what is wrong, and with which value. Empty for an Unknown field.
+	// Message is what is wrong, and with which value. Empty for an Unknown field.
 	Message string
 
-	// Unknown says that the schema has no field of this Path.
+	// Unknown is true if the schema has no field with this Path.
 	Unknown bool
 }
 
@@ -42,7 +42,7 @@ type InvalidError struct {
 	Problems []Problem
 }
 
-// Error is one line for one problem, else one line for each.
+// Error returns one line for one problem, or else a line for each.
 func (e *InvalidError) Error() string {
 	head := fmt.Sprintf("%s %q is invalid: ", e.Kind, e.Name)
 	if len(e.Problems) == 1 {
@@ -60,8 +60,7 @@ func invalid(obj *unstructured.Unstructured, problems []Problem) error {
 		return nil
 	}
 	slices.SortStableFunc(problems, func(a, b Problem) int {
-		// What concerns the whole claim, like the note that some rules were not
-		// checked, comes last.
+		// Problems of the whole claim, like the note that some rules were not checked, come last.
 		if (a.Path == "") != (b.Path == "") {
 			return cmp.Compare(len(b.Path), len(a.Path))
 		}
@@ -70,8 +69,8 @@ func invalid(obj *unstructured.Unstructured, problems []Problem) error {
 	return &InvalidError{Kind: obj.GetKind(), Name: obj.GetName(), Problems: slices.Compact(problems)}
 }
 
-// explain the API server's errors of the object: the same words, but with the value where the
-// server gives only its type, and without the path repeated in the middle.
+// explain converts the API server's errors about the object. The texts are the same, but contain
+// the value where the server gives only its type, and do not repeat the path.
 func explain(obj *unstructured.Unstructured, errs field.ErrorList) []Problem {
 	out := make([]Problem, 0, len(errs))
 	for _, err := range errs {
@@ -91,7 +90,7 @@ func explain(obj *unstructured.Unstructured, errs field.ErrorList) []Problem {
 		default:
 			value := scalar(obj.Object, path)
 			if value == "" {
-				// A rule on an object: its message says it all.
+				// The message of a rule on an object is complete.
 				out = append(out, Problem{Path: path, Message: detail})
 				continue
 			}
@@ -101,12 +100,12 @@ func explain(obj *unstructured.Unstructured, errs field.ErrorList) []Problem {
 	return out
 }
 
-// joined is "Invalid value: VALUE: detail", without the parts that are empty.
+// joined joins the parts that are not empty to "Invalid value: VALUE: detail".
 func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ": ")
 }
 
-// scalar at the path, as JSON. Empty for an object, a list or nothing.
+// scalar returns the value at the path as JSON, or "" for an object, a list or nothing.
 func scalar(obj any, path string) string {
 	at, ok := lookup(obj, path)
 	if !ok {

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// A Schema is what an API server knows of one kind of claim.
+// A Schema is how an API server defaults and validates one kind of claim.
 type Schema struct {
 	gvk        schema.GroupVersionKind
 	structural *structuralschema.Structural
@@ -30,7 +30,7 @@ type Schema struct {
 	rules      *cel.Validator
 }
 
-// NewSchema of the stored version of a CRD.
+// NewSchema compiles the schema of the stored version of a CRD.
 func NewSchema(crd *extv1.CustomResourceDefinition) (*Schema, error) {
 	for _, v := range crd.Spec.Versions {
 		if !v.Storage {
@@ -64,35 +64,34 @@ func (s *Schema) compile(props *extv1.JSONSchemaProps) error {
 	return nil
 }
 
-// GroupVersionKind of the claims that the schema is for.
+// GroupVersionKind returns the kind of the claims that the schema is for.
 func (s *Schema) GroupVersionKind() schema.GroupVersionKind { return s.gvk }
 
-// Default returns a copy of the claim as an API server would store it: unknown
-// fields are gone, defaults are filled in, and what names no namespace is in
-// the one called default.
+// Default returns a copy of the claim as an API server would store it: without unknown fields, with
+// defaults, and in namespace default if the claim names none.
 func (s *Schema) Default(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	out, _ := s.decode(claim)
 	return out
 }
 
-// Validate a claim as it is when it is created. The result is nil or an
-// *InvalidError. The claim's status is not checked: no client can create one.
+// Validate validates a claim as at its creation. The result is nil or an *InvalidError. The claim's
+// status is not checked: no client can create one.
 func (s *Schema) Validate(claim *unstructured.Unstructured) error {
 	return s.validateWith(claim, nil)
 }
 
-// ValidateUpdate of a claim from old to claim. The result is nil or an
+// ValidateUpdate validates the update of a claim from old to claim. The result is nil or an
 // *InvalidError, which includes the rules that compare with the old claim.
 func (s *Schema) ValidateUpdate(old, claim *unstructured.Unstructured) error {
 	before, _ := s.decode(old)
 	return s.validateWith(claim, before)
 }
 
-// ValidateStatus of a claim as it is when its status is written. The result is
-// nil or an *InvalidError.
+// ValidateStatus validates a claim as when its status is written. The result is nil or an
+// *InvalidError.
 func (s *Schema) ValidateStatus(claim *unstructured.Unstructured) error {
 	obj, problems := s.decode(claim)
-	// Against itself, ratcheting would let everything pass.
+	// With the claim itself as the old object, ratcheting would accept everything.
 	return invalid(obj, append(problems, explain(obj, s.validate(obj, nil))...))
 }
 
@@ -106,15 +105,14 @@ func (s *Schema) validateWith(claim, old *unstructured.Unstructured) error {
 	return invalid(obj, append(problems, explain(obj, s.validate(obj, old))...))
 }
 
-// decode a copy of the claim as the API server decodes a request: it prunes
-// and defaults, and reports what it had to drop in the words of kubectl's
-// strict validation.
+// decode returns a copy of the claim as the API server decodes a request, pruned and with defaults.
+// It also returns what was pruned, as kubectl's strict validation reports it.
 func (s *Schema) decode(claim *unstructured.Unstructured) (*unstructured.Unstructured, []Problem) {
 	obj := claim.DeepCopy()
 	if obj.Object == nil {
 		obj.Object = map[string]any{}
 	}
-	// The server takes the namespace from the request when the object has none.
+	// The API server takes the namespace from the request when the object has none.
 	if obj.GetNamespace() == "" {
 		obj.SetNamespace("default")
 	}
@@ -137,8 +135,8 @@ func (s *Schema) decode(claim *unstructured.Unstructured) (*unstructured.Unstruc
 	return obj, problems
 }
 
-// validate in the order of the API server's own strategy for custom resources,
-// which lives in a package that brings a whole etcd client along.
+// validate validates in the order of the API server's own strategy for custom resources, whose
+// package would bring in a whole etcd client.
 func (s *Schema) validate(obj, old *unstructured.Unstructured) field.ErrorList {
 	if errs := s.validateType(obj); len(errs) > 0 {
 		return errs
@@ -153,7 +151,7 @@ func (s *Schema) validate(obj, old *unstructured.Unstructured) field.ErrorList {
 		errs = append(errs, metavalidation.ValidateObjectMetaAccessor(obj, true, metavalidation.NameIsDNSSubdomain, meta)...)
 		errs = append(errs, extvalidation.ValidateCustomResource(nil, obj.Object, s.openapi)...)
 	} else {
-		// What was invalid before and has not changed is let pass.
+		// Values that were invalid before and have not changed are accepted.
 		same := common.NewCorrelatedObject(obj.Object, old.Object, &model.Structural{Structural: s.structural})
 		rules = append(rules, cel.WithRatcheting(same))
 		before = old.Object
@@ -185,15 +183,15 @@ func (s *Schema) validateType(obj *unstructured.Unstructured) field.ErrorList {
 	return errs
 }
 
-// validateImmutableMeta compares names only: the rest of an update's metadata,
-// like resourceVersion, is the business of a server.
+// validateImmutableMeta compares names only: the rest of an update's metadata, like
+// resourceVersion, is left to the API server.
 func validateImmutableMeta(obj, old *unstructured.Unstructured) field.ErrorList {
 	meta := field.NewPath("metadata")
 	errs := metavalidation.ValidateImmutableField(obj.GetName(), old.GetName(), meta.Child("name"))
 	return append(errs, metavalidation.ValidateImmutableField(obj.GetNamespace(), old.GetNamespace(), meta.Child("namespace"))...)
 }
 
-// blocks tells whether an object is too broken for rules to be evaluated on it.
+// blocks reports whether an object is too invalid for rules to be evaluated on it.
 func blocks(errs field.ErrorList) bool {
 	for _, err := range errs {
 		switch err.Type {

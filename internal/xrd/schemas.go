@@ -14,15 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Schemas of several kinds of claims.
+// Schemas are the schemas of several kinds of claims.
 type Schemas map[schema.GroupVersionKind]*Schema
 
-// Load the schemas of all files in a file system that are named
-// definition.yaml, and check that Crossplane and an API server accept them.
+// Load loads the schemas of all files named definition.yaml in a file system, and checks that
+// Crossplane and an API server accept them.
 func Load(files fs.FS) (Schemas, error) { return load(files, New) }
 
-// LoadReleased is Load for the definitions of a release: they have been checked, which takes
-// most of the time.
+// LoadReleased is Load for the definitions of a release. It skips the checks, which were done
+// before and take most of the time.
 func LoadReleased(files fs.FS) (Schemas, error) { return load(files, newUnchecked) }
 
 func load(files fs.FS, compile func([]byte) (*Schema, error)) (Schemas, error) {
@@ -61,7 +61,7 @@ func load(files fs.FS, compile func([]byte) (*Schema, error)) (Schemas, error) {
 	return out, nil
 }
 
-// New schema from the YAML of one CompositeResourceDefinition.
+// New returns the schema of the YAML of one CompositeResourceDefinition.
 func New(definition []byte) (*Schema, error) {
 	d, err := Parse(definition)
 	if err != nil {
@@ -74,7 +74,7 @@ func New(definition []byte) (*Schema, error) {
 	return NewSchema(crd)
 }
 
-// newUnchecked is New for a definition that has been checked.
+// newUnchecked is New without the checks, for a definition that has been checked.
 func newUnchecked(definition []byte) (*Schema, error) {
 	d, err := Parse(definition)
 	if err != nil {
@@ -87,7 +87,7 @@ func newUnchecked(definition []byte) (*Schema, error) {
 	return NewSchema(crd)
 }
 
-// For the kind of the object. The error names the kinds that there are.
+// For returns the schema of the claim's kind. For an unknown kind the error names those that exist.
 func (s Schemas) For(claim *unstructured.Unstructured) (*Schema, error) {
 	gvk := claim.GroupVersionKind()
 	if out, ok := s[gvk]; ok {
@@ -100,12 +100,12 @@ func (s Schemas) For(claim *unstructured.Unstructured) (*Schema, error) {
 	return nil, fmt.Errorf("cannot find a definition of kind %q in %q: there are %s", gvk.Kind, claim.GetAPIVersion(), strings.Join(known, ", "))
 }
 
-// Kinds of the claims, in the order of their names.
+// Kinds returns the kinds of claims, sorted by name.
 func (s Schemas) Kinds() []schema.GroupVersionKind {
 	return slices.SortedFunc(maps.Keys(s), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.Kind, b.Kind) })
 }
 
-// Has tells whether an object is a claim of one of the kinds.
+// Has reports whether a kind is one of the kinds of claims.
 func (s Schemas) Has(gvk schema.GroupVersionKind) bool {
 	_, ok := s[gvk]
 	return ok
@@ -120,7 +120,7 @@ func (s Schemas) Default(claim *unstructured.Unstructured) (*unstructured.Unstru
 	return k.Default(claim), nil
 }
 
-// Validate a claim as it is when it is created.
+// Validate validates a claim as at its creation.
 func (s Schemas) Validate(claim *unstructured.Unstructured) error {
 	k, err := s.For(claim)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s Schemas) Validate(claim *unstructured.Unstructured) error {
 	return k.Validate(claim)
 }
 
-// ValidateUpdate of a claim from old to claim.
+// ValidateUpdate validates the update of a claim from old to claim.
 func (s Schemas) ValidateUpdate(old, claim *unstructured.Unstructured) error {
 	k, err := s.For(claim)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s Schemas) ValidateUpdate(old, claim *unstructured.Unstructured) error {
 	return k.ValidateUpdate(old, claim)
 }
 
-// ValidateStatus of a claim.
+// ValidateStatus validates the status of a claim.
 func (s Schemas) ValidateStatus(claim *unstructured.Unstructured) error {
 	k, err := s.For(claim)
 	if err != nil {
