@@ -1,5 +1,5 @@
-// Command demo claims an example on the cluster of KUBECONFIG and waits until it
-// is ready, showing its components as they come.
+// Command demo applies an example claim on the cluster of KUBECONFIG and waits until it is ready.
+// It prints the components as they become ready.
 package main
 
 import (
@@ -97,8 +97,8 @@ func readClaim(path string) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// ensureNamespace makes the namespace as strict as a platform team would have
-// it: nothing that a claim makes needs more than the restricted standard.
+// ensureNamespace creates the namespace, as strict as a platform team would have it: no object of a
+// claim needs more than the restricted standard.
 func ensureNamespace(ctx context.Context, core kubernetes.Interface, name string) error {
 	_, err := core.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
@@ -164,7 +164,7 @@ func printComponents(out io.Writer, u *unstructured.Unstructured, said map[strin
 	}
 }
 
-// isReady trusts a Ready condition of the current generation only.
+// isReady reports whether the claim has a Ready condition of the current generation that is True.
 func isReady(u *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -178,7 +178,7 @@ func isReady(u *unstructured.Unstructured) bool {
 	return false
 }
 
-// printNext tells where the shop is and what to try.
+// printNext prints the address of the shop and what to try.
 func printNext(ctx context.Context, out io.Writer, core kubernetes.Interface, u *unstructured.Unstructured, file string, res schema.GroupVersionResource) {
 	ns, name := u.GetNamespace(), u.GetName()
 	svc, err := core.CoreV1().Services(ns).Get(ctx, name+"-frontend-web", metav1.GetOptions{})

@@ -27,15 +27,16 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// Annotations of an image in an archive: its tag, and the name that containerd gives it.
+// refName and containerdName are annotations of an image in an archive: its tag, and the name that
+// containerd gives it.
 const (
 	refName        = "org.opencontainers.image.ref.name"
 	containerdName = "io.containerd.image.name"
 )
 
-// archives writes each image and each package of the release as an archive of its own,
-// images/<repository>/<tag>.tar below a folder: an OCI image layout, which keeps digests.
-// An image that has several names has one archive.
+// archives writes an archive of each image and each package of the release,
+// images/<repository>/<tag>.tar below a folder: an OCI image layout, which keeps digests. An image
+// with several names has one archive.
 func (b *builder) archives(ctx context.Context, to string) error {
 	written := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(b.digests)) {
@@ -46,7 +47,7 @@ func (b *builder) archives(ctx context.Context, to string) error {
 		}
 		written[repository+digest] = true
 		from := images.Set{Registry: b.images, Digests: b.digests}.Image(name)
-		// Pods name it by its digest, and containerd leaves the tag out of such a name.
+		// Pods refer to it by its digest, and containerd leaves the tag out of such a name.
 		known := b.release.registry + "/" + repository + "@" + digest
 		if err := archive(ctx, from, known, tag, filepath.Join(to, repository, tag+".tar")); err != nil {
 			return err
@@ -55,9 +56,9 @@ func (b *builder) archives(ctx context.Context, to string) error {
 	return b.packageArchives(ctx, to)
 }
 
-// packageArchives are what `crossplane xpkg push` would push: it names the layer of a
-// package that Crossplane reads. So it pushes them to a registry of this process, and they
-// are read from there.
+// packageArchives archives what `crossplane xpkg push` pushes, since that command annotates the
+// layer of a package that Crossplane reads. The packages are pushed to a registry in this process,
+// and archived from there.
 func (b *builder) packageArchives(ctx context.Context, to string) error {
 	at, stop, err := serveRegistry(ctx)
 	if err != nil {
@@ -77,7 +78,7 @@ func (b *builder) packageArchives(ctx context.Context, to string) error {
 	return nil
 }
 
-// serveRegistry on this machine alone, until it is stopped.
+// serveRegistry serves a registry on the loopback interface until it is stopped.
 func serveRegistry(ctx context.Context) (at string, stop func(), err error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -88,7 +89,8 @@ func serveRegistry(ctx context.Context) (at string, stop func(), err error) {
 	return l.Addr().String() + "/storeplane", func() { _ = server.Close() }, nil
 }
 
-// archive an image, or all of an index, under a tag and the name that nodes know it by.
+// archive archives an image, or all images of an index, with a tag and the name that nodes have for
+// it.
 func archive(ctx context.Context, from, known, tag, to string) error {
 	desc, err := crane.Get(from, crane.WithContext(ctx))
 	if err != nil {
@@ -127,7 +129,7 @@ func writeLayout(dir string, desc *remote.Descriptor, annotations map[string]str
 	return l.AppendImage(image, layout.WithAnnotations(annotations))
 }
 
-// writeTar of a folder's files: the same bytes for the same files.
+// writeTar archives the files of a folder, with the same bytes for the same files.
 func writeTar(path string, from fs.FS) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

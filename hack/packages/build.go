@@ -15,21 +15,21 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// builder writes one release.
+// builder builds one release.
 type builder struct {
 	release    release
 	crossplane string
 	out        string
 
-	// releases is the folder that a release is written to, below its version.
+	// releases is the folder below which a release is written, in a folder named after its version.
 	releases string
 
-	// images is the registry that has the images which claims run.
+	// images is the registry with the images that claims run.
 	images  string
 	digests images.Digests
 }
 
-// Files of the folder that is written.
+// The files in the folder that is written.
 const (
 	functionPackage      = "function-storeplane.xpkg"
 	providerPackage      = "provider-storeplane.xpkg"
@@ -45,15 +45,14 @@ func (b *builder) path(elem ...string) string {
 	return filepath.Join(append([]string{b.out}, elem...)...)
 }
 
-// packages by their repositories.
+// packages are the files of the packages, by their repositories.
 var packages = map[string]string{
 	"function-storeplane": functionPackage,
 	"provider-storeplane": providerPackage,
 	"storeplane":          configurationPackage,
 }
 
-// runtimes are the packages with an image of a program of ours, by the program's
-// name.
+// runtimes are the packages that contain the image of a program, by the program's name.
 var runtimes = []struct{ name, pkg string }{
 	{name: "function", pkg: functionPackage},
 	{name: "provider", pkg: providerPackage},
@@ -90,7 +89,7 @@ func (b *builder) build(ctx context.Context) error {
 	return b.manifests()
 }
 
-// runtimePackage has the image of a program embedded in it.
+// runtimePackage builds a package with the image of a program embedded in it.
 func (b *builder) runtimePackage(ctx context.Context, name, pkg string) error {
 	tar := b.path(name + ".tar")
 	if err := run(ctx, "go", "run", "./test/cluster", "image",
@@ -101,11 +100,11 @@ func (b *builder) runtimePackage(ctx context.Context, name, pkg string) error {
 	return run(ctx, b.crossplane, "xpkg", "build", "-f", b.path(name), "-o", b.path(pkg), "--embed-runtime-image-tarball", tar)
 }
 
-// image is the folder that a program's image is built from.
+// image returns the folder from which a program's image is built.
 func (b *builder) image(name string) string { return b.path(name + "-image") }
 
-// binary of a program. It is the same for the same sources, so that a package
-// that has not changed keeps its version.
+// binary builds a program. The result is the same for the same sources, so that an unchanged
+// package keeps its version.
 func (b *builder) binary(ctx context.Context, name string) error {
 	if err := os.MkdirAll(b.image(name), 0o755); err != nil {
 		return err
@@ -118,7 +117,7 @@ func (b *builder) binary(ctx context.Context, name string) error {
 	return nil
 }
 
-// nameVersion makes a version of all that goes into the packages.
+// nameVersion derives the version from all that the packages contain.
 func (b *builder) nameVersion() error {
 	h := sha256.New()
 	files, err := configurationFiles()
@@ -148,12 +147,12 @@ func (b *builder) nameVersion() error {
 	return nil
 }
 
-// configurationFiles are the sources of the Configuration package.
+// configurationFiles returns the sources of the Configuration package.
 func configurationFiles() ([]string, error) {
 	return sources("crossplane.yaml", "apis/*/definition.yaml", "compositions/*.yaml")
 }
 
-// packageFiles are the sources of the package of a program, beside the program.
+// packageFiles returns the sources of a program's package, except for the program.
 func packageFiles(name string) ([]string, error) {
 	if name == "provider" {
 		return sources("package/provider/crossplane.yaml", "package/provider/crds/*.yaml")
@@ -176,7 +175,7 @@ func sources(patterns ...string) ([]string, error) {
 	return files, nil
 }
 
-// stage writes the folders that become the packages.
+// stage writes the folders from which the packages are built.
 func (b *builder) stage() error {
 	conf, err := configurationFiles()
 	if err != nil {
@@ -197,7 +196,7 @@ func (b *builder) stage() error {
 	return nil
 }
 
-// stageFiles into a folder of their own, under their paths below base.
+// stageFiles copies files into a folder of their own, under their paths below base.
 func (b *builder) stageFiles(folder, base string, files []string) error {
 	if err := os.RemoveAll(b.path(folder)); err != nil {
 		return err
@@ -225,9 +224,9 @@ func (b *builder) copyReleased(from, to string) error {
 	return os.WriteFile(to, b.release.inPackage(data), 0o644)
 }
 
-// manifests writes what is applied with kubectl: all at once, or the
-// prerequisites alone before `crossplane xpkg install`; what is deleted with it; and what
-// checks the cluster before.
+// manifests writes the manifests to apply with kubectl: everything, or only the prerequisites for
+// `crossplane xpkg install`. It also writes the manifest to uninstall with, and the script that
+// checks the cluster first.
 func (b *builder) manifests() error {
 	files, err := b.release.manifests(os.DirFS("package/install"))
 	if err != nil {
@@ -271,7 +270,7 @@ func run(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// command prints to standard error: standard output is for results.
+// command returns a command that prints to standard error: standard output is for results.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr

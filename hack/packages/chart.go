@@ -13,17 +13,18 @@ import (
 	"strings"
 )
 
-// chartName and the folder in its archive.
+// chartName is the name of the chart, and of the folder in its archive.
 const chartName = "storeplane"
 
-// optional files of package/install, and the chart's value that they are installed by.
+// optional are the files of package/install that are optional, and the chart's values that enable
+// them.
 var optional = map[string]string{
 	"admission.yaml":     ".Values.guardrails.enabled",
 	"networkpolicy.yaml": ".Values.networkPolicies.enabled",
 }
 
-// chart of a release by its files' names: those of package/helm, and a template of each
-// file of package/install, so that Helm installs what the manifests do.
+// chart returns the files of the chart by name: those of package/helm, and a template of each file
+// of package/install, so that Helm installs the same objects as the manifests.
 func (r release) chart(needs requirements, helm, install fs.FS) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	err := fs.WalkDir(helm, ".", func(name string, d fs.DirEntry, err error) error {
@@ -39,7 +40,8 @@ func (r release) chart(needs requirements, helm, install fs.FS) (map[string][]by
 	}
 	out["Chart.yaml"] = bytes.ReplaceAll(out["Chart.yaml"], []byte("version: 0.0.0"), []byte("version: "+r.chartVersion()))
 	out["Chart.yaml"] = bytes.ReplaceAll(out["Chart.yaml"], []byte("appVersion: "+treeVersion), []byte("appVersion: "+r.version))
-	// A value is no YAML, so the name stays until the files have been read.
+	// The placeholder MIRROR stays, since the files are parsed as YAML and an expression of Helm is
+	// none: template replaces it.
 	r.mirror = "MIRROR"
 	files, err := r.installed(install)
 	if err != nil {
@@ -55,13 +57,13 @@ func (r release) chart(needs requirements, helm, install fs.FS) (map[string][]by
 	return out, nil
 }
 
-// chartVersion is as Helm writes versions.
+// chartVersion returns the version as Helm writes versions.
 func (r release) chartVersion() string { return strings.TrimPrefix(r.version, "v") }
 
-// chartFile is the name of the chart's archive.
+// chartFile returns the name of the chart's archive.
 func (r release) chartFile() string { return chartName + "-" + r.chartVersion() + ".tgz" }
 
-// template of a file of package/install.
+// template returns a file of package/install as a template of the chart.
 func template(name string, manifest []byte) []byte {
 	manifest = []byte(strings.NewReplacer(
 		"MIRROR", "{{ .Values.registry }}",
@@ -74,7 +76,7 @@ func template(name string, manifest []byte) []byte {
 	return manifest
 }
 
-// pack files as an archive of a folder: the same bytes for the same files.
+// pack writes files as an archive of a folder, with the same bytes for the same files.
 func pack(w io.Writer, folder string, files map[string][]byte) error {
 	z := gzip.NewWriter(w)
 	t := tar.NewWriter(z)

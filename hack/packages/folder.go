@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// checksums of all other files of a release, for sha256sum --check.
+// checksums is the file with the checksums of all other files of a release, for sha256sum --check.
 const checksums = "SHA256SUMS"
 
-// Folders of the tree that a release is written from.
+// The folders of the source tree from which a release is written.
 const (
 	installFolder = "package/install"
 	helmFolder    = "package/helm"
 	releaseFolder = "package/release"
 )
 
-// folder writes a release: all that it is installed from and reviewed by, of what build has
-// made and of the tree. Nothing in it needs the tree.
+// folder writes a release: all files to install and review it, from the results of build and from
+// the source tree. They do not need the source tree.
 func (b *builder) folder(ctx context.Context) error {
 	needs, err := readRequirements()
 	if err != nil {
@@ -57,7 +57,7 @@ func (b *builder) folder(ctx context.Context) error {
 	return sum(to)
 }
 
-// texts of a release, by their names in it.
+// texts returns the text files and the chart of a release, by their names in it.
 func (b *builder) texts(needs requirements) (map[string][]byte, error) {
 	install := os.DirFS(installFolder)
 	out, err := b.release.manifests(install)
@@ -87,7 +87,7 @@ func (b *builder) texts(needs requirements) (map[string][]byte, error) {
 	return out, nil
 }
 
-// copies of the tree's files, with the names of the release.
+// copies adds copies of files of the source tree, with the names of the release.
 func (b *builder) copies(needs requirements, out map[string][]byte) error {
 	asManifest := func(data []byte) []byte { return b.release.inText(needs, data) }
 	for _, c := range []struct {
@@ -124,7 +124,7 @@ func (b *builder) copies(needs requirements, out map[string][]byte) error {
 			}
 			name := filepath.Base(f)
 			if name == "definition.yaml" {
-				// Each is in the folder of its kind.
+				// Each definition is in the folder of its kind.
 				name = filepath.Base(filepath.Dir(f)) + ".yaml"
 			}
 			out[filepath.Join(c.to, name)] = c.edit(data)

@@ -16,15 +16,15 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// imagesFile lists the images of a release by their digests. Both programs have it in
-// their own image.
+// imagesFile lists the images of a release by their digests. It is part of the image of both
+// programs.
 const imagesFile = "images.json"
 
-// repositories of the images that claims and Jobs run.
+// repositories are those of the images that claims and Jobs run.
 var repositories = []string{"postgresql", "backup", "redis"}
 
-// known are the names that claims and Jobs ask for. Tags of releases, signatures and
-// images under test have other ones.
+// known matches the names of images that claims and Jobs use. Tags of releases, of signatures and
+// of images under test have other names.
 var known = regexp.MustCompile(`^(postgresql:[0-9]+(\.[0-9]+)?|redis:[0-9]+|backup:(mysql|mongodb|postgresql-[0-9]+))$`)
 
 // pin reads the digests of all images from the registry that has them.
@@ -52,8 +52,8 @@ func (b *builder) pin(ctx context.Context) error {
 	return nil
 }
 
-// complete says whether a release has what is asked for where a claim says nothing
-// else, and what backs up all that it has.
+// complete returns an error if an image is missing that claims run by default, or that Jobs run for
+// backups.
 func complete(found images.Digests) error {
 	for _, name := range append(workload.Images(), "postgresql:17", "redis:8") {
 		if found[name] == "" {
@@ -63,7 +63,7 @@ func complete(found images.Digests) error {
 	return nil
 }
 
-// list writes the file of the images, for people and beside each program.
+// list writes the list of images, for people and for each program.
 func (b *builder) list() error {
 	data, err := json.MarshalIndent(b.imagesOf(), "", "  ")
 	if err != nil {
@@ -85,9 +85,9 @@ func (b *builder) imagesOf() images.Release {
 	return images.Release{Version: b.release.version, Digests: b.digests}
 }
 
-// pushImages gives each image its tag of this release, and copies it where the release
-// is installed from if it is not there. By that tag alone a registry keeps it once
-// another release has taken the other one over.
+// pushImages copies each image to the registry of the release, with a tag of this release. Only
+// because of that tag does a registry keep the image once another release has taken over its other
+// tag.
 func (b *builder) pushImages(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(b.digests)) {
 		from := images.Set{Registry: b.images, Digests: b.digests}.Image(name)

@@ -1,12 +1,10 @@
-// Command packages builds Storeplane's Crossplane packages and the manifests to
-// install them: the Function and Provider packages with their runtime images, the
-// Configuration package with the definitions and compositions, and beside them
-// what no package may carry. The images that claims run were pushed before: a release
-// names them by their digests.
+// Command packages builds Storeplane's Crossplane packages and the manifests to install them: the
+// Function and Provider packages with their runtime images, the Configuration package with the
+// definitions and compositions, and the objects that no package may contain. The images that claims
+// run must have been pushed before: a release names them by their digests.
 //
-// It is told the registry from which they will be installed, since Crossplane
-// names a dependency after the path of its repository, and Compositions call a
-// function by that name.
+// It takes the registry from which they will be installed, since Crossplane names a dependency
+// after the path of its repository, and Compositions call a function by that name.
 package main
 
 import (
@@ -31,7 +29,7 @@ type cli struct {
 	Push       bool   `help:"Push the packages to the registry, and the images if they are elsewhere."`
 }
 
-// Run builds.
+// Run builds the packages.
 func (c *cli) Run(ctx context.Context) error {
 	r, err := newRelease(c.Registry, c.Version)
 	if err != nil {

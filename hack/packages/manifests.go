@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// packagesFile of package/install comes last: how a package runs, and what it may
-// do, must be known before it is installed.
+// packagesFile of package/install is applied last: the runtime configuration and the permissions of
+// a package must exist before it is installed.
 const packagesFile = "packages.yaml"
 
-// keep is the annotation of what outlives an installation, and its value.
+// keep is the annotation of objects that stay when Storeplane is uninstalled, and kept its value.
 const keep, kept = "helm.sh/resource-policy", "keep"
 
-// manifests of a release by their names, of the files of package/install.
+// manifests returns the manifests of a release by name, from the files of package/install.
 func (r release) manifests(dir fs.FS) (map[string][]byte, error) {
 	files, err := r.installed(dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r release) manifests(dir fs.FS) (map[string][]byte, error) {
 	}, nil
 }
 
-// installed are the files of package/install that a release applies, by their names.
+// installed returns the files of package/install that a release applies, by name.
 func (r release) installed(dir fs.FS) (map[string][]byte, error) {
 	names, err := fs.Glob(dir, "*.yaml")
 	if err != nil {
@@ -74,10 +74,10 @@ func (r release) installed(dir fs.FS) (map[string][]byte, error) {
 	return out, nil
 }
 
-// separator of documents.
+// separator separates documents.
 var separator = []byte("---\n")
 
-// removable documents of a manifest: those that an installation takes with it.
+// removable returns the documents of a manifest that are deleted when Storeplane is uninstalled.
 func removable(manifest []byte) ([][]byte, error) {
 	var out [][]byte
 	for doc := range bytes.SplitSeq(manifest, append([]byte("\n"), separator...)) {
@@ -92,8 +92,8 @@ func removable(manifest []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// installable tells whether every cluster with Crossplane has the kinds of a
-// manifest: kubectl fails on others.
+// installable returns an error if a manifest contains a kind that a cluster with Crossplane may not
+// serve: kubectl fails on such a kind.
 func installable(manifest []byte) error {
 	for doc := range bytes.SplitSeq(manifest, []byte("\n---\n")) {
 		u := &unstructured.Unstructured{}
@@ -108,8 +108,8 @@ func installable(manifest []byte) error {
 	return nil
 }
 
-// kustomizable is a folder of the prerequisites with what Kustomize reads them by. The
-// packages are beside them: their names follow no mirror.
+// kustomizable returns the files with a kustomization.yaml that lists the prerequisites. The
+// packages are in the folder and not in that list: a mirror does not change their names.
 func kustomizable(installed map[string][]byte) map[string][]byte {
 	out := maps.Clone(installed)
 	list := []byte("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n")

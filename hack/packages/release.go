@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// The names that stand in the tree for what a release replaces.
+// The placeholders in the source tree that a release replaces.
 const (
 	treeRegistry = "registry.example.com/storeplane"
 	treeVersion  = "v0.0.0"
 	treeFunction = "storeplane-function-storeplane"
 )
 
-// devVersion asks for a version made of the packages' content.
+// devVersion requests a version that is derived from the content of the packages.
 const devVersion = "dev"
 
 var (
@@ -23,12 +23,13 @@ var (
 	validVersion  = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
 )
 
-// release says under which names the packages are installed.
+// release is the names under which the packages are installed.
 type release struct {
 	registry string
 	version  string
 
-	// mirror is where all of it is pulled from, if that is not the registry.
+	// mirror is the registry from which everything is pulled, if that is not the registry of the
+	// release.
 	mirror string
 }
 
@@ -43,17 +44,16 @@ func newRelease(registry, version string) (release, error) {
 	return release{registry: registry, version: version}, nil
 }
 
-// installedName is what Crossplane names a package that it installs as a
-// dependency: its repository's path without the host, as a DNS label.
+// installedName returns the name that Crossplane gives a package which it installs as a dependency:
+// the path of its repository without the host, as a DNS label.
 func (r release) installedName(repo string) string {
 	_, path, _ := strings.Cut(r.registry, "/")
 	return dnsLabel(path + "/" + repo)
 }
 
-// dnsLabel is Crossplane's rule, ToDNSLabel in pkg/xpkg/name.go of
-// crossplane-runtime v2.4.0. That package brings the clients of every cloud's
-// registry with it, so the rule is repeated here; the tests of both ways to
-// install would notice if it changed.
+// dnsLabel implements Crossplane's rule, ToDNSLabel in pkg/xpkg/name.go of crossplane-runtime
+// v2.4.0. That package imports the clients of every cloud's registry, so the rule is repeated here.
+// The tests of both ways to install would fail if it changed.
 func dnsLabel(s string) string {
 	var out strings.Builder
 	for i, r := range s {
@@ -70,21 +70,21 @@ func dnsLabel(s string) string {
 	return strings.Trim(out.String(), "-")
 }
 
-// inPackage replaces what stands in the tree's own files.
+// inPackage replaces the placeholders in files of a package.
 func (r release) inPackage(b []byte) []byte {
 	b = bytes.ReplaceAll(b, []byte(treeRegistry), []byte(r.registry))
 	b = bytes.ReplaceAll(b, []byte("version: "+treeVersion), []byte("version: "+r.version))
 	return bytes.ReplaceAll(b, []byte("name: "+treeFunction), []byte("name: "+r.installedName("function-storeplane")))
 }
 
-// capitals are the names of package/install that a release replaces. One that is part of a
-// longer one, as in STOREPLANE_IMAGE_REGISTRY, is none.
+// capitals matches the placeholders in package/install. A placeholder within a longer name, as in
+// STOREPLANE_IMAGE_REGISTRY, is not replaced.
 var capitals = regexp.MustCompile(`\b[A-Z_]+\b`)
 
-// inManifest replaces the capital names of package/install.
+// inManifest replaces the placeholders in a file of package/install.
 func (r release) inManifest(b []byte) []byte { return r.inText(requirements{}, b) }
 
-// inText replaces the same names in what a release says of itself, and the versions that
+// inText replaces the same placeholders in the texts of a release, and those for the versions that
 // it needs.
 func (r release) inText(needs requirements, b []byte) []byte {
 	names := map[string]string{

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// requirements of a release.
+// requirements are the versions that a release needs.
 type requirements struct {
 	// kubernetes and crossplane are the oldest versions that it runs on, like 1.30.
 	kubernetes, crossplane string
@@ -17,15 +17,15 @@ type requirements struct {
 	testedKubernetes, testedCrossplane string
 }
 
-// Where the versions are written: the packages, which Crossplane checks itself, and the
-// chart, which Helm checks.
+// The files with the oldest versions: crossplane.yaml, which Crossplane checks, and the chart,
+// which Helm checks.
 const (
 	chartMetadata     = "package/helm/Chart.yaml"
 	configurationFile = "crossplane.yaml"
 )
 
-// oldest is how both are written: all releases of a minor version and later ones, and
-// what vendors add to them.
+// oldest matches both constraints: all releases of a minor version and later ones, including those
+// with a suffix of a vendor.
 var oldest = regexp.MustCompile(`^>=v?([0-9]+\.[0-9]+)\.0-0$`)
 
 func readRequirements() (requirements, error) {
@@ -49,7 +49,7 @@ func readRequirements() (requirements, error) {
 	return needs, err
 }
 
-// required version of a module, by a go.mod.
+// required returns the required version of a module in a go.mod.
 func required(file, module string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -62,7 +62,7 @@ func required(file, module string) (string, error) {
 	return string(found[1]), nil
 }
 
-// crossplaneConstraint of a package's metadata.
+// crossplaneConstraint returns the oldest version of Crossplane in a package's metadata.
 func crossplaneConstraint(file string) (string, error) {
 	meta := struct {
 		Spec struct{ Crossplane struct{ Version string } }

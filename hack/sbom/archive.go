@@ -15,11 +15,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// indexFile of an OCI image layout.
+// indexFile is the index of an OCI image layout.
 const indexFile = "index.json"
 
-// archived is an image of a release, read from a copy of its layout in a folder, and an end
-// to that folder.
+// archived returns an image of a release, read from a copy of its layout in a folder, and a
+// function that removes the folder.
 func (c *cli) archived(ref name.Reference) (img v1.Image, end func(), err error) {
 	repository := strings.TrimPrefix(ref.Context().Name(), strings.TrimSuffix(c.Registry, "/")+"/")
 	files, err := filepath.Glob(filepath.Join(c.Release, "images", repository, "*.tar"))
@@ -31,8 +31,8 @@ func (c *cli) archived(ref name.Reference) (img v1.Image, end func(), err error)
 		if err != nil {
 			return nil, nil, err
 		}
-		// Packages are known by their tags, images by their digests: several tags of one
-		// digest have one archive.
+		// Packages are known by their tags, and images by their digests: several tags of one digest
+		// have one archive.
 		if digest.String() != ref.Identifier() && strings.TrimSuffix(filepath.Base(f), ".tar") != ref.Identifier() {
 			continue
 		}
@@ -41,7 +41,7 @@ func (c *cli) archived(ref name.Reference) (img v1.Image, end func(), err error)
 	return nil, nil, fmt.Errorf("there is none of it in images/%s: write the release again with make release", repository)
 }
 
-// digestOf the image in an archive.
+// digestOf returns the digest of the image in an archive.
 func digestOf(archive string) (v1.Hash, error) {
 	index := v1.IndexManifest{}
 	err := walk(archive, func(file string, data io.Reader) error {
@@ -80,7 +80,7 @@ func imageOf(archive string, digest v1.Hash) (img v1.Image, end func(), err erro
 	return img, end, nil
 }
 
-// walk over the files of an archive.
+// walk calls a function for each file of an archive.
 func walk(archive string, do func(file string, data io.Reader) error) error {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -104,7 +104,7 @@ func walk(archive string, do func(file string, data io.Reader) error) error {
 	}
 }
 
-// save a file below a folder.
+// save writes a file below a folder.
 func save(dir, file string, data io.Reader) (err error) {
 	if !filepath.IsLocal(file) {
 		return errors.New("it is outside of the layout")

@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// mediaType of the file.
+// mediaType is the media type of the file.
 const mediaType types.MediaType = "application/vnd.cyclonedx+json"
 
-// attach a file to an image, as the OCI distribution specification has it
+// attach attaches a file to an image, as the OCI distribution specification defines it
 // (https://github.com/opencontainers/distribution-spec/blob/v1.1.0/spec.md#listing-referrers).
 func attach(ctx context.Context, to name.Reference, img v1.Image, file []byte) error {
 	subject, err := partial.Descriptor(img)

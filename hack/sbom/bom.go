@@ -13,9 +13,8 @@ import (
 	"github.com/package-url/packageurl-go"
 )
 
-// bom of an image, by its repository, its name in the release, its digest, and the release's
-// version: the same for the same image. A time is left out, for it would make another file
-// of it.
+// bom returns the file of an image, by its repository, its name in the release, its digest, and the
+// release's version. It is the same for the same image: it contains no time, which would change it.
 func (c *contents) bom(repository, name, digest, version string) ([]byte, error) {
 	components := c.components(version)
 	b := cdx.NewBOM()
@@ -30,17 +29,18 @@ func (c *contents) bom(repository, name, digest, version string) ([]byte, error)
 	return out.Bytes(), err
 }
 
-// ownModule is built from a tree, which knows no version.
+// ownModule is built from a source tree, so that its build information has no version of the
+// release.
 const ownModule = "github.com/storeplane/storeplane"
 
-// components by kind and name, Storeplane's own of a version.
+// components returns the components, sorted by package URL. Those of ownModule get the version.
 func (c *contents) components(version string) []cdx.Component {
 	out := []cdx.Component{}
 	distribution, _, _ := strings.Cut(c.distribution, "-")
 	for _, p := range c.packages {
 		q := packageurl.Qualifiers{{Key: "arch", Value: p.architecture}, {Key: "distro", Value: c.distribution}}
 		if p.source != "" {
-			// Advisories are of sources.
+			// Security advisories name source packages.
 			q = append(q, packageurl.Qualifier{Key: "upstream", Value: p.source})
 		}
 		out = append(out, component(packageurl.NewPackageURL(packageurl.TypeDebian, distribution, p.name, p.version, q, "")))

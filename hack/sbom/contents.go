@@ -15,30 +15,31 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// contents of an image's file system.
+// contents are the contents of an image's file system.
 type contents struct {
-	// distribution that it is of, for example debian-13, or "" where it is of none.
+	// distribution is that of the image, for example debian-13, or "" where it has none.
 	distribution string
 
 	packages []debianPackage
 
-	// modules of Go programs, by path and version.
+	// modules are those of Go programs, by path and version.
 	modules map[module]bool
 }
 
-// debianPackage that is installed. Its source is that of another name or version, with the
-// version after an @.
+// debianPackage is an installed package. Its source is the source package if that has another name
+// or version, with the version after an @.
 type debianPackage struct{ name, version, architecture, source string }
 
 type module struct{ path, version string }
 
-// Files in which a Debian system says what it is made of.
+// The files in which a Debian system lists its packages, and names itself.
 const (
 	dpkgStatus = "var/lib/dpkg/status"
 	osRelease  = "usr/lib/os-release"
 )
 
-// contentsOf an image as it is unpacked: what a later layer removes is not there.
+// contentsOf returns the contents of an image as it is unpacked, without what a later layer
+// removes.
 func contentsOf(img v1.Image) (*contents, error) {
 	files := mutate.Extract(img)
 	defer func() { _ = files.Close() }()
@@ -73,7 +74,7 @@ func (c *contents) add(path string, executable bool, file io.Reader) error {
 	return err
 }
 
-// packagesOf a dpkg status file that are installed.
+// packagesOf returns the installed packages in a dpkg status file.
 func packagesOf(file io.Reader) ([]debianPackage, error) {
 	var out []debianPackage
 	for r := textproto.NewReader(bufio.NewReader(file)); ; {
@@ -82,7 +83,7 @@ func packagesOf(file io.Reader) ([]debianPackage, error) {
 			return nil, err
 		}
 		if strings.HasSuffix(p.Get("Status"), " installed") {
-			// The source's version stands in parentheses where it is another one.
+			// The version of the source is in parentheses if it differs.
 			source := strings.TrimSuffix(strings.Replace(p.Get("Source"), " (", "@", 1), ")")
 			out = append(out, debianPackage{name: p.Get("Package"), version: p.Get("Version"), architecture: p.Get("Architecture"), source: source})
 		}
@@ -92,7 +93,7 @@ func packagesOf(file io.Reader) ([]debianPackage, error) {
 	}
 }
 
-// distributionOf an os-release file: its ID and its version.
+// distributionOf returns the ID and the version in an os-release file.
 func distributionOf(file io.Reader) (string, error) {
 	values := map[string]string{}
 	lines := bufio.NewScanner(file)
@@ -103,7 +104,7 @@ func distributionOf(file io.Reader) (string, error) {
 	return strings.TrimSuffix(values["ID"]+"-"+values["VERSION_ID"], "-"), lines.Err()
 }
 
-// addProgram adds the modules of a program that Go has built, if it is one.
+// addProgram adds the modules of a program that was built by Go, and nothing for another file.
 func (c *contents) addProgram(file io.Reader) error {
 	head := bufio.NewReader(file)
 	if magic, err := head.Peek(4); err != nil || !bytes.Equal(magic, []byte("\x7fELF")) {
@@ -115,7 +116,7 @@ func (c *contents) addProgram(file io.Reader) error {
 	}
 	info, err := buildinfo.Read(bytes.NewReader(program))
 	if err != nil {
-		// Another compiler has built it.
+		// It was built by another compiler.
 		return nil
 	}
 	c.modules[module{path: "stdlib", version: strings.TrimPrefix(info.GoVersion, "go")}] = true

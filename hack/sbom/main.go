@@ -1,7 +1,7 @@
-// Command sbom writes what a release is made of: for each of its images a CycloneDX file
-// (https://cyclonedx.org/specification/overview/) that lists the Debian packages and the Go
-// modules in it. It reads the images from their registry, so that what is listed is what is
-// pulled, or from the archives of a release, which keep the images' digests.
+// Command sbom writes the contents of a release: for each of its images a CycloneDX file
+// (https://cyclonedx.org/specification/overview/) that lists the Debian packages and the Go modules
+// in it. It reads the images from their registry, so that it lists what is pulled, or from the
+// archives of a release, which keep the images' digests.
 package main
 
 import (
@@ -34,10 +34,10 @@ type cli struct {
 	Attach   bool `help:"Attach each file to its image, as a referrer that scanners find there."`
 }
 
-// packages that have a program's image in them.
+// packages are those that contain a program's image.
 var packages = []string{"function-storeplane", "provider-storeplane"}
 
-// Run over all images of the release.
+// Run writes a file for each image of the release.
 func (c *cli) Run(ctx context.Context) error {
 	if c.Release != "" {
 		c.Packages = c.Release
@@ -46,7 +46,7 @@ func (c *cli) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What another release was made of is not left beside it.
+	// Files of another release are not left beside the new ones.
 	if err := os.RemoveAll(c.Out); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (c *cli) Run(ctx context.Context) error {
 	return nil
 }
 
-// images of the release, as they are pulled.
+// images returns the references by which the images of the release are pulled.
 func (c *cli) images() ([]string, error) {
 	path := filepath.Join(c.Packages, "images.json")
 	raw, err := os.ReadFile(path)
@@ -85,7 +85,7 @@ func (c *cli) images() ([]string, error) {
 	return out, nil
 }
 
-// describe an image in a file named after it.
+// describe writes the file of an image, named after it.
 func (c *cli) describe(ctx context.Context, image string) error {
 	ref, err := name.ParseReference(image)
 	if err != nil {
@@ -122,7 +122,8 @@ func (c *cli) describe(ctx context.Context, image string) error {
 	return nil
 }
 
-// read an image from its registry, or from the archive of a release, and what ends that.
+// read reads an image from its registry, or from the archive of a release. The caller calls end
+// when it is done with the image.
 func (c *cli) read(ctx context.Context, ref name.Reference) (img v1.Image, end func(), err error) {
 	if c.Release != "" {
 		if img, end, err = c.archived(ref); err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/sigstore/cosign/v3/pkg/oci/mutate"
 )
 
-// Files of a signed release.
+// The files and the folder that signing adds to a release, and its checksums.
 const (
 	checksums       = "SHA256SUMS"
 	checksumsSigned = "SHA256SUMS.sig"
@@ -34,8 +34,8 @@ const (
 	trustRootFile   = "trust-root.yaml"
 )
 
-// folder of a release gets a signature of each of its archives, and one of its checksums. What
-// was signed before is replaced.
+// folder signs the folder of a release: each of its archives, and its checksums. Earlier signatures
+// are replaced.
 func (s *signer) folder(ctx context.Context, dir string) error {
 	sums, err := verified(dir)
 	if err != nil {
@@ -67,7 +67,8 @@ func (s *signer) folder(ctx context.Context, dir string) error {
 	return s.signSums(dir, sums)
 }
 
-// verified checksums of a release, by its files: what is not the release's own is not signed.
+// verified returns the checksums of a release by file, and an error if a file differs from its
+// checksum: only the release's own files are signed.
 func verified(dir string) (map[string]string, error) {
 	list, err := os.ReadFile(filepath.Join(dir, checksums))
 	if err != nil {
@@ -104,7 +105,7 @@ func sum(file string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// addSums of the files that a signed release has more.
+// addSums adds the checksums of the files that signing adds to a release.
 func addSums(dir string, sums map[string]string) error {
 	return fs.WalkDir(os.DirFS(dir), ".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || sums[file] != "" || file == checksums || file == checksumsSigned {
@@ -133,14 +134,16 @@ func (s *signer) signSums(dir string, sums map[string]string) error {
 	return os.WriteFile(filepath.Join(dir, checksumsSigned), append(sig, '\n'), 0o644)
 }
 
-// archive of an image's signature, named after its tag: signatures/<repository>/<tag>.tar.
+// archive writes an archive of an image's signature, signatures/<repository>/<tag>.tar, and returns
+// its path.
 func (s *signer) archive(ctx context.Context, dir, image string) (string, error) {
 	digest, err := digestOf(image)
 	if err != nil {
 		return "", err
 	}
 	repository := filepath.Base(filepath.Dir(image))
-	// Only the digest is compared when a signature is verified: it holds in every registry.
+	// Only the digest is compared when a signature is verified, so that it is valid in every
+	// registry.
 	ref, err := name.NewDigest(repository+"@"+digest.String(), name.WithDefaultRegistry("storeplane"))
 	if err != nil {
 		return "", err
@@ -158,7 +161,7 @@ func (s *signer) archive(ctx context.Context, dir, image string) (string, error)
 	return to, writeArchive(to, tag, img)
 }
 
-// digestOf the image, or the index of images, in an archive.
+// digestOf returns the digest of the image, or of the index of images, in an archive.
 func digestOf(archive string) (v1.Hash, error) {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -187,7 +190,7 @@ func digestOf(archive string) (v1.Hash, error) {
 	}
 }
 
-// writeArchive is an OCI image layout of one image, as load.sh of a release pushes it.
+// writeArchive writes an OCI image layout of one image, as load.sh of a release pushes it.
 func writeArchive(to, tag string, img v1.Image) (err error) {
 	work, err := os.MkdirTemp("", "storeplane-sign-")
 	if err != nil {

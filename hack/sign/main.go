@@ -1,10 +1,10 @@
-// Command sign signs a release as cosign does (https://docs.sigstore.dev): each image and each
-// package of it, by its digest, with a key. The signatures are tags beside the images, which is
-// where Crossplane 2.4 looks for them, or OCI archives in the folder of a release.
+// Command sign signs a release as cosign does (https://docs.sigstore.dev): each of its images and
+// packages, by its digest, with a key. The signatures are tags beside the images, which is where
+// Crossplane 2.4 looks for them, or OCI archives in the folder of a release.
 //
-// It is a program over cosign's packages, and not cosign's command, since Crossplane accepts no
-// signature without an entry in a transparency log, and that command has none to write without
-// a server. Here the key signs the entry as well, where no server is named.
+// It uses cosign's packages instead of cosign's command: Crossplane accepts no signature without an
+// entry in a transparency log, and the command cannot write one without a server. Here the key
+// signs the entry itself if no server is named.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/sigstore/cosign/v3/pkg/cosign"
 )
 
-// passwordVariable is where the key's password is read from: never from an argument.
+// passwordVariable is the environment variable with the key's password. It is never an argument.
 const passwordVariable = "COSIGN_PASSWORD"
 
 type cli struct {
@@ -40,7 +40,7 @@ type imagesCmd struct {
 	RekorURL string `help:"Transparency log to enter the signatures in, for example https://rekor.sigstore.dev. Without it the key signs the entry itself." name:"rekor-url"`
 }
 
-// Run signs.
+// Run signs the images.
 func (c *imagesCmd) Run(ctx context.Context) error {
 	s, err := c.signer()
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *keyPairCmd) Run() error {
 	return nil
 }
 
-// create a file that does not exist.
+// create writes a file that must not exist yet.
 func create(path string, data []byte, mode os.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -21,10 +21,10 @@ import (
 	ociremote "github.com/sigstore/cosign/v3/pkg/oci/remote"
 )
 
-// packages of a release, by their repositories.
+// packages are the packages of a release, by their repositories.
 var packages = []string{"function-storeplane", "provider-storeplane", "storeplane"}
 
-// released are the images and packages of a release, as they are pulled.
+// released returns the references by which the images and packages of a release are pulled.
 func released(registry, folder string) ([]string, error) {
 	path := filepath.Join(folder, "images.json")
 	raw, err := os.ReadFile(path)
@@ -52,9 +52,9 @@ func released(registry, folder string) ([]string, error) {
 	return out, nil
 }
 
-// images are signed in their registry.
+// images signs images in their registry.
 func (s *signer) images(ctx context.Context, refs []string) error {
-	// All are there before the first is signed.
+	// All images must exist before the first is signed.
 	digests := make([]name.Digest, 0, len(refs))
 	for _, r := range refs {
 		d, err := resolve(ctx, r)
@@ -76,7 +76,7 @@ func options(ctx context.Context) []remote.Option {
 	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 }
 
-// resolve an image to its digest.
+// resolve returns the digest of an image.
 func resolve(ctx context.Context, image string) (name.Digest, error) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
@@ -97,7 +97,7 @@ func missing(err error) bool {
 	return errors.As(err, &e) && e.StatusCode == http.StatusNotFound
 }
 
-// push a signature to the tag of an image's signatures. An older one of the same key is
+// push adds a signature to the tag of an image's signatures. An older one of the same key is
 // replaced, and those of other keys stay.
 func (s *signer) push(ctx context.Context, image name.Digest) error {
 	sig, err := s.sign(ctx, image)

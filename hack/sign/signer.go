@@ -31,10 +31,10 @@ type signer struct {
 	key    signature.SignerVerifier
 	public crypto.PublicKey
 
-	// pem of the public key.
+	// pem is the public key as PEM.
 	pem []byte
 
-	// log that signatures are entered in. Without one, the key signs the entries.
+	// log is the transparency log for the signatures. Without one, the key signs the entries.
 	log *client.Rekor
 }
 
@@ -64,7 +64,7 @@ func (s *signer) useLog(url string) (err error) {
 	return nil
 }
 
-// sign an image's digest.
+// sign signs an image's digest.
 func (s *signer) sign(ctx context.Context, image name.Digest) (oci.Signature, error) {
 	claim, err := payload.Cosign{Image: image}.MarshalJSON()
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *signer) sign(ctx context.Context, image name.Digest) (oci.Signature, er
 	return static.NewSignature(claim, base64.StdEncoding.EncodeToString(sig), static.WithBundle(entry))
 }
 
-// entry of a signature in a transparency log, with the log's signature on it.
+// entry returns the entry of a signature in a transparency log, signed by the log.
 func (s *signer) entry(ctx context.Context, claim, sig []byte) (*bundle.RekorBundle, error) {
 	if s.log == nil {
 		return s.ownEntry(claim, sig, time.Now())
@@ -99,8 +99,8 @@ func (s *signer) entry(ctx context.Context, claim, sig []byte) (*bundle.RekorBun
 	return entry, nil
 }
 
-// ownEntry is one that the key itself signs. It is no transparency: it only says again what the
-// signature says, since Crossplane wants an entry.
+// ownEntry returns an entry that the key itself signs. It adds no transparency: it only repeats the
+// signature, since Crossplane requires an entry.
 func (s *signer) ownEntry(claim, sig []byte, at time.Time) (*bundle.RekorBundle, error) {
 	sum := sha256.Sum256(claim)
 	body, err := json.Marshal(map[string]any{
@@ -117,7 +117,7 @@ func (s *signer) ownEntry(claim, sig []byte, at time.Time) (*bundle.RekorBundle,
 	return s.signEntry(body, at)
 }
 
-// signEntry as a transparency log does.
+// signEntry signs an entry as a transparency log does.
 func (s *signer) signEntry(body []byte, at time.Time) (*bundle.RekorBundle, error) {
 	id, err := cosign.GetTransparencyLogID(s.public)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *signer) signEntry(body []byte, at time.Time) (*bundle.RekorBundle, erro
 	return &bundle.RekorBundle{SignedEntryTimestamp: set, Payload: entry}, nil
 }
 
-// own says whether the key has made a signature.
+// own reports whether a signature was made with the signer's key.
 func (s *signer) own(sig oci.Signature) bool {
 	claim, err := sig.Payload()
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *signer) own(sig oci.Signature) bool {
 	return s.key.VerifySignature(bytes.NewReader(raw), bytes.NewReader(claim)) == nil
 }
 
-// blob is the signature of a file, as cosign sign-blob writes it.
+// blob returns the signature of a file, as cosign sign-blob writes it.
 func (s *signer) blob(data []byte) ([]byte, error) {
 	sig, err := s.key.SignMessage(bytes.NewReader(data))
 	if err != nil {

@@ -25,10 +25,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// trustedFor is how long a trust root holds.
+// trustedFor is how long a trust root is valid.
 const trustedFor = 10 * 365 * 24 * time.Hour
 
-// Name of the ConfigMap of a trust root, and its key. trust-root-patch.yaml of the release mounts it.
+// trustRootName is the name of the ConfigMap of a trust root, and trustRootKey its key.
+// trust-root-patch.yaml of the release mounts it.
 const (
 	trustRootName = "storeplane-trust-root"
 	trustRootKey  = "root.tar"
@@ -38,8 +39,8 @@ const (
 // (cmd/crossplane/core/core.go of Crossplane 2.4).
 const trustRootDir = ".sigstore/root"
 
-// writeTrust writes what signatures are verified by: the public key, and, if the key signs the
-// log's entries itself, the trust root that says so to Crossplane.
+// writeTrust writes what is needed to verify signatures: the public key, and, if the key signs the
+// log's entries itself, the trust root by which Crossplane accepts such entries.
 func (s *signer) writeTrust(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, publicKeyFile), s.pem, 0o644); err != nil {
 		return err
@@ -75,10 +76,10 @@ func (s *signer) writeTrust(dir string) error {
 	return os.WriteFile(path, manifest, 0o644)
 }
 
-// trustRoot is a folder in the form that cosign initialize leaves: Crossplane reads it in place of
-// the one that it would fetch from Sigstore. It trusts our key as the
-// transparency log, and, since Crossplane wants them, an authority and a log of certificates
-// whose keys are thrown away.
+// trustRoot writes a folder like the one that cosign initialize leaves. Crossplane reads it instead
+// of fetching one from Sigstore. It trusts the signer's key as the transparency log, and, since
+// Crossplane requires them, a certificate authority and a certificate log whose private keys are
+// discarded.
 func (s *signer) trustRoot(dir string, at time.Time) error {
 	expires := at.Add(trustedFor)
 	authority, logs, err := unused(at, expires)
@@ -151,7 +152,7 @@ func writeMeta(path string, meta map[string]json.RawMessage) (err error) {
 	return nil
 }
 
-// unused is an authority of certificates and the public key of a log of them. Their private
+// unused returns a certificate authority and the public key of a certificate log. Their private
 // keys are not kept.
 func unused(from, to time.Time) (authority, logs []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

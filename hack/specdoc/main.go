@@ -1,7 +1,6 @@
-// Command specdoc writes the tables of fields of docs/ from the definitions
-// under apis/ and the provider's custom resource definitions, and the tables of
-// reasons from the constants under apis/, between two marks of each page. What is
-// around them is written by hand.
+// Command specdoc writes the tables of fields in docs/ from the definitions under apis/ and the
+// provider's custom resource definitions, and the tables of reasons from the constants under apis/.
+// Each table is between two marks of its page. The rest of the page is written by hand.
 package main
 
 import (
@@ -58,7 +57,7 @@ func run(apis, crds, docs string) error {
 	return reasons(apis, filepath.Join(docs, "reasons.md"))
 }
 
-// resources of the provider, several of which share a page.
+// resources are the provider's kinds, several of which share a page.
 var resources = []struct{ file, page, prefix string }{
 	{"backup.example.com_backups.yaml", "backup.md", "Backup "},
 	{"backup.example.com_restores.yaml", "backup.md", "Restore "},
@@ -67,7 +66,7 @@ var resources = []struct{ file, page, prefix string }{
 	{"storeplane.example.com_providerconfigs.yaml", "backup.md", "ProviderConfig "},
 }
 
-// write the sections of a kind into its page.
+// write writes the sections of a kind into its page.
 func write(page, prefix string, schema *extv1.JSONSchemaProps) error {
 	b, err := os.ReadFile(page)
 	if err != nil {
@@ -112,7 +111,7 @@ func readSchema(path string) (*extv1.JSONSchemaProps, error) {
 	return schema, yaml.Unmarshal(def.Spec.Versions[0].Schema.OpenAPIV3Schema.Raw, schema)
 }
 
-// replace what stands between the marks of a section.
+// replace replaces the text between the marks of a section.
 func replace(page []byte, section, text string) ([]byte, error) {
 	begin, end := fmt.Appendf(nil, "<!-- %s: made by make generate -->\n", section), fmt.Appendf(nil, "<!-- end of %s -->\n", section)
 	before, rest, ok := bytes.Cut(page, begin)
@@ -123,7 +122,7 @@ func replace(page []byte, section, text string) ([]byte, error) {
 	return slices.Concat(before, begin, []byte(text), end, after), nil
 }
 
-// table of all fields below a schema, by their paths.
+// table returns a table of all fields below a schema, by their paths.
 func table(s extv1.JSONSchemaProps) string {
 	var b strings.Builder
 	b.WriteString("| field | type | default | what |\n|---|---|---|---|\n")
@@ -131,7 +130,7 @@ func table(s extv1.JSONSchemaProps) string {
 	return b.String()
 }
 
-// foreign kinds are documented by Kubernetes itself.
+// foreign are the types of fields that Kubernetes documents, by the names of the fields.
 var foreign = map[string]string{
 	"env":       "[EnvVar](https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#envvar-v1-core) list",
 	"envFrom":   "[EnvFromSource](https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#envfromsource-v1-core) list",
@@ -187,7 +186,7 @@ func typeOf(p extv1.JSONSchemaProps) string {
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// cell holds a description on one line.
+// cell returns a description in one line, for a cell of a table.
 func cell(s string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
 }

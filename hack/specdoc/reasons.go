@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// ofMarker begins the line of a constant's comment that names kinds, and the conditions, events and
-// fields of theirs that have the reason.
+// ofMarker begins a line in a constant's comment that names kinds, and their conditions, events and
+// fields that have the reason.
 const ofMarker = "+storeplane:of="
 
-// reason that a constant of apis/<group>/v1/reasons.go documents.
+// reason is a reason that a constant of apis/<group>/v1/reasons.go documents.
 type reason struct{ value, of, meaning string }
 
 // reasons writes a table of the reasons of each group into a page.
@@ -42,7 +42,7 @@ func reasons(apis, page string) error {
 	return os.WriteFile(page, b, 0o644)
 }
 
-// readReasons of a file, by their values.
+// readReasons returns the reasons in a file, sorted by their values.
 func readReasons(path string) ([]reason, error) {
 	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 	if err != nil {
@@ -70,7 +70,7 @@ func readReasons(path string) ([]reason, error) {
 	return out, nil
 }
 
-// readReason of a constant, whose comment is one sentence and the markers.
+// readReason reads a constant, whose comment is one sentence and the markers.
 func readReason(s *ast.ValueSpec) (reason, error) {
 	name := s.Names[0].Name
 	if len(s.Values) != 1 {

@@ -1,10 +1,9 @@
-// Command xrdgen writes the CompositeResourceDefinition of every claim from
-// its Go types. It runs controller-gen on the given packages and puts each
-// CustomResourceDefinition into the form that Crossplane takes, beside the
-// types in <kind>/definition.yaml.
+// Command xrdgen writes the CompositeResourceDefinition of every claim from its Go types. It runs
+// controller-gen on the given packages, and converts each CustomResourceDefinition into the form
+// that Crossplane takes, beside the types in <kind>/definition.yaml.
 //
-// It fails rather than write a definition that would lose a part of its schema
-// in Crossplane, or whose CustomResourceDefinition an API server would refuse.
+// It fails rather than write a definition that would lose a part of its schema in Crossplane, or
+// whose CustomResourceDefinition an API server would refuse.
 package main
 
 import (
