@@ -4,7 +4,7 @@ import (
 	"github.com/storeplane/storeplane/internal/appconfig"
 )
 
-// WantedBundle returns the name of the bundle that the AppConfig asks for now.
+// WantedBundle returns the name of the bundle of the AppConfig's current configuration.
 func (c *Crossplane) WantedBundle() string {
 	p := Get(c.Observed["appconfig"], "spec", "forProvider")
 	return BundleName(Get(p.GetStructValue(), "application").GetStringValue(), Get(p.GetStructValue(), "config").GetStructValue().AsMap())
@@ -19,8 +19,8 @@ func BundleName(application string, config map[string]any) string {
 	return appconfig.Name(application, values)
 }
 
-// TakeUpConfig rolls out the wanted bundle as the provider does, and returns its
-// name. The bundle exists and is not known to work yet.
+// TakeUpConfig rolls out the wanted bundle as the provider does, and returns its name. The bundle
+// exists and is not known to work yet.
 func (c *Crossplane) TakeUpConfig() string {
 	c.t.Helper()
 	b := c.WantedBundle()
@@ -28,16 +28,14 @@ func (c *Crossplane) TakeUpConfig() string {
 	return b
 }
 
-// RollBackConfig rolls back the wanted bundle to the last one that worked, as the
-// provider does.
+// RollBackConfig rolls back the wanted bundle to the last one that worked, as the provider does.
 func (c *Crossplane) RollBackConfig(message string) {
 	c.t.Helper()
 	good := c.LastGoodBundle()
 	c.ReportAppConfig(`{bundle: `+good+`, lastGood: `+good+`, failed: {bundle: `+c.WantedBundle()+`, reason: PodFailing, message: x}}`, "RolledBack", message)
 }
 
-// ReportAppConfig writes what the provider observes of an AppConfig that is not
-// Ready.
+// ReportAppConfig writes the provider's status of an AppConfig that is not Ready.
 func (c *Crossplane) ReportAppConfig(atProvider, reason, message string) {
 	c.t.Helper()
 	c.SetStatus("appconfig", `{atProvider: `+atProvider+`}`)

@@ -5,15 +5,15 @@ func DatabaseCluster(spec string) string {
 	return "apiVersion: apps.example.com/v1\nkind: DatabaseCluster\nmetadata: {name: orders, namespace: team}\nspec: " + spec
 }
 
-// Specs of a DatabaseCluster.
+// The specs of a DatabaseCluster.
 const (
-	// OneServer is the smallest.
+	// OneServer is the smallest spec.
 	OneServer = "{size: 1, version: '17'}"
 
-	// Production is a usual one.
+	// Production is a usual spec.
 	Production = "{size: 3, version: '17.2', environment: production, storageSize: 20Gi}"
 
-	// BigCluster uses every field that asks for no object of somebody else's.
+	// BigCluster uses every field that needs no object outside of the claim.
 	BigCluster = `
   size: 5
   version: 17.2.0
@@ -40,9 +40,9 @@ func EcommercePlatform(spec string) string {
 	return "apiVersion: platform.example.com/v1\nkind: EcommercePlatform\nmetadata: {name: store, namespace: team}\nspec: " + spec
 }
 
-// Specs of an EcommercePlatform.
+// The specs of an EcommercePlatform.
 const (
-	// SmallShop is the smallest.
+	// SmallShop is the smallest spec.
 	SmallShop = "{frontend: {image: front:1}, backend: {image: back:1}}"
 
 	// BigShop uses most fields.

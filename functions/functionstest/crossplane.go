@@ -16,23 +16,23 @@ import (
 	"github.com/storeplane/storeplane/internal/converge"
 )
 
-// Crossplane simulates Crossplane and a cluster for one claim. It stores what the
-// function desires, removes what the function no longer desires, and changes the
-// status of an object only when a test tells it to.
+// Crossplane simulates Crossplane and a cluster for one claim. It stores what the function desires,
+// removes what the function no longer desires, and changes the status of an object only when a test
+// calls for it.
 type Crossplane struct {
 	// Function is the function under test.
 	Function *functions.Function
 
-	// Claim is the claim as the cluster has it.
+	// Claim is the claim in the cluster.
 	Claim *structpb.Struct
 
-	// Observed are the objects that are composed of the claim, by component.
+	// Observed are the objects that the claim composes, by component.
 	Observed map[string]*structpb.Struct
 
 	// Settings is the EnvironmentConfig of the installation, nil where there is none.
 	Settings *structpb.Struct
 
-	// Others are objects that exist too and that the claim does not compose.
+	// Others are existing objects that the claim does not compose.
 	Others []*structpb.Struct
 
 	// Schemas are those of the kinds that the cluster serves, by requirement.
@@ -43,16 +43,16 @@ type Crossplane struct {
 
 	t testing.TB
 
-	// versions counts the resource versions that were given.
+	// versions counts the resource versions that were assigned.
 	versions int
 
-	// annotations are the keys that were applied, by component. All others are
-	// somebody else's and stay.
+	// annotations are the keys that were applied, by component. All others belong to other managers
+	// and stay.
 	annotations map[string][]string
 }
 
-// New simulates Crossplane for a claim, which is YAML, and a function with these
-// options. Nothing is composed of the claim yet.
+// New simulates Crossplane for a claim in YAML, and a function with these options. The claim does
+// not compose anything yet.
 func New(t testing.TB, claim string, opts ...functions.Option) *Crossplane {
 	t.Helper()
 	c := &Crossplane{
@@ -67,8 +67,8 @@ func New(t testing.TB, claim string, opts ...functions.Option) *Crossplane {
 	return c
 }
 
-// Edit sets a field of the claim's spec as a user does, so that its generation goes
-// up. A nil value removes the field.
+// Edit sets a field of the claim's spec and increments its generation, as an edit by a user does. A
+// nil value removes the field.
 func (c *Crossplane) Edit(value any, path ...string) {
 	if value == nil {
 		delete(Fields(c.Claim, append([]string{"spec"}, path[:len(path)-1]...)...), path[len(path)-1])
@@ -78,13 +78,13 @@ func (c *Crossplane) Edit(value any, path ...string) {
 	Set(c.Claim, Get(c.Claim, "metadata", "generation").GetNumberValue()+1, "metadata", "generation")
 }
 
-// InstallSettings makes data that of the EnvironmentConfig of the installation.
+// InstallSettings sets the data of the installation's EnvironmentConfig.
 func (c *Crossplane) InstallSettings(data string) {
 	c.Settings = Parse(c.t, "apiVersion: apiextensions.crossplane.io/v1beta1\nkind: EnvironmentConfig\nmetadata: {name: storeplane}")
 	Fields(c.Settings)["data"] = structpb.NewStructValue(Parse(c.t, data))
 }
 
-// Serve makes the cluster serve the kinds whose schemas these requirements ask for.
+// Serve makes the cluster serve the kinds whose schemas these requirements select.
 func (c *Crossplane) Serve(requirements ...string) {
 	if c.Schemas == nil {
 		c.Schemas = map[string]*fnv1.Schema{}
@@ -94,7 +94,7 @@ func (c *Crossplane) Serve(requirements ...string) {
 	}
 }
 
-// Request returns what Crossplane calls the function with first.
+// Request returns the request of Crossplane's first call of the function.
 func (c *Crossplane) Request() *fnv1.RunFunctionRequest {
 	req := &fnv1.RunFunctionRequest{
 		Meta:              &fnv1.RequestMeta{Tag: "tag"},
@@ -112,8 +112,8 @@ func (c *Crossplane) Request() *fnv1.RunFunctionRequest {
 	return req
 }
 
-// Run calls the function until it requires nothing new, and fails the test where
-// Crossplane gives up. It stores nothing.
+// Run calls the function until it requires nothing new, and fails the test where Crossplane gives
+// up. It stores nothing.
 func (c *Crossplane) Run() *fnv1.RunFunctionResponse {
 	c.t.Helper()
 	rsp, err := converge.Call(context.Background(), c.Function, c.Request(), c.fetch)
@@ -140,9 +140,9 @@ func (c *Crossplane) Add(object string) {
 	c.Others = append(c.Others, Parse(c.t, object))
 }
 
-// Reconcile runs the function and stores what it desires, as Crossplane does: the claim's
-// status with the conditions that it has, and then its conditions. A fatal result changes
-// nothing but conditions.
+// Reconcile runs the function and stores what it desires, as Crossplane does: first the claim's
+// status with its present conditions, and then its new conditions. A fatal result changes only
+// conditions.
 func (c *Crossplane) Reconcile() *fnv1.RunFunctionResponse {
 	c.t.Helper()
 	rsp := c.Run()
@@ -164,7 +164,7 @@ func (c *Crossplane) Reconcile() *fnv1.RunFunctionResponse {
 			Fields(c.Claim, "status")["conditions"] = structpb.NewListValue(&structpb.ListValue{Values: was})
 		}
 		if len(Get(c.Claim, "status").GetStructValue().GetFields()) > 0 {
-			c.written() // To apply nothing to no status is no write.
+			c.written() // Applying an empty status where there is none is no write.
 		}
 	}
 	Fields(c.Claim, "status")["conditions"] = structpb.NewListValue(&structpb.ListValue{Values: c.conditionsAfter(was, rsp, fatal)})
@@ -172,8 +172,8 @@ func (c *Crossplane) Reconcile() *fnv1.RunFunctionResponse {
 	return rsp
 }
 
-// reference the objects that are composed, as Crossplane does. The claim's generation stays:
-// tests count those of its own edits.
+// reference sets the references to the composed objects, as Crossplane does. The claim's generation
+// stays: tests count those of their own edits.
 func (c *Crossplane) reference(desired map[string]*fnv1.Resource) {
 	refs := make([]*structpb.Value, 0, len(desired))
 	for _, n := range slices.Sorted(maps.Keys(desired)) {
@@ -191,8 +191,9 @@ func (c *Crossplane) written() {
 	}
 }
 
-// conditionsAfter a pass: those of the function, which have no generation, and Crossplane's
-// own, which have. What a fatal result leaves out is Unknown.
+// conditionsAfter returns the conditions after a reconciliation: those of the function, which have
+// no generation, and Crossplane's own, which have one. Those that a fatal result leaves out are
+// Unknown.
 // https://github.com/crossplane/crossplane/blob/v2.4.0/internal/controller/apiextensions/composite/reconciler.go#L767-L993
 func (c *Crossplane) conditionsAfter(was []*structpb.Value, rsp *fnv1.RunFunctionResponse, fatal bool) []*structpb.Value {
 	now := map[string]*structpb.Struct{}
@@ -238,8 +239,8 @@ func (c *Crossplane) conditionsAfter(was []*structpb.Value, rsp *fnv1.RunFunctio
 	return out
 }
 
-// Settle reconciles and heals until nothing new appears, and returns the components
-// in the order in which they appeared, one list for each round.
+// Settle reconciles and heals until nothing new appears, and returns the components in the order in
+// which they appeared, one list for each round.
 func (c *Crossplane) Settle() [][]string {
 	c.t.Helper()
 	var out [][]string

@@ -1,8 +1,7 @@
-// Package functionstest simulates Crossplane for tests of the function, and holds the
-// claims that they compose. A test plays a claim round by round: it edits the claim,
-// lets Crossplane reconcile it, says how the composed objects are, and looks at what
-// there is then.
+// Package functionstest simulates Crossplane for tests of the function, and contains the claims
+// that they compose. A test runs a claim round by round: it edits the claim, lets Crossplane
+// reconcile it, sets the status of the composed objects, and checks the objects that exist then.
 //
-// It knows no schemas: a claim is what the test writes, without defaults.
-// internal/converge plays a claim with them, through to its end.
+// It has no schemas: a claim is what the test writes, without defaults. Package internal/converge
+// runs a claim with schemas, until nothing changes any more.
 package functionstest

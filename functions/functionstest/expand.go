@@ -15,7 +15,7 @@ type Composed struct {
 	// Component is its name in that claim.
 	Component string
 
-	// Object is the object as the cluster has it.
+	// Object is the object in the cluster.
 	Object *structpb.Struct
 }
 
@@ -33,8 +33,8 @@ func (o Composed) Pods(t testing.TB) []Pod {
 	return Pods(t, map[string]*structpb.Struct{o.Component: o.Object})
 }
 
-// Expand settles a claim, with settings where they are not empty, and all claims that
-// it composes, and returns all objects that there are in the end.
+// Expand settles a claim, with settings where they are not empty, and all claims that it composes,
+// and returns all objects that exist in the end.
 func Expand(t testing.TB, claim, settings string) []Composed {
 	t.Helper()
 	c := New(t, claim)
@@ -44,16 +44,16 @@ func Expand(t testing.TB, claim, settings string) []Composed {
 	return c.Expand()
 }
 
-// Nested simulates Crossplane for a claim that this one composes. Nothing is composed
-// of that claim yet.
+// Nested simulates Crossplane for a claim that this one composes. That claim does not compose
+// anything yet.
 func (c *Crossplane) Nested(component string) *Crossplane {
 	nested := &Crossplane{t: c.t, Function: c.Function, Settings: c.Settings, Claim: proto.CloneOf(c.Observed[component]), Observed: map[string]*structpb.Struct{}, annotations: map[string][]string{}}
 	delete(nested.Claim.GetFields(), "status")
 	return nested
 }
 
-// Expand settles the claim and all claims that it composes, and returns all objects
-// that there are in the end.
+// Expand settles the claim and all claims that it composes, and returns all objects that exist in
+// the end.
 func (c *Crossplane) Expand() []Composed {
 	c.t.Helper()
 	c.Settle()

@@ -11,8 +11,8 @@ import (
 	"github.com/storeplane/storeplane/internal/converge"
 )
 
-// Heal makes the status of components' objects what it is once all went well: of the
-// components that are named, or of all.
+// Heal sets the status of components' objects to the one that they have when everything went well:
+// of the named components, or of all.
 func (c *Crossplane) Heal(components ...string) {
 	c.t.Helper()
 	if len(components) == 0 {
@@ -25,10 +25,10 @@ func (c *Crossplane) Heal(components ...string) {
 		}
 		switch Get(o, "kind").GetStringValue() {
 		case "DatabaseCluster", "WebApp":
-			// A claim is healthy by what it composes, which is not simulated here.
+			// The health of a claim depends on what it composes, which is not simulated here.
 			c.SetStatus(n, fmt.Sprintf(`{phase: Running, readyGeneration: %[1]v, conditions: [{type: Synced, status: "True", observedGeneration: %[1]v}, {type: Ready, status: "True", observedGeneration: %[1]v}]}`, Get(o, "metadata", "generation").GetNumberValue()))
 		case "Backup":
-			// A Backup is Ready only once a test says so.
+			// A Backup becomes Ready only when a test sets its status.
 			if Get(o, "metadata", "annotations", backup.EscrowAnnotation) != nil && Get(o, "status") == nil {
 				c.SetStatus(n, `{conditions: [{type: Escrowed, status: "True", reason: Kept, observedGeneration: 1}]}`)
 			}
@@ -44,8 +44,7 @@ func (c *Crossplane) Heal(components ...string) {
 	}
 }
 
-// SetStatus writes the status of a component's object, which is YAML, as its
-// controller does.
+// SetStatus writes the status of a component's object, which is YAML, as its controller does.
 func (c *Crossplane) SetStatus(component, status string) {
 	c.t.Helper()
 	c.Observed[component].Fields["status"] = structpb.NewStructValue(Parse(c.t, status))

@@ -9,7 +9,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// RunInstances makes the instance managers do what they are told and report it.
+// RunInstances simulates the instance managers: they do what is desired and report it.
 func (c *Crossplane) RunInstances() {
 	c.t.Helper()
 	var objects []*unstructured.Unstructured

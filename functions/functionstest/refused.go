@@ -8,8 +8,8 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// Refused runs the function on a claim of which nothing exists, and returns the
-// message of its refusal, empty where it is not refused.
+// Refused runs the function on a claim that has no objects yet, and returns the message of its
+// refusal, empty where it is not refused.
 func Refused(t testing.TB, claim string) string {
 	t.Helper()
 	c := New(t, claim)
@@ -34,9 +34,8 @@ func Refused(t testing.TB, claim string) string {
 	return r.GetMessage()
 }
 
-// RefusedWhileRunning settles a claim, changes it, and returns the message of the
-// refusal, empty where the change is not refused. It fails the test where anything
-// else changes.
+// RefusedWhileRunning settles a claim, changes it, and returns the message of the refusal, empty
+// where the change is not refused. It fails the test where anything else changes.
 func RefusedWhileRunning(t testing.TB, c *Crossplane, change func()) string {
 	t.Helper()
 	c.Settle()

@@ -21,11 +21,11 @@ func (c *Crossplane) SecretValue(component, key string) string {
 	return string(b)
 }
 
-// PublicKeys are the keys of Secrets whose values anybody may read elsewhere too.
+// PublicKeys are the keys of Secrets whose values are not secret.
 var PublicKeys = []string{"username", "host", "ro-host", "port", "dbname", "ca.crt", "tls.crt"}
 
-// SecretValues returns the values of all Secrets among some objects, by component and
-// key, but those of public keys.
+// SecretValues returns the values of all Secrets among some objects, by component and key, without
+// those of PublicKeys.
 func SecretValues(t testing.TB, objects map[string]*structpb.Struct) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -46,10 +46,10 @@ func SecretValues(t testing.TB, objects map[string]*structpb.Struct) map[string]
 	return out
 }
 
-// NewYear is when the certificates of CertificateSecret are made.
+// NewYear is when the certificates of CertificateSecret are generated.
 var NewYear = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Secret returns a Secret of the claims' namespace.
+// Secret returns a Secret in the claims' namespace.
 func Secret(t testing.TB, name string, values map[string]string) *structpb.Struct {
 	t.Helper()
 	data := map[string]any{}
@@ -63,8 +63,8 @@ func Secret(t testing.TB, name string, values map[string]string) *structpb.Struc
 	return s
 }
 
-// CertificateSecret returns a Secret certs with certificates that a user brings, all
-// valid but for what change, if not nil, makes of them.
+// CertificateSecret returns a Secret certs with the certificates of a user. They are valid unless
+// change, which may be nil, makes them invalid.
 func CertificateSecret(t testing.TB, change func(map[string]string)) *structpb.Struct {
 	t.Helper()
 	ca, err := pki.Authority("company", pki.Pair{}, NewYear)

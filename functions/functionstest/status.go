@@ -53,8 +53,7 @@ func (c *Crossplane) ComponentStatus(name string) string {
 	return ""
 }
 
-// Waiting returns the names of the components that a response applies and does not
-// call ready.
+// Waiting returns the names of the components that a response applies and does not mark as ready.
 func Waiting(rsp *fnv1.RunFunctionResponse) []string {
 	var out []string
 	for n, r := range rsp.GetDesired().GetResources() {

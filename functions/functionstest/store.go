@@ -18,7 +18,7 @@ func (c *Crossplane) store(component string, applied *structpb.Struct) {
 	meta["generation"] = structpb.NewNumberValue(1)
 	meta["managedFields"] = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStructValue(&structpb.Struct{})}})
 	if kind := Get(next, "kind").GetStringValue(); kind == "Deployment" && Get(next, "spec", "replicas") == nil && !scaledByOther(was) {
-		// The API server's default, also for a field that its owner let go.
+		// The API server sets its default also for a field that its owner no longer applies.
 		Set(next, 1, "spec", "replicas")
 	}
 	if was != nil {
@@ -38,7 +38,7 @@ func (c *Crossplane) store(component string, applied *structpb.Struct) {
 	c.Observed[component] = next
 }
 
-// keepOthers keeps what the function did not apply and others own.
+// keepOthers keeps what the function did not apply and other managers own.
 func (c *Crossplane) keepOthers(component string, was, next *structpb.Struct) {
 	if st, ok := was.GetFields()["status"]; ok {
 		next.Fields["status"] = st
@@ -57,8 +57,8 @@ func (c *Crossplane) keepOthers(component string, was, next *structpb.Struct) {
 	}
 }
 
-// Scale scales a Deployment as an autoscaler does: through the subresource, which
-// makes it the manager of the field.
+// Scale scales a Deployment as an autoscaler does: through the subresource, by which the autoscaler
+// becomes the manager of the field.
 func (c *Crossplane) Scale(component string, replicas int) {
 	c.t.Helper()
 	o := c.Observed[component]
@@ -67,8 +67,8 @@ func (c *Crossplane) Scale(component string, replicas int) {
 	c.SetFieldManager(component, "kube-controller-manager", "scale", "f:spec", "f:replicas")
 }
 
-// SetFieldManager makes a manager own a field of a component's object, by its path
-// in managedFields.
+// SetFieldManager makes a manager own a field of a component's object, by its path in
+// managedFields.
 func (c *Crossplane) SetFieldManager(component, manager, subresource string, path ...string) {
 	c.t.Helper()
 	owned := map[string]any{}
@@ -81,7 +81,7 @@ func (c *Crossplane) SetFieldManager(component, manager, subresource string, pat
 	}, "metadata", "managedFields")
 }
 
-// scaledByOther tells whether somebody else than the function owns an object's replicas.
+// scaledByOther reports whether a manager other than the function owns an object's replicas.
 func scaledByOther(o *structpb.Struct) bool {
 	return Get(o, "metadata", "managedFields", 1, "fieldsV1", "f:spec", "f:replicas") != nil
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Parse reads an object that is YAML.
+// Parse parses an object in YAML.
 func Parse(t testing.TB, text string) *structpb.Struct {
 	t.Helper()
 	b, err := yaml.YAMLToJSON([]byte(text))
@@ -23,8 +23,7 @@ func Parse(t testing.TB, text string) *structpb.Struct {
 	return s
 }
 
-// Fields returns the fields of an object along a path, which it creates where it is
-// missing.
+// Fields returns the fields of an object along a path, and creates those that are missing.
 func Fields(s *structpb.Struct, path ...string) map[string]*structpb.Value {
 	for _, p := range path {
 		if s.GetFields()[p].GetStructValue() == nil {
@@ -38,7 +37,7 @@ func Fields(s *structpb.Struct, path ...string) map[string]*structpb.Value {
 	return s.GetFields()
 }
 
-// Get reads a value along a path of field names and list indices.
+// Get returns the value at a path of field names and list indices.
 func Get(s *structpb.Struct, path ...any) *structpb.Value {
 	v := structpb.NewStructValue(s)
 	for _, p := range path {
@@ -56,8 +55,7 @@ func Get(s *structpb.Struct, path ...any) *structpb.Value {
 	return v
 }
 
-// Set writes a value along a path of field names, which it creates where it is
-// missing.
+// Set writes a value at a path of field names, and creates those that are missing.
 func Set(s *structpb.Struct, value any, path ...string) {
 	v, err := structpb.NewValue(value)
 	if err != nil {
@@ -66,7 +64,7 @@ func Set(s *structpb.Struct, value any, path ...string) {
 	Fields(s, path[:len(path)-1]...)[path[len(path)-1]] = v
 }
 
-// As reads an object of the cluster, or one to apply, into its type.
+// As converts an object of the cluster, or one to apply, to its type.
 func As[T any](t testing.TB, s *structpb.Struct) *T {
 	t.Helper()
 	if s == nil {
@@ -79,15 +77,14 @@ func As[T any](t testing.TB, s *structpb.Struct) *T {
 	return out
 }
 
-// Unstructured reads an object as clients do, with integers where a number has no
-// fraction.
+// Unstructured converts an object as clients read it, with integers where a number has no fraction.
 func Unstructured(s *structpb.Struct) *unstructured.Unstructured {
 	object := s.AsMap()
 	whole(object)
 	return &unstructured.Unstructured{Object: object}
 }
 
-// whole makes integers of numbers without a fraction, in place.
+// whole converts numbers without a fraction to integers, in place.
 func whole(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
