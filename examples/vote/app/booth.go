@@ -18,11 +18,11 @@ var ballotText string
 
 var ballot = template.Must(template.New("ballot").Parse(ballotText))
 
-// mostBytes of a vote.
+// mostBytes is the largest size of a vote's request.
 const mostBytes = 4 << 10
 
-// A Booth takes and counts the votes of one poll. They are this process' own and
-// go with it.
+// A Booth takes and counts the votes of one poll. They are in the memory of this process and are
+// lost when it ends.
 type Booth struct {
 	poll *Poll
 	now  func() time.Time
@@ -31,10 +31,10 @@ type Booth struct {
 	votes map[string]int
 }
 
-// NewBooth for a poll, with no votes.
+// NewBooth returns a booth for a poll, without votes.
 func NewBooth(p *Poll) *Booth { return &Booth{poll: p, now: time.Now, votes: map[string]int{}} }
 
-// Handler of the booth's requests.
+// Handler returns the handler of the booth's requests.
 func (b *Booth) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", b.show)
@@ -44,7 +44,7 @@ func (b *Booth) Handler() http.Handler {
 	return mux
 }
 
-// health is what the readiness probe asks.
+// health answers the readiness probe.
 func (b *Booth) health(w http.ResponseWriter, _ *http.Request) {
 	if ok, wrong := b.poll.Ready(); !ok {
 		answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "reason": wrong})
@@ -53,7 +53,7 @@ func (b *Booth) health(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"ready": true})
 }
 
-// Count of the votes for an option.
+// Count is the number of votes for an option.
 type Count struct {
 	Option string `json:"option"`
 	Votes  int    `json:"votes"`
@@ -70,7 +70,7 @@ func (b *Booth) counts() []Count {
 	return out
 }
 
-// show the ballot.
+// show writes the ballot as a page.
 func (b *Booth) show(w http.ResponseWriter, _ *http.Request) {
 	counts := b.counts()
 	slices.SortStableFunc(counts, func(x, y Count) int { return cmp.Compare(y.Votes, x.Votes) })
@@ -78,16 +78,16 @@ func (b *Booth) show(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'")
-	// An error here means that the client left.
+	// An error here means that the client disconnected.
 	_ = ballot.Execute(w, map[string]any{"Poll": b.poll, "Counts": counts, "Closed": b.poll.IsClosed(b.now())})
 }
 
-// tell the same to programs.
+// tell writes the counts as JSON for programs.
 func (b *Booth) tell(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"poll": b.poll.Name, "title": b.poll.Title, "counts": b.counts()})
 }
 
-// take a vote: a form's, or a program's as JSON.
+// take takes a vote: of a form, or of a program as JSON.
 func (b *Booth) take(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, mostBytes)
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -124,6 +124,6 @@ func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	// An error here means that the client left.
+	// An error here means that the client disconnected.
 	_ = json.NewEncoder(w).Encode(v)
 }

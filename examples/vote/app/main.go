@@ -1,5 +1,5 @@
-// Command vote lets people vote on one question. What it asks is its
-// configuration: there is nothing of it in the image.
+// Command vote lets people vote on one question. The question is in its configuration, and not in
+// the image.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// shutdownWithin is for requests that are under way when the pod has to go. It is
+// shutdownWithin is the time for requests that are being served when the pod is stopped. It is
 // below the 30 s that Kubernetes gives a pod.
 const shutdownWithin = 20 * time.Second
 
@@ -48,7 +48,7 @@ func run(ctx context.Context, log *slog.Logger) error {
 	return serve(ctx, listener, NewBooth(poll).Handler())
 }
 
-// serve until ctx ends, and then what is under way.
+// serve serves requests until ctx ends, and then finishes those that have begun.
 func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	srv := &http.Server{
 		Handler:           h,

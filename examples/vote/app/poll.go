@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// leastOptions make a vote.
+// leastOptions is how many options a vote needs.
 const leastOptions = 2
 
 // A Poll is what people vote on.
 type Poll struct {
-	// Name tells one poll from the next.
+	// Name distinguishes one poll from the next.
 	Name  string
 	Title string
 
-	// Options in the order in which the ballot shows them.
+	// Options are in the order in which the ballot shows them.
 	Options []string
 
-	// Closes is when the last vote is taken; never if it is zero.
+	// Closes is when the last vote is taken. If it is zero the poll stays open.
 	Closes time.Time
 
-	// key that receipts are signed with.
+	// key signs receipts.
 	key []byte
 }
 
-// ReadPoll from the environment: POLL, TITLE, OPTIONS (with commas between them),
+// ReadPoll reads a poll from the environment: POLL, TITLE, OPTIONS (with commas between them),
 // CLOSES (like 2027-01-31T18:00:00Z) and BALLOT_KEY.
 func ReadPoll(getenv func(string) string) (*Poll, error) {
 	p := &Poll{Name: getenv("POLL"), Title: getenv("TITLE"), key: []byte(getenv("BALLOT_KEY"))}
@@ -59,7 +59,7 @@ func ReadPoll(getenv func(string) string) (*Poll, error) {
 	return p, nil
 }
 
-// Ready tells whether there is anything to vote on, and what is wrong if not.
+// Ready reports whether there are enough options to vote on, and what is wrong if not.
 func (p *Poll) Ready() (ok bool, wrong string) {
 	if len(p.Options) < leastOptions {
 		return false, fmt.Sprintf("a vote needs %d options or more, OPTIONS has %d", leastOptions, len(p.Options))
@@ -67,11 +67,11 @@ func (p *Poll) Ready() (ok bool, wrong string) {
 	return true, ""
 }
 
-// IsClosed tells whether no vote is taken any more.
+// IsClosed reports whether no more votes are taken.
 func (p *Poll) IsClosed(now time.Time) bool { return !p.Closes.IsZero() && now.After(p.Closes) }
 
-// Receipt of a vote, by which its voter can prove it to whoever has the key. It
-// is "" without a key.
+// Receipt returns the receipt of a vote, by which the voter can prove the vote to an owner of the
+// key. It is "" without a key.
 func (p *Poll) Receipt(option string) string {
 	if len(p.key) == 0 {
 		return ""

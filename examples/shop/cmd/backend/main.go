@@ -1,5 +1,5 @@
-// Command backend is the shop's API. It serves it, migrates its database, does
-// both, or deletes old carts from it.
+// Command backend is the shop's API. It serves the API, migrates its database, does both, or
+// deletes old carts.
 package main
 
 import (
@@ -22,7 +22,7 @@ const (
 	// migrateWithin is how long migrate waits for its database.
 	migrateWithin = 2 * time.Minute
 
-	// pruneAfter is as long as a browser keeps its session.
+	// pruneAfter is how long an untouched cart is kept: as long as a browser keeps its session.
 	pruneAfter = 30 * 24 * time.Hour
 )
 
@@ -73,7 +73,7 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 }
 
 func runServe(ctx context.Context, log *slog.Logger, db *store.Store) error {
-	// Nil when there is no REDIS_URL: carts then live in PostgreSQL alone.
+	// Without REDIS_URL it is nil, and carts are in PostgreSQL only.
 	var carts *cache.Carts
 	if url := os.Getenv("REDIS_URL"); url != "" {
 		var err error

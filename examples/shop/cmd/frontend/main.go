@@ -1,4 +1,4 @@
-// Command frontend serves the shop's pages, and passes its API through.
+// Command frontend serves the shop's pages, and passes requests to its API on to the backend.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package api is the backend's HTTP interface: JSON in, JSON out. It says what
-// a request means and leaves keeping to the store, remembering to the cache.
+// Package api is the backend's HTTP interface: JSON in, JSON out. It handles requests, and leaves
+// storage to the store and copies to the cache.
 package api
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/storeplane/storeplane/examples/shop/internal/store"
 )
 
-// A Store keeps what must not be lost.
+// A Store stores what must not be lost.
 type Store interface {
 	Ready(ctx context.Context) error
 	Products(ctx context.Context) ([]shop.Product, error)
@@ -31,7 +31,7 @@ type Store interface {
 	Orders(ctx context.Context, session string, limit int) ([]shop.Order, error)
 }
 
-// A Cache keeps copies of carts, as long as it feels like.
+// A Cache keeps copies of carts, and may lose them at any time.
 type Cache interface {
 	Enabled() bool
 	Ready(ctx context.Context) bool
@@ -75,9 +75,8 @@ func (s *Server) products(w http.ResponseWriter, r *http.Request) {
 	serve.JSON(w, http.StatusOK, map[string]any{"products": products})
 }
 
-// session returns the visitor's session, and draws one for a visitor who has
-// none. What it returns is a hash: who reads the database, its backups or the
-// cache cannot act as a visitor.
+// session returns the visitor's session, and generates one for a visitor without one. It returns a
+// hash: with access to the database, its backups or the cache one cannot act as a visitor.
 func session(w http.ResponseWriter, r *http.Request) string {
 	token, ok := shop.Session(r)
 	if !ok {
@@ -92,7 +91,7 @@ func session(w http.ResponseWriter, r *http.Request) string {
 // maxBody is far more than any request of this API needs.
 const maxBody = 16 << 10
 
-// errBody is a body that is not what it should be.
+// errBody is the error about an invalid body.
 var errBody = errors.New("cannot parse the body")
 
 // decode reads a request's JSON body into v.
@@ -108,17 +107,17 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 	return nil
 }
 
-// errKey is an idempotency key that could not be stored as one.
+// errKey is the error about an invalid idempotency key.
 var errKey = fmt.Errorf("%s should be 16 to 128 letters, digits, - or _", shop.KeyHeader)
 
-// A problem is what a client is told about an error.
+// A problem is the answer to a client for an error.
 type problem struct {
 	is     error
 	status int
 	code   string
 }
 
-// problems lists the errors that are a client's to deal with.
+// problems lists the errors that a client can correct.
 var problems = []problem{
 	{errBody, http.StatusBadRequest, "bad_body"},
 	{errKey, http.StatusBadRequest, "bad_idempotency_key"},
@@ -128,8 +127,8 @@ var problems = []problem{
 	{shop.ErrEmptyCart, http.StatusConflict, "empty_cart"},
 }
 
-// fail answers with an error. The text of one that is not the client's stays
-// in the log: it may name hosts and users.
+// fail answers with an error. The text of one that the client did not cause is only logged: it may
+// contain hosts and users.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	for _, p := range problems {
 		if !errors.Is(err, p.is) {
@@ -143,7 +142,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if r.Context().Err() != nil {
-		// The client left; nobody reads the answer.
+		// The client disconnected and does not read the answer.
 		writeError(w, http.StatusServiceUnavailable, "cancelled", "the request was cancelled")
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/storeplane/storeplane/examples/shop/internal/shop"
 )
 
-// A pick is a product and how much of it.
+// A pick is a product and its quantity.
 type pick struct {
 	ProductID string `json:"productId"`
 	Quantity  *int64 `json:"quantity"`
@@ -24,7 +24,7 @@ func (s *Server) getCart(w http.ResponseWriter, r *http.Request) {
 	s.answerCart(w, r, session, cart, err)
 }
 
-// addToCart adds to what is there, by default one piece.
+// addToCart adds to the quantity in the cart, by default one.
 func (s *Server) addToCart(w http.ResponseWriter, r *http.Request) {
 	s.changeCart(w, r, func(ctx context.Context, session string, p pick) (shop.Cart, error) {
 		quantity := int64(1)
@@ -35,7 +35,7 @@ func (s *Server) addToCart(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// setInCart replaces what is there, and may be repeated safely.
+// setInCart sets the quantity in the cart, and may be repeated safely.
 func (s *Server) setInCart(w http.ResponseWriter, r *http.Request) {
 	s.changeCart(w, r, func(ctx context.Context, session string, p pick) (shop.Cart, error) {
 		if p.Quantity == nil {
@@ -56,7 +56,7 @@ func (s *Server) changeCart(w http.ResponseWriter, r *http.Request, change func(
 	s.answerCart(w, r, session, cart, err)
 }
 
-// deleteFromCart takes out one product, or everything when none is named.
+// deleteFromCart removes one product, or all products if none is named.
 func (s *Server) deleteFromCart(w http.ResponseWriter, r *http.Request) {
 	session := session(w, r)
 	var cart shop.Cart
@@ -69,11 +69,11 @@ func (s *Server) deleteFromCart(w http.ResponseWriter, r *http.Request) {
 	s.answerCart(w, r, session, cart, err)
 }
 
-// answerCart answers with a cart as PostgreSQL has it, and has it remembered.
+// answerCart answers with a cart from PostgreSQL, and stores it in the cache.
 func (s *Server) answerCart(w http.ResponseWriter, r *http.Request, session string, cart shop.Cart, err error) {
 	if err != nil {
-		// Whether the change happened may be unknown: the next look must not
-		// find a copy from before it.
+		// Whether the change was made may be unknown: the next request must not get a copy from
+		// before it.
 		s.Cache.Drop(context.WithoutCancel(r.Context()), session)
 		s.fail(w, r, err)
 		return

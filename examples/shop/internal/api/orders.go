@@ -9,8 +9,8 @@ import (
 	"github.com/storeplane/storeplane/examples/shop/internal/shop"
 )
 
-// placeOrder buys the cart: 201 for an order that was made now, 200 for one
-// that an earlier request with the same key made.
+// placeOrder buys the cart: 201 for a new order, 200 for one that an earlier request with the same
+// key placed.
 func (s *Server) placeOrder(w http.ResponseWriter, r *http.Request) {
 	key := r.Header.Get(shop.KeyHeader)
 	if key != "" && !shop.ValidToken(key) {
@@ -18,11 +18,11 @@ func (s *Server) placeOrder(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	session := session(w, r)
-	// The id is drawn before the first attempt: by it, a second attempt
-	// recognises an order that the first one made without getting to know.
+	// The id is generated before the first attempt: by it a second attempt finds an order that the
+	// first one placed without receiving the answer.
 	placed, err := s.Store.PlaceOrder(r.Context(), session, shop.NewToken(), key)
 	if err != nil {
-		// Placed or not, the cart may have been emptied.
+		// Whether the order was placed or not, the cart may have been emptied.
 		s.Cache.Drop(context.WithoutCancel(r.Context()), session)
 		s.fail(w, r, err)
 		return
@@ -52,7 +52,7 @@ const (
 	maxLimit     = 1000
 )
 
-// orders lists the latest orders, as many as ?limit says.
+// orders lists the latest orders, up to ?limit.
 func (s *Server) orders(w http.ResponseWriter, r *http.Request) {
 	limit := defaultLimit
 	if v := r.URL.Query().Get("limit"); v != "" {

@@ -11,8 +11,8 @@ import (
 // readyWithin is how long the database may take to answer a readiness check.
 const readyWithin = 2 * time.Second
 
-// ready says whether orders can be taken here. The cache is reported and does
-// not count: the shop works without.
+// ready answers whether this backend can take orders. The cache is reported and does not count: the
+// shop works without it.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.Draining() {
 		serve.Readiness{Reason: "shutting down"}.Write(w)

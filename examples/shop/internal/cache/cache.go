@@ -1,6 +1,6 @@
-// Package cache keeps copies of carts in Redis. PostgreSQL stays the truth: a
-// cache that is absent, down, emptied or replaced costs time and nothing else,
-// so nothing here returns an error.
+// Package cache keeps copies of carts in Redis. The carts in PostgreSQL are authoritative: a cache
+// that is absent, down, emptied or replaced costs time and nothing else, so no function of carts
+// returns an error.
 package cache
 
 import (
@@ -25,27 +25,25 @@ const (
 	dialTimeout = 500 * time.Millisecond
 	opTimeout   = 250 * time.Millisecond
 
-	// restFor is how long a cache that failed is left alone, so that one which
-	// swallows packets delays a few requests and not all.
+	// restFor is how long a cache that failed is not used, so that one which drops packets delays a
+	// few requests and not all.
 	restFor = 2 * time.Second
 
-	// keepFor bounds how long a copy may be shown that could not be replaced,
-	// because Redis failed at just that moment.
+	// keepFor is how long an outdated copy may be shown at most, if it could not be replaced
+	// because Redis failed at that moment.
 	keepFor = time.Minute
 )
 
-// Carts are copies of carts, by session. A nil *Carts is a cache that was not
-// asked for, and works.
+// Carts are copies of carts, by session. A nil *Carts is a disabled cache, and can be used.
 type Carts struct {
 	client *redis.Client
 	log    *slog.Logger
-	wake   atomic.Int64 // Unix nanoseconds; until then the cache rests.
+	wake   atomic.Int64 // Unix nanoseconds until which the cache is not used.
 }
 
-// Open returns the cache at url, a redis:// or rediss:// URI; a server of the latter is
-// verified by the authorities of a file in PEM, or where there is none by those of the
-// system. It does not wait for Redis. The error never holds the URI, since that holds a
-// password.
+// Open returns the cache at url, a redis:// or rediss:// URI. The server of a rediss:// URI is
+// verified by the authorities in a PEM file, or without one by those of the system. Open does not
+// wait for Redis. The error never contains the URI, since that contains a password.
 func Open(url, authorities string, log *slog.Logger) (*Carts, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
@@ -70,11 +68,10 @@ func Open(url, authorities string, log *slog.Logger) (*Carts, error) {
 	opts.MaxRetries = 1
 	opts.ClientName = "shop-backend"
 	opts.DisableIdentity = true
-	// A handshake for a managed service, which a plain Redis answers with an error.
+	// This handshake is for a managed service, and a plain Redis answers it with an error.
 	opts.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
-	// The client reports what it cannot return, as plain text. What it does
-	// return is logged here.
+	// The client logs as plain text what it cannot return. What it returns is logged here.
 	redis.SetLogger(silent{})
 	return &Carts{client: redis.NewClient(opts), log: log}, nil
 }
@@ -117,14 +114,14 @@ func (c *Carts) Get(ctx context.Context, session string) (shop.Cart, bool) {
 	}
 	var cart shop.Cart
 	if err := json.Unmarshal(raw, &cart); err != nil {
-		// Written by a release that stored carts differently.
+		// It was written by a release that stored carts differently.
 		return shop.Cart{}, false
 	}
 	return cart, true
 }
 
-// put stores a copy unless a newer one is there: two requests may write their
-// copies in another order than that of their transactions.
+// put stores a copy unless there is a newer one: two requests may write their copies in another
+// order than that of their transactions.
 var put = redis.NewScript(`
 	local held = redis.call('HGET', KEYS[1], 'version')
 	if held and tonumber(held) > tonumber(ARGV[1]) then return 0 end
@@ -132,7 +129,7 @@ var put = redis.NewScript(`
 	redis.call('PEXPIRE', KEYS[1], ARGV[3])
 	return 1`)
 
-// Put stores a copy of a cart that PostgreSQL has.
+// Put stores a copy of a cart in PostgreSQL.
 func (c *Carts) Put(ctx context.Context, session string, cart shop.Cart) {
 	if c == nil || c.resting() {
 		return
@@ -147,7 +144,7 @@ func (c *Carts) Put(ctx context.Context, session string, cart shop.Cart) {
 	}
 }
 
-// Drop forgets the copy of a session's cart.
+// Drop removes the copy of a session's cart.
 func (c *Carts) Drop(ctx context.Context, session string) {
 	if c == nil || c.resting() {
 		return
@@ -159,15 +156,15 @@ func (c *Carts) Drop(ctx context.Context, session string) {
 
 func (c *Carts) resting() bool { return time.Now().UnixNano() < c.wake.Load() }
 
-// failed lets the cache rest, unless err says that nothing is stored or that
-// the visitor left.
+// failed stops the use of the cache for restFor, unless err means that nothing is stored, or the
+// client disconnected.
 func (c *Carts) failed(ctx context.Context, err error) {
 	if errors.Is(err, redis.Nil) || errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
 	now := time.Now()
 	wake := c.wake.Load()
-	// One of the requests that failed together reports it.
+	// Only one of the requests that failed together logs it.
 	if wake < now.UnixNano() && c.wake.CompareAndSwap(wake, now.Add(restFor).UnixNano()) {
 		c.log.Info("Cannot use the cache, going on without it", "error", err, "retryAfter", restFor.String())
 	}

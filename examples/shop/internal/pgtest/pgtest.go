@@ -1,6 +1,6 @@
-// Package pgtest gives tests a real PostgreSQL: the one that
-// SHOP_TEST_DATABASE_URL names, or a throw-away server of the machine's own
-// binaries. Without either, the test is skipped and says so.
+// Package pgtest gives tests a real PostgreSQL: the one that SHOP_TEST_DATABASE_URL names, or a
+// throw-away server of the binaries of this machine. Without either, the test is skipped with a
+// message.
 package pgtest
 
 import (
@@ -24,12 +24,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// startWithin is ample for a server on a busy machine.
+// startWithin is long enough for a server on a busy machine.
 const startWithin = 30 * time.Second
 
 // A Server is a PostgreSQL with an empty database.
 type Server struct {
-	// URI is of the empty database.
+	// URI is that of the empty database.
 	URI string
 
 	t       *testing.T
@@ -41,7 +41,7 @@ type Server struct {
 	foreign bool
 }
 
-// Start returns a server that ends with the test.
+// Start returns a server that is stopped at the end of the test.
 func Start(t *testing.T) *Server {
 	t.Helper()
 	if uri := os.Getenv("SHOP_TEST_DATABASE_URL"); uri != "" {
@@ -49,8 +49,8 @@ func Start(t *testing.T) *Server {
 	}
 	bin := findBinaries()
 	if bin == "" {
-		// The suite core has the shop speak to a DatabaseCluster; here it is for
-		// who has a PostgreSQL, without a cluster.
+		// The suite core tests the shop with a DatabaseCluster. These tests are for machines that
+		// have PostgreSQL, and no cluster.
 		t.Skip("there is no PostgreSQL: SHOP_TEST_DATABASE_URL is not set and no postgres binary was found")
 	}
 	s := &Server{t: t, bin: bin, data: filepath.Join(t.TempDir(), "data")}
@@ -60,12 +60,12 @@ func Start(t *testing.T) *Server {
 	return s
 }
 
-// Own skips the test t, which may be a part of the one that started the server,
-// unless the server may be stopped and started.
+// Own skips the test t, which may be a part of the test that started the server, if the server must
+// not be stopped and started.
 func (s *Server) Own(t *testing.T) *Server {
 	t.Helper()
 	if s.foreign {
-		// Others may be using it.
+		// Other clients may be using it.
 		t.Skip("SHOP_TEST_DATABASE_URL names a server that a test must not stop")
 	}
 	s.t = t
@@ -120,7 +120,7 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// credential returns whom to run the server as, nil for oneself.
+// credential returns the user to run the server as, nil for the current one.
 func credential(t *testing.T) *syscall.Credential {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -138,7 +138,7 @@ func credential(t *testing.T) *syscall.Credential {
 		}
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
-	// PostgreSQL refuses to run as root, whatever it is told.
+	// PostgreSQL refuses to run as root.
 	t.Skip("there is no user postgres or nobody to run PostgreSQL as")
 	return nil
 }
@@ -181,7 +181,7 @@ func (s *Server) Down(sig os.Signal) {
 	s.cmd = nil
 }
 
-// database makes an empty database on the server at uri, for this test alone.
+// database creates an empty database for this test on the server at uri.
 func database(t *testing.T, uri string) string {
 	t.Helper()
 	u, err := url.Parse(uri)

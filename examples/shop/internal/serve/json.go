@@ -11,12 +11,12 @@ func JSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	// An error here means that the client left.
+	// An error here means that the client disconnected.
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// Readiness is the answer of /readyz: whether requests should come here, and
-// what each dependency has to do with it.
+// Readiness is the answer of /readyz: whether requests should be sent here, and the checks of the
+// dependencies.
 type Readiness struct {
 	Ready  bool             `json:"ready"`
 	Reason string           `json:"reason,omitempty"`
@@ -31,7 +31,7 @@ type Check struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// Write writes the readiness with the status that a probe understands.
+// Write writes the readiness with the status that a probe evaluates.
 func (r Readiness) Write(w http.ResponseWriter) {
 	status := http.StatusOK
 	if !r.Ready {

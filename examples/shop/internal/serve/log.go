@@ -12,9 +12,8 @@ func NewLog(program string) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(os.Stdout, nil)).With("program", program)
 }
 
-// accessLog writes a line a request. It leaves out the query, cookies and
-// headers, which may hold what is a visitor's own, and the probes, which come
-// every few seconds.
+// accessLog logs a line for each request. It leaves out the query, cookies and headers, which may
+// contain personal data, and the probes, which come every few seconds.
 func accessLog(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
@@ -29,7 +28,7 @@ func accessLog(log *slog.Logger, next http.Handler) http.Handler {
 	})
 }
 
-// A recorder remembers the status of a response.
+// A recorder records the status of a response.
 type recorder struct {
 	http.ResponseWriter
 	status int
@@ -40,5 +39,5 @@ func (r *recorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController reach the writer beneath.
+// Unwrap gives http.ResponseController access to the underlying writer.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

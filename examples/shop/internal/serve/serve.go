@@ -1,5 +1,5 @@
-// Package serve runs an HTTP server the way a pod should: with timeouts, one
-// line of log a request, and an end in which no request is lost.
+// Package serve runs an HTTP server as a pod should: with timeouts, one line of log for each
+// request, and a shutdown in which no request is lost.
 package serve
 
 import (
@@ -15,22 +15,20 @@ import (
 	"time"
 )
 
-// shutdownWithin bounds the whole shutdown, below the 30 s that Kubernetes
-// gives a pod.
+// shutdownWithin is the longest time of a shutdown, below the 30 s that Kubernetes gives a pod.
 const shutdownWithin = 20 * time.Second
 
 // A Server is an HTTP server that can be drained.
 type Server struct {
-	// Delay is for how long a server that was told to stop still accepts
-	// requests: the news that it left its Service takes a moment to reach the
-	// nodes, and nobody can be asked whether it has arrived.
+	// Delay is how long a server still accepts requests after it was told to stop: its removal from
+	// the Service takes time to reach the nodes, and there is no way to find out when it has.
 	Delay time.Duration
 	Log   *slog.Logger
 
 	draining atomic.Bool
 }
 
-// New returns a server set up by SHUTDOWN_DELAY (default 3s, at most 10s).
+// New returns a server that is configured by SHUTDOWN_DELAY (default 3s, at most 10s).
 func New(log *slog.Logger) (*Server, error) {
 	s := &Server{Delay: 3 * time.Second, Log: log}
 	if v := os.Getenv("SHUTDOWN_DELAY"); v != "" {
@@ -43,8 +41,7 @@ func New(log *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// Draining reports whether the server was told to stop. A readiness check
-// should then fail.
+// Draining reports whether the server is stopping. A readiness check should then fail.
 func (s *Server) Draining() bool { return s.draining.Load() }
 
 // Listen opens the port named by PORT, by default 8080.
@@ -103,9 +100,8 @@ func (s *Server) Run(ctx context.Context, l net.Listener, h http.Handler) error 
 	return nil
 }
 
-// closeWhileDraining asks clients to open their next connection elsewhere. It
-// does so in answers, as to close an idle connection could cut off a request
-// that is already on its way.
+// closeWhileDraining asks clients to open their next connection elsewhere. It does so in answers,
+// since closing an idle connection could cut off a request that is already on its way.
 func (s *Server) closeWhileDraining(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.Draining() {

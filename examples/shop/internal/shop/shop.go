@@ -1,9 +1,9 @@
-// Package shop holds the words that the backend and the frontend share: what a
-// product, a cart and an order look like on the wire, and how a request says whose
-// they are. It knows neither a database nor a page.
+// Package shop contains the types that the backend and the frontend share: products, carts and
+// orders as they are transferred, and the session of a request. It depends neither on a database
+// nor on a page.
 //
-// Every amount is an integer in the currency's smallest unit (cents), as
-// floating point cannot hold 0.10.
+// Every amount is an integer in the currency's smallest unit (cents), since floating point cannot
+// represent 0.10.
 package shop
 
 import (
@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Currency is that of every price. One shop has one currency.
+// Currency is the currency of every price.
 const Currency = "EUR"
 
-// MaxQuantity is the most of one product that a cart holds.
+// MaxQuantity is the largest quantity of one product in a cart.
 const MaxQuantity = 99
 
-// What can be wrong with a request, as opposed to with the shop.
+// The errors that a request causes, as opposed to those of the shop.
 var (
 	ErrNoSuchProduct = errors.New("no such product")
 	ErrNoSuchOrder   = errors.New("no such order")
@@ -35,7 +35,7 @@ type Product struct {
 	Currency    string `json:"currency"`
 }
 
-// A Line is an amount of one product, in a cart or in an order.
+// A Line is a quantity of one product, in a cart or in an order.
 type Line struct {
 	ProductID string `json:"productId"`
 	Name      string `json:"name"`
@@ -44,8 +44,8 @@ type Line struct {
 	Total     int64  `json:"total"`
 }
 
-// A Cart is what a visitor has picked so far. Its version grows with every
-// change, so that an older copy is recognised as such.
+// A Cart is what a visitor has picked so far. Its version grows with every change, so that an older
+// copy can be recognized.
 type Cart struct {
 	Version  int64  `json:"version"`
 	Items    []Line `json:"items"`
@@ -54,7 +54,7 @@ type Cart struct {
 	Currency string `json:"currency"`
 }
 
-// NewCart returns the cart of the given lines, added up.
+// NewCart returns the cart of the given lines, with its sums.
 func NewCart(version int64, lines []Line) Cart {
 	c := Cart{Version: version, Items: make([]Line, 0, len(lines)), Currency: Currency}
 	for _, l := range lines {
@@ -75,13 +75,13 @@ type Order struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
-// A Placement is what became of a request to place an order.
+// A Placement is the result of a request to place an order.
 type Placement struct {
 	Order Order
 
-	// Made is false when an earlier request had made the order.
+	// Made is false if an earlier request placed the order.
 	Made bool
 
-	// Cart is the cart as it was left.
+	// Cart is the cart after the request.
 	Cart Cart
 }

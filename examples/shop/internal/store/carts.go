@@ -26,13 +26,13 @@ func (s *Store) Cart(ctx context.Context, session string) (shop.Cart, error) {
 	return cart, nil
 }
 
-// AddToCart puts more of a product into the cart. More than the cart may hold
-// of one product is cut off there.
+// AddToCart adds a quantity of a product to the cart, up to the largest quantity that a cart may
+// hold.
 func (s *Store) AddToCart(ctx context.Context, session, product string, quantity int64) (shop.Cart, error) {
 	if quantity < 1 || quantity > shop.MaxQuantity {
 		return shop.Cart{}, shop.ErrQuantity
 	}
-	// Not repeatable: a second run would add the quantity a second time.
+	// It is not repeatable: a second run would add the quantity a second time.
 	return s.changeCart(ctx, session, false, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
 			INSERT INTO cart_items (session, product_id, quantity) VALUES ($1, $2, $3)
@@ -42,7 +42,7 @@ func (s *Store) AddToCart(ctx context.Context, session, product string, quantity
 	})
 }
 
-// SetInCart says how much of a product is in the cart; 0 takes it out.
+// SetInCart sets the quantity of a product in the cart. 0 removes the product.
 func (s *Store) SetInCart(ctx context.Context, session, product string, quantity int64) (shop.Cart, error) {
 	if quantity < 0 || quantity > shop.MaxQuantity {
 		return shop.Cart{}, shop.ErrQuantity
@@ -60,7 +60,7 @@ func (s *Store) SetInCart(ctx context.Context, session, product string, quantity
 	})
 }
 
-// EmptyCart takes everything out of the cart.
+// EmptyCart removes all products from the cart.
 func (s *Store) EmptyCart(ctx context.Context, session string) (shop.Cart, error) {
 	return s.changeCart(ctx, session, true, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM cart_items WHERE session = $1`, session)
@@ -68,8 +68,7 @@ func (s *Store) EmptyCart(ctx context.Context, session string) (shop.Cart, error
 	})
 }
 
-// PruneCarts deletes the carts that nobody touched for the given time, and
-// returns how many there were.
+// PruneCarts deletes the carts that were not changed for the given time, and returns their number.
 func (s *Store) PruneCarts(ctx context.Context, untouched time.Duration) (int64, error) {
 	var pruned int64
 	err := s.write(ctx, true, func(ctx context.Context, tx pgx.Tx) error {
@@ -83,11 +82,10 @@ func (s *Store) PruneCarts(ctx context.Context, untouched time.Duration) (int64,
 	return pruned, nil
 }
 
-// foreignKeyViolation is how PostgreSQL says that a product does not exist.
+// foreignKeyViolation is PostgreSQL's code for a product that does not exist.
 const foreignKeyViolation = "23503"
 
-// changeCart runs change on the session's cart alone and returns what became
-// of it.
+// changeCart runs change on the session's cart and returns the changed cart.
 func (s *Store) changeCart(ctx context.Context, session string, repeatable bool, change func(ctx context.Context, tx pgx.Tx) error) (shop.Cart, error) {
 	var cart shop.Cart
 	err := s.write(ctx, repeatable, func(ctx context.Context, tx pgx.Tx) error {
@@ -110,9 +108,8 @@ func (s *Store) changeCart(ctx context.Context, session string, repeatable bool,
 	return cart, nil
 }
 
-// lockCart makes the cart if need be, gives it its next version, and holds it
-// until the transaction ends: changes of one cart, and its order, come one
-// after the other.
+// lockCart creates the cart if it does not exist, gives it its next version, and locks it until the
+// transaction ends: changes of one cart, and its order, are made one after the other.
 func lockCart(ctx context.Context, tx pgx.Tx, session string) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO carts (session, version) VALUES ($1, 1)
@@ -125,8 +122,8 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// readCart reads version and lines in one statement, so that they belong
-// together without a transaction.
+// readCart reads the version and the lines in one statement, so that they are consistent without a
+// transaction.
 func readCart(ctx context.Context, q querier, session string) (shop.Cart, error) {
 	rows, err := q.Query(ctx, `
 		SELECT c.version, p.id, p.name, p.price, i.quantity

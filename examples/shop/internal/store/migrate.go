@@ -18,7 +18,7 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// A migration is one file of migrations/: its number, its name, its SQL.
+// A migration is one file of migrations/: its number, its name and its SQL.
 type migration struct {
 	version int64
 	name    string
@@ -55,18 +55,17 @@ func latest() (int64, error) {
 	return int64(len(all)), err
 }
 
-// migrateLock is the key of the advisory lock that lets one migrate run at a
-// time. It is any number, the same for ever.
+// migrateLock is the key of the advisory lock that lets one migration run at a time. It is an
+// arbitrary number that must never change.
 const migrateLock = 7303014
 
-// Migrate brings the schema up to date and returns the names of the migrations
-// that it applied. It keeps trying to reach the database until ctx ends: one
-// that was just created may not have its role or its database yet.
+// Migrate brings the schema up to date and returns the names of the migrations that it applied. It
+// retries to reach the database until ctx ends: one that was just created may not have its role or
+// its database yet.
 //
-// All happens in one transaction, as PostgreSQL allows: there is no half of a
-// migration, and nothing to clean up after a broken connection. A schema that
-// is newer than this program is left alone, so that a rolled back release can
-// start.
+// All of it is one transaction, as PostgreSQL allows: no migration is applied in part, and there is
+// nothing to clean up after a broken connection. A schema that is newer than this program is left
+// unchanged, so that a rolled back release can start.
 func (s *Store) Migrate(ctx context.Context, log *slog.Logger) ([]string, error) {
 	all, err := migrations()
 	if err != nil {

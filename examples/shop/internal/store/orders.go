@@ -11,15 +11,14 @@ import (
 	"github.com/storeplane/storeplane/examples/shop/internal/shop"
 )
 
-// PlaceOrder turns the session's cart into the order with the given id, in one
-// transaction. It reads the cart from PostgreSQL and never from a cache: what
-// is sold is what was stored.
+// PlaceOrder turns the session's cart into the order with the given id, in one transaction. It
+// reads the cart from PostgreSQL and never from a cache: what is sold is what was stored.
 //
-// It may be called any number of times with the same id, or with another id
-// and the same key, and makes one order. An empty key stands for none.
+// It may be called any number of times with the same id, or with another id and the same key, and
+// places one order. An empty key means no key.
 func (s *Store) PlaceOrder(ctx context.Context, session, id, key string) (shop.Placement, error) {
 	var placement shop.Placement
-	// Repeatable, as the second run finds the order of the first by its id.
+	// It is repeatable: the second run finds the order of the first one by its id.
 	err := s.write(ctx, true, func(ctx context.Context, tx pgx.Tx) error {
 		var err error
 		placement, err = placeOrder(ctx, tx, session, id, key)
@@ -32,8 +31,8 @@ func (s *Store) PlaceOrder(ctx context.Context, session, id, key string) (shop.P
 }
 
 func placeOrder(ctx context.Context, tx pgx.Tx, session, id, key string) (shop.Placement, error) {
-	// The lock comes before the look: of two requests with the same key, the
-	// second waits here and then finds what the first one made.
+	// The lock comes before the check: of two requests with the same key, the second one waits here
+	// and then finds the order of the first one.
 	if err := lockCart(ctx, tx, session); err != nil {
 		return shop.Placement{}, err
 	}
@@ -72,7 +71,7 @@ func placeOrder(ctx context.Context, tx pgx.Tx, session, id, key string) (shop.P
 	return shop.Placement{Order: order, Made: true, Cart: shop.NewCart(cart.Version, nil)}, nil
 }
 
-// Order returns an order of the session. That of another session is none.
+// Order returns an order of the session. An order of another session does not exist for it.
 func (s *Store) Order(ctx context.Context, session, id string) (shop.Order, error) {
 	orders, err := s.orders(ctx, `session = $1 AND id = $2`, 1, session, id)
 	switch {
@@ -103,8 +102,8 @@ func (s *Store) orders(ctx context.Context, where string, limit int, args ...any
 	return orders, err
 }
 
-// readOrders reads orders and their lines in one statement. where is a part of
-// it and never holds a value.
+// readOrders reads orders and their lines in one statement. where is a part of it and never
+// contains a value.
 func readOrders(ctx context.Context, q querier, where string, limit int, args ...any) ([]shop.Order, error) {
 	rows, err := q.Query(ctx, fmt.Sprintf(`
 		SELECT o.id, o.total, o.currency, o.created_at, i.product_id, i.name, i.price, i.quantity
@@ -134,7 +133,7 @@ func readOrders(ctx context.Context, q querier, where string, limit int, args ..
 	return orders, rows.Err()
 }
 
-// optional makes SQL's null of what is empty, since null equals nothing: orders
+// optional returns nil for "", which SQL stores as null. Null equals nothing, so that orders
 // without a key never count as the same.
 func optional(s string) *string {
 	if s == "" {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// connectTimeout is for each host of a URI that names several, so that a
-	// host which swallows packets delays the next one only so long.
+	// connectTimeout is for each host of a URI with several, so that a host which drops packets
+	// delays the next one for a limited time.
 	connectTimeout = 2 * time.Second
 
 	maxConns          = 10
@@ -21,10 +21,10 @@ const (
 	maxConnLifetime   = 30 * time.Minute
 )
 
-// poolConfig returns the settings of a pool that outlives a failover of its
-// database. What the URI itself says about the pool's size wins.
+// poolConfig returns the settings of a pool that survives a failover of its database. A pool size
+// in the URI takes precedence.
 //
-// The error never holds the URI or a part of it, since that holds a password.
+// The error never contains the URI or a part of it, since that contains a password.
 func poolConfig(uri string) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(uri)
 	if err != nil {
@@ -36,8 +36,8 @@ func poolConfig(uri string) (*pgxpool.Config, error) {
 	if cfg.ConnConfig.ConnectTimeout == 0 || cfg.ConnConfig.ConnectTimeout > connectTimeout {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout
 	}
-	// A host that is gone without a word is noticed by probes on the
-	// connection, within 25 s, even when no request happens to use it.
+	// Probes on the connection detect within 25 s that a host is gone, even when no request uses
+	// it.
 	cfg.ConnConfig.DialFunc = (&net.Dialer{
 		Timeout:         connectTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
@@ -49,10 +49,10 @@ func poolConfig(uri string) (*pgxpool.Config, error) {
 	cfg.MaxConnLifetime = maxConnLifetime
 	cfg.MaxConnLifetimeJitter = maxConnLifetime / 5
 
-	// No statement_timeout is set, on purpose. One that strikes while a commit
-	// waits for its synchronous replica ends the wait with a mere warning, and
-	// an order that a failover may still lose would be reported as placed. A
-	// request's own deadline closes the connection instead, which is an error.
+	// No statement_timeout is set, on purpose. If it ends while a commit waits for its synchronous
+	// standby, it ends the wait with a mere warning, and an order that a failover may still lose
+	// would be reported as placed. Instead, the deadline of the request closes the connection,
+	// which is an error.
 	if cfg.ConnConfig.RuntimeParams["application_name"] == "" {
 		cfg.ConnConfig.RuntimeParams["application_name"] = "shop-backend"
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/storeplane/storeplane/examples/shop/internal/shop"
 )
 
-// Products returns the catalogue, in the order of its shelves.
+// Products returns the catalogue, in the order of its positions.
 func (s *Store) Products(ctx context.Context) ([]shop.Product, error) {
 	var products []shop.Product
 	err := s.query(ctx, func(ctx context.Context, q *pgxpool.Pool) error {

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// retryFor is how long a request outlives a failover of its database.
+	// retryFor is how long a request is retried during a failover of the database.
 	retryFor = 10 * time.Second
 
-	// attemptFor bounds one attempt, so that a host that fell silent does not
+	// attemptFor is the longest time of one attempt, so that a host that does not answer does not
 	// use up the whole time.
 	attemptFor = 4 * time.Second
 
@@ -25,11 +25,10 @@ const (
 	maxWait   = time.Second
 )
 
-// ErrUnavailable says that the database did not serve the request in time. Who
-// asked may ask again.
+// ErrUnavailable means that the database did not serve the request in time. The client may retry.
 var ErrUnavailable = errors.New("the database is unavailable")
 
-// unknownOutcomeError is a commit whose answer got lost.
+// unknownOutcomeError is a commit whose answer was lost.
 type unknownOutcomeError struct{ err error }
 
 func (e *unknownOutcomeError) Error() string {
@@ -37,7 +36,7 @@ func (e *unknownOutcomeError) Error() string {
 }
 func (e *unknownOutcomeError) Unwrap() error { return e.err }
 
-// retry runs fn until it succeeds, fails for good or its time is over.
+// retry runs fn until it succeeds, fails permanently or its time is over.
 func (s *Store) retry(ctx context.Context, fn func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, retryFor)
 	defer cancel()
@@ -55,11 +54,11 @@ func (s *Store) retry(ctx context.Context, fn func(ctx context.Context) error) e
 			return err
 		}
 		if sqlState(err) == readOnly {
-			// These connections are sound but lead to a former primary.
+			// These connections are intact but lead to a former primary.
 			s.pool.Reset()
 		}
-		// Half of the wait is random: many requests fail in the same moment,
-		// and should not all come back in the same one.
+		// Half of the wait is random: many requests fail at the same moment, and should not all
+		// retry at the same one.
 		timer := time.NewTimer(wait/2 + rand.N(wait/2))
 		select {
 		case <-ctx.Done():
@@ -76,8 +75,8 @@ func attempt(ctx context.Context, fn func(ctx context.Context) error) error {
 	return fn(ctx)
 }
 
-// SQLSTATE codes that a failover, a restart or a concurrent transaction bring,
-// after which the same transaction may well succeed.
+// The SQLSTATE codes of a failover, a restart or a concurrent transaction, after which the same
+// transaction may succeed.
 const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
@@ -87,19 +86,19 @@ const (
 	tooManyConnections   = "53300"
 	readOnly             = "25006"
 
-	// featureNotSupported is how PostgreSQL says "cached plan must not change
-	// result type", after a migration under running backends.
+	// featureNotSupported is PostgreSQL's code for "cached plan must not change result type", after
+	// a migration under running backends.
 	featureNotSupported = "0A000"
 
-	// uniqueViolation is met by two orders with the same key at the same time:
-	// the second attempt finds the first one's order.
+	// uniqueViolation occurs with two orders with the same key at the same time: the second attempt
+	// finds the first one's order.
 	uniqueViolation = "23505"
 
 	connectionException = "08"
 )
 
-// retryable reports whether the same thing may succeed a moment later. It does
-// not ask whether it is safe: nothing is, once a commit's answer is lost.
+// retryable reports whether the same operation may succeed later. It does not consider whether that
+// is safe: it is not, once a commit's answer is lost.
 func retryable(err error) bool {
 	switch code := sqlState(err); code {
 	case "":
@@ -116,8 +115,7 @@ func retryable(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err)
 }
 
-// refused reports whether the server itself said no, so that nothing was
-// committed.
+// refused reports whether the server itself refused the commit, so that nothing was committed.
 func refused(err error) bool {
 	switch code := sqlState(err); code {
 	case "", adminShutdown, crashShutdown:

@@ -1,7 +1,6 @@
-// Package store keeps the shop in PostgreSQL, which alone is the truth about
-// carts and orders. It outlives failovers: what may be tried again is tried
-// again for a while, and what may not is reported as unavailable. It knows
-// nothing of HTTP and nothing of the cache.
+// Package store stores the shop in PostgreSQL, which is authoritative for carts and orders. It
+// survives failovers: what can be repeated safely is retried for 10 s, and the rest is reported as
+// unavailable. It depends neither on HTTP nor on the cache.
 package store
 
 import (
@@ -19,8 +18,8 @@ type Store struct {
 	pool *pgxpool.Pool
 }
 
-// Open returns the store at uri. It does not wait for the database: a backend
-// that starts before its database is not ready, rather than restarted.
+// Open returns the store at uri. It does not wait for the database: a backend that starts before
+// its database is unready, and is not restarted.
 func Open(ctx context.Context, uri string) (*Store, error) {
 	cfg, err := poolConfig(uri)
 	if err != nil {
@@ -39,8 +38,8 @@ func (s *Store) Close() { s.pool.Close() }
 // undefinedTable is PostgreSQL's code for a table that does not exist.
 const undefinedTable = "42P01"
 
-// Ready returns why the database cannot serve the shop right now, or nil. The
-// text is fit for strangers: it names no host and no user.
+// Ready returns why the database cannot serve the shop now, or nil. The text may be public: it
+// contains no host and no user.
 func (s *Store) Ready(ctx context.Context) error {
 	want, err := latest()
 	if err != nil {
@@ -60,7 +59,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	case err != nil:
 		return errors.New("the database does not answer in time")
 	case replica:
-		// Left over from before a failover: new connections find the primary.
+		// These connections are from before a failover: new ones reach the primary.
 		s.pool.Reset()
 		return errors.New("the database is read-only")
 	case have < want:
@@ -69,14 +68,14 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
-// query runs fn, which only reads, and repeats it while that may help.
+// query runs fn, which only reads, and retries it while that may help.
 func (s *Store) query(ctx context.Context, fn func(ctx context.Context, q *pgxpool.Pool) error) error {
 	return s.retry(ctx, func(ctx context.Context) error { return fn(ctx, s.pool) })
 }
 
-// write runs fn in a transaction and repeats it while that may help. A commit
-// whose answer got lost may have happened: fn is run again only when it is
-// repeatable, that is when a second run recognises what the first one did.
+// write runs fn in a transaction and retries it while that may help. A commit whose answer was lost
+// may have been made: fn is then run again only if it is repeatable, that is, if a second run
+// recognizes what the first one did.
 func (s *Store) write(ctx context.Context, repeatable bool, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	return s.retry(ctx, func(ctx context.Context) error {
 		tx, err := s.pool.Begin(ctx)
@@ -84,8 +83,8 @@ func (s *Store) write(ctx context.Context, repeatable bool, fn func(ctx context.
 			return err
 		}
 		if err := fn(ctx, tx); err != nil {
-			// On a context of its own: the transaction must end though the
-			// request's time may be over.
+			// rollback has a context of its own: the transaction must end even if the time of the
+			// request is over.
 			s.rollback(ctx, tx)
 			return err
 		}

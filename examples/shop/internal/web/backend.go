@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// answerWithin leaves the backend its 10 s to outlive a failover.
+	// answerWithin is more than the 10 s for which the backend retries during a failover.
 	answerWithin = 15 * time.Second
 
 	// maxAnswer is far more than any answer of the backend.
@@ -42,22 +42,21 @@ func NewBackend(address string) (*Backend, error) {
 		ResponseHeaderTimeout: answerWithin,
 		MaxIdleConns:          128,
 		MaxIdleConnsPerHost:   128,
-		// Less than the backend's own, so that it is never the backend that
-		// closes a connection which a request is just about to use.
+		// This is less than the backend's own, so that the backend never closes a connection which
+		// a request is about to use.
 		IdleConnTimeout: 60 * time.Second,
 	}
 	client := &http.Client{
 		Transport: retrier{transport},
 		Timeout:   answerWithin,
-		// The backend redirects nobody.
+		// The backend sends no redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return &Backend{url: u, client: client}, nil
 }
 
-// A retrier repeats a request once when its connection broke, provided that a
-// second request does no harm: it reads, or carries a key that makes the
-// backend recognise it.
+// A retrier repeats a request once when its connection broke, if a second request does no harm: it
+// only reads, or has a key by which the backend recognizes it.
 type retrier struct{ next http.RoundTripper }
 
 func (t retrier) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -75,7 +74,7 @@ func repeatable(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead || r.Header.Get(shop.KeyHeader) != ""
 }
 
-// errStatus is an answer of the backend that is not what was asked for.
+// errStatus is an answer of the backend with an error.
 type errStatus struct {
 	status int
 	code   string
@@ -83,7 +82,7 @@ type errStatus struct {
 
 func (e *errStatus) Error() string { return fmt.Sprintf("backend answers %d %s", e.status, e.code) }
 
-// code returns the backend's word for what is wrong, if it said one.
+// code returns the backend's code for the error, or "" if it sent none.
 func code(err error) string {
 	var s *errStatus
 	if errors.As(err, &s) {
@@ -126,7 +125,7 @@ func (b *Backend) call(ctx context.Context, method, path, session, key string, i
 				Code string `json:"code"`
 			} `json:"error"`
 		}
-		// One that is no JSON comes from something in between; its status says enough.
+		// An answer that is no JSON is from a proxy in between. Its status is enough.
 		_ = answer.Decode(&e)
 		return &errStatus{status: res.StatusCode, code: e.Error.Code}
 	}
@@ -148,7 +147,7 @@ func (b *Backend) get(ctx context.Context, path, session string, out any) error 
 	return b.call(ctx, http.MethodGet, path, session, "", nil, out)
 }
 
-// cart returns the cart of a session; a visitor without one has an empty one.
+// cart returns the cart of a session, and an empty one without a session.
 func (b *Backend) cart(ctx context.Context, session string) (shop.Cart, error) {
 	cart := shop.NewCart(0, nil)
 	if session == "" {
@@ -158,7 +157,7 @@ func (b *Backend) cart(ctx context.Context, session string) (shop.Cart, error) {
 	return cart, err
 }
 
-// A pick is what the backend reads as a product and how much of it.
+// A pick is a product and its quantity, as the backend reads it.
 type pick struct {
 	ProductID string `json:"productId"`
 	Quantity  int64  `json:"quantity"`
@@ -195,7 +194,7 @@ func (b *Backend) orders(ctx context.Context, session string) ([]shop.Order, err
 	return out.Orders, err
 }
 
-// ready asks the backend whether it is ready.
+// ready returns the readiness that the backend reports.
 func (b *Backend) ready(ctx context.Context) (serve.Readiness, error) {
 	var out serve.Readiness
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url.JoinPath("/readyz").String(), nil)

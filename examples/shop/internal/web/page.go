@@ -22,11 +22,11 @@ var artFiles embed.FS
 //go:embed style.css
 var css string
 
-// A page is what the templates may show. Each uses a part of it.
+// A page is the data of the templates. Each uses a part of it.
 type page struct {
 	Title    string
 	Narrow   bool
-	Cart     *shop.Cart // Nil where it is not known.
+	Cart     *shop.Cart // Nil if the cart is unknown.
 	Products []shop.Product
 	Added    *shop.Product
 	Key      string
@@ -36,13 +36,13 @@ type page struct {
 }
 
 var functions = template.FuncMap{
-	"css":   func() template.CSS { return template.CSS(css) }, //nolint:gosec // Our own file.
+	"css":   func() template.CSS { return template.CSS(css) }, //nolint:gosec // the project's own file
 	"art":   art,
 	"money": money,
 	"date":  func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
 }
 
-// templates holds one set a page: the layout and what fills it.
+// templates holds a set for each page: the layout and its content.
 var templates = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	for _, name := range []string{"products", "cart", "order", "orders", "error"} {
@@ -52,16 +52,16 @@ var templates = func() map[string]*template.Template {
 	return all
 }()
 
-// art returns the picture of a product, or a parcel for one without.
+// art returns the picture of a product, or a parcel for a product without one.
 func art(product string) template.HTML {
 	svg, err := artFiles.ReadFile("art/" + product + ".svg")
 	if err != nil {
 		svg, _ = artFiles.ReadFile("art/parcel.svg")
 	}
-	return template.HTML(svg) //nolint:gosec // Our own files; product only names one of them.
+	return template.HTML(svg) //nolint:gosec // the project's own files; product only names one of them
 }
 
-// money writes an amount of cents.
+// money formats an amount of cents.
 func money(cents int64, currency string) string {
 	symbol := currency + " "
 	if currency == "EUR" {
@@ -70,9 +70,9 @@ func money(cents int64, currency string) string {
 	return fmt.Sprintf("%s%d.%02d", symbol, cents/100, cents%100)
 }
 
-// policy lets a page use its own style sheet and nothing else: no script, no
-// frame, no address but ours. The style stands in the page, so that a page and
-// its style are always of the same release, and its hash stands here.
+// policy allows a page its own style sheet and nothing else: no script, no frame, and no address
+// but the shop's. The style is part of the page, so that both are always of the same release, and
+// its hash is part of the policy.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(css))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
@@ -80,7 +80,7 @@ var policy = func() string {
 }()
 
 func render(w http.ResponseWriter, status int, name string, p page) error {
-	// Into memory first: an error halfway must not look like a page.
+	// The page is rendered in memory first: a page that failed halfway must not be sent.
 	var b bytes.Buffer
 	if err := templates[name].ExecuteTemplate(&b, "layout", p); err != nil {
 		return fmt.Errorf("cannot render page %q: %w", name, err)
@@ -90,7 +90,7 @@ func render(w http.ResponseWriter, status int, name string, p page) error {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", policy)
 	w.WriteHeader(status)
-	// An error here means that the visitor left.
+	// An error here means that the client disconnected.
 	_, _ = b.WriteTo(w)
 	return nil
 }

@@ -8,15 +8,14 @@ import (
 	"github.com/storeplane/storeplane/examples/shop/internal/serve"
 )
 
-// proxy passes requests on to the backend as they are, for the clients that
-// want JSON rather than pages.
+// proxy passes requests on to the backend unchanged, for clients that want JSON instead of pages.
 func (b *Backend) proxy(log *slog.Logger) http.Handler {
 	return &httputil.ReverseProxy{
 		Transport: b.client.Transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(b.url)
-			// What the ingress knew about the visitor is passed on; the backend
-			// trusts nobody because of it.
+			// The ingress' information about the client is passed on. The backend grants nothing
+			// because of it.
 			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 			r.SetXForwarded()
 			if proto := r.In.Header.Get("X-Forwarded-Proto"); proto != "" {

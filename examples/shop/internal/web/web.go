@@ -1,6 +1,5 @@
-// Package web is the shop as people see it: pages that are rendered here, work
-// without JavaScript and need no other address. It keeps nothing: every cart
-// and order is the backend's.
+// Package web serves the shop's pages: they are rendered here, work without JavaScript and need no
+// other address. It stores nothing: every cart and order is the backend's.
 package web
 
 import (
@@ -16,10 +15,10 @@ import (
 	"github.com/storeplane/storeplane/examples/shop/internal/shop"
 )
 
-// readyWithin leaves the backend its own 2 s.
+// readyWithin is more than the 2 s that the backend gives its own checks.
 const readyWithin = 3 * time.Second
 
-// maxForm is far more than any form of ours holds.
+// maxForm is far more than any form of the shop contains.
 const maxForm = 16 << 10
 
 // A Server answers the requests of visitors.
@@ -48,15 +47,14 @@ func (s *Server) Handler() http.Handler {
 		s.show(w, http.StatusNotFound, "error", page{Title: "There is nothing here", Message: "The address may be old, or mistyped."})
 	})
 
-	// A second guard beside the cookie's SameSite=Lax: a browser says where a
-	// request comes from, and changes that another origin caused are refused.
-	// Programs such as curl say nothing and pass.
+	// A second guard beside the cookie's SameSite=Lax: a browser reports the origin of a request,
+	// and changes that another origin caused are refused. Programs such as curl report no origin,
+	// and are let through.
 	guard := http.NewCrossOriginProtection()
 	return secure(guard.Handler(mux))
 }
 
-// secure sets the headers that every answer should have. Pages add a policy
-// for their content.
+// secure sets the headers that every answer should have. Pages add a policy for their content.
 func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -114,14 +112,14 @@ func (s *Server) cart(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	// The key stands in the form: a form that is sent twice makes one order.
+	// The key is part of the form: a form that is sent twice places one order.
 	s.show(w, http.StatusOK, "cart", page{Title: "Cart", Cart: &cart, Key: shop.NewToken()})
 }
 
 func (s *Server) add(w http.ResponseWriter, r *http.Request) {
 	session := session(r)
 	if session == "" {
-		// The first moment at which there is something to keep for a visitor.
+		// There is nothing to store for a visitor before this request.
 		session = shop.NewToken()
 	}
 	product := formValue(w, r, "product")
@@ -198,7 +196,7 @@ func (s *Server) orders(w http.ResponseWriter, r *http.Request) {
 	s.show(w, http.StatusOK, "orders", p)
 }
 
-// session returns the visitor's session, or nothing.
+// session returns the visitor's session, or "".
 func session(r *http.Request) string {
 	if token, ok := shop.Session(r); ok {
 		return token
@@ -218,7 +216,7 @@ func (s *Server) show(w http.ResponseWriter, status int, name string, p page) {
 	}
 }
 
-// messages are what a visitor is told about the backend's refusals.
+// messages are shown to a visitor for the backend's errors.
 var messages = map[string]page{
 	"no_such_product":     {Title: "We do not have that", Message: "The product may have left the shelves."},
 	"no_such_order":       {Title: "There is no such order", Message: "Orders show up only in the browser that placed them."},
