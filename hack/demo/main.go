@@ -1,5 +1,5 @@
 // Command demo applies an example claim on the cluster of KUBECONFIG and waits until it is ready.
-// It prints the components as they become ready.
+// It prints the states of the components as they change.
 package main
 
 import (
@@ -97,8 +97,8 @@ func readClaim(path string) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// ensureNamespace creates the namespace, as strict as a platform team would have it: no object of a
-// claim needs more than the restricted standard.
+// ensureNamespace creates the namespace if it does not exist, as strict as a platform team would
+// have it: no object of a claim needs more than the restricted standard.
 func ensureNamespace(ctx context.Context, core kubernetes.Interface, name string) error {
 	_, err := core.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
@@ -111,7 +111,7 @@ func ensureNamespace(ctx context.Context, core kubernetes.Interface, name string
 	return nil
 }
 
-// follow prints what becomes ready until the claim is.
+// follow prints the states of the components as they change, until the claim is ready.
 func follow(ctx context.Context, out io.Writer, claims dynamic.ResourceInterface, name string, start time.Time) (*unstructured.Unstructured, error) {
 	w, err := claims.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 	if err != nil {

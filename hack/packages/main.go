@@ -3,8 +3,8 @@
 // definitions and compositions, and the objects that no package may contain. The images that claims
 // run must have been pushed before: a release names them by their digests.
 //
-// It takes the registry from which they will be installed, since Crossplane names a dependency
-// after the path of its repository, and Compositions call a function by that name.
+// It takes the registry from which the packages will be installed, since Crossplane names a
+// dependency after the path of its repository, and Compositions call a function by that name.
 package main
 
 import (

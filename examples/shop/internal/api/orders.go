@@ -18,8 +18,8 @@ func (s *Server) placeOrder(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	session := session(w, r)
-	// The id is generated before the first attempt: by it a second attempt finds an order that the
-	// first one placed without receiving the answer.
+	// The id is generated before the first attempt: by it a second attempt finds the order of a
+	// first one whose answer was lost.
 	placed, err := s.Store.PlaceOrder(r.Context(), session, shop.NewToken(), key)
 	if err != nil {
 		// Whether the order was placed or not, the cart may have been emptied.

@@ -20,8 +20,8 @@ const shutdownWithin = 20 * time.Second
 
 // A Server is an HTTP server that can be drained.
 type Server struct {
-	// Delay is how long a server still accepts requests after it was told to stop: its removal from
-	// the Service takes time to reach the nodes, and there is no way to find out when it has.
+	// Delay is how long a server that is stopping still accepts requests: its removal from the
+	// Service takes time to reach the nodes, and there is no way to find out when it has.
 	Delay time.Duration
 	Log   *slog.Logger
 

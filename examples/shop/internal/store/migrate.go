@@ -60,7 +60,7 @@ func latest() (int64, error) {
 const migrateLock = 7303014
 
 // Migrate brings the schema up to date and returns the names of the migrations that it applied. It
-// retries to reach the database until ctx ends: one that was just created may not have its role or
+// keeps trying to reach the database until ctx ends: one that was just created may not have its role or
 // its database yet.
 //
 // All of it is one transaction, as PostgreSQL allows: no migration is applied in part, and there is
