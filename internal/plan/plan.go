@@ -198,7 +198,8 @@ type Effect struct {
 	// Message is a sentence without a full stop.
 	Message string `json:"message"`
 
-	// Pods is the number of pods that end. They are replaced, unless the verb is stop or scale.
+	// Pods is the number of pods that end, or in which PostgreSQL restarts. Those that end are
+	// replaced, unless the verb is stop or scale.
 	Pods int `json:"pods,omitempty"`
 
 	// MaxPauseSeconds is how long writes pause at most, if that is known, as the documentation of
@@ -227,7 +228,7 @@ type Summary struct {
 	Change int `json:"change"`
 	Delete int `json:"delete"`
 
-	// Pods counts the pods that are replaced or end.
+	// Pods is the sum of the pods of all effects.
 	Pods int `json:"pods"`
 
 	// Interruptions, Switchovers, Irreversible and Destroys count effects.
