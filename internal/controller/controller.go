@@ -1,4 +1,5 @@
-// Package controller lists the provider's reconcilers, and when each may begin.
+// Package controller sets up the provider's controllers, each once the API server serves the kinds
+// that it needs.
 package controller
 
 import (
@@ -33,8 +34,8 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// Kinds that are always served once the package is installed, and those that an
-// installation may leave out (https://docs.crossplane.io/latest/managed-resources).
+// ConfigKinds are the kinds that are always served once the package is installed, and ManagedKinds
+// those that an installation may leave out (https://docs.crossplane.io/latest/managed-resources).
 var (
 	ConfigKinds = []schema.GroupVersionKind{
 		storeplanev1.GroupVersion.WithKind(storeplanev1.ProviderConfigKind),
@@ -48,32 +49,32 @@ var (
 	}
 )
 
-// Controllers of the provider.
+// Controllers are the controllers of the provider and their settings.
 type Controllers struct {
-	// Images of our own.
+	// Images are Storeplane's own images, which Jobs run and claims are composed with.
 	Images images.Set
 
-	// RolloutBudget is how many workloads of a namespace AppConfigs roll out at
-	// a time.
+	// RolloutBudget is how many workloads of a namespace AppConfigs roll out at a time.
 	RolloutBudget int
 
-	// MaxRate is how many resources of a kind are reconciled in a second.
+	// MaxRate is how many resources of a kind are reconciled in a second. AppConfigs have a limit
+	// of their own.
 	MaxRate int
 
-	// Getenv is the provider's own environment.
+	// Getenv reads the provider's own environment.
 	Getenv func(string) string
 
 	Telemetry *telemetry.Telemetry
 
-	// Fail is told what kept a controller from being started.
+	// Fail is called with the error that kept a controller from being started.
 	Fail func(error)
 
 	mu      sync.Mutex
 	started map[schema.GroupVersionKind]bool
 }
 
-// Setup the controllers. Each begins when its kinds are served, and none after
-// ctx is done.
+// Setup sets up the controllers. Each starts once its kinds are served, and none starts after ctx
+// is done.
 func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	o.Gate = gate.New(ctx, o.Gate, gate.In(mgr.GetRESTMapper()), o.Logger)
 	c.started = map[schema.GroupVersionKind]bool{}
@@ -134,7 +135,7 @@ func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.
 			c.Fail(fmt.Errorf("cannot start the controller of upgrades: %w", err))
 		}
 	}, upgrade.Kinds()...)
-	// The gate opens where this replica leads, so one of several tells of claims.
+	// The gate opens only on the leader, so only one of several replicas exports metrics of claims.
 	for _, kind := range claims.Kinds {
 		o.Gate.Register(func() {
 			if err := claims.Watch(ctx, aside.GetCache(), kind, c.Telemetry.Claims); err != nil {
@@ -145,17 +146,17 @@ func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.
 	return customresourcesgate.Setup(mgr, o)
 }
 
-// limited are the options of one controller. Each has a limit of its own: with one for all, a
-// new leader would reconcile thousands of claims that may be paused before a Restore.
+// limited returns the options of one controller, with a rate limit of its own: with one limit for
+// all, a Restore would wait on a new leader until thousands of claims are checked for a pause.
 func (c *Controllers) limited(o controller.Options) controller.Options {
 	o.GlobalRateLimiter = ratelimiter.NewGlobal(c.MaxRate)
 	return o
 }
 
-// newAside is a cache of its own for claims, which a manager starts. A controller
-// begins when all of its cache is in sync, not only what it watches itself: with
-// claims in the cache of Backups and AppConfigs, nothing of those would be done
-// while claims cannot be read.
+// newAside returns a cluster with a separate cache for claims, which the manager starts. A
+// controller starts once all of its cache is in sync, not only what it watches itself: with claims
+// in the cache of Backups and AppConfigs, none of those would be reconciled while claims cannot be
+// read.
 func newAside(mgr ctrl.Manager) (cluster.Cluster, error) {
 	aside, err := cluster.New(mgr.GetConfig(), func(o *cluster.Options) {
 		o.Scheme = mgr.GetScheme()
@@ -171,14 +172,15 @@ func newAside(mgr ctrl.Manager) (cluster.Cluster, error) {
 	return aside, nil
 }
 
-// Started tells whether the controller of a kind was started.
+// Started reports whether the controller of a kind was started.
 func (c *Controllers) Started(kind schema.GroupVersionKind) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.started[kind]
 }
 
-// count managed resources by their state.
+// count adds a recorder to the manager that counts the managed resources of list's kind by their
+// state.
 func count(mgr ctrl.Manager, o controller.Options, list resource.ManagedList) error {
 	return mgr.Add(statemetrics.NewMRStateRecorder(mgr.GetClient(), o.Logger, o.MetricOptions.MRStateMetrics, list, o.MetricOptions.PollStateMetricInterval))
 }

@@ -13,27 +13,27 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/gate"
 )
 
-// Readiness of one replica: what it watches is in its cache, its kinds are
-// served, and if it leads, their controllers are started. One that waits for the
-// lead is ready too: it can take over at once.
+// Readiness checks whether one replica is ready: its cache is in sync, its kinds are served, and if
+// it leads, their controllers are started. A replica that waits to become the leader is ready too:
+// it can take over at once.
 type Readiness struct {
-	// Synced waits until the cache is in sync.
+	// Synced waits until the cache is in sync. It returns false if the context ends before that.
 	Synced func(context.Context) bool
 
-	// Served tells whether the API server serves a kind.
+	// Served reports whether the API server serves a kind.
 	Served gate.Lookup
 
 	// Leading is closed once this replica leads.
 	Leading <-chan struct{}
 
-	// Started tells whether a kind's controller was started.
+	// Started reports whether a kind's controller was started.
 	Started func(schema.GroupVersionKind) bool
 }
 
-// patience of one check: the kubelet asks again.
+// patience is the timeout of one check: the kubelet probes again.
 const patience = time.Second
 
-// Check is nil if the replica is ready.
+// Check returns nil if the replica is ready, and otherwise an error that contains the reason.
 func (r *Readiness) Check(req *http.Request) error {
 	ctx, cancel := context.WithTimeout(req.Context(), patience)
 	defer cancel()

@@ -19,18 +19,18 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/kube"
 )
 
-// secretAnnotation of a bundle's ConfigMap says that a Secret belongs to it.
-const secretAnnotation = "config.example.com/with-secret" //nolint:gosec // It is no secret.
+// secretAnnotation on a bundle's ConfigMap means that a Secret belongs to it.
+const secretAnnotation = "config.example.com/with-secret" //nolint:gosec // The name is not a secret.
 
-// keyField of the Secret with the key of names.
+// keyField is the key of the Secret that holds the key for the names of bundles.
 const keyField = "key"
 
-// keyBytes of a key that is drawn.
+// keyBytes is the length of a generated key.
 const keyBytes = 32
 
-// meta of an object that belongs to an AppConfig. It has no owner but the
-// AppConfig's own, which makes the pods too: what pods need to start again must
-// not go with the AppConfig.
+// meta returns the metadata of an object that belongs to an AppConfig. Its only owner is the claim
+// that owns the AppConfig, if one does, and which creates the pods too: what pods need to start
+// again must not be deleted with the AppConfig.
 func meta(a *configv1.AppConfig, name string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{
 		Namespace: a.Namespace, Name: name,
@@ -42,7 +42,8 @@ func meta(a *configv1.AppConfig, name string) metav1.ObjectMeta {
 	return m
 }
 
-// objects that hold a content under a name; the Secret is nil if it has none.
+// objects returns the ConfigMap and the Secret that hold a content under a name. The Secret is nil
+// if the content has no secret values.
 func objects(a *configv1.AppConfig, name string, c appconfig.Content) (*corev1.ConfigMap, *corev1.Secret) {
 	config := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta(a, name), Data: c.Config}
 	if len(c.Secret) == 0 {
@@ -52,12 +53,12 @@ func objects(a *configv1.AppConfig, name string, c appconfig.Content) (*corev1.C
 	return config, &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta(a, name), Type: corev1.SecretTypeOpaque, Data: c.Secret}
 }
 
-// isOurs tells whether an object belongs to an AppConfig.
+// isOurs reports whether an object belongs to an AppConfig.
 func isOurs(a *configv1.AppConfig, o metav1.Object) bool {
 	return o.GetLabels()[configv1.AppConfigLabel] == a.Name
 }
 
-// make a bundle. The Secret comes first: the ConfigMap tells that all is there.
+// make creates a bundle. The Secret comes first: the ConfigMap shows that the bundle is complete.
 func (e *external) make(ctx context.Context, a *configv1.AppConfig, name string, c appconfig.Content) error {
 	config, secret := objects(a, name, c)
 	config.Immutable = new(true)
@@ -87,7 +88,7 @@ func (e *external) make(ctx context.Context, a *configv1.AppConfig, name string,
 	return nil
 }
 
-// create an object, and tell whether it was there already.
+// create creates an object, and reports whether it existed already.
 func (e *external) create(ctx context.Context, o client.Object) (bool, error) {
 	err := e.kube.Client.Create(ctx, o, kube.Owner)
 	if kerrors.IsAlreadyExists(err) {
@@ -99,7 +100,7 @@ func (e *external) create(ctx context.Context, o client.Object) (bool, error) {
 	return false, nil
 }
 
-// read the content of a bundle, or of the stable name.
+// read returns the content of a bundle or of the stable name, and whether all of it exists.
 func (e *external) read(ctx context.Context, namespace, name string) (appconfig.Content, bool, error) {
 	config, secret := &corev1.ConfigMap{}, &corev1.Secret{}
 	found, err := e.kube.Find(ctx, namespace, name, config)
@@ -113,9 +114,9 @@ func (e *external) read(ctx context.Context, namespace, name string) (appconfig.
 	return appconfig.ContentOf(config, secret), found, err
 }
 
-// prove that a bundle that is there holds what is wanted, and always will. Other
-// clients can create a ConfigMap of its name, and the name of a content without secrets can
-// be foretold.
+// prove returns a Problem if an existing bundle does not hold the wanted content, or can be
+// changed. Other clients can create a ConfigMap of its name, and the name of a content without
+// secrets is predictable.
 func (e *external) prove(ctx context.Context, a *configv1.AppConfig, x existing, name string, want appconfig.Content) (*appconfig.Problem, error) {
 	seen := x.version(name)
 	if e.note.proven == seen && seen.config != "" {
@@ -124,7 +125,7 @@ func (e *external) prove(ctx context.Context, a *configv1.AppConfig, x existing,
 	taken, found, err := e.taken(ctx, a.Namespace, name, want)
 	switch {
 	case err != nil || !found:
-		// What is not there is made.
+		// A bundle that does not exist is created later.
 		return nil, err
 	case taken != "":
 		return &appconfig.Problem{Reason: configv1.ReasonBundleTaken, Message: "ConfigMap " + name + " is in the way: it has the name of this configuration, and " + taken + ". Check where it came from, and delete it"}, nil
@@ -133,8 +134,8 @@ func (e *external) prove(ctx context.Context, a *configv1.AppConfig, x existing,
 	return nil, nil
 }
 
-// taken says why what is found under a bundle's name is not that bundle, or is "". It is
-// looked for past the cache, whatever its labels are.
+// taken returns why what exists under a bundle's name is not that bundle, or "", and whether it
+// exists. It is read past the cache, whatever its labels are.
 func (e *external) taken(ctx context.Context, namespace, name string, want appconfig.Content) (why string, found bool, _ error) {
 	config, secret := &corev1.ConfigMap{}, (*corev1.Secret)(nil)
 	if found, err := e.kube.Find(ctx, namespace, name, config); err != nil || !found {
@@ -157,7 +158,7 @@ func (e *external) taken(ctx context.Context, namespace, name string, want appco
 	return "", true, nil
 }
 
-// content of a bundle: what is asked for is known, the rest is read once.
+// content returns the content of a bundle: what is wanted is known, any other is read once.
 func (e *external) content(ctx context.Context, a *configv1.AppConfig, name string) (appconfig.Content, bool, error) {
 	if c, ok := e.contents[name]; ok {
 		return c, true, nil
@@ -169,7 +170,7 @@ func (e *external) content(ctx context.Context, a *configv1.AppConfig, name stri
 	return c, found, err
 }
 
-// existing objects of an AppConfig, by their metadata, from the cache.
+// existing are the objects of an AppConfig, as metadata by their names, from the cache.
 type existing struct {
 	configs, secrets map[string]*metav1.PartialObjectMetadata
 }
@@ -192,7 +193,7 @@ func (e *external) existing(ctx context.Context, a *configv1.AppConfig) (existin
 	return out, nil
 }
 
-// version of a bundle, as far as it exists.
+// version returns the version of a bundle, as far as it exists.
 func (x existing) version(name string) version {
 	v := version{name: name}
 	if c := x.configs[name]; c != nil {
@@ -204,7 +205,7 @@ func (x existing) version(name string) version {
 	return v
 }
 
-// bundles among what exists, sorted, whole or not.
+// bundles returns the names of the existing bundles, sorted, complete or not.
 func (x existing) bundles(application string) []string {
 	names := map[string]bool{}
 	for _, m := range []map[string]*metav1.PartialObjectMetadata{x.configs, x.secrets} {
@@ -217,7 +218,7 @@ func (x existing) bundles(application string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// whole bundles.
+// whole returns the names of the complete bundles.
 func (x existing) whole(application string) map[string]bool {
 	out := map[string]bool{}
 	for n, c := range x.configs {
@@ -228,8 +229,8 @@ func (x existing) whole(application string) map[string]bool {
 	return out
 }
 
-// name of the bundle of a content. Where its key was lost, a bundle of the same
-// content is the same bundle: nothing is rolled out for a name.
+// name returns the name of the bundle of a content. After the loss of the key, an existing bundle
+// with the same content is used: a new name alone causes no rollout.
 func (e *external) name(ctx context.Context, s *State, x existing, c appconfig.Content) (string, error) {
 	a := s.AppConfig
 	application := a.Spec.ForProvider.Application
@@ -259,7 +260,7 @@ func (e *external) name(ctx context.Context, s *State, x existing, c appconfig.C
 	return name, nil
 }
 
-// key that names of contents with secrets are made with. It is drawn once.
+// key returns the key from which names of contents with secrets are computed. It is generated once.
 func (e *external) key(ctx context.Context, s *State) ([]byte, error) {
 	a := s.AppConfig
 	have := &corev1.Secret{}

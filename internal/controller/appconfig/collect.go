@@ -17,16 +17,16 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
-// How long old bundles are left alone before it is looked again whether somebody
-// needs them: a rollout's end makes some free, and otherwise little does.
+// firstPatience and mostPatience are the shortest and the longest pause between two searches for
+// old bundles that are not in use: the end of a rollout leaves some behind, and little else does.
 const (
 	firstPatience = 5 * time.Minute
 	mostPatience  = 6 * time.Hour
-	// youth of a bundle: whoever makes its pods may just be about to.
+	// youth is how old a bundle must be to be removed: pods that use it may be about to be created.
 	youth = time.Minute
 )
 
-// collectable are the objects of old bundles that nothing refers to.
+// collectable returns the objects of old bundles that nothing refers to, if a search is due.
 func (e *external) collectable(ctx context.Context, s *State, d Decision) ([]client.Object, error) {
 	if s.Frozen {
 		return nil, nil
@@ -39,7 +39,7 @@ func (e *external) collectable(ctx context.Context, s *State, d Decision) ([]cli
 	case d.Ended == Succeeded, d.Ended == RolledBack:
 		e.note.patience = 0
 	case e.note.collected.IsZero():
-		// The provider has just started, and there may be many AppConfigs.
+		// The provider has just started, and there may be many AppConfigs to search for.
 		e.note.collected, e.note.patience = s.Now, telemetry.Jitter(firstPatience)
 		return nil, nil
 	case s.Now.Sub(e.note.collected) < e.note.patience:
@@ -53,14 +53,14 @@ func (e *external) collectable(ctx context.Context, s *State, d Decision) ([]cli
 	return e.objectsOf(s.AppConfig.Namespace, candidates, used), nil
 }
 
-// candidates are bundles that the AppConfig itself does not need.
+// candidates returns the bundles that the AppConfig itself does not need.
 func (e *external) candidates(s *State, d Decision) []string {
 	o := &d.Observation
 	kept := []string{s.Wanted, o.Bundle, o.LastGood, o.Pending}
 	if o.Failed != nil {
 		kept = append(kept, o.Failed.Bundle)
 	}
-	// A problem hides what will be wanted again once it is mended.
+	// While there is a problem, it is not known which bundle is wanted once it is fixed.
 	if s.Problem != nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (e *external) candidates(s *State, d Decision) []string {
 	})
 }
 
-// made is when the newer one of a bundle's objects was.
+// made returns when the newer one of a bundle's objects was created.
 func (x existing) made(name string) time.Time {
 	var out time.Time
 	for _, m := range []*metav1.PartialObjectMetadata{x.configs[name], x.secrets[name]} {
@@ -80,7 +80,7 @@ func (x existing) made(name string) time.Time {
 	return out
 }
 
-// objectsOf the names that are not used.
+// objectsOf returns the objects of the names that are not in used.
 func (e *external) objectsOf(namespace string, names []string, used map[string]bool) []client.Object {
 	var out []client.Object
 	for _, n := range names {
@@ -97,12 +97,13 @@ func (e *external) objectsOf(namespace string, names []string, used map[string]b
 	return out
 }
 
-// page is how much is listed at once.
+// page is how many objects are listed in one request.
 const page = 500
 
-// referred names among candidates: by whatever could start a pod of them, which
-// is also what an old ReplicaSet or ControllerRevision could be rolled back to.
-// All is read past the cache, for what it has not seen yet could need one.
+// referred returns the names of ConfigMaps and Secrets that are in use, among them those of names:
+// by all that could start a pod with them, which includes old ReplicaSets and ControllerRevisions
+// that a workload could be rolled back to. Workloads and pods are read past the cache, since one
+// that is not in the cache yet could need a bundle.
 func (e *external) referred(ctx context.Context, namespace string, names []string) (map[string]bool, error) {
 	used := map[string]bool{}
 	spec := func(annotations map[string]string, s *corev1.PodSpec) {
@@ -164,7 +165,7 @@ func all[T any](items []T, each func(*T)) {
 	}
 }
 
-// pages of a list, one after the other.
+// pages lists objects page by page, and calls each after every page.
 func (e *external) pages(ctx context.Context, namespace string, l client.ObjectList, each func()) error {
 	for {
 		if err := e.kube.Reader.List(ctx, l, client.InNamespace(namespace), client.Limit(page), client.Continue(l.GetContinue())); err != nil {
@@ -183,8 +184,8 @@ func hasEnded(j *batchv1.Job) bool {
 	})
 }
 
-// recorded bundles of the other AppConfigs of a namespace: two of one application
-// and content share a bundle.
+// recorded returns the bundles in the status of the AppConfigs of a namespace: two with the same
+// application and content share a bundle.
 func (e *external) recorded(ctx context.Context, namespace string) ([]string, error) {
 	l := &configv1.AppConfigList{}
 	if err := e.kube.Client.List(ctx, l, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {

@@ -14,15 +14,15 @@ import (
 
 // Conditions beside Ready and Synced.
 const (
-	// TypeRendered tells whether the configuration can be made.
+	// TypeRendered reports whether the configuration can be rendered.
 	TypeRendered xpv2.ConditionType = "Rendered"
-	// TypeRolledOut tells whether what is asked for runs and has proven good.
+	// TypeRolledOut reports whether the wanted configuration runs and has proven good.
 	TypeRolledOut xpv2.ConditionType = "RolledOut"
-	// TypePublished tells whether the stable name holds what shall run.
+	// TypePublished reports whether the stable name holds the configuration that is to run.
 	TypePublished xpv2.ConditionType = "Published"
 )
 
-// refusal in words.
+// refusal is why a condition is False.
 type refusal struct {
 	reason  xpv2.ConditionReason
 	message string
@@ -38,7 +38,7 @@ func (v *view) conditions() []xpv2.Condition {
 	return out
 }
 
-// condition that is True unless something is refused.
+// condition returns a condition that is True unless there is a refusal.
 func (v *view) condition(t xpv2.ConditionType, good xpv2.ConditionReason, message string, r *refusal) xpv2.Condition {
 	c := xpv2.Condition{Type: t, Status: corev1.ConditionTrue, Reason: good, Message: message, LastTransitionTime: metav1.NewTime(v.Now)}
 	if r != nil {
@@ -47,7 +47,7 @@ func (v *view) condition(t xpv2.ConditionType, good xpv2.ConditionReason, messag
 	return c
 }
 
-// rolloutChecks and readyChecks in order: the first one that refuses speaks.
+// rolloutChecks and readyChecks are in order: the first one that refuses sets reason and message.
 var (
 	rolloutChecks = []func(*view) *refusal{(*view).failed, (*view).invalid, (*view).held, (*view).pending}
 	readyChecks   = []func(*view) *refusal{(*view).invalid, (*view).failed, (*view).held, (*view).pending, (*view).unreached, (*view).behind}
@@ -62,7 +62,8 @@ func (v *view) first(checks []func(*view) *refusal) *refusal {
 	return nil
 }
 
-// invalid: what is asked for cannot be made, and what ran runs on.
+// invalid refuses if the wanted configuration cannot be rendered. The one before it continues to
+// run.
 func (v *view) invalid() *refusal {
 	if v.Problem == nil {
 		return nil
@@ -70,7 +71,7 @@ func (v *view) invalid() *refusal {
 	return &refusal{reason: configv1.ReasonInvalidConfig, message: v.Problem.Message}
 }
 
-// failed: what is asked for was tried, and is not good.
+// failed refuses if the wanted configuration was tried and has failed.
 func (v *view) failed() *refusal {
 	f := v.obs.Failed
 	switch {
@@ -82,7 +83,7 @@ func (v *view) failed() *refusal {
 	return &refusal{reason: configv1.ReasonRolledBack, message: "Bundle " + f.Bundle + " failed, and " + v.obs.Bundle + " was put back: " + f.Message}
 }
 
-// held: what is asked for waits.
+// held refuses if the wanted configuration is held back.
 func (v *view) held() *refusal {
 	switch {
 	case v.Problem != nil || v.Wanted == v.obs.Bundle && v.obs.Pending == "":
@@ -97,7 +98,7 @@ func (v *view) held() *refusal {
 	return nil
 }
 
-// pending: what is asked for is on its way.
+// pending refuses if the wanted configuration is being rolled out.
 func (v *view) pending() *refusal {
 	if v.obs.Pending == "" {
 		return nil
@@ -107,7 +108,7 @@ func (v *view) pending() *refusal {
 		if t.State == configv1.TargetUpdated || !v.Targets[i].gated() {
 			continue
 		}
-		// What is being changed tells more than what waits for it.
+		// A target that is being changed shows more than one that waits for it.
 		if waits == "" || t.State == configv1.TargetProgressing {
 			waits = ": " + said(t)
 		}
@@ -118,7 +119,7 @@ func (v *view) pending() *refusal {
 	return &refusal{reason: configv1.ReasonRollingOut, message: "Bundle " + v.obs.Pending + " is rolled out" + waits}
 }
 
-// said of a target.
+// said returns the message about a target.
 func said(t configv1.TargetStatus) string {
 	out := string(t.Kind) + " " + t.Name
 	if t.Message != "" {
@@ -127,10 +128,10 @@ func said(t configv1.TargetStatus) string {
 	return out + " is " + string(t.State)
 }
 
-// most targets that a message names.
+// most is how many targets or field managers a message names.
 const most = 3
 
-// unreached: targets that cannot be changed.
+// unreached refuses if there are targets that cannot be changed or have failed.
 func (v *view) unreached() *refusal {
 	var names []string
 	for _, t := range v.obs.Targets {
@@ -150,7 +151,8 @@ func (v *view) unreached() *refusal {
 	return &refusal{reason: configv1.ReasonTargetsUnavailable, message: strings.Join(names, "; ")}
 }
 
-// behind: targets that came later.
+// behind refuses if targets wait or progress after the rollout, such as those that were added
+// later.
 func (v *view) behind() *refusal {
 	for _, t := range v.obs.Targets {
 		if t.State == configv1.TargetWaiting || t.State == configv1.TargetProgressing {
@@ -160,7 +162,7 @@ func (v *view) behind() *refusal {
 	return nil
 }
 
-// readyMessage is what there is to say of an AppConfig that is ready.
+// readyMessage returns the message of condition Ready if it is True.
 func (v *view) readyMessage() string {
 	for _, t := range v.obs.Targets {
 		if t.State == configv1.TargetPaused {

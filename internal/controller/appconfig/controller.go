@@ -33,17 +33,17 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
-// rate of reconciliations in a second. One that has nothing to do asks for
-// little, and hundreds of workloads may have news at a time.
+// rate is how many reconciliations may start in a second. One that has nothing to do needs few
+// requests, and hundreds of workloads may change at a time.
 const rate = 100
 
-// workers at a time.
+// workers is how many AppConfigs are reconciled at a time, at least.
 const workers = 10
 
 // Setup adds the controller of AppConfigs to a manager.
 func Setup(mgr ctrl.Manager, o controller.Options, budget int, t *telemetry.Telemetry) error {
 	name := managed.ControllerName(configv1.AppConfigGroupVersionKind.GroupKind().String())
-	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other.
+	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other recorder.
 	clients, err := kubernetes.NewForConfig(mgr.GetConfig())
 	if err != nil {
 		return fmt.Errorf("cannot make a client that reads logs: %w", err)
@@ -69,11 +69,12 @@ func Setup(mgr ctrl.Manager, o controller.Options, budget int, t *telemetry.Tele
 		Complete(ratelimiter.NewReconciler(name, forget(mgr.GetClient(), c, r), ratelimiter.NewGlobal(rate)))
 }
 
-// calm is how much less often one that is ready is looked at: all that it depends
-// on is watched.
+// calm is by what factor the poll interval of an AppConfig that is ready is longer: all that it
+// depends on is watched.
 const calm = 10
 
-// poll interval with jitter, so that not all AppConfigs are looked at at once.
+// poll returns the poll interval, with jitter, so that not all AppConfigs are polled at the same
+// time.
 func (c *Connector) poll(mg resource.Managed, interval time.Duration) time.Duration {
 	if mg.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue {
 		interval *= calm
@@ -85,7 +86,8 @@ func (c *Connector) poll(mg resource.Managed, interval time.Duration) time.Durat
 	return interval
 }
 
-// forget what is known of AppConfigs that are gone.
+// forget drops what is remembered of AppConfigs that were deleted, and passes other requests to
+// inner.
 func forget(c client.Client, known *Connector, inner reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		if err := c.Get(ctx, req.NamespacedName, &configv1.AppConfig{}, client.UnsafeDisableDeepCopy); kerrors.IsNotFound(err) {
@@ -98,11 +100,11 @@ func forget(c client.Client, known *Connector, inner reconcile.Reconciler) recon
 
 // Indices of AppConfigs by what they refer to.
 const (
-	bySecret   = "config.example.com/secret" //nolint:gosec // It is no secret.
+	bySecret   = "config.example.com/secret" //nolint:gosec // The name is not a secret.
 	byWorkload = "config.example.com/workload"
 )
 
-// index AppConfigs, so that news of a workload or a Secret asks for few of them.
+// index indexes AppConfigs, so that a change of a workload or a Secret enqueues few of them.
 func index(i client.FieldIndexer) error {
 	for field, of := range map[string]func(*configv1.AppConfig) []string{bySecret: secretsOf, byWorkload: workloadsOf} {
 		err := i.IndexField(context.Background(), &configv1.AppConfig{}, field, func(o client.Object) []string {
@@ -126,8 +128,8 @@ func secretsOf(a *configv1.AppConfig) []string {
 	return out
 }
 
-// workloadsOf an AppConfig: by kind and name, or by one label that all of them
-// have.
+// workloadsOf returns the targets of an AppConfig for the index: by kind and name, or by one label
+// that all of them have.
 func workloadsOf(a *configv1.AppConfig) []string {
 	p := &a.Spec.ForProvider
 	if len(p.Targets) == 0 {
@@ -146,15 +148,15 @@ func workloadsOf(a *configv1.AppConfig) []string {
 
 func labelIndex(k, v string) string { return k + "=" + v }
 
-// related finds the AppConfigs that news of an object concern.
+// related finds the AppConfigs that a change of an object concerns.
 type related struct{ client client.Client }
 
-// toSecret finds those that take keys of a Secret, and the one it belongs to.
+// toSecret returns the AppConfigs that take keys of a Secret, and the one that it belongs to.
 func (r *related) toSecret(ctx context.Context, o client.Object) []reconcile.Request {
 	return append(r.find(ctx, o.GetNamespace(), bySecret, o.GetName()), toOwner(ctx, o)...)
 }
 
-// toWorkload finds those that a workload is a target of.
+// toWorkload returns the AppConfigs that may have a workload as their target.
 func (r *related) toWorkload(ctx context.Context, o client.Object) []reconcile.Request {
 	out := r.find(ctx, o.GetNamespace(), byWorkload, Key{Kind: kindOf(o), Name: o.GetName()}.String())
 	for k, v := range o.GetLabels() {
@@ -165,7 +167,7 @@ func (r *related) toWorkload(ctx context.Context, o client.Object) []reconcile.R
 
 func (r *related) find(ctx context.Context, namespace, field, value string) []reconcile.Request {
 	l := &configv1.AppConfigList{}
-	// It is read from the cache, which has no errors but those of programmers.
+	// The list comes from the cache, where only a mistake in this code causes an error.
 	if err := r.client.List(ctx, l, client.InNamespace(namespace), client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
@@ -176,14 +178,14 @@ func (r *related) find(ctx context.Context, namespace, field, value string) []re
 	return out
 }
 
-// toOwner is the AppConfig that a label names.
+// toOwner returns the AppConfig that an object's label names.
 var toOwner = kube.Named(configv1.AppConfigLabel)
 
-// gathering time of the news of workloads: a rollout has many at once.
+// gathering is how long changes of workloads are collected: a rollout causes many at once.
 const gathering = 200 * time.Millisecond
 
-// later asks for what is related a moment later, so that news of many workloads
-// are looked at together.
+// later enqueues what find returns after the time gathering, so that changes of many workloads are
+// handled in one reconciliation.
 func (r *related) later(find handler.MapFunc) handler.EventHandler {
 	add := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], objects ...client.Object) {
 		seen := map[reconcile.Request]bool{}
@@ -211,8 +213,8 @@ func (r *related) later(find handler.MapFunc) handler.EventHandler {
 	}
 }
 
-// StripMetadata leaves of an object of which only the metadata is cached what is
-// looked at: Secrets are many.
+// StripMetadata removes what is not read from objects of which only the metadata is cached, since
+// there are many Secrets.
 func StripMetadata(o any) (any, error) {
 	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
 		m.ManagedFields, m.Finalizers = nil, nil
@@ -228,7 +230,8 @@ func StripMetadata(o any) (any, error) {
 	return o, nil
 }
 
-// StripWorkload leaves out of a workload what is long and not looked at.
+// StripWorkload removes from a workload what is large and not read: the managed fields, and what
+// kubectl applied last.
 func StripWorkload(o any) (any, error) {
 	if m, ok := o.(client.Object); ok {
 		m.SetManagedFields(nil)

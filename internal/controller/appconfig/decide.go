@@ -12,39 +12,39 @@ import (
 	"github.com/storeplane/storeplane/internal/appconfig"
 )
 
-// Decision is what to write down, what to say, and then what to do.
+// Decision is what to record, what to report, and then what to do.
 type Decision struct {
 	Observation configv1.AppConfigObservation
 	Conditions  []xpv2.Condition
 	Events      []event.Event
 
-	// Make the bundle that is asked for, before the Observation is written down.
+	// Make is true if the wanted bundle is to be created, before the Observation is recorded.
 	Make bool
 
-	// Publish is the bundle that the objects of the stable name shall hold, or
-	// "" to leave them alone. Before any target is changed.
+	// Publish is the bundle that the objects of the stable name are to hold, or "" to leave them as
+	// they are. It comes before any change of a target.
 	Publish string
 
-	// Patch the targets, such that they run the Observation's bundle.
+	// Patch lists the targets to change so that they run the Observation's bundle.
 	Patch []Key
 
-	// Evict pods.
+	// Evict lists pods to delete.
 	Evict []Pod
 
-	// Again is how soon to look again though nothing is told, or zero.
+	// Again is after what time to reconcile again even without an event, or zero.
 	Again time.Duration
 
-	// Ended is how a rollout ended in this moment, or "".
+	// Ended is how a rollout ended by this decision, or "".
 	Ended Result
 
 	// Took is how long a rollout that Succeeded took.
 	Took time.Duration
 }
 
-// Result of a rollout.
+// Result is how a rollout ended.
 type Result string
 
-// The results.
+// The results of rollouts.
 const (
 	Succeeded  Result = "Succeeded"
 	RolledBack Result = "RolledBack"
@@ -52,23 +52,23 @@ const (
 	Superseded Result = "Superseded"
 )
 
-// Acts tells whether there is something to do.
+// Acts reports whether the stable name, targets or pods are to be changed.
 func (d *Decision) Acts() bool { return d.Publish != "" || len(d.Patch)+len(d.Evict) > 0 }
 
-// view is what is decided on, step by step.
+// view is the state of a decision, which is made step by step.
 type view struct {
 	*State
 
 	d   Decision
 	obs *configv1.AppConfigObservation
 
-	// started says that a rollout starts in this moment: what was refused was of another
-	// bundle.
+	// started is true if this decision starts a rollout: changes that were refused before were of
+	// another bundle.
 	started bool
 }
 
-// Decide what to do about an AppConfig that is not being deleted. It is a
-// function of the State alone.
+// Decide decides what to do about an AppConfig that is not being deleted. It is a function of the
+// State alone.
 func Decide(s *State) Decision {
 	v := &view{State: s}
 	v.d.Observation = *s.AppConfig.Status.AtProvider.DeepCopy()
@@ -86,8 +86,8 @@ func Decide(s *State) Decision {
 	return v.d
 }
 
-// adopt what runs, where nothing is written down: the AppConfig is new, or its
-// status was lost. What healthy targets run is good.
+// adopt records the bundle that most healthy targets run, if no bundle is recorded: the AppConfig
+// is new, or its status was lost. What healthy targets run counts as good.
 func (v *view) adopt() {
 	if v.obs.Bundle != "" {
 		return
@@ -106,13 +106,13 @@ func (v *view) adopt() {
 	v.obs.Bundle, v.obs.LastGood = best, best
 }
 
-// choose what the targets shall run.
+// choose decides which bundle the targets are to run.
 func (v *view) choose() {
 	switch {
 	case v.Problem != nil:
 		v.obs.Debouncing = nil
 		if v.Problem.Reason == configv1.ReasonBundleTaken {
-			// Without its label nothing tells that it is gone.
+			// The object in the way may lack the label, so that its deletion causes no event.
 			v.again(glance)
 		}
 	case v.Wanted == v.obs.Bundle:
@@ -131,15 +131,16 @@ func (v *view) choose() {
 	}
 }
 
-// A change is rolled out at once, unless another one was just before: then it
-// waits until no more edits come, but not for ever.
+// A change is rolled out at once, unless another rollout has started within spacing. Then it waits
+// until there was no edit for the time quiet, but not for more than longest.
 const (
 	spacing = 30 * time.Second
 	quiet   = 5 * time.Second
 	longest = 60 * time.Second
 )
 
-// mayStart a rollout now, else write down that it waits.
+// mayStart reports whether a rollout may start now. If not, it records that the change is
+// debounced.
 func (v *view) mayStart() bool {
 	h := v.obs.Debouncing
 	if h == nil {
@@ -161,7 +162,7 @@ func (v *view) mayStart() bool {
 	return false
 }
 
-// start a rollout of what is asked for. The newest wins: one in progress ends.
+// start starts a rollout of the wanted bundle. It supersedes one that is in progress.
 func (v *view) start() {
 	if v.obs.Pending != "" {
 		v.d.Ended = Superseded
@@ -179,7 +180,7 @@ func (v *view) start() {
 	}
 }
 
-// publish what shall run under the stable name.
+// publish decides whether to write the bundle that is to run under the stable name.
 func (v *view) publish() {
 	if v.Frozen || v.Taken != "" || v.obs.Bundle == "" || v.Holds == v.obs.Bundle {
 		return
@@ -189,7 +190,7 @@ func (v *view) publish() {
 	}
 }
 
-// again asks for a look within a time.
+// again requests a reconciliation within a time, of a second at least.
 func (v *view) again(within time.Duration) {
 	if v.d.Again == 0 || within < v.d.Again {
 		v.d.Again = max(within, time.Second)

@@ -13,8 +13,8 @@ import (
 	"github.com/storeplane/storeplane/internal/appconfig"
 )
 
-// observeDeletion finds what nothing refers to. The rest stays, and so do the
-// fields in the targets: pods that run go on running, and can start again.
+// observeDeletion finds the objects that nothing refers to. The others stay, and so do the fields
+// in the targets: pods continue to run, and can start again.
 func (e *external) observeDeletion(ctx context.Context, a *configv1.AppConfig) (managed.ExternalObservation, error) {
 	deleting(a)
 	x, err := e.existing(ctx, a)
@@ -46,7 +46,7 @@ func (e *external) observeDeletion(ctx context.Context, a *configv1.AppConfig) (
 	return managed.ExternalObservation{}, nil
 }
 
-// Delete what nothing refers to.
+// Delete deletes the objects that nothing refers to.
 func (e *external) Delete(ctx context.Context, _ resource.Managed) (managed.ExternalDelete, error) {
 	for _, o := range e.garbage {
 		if err := e.kube.Remove(ctx, o); err != nil {

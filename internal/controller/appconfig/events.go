@@ -10,7 +10,7 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
-// news are the events for what has changed, and for nothing else.
+// news returns the events for what has changed.
 func (v *view) news() []event.Event {
 	var out []event.Event
 	known := &v.AppConfig.Status.AtProvider
@@ -32,7 +32,7 @@ func (v *view) news() []event.Event {
 	for _, c := range v.d.Conditions {
 		was := v.AppConfig.GetCondition(c.Type)
 		if c.Type == TypeRolledOut {
-			// Ready says it too.
+			// Condition Ready reports it too.
 			continue
 		}
 		if c.Status == corev1.ConditionFalse && worthTelling[c.Reason] && (was.Status != c.Status || was.Reason != c.Reason) {
@@ -42,7 +42,7 @@ func (v *view) news() []event.Event {
 	return out
 }
 
-// worthTelling are reasons that no rollout has told already.
+// worthTelling are the reasons that no event of a rollout reports.
 var worthTelling = map[xpv2.ConditionReason]bool{
 	configv1.ReasonInvalidConfig:      true,
 	configv1.ReasonTargetsUnavailable: true,

@@ -26,9 +26,9 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
-// Connector makes a client for one reconciliation of one AppConfig.
+// Connector creates a client for one reconciliation of one AppConfig.
 type Connector struct {
-	// Now is the clock.
+	// Now returns the time.
 	Now func() time.Time
 
 	kube    kube.Kube
@@ -40,24 +40,24 @@ type Connector struct {
 	ledger  *ledger
 }
 
-// NewConnector of AppConfigs. At most budget workloads of a namespace are rolled
-// out at a time.
+// NewConnector returns a Connector for AppConfigs. At most budget workloads of a namespace are
+// rolled out at a time.
 func NewConnector(k kube.Kube, logs Logs, budget int, record event.Recorder, metrics *telemetry.AppConfigs) *Connector {
 	return &Connector{kube: k, logs: logs, budget: budget, record: record, metrics: metrics, Now: time.Now, notes: newNotes(), ledger: newLedger()}
 }
 
-// Connect to nothing: all is in the API server.
+// Connect returns a client. It connects to nothing, since all is in the API server.
 func (c *Connector) Connect(_ context.Context, mg resource.Managed) (managed.ExternalClient, error) {
 	key := types.NamespacedName{Namespace: mg.GetNamespace(), Name: mg.GetName()}
 	return &external{Connector: c, note: c.notes.of(key), contents: map[string]appconfig.Content{}}, nil
 }
 
-// Again is how soon an AppConfig wants to be looked at again, or zero.
+// Again returns after what time an AppConfig is to be reconciled again, or zero.
 func (c *Connector) Again(mg resource.Managed) time.Duration {
 	return c.notes.of(types.NamespacedName{Namespace: mg.GetNamespace(), Name: mg.GetName()}).again
 }
 
-// Forget an AppConfig that is gone.
+// Forget drops what is remembered of an AppConfig that was deleted.
 func (c *Connector) Forget(key types.NamespacedName) {
 	c.notes.forget(key)
 	c.ledger.forget(key)
@@ -79,8 +79,8 @@ type external struct {
 
 var errNotAppConfig = errors.New("cannot reconcile: the managed resource is no AppConfig")
 
-// Observe looks at everything, decides, and writes down what shall run before
-// anything is done about it.
+// Observe reads the state, decides, and records which bundle is to run before any target is
+// changed.
 func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.ExternalObservation, error) {
 	a, ok := mg.(*configv1.AppConfig)
 	if !ok {
@@ -115,8 +115,8 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 	}
 	e.decision, e.note.again = d, d.Again
 	setStatus(a, &d)
-	// Even if there is no news: what was read may be old, and then this fails
-	// before anything is done.
+	// Before a change the status is written even if it is the same: if what was read is out of
+	// date, the write fails before anything is done.
 	if d.Acts() || !equality.Semantic.DeepEqual(known, &d.Observation) {
 		if err := e.kube.Client.Status().Update(ctx, a); err != nil {
 			return managed.ExternalObservation{}, fmt.Errorf("cannot record what AppConfig %s/%s shall run: %w", a.Namespace, a.Name, err)
@@ -133,7 +133,7 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: !d.Acts() && len(e.garbage) == 0 && len(e.unowned) == 0}, nil
 }
 
-// setStatus to what was decided in the AppConfig's status.
+// setStatus writes what was decided to an AppConfig's status.
 func setStatus(a *configv1.AppConfig, d *Decision) {
 	a.Status.AtProvider = d.Observation
 	for _, c := range d.Conditions {
@@ -142,8 +142,8 @@ func setStatus(a *configv1.AppConfig, d *Decision) {
 	progress.Report(a, isStalled(a), !d.Acts())
 }
 
-// isStalled tells whether an AppConfig has given up, or cannot be rendered. A Secret that
-// it names may be applied after it.
+// isStalled reports whether an AppConfig has given up a rollout, or cannot be rendered. A missing
+// Secret does not count: it may be applied after the AppConfig.
 func isStalled(a *configv1.AppConfig) bool {
 	switch a.GetCondition(xpv2.TypeReady).Reason {
 	case configv1.ReasonRolledBack, configv1.ReasonRolloutFailed:
@@ -156,14 +156,13 @@ func isStalled(a *configv1.AppConfig) bool {
 	}
 }
 
-// Create is not asked for: what there is to make is made while observing, and
-// what there is to change by Update.
+// Create is never called: bundles are created by Observe, and all else is changed by Update.
 func (e *external) Create(context.Context, resource.Managed) (managed.ExternalCreation, error) {
 	return managed.ExternalCreation{}, nil
 }
 
-// Update what is not as it shall be. That some of it cannot be done keeps
-// nothing else from being done.
+// Update carries out the decision. If the change of one object fails, the others are changed
+// nevertheless.
 func (e *external) Update(ctx context.Context, mg resource.Managed) (managed.ExternalUpdate, error) {
 	a, ok := mg.(*configv1.AppConfig)
 	if !ok {
@@ -171,7 +170,7 @@ func (e *external) Update(ctx context.Context, mg resource.Managed) (managed.Ext
 	}
 	d := &e.decision
 	if d.Publish != "" {
-		// Targets may read it: they come after.
+		// Targets may read the stable name, so it comes first.
 		if err := e.publish(ctx, a, d.Publish); err != nil {
 			return managed.ExternalUpdate{}, err
 		}
@@ -197,8 +196,8 @@ func (e *external) Update(ctx context.Context, mg resource.Managed) (managed.Ext
 	return managed.ExternalUpdate{}, nil
 }
 
-// patch a target such that it runs what the status says. What is refused goes
-// into the status.
+// patch changes a target so that it runs the bundle in the status. A refusal is written to the
+// status.
 func (e *external) patch(ctx context.Context, a *configv1.AppConfig, w *workload) error {
 	bundle := a.Status.AtProvider.Bundle
 	c, found, err := e.content(ctx, a, bundle)
@@ -231,7 +230,8 @@ func (e *external) patch(ctx context.Context, a *configv1.AppConfig, w *workload
 	return fmt.Errorf("cannot change %s %s/%s: %w", w.Kind, a.Namespace, w.Name, err)
 }
 
-// refuse to go on with a target for a while.
+// refuse records that a change was refused, so that it is not retried before the time retry has
+// passed.
 func (e *external) refuse(a *configv1.AppConfig, w *workload, bundle string, r Refusal) {
 	now := e.Now()
 	e.note.refused[w.Key] = refused{Refusal: r, uid: w.object.GetUID(), bundle: bundle, until: now.Add(retry)}
@@ -242,16 +242,16 @@ func (e *external) refuse(a *configv1.AppConfig, w *workload, bundle string, r R
 				t.Since = new(metav1.NewTime(now))
 			}
 			t.State, t.Reason, t.Message = r.State, r.Reason, r.Message
-			// The conditions have to say it too.
+			// The conditions must report it too.
 			e.note.again = time.Second
 		}
 	}
 }
 
-// Disconnect from nothing.
+// Disconnect does nothing: there is no connection.
 func (e *external) Disconnect(context.Context) error { return nil }
 
-// deleting says that an AppConfig is on its way out.
+// deleting sets condition Ready of an AppConfig that is being deleted.
 func deleting(a *configv1.AppConfig) {
 	a.SetConditions(xpv2.Deleting().WithObservedGeneration(a.Generation))
 }

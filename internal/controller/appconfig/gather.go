@@ -15,7 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// gather the State of an AppConfig, but for the Others.
+// gather reads the State of an AppConfig, except for the Others.
 func (e *external) gather(ctx context.Context, a *configv1.AppConfig) (*State, error) {
 	s := &State{AppConfig: a, Now: e.Now(), Budget: e.budget, Frozen: isFrozen(a)}
 	x, err := e.existing(ctx, a)
@@ -44,13 +44,13 @@ func (e *external) gather(ctx context.Context, a *configv1.AppConfig) (*State, e
 	return s, nil
 }
 
-// isFrozen tells whether the management policies let nothing be changed.
+// isFrozen reports whether the management policies allow no changes.
 func isFrozen(a *configv1.AppConfig) bool {
 	p := a.GetManagementPolicies()
 	return len(p) > 0 && !slices.Contains(p, xpv2.ManagementActionAll) && !slices.Contains(p, xpv2.ManagementActionUpdate)
 }
 
-// render what is asked for.
+// render renders the wanted content and sets the name of its bundle, or the Problem.
 func (e *external) render(ctx context.Context, s *State, x existing) error {
 	a := s.AppConfig
 	secrets := map[string]map[string][]byte{}
@@ -64,7 +64,7 @@ func (e *external) render(ctx context.Context, s *State, x existing) error {
 			continue
 		}
 		if _, bound := secret.Annotations[backup.BoundsAnnotation]; bound {
-			// A bundle would hold them without their bounds.
+			// A bundle would hold the credentials without their bounds.
 			s.Problem = &appconfig.Problem{Reason: configv1.ReasonSecretNotAllowed, Message: "Secret " + r.Name + " holds the platform's credentials of an object store, which are for backups alone: remove it from secretRefs"}
 			return nil
 		}
@@ -86,7 +86,7 @@ func (e *external) render(ctx context.Context, s *State, x existing) error {
 	return nil
 }
 
-// targets as they are.
+// targets reads the targets.
 func (e *external) targets(ctx context.Context, s *State) error {
 	a := s.AppConfig
 	list, err := e.workloads(ctx, a)
@@ -97,7 +97,8 @@ func (e *external) targets(ctx context.Context, s *State) error {
 	for _, w := range list {
 		e.loads[w.Key] = w
 		t := w.target(a)
-		// What is closed is not looked into either: its pods' words are its own.
+		// The pods of a target that does not allow changes are not read either: their messages and
+		// logs are its own.
 		if !t.Missing && t.Closed == "" {
 			if err := e.examine(ctx, s, w, &t); err != nil {
 				return err
@@ -108,8 +109,7 @@ func (e *external) targets(ctx context.Context, s *State) error {
 	return nil
 }
 
-// examine a target that is there: whether it is as it shall be, and what its pods
-// tell.
+// examine finds out whether an existing target is as it should be, and what its pods show.
 func (e *external) examine(ctx context.Context, s *State, w *workload, t *Target) error {
 	a := s.AppConfig
 	e.catchUp(w, t)
@@ -120,7 +120,7 @@ func (e *external) examine(ctx context.Context, s *State, w *workload, t *Target
 			delete(e.note.refused, t.Key)
 		}
 	}
-	// What an old bundle would bring is not looked up: it is replaced anyway.
+	// For any other bundle this does not matter: it is replaced anyway.
 	if !appconfig.ByOwner(&a.Spec.ForProvider) && t.Bundle != "" && t.Current && (t.Bundle == s.Wanted || t.Bundle == a.Status.AtProvider.Bundle) {
 		c, found, err := e.content(ctx, a, t.Bundle)
 		if err != nil {
@@ -134,7 +134,7 @@ func (e *external) examine(ctx context.Context, s *State, w *workload, t *Target
 	return e.inspect(ctx, s, w, t)
 }
 
-// catchUp with what was done, where the cache has not.
+// catchUp corrects a target by what was patched, if the cache does not show that yet.
 func (e *external) catchUp(w *workload, t *Target) {
 	p, ok := e.note.patched[t.Key]
 	if !ok {
@@ -149,7 +149,7 @@ func (e *external) catchUp(w *workload, t *Target) {
 	w.observed = false
 }
 
-// others of the namespace that roll something out, as the cache knows them.
+// others returns the other AppConfigs of the namespace that roll something out, from the cache.
 func (e *external) others(ctx context.Context, a *configv1.AppConfig) ([]Other, error) {
 	l := &configv1.AppConfigList{}
 	if err := e.kube.Client.List(ctx, l, client.InNamespace(a.Namespace), client.UnsafeDisableDeepCopy); err != nil {

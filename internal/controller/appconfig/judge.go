@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// standing of a target: its state, beside what is about to be done.
+// standing is the state of a target, before what is about to be done.
 type standing struct {
 	state   configv1.TargetState
 	bundle  string
@@ -19,7 +19,7 @@ type standing struct {
 	message string
 }
 
-// counts tells whether a rollout waits for a target.
+// counts reports whether a rollout waits for a target.
 func (v *view) counts(t *Target, s standing) bool {
 	if !t.gated() {
 		return false
@@ -32,7 +32,7 @@ func (v *view) counts(t *Target, s standing) bool {
 	return true
 }
 
-// stand of a target as it is, judged by the bundle that it shall run.
+// stand returns the standing of a target, judged by the bundle that it is to run.
 func (v *view) stand(t *Target) standing {
 	s := standing{bundle: v.runs(t)}
 	was := v.recorded(t.Key)
@@ -68,16 +68,16 @@ func (v *view) stand(t *Target) standing {
 	return s
 }
 
-// wasRefused tells whether a change of a target was tried and refused, by the reason that is
-// recorded. A state that came from how the target or the stable name was ends with its cause:
-// repeated, it would keep the target out of the gate, and a bundle that it has not proven would
-// count as good.
+// wasRefused reports whether a change of a target was tried and refused, by the reason that is
+// recorded. A state that was caused by the target itself or by the stable name ends with its cause:
+// if it were kept, no rollout would wait for the target, and a bundle that the target has not
+// proven would count as good.
 func wasRefused(was *configv1.TargetStatus) bool {
 	return was != nil && slices.Contains([]string{configv1.ReasonForbidden, configv1.ReasonFieldManagerConflict, configv1.ReasonInvalid}, was.Reason)
 }
 
-// runs is the bundle that a target runs. One that reads the stable name and was
-// never changed runs what that held when it was first seen.
+// runs returns the bundle that a target runs. A target that reads the stable name and was never
+// changed runs what that name held when the target was first observed.
 func (v *view) runs(t *Target) string {
 	if !t.Reader || t.Annotated || v.byOwner() {
 		return t.Bundle
@@ -91,11 +91,11 @@ func (v *view) runs(t *Target) string {
 	return v.obs.Bundle
 }
 
-// unproven pods matter while a bundle is being proven.
+// unproven reports whether pods of a target are unproven, which only matters during a rollout.
 func (v *view) unproven(t *Target) bool { return v.obs.Pending != "" && t.Pods.Unproven }
 
-// stays Updated: what becomes of a target later is not its configuration's, nor is
-// it while another AppConfig changes it.
+// stays reports whether a target remains Updated though it is not healthy: what happens to it after
+// a rollout is not caused by its configuration, nor is it while another AppConfig changes it.
 func (v *view) stays(t *Target, was *configv1.TargetStatus) bool {
 	if was == nil || was.State != configv1.TargetUpdated || was.Bundle != v.obs.Bundle {
 		return false
@@ -103,8 +103,8 @@ func (v *view) stays(t *Target, was *configv1.TargetStatus) bool {
 	return v.obs.Pending == "" || v.busyElsewhere(t.Key)
 }
 
-// isLate tells whether a target that was changed after the rollout had ended did
-// not become healthy in time.
+// isLate reports whether a target that was changed after the end of the rollout did not become
+// healthy within the deadline.
 func (v *view) isLate(t *Target, s standing, was *configv1.TargetStatus) bool {
 	if v.obs.Pending != "" || was == nil || was.Bundle != s.bundle || v.isBlocked(t) {
 		return false
@@ -115,7 +115,7 @@ func (v *view) isLate(t *Target, s standing, was *configv1.TargetStatus) bool {
 	return was.State == configv1.TargetFailed
 }
 
-// words of a target that is not healthy.
+// words returns the message about a target that is not healthy.
 func (v *view) words(t *Target) string {
 	if t.Pods.Trouble != "" {
 		return t.Pods.Trouble
@@ -125,8 +125,8 @@ func (v *view) words(t *Target) string {
 
 func (v *view) byOwner() bool { return appconfig.ByOwner(v.params()) }
 
-// judge the rollout: it ends well once all targets that count are healthy, and has
-// failed when one of them cannot be expected to get there.
+// judge decides whether the rollout has ended: it succeeds once all targets that count are healthy,
+// and fails when one of them cannot be expected to become healthy.
 func (v *view) judge() {
 	if v.obs.Pending == "" {
 		return
@@ -148,7 +148,7 @@ func (v *view) judge() {
 		}
 		counted++
 	}
-	// Without any target there is nobody to wait for. Where none can be reached,
+	// Without any targets there is nothing to wait for. If there are some and none of them counts,
 	// nothing is proven.
 	if good == counted && (counted > 0 || others == 0) {
 		v.promote()
@@ -156,7 +156,7 @@ func (v *view) judge() {
 	}
 	if v.obs.Failed != nil {
 		if good > 0 && bad == 0 {
-			// Those that were changed are healthy after all: it goes on.
+			// The targets that were changed are healthy after all, so the rollout continues.
 			v.obs.Failed = nil
 		}
 		return
@@ -169,7 +169,7 @@ func (v *view) judge() {
 	}
 }
 
-// promote the bundle that was pending.
+// promote makes the pending bundle the last good one.
 func (v *view) promote() {
 	now := metav1.NewTime(v.Now)
 	if v.obs.PendingSince != nil {
@@ -180,10 +180,10 @@ func (v *view) promote() {
 	v.obs.Pending, v.obs.PendingSince, v.obs.Failed = "", nil, nil
 }
 
-// settling is for how long a failure may be that of the generation before.
+// settling is for how long a failure may still be that of the generation before.
 const settling = 10 * time.Second
 
-// failure of a target, or nil.
+// failure returns why a target makes the rollout fail, or nil.
 func (v *view) failure(t *Target) *configv1.FailedRollout {
 	s := v.stand(t)
 	if !v.counts(t, s) || s.state != configv1.TargetProgressing {
@@ -197,7 +197,7 @@ func (v *view) failure(t *Target) *configv1.FailedRollout {
 		}
 	}
 	if v.isBlocked(t) {
-		// Its time begins once its template's pods can be made.
+		// Its deadline begins once pods of its template can be created.
 		return nil
 	}
 	since := v.progressed(t, s)
@@ -214,8 +214,8 @@ func (v *view) failure(t *Target) *configv1.FailedRollout {
 	return f
 }
 
-// progressed is when a target last made progress: when it was changed, or a pod
-// of it became ready.
+// progressed returns when a target last made progress: when it was changed, or when one of its pods
+// became ready.
 func (v *view) progressed(t *Target, s standing) time.Time {
 	since := v.Now
 	if was := v.recorded(t.Key); was != nil && was.State == s.state && was.Bundle == s.bundle && was.Since != nil {
@@ -227,7 +227,7 @@ func (v *view) progressed(t *Target, s standing) time.Time {
 	return since
 }
 
-// fail the rollout, and put the last good bundle back.
+// fail ends the rollout as failed, and rolls back to the last good bundle if possible.
 func (v *view) fail(f *configv1.FailedRollout) {
 	v.obs.Failed = f
 	v.d.Ended = Failed

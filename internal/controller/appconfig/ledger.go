@@ -10,9 +10,8 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
-// ledger of what is being rolled out in each namespace. Decisions are written
-// into it one after the other, so that two workers do not both take the last
-// place of a budget.
+// ledger records what is being rolled out in each namespace. Decisions are made and recorded one at
+// a time, so that two workers do not both take the last place of a budget.
 type ledger struct {
 	mu sync.Mutex
 	by map[types.NamespacedName]Other
@@ -20,7 +19,7 @@ type ledger struct {
 
 func newLedger() *ledger { return &ledger{by: map[types.NamespacedName]Other{}} }
 
-// decide with the others as they are known: by the ledger, else by the cache.
+// decide decides with the other AppConfigs as they are in the ledger, or else as they are cached.
 func (l *ledger) decide(s *State, cached []Other) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,14 +45,14 @@ func (l *ledger) decide(s *State, cached []Other) Decision {
 	return d
 }
 
-// forget an AppConfig that is gone.
+// forget drops an AppConfig that was deleted.
 func (l *ledger) forget(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.by, key)
 }
 
-// otherOf an AppConfig, as others see it; false if it rolls nothing out.
+// otherOf returns an AppConfig as it matters to others. It returns false if it rolls nothing out.
 func otherOf(name string, paused bool, o *configv1.AppConfigObservation) (Other, bool) {
 	out := Other{Name: name}
 	if o.Pending != "" && o.PendingSince != nil {

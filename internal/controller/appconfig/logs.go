@@ -10,16 +10,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Logs reads the end of a container's log, or of the run before.
+// Logs returns the end of a container's log, or of the log of its previous run.
 type Logs func(ctx context.Context, namespace, pod, container string, previous bool) (string, error)
 
-// What is read of a log: more lines than are told, since some are empty.
+// Limits of what is read of a log: more lines than are shown, since some are empty.
 const (
 	tailLines = 30
 	tailBytes = 64 << 10
 )
 
-// NewLogs of a cluster.
+// NewLogs returns Logs that read from a cluster.
 func NewLogs(c kubernetes.Interface) Logs {
 	return func(ctx context.Context, namespace, pod, container string, previous bool) (string, error) {
 		r, err := c.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{
@@ -33,7 +33,7 @@ func NewLogs(c kubernetes.Interface) Logs {
 		if err != nil {
 			return "", fmt.Errorf("cannot read the log of pod %s/%s: %w", namespace, pod, err)
 		}
-		// What is cut off may be the half of a secret.
+		// The last line may be cut off in the middle of a secret, which would not be redacted then.
 		if len(b) >= tailBytes {
 			b = b[:max(0, bytes.LastIndexByte(b, '\n'))]
 		}

@@ -10,8 +10,8 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
-// notes of what this process did lately, since the cache may be behind. To lose
-// them costs requests, and nothing else.
+// notes are what this process did lately, since the cache may be behind. Their loss costs requests,
+// and nothing else.
 type notes struct {
 	mu sync.Mutex
 	by map[types.NamespacedName]*note
@@ -19,34 +19,34 @@ type notes struct {
 
 func newNotes() *notes { return &notes{by: map[types.NamespacedName]*note{}} }
 
-// note of one AppConfig. It is reconciled by one worker at a time.
+// note is that of one AppConfig, which one worker at a time reconciles.
 type note struct {
-	// last is the object that was last written, with the version it has since.
+	// last is the object that was last written, with the resource version that it then got.
 	last *configv1.AppConfig
 
-	// again is how soon to look again, or zero.
+	// again is after what time to reconcile again, or zero.
 	again time.Duration
 
-	// patched and refused targets.
+	// patched and refused are the last changes of targets, and those that were refused.
 	patched map[Key]patched
 	refused map[Key]refused
 
-	// made bundles.
+	// made are the bundles that were created and are not in the cache yet.
 	made map[string]bool
 
-	// proven is the bundle that was last seen to hold what its name promises.
+	// proven is the bundle that was last found to hold what its name stands for.
 	proven version
 
-	// stable is what the stable name was last seen to hold.
+	// stable is what the stable name was last found to hold.
 	stable stableSeen
 
-	// collected is when old bundles were last looked for, and patience how long
-	// to wait before the next time.
+	// collected is when old bundles were last searched for, and patience the pause until the next
+	// search.
 	collected time.Time
 	patience  time.Duration
 }
 
-// version of a bundle: its name, and what its objects were.
+// version is the name of a bundle and the resource versions of its objects.
 type version struct {
 	name, config, secret string
 }
@@ -65,7 +65,7 @@ type refused struct {
 	until  time.Time
 }
 
-// of an AppConfig.
+// of returns the note of an AppConfig.
 func (n *notes) of(key types.NamespacedName) *note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -77,15 +77,15 @@ func (n *notes) of(key types.NamespacedName) *note {
 	return out
 }
 
-// forget an AppConfig that is gone.
+// forget drops the note of an AppConfig that was deleted.
 func (n *notes) forget(key types.NamespacedName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.by, key)
 }
 
-// older tells whether an AppConfig from the cache is older than the one that was
-// last written. It is wrong of a version that is no number, which costs a conflict.
+// older reports whether an AppConfig from the cache is older than the one that was last written. If
+// a resource version is not a number it returns false, which may cost a conflict.
 func (n *note) older(a *configv1.AppConfig) bool {
 	if n.last == nil || n.last.UID != a.UID {
 		return false

@@ -14,8 +14,8 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/kube"
 )
 
-// unowned are the objects that do not go with the claim that their AppConfig goes
-// with: they were left behind with it, and a claim of the same name has adopted it.
+// unowned returns the objects that the claim which owns the AppConfig does not own: they were left
+// behind together with the AppConfig, and a claim of the same name has adopted that.
 func (x existing) unowned(a *configv1.AppConfig) []*metav1.PartialObjectMetadata {
 	owner := metav1.GetControllerOf(a)
 	if owner == nil {
@@ -38,9 +38,9 @@ func (x existing) unowned(a *configv1.AppConfig) []*metav1.PartialObjectMetadata
 	return out
 }
 
-// own objects of an AppConfig: they go with the same claim. The claim is read first:
-// one that is being deleted may be about to leave them behind, and an owner that is
-// gone would take them with it.
+// own makes the claim that owns the AppConfig an owner of objects. The claim is read first: one
+// that is being deleted may be about to leave the objects behind, and objects whose owner is gone
+// are garbage-collected.
 func (e *external) own(ctx context.Context, a *configv1.AppConfig, objects []*metav1.PartialObjectMetadata) error {
 	owner := metav1.GetControllerOf(a)
 	if owner == nil || len(objects) == 0 {

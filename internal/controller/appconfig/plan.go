@@ -10,17 +10,17 @@ import (
 	"github.com/storeplane/storeplane/internal/appconfig"
 )
 
-// How soon to look again.
+// After what time to reconcile again.
 const (
-	// glance at pods, which are not watched, and at other AppConfigs.
+	// glance is for pods, which are not watched, and for other AppConfigs.
 	glance = 2 * time.Second
-	// each target whose pods are looked at takes its time.
+	// each is added for every target whose pods are read.
 	each = 200 * time.Millisecond
-	// retry what was refused.
+	// retry is for changes that were refused.
 	retry = time.Minute
 )
 
-// plan which targets to change now, and write down the states of all.
+// plan decides which targets to change now, and records the states of all.
 func (v *view) plan() {
 	standings := make([]standing, len(v.Targets))
 	busy := map[Key]bool{}
@@ -44,7 +44,8 @@ func (v *view) plan() {
 			continue
 		}
 		waits[i] = v.turn(i, standings)
-		// One that serves less than it should already takes no more from anybody.
+		// A target that is already unhealthy counts as busy and is changed whatever the budget is:
+		// it serves less than it should in any case.
 		if waits[i] == "" && t.gated() && !t.Health.IsHealthy() {
 			busy[t.Key] = true
 		}
@@ -71,7 +72,7 @@ func (v *view) plan() {
 	v.obs.Targets = states
 }
 
-// isBehind tells whether a target could be changed.
+// isBehind reports whether a target does not run what it is to run and may be changed.
 func (v *view) isBehind(t *Target, s standing) bool {
 	if v.byOwner() || v.Frozen || v.obs.Bundle == "" || t.Closed != "" || t.Refused != nil {
 		if t.Refused != nil {
@@ -83,14 +84,14 @@ func (v *view) isBehind(t *Target, s standing) bool {
 	case configv1.TargetWaiting:
 		return true
 	case configv1.TargetForbidden, configv1.TargetConflict:
-		// Not while it is the stable name that is in the way.
+		// While another object has the stable name, a change would not help.
 		return !t.Reader || v.Taken == ""
 	case configv1.TargetUpdated, configv1.TargetProgressing, configv1.TargetPaused, configv1.TargetMissing, configv1.TargetFailed:
 	}
 	return false
 }
 
-// turn of a target: what it waits for, or "" if it may be changed.
+// turn returns what a target waits for, or "" if it may be changed.
 func (v *view) turn(i int, standings []standing) string {
 	if wait := v.halted(); wait != "" {
 		return wait
@@ -105,7 +106,8 @@ func (v *view) turn(i int, standings []standing) string {
 	return wait
 }
 
-// room for a target among those of the namespace that are being changed.
+// room returns the standing of a target, and whether to change it: there must be room for it among
+// the targets of the namespace that are being changed.
 func (v *view) room(t *Target, s standing, wait string, busy map[Key]bool) (standing, bool) {
 	if wait == "" && t.gated() && !busy[t.Key] {
 		if len(busy) >= v.Budget {
@@ -115,7 +117,7 @@ func (v *view) room(t *Target, s standing, wait string, busy map[Key]bool) (stan
 			busy[t.Key] = true
 		}
 	}
-	// What was refused says so until it goes well.
+	// A target whose change was refused keeps that state until a change succeeds.
 	if s.state == configv1.TargetWaiting {
 		if s.message = wait; wait == "" {
 			s.state = configv1.TargetProgressing
@@ -124,7 +126,7 @@ func (v *view) room(t *Target, s standing, wait string, busy map[Key]bool) (stan
 	return s, wait == ""
 }
 
-// halted says why no target is changed any more, or "".
+// halted returns why no more targets are changed, or "".
 func (v *view) halted() string {
 	if v.obs.Pending == "" {
 		return ""
@@ -138,8 +140,7 @@ func (v *view) halted() string {
 	return ""
 }
 
-// before says which target comes first, or "". To put a good bundle back has no
-// order.
+// before returns which target comes first, or "". A rollback has no order.
 func (v *view) before(i int, standings []standing) string {
 	if v.obs.Pending == "" {
 		return ""
@@ -157,7 +158,8 @@ func (v *view) before(i int, standings []standing) string {
 	return ""
 }
 
-// elsewhere says which other AppConfig changes a target and began before, or "".
+// elsewhere returns which other AppConfig with an earlier rollout changes a target or waits to do
+// so, or "".
 func (v *view) elsewhere(k Key) string {
 	if v.obs.Failed != nil && v.obs.Pending == "" {
 		return ""
@@ -175,12 +177,12 @@ func (v *view) elsewhere(k Key) string {
 	return ""
 }
 
-// busyElsewhere tells whether another AppConfig changes a target.
+// busyElsewhere reports whether another AppConfig is changing a target.
 func (v *view) busyElsewhere(k Key) bool {
 	return slices.ContainsFunc(v.Others, func(o Other) bool { return slices.Contains(o.Progressing, k) })
 }
 
-// status of a target, with the time of its last change.
+// status returns the status of a target, with the time of its last change.
 func (v *view) status(t *Target, s standing, patched bool) configv1.TargetStatus {
 	if s.state == configv1.TargetWaiting && v.byOwner() && v.obs.Bundle != "" {
 		s.message = "Waiting for its owner to bring the bundle"
@@ -196,8 +198,8 @@ func (v *view) status(t *Target, s standing, patched bool) configv1.TargetStatus
 	return out
 }
 
-// unblock StatefulSets: their controller does not replace a pod that never became
-// ready, though its template is another one by now.
+// unblock decides to delete pods that block a StatefulSet: its controller does not replace a pod
+// that never became ready, even if the template has changed since.
 func (v *view) unblock() {
 	if v.Frozen {
 		return
@@ -209,7 +211,7 @@ func (v *view) unblock() {
 	}
 }
 
-// isBlocked tells whether pods are in the way of a target's template.
+// isBlocked reports whether pods are in the way of a target's template.
 func (v *view) isBlocked(t *Target) bool {
 	return t.Kind == configv1.StatefulSet && !t.Missing && len(t.Pods.Blocking) > 0 && v.runs(t) == v.obs.Bundle
 }

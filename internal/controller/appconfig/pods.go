@@ -17,19 +17,20 @@ import (
 	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
-// How long a pod has to run before it tells anything.
+// How long a pod must have run before its state means anything.
 const (
-	// A pod without a readiness probe is ready before it has done anything.
+	// trial is how long a ready pod without a readiness probe is unproven: it is ready before it
+	// has done anything.
 	trial = 10 * time.Second
-	// A StatefulSet's controller replaces pods by itself, if it can.
+	// blockade is how long the controller of a StatefulSet gets to replace a pod by itself.
 	blockade = 10 * time.Second
 )
 
-// mostPods that are looked at of one workload.
+// mostPods is how many pods of one workload are read.
 const mostPods = 500
 
-// inspect the pods of a target, if they can tell anything. They are read from the
-// API server: a cache of all pods would be large, and few matter at a time.
+// inspect reads the pods of a target, if they can show anything. They are read from the API server:
+// a cache of all pods would be large, and few matter at a time.
 func (e *external) inspect(ctx context.Context, s *State, w *workload, t *Target) error {
 	if !worthALook(s, w, t) {
 		return nil
@@ -53,8 +54,8 @@ func (e *external) inspect(ctx context.Context, s *State, w *workload, t *Target
 	return nil
 }
 
-// worthALook: pods matter while their bundle is being proven, and where something
-// is wrong.
+// worthALook reports whether to read the pods of a target: they matter while their bundle is being
+// proven, and if something is wrong.
 func worthALook(s *State, w *workload, t *Target) bool {
 	known := &s.AppConfig.Status.AtProvider
 	if t.Missing || t.Paused || !t.gated() || w.pods == 0 || w.selector == nil {
@@ -70,25 +71,25 @@ func worthALook(s *State, w *workload, t *Target) bool {
 	return known.Pending != "" && was.State != configv1.TargetUpdated
 }
 
-// lookout for what pods tell of one target.
+// lookout collects what the pods of one target show.
 type lookout struct {
 	*State
 
 	workload *workload
 	target   *Target
 
-	// suspect is the pod that a failure is told of, its container, and whether
-	// it is one that has ended whose log tells why.
+	// suspect is the pod whose failure is reported, and container the one in it that fails.
+	// previous is true if the log of the container's previous run shows why.
 	suspect   *corev1.Pod
 	container string
 	previous  bool
 
-	// fatal: it does not pass by itself.
+	// fatal is true if the failure does not pass by itself.
 	fatal bool
 	words string
 }
 
-// look at one pod.
+// look evaluates one pod.
 func (l *lookout) look(p *corev1.Pod) {
 	if p.DeletionTimestamp != nil {
 		return
@@ -116,7 +117,8 @@ func (l *lookout) look(p *corev1.Pod) {
 	l.suspects(p)
 }
 
-// suspects a pod that is not ready. What is fatal comes before what is not.
+// suspects makes a pod that is not ready the suspect, unless there is one already. A fatal failure
+// takes precedence over one that is not.
 func (l *lookout) suspects(p *corev1.Pod) {
 	failure := podfailure.Of(p)
 	fatal := isFatal(failure, l.target.Bundle)
@@ -134,8 +136,8 @@ func (l *lookout) suspects(p *corev1.Pod) {
 	l.target.Pods.Trouble = "pod " + p.Name + ": " + l.words
 }
 
-// isFatal tells whether a failure is the configuration's: it does not pass by itself. That an
-// image or a node is missing may, and so does that the bundle is not made yet.
+// isFatal reports whether a failure is caused by the configuration, so that it does not pass by
+// itself. A missing image or node may pass, and so may a bundle that is not created yet.
 func isFatal(f *podfailure.Failure, bundle string) bool {
 	if f == nil || f.Kind == podfailure.Unschedulable || f.Kind == podfailure.ImagePull {
 		return false
@@ -143,8 +145,8 @@ func isFatal(f *podfailure.Failure, bundle string) bool {
 	return f.Missing == "" || f.Missing != bundle
 }
 
-// culprit is the container that keeps a pod from being ready, and whether its log
-// is that of a run that has ended.
+// culprit returns the container that keeps a pod from being ready, and whether the log of its
+// previous run shows why.
 func culprit(p *corev1.Pod) (string, bool) {
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		through := s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
@@ -156,7 +158,7 @@ func culprit(p *corev1.Pod) (string, bool) {
 	return "", false
 }
 
-// needsLog tells whether the rollout is about to fail by this target.
+// needsLog reports whether the rollout is about to fail because of this target.
 func (l *lookout) needsLog() bool {
 	known := &l.AppConfig.Status.AtProvider
 	if known.Pending == "" || known.Failed != nil {
@@ -176,16 +178,15 @@ func (l *lookout) needsLog() bool {
 	return l.Now.Sub(since) >= appconfig.Deadline(l.params())
 }
 
-// fault of the suspect. It is told at once if it is fatal, and otherwise with the
+// fault returns the failure of the suspect. It counts at once if it is fatal, and otherwise at the
 // deadline.
 func (l *lookout) fault(log string) *Fault {
 	return &Fault{Pod: l.suspect.Name, Container: l.container, Message: l.words, Log: log, Late: !l.fatal}
 }
 
-// blocks tells whether a pod that is not ready is in the way of a StatefulSet's
-// update: its controller waits for pods to be ready before it replaces them. A
-// pod of the last good bundle may become ready by itself, and is waited for
-// longer.
+// blocks reports whether a pod that is not ready is in the way of a StatefulSet's update: its
+// controller waits for pods to be ready before it replaces them. A pod of the last good bundle may
+// become ready by itself, so it gets more time.
 func (l *lookout) blocks(p *corev1.Pod, runs string) bool {
 	w, known := l.workload, &l.AppConfig.Status.AtProvider
 	if w.Kind != configv1.StatefulSet || !w.observed || !w.replaces || runs == "" || ordinal(p.Name) < w.partition {
@@ -206,8 +207,8 @@ func (l *lookout) blocks(p *corev1.Pod, runs string) bool {
 	return isFatal(podfailure.Of(p), runs) || l.Now.Sub(unreadySince(p)) >= appconfig.Deadline(l.params())/patience
 }
 
-// patience with pods of the last good bundle is that part of the deadline: the
-// rest is for those that take their place.
+// patience is the part of the deadline, one third, that a pod of the last good bundle gets. The
+// rest is for the pod that replaces it.
 const patience = 3
 
 func unreadySince(p *corev1.Pod) time.Time {
@@ -217,7 +218,7 @@ func unreadySince(p *corev1.Pod) time.Time {
 	return p.CreationTimestamp.Time
 }
 
-// ordinal of a StatefulSet's pod.
+// ordinal returns the ordinal of a StatefulSet's pod, or 0 if its name has none.
 func ordinal(name string) int32 {
 	n, err := strconv.ParseInt(name[strings.LastIndex(name, "-")+1:], 10, 32)
 	if err != nil {
@@ -226,7 +227,7 @@ func ordinal(name string) int32 {
 	return int32(n)
 }
 
-// isProbed tells whether each container says itself when it is ready.
+// isProbed reports whether each container has a readiness probe.
 func isProbed(p *corev1.Pod) bool {
 	return !slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.ReadinessProbe == nil })
 }
@@ -240,8 +241,8 @@ func condition(p *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
 	return nil
 }
 
-// lastWords of a container, or "" where they cannot be had, or could hold a
-// secret that is not known.
+// lastWords returns the last lines of a container's log, or "" if they cannot be read or could hold
+// a secret that is not known.
 func (e *external) lastWords(ctx context.Context, p *corev1.Pod, container string, previous bool) string {
 	if container == "" || e.logs == nil {
 		return ""

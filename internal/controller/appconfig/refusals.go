@@ -12,10 +12,10 @@ import (
 	"github.com/storeplane/storeplane/internal/text"
 )
 
-// short form of an error of the API server, in one line.
+// short returns an error of the API server in one line, shortened.
 func short(err error) string { return text.Line(err.Error(), 200) }
 
-// owners of fields that a server-side apply collides with.
+// owners returns the field managers, with the fields, that a server-side apply conflicts with.
 func owners(err error) string {
 	status := kerrors.APIStatus(nil)
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -26,7 +26,7 @@ func owners(err error) string {
 		if c.Type != metav1.CauseTypeFieldManagerConflict {
 			continue
 		}
-		// conflict with "manager" using apps/v1
+		// The message is: conflict with "manager" using apps/v1
 		if _, after, ok := strings.Cut(c.Message, `"`); ok {
 			if name, _, ok := strings.Cut(after, `"`); ok {
 				out[name+" ("+c.Field+")"] = true

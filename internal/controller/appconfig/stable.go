@@ -12,15 +12,15 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/kube"
 )
 
-// stableSeen is what the objects of the stable name were seen to hold, at which
-// versions.
+// stableSeen is the bundle that the objects of the stable name were found to hold, and their
+// resource versions at that time.
 type stableSeen struct {
 	config, secret string
 	holds          string
 }
 
-// seeStable tells what the stable name holds, and whether it is ours. It is only
-// read again when its metadata says that it has changed.
+// seeStable finds out what the stable name holds, and whether its objects belong to the AppConfig.
+// They are only read again if their metadata has changed.
 func (e *external) seeStable(ctx context.Context, s *State, x existing) error {
 	a := s.AppConfig
 	name := appconfig.StableName(a.Spec.ForProvider.Application)
@@ -77,8 +77,8 @@ func (e *external) seeStable(ctx context.Context, s *State, x existing) error {
 	return nil
 }
 
-// publish a bundle's content under the stable name. The Secret comes first, for
-// the ConfigMap says what both hold.
+// publish writes a bundle's content under the stable name. The Secret comes first, since an
+// annotation of the ConfigMap names what both hold.
 func (e *external) publish(ctx context.Context, a *configv1.AppConfig, bundle string) error {
 	c, found, err := e.content(ctx, a, bundle)
 	if err != nil || !found {
@@ -101,7 +101,7 @@ func (e *external) publish(ctx context.Context, a *configv1.AppConfig, bundle st
 		return err
 	}
 	if foundSecret && !isOurs(a, haveSecret) || foundConfig && !isOurs(a, haveConfig) {
-		// It was made just now. The next look says so.
+		// It was created just now, and the next reconciliation reports it.
 		return nil
 	}
 	if secret != nil {
@@ -118,7 +118,7 @@ func (e *external) publish(ctx context.Context, a *configv1.AppConfig, bundle st
 	return nil
 }
 
-// put an object in the place of another one, which may not be there.
+// put creates an object, or replaces the one that exists.
 func (e *external) put(ctx context.Context, want, have client.Object, found bool) error {
 	kind := want.GetObjectKind().GroupVersionKind().Kind
 	if !found {
@@ -127,7 +127,8 @@ func (e *external) put(ctx context.Context, want, have client.Object, found bool
 		}
 		return nil
 	}
-	// Whoever changed it since is not overwritten, but looked at again.
+	// If another client has changed it since, the update fails and is retried after the object was
+	// read again.
 	want.SetResourceVersion(have.GetResourceVersion())
 	if err := e.kube.Client.Update(ctx, want, kube.Owner); err != nil {
 		return fmt.Errorf("cannot update %s %s/%s: %w", kind, want.GetNamespace(), want.GetName(), err)

@@ -13,34 +13,33 @@ type State struct {
 	AppConfig *configv1.AppConfig
 	Now       time.Time
 
-	// Wanted is the bundle of the content that is asked for, or "" with a
-	// Problem.
+	// Wanted is the bundle of the content that the AppConfig declares, or "" if there is a Problem.
 	Wanted  string
 	Problem *appconfig.Problem
 
-	// Frozen says that the management policies let nothing be changed.
+	// Frozen is true if the management policies allow no changes.
 	Frozen bool
 
-	// Whole are the bundles that exist with all they consist of.
+	// Whole are the bundles of which all objects exist.
 	Whole map[string]bool
 
-	// Taken is an object of the stable name that is not ours, in words, or "".
+	// Taken names an object with the stable name that does not belong to the AppConfig, or is "".
 	Taken string
 
 	// Holds is the bundle that the objects of the stable name hold, or "".
 	Holds string
 
-	// Targets in the order of the rollout.
+	// Targets are in the order of the rollout.
 	Targets []Target
 
-	// Others are the AppConfigs of the namespace that roll something out.
+	// Others are the other AppConfigs of the namespace that roll something out.
 	Others []Other
 
 	// Budget is how many workloads of the namespace may progress at a time.
 	Budget int
 }
 
-// Key of a workload in its namespace.
+// Key is the kind and name of a workload in its namespace.
 type Key struct {
 	Kind configv1.TargetKind
 	Name string
@@ -48,98 +47,99 @@ type Key struct {
 
 func (k Key) String() string { return string(k.Kind) + " " + k.Name }
 
-// Target as it is.
+// Target is a workload of the AppConfig as it was observed.
 type Target struct {
 	Key
 
-	// Missing says that it is not there, or on its way out.
+	// Missing is true if it does not exist or is being deleted.
 	Missing bool
 
-	// Closed is "" where it allows the AppConfig to change it, else the value that
-	// its annotation would have to have.
+	// Closed is "" if it allows the AppConfig to change it, and otherwise the value that its
+	// annotation would have to have.
 	Closed string
 
-	// Paused Deployments are not touched.
+	// Paused is true for a Deployment that is paused. It is not changed.
 	Paused bool
 
-	// Bundle that its pod template holds, or "".
+	// Bundle is the one that its pod template runs, or "".
 	Bundle string
 
-	// Annotated says that the template's annotation tells so.
+	// Annotated is true if an annotation of the template names the Bundle.
 	Annotated bool
 
-	// Reader says that the template refers to the stable name.
+	// Reader is true if the template refers to the stable name.
 	Reader bool
 
-	// Current says that the template has all it needs to run its Bundle.
+	// Current is true if the template has all that it needs to run its Bundle.
 	Current bool
 
-	// Health of the workload.
+	// Health is that of the workload.
 	Health health.Status
 
 	// Refused is why it cannot be changed now, or nil.
 	Refused *Refusal
 
-	// Pods of the workload, as far as they were looked at.
+	// Pods are those of the workload, as far as they were read.
 	Pods Pods
 }
 
-// gated kinds prove a bundle: a CronJob's pods run when they are due.
+// gated reports whether the target proves a bundle: pods of a CronJob only run when they are due.
 func (t *Target) gated() bool { return t.Kind != configv1.CronJob }
 
-// Refusal of a change.
+// Refusal is why a change of a target was refused.
 type Refusal struct {
 	State   configv1.TargetState
 	Reason  string
 	Message string
 }
 
-// Pods of a target, and what they tell of its bundle.
+// Pods is what the pods of a target show about its bundle.
 type Pods struct {
-	// Fault of a pod that runs the target's bundle, or nil.
+	// Fault is that of a pod that runs the target's bundle, or nil.
 	Fault *Fault
 
-	// Trouble of such a pod in words, though it may pass by itself.
+	// Trouble is why such a pod is not ready, even if that may pass by itself, or "".
 	Trouble string
 
 	// LastReady is when a pod last became ready.
 	LastReady time.Time
 
-	// Unproven says that a pod without a readiness probe has not run for long.
+	// Unproven is true if a pod without a readiness probe has not been ready for long.
 	Unproven bool
 
-	// Blocking are the pods of a StatefulSet that never became ready and are
-	// in the way of the template's.
+	// Blocking are the pods of a StatefulSet that never became ready and are in the way of those of
+	// its template.
 	Blocking []Pod
 }
 
-// Fault of a pod.
+// Fault is the failure of a pod.
 type Fault struct {
 	Pod, Container string
 
-	// Message in words that follow the pod's name.
+	// Message follows the pod's name.
 	Message string
 
 	// Log is the last lines of the container, without secrets.
 	Log string
 
-	// Late says that it tells nothing before the deadline: it may pass.
+	// Late is true if the failure may pass by itself, and only counts at the deadline.
 	Late bool
 }
 
-// Pod to be deleted, unless it is another one by now.
+// Pod is a pod to be deleted. Another pod with its name stays.
 type Pod struct {
 	Name, UID string
 }
 
-// Other AppConfig of the namespace.
+// Other is another AppConfig of the namespace.
 type Other struct {
 	Name string
 
-	// Since is when its rollout began; zero while it has none.
+	// Since is when its rollout began, or zero if there is none.
 	Since time.Time
 
-	// Progressing workloads, and those that Wait for it.
+	// Progressing are the workloads that it is changing, and Waiting those that it is about to
+	// change.
 	Progressing, Waiting []Key
 }
 
@@ -147,7 +147,7 @@ func (s *State) params() *configv1.AppConfigParameters { return &s.AppConfig.Spe
 
 func (s *State) paused() bool { return s.params().Rollout != nil && s.params().Rollout.Pause }
 
-// recorded state of a target, or nil.
+// recorded returns the recorded state of a target, or nil.
 func (s *State) recorded(k Key) *configv1.TargetStatus {
 	for i := range s.AppConfig.Status.AtProvider.Targets {
 		if t := &s.AppConfig.Status.AtProvider.Targets[i]; t.Kind == k.Kind && t.Name == k.Name {

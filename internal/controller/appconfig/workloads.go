@@ -23,28 +23,28 @@ import (
 type workload struct {
 	Key
 
-	// containers that the AppConfig names, or none.
+	// containers are those that the AppConfig names, or none.
 	containers []string
 
-	// object is nil if there is none, or it is on its way out.
+	// object is nil if there is none, or it is being deleted.
 	object   client.Object
 	template *corev1.PodTemplateSpec
 	selector *metav1.LabelSelector
 
-	// slim is the object without what its health does not depend on.
+	// slim is the object without those fields that its health does not depend on.
 	slim any
 
 	paused   bool
 	pods     int32
 	observed bool
 
-	// replaces tells whether a StatefulSet's controller replaces pods, from
-	// which ordinal on.
+	// replaces is true if the StatefulSet's controller replaces pods by itself, and partition is
+	// the ordinal from which on it does.
 	replaces  bool
 	partition int32
 }
 
-// newObject of a kind.
+// newObject returns an empty object of a kind.
 func newObject(k configv1.TargetKind) client.Object {
 	switch k {
 	case configv1.Deployment:
@@ -58,7 +58,7 @@ func newObject(k configv1.TargetKind) client.Object {
 	return &batchv1.CronJob{}
 }
 
-// apiVersion of a kind.
+// apiVersion returns the API version of a kind.
 func apiVersion(k configv1.TargetKind) string {
 	if k == configv1.CronJob {
 		return batchv1.SchemeGroupVersion.String()
@@ -66,7 +66,7 @@ func apiVersion(k configv1.TargetKind) string {
 	return appsv1.SchemeGroupVersion.String()
 }
 
-// kindOf an object.
+// kindOf returns the kind of an object.
 func kindOf(o client.Object) configv1.TargetKind {
 	switch o.(type) {
 	case *appsv1.Deployment:
@@ -79,7 +79,7 @@ func kindOf(o client.Object) configv1.TargetKind {
 	return configv1.CronJob
 }
 
-// workloads that an AppConfig is for, in the order of the rollout, from the cache.
+// workloads returns the targets of an AppConfig in the order of the rollout, from the cache.
 func (e *external) workloads(ctx context.Context, a *configv1.AppConfig) ([]*workload, error) {
 	p := &a.Spec.ForProvider
 	if len(p.Targets) == 0 {
@@ -102,13 +102,14 @@ func (e *external) workloads(ctx context.Context, a *configv1.AppConfig) ([]*wor
 	return out, nil
 }
 
-// selected workloads have labels. Those of Storeplane's claims have labels that
-// nobody chose for an AppConfig, redis for one: they are none unless they say so.
+// selected returns the workloads that have labels. Those of Storeplane's claims have labels that
+// were not chosen for an AppConfig, such as the name redis: they are targets only if their
+// annotation allows it.
 func (e *external) selected(ctx context.Context, a *configv1.AppConfig, labels map[string]string) ([]*workload, error) {
 	var out []*workload
 	add := func(o client.Object) {
 		byChance := o.GetLabels()["app.kubernetes.io/managed-by"] == "storeplane" && !appconfig.Allows(o.GetAnnotations(), a.Name)
-		// One that is on its way out is no target any more.
+		// One that is being deleted is no target any more.
 		if o.GetDeletionTimestamp() == nil && !byChance {
 			out = append(out, read(Key{Kind: kindOf(o), Name: o.GetName()}, o))
 		}
@@ -137,7 +138,7 @@ func (e *external) selected(ctx context.Context, a *configv1.AppConfig, labels m
 	return out, nil
 }
 
-// read what the kinds have in common. The object may be nil.
+// read returns what the kinds of targets have in common. The object may be nil.
 func read(k Key, o client.Object) *workload {
 	w := &workload{Key: k}
 	if o == nil || o.GetDeletionTimestamp() != nil {
@@ -183,7 +184,7 @@ func (w *workload) replicas(n *int32) {
 	}
 }
 
-// health of a workload. A CronJob has none to wait for.
+// health returns the health of a workload. A CronJob is always healthy.
 func (w *workload) health() health.Status {
 	if w.slim == nil {
 		return health.Status{State: health.Healthy}
@@ -195,7 +196,7 @@ func (w *workload) health() health.Status {
 	return health.Of(s)
 }
 
-// target as a decision sees it.
+// target returns the workload as a decision needs it.
 func (w *workload) target(a *configv1.AppConfig) Target {
 	t := Target{Key: w.Key, Missing: w.object == nil}
 	if t.Missing {
@@ -210,7 +211,8 @@ func (w *workload) target(a *configv1.AppConfig) Target {
 	return t
 }
 
-// plan to bring a bundle into a workload.
+// plan returns how to bring a bundle into a workload. A reader refers to the stable name and only
+// gets the annotation.
 func (w *workload) plan(a *configv1.AppConfig, bundle string, c appconfig.Content, reader bool) appconfig.Plan {
 	i := appconfig.Injection{AppConfig: a.Name, Params: &a.Spec.ForProvider, Bundle: bundle, Content: c, Containers: w.containers}
 	if reader {
@@ -219,8 +221,8 @@ func (w *workload) plan(a *configv1.AppConfig, bundle string, c appconfig.Conten
 	return i.Into(w.template.Annotations, &w.template.Spec)
 }
 
-// body of a server-side apply of a planned template. The uid keeps it from making
-// what has just been deleted.
+// body returns the body of a server-side apply of a planned template. With the UID, the request
+// does not create a workload that was just deleted.
 func (w *workload) body(template map[string]any) map[string]any {
 	spec := map[string]any{"template": template}
 	if w.Kind == configv1.CronJob {
@@ -233,7 +235,7 @@ func (w *workload) body(template map[string]any) map[string]any {
 	}
 }
 
-// refusalOf an error of the API server, or nil if it is another one.
+// refusalOf returns the Refusal that an error of the API server means, or nil for any other error.
 func refusalOf(err error) *Refusal {
 	switch {
 	case kerrors.IsForbidden(err):

@@ -10,10 +10,10 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// TypeVerified tells whether the backups were proven to restore.
+// TypeVerified is the condition that reports whether the backups were proven to restore.
 const TypeVerified xpv2.ConditionType = "Verified"
 
-// condition at a time; the one that is there keeps its own if nothing changed.
+// condition returns a condition with a time, which is only used if the condition changes.
 func condition(t xpv2.ConditionType, status corev1.ConditionStatus, reason xpv2.ConditionReason, message string, now time.Time) xpv2.Condition {
 	return xpv2.Condition{Type: t, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now)}
 }
@@ -26,7 +26,8 @@ func unready(reason xpv2.ConditionReason, message string, now time.Time) xpv2.Co
 	return condition(xpv2.TypeReady, corev1.ConditionFalse, reason, message, now)
 }
 
-// proven though plain backups may be beside those that are sealed.
+// proven returns condition Verified as True. unsealed means that the store also has plain backups
+// of before encryption was turned on.
 func proven(unsealed bool, now time.Time) xpv2.Condition {
 	const message = "A backup was restored and found good"
 	if unsealed {

@@ -28,7 +28,7 @@ import (
 // Setup adds the controller of Backups to a manager.
 func Setup(mgr ctrl.Manager, o controller.Options, own images.Set, getenv func(string) string, t *telemetry.Telemetry) error {
 	name := managed.ControllerName(backupv1.BackupGroupVersionKind.GroupKind().String())
-	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other.
+	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other recorder.
 	witness := workload.NewWitness(time.Now)
 	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, own, getenv, witness, recorder, t.Backups)
 	r := kube.Reconciler(mgr, o, name, backupv1.BackupGroupVersionKind, t.Count(backupv1.BackupKind, c), recorder, poll, managed.WithCreationGracePeriod(kube.Lag))
@@ -43,11 +43,11 @@ func Setup(mgr ctrl.Manager, o controller.Options, own images.Set, getenv func(s
 		Complete(ratelimiter.NewReconciler(name, forget(mgr.GetClient(), t, r), o.GlobalRateLimiter))
 }
 
-// impatient is how soon a Backup that is not ready is looked at again: what it
-// lacks may be a Secret, which is not watched.
+// impatient is the longest poll interval of a Backup that is not ready: what it waits for may be a
+// Secret, which is not watched.
 const impatient = 15 * time.Second
 
-// poll interval with jitter, so that not all Backups are looked at at once.
+// poll returns the poll interval, with jitter, so that not all Backups are polled at the same time.
 func poll(mg resource.Managed, interval time.Duration) time.Duration {
 	if mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
 		interval = min(interval, impatient)
@@ -55,7 +55,7 @@ func poll(mg resource.Managed, interval time.Duration) time.Duration {
 	return telemetry.Jitter(interval)
 }
 
-// forget the metrics of Backups that are gone.
+// forget removes the metrics of Backups that were deleted, and passes other requests to inner.
 func forget(c client.Client, t *telemetry.Telemetry, inner reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		if err := c.Get(ctx, req.NamespacedName, &backupv1.Backup{}); kerrors.IsNotFound(err) {

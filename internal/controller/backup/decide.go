@@ -22,35 +22,34 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// Decision is what to do and what to say.
+// Decision is what to do, and what to report.
 type Decision struct {
 	Observation backupv1.BackupObservation
 	Conditions  []xpv2.Condition
 	Events      []event.Event
 
-	// Exists tells whether what a Backup always makes is there.
+	// Exists is true once the objects that every Backup has were created: its NetworkPolicy exists.
 	Exists bool
 
-	// Resume lists CronJobs whose suspension ends: what was missed meanwhile is
-	// not made up for.
+	// Resume lists CronJobs that are no longer suspended. The runs that they missed are skipped.
 	Resume []*batchv1.CronJob
 
-	// Apply, Create and Remove objects, in this order.
+	// Apply, Create and Remove are objects to apply, create and delete, in this order.
 	Apply  []client.Object
 	Create []*batchv1.Job
 	Remove []client.Object
 
-	// Periods of the schedules.
+	// Periods are those of the schedules.
 	Periods telemetry.Periods
 }
 
-// UpToDate tells whether there is nothing to do.
+// UpToDate reports whether there is nothing to do.
 func (d *Decision) UpToDate() bool {
 	return len(d.Resume)+len(d.Apply)+len(d.Create)+len(d.Remove) == 0
 }
 
-// Decide what to do about a Backup that is not being deleted. It is a function
-// of the State alone.
+// Decide decides what to do about a Backup that is not being deleted. It is a function of the State
+// alone.
 func Decide(s *State) (Decision, error) {
 	v := &view{State: s}
 	v.look()
@@ -84,7 +83,8 @@ func Decide(s *State) (Decision, error) {
 	return d, nil
 }
 
-// look at what the Backup asks for: its schedules, and what it reaches.
+// look reads the schedules and computes the digest of what the Backup reaches, or sets the problem
+// that prevents it.
 func (v *view) look() {
 	v.problem = v.readSchedules()
 	if v.Problem != nil {
@@ -103,8 +103,8 @@ func (v *view) look() {
 	v.digest = digest
 }
 
-// readSchedules of the Backup's own. The definition lets some through that are
-// none.
+// readSchedules parses the Backup's own schedules. The CRD's validation does not catch all invalid
+// ones.
 func (v *view) readSchedules() *refusal {
 	p := v.params()
 	zone := cmp.Or(p.TimeZone, "Etc/UTC")
@@ -125,7 +125,8 @@ func (v *view) readSchedules() *refusal {
 	return nil
 }
 
-// foreignSchedules of the DatabaseCluster's own CronJobs, if they are there.
+// foreignSchedules parses the schedules of the DatabaseCluster's CronJobs, and refuses if there are
+// none.
 func (v *view) foreignSchedules() *refusal {
 	crons := v.foreign()
 	if len(crons) == 0 {
@@ -144,7 +145,7 @@ func (v *view) foreignSchedules() *refusal {
 	return nil
 }
 
-// contact: what was reached, be it by a check or by a backup.
+// contact records the present digest as checked if a check or a backup with it has succeeded.
 func (v *view) contact() {
 	if v.digest == "" {
 		return
@@ -157,7 +158,7 @@ func (v *view) contact() {
 	}
 }
 
-// finish what an observation says of now.
+// finish sets the fields of the observation that depend on the present state and time.
 func (v *view) finish() {
 	v.obs.Schedule, v.obs.NextScheduleTime, v.obs.Job = "", nil, ""
 	for _, sc := range v.schedules {
@@ -185,14 +186,14 @@ func (v *view) finish() {
 	for _, g := range v.Gaps {
 		v.obs.Gaps = append(v.obs.Gaps, backupv1.RecoveryGap{From: atPointer(g.From), To: atPointer(g.To)})
 	}
-	// Until something is archived after the first backup there is no time to go
-	// back to, only that backup.
+	// Until WAL is archived after the first backup, only that backup can be restored, and no later
+	// time.
 	if f, l := v.obs.FirstRecoverableTime, v.obs.LastRecoverableTime; f != nil && l != nil && l.Before(f) {
 		v.obs.LastRecoverableTime = nil
 	}
 }
 
-// want lists what is to be done.
+// want adds to the decision what is to be done.
 func (v *view) want(d *Decision, known backupv1.BackupObservation) error {
 	v.keepKey(d)
 	if err := v.base(d); err != nil || v.problem != nil {
@@ -214,15 +215,16 @@ func (v *view) want(d *Decision, known backupv1.BackupObservation) error {
 	return nil
 }
 
-// unhurried is an observation without what is not absorbed but looked at anew.
+// unhurried returns an observation in which the fields that are observed anew each time are as
+// known. The others are absorbed from reports.
 func unhurried(o, known backupv1.BackupObservation) backupv1.BackupObservation {
 	o.Phase, o.Schedule, o.NextScheduleTime, o.Location, o.Job = known.Phase, known.Schedule, known.NextScheduleTime, known.Location, known.Job
 	o.LastRecoverableTime, o.Gaps = known.LastRecoverableTime, known.Gaps
 	return o
 }
 
-// base objects that a Backup has whether it can be reached or not, but for a copy of
-// credentials: none is made for one that cannot be.
+// base applies the objects that a Backup has whether or not it can reach anything. The copy of
+// credentials is an exception: none is created for a Backup with a problem.
 func (v *view) base(d *Decision) error {
 	wantAccount, wantPolicy, wantSource, wantSecret, wantKey := account(v.Backup), v.policy(), v.sourcePolicy(), v.storeSecret(), v.keySecret()
 	objects := []struct {
@@ -233,7 +235,7 @@ func (v *view) base(d *Decision) error {
 		{want: wantAccount, have: v.Account, taken: v.Account != nil && !v.ours(v.Account), same: func() bool {
 			return v.Account != nil && !differs(wantAccount, v.Account, wantAccount.AutomountServiceAccountToken, v.Account.AutomountServiceAccountToken)
 		}},
-		// First, since the other one may let pods at work reach less than it did.
+		// This policy comes first: the next one may allow running pods less than it did.
 		{want: wantSource, have: v.SourcePolicy, taken: wantSource != nil && v.SourcePolicy != nil && !v.ours(v.SourcePolicy), same: func() bool {
 			return wantSource == nil || v.SourcePolicy != nil && !differs(wantSource, v.SourcePolicy, nil, nil) && equality.Semantic.DeepEqual(wantSource.Spec, v.SourcePolicy.Spec)
 		}},
@@ -288,7 +290,7 @@ func (v *view) wantCronJobs(d *Decision) error {
 	return nil
 }
 
-// mark a CronJob with the digest of what it is.
+// mark annotates a CronJob with the digest of its content.
 func mark(c *batchv1.CronJob) error {
 	b, err := json.Marshal(c)
 	if err != nil {
@@ -300,7 +302,7 @@ func mark(c *batchv1.CronJob) error {
 	return nil
 }
 
-// wantJobs that run once.
+// wantJobs adds the Jobs that run once and are due.
 func (v *view) wantJobs(d *Decision) error {
 	b := v.Backup
 	errs := []error{v.wantCheck(d)}
@@ -331,7 +333,7 @@ func (v *view) wantJobs(d *Decision) error {
 	return errors.Join(errs...)
 }
 
-// wantCheck of what is to be reached, if there was none yet.
+// wantCheck adds a check of what is to be reached, if one is due.
 func (v *view) wantCheck(d *Decision) error {
 	if attempt := v.nextCheck(); attempt > 0 {
 		return v.addJob(d, checkName(v.Backup.Name, v.digest, attempt), backup.Check, "", attempt)
@@ -347,7 +349,7 @@ func (v *view) addJob(d *Decision, name string, a backup.Action, value string, a
 	return err
 }
 
-// run of a name, or nil.
+// run returns the run of the Job of a name, or nil.
 func (v *view) run(name string) *workload.Run {
 	for i := range v.Runs {
 		if v.Runs[i].Job == name {
@@ -357,10 +359,10 @@ func (v *view) run(name string) *workload.Run {
 	return nil
 }
 
-// nextCheck is the number of the next attempt to reach what is to be reached, or
-// 0 for none now.
+// nextCheck returns the number of the next attempt to check what is to be reached, or 0 if none is
+// due now.
 func (v *view) nextCheck() int {
-	// What is in the store decides whether a key is generated.
+	// A key is only generated once it is known what is in the store.
 	unlisted := v.beginning == unknown && v.obs.CatalogTime == nil
 	if v.obs.Checked == v.digest && !unlisted {
 		return 0
@@ -377,15 +379,17 @@ func (v *view) nextCheck() int {
 	return max(r.Attempt, 1) + 1
 }
 
-// backoff after an attempt that failed.
+// backoff returns the pause after a failed attempt: from one minute, doubled with each attempt, to
+// 64 minutes.
 func backoff(attempt int) time.Duration {
 	const most = 6
 	return time.Minute << min(max(attempt, 1)-1, most)
 }
 
-// toVerify out of turn is the id of the newest backup, and the number of the next attempt,
-// or 0 for none now: while none was ever verified, and where the store is full, since an
-// older one that was verified does not expire before the newest is too.
+// toVerify returns the ID of the newest backup and the number of the next attempt to verify it out
+// of schedule, or 0 if none is due now. It is due while no backup was ever verified, and while the
+// store is full: an older backup that was verified does not expire before the newest is verified
+// too.
 func (v *view) toVerify() (string, int) {
 	if len(v.obs.Backups) == 0 || v.active(backup.Verify) != nil || v.active(backup.Backup) != nil {
 		return "", 0
@@ -400,8 +404,8 @@ func (v *view) toVerify() (string, int) {
 		if r.Action != backup.Verify || !r.Created.After(newest.Time.Time) {
 			continue
 		}
-		// What was found out about the backup stands. What says nothing about it is tried
-		// again, as a check is: the next verification of the schedule may be a week away.
+		// A result about the backup stands. A failure that says nothing about the backup is
+		// retried, as a check is: the next scheduled verification may be a week away.
 		if !r.Failed() || !inconclusive(r.Failure.Reason) || v.Now.Before(r.Finished.Add(backoff(r.Attempt))) {
 			return "", 0
 		}
@@ -410,7 +414,7 @@ func (v *view) toVerify() (string, int) {
 	return newest.ID, last + 1
 }
 
-// job that runs once.
+// job returns a Job that runs once.
 func (v *view) job(name string, a backup.Action, value string, attempt int) (*batchv1.Job, error) {
 	pod, err := v.template(a)
 	if err != nil {
@@ -423,8 +427,8 @@ func (v *view) job(name string, a backup.Action, value string, attempt int) (*ba
 	return workload.Job(meta(v.Backup, name, annotations), a, pod), nil
 }
 
-// tidy up Jobs whose reports are in the status. A Job that failed stays, for
-// people to look at, until there is a newer one or a success.
+// tidy removes Jobs whose reports are in the status. A failed Job stays, for users to inspect,
+// until there is a newer one or a success.
 func (v *view) tidy(d *Decision) {
 	kept := map[backup.Action]bool{}
 	for _, r := range slices.Backward(v.Runs) {
@@ -443,7 +447,7 @@ func (v *view) tidy(d *Decision) {
 	}
 }
 
-// overcome tells whether something succeeded since a run failed.
+// overcome reports whether the action of a failed run has succeeded since.
 func (v *view) overcome(r workload.Run) bool {
 	switch r.Action {
 	case backup.Check:

@@ -19,19 +19,21 @@ import (
 
 // Deletion is what to do about a Backup that is being deleted.
 type Deletion struct {
-	// Done tells whether the Backup may go.
+	// Done is true once the Backup may be removed.
 	Done bool
 
-	// Create a Job that deletes, after its Policy, and Remove what would make more backups.
+	// Create is a Job that deletes the backups, and Policy is applied before it. Remove are the
+	// objects that would create more backups.
 	Policy *networkingv1.NetworkPolicy
 	Create *batchv1.Job
 	Remove []client.Object
 
-	// Failed says why the data is still there, and how to let go of it.
+	// Failed is why the backups still exist, and how to delete the Backup and keep them.
 	Failed error
 }
 
-// DecideDeletion of a Backup. It is a function of the State alone.
+// DecideDeletion decides what to do about a Backup that is being deleted. It is a function of the
+// State alone.
 func DecideDeletion(s *State) (Deletion, error) {
 	if s.mayGo() {
 		return Deletion{Done: true}, nil
@@ -49,14 +51,15 @@ func DecideDeletion(s *State) (Deletion, error) {
 		return d, nil
 	}
 	err := s.deleteJob(&d)
-	// One of its name that is another's was never this Backup's.
+	// A policy of that name with another owner was never this Backup's.
 	if d.Create != nil && (s.Policy == nil || s.ours(s.Policy)) {
 		d.Policy = s.policy()
 	}
 	return d, err
 }
 
-// mayGo tells whether there is nothing to delete, or nobody who wants it or can.
+// mayGo reports whether the Backup may be removed at once: its backups are to be kept, or do not
+// exist, or cannot be deleted any more.
 func (s *State) mayGo() bool {
 	switch {
 	case s.params().DeletionPolicy != backupv1.Delete:
@@ -64,10 +67,10 @@ func (s *State) mayGo() bool {
 	case s.Backup.Annotations[backupv1.ReleaseAnnotation] == "true":
 		return true
 	case s.NamespaceGone:
-		// No pod can be made there any more.
+		// No pod can be created in it any more.
 		return true
 	}
-	// The data went with its volume.
+	// The backups were deleted with their volume.
 	return s.Problem != nil && s.Problem.Reason == backupv1.ReasonVolumeNotFound
 }
 
@@ -75,7 +78,7 @@ func stays(why string) error {
 	return fmt.Errorf("cannot delete the backups: %s; fix it, or set annotation %s to \"true\" to let the Backup go and keep its data", why, backupv1.ReleaseAnnotation)
 }
 
-// working objects would make more backups.
+// working returns the objects that would create more backups.
 func (s *State) working() []client.Object {
 	var out []client.Object
 	for i := range s.CronJobs {
@@ -91,7 +94,7 @@ func (s *State) working() []client.Object {
 	return out
 }
 
-// jobOf a run.
+// jobOf returns the Job of a run, with what is needed to delete it.
 func jobOf(b *backupv1.Backup, r workload.Run) *batchv1.Job {
 	return &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
@@ -99,7 +102,9 @@ func jobOf(b *backupv1.Backup, r workload.Run) *batchv1.Job {
 	}
 }
 
-// deleteJob that deletes the data, the next one after a while if one failed.
+// deleteJob decides about the Job that deletes the backups. After a failure the next one is created
+// with a backoff, or at once if what it reaches has changed. A permanent failure is only retried
+// after such a change.
 func (s *State) deleteJob(d *Deletion) error {
 	pod, err := s.template(backup.Delete)
 	if err != nil {
@@ -128,10 +133,10 @@ func (s *State) deleteJob(d *Deletion) error {
 	return nil
 }
 
-// attempt to delete.
+// attempt is a run that deletes the backups.
 type attempt struct{ workload.Run }
 
-// excuse of an attempt that has not succeeded, or nil while it may.
+// excuse returns why an attempt has not succeeded, or nil while it still may.
 func (a attempt) excuse() error {
 	switch {
 	case a.Failure != nil:
@@ -142,7 +147,7 @@ func (a attempt) excuse() error {
 	return nil
 }
 
-// lastDelete is the newest attempt, or nil.
+// lastDelete returns the newest attempt, or nil.
 func (s *State) lastDelete() *attempt {
 	var out *attempt
 	for _, r := range s.Runs {

@@ -1,8 +1,8 @@
-// Package backup reconciles Backups: it makes the CronJobs and Jobs that back up
-// and verify, and says in the Backup's status what became of them.
+// Package backup reconciles Backups: it creates the CronJobs and Jobs that back up and verify, and
+// reports their results in the Backup's status.
 //
-// What is to be done is decided by pure functions of what was observed and the
-// time (decide.go). The package speaks to the API server only, never to a store
-// or a database, and reads no Secret but to see whether it is there and to copy
-// the credentials of a ProviderConfig.
+// Pure functions of what was observed and the time decide what is done (decide.go). The package
+// uses only the API server, and connects neither to a store nor to a database. It reads Secrets to
+// check references and find the hosts of a database, and to copy the credentials of a
+// ProviderConfig and the keys that are kept in escrow.
 package backup

@@ -21,34 +21,36 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// escrow is what is known of the copy of a key of the database's own.
+// escrow is what is known of the key of a database's or Backup's own, and of its copy in escrow.
 type escrow struct {
-	// key that the Backup's Secret holds, nil where its backups are plain.
+	// key is the one in the Backup's Secret, nil if its backups are plain.
 	key []byte
 
 	// missing is the Secret that should hold the key and does not, or "".
 	missing string
 
-	// kept is the copy, or nil, and possible whether there is a place for one.
+	// kept is the copy, or nil. possible is true if there is no copy and the namespace for one
+	// exists.
 	kept     *corev1.Secret
 	possible bool
 
-	// own is set for method logical, whose Secret is made here.
+	// own is set for method logical, whose Secret is created here.
 	own *ownKey
 }
 
-// ownKey of a Backup with method logical.
+// ownKey is the generated key of a Backup with method logical.
 type ownKey struct {
-	// taken says that there is a Secret of the key's name that was not made for the Backup.
+	// taken is true if a Secret has the key's name and was not created for the Backup.
 	taken bool
 
-	// draws says that a Backup without backups gets a key, which is drawn.
+	// draws is true if a Backup without backups gets a generated key, and drawn is that key.
 	draws bool
 	drawn []byte
 }
 
-// escrow of a Backup that asks for it, and that a DatabaseCluster has made for itself: nothing is
-// kept for a name that is none's. One with method logical has it without asking.
+// escrow reads the key and its copy, for a Backup that requests a copy and that a DatabaseCluster
+// has created for itself: no other Backup may have a copy kept under the name of that cluster. A
+// Backup with method logical needs no request.
 func (e *external) escrow(ctx context.Context, s *State) error {
 	b, p := s.Backup, s.params()
 	switch {
@@ -88,8 +90,8 @@ func (e *external) escrow(ctx context.Context, s *State) error {
 	return e.place(ctx, out)
 }
 
-// ownKey of a Backup with method logical that names none. One that has begun with a key goes on
-// with it, whatever is set later and wherever its backups are written to.
+// ownKey reads or generates the key of a Backup with method logical that names none. A Backup that
+// has begun with a key keeps it, whatever is set later and wherever its backups are written to.
 func (e *external) ownKey(ctx context.Context, s *State) error {
 	b := s.Backup
 	if s.params().Encryption != nil {
@@ -115,7 +117,7 @@ func (e *external) ownKey(ctx context.Context, s *State) error {
 	return e.place(ctx, out)
 }
 
-// place of a copy that is not kept yet.
+// place finds out whether there is a place for a copy, if none is kept yet.
 func (e *external) place(ctx context.Context, s *escrow) (err error) {
 	if s.kept == nil {
 		s.possible, err = e.kube.Find(ctx, "", backup.EscrowNamespace, &corev1.Namespace{})
@@ -123,7 +125,7 @@ func (e *external) place(ctx context.Context, s *escrow) (err error) {
 	return err
 }
 
-// draw an age identity, as age-keygen does.
+// draw generates an age identity, as age-keygen does.
 func draw() ([]byte, error) {
 	i, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -132,7 +134,7 @@ func draw() ([]byte, error) {
 	return []byte(i.String() + "\n"), nil
 }
 
-// isClusters tells whether a Backup is controlled by the DatabaseCluster that it names.
+// isClusters reports whether a Backup is controlled by the DatabaseCluster that it names.
 func (e *external) isClusters(ctx context.Context, b *backupv1.Backup) (bool, error) {
 	owner := metav1.GetControllerOf(b)
 	if owner == nil || owner.Kind != appsv1.DatabaseClusterKind || owner.APIVersion != appsv1.GroupVersion.String() ||
@@ -152,7 +154,8 @@ func (s *State) escrowName() string {
 	return backup.LogicalEscrowName(s.Backup.Namespace, s.Backup.Name)
 }
 
-// encryption of the backups: with the key that the Backup names, or with its own.
+// encryption returns the encryption of the backups, with the key that the Backup names or with its
+// own. It is nil for plain backups.
 func (s *State) encryption() *backupv1.Encryption {
 	if e := s.params().Encryption; e != nil {
 		return e
@@ -163,27 +166,28 @@ func (s *State) encryption() *backupv1.Encryption {
 	return &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: backup.LogicalKeyName(s.Backup.Name), Key: backup.EscrowKey}}
 }
 
-// beginning is how a Backup with method logical goes on that names no key, and has none in its
+// beginning is how a Backup with method logical continues that names no key and has none in its
 // namespace.
 type beginning int
 
 const (
-	// settled backups are encrypted or plain, and that is kept, or not asked for.
+	// settled means that nothing is to be decided: the Backup has a key, or its copy records that
+	// the backups are plain, or no copy is wanted.
 	settled beginning = iota
-	// unknown until it was checked whether there are backups.
+	// unknown means that it was not checked yet whether there are backups.
 	unknown
-	// plain backups are there, or were begun with.
+	// plain means that there are plain backups, or that the first one is to be plain.
 	plain
-	// fresh: there are none, and a key is drawn.
+	// fresh means that there are no backups, and a key is generated.
 	fresh
-	// lost is a key of which no copy is left either.
+	// lost means that neither the key nor a copy of it exists any more.
 	lost
-	// returns of the copy: the Secret is made again.
+	// returns means that the Secret is created again from the copy.
 	returns
 )
 
-// begin tells how a Backup goes on. What its backups began with they go on with: neither is a key
-// drawn where there are plain ones, nor another one where there was one.
+// begin returns how a Backup continues. Its backups stay as they began: no key is generated where
+// there are plain ones, and no other key where there was one.
 func (v *view) begin() beginning {
 	e := v.Escrow
 	switch {
@@ -194,7 +198,7 @@ func (v *view) begin() beginning {
 	case e.kept != nil:
 		return settled
 	}
-	// A CronJob is made once it is known how a Backup begins.
+	// A CronJob is created once it is known how a Backup begins, so it shows how this one did.
 	switch cron := v.cronJob(objectName(v.Backup.Name)); {
 	case cron == nil:
 	case keyOf(cron) == backup.LogicalKeyName(v.Backup.Name):
@@ -213,7 +217,7 @@ func (v *view) begin() beginning {
 	return fresh
 }
 
-// keyOf is the Secret with the key that a CronJob's pods mount, or "".
+// keyOf returns the name of the Secret with the key that a CronJob's pods mount, or "".
 func keyOf(c *batchv1.CronJob) string {
 	for _, v := range c.Spec.JobTemplate.Spec.Template.Spec.Volumes {
 		if v.Name == workload.KeyVolume && v.Secret != nil {
@@ -223,8 +227,9 @@ func keyOf(c *batchv1.CronJob) string {
 	return ""
 }
 
-// keepKey makes the copy, once: whatever the Secret that it is of holds later, the backups that
-// there are were written with what it held first. Nothing owns it, so it outlives the namespace.
+// keepKey creates the copy, once: whatever the Secret with the key holds later, the existing
+// backups were written with what it held first. The copy has no owner, so it outlives the
+// namespace.
 func (v *view) keepKey(d *Decision) {
 	e := v.Escrow
 	if e == nil || e.missing != "" || e.kept != nil || !e.possible {
@@ -259,15 +264,17 @@ func (v *view) keepKey(d *Decision) {
 	d.Apply = append(d.Apply, copied)
 }
 
-// isKey tells whether a key can be used: what is kept stays.
+// isKey reports whether a key can be used. It is checked before the copy is created, which cannot
+// be changed.
 func isKey(key []byte) bool {
 	_, err := stream.ParseKey(string(key))
 	return err == nil
 }
 
-// keySecret of a Backup's own key, that is not there and shall be: of the copy, or of what is made
-// its copy just before. Where that fails, as where another provider has made one meanwhile, this
-// is not made either. It has no owner, so it outlives the Backup.
+// keySecret returns the Secret of a Backup's own key, if it is to be created: from the copy, or
+// from the key that is copied just before. If that copy fails, for example because another provider
+// has created one meanwhile, this Secret is not created either. It has no owner, so it outlives the
+// Backup.
 func (v *view) keySecret() *corev1.Secret {
 	var key []byte
 	switch v.beginning {
@@ -292,8 +299,8 @@ func (v *view) keySecret() *corev1.Secret {
 	return out
 }
 
-// keyless: no backup is made before the key is there, and its copy is kept. What is planned
-// already goes on.
+// keyless reports whether no backup may be made because the key or its copy does not exist yet.
+// CronJobs that exist already continue.
 func (v *view) keyless() bool {
 	e := v.Escrow
 	switch v.beginning {
@@ -304,8 +311,8 @@ func (v *view) keyless() bool {
 	return e != nil && e.own != nil && e.key != nil && (!isKey(e.key) || e.kept == nil && !e.possible)
 }
 
-// unescrowed: the backups cannot be read once their namespace is lost. Until it is known whether
-// there are any, the check of what is reached comes first.
+// unescrowed refuses if the backups cannot be read after the loss of their namespace. While it is
+// unknown whether there are any, the check of what is reached comes first.
 func (v *view) unescrowed() *refusal {
 	if v.beginning == unknown {
 		return nil
@@ -313,7 +320,7 @@ func (v *view) unescrowed() *refusal {
 	return v.uncopied()
 }
 
-// uncopied tells why no copy is kept, or why it is not that of the key.
+// uncopied returns why no copy is kept, or why it is not that of the key, or nil.
 func (v *view) uncopied() *refusal {
 	e := v.Escrow
 	if e == nil {
@@ -358,7 +365,7 @@ func (v *view) escrowDiffers(name string) string {
 	}
 }
 
-// escrowed condition of a Backup that asks for a copy.
+// escrowed returns condition Escrowed of a Backup whose key is kept in escrow.
 func (v *view) escrowed() xpv2.Condition {
 	if r := v.uncopied(); r != nil {
 		return condition(backupv1.TypeEscrowed, corev1.ConditionFalse, r.reason, r.message, v.Now)

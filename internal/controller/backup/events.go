@@ -10,14 +10,14 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// turned are the reasons of the events of conditions that become True.
+// turned are the reasons of the events for conditions that become True.
 var turned = map[xpv2.ConditionType]event.Reason{
 	xpv2.TypeReady:        backupv1.ReasonReady,
 	TypeVerified:          backupv1.ReasonVerified,
 	backupv1.TypeEscrowed: backupv1.ReasonEscrowed,
 }
 
-// news are the events for what has changed, and for nothing else.
+// news returns the events for what has changed.
 func news(b *backupv1.Backup, now backupv1.BackupObservation, conditions []xpv2.Condition) []event.Event {
 	var out []event.Event
 	known := b.Status.AtProvider

@@ -23,7 +23,7 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// connector makes a client for one reconciliation of one Backup.
+// connector creates a client for one reconciliation of one Backup.
 type connector struct {
 	kube    kube.Kube
 	reach   *resolve.Resolver
@@ -36,7 +36,7 @@ type connector struct {
 	metrics *telemetry.Backups
 }
 
-// NewConnector of Backups.
+// NewConnector returns a connector for Backups.
 func NewConnector(k kube.Kube, own images.Set, getenv func(string) string, witness *workload.Witness, record event.Recorder, metrics *telemetry.Backups) managed.ExternalConnector {
 	return &connector{
 		kube:    k,
@@ -51,7 +51,7 @@ func NewConnector(k kube.Kube, own images.Set, getenv func(string) string, witne
 	}
 }
 
-// Connect to nothing: all is in the API server.
+// Connect returns a client. It connects to nothing, since all is in the API server.
 func (c *connector) Connect(context.Context, resource.Managed) (managed.ExternalClient, error) {
 	return &external{connector: c}, nil
 }
@@ -66,7 +66,7 @@ type external struct {
 
 var errNotBackup = errors.New("cannot reconcile: the managed resource is no Backup")
 
-// Observe looks at everything, decides, and writes the Backup's status.
+// Observe reads the state, decides, and writes the Backup's status.
 func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.ExternalObservation, error) {
 	b, ok := mg.(*backupv1.Backup)
 	if !ok {
@@ -92,7 +92,7 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 	return managed.ExternalObservation{ResourceExists: d.Exists, ResourceUpToDate: d.UpToDate()}, nil
 }
 
-// setStatus to what was decided in the Backup's status.
+// setStatus writes what was decided to a Backup's status.
 func setStatus(b *backupv1.Backup, d *Decision) {
 	b.Status.AtProvider = d.Observation
 	for _, c := range d.Conditions {
@@ -101,8 +101,8 @@ func setStatus(b *backupv1.Backup, d *Decision) {
 	progress.Report(b, isStalled(b), d.Exists && d.UpToDate())
 }
 
-// final reasons are of what only a change of the Backup corrects, or of what it finds in
-// its place. All others are of objects that may be applied after it, or of what is retried.
+// final are the reasons that only a change fixes, of the Backup or of an object that it finds in
+// its place. All others may be fixed by an object that is applied later, or by a retry.
 var final = []xpv2.ConditionReason{
 	backupv1.ReasonInvalidSchedule,
 	backupv1.ReasonDestinationInvalid,
@@ -112,7 +112,7 @@ var final = []xpv2.ConditionReason{
 	backupv1.ReasonEscrowDiffers,
 }
 
-// isStalled tells whether a Backup does not become Ready without a change.
+// isStalled reports whether a Backup does not become Ready without a change.
 func isStalled(b *backupv1.Backup) bool {
 	return slices.Contains(final, b.GetCondition(xpv2.TypeReady).Reason)
 }
@@ -128,12 +128,12 @@ func (e *external) observeDeletion(s *State) (managed.ExternalObservation, error
 	return managed.ExternalObservation{ResourceExists: !d.Done, ResourceUpToDate: true}, nil
 }
 
-// Create what a Backup always has, and the rest with it.
+// Create creates the objects that every Backup has, and carries out the rest of the decision.
 func (e *external) Create(ctx context.Context, _ resource.Managed) (managed.ExternalCreation, error) {
 	return managed.ExternalCreation{}, e.act(ctx)
 }
 
-// Update what is not as it shall be.
+// Update carries out the decision.
 func (e *external) Update(ctx context.Context, mg resource.Managed) (managed.ExternalUpdate, error) {
 	if err := e.act(ctx); err != nil {
 		return managed.ExternalUpdate{}, err
@@ -169,7 +169,8 @@ func (e *external) act(ctx context.Context) error {
 	return nil
 }
 
-// Delete the data of a Backup, if it shall be deleted.
+// Delete deletes the backups, if they are to be deleted. It returns an error while that does not
+// succeed.
 func (e *external) Delete(ctx context.Context, _ resource.Managed) (managed.ExternalDelete, error) {
 	for _, o := range e.deletion.Remove {
 		if err := e.kube.Remove(ctx, o); err != nil {
@@ -189,5 +190,5 @@ func (e *external) Delete(ctx context.Context, _ resource.Managed) (managed.Exte
 	return managed.ExternalDelete{}, e.deletion.Failed
 }
 
-// Disconnect from nothing.
+// Disconnect does nothing: there is no connection.
 func (e *external) Disconnect(context.Context) error { return nil }

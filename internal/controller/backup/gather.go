@@ -15,7 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// gather the State of a Backup.
+// gather reads the State of a Backup.
 func (e *external) gather(ctx context.Context, b *backupv1.Backup) (*State, error) {
 	s := &State{Backup: b, Now: e.now(), Images: e.images}
 	jobs, crons, pods, err := e.kube.Work(ctx, b.Namespace, backupv1.BackupLabel, b.Name)
@@ -29,8 +29,9 @@ func (e *external) gather(ctx context.Context, b *backupv1.Backup) (*State, erro
 			return nil, err
 		}
 	}
-	// One that is being deleted has said so before. Its namespace may be going, too, with the
-	// ProviderConfigUsage, which could not be created again there.
+	// For a Backup that is being deleted the use was recorded before. Its namespace may be
+	// terminating too, where a ProviderConfigUsage that is already deleted could not be created
+	// again.
 	if s.Store.Configured && b.Spec.ProviderConfigReference != nil && !xpmeta.WasDeleted(b) {
 		if err := e.usage.Track(ctx, b); err != nil {
 			return nil, fmt.Errorf("cannot record that Backup %s/%s uses its ProviderConfig: %w", b.Namespace, b.Name, err)
@@ -39,8 +40,8 @@ func (e *external) gather(ctx context.Context, b *backupv1.Backup) (*State, erro
 	return s, nil
 }
 
-// objects that a Backup always has, as they are. One that is being deleted needs its policy
-// alone.
+// objects reads the objects that a Backup always has. One that is being deleted needs its policy
+// only.
 func (e *external) objects(ctx context.Context, s *State) error {
 	b := s.Backup
 	account, policy, source, secret := &corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{}, &networkingv1.NetworkPolicy{}, &corev1.Secret{}
@@ -75,7 +76,7 @@ func (e *external) objects(ctx context.Context, s *State) error {
 	return nil
 }
 
-// namespace of a Backup that is being deleted may be on its way too.
+// namespace finds out whether the namespace of a Backup that is being deleted is being deleted too.
 func (e *external) namespace(ctx context.Context, s *State) error {
 	if !xpmeta.WasDeleted(s.Backup) {
 		return nil
@@ -86,8 +87,8 @@ func (e *external) namespace(ctx context.Context, s *State) error {
 	return err
 }
 
-// resolve what is referred to. The database of a Backup that is being deleted
-// may be gone long since, and is not needed.
+// resolve resolves what the Backup refers to. The database of a Backup that is being deleted is not
+// needed, and may have been deleted long before.
 func (e *external) resolve(ctx context.Context, s *State) error {
 	err := e.references(ctx, s)
 	if p := resolve.AsProblem(err); p != nil {
@@ -101,7 +102,8 @@ func (e *external) references(ctx context.Context, s *State) (err error) {
 	b, p := s.Backup, s.params()
 	deleted := xpmeta.WasDeleted(b)
 	if s.physical() {
-		// Its pods are the DatabaseCluster's, but reach the store by themselves once that is gone.
+		// Its pods are those of the DatabaseCluster. Once that is deleted, they reach the store by
+		// the Backup's own policy.
 		if s.Store.Store, err = e.reach.Resolved(ctx, b.Namespace, p.Destination); err != nil || deleted {
 			return err
 		}
@@ -121,8 +123,8 @@ func (e *external) references(ctx context.Context, s *State) (err error) {
 	return err
 }
 
-// archived is when the DatabaseCluster of a physical Backup last archived a
-// change.
+// archived reads from the status of a physical Backup's DatabaseCluster up to which time its
+// archive can be restored, and what is missing in it.
 func (e *external) archived(ctx context.Context, s *State) error {
 	if !s.physical() || xpmeta.WasDeleted(s.Backup) {
 		return nil
@@ -134,7 +136,7 @@ func (e *external) archived(ctx context.Context, s *State) error {
 		return err
 	}
 	c := instance.Cluster{}
-	// What cannot be read is not said: the instance managers write it.
+	// A status that cannot be read is ignored: the instance managers write it.
 	if json.Unmarshal([]byte(cm.Data[instance.ClusterKey]), &c) != nil || c.Archive == nil {
 		return nil
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/kube"
 )
 
-// Names of what a Backup makes. The definition caps the Backup's name so that
-// they fit. None is what a DatabaseCluster of the same name makes: to name a
-// Backup after its database is what people do. That of the policy to the database is
-// none of a DatabaseCluster <backup>-dump either, as <backup>-dump-source is.
+// Names of the objects that a Backup creates. The validation of the Backup's name limits its length
+// so that they fit. None is the name of an object of a DatabaseCluster with the Backup's name,
+// since users name a Backup after its database. That of the policy to the database is none of a
+// DatabaseCluster <backup>-dump either; <backup>-dump-source would be one.
 func objectName(backup string) string       { return backup + "-dump" }
 func sourcePolicyName(backup string) string { return backup + "-dump-database" }
 func storeSecretName(backup string) string  { return backup + "-dump-store" }
@@ -26,7 +26,7 @@ func verifyNowName(backup, value string) string {
 	return backup + "-verify-" + build.Digest("now", value)
 }
 
-// firstName is of the verification of a backup out of turn.
+// firstName returns the name of the Job that verifies a backup out of schedule.
 func firstName(backup, id string, attempt int) string {
 	return attempted(backup+"-verify-"+build.Digest("first", id), attempt)
 }
@@ -46,7 +46,7 @@ func attempted(name string, attempt int) string {
 	return fmt.Sprintf("%s-%d", name, attempt)
 }
 
-// labels of all that a Backup makes.
+// labels returns the labels of all objects that a Backup creates.
 func labels(b *backupv1.Backup) map[string]string {
 	return kube.Inherit(map[string]string{
 		"app.kubernetes.io/name":       "backup",
@@ -56,7 +56,7 @@ func labels(b *backupv1.Backup) map[string]string {
 	}, b)
 }
 
-// meta of an object that a Backup makes.
+// meta returns the metadata of an object that a Backup creates and owns.
 func meta(b *backupv1.Backup, name string, annotations map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:            name,
@@ -67,7 +67,7 @@ func meta(b *backupv1.Backup, name string, annotations map[string]string) metav1
 	}
 }
 
-// owner is the Backup, so that what it makes goes with it.
+// owner returns the reference to the Backup by which its objects are deleted with it.
 func owner(b *backupv1.Backup) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: backupv1.GroupVersion.String(),
@@ -78,7 +78,7 @@ func owner(b *backupv1.Backup) metav1.OwnerReference {
 	}
 }
 
-// location of the backups in their store.
+// location returns the path of the backups in their store.
 func location(s *State) string {
 	if s.physical() {
 		return backup.Folder(s.params().Destination.Prefix, s.Backup.Namespace, s.params().Source.Connection.DatabaseClusterRef.Name)

@@ -16,11 +16,11 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// AppliedAnnotation is the digest of what was applied, so that a field that is
-// no longer wanted is noticed.
+// AppliedAnnotation holds the digest of what was applied, so that a field that is no longer wanted
+// is noticed.
 const AppliedAnnotation = "backup.example.com/applied"
 
-// account of the pods. It has no rights, and its token is not mounted.
+// account returns the ServiceAccount of the pods. It has no rights, and its token is not mounted.
 func account(b *backupv1.Backup) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{
 		TypeMeta:                     metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
@@ -29,8 +29,8 @@ func account(b *backupv1.Backup) *corev1.ServiceAccount {
 	}
 }
 
-// policy of all pods: they reach the store. While it cannot be found out which one that is the
-// policy stays as it is: a pod may be at work.
+// policy returns the NetworkPolicy by which all pods reach the store. While it is not known which
+// store that is, the existing rules stay: a pod may be running.
 func (s *State) policy() *networkingv1.NetworkPolicy {
 	pods := metav1.LabelSelector{MatchLabels: map[string]string{backupv1.BackupLabel: s.Backup.Name}}
 	to := append([]networkingv1.NetworkPolicyEgressRule{build.ToDNS()}, s.Store.Egress(s.Backup.Namespace)...)
@@ -41,10 +41,10 @@ func (s *State) policy() *networkingv1.NetworkPolicy {
 	return out
 }
 
-// sourcePolicy of the pods that read the database: those that verify or delete do not, and what
-// is verified may be programs. It is nil where it stays as it is, since it cannot be found out
-// which database that is, and for a DatabaseCluster's own Jobs, which reach its servers by a
-// policy of its own.
+// sourcePolicy returns the NetworkPolicy by which pods reach the database that they read. Pods that
+// verify or delete do not need it, and a backup that is verified may contain programs. It is nil
+// while it is not known which database that is, so that an existing policy stays, and for method
+// physical, whose pods reach the servers by a policy of the DatabaseCluster.
 func (s *State) sourcePolicy() *networkingv1.NetworkPolicy {
 	if s.physical() || s.Source.Secret == "" {
 		return nil
@@ -55,7 +55,8 @@ func (s *State) sourcePolicy() *networkingv1.NetworkPolicy {
 	return workload.NetworkPolicy(meta(s.Backup, sourcePolicyName(s.Backup.Name), nil), pods, s.Source.Egress(s.Backup.Namespace, s.params().Source.Type)...)
 }
 
-// storeSecret holds a copy of a configuration's credentials, or is nil.
+// storeSecret returns the Secret with a copy of a configuration's credentials, or nil if there is
+// none.
 func (s *State) storeSecret() *corev1.Secret {
 	if len(s.Store.Copy) == 0 {
 		return nil
@@ -68,7 +69,7 @@ func (s *State) storeSecret() *corev1.Secret {
 	}
 }
 
-// cronJobs that shall be there.
+// cronJobs returns the CronJobs that are wanted.
 func (v *view) cronJobs() ([]*batchv1.CronJob, error) {
 	var out []*batchv1.CronJob
 	add := func(name string, sc schedule, a backup.Action) error {
@@ -95,8 +96,8 @@ func (v *view) cronJobs() ([]*batchv1.CronJob, error) {
 	return out, nil
 }
 
-// differs tells whether an object is not as it shall be. Fields that nobody of
-// us sets do not count.
+// differs reports whether an object is not as wanted. Fields that are not set in what is wanted do
+// not count.
 func differs(want, have client.Object, wanted, found any) bool {
 	if !equality.Semantic.DeepDerivative(wanted, found) {
 		return true

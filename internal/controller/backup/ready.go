@@ -14,7 +14,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// view is what the conditions of a Backup are judged by.
+// view is the state of a decision, from which the conditions of a Backup are derived.
 type view struct {
 	*State
 
@@ -23,20 +23,20 @@ type view struct {
 	verify    *schedule
 	digest    string
 
-	// beginning of a Backup with method logical that has no key.
+	// beginning is how a Backup with method logical continues that has no key.
 	beginning beginning
 
 	// problem is why nothing can be done, or nil.
 	problem *refusal
 }
 
-// refusal in words.
+// refusal is why a condition is not True.
 type refusal struct {
 	reason  xpv2.ConditionReason
 	message string
 }
 
-// readyChecks in order: the first one that refuses speaks.
+// readyChecks are in order: the first one that refuses sets the reason and the message.
 var readyChecks = []func(*view) *refusal{
 	(*view).blocked,
 	(*view).unescrowed,
@@ -47,7 +47,7 @@ var readyChecks = []func(*view) *refusal{
 	(*view).old,
 }
 
-// ready condition of the Backup.
+// ready returns condition Ready of the Backup.
 func (v *view) ready() xpv2.Condition {
 	for _, check := range readyChecks {
 		if r := check(v); r != nil {
@@ -65,7 +65,7 @@ func (v *view) ready() xpv2.Condition {
 
 func (v *view) blocked() *refusal { return v.problem }
 
-// unreachable: what is to be reached was tried last without success.
+// unreachable refuses if the last check of what is to be reached has failed.
 func (v *view) unreachable() *refusal {
 	r := v.lastCheck()
 	if r == nil || r.Failure == nil || v.obs.Checked == v.digest {
@@ -74,7 +74,7 @@ func (v *view) unreachable() *refusal {
 	return &refusal{reason: xpv2.ConditionReason(r.Failure.Reason), message: r.Failure.Message}
 }
 
-// lastCheck of what is to be reached now.
+// lastCheck returns the last check of what is to be reached now, or nil.
 func (v *view) lastCheck() *workload.Run {
 	for i := len(v.Runs) - 1; i >= 0; i-- {
 		if r := &v.Runs[i]; r.Action == backup.Check && r.Digest == v.digest {
@@ -84,7 +84,7 @@ func (v *view) lastCheck() *workload.Run {
 	return nil
 }
 
-// unchecked: nothing has ever been reached.
+// unchecked refuses if nothing has ever been reached.
 func (v *view) unchecked() *refusal {
 	if v.obs.Checked != "" {
 		return nil
@@ -95,10 +95,10 @@ func (v *view) unchecked() *refusal {
 	return &refusal{reason: backupv1.ReasonChecking, message: "Waiting for the first contact with the database and the store"}
 }
 
-// patience with pods that do not start.
+// patience is how late a pod may start, or the first scheduled backup be, before it is reported.
 const patience = 2 * time.Minute
 
-// stuck: a pod does not start.
+// stuck refuses if a pod does not start.
 func (v *view) stuck() *refusal {
 	for _, r := range v.Runs {
 		if r.Ended || r.Trouble == "" || v.Now.Sub(r.Created) < patience {
@@ -109,7 +109,7 @@ func (v *view) stuck() *refusal {
 	return nil
 }
 
-// none: there is no backup though there should be.
+// none refuses if there is no backup though there should be one.
 func (v *view) none() *refusal {
 	if v.obs.LastSuccessfulTime != nil {
 		return nil
@@ -128,7 +128,7 @@ func (v *view) none() *refusal {
 	return nil
 }
 
-// old: the newest good backup is older than two periods.
+// old refuses if the newest good backup is older than two periods.
 func (v *view) old() *refusal {
 	if v.obs.LastSuccessfulTime == nil {
 		return nil
@@ -146,7 +146,7 @@ func (v *view) old() *refusal {
 	return nil
 }
 
-// suspended tells whether there are schedules, and all are held.
+// suspended reports whether there are schedules and all of them are suspended.
 func (v *view) suspended() bool {
 	for _, s := range v.schedules {
 		if !s.suspended {
@@ -156,7 +156,7 @@ func (v *view) suspended() bool {
 	return len(v.schedules) > 0
 }
 
-// active run of an action, or nil.
+// active returns a run of an action that has not ended, or nil.
 func (v *view) active(a backup.Action) *workload.Run {
 	for i := range v.Runs {
 		if r := &v.Runs[i]; !r.Ended && r.Action == a {
@@ -166,16 +166,16 @@ func (v *view) active(a backup.Action) *workload.Run {
 	return nil
 }
 
-// verified condition of the Backup, whose status said was until now. What a verification
-// found out comes first: a foreign backup in the store, which is not restored,
-// does not hide that one of the Backup's own is damaged.
+// verified returns condition Verified of the Backup. was is the condition until now. The result of
+// a verification comes first, so that a foreign backup in the store, which is not restored, does
+// not hide that one of the Backup's own is damaged.
 func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xpv2.Condition {
 	good := v.obs.LastVerifiedTime
 	failure := v.lastVerifyFailure(good)
 	if failure != nil && !inconclusive(failure.Reason) && !v.foundNone(failure) {
 		return disproven(xpv2.ConditionReason(failure.Reason), failure.Message, v.Now)
 	}
-	// The Job of a failed verification may be gone.
+	// The Job of a failed verification may have been removed. Its result stays.
 	if was.Status == corev1.ConditionFalse && stands(was.Reason) && (good == nil || known.LastVerifiedTime.Equal(good)) {
 		return was
 	}
@@ -208,21 +208,21 @@ func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xp
 	return proven(unsealed, v.Now)
 }
 
-// stands tells whether a reason is of a verification that failed, and not of what is seen
+// stands reports whether a reason is that of a failed verification, and not one that is found out
 // anew each time.
 func stands(r xpv2.ConditionReason) bool {
 	seen := []xpv2.ConditionReason{backupv1.ReasonVerificationOverdue, backupv1.ReasonUnsealed, xpv2.ConditionReason(backup.BackupNotAuthentic)}
 	return !slices.Contains(seen, r) && !inconclusive(backup.Reason(r))
 }
 
-// foundNone tells whether a verification failed since no backup in the store is the
-// Backup's own: what lists the store says whose they are.
+// foundNone reports whether a verification failed because no backup in the store is the Backup's
+// own. The listing of the store reports which are foreign.
 func (v *view) foundNone(f *backup.Failure) bool {
 	return f.Reason == backup.BackupNotAuthentic && v.obs.LastSuccessfulTime == nil
 }
 
-// unsealed tells whether plain backups of before encryption was turned on are in the store.
-// No field of the status has that: until the store is listed again the condition knows.
+// unsealed reports whether the store has plain backups of before encryption was turned on. No field
+// of the status records it: until the store is listed again, the condition does.
 func (v *view) unsealed(was xpv2.Condition, known backupv1.BackupObservation) bool {
 	if v.encryption() == nil {
 		return false
@@ -233,8 +233,8 @@ func (v *view) unsealed(was xpv2.Condition, known backupv1.BackupObservation) bo
 	return was.Reason == backupv1.ReasonUnsealed
 }
 
-// lastVerifyFailure is why the last verification failed, if it did so since one
-// succeeded.
+// lastVerifyFailure returns why the last verification failed, or nil if it succeeded or one has
+// succeeded since.
 func (v *view) lastVerifyFailure(good *metav1.Time) *backup.Failure {
 	for _, r := range slices.Backward(v.Runs) {
 		if r.Action != backup.Verify || !r.Ended {
@@ -248,9 +248,9 @@ func (v *view) lastVerifyFailure(good *metav1.Time) *backup.Failure {
 	return nil
 }
 
-// inconclusive tells whether a verification failed for a reason that says nothing
-// about the backup. One for which somebody must do something, as give it more memory, is
-// told though.
+// inconclusive reports whether a verification failed for a reason that says nothing about the
+// backup. A reason that a user must act on, such as too little memory, is not inconclusive, so that
+// it is reported.
 func inconclusive(r backup.Reason) bool {
 	return slices.Contains([]backup.Reason{
 		backup.StoreUnreachable, backup.Interrupted,
@@ -258,7 +258,7 @@ func inconclusive(r backup.Reason) bool {
 	}, r)
 }
 
-// phase in one word.
+// phase returns the phase of the Backup.
 func (v *view) phase() backupv1.BackupPhase {
 	switch {
 	case v.unreachable() != nil:

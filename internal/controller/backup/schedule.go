@@ -8,7 +8,7 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// schedule of a CronJob in its time zone.
+// schedule is that of a CronJob, in its time zone.
 type schedule struct {
 	spec      string
 	cron      cron.Schedule
@@ -25,21 +25,21 @@ func parseSchedule(spec, zone string, suspended bool) (schedule, error) {
 	return schedule{spec: spec, cron: c, zone: loc, period: longest(c), suspended: suspended}, nil
 }
 
-// next time after t.
+// next returns the time of the next run after t.
 func (s schedule) next(t time.Time) time.Time { return s.cron.Next(t.In(s.zone)).UTC() }
 
-// epoch is from when on periods are measured, so that they do not depend on the
-// time at which they are.
+// epoch is the time from which periods are measured, so that they do not depend on the present
+// time.
 var epoch = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// A schedule's gaps are all seen within so many runs, or for ones that run often
-// within so long: their gaps repeat each day or week.
+// longest examines at least samples runs, and at least the runs of the time window. In these a
+// schedule has its longest gap: the gaps of one that runs often repeat each day or week.
 const (
 	samples = 400
 	window  = 8 * 24 * time.Hour
 )
 
-// longest time between two runs, not counting a change of clocks.
+// longest returns the longest time between two runs, not counting a change of clocks.
 func longest(c cron.Schedule) time.Duration {
 	out := time.Duration(0)
 	at := c.Next(epoch)
@@ -59,8 +59,8 @@ func longest(c cron.Schedule) time.Duration {
 // clockChange is by how much a change of clocks may move a run.
 const clockChange = 3 * time.Hour
 
-// lastTwo times at or before now, the later one first; zero if there are none
-// within three periods.
+// lastTwo returns the times of the last two runs at or before now, the later one first. They are
+// zero if there are none within three periods.
 func (s schedule) lastTwo(now time.Time) (last, before time.Time) {
 	at := now.Add(-3*s.period - clockChange)
 	for {
@@ -72,7 +72,7 @@ func (s schedule) lastTwo(now time.Time) (last, before time.Time) {
 	}
 }
 
-// tooOld tells whether two runs were due since a time.
+// tooOld reports whether two runs were due since a time.
 func (s schedule) tooOld(since, now time.Time) bool {
 	_, before := s.lastTwo(now)
 	return !before.IsZero() && since.Before(before)

@@ -20,7 +20,7 @@ type State struct {
 	Backup *backupv1.Backup
 	Now    time.Time
 
-	// Images of our own.
+	// Images are Storeplane's own images.
 	Images images.Set
 
 	// Problem is why the source or the store cannot be reached, or nil.
@@ -29,34 +29,35 @@ type State struct {
 	Source resolve.Source
 	Store  resolve.Store
 	Key    string
-	// Cluster of method physical.
+	// Cluster is the DatabaseCluster, for method physical.
 	Cluster resolve.Cluster
 
-	// Escrow of a key of the database's own, nil for a Backup that has none and gets none.
+	// Escrow is what is known of a key of the database's or Backup's own, nil for a Backup that has
+	// none and gets none.
 	Escrow *escrow
 
-	// CronJobs and Runs of the Jobs that carry the Backup's label.
+	// CronJobs are those with the Backup's label, and Runs those of the Jobs with it.
 	CronJobs []batchv1.CronJob
 	Runs     []workload.Run
 
-	// Account, policies and Secret as they are; nil where there is none.
+	// Account, Policy, SourcePolicy and Secret are the existing objects, nil where there is none.
 	Account      *corev1.ServiceAccount
 	Policy       *networkingv1.NetworkPolicy
 	SourcePolicy *networkingv1.NetworkPolicy
 	Secret       *corev1.Secret
 
-	// Archived is when a DatabaseCluster last archived a change, or zero.
+	// Archived is the time up to which the archive of a DatabaseCluster can be restored, or zero.
 	Archived time.Time
 
-	// Lost says that the repository of a DatabaseCluster has lost all backups, and
-	// has no new one yet.
+	// Lost is true if the repository of a DatabaseCluster has lost all backups and has no new one
+	// yet.
 	Lost bool
 
-	// Gaps in the archive of a DatabaseCluster.
+	// Gaps are those in the archive of a DatabaseCluster.
 	Gaps []instance.Gap
 
-	// NamespaceGone says that the namespace is being deleted: nothing can be
-	// made in it any more.
+	// NamespaceGone is true if the namespace is deleted or being deleted: nothing can be created in
+	// it any more.
 	NamespaceGone bool
 }
 
@@ -64,14 +65,14 @@ func (s *State) params() *backupv1.BackupParameters { return &s.Backup.Spec.ForP
 
 func (s *State) physical() bool { return s.params().Method == backupv1.Physical }
 
-// verifies tells whether backups are verified on a schedule, and not only when
-// somebody asks for it.
+// verifies reports whether backups are verified on a schedule, and not only when a user requests
+// it.
 func (s *State) verifies() bool {
 	v := s.params().Verification
 	return v == nil || v.Enabled == nil || *v.Enabled
 }
 
-// verification as it is asked for, with its defaults.
+// verification returns the settings of the verification, with their defaults.
 func (s *State) verification() *backupv1.Verification {
 	v := &backupv1.Verification{}
 	if asked := s.params().Verification; asked != nil {
@@ -83,17 +84,16 @@ func (s *State) verification() *backupv1.Verification {
 	return v
 }
 
-// defaultVerification is the default of the definition.
+// defaultVerification is the default schedule of verifications, as in the CRD.
 const defaultVerification = "0 5 * * 0"
 
-// ours tells whether an object was made for this Backup by its reconciler.
+// ours reports whether an object was created for this Backup by its controller.
 func (s *State) ours(o metav1.Object) bool {
 	c := metav1.GetControllerOf(o)
 	return c != nil && c.UID == s.Backup.UID
 }
 
-// foreign CronJobs are those that back up and were made by somebody else: the
-// function of DatabaseCluster.
+// foreign returns the CronJobs that back up and that the function created for a DatabaseCluster.
 func (s *State) foreign() []*batchv1.CronJob {
 	out := make([]*batchv1.CronJob, 0, len(s.CronJobs))
 	for i := range s.CronJobs {
@@ -104,7 +104,7 @@ func (s *State) foreign() []*batchv1.CronJob {
 	return out
 }
 
-// cronJob of ours by its name, or nil.
+// cronJob returns the Backup's own CronJob of a name, or nil.
 func (s *State) cronJob(name string) *batchv1.CronJob {
 	for i := range s.CronJobs {
 		if s.CronJobs[i].Name == name && s.ours(&s.CronJobs[i]) && s.CronJobs[i].DeletionTimestamp == nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// absorb what runs reported into what was known before. Jobs go, and their
-// reports with them, so nothing is taken back because its Job is gone; and to
-// absorb the same reports once more changes nothing. That is how it is known that
-// a Job is no longer needed.
+// absorb adds what runs reported to what was known before. Jobs are removed, and their reports with
+// them, so nothing is reverted because its Job is gone. Absorbing the same reports again changes
+// nothing, by which the controller finds out that a Job is no longer needed.
 func absorb(known backupv1.BackupObservation, runs []workload.Run, method backupv1.Method) backupv1.BackupObservation {
 	o := *known.DeepCopy()
 	if r := latestCatalog(runs, o.CatalogTime); r != nil {
@@ -46,7 +45,7 @@ func absorb(known backupv1.BackupObservation, runs []workload.Run, method backup
 	return o
 }
 
-// verifiedAt is when a run found a backup good.
+// verifiedAt returns when a run found a backup good.
 func verifiedAt(r workload.Run) time.Time {
 	if v := r.Report.Backup.Verified; v != nil {
 		return *v
@@ -54,7 +53,7 @@ func verifiedAt(r workload.Run) time.Time {
 	return r.Finished
 }
 
-// latestCatalog is the run that listed the store last, if it did so since then.
+// latestCatalog returns the run that listed the store last, or nil if none did since then.
 func latestCatalog(runs []workload.Run, since *metav1.Time) *workload.Run {
 	var out *workload.Run
 	for i, r := range runs {
@@ -91,13 +90,13 @@ func catalog(o *backupv1.BackupObservation, c *backup.Catalog, method backupv1.M
 	case c.Verified != nil && c.Verified.Verified != nil:
 		o.LastVerifiedTime, o.LastVerified = atPointer(c.Verified.Verified), c.Verified.ID
 	case method != backupv1.Physical:
-		// What lies beside a backup is the truth; a repository of pgBackRest has
-		// no place for it.
+		// What is recorded beside a backup is authoritative. A pgBackRest repository has no place
+		// for it.
 		o.LastVerifiedTime, o.LastVerified = nil, ""
 	}
 }
 
-// count of backups as a status has it.
+// count converts a number of backups to the type that the status has.
 func count(n int) int32 { return int32(min(n, 1<<30)) } //nolint:gosec // It is bounded.
 
 func newest(o *backupv1.BackupObservation, e *backup.Entry) {
@@ -109,7 +108,8 @@ func newest(o *backupv1.BackupObservation, e *backup.Entry) {
 	o.Size = new(quantity(e.Size))
 }
 
-// quantity of bytes that people can read; the list of backups has the exact one.
+// quantity returns a number of bytes, rounded up so that it is easy to read. The list of backups
+// has the exact one.
 func quantity(bytes int64) resource.Quantity {
 	const enough = 10
 	unit := int64(1)
@@ -121,7 +121,7 @@ func quantity(bytes int64) resource.Quantity {
 	return *resource.NewQuantity((bytes+unit-1)/unit*unit, resource.BinarySI)
 }
 
-// lastFailure of a backup since which none succeeded.
+// lastFailure returns the last failure of a backup, or nil if one has succeeded since.
 func lastFailure(o backupv1.BackupObservation, runs []workload.Run) *backupv1.Failure {
 	out := o.LastFailure
 	good := lastGood(o)
@@ -142,7 +142,7 @@ func lastFailure(o backupv1.BackupObservation, runs []workload.Run) *backupv1.Fa
 	return out
 }
 
-// lastGood is when the newest good backup was done.
+// lastGood returns when the newest good backup was done.
 func lastGood(o backupv1.BackupObservation) *metav1.Time {
 	if o.LastSuccessfulTime == nil || o.LastDuration == nil {
 		return o.LastSuccessfulTime
@@ -150,7 +150,7 @@ func lastGood(o backupv1.BackupObservation) *metav1.Time {
 	return at(o.LastSuccessfulTime.Add(o.LastDuration.Duration))
 }
 
-// at is a time as the API server keeps it: in UTC and whole seconds.
+// at returns a time as the API server stores it: in UTC and whole seconds.
 func at(t time.Time) *metav1.Time { return new(metav1.NewTime(t.UTC().Truncate(time.Second))) }
 
 func atPointer(t *time.Time) *metav1.Time {
@@ -160,10 +160,10 @@ func atPointer(t *time.Time) *metav1.Time {
 	return at(*t)
 }
 
-// after tells whether a time is later than one that is known.
+// after reports whether a time is later than a known one. It is if none is known.
 func after(t time.Time, known *metav1.Time) bool { return known == nil || at(t).After(known.Time) }
 
-// before tells whether a time is earlier than one that is known.
+// before reports whether a time is earlier than a known one. It is not if none is known.
 func before(t time.Time, known *metav1.Time) bool {
 	return known != nil && at(t).Time.Before(known.Time)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// template of the pods of an action.
+// template returns the template of the pods for an action.
 func (s *State) template(a backup.Action) (corev1.PodTemplateSpec, error) {
 	if s.physical() {
 		return s.derived(a).Template()
@@ -42,7 +42,7 @@ func (s *State) template(a backup.Action) (corev1.PodTemplateSpec, error) {
 	return pod.Template()
 }
 
-// task of an action.
+// task returns the Task of the pods for an action.
 func (s *State) task(a backup.Action) backup.Task {
 	p := s.params()
 	t := backup.Task{
@@ -62,14 +62,14 @@ func (s *State) task(a backup.Action) backup.Task {
 	return t
 }
 
-// query of a verification.
+// query sets the query of a verification.
 func (s *State) query(t *backup.Task) {
 	if v := s.verification(); t.Action == backup.Verify {
 		t.Query, t.QueryDatabase = v.Query, v.Database
 	}
 }
 
-// derived from the CronJob that the function of DatabaseCluster made.
+// derived returns the pod for an action that is derived from a CronJob of the DatabaseCluster.
 func (s *State) derived(a backup.Action) workload.Derived {
 	storage := s.Cluster.Storage
 	return workload.Derived{
@@ -83,7 +83,8 @@ func (s *State) derived(a backup.Action) workload.Derived {
 	}
 }
 
-// full is the CronJob of full backups, if their names tell it.
+// full returns the CronJob of full backups, which its name shows, or else the first one. There must
+// be one.
 func full(crons []*batchv1.CronJob) *batchv1.CronJob {
 	slices.SortFunc(crons, func(a, b *batchv1.CronJob) int {
 		isFull := func(c *batchv1.CronJob) int {
@@ -97,7 +98,7 @@ func full(crons []*batchv1.CronJob) *batchv1.CronJob {
 	return crons[0]
 }
 
-// scratch is the volume of the throw-away database, if it needs one.
+// scratch returns the volume of the throw-away server, or nil if no size is set.
 func (s *State) scratch(otherwise *resource.Quantity) *workload.Scratch {
 	v := s.verification()
 	size := v.Storage
@@ -110,7 +111,7 @@ func (s *State) scratch(otherwise *resource.Quantity) *workload.Scratch {
 	return &workload.Scratch{Size: *size, Class: v.StorageClassName}
 }
 
-// digest of what is reached. Another one asks for another check.
+// digest returns the digest of what is reached. A new digest requires a new check.
 func (s *State) digest() (string, error) {
 	pod, err := s.template(backup.Check)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
-// Kinds of claims.
+// Kinds are the kinds of claims.
 var Kinds = []schema.GroupVersionKind{
 	platformv1.GroupVersion.WithKind(platformv1.EcommercePlatformKind),
 	appsv1.GroupVersion.WithKind(appsv1.DatabaseClusterKind),
 	appsv1.GroupVersion.WithKind(appsv1.WebAppKind),
 }
 
-// read what Prometheus is told of a claim.
+// read returns what the metrics show of a claim.
 func read(u *unstructured.Unstructured) telemetry.Claim {
 	c := telemetry.Claim{
 		Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(),
@@ -42,13 +42,13 @@ func read(u *unstructured.Unstructured) telemetry.Claim {
 	return c
 }
 
-// Conditions of a claim that are told of.
+// Types of the conditions of a claim that the metrics show.
 const (
 	typeReady    = string(xpv2.TypeReady)
-	typeAccepted = "Accepted" // It is the functions' own.
+	typeAccepted = "Accepted" // The function sets it, not Crossplane.
 )
 
-// conditionOf a claim of a type, or nil.
+// conditionOf returns the condition of a type of a claim, or nil.
 func conditionOf(u *unstructured.Unstructured, typ string) map[string]any {
 	conditions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
 	list, _ := conditions.([]any)

@@ -1,3 +1,3 @@
-// Package claims watches the claims for what Prometheus is told of them. It reads,
-// and changes nothing: what a claim is made of is decided by its function alone.
+// Package claims watches the claims and exports metrics of them. It only reads: what a claim is
+// composed of is decided by its function alone.
 package claims

@@ -9,10 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Strip is the cache's transformation of whatever has none of its own: nobody
-// looks at who manages which field, and of a claim only at its metadata, its
-// environment, how it is, and of which release. A cache has no such setting by kind: it asks for
-// each kind when it is made, and claims may be installed later.
+// Strip is the cache's transform for all kinds that have none of their own. It removes managed
+// fields, which are not read, and leaves of a claim only its metadata, its environment, and its
+// status as far as it shows its state and its release. The cache cannot have a transform for the
+// kinds of claims: it looks up each such kind when it is created, and claims may be installed
+// later.
 func Strip(o any) (any, error) {
 	if m, ok := o.(client.Object); ok {
 		m.SetManagedFields(nil)
@@ -44,9 +45,9 @@ func Strip(o any) (any, error) {
 	return u, nil
 }
 
-// forgetApplied drops what kubectl applied last: all of a claim once more. Of what
-// is written back as a whole it must stay, or kubectl would not know what to take
-// away; metadata and claims never are.
+// forgetApplied removes the annotation with what kubectl applied last, which is a second copy of
+// the whole claim. In an object that is written back as a whole it must stay, or kubectl could not
+// find out which fields to remove. Metadata and claims are never written back.
 func forgetApplied(o metav1.Object) {
 	if a := o.GetAnnotations(); a[corev1.LastAppliedConfigAnnotation] != "" {
 		delete(a, corev1.LastAppliedConfigAnnotation)
@@ -54,7 +55,7 @@ func forgetApplied(o metav1.Object) {
 	}
 }
 
-// keep a field of a part of an object.
+// keep copies a field of a part of an object, such as its spec, into a map.
 func keep(into map[string]any, u *unstructured.Unstructured, part, field string) {
 	if v, ok, _ := unstructured.NestedFieldNoCopy(u.Object, part, field); ok {
 		into[field] = v

@@ -13,18 +13,17 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
-// Informers are what is needed of a cache.
+// Informers is the part of a cache that Watch needs.
 type Informers interface {
 	GetInformer(ctx context.Context, of client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
 }
 
-// Watch the claims of a kind that is served, and tell Prometheus what becomes of
-// them.
+// Watch watches the claims of a kind that is served, and updates their metrics.
 func Watch(ctx context.Context, from Informers, kind schema.GroupVersionKind, into *telemetry.Claims) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
-	// Nobody waits for it: what cannot be read is missing in the metrics, and
-	// nothing else depends on it, as long as the cache is one for claims alone.
+	// There is no wait for the first sync: claims that cannot be read are missing in the metrics,
+	// and nothing else depends on them, as long as the cache is one for claims alone.
 	informer, err := from.GetInformer(ctx, u, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("cannot watch %s: %w", kind.Kind, err)
@@ -35,7 +34,7 @@ func Watch(ctx context.Context, from Informers, kind schema.GroupVersionKind, in
 	return nil
 }
 
-// handler of what happens to claims of a kind.
+// handler returns an event handler that updates the metrics of claims of a kind.
 func handler(kind schema.GroupVersionKind, into *telemetry.Claims) toolscache.ResourceEventHandler {
 	see := func(o any, fresh bool) {
 		if u, ok := o.(*unstructured.Unstructured); ok {
@@ -46,7 +45,7 @@ func handler(kind schema.GroupVersionKind, into *telemetry.Claims) toolscache.Re
 		AddFunc:    func(o any, initial bool) { see(o, !initial) },
 		UpdateFunc: func(_, o any) { see(o, false) },
 		DeleteFunc: func(o any) {
-			// One whose end was missed is told of later, by its last state.
+			// A deletion that the watch missed is reported later, with the claim's last state.
 			if key, err := toolscache.DeletionHandlingObjectToName(o); err == nil {
 				into.Forget(kind.Kind, key.AsNamespacedName())
 			}

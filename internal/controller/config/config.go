@@ -1,5 +1,5 @@
-// Package config counts who uses a ProviderConfig or ClusterProviderConfig, and
-// keeps one that is used from being deleted.
+// Package config counts the managed resources that use a ProviderConfig or ClusterProviderConfig,
+// and prevents the deletion of one that is in use.
 package config
 
 import (
@@ -14,8 +14,8 @@ import (
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 )
 
-// Setup adds the controller of one kind of configuration to a manager. The record
-// of a use is in the namespace of who uses it, for both kinds.
+// Setup adds the controller of one kind of configuration to a manager. For both kinds, the
+// ProviderConfigUsage that records a use is in the namespace of the managed resource that uses it.
 func Setup(mgr ctrl.Manager, o controller.Options, kind string, of client.Object) error {
 	name := providerconfig.ControllerName(kind)
 	kinds := resource.ProviderConfigKinds{
@@ -25,7 +25,7 @@ func Setup(mgr ctrl.Manager, o controller.Options, kind string, of client.Object
 	}
 	r := providerconfig.NewReconciler(mgr, kinds,
 		providerconfig.WithLogger(o.Logger.WithValues("controller", name)),
-		providerconfig.WithRecorder(event.NewAPIRecorder(mgr.GetEventRecorderFor(name)))) //nolint:staticcheck // crossplane-runtime takes no other.
+		providerconfig.WithRecorder(event.NewAPIRecorder(mgr.GetEventRecorderFor(name)))) //nolint:staticcheck // crossplane-runtime takes no other recorder.
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).

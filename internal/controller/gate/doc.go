@@ -1,3 +1,3 @@
-// Package gate tells which kinds the API server serves, and holds controllers
-// back until it serves theirs.
+// Package gate reports which kinds the API server serves, and holds controllers back until it
+// serves theirs.
 package gate

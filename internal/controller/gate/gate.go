@@ -10,42 +10,42 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Gate that opens once kinds are served, not as soon as their definitions are
-// established: that is what an API server says first, and for a moment after it
-// the kind is in none of its lists, so that a controller which began then could
-// not find what it is to watch.
+// Gate is a gate that opens once kinds are served, not as soon as their definitions are
+// established. The API server reports a definition as established first, and for a moment after
+// that the kind is missing in discovery: a controller that started then could not find the kind
+// that it watches.
 type Gate struct {
 	controller.Gate
 
-	ctx    context.Context //nolint:containedctx // What waits at the gate lives as long as it, and Register takes none.
+	ctx    context.Context //nolint:containedctx // Callbacks wait at the gate for as long as it lives, and Register takes no context.
 	served Lookup
 	log    logging.Logger
 }
 
-// New behind another one, which opens when definitions are established. Its
-// callbacks are called no more once ctx is done.
+// New returns a Gate behind another one, which opens when definitions are established. No callback
+// is called once ctx is done.
 func New(ctx context.Context, established controller.Gate, served Lookup, log logging.Logger) *Gate {
 	return &Gate{Gate: established, ctx: ctx, served: served, log: log}
 }
 
-// Register a callback for when all kinds are served.
+// Register registers a callback that is called once all kinds are served.
 func (g *Gate) Register(callback func(), kinds ...schema.GroupVersionKind) {
 	g.Gate.Register(func() {
-		// It runs in a goroutine of its own.
+		// The other gate runs this in a goroutine of its own, so it may wait.
 		if g.await(kinds) == nil {
 			callback()
 		}
 	}, kinds...)
 }
 
-// patience grows, since a kind that is not served after seconds was most likely
-// deleted again.
+// patience returns the pauses between two lookups. They grow to 5 seconds, since a kind that is not
+// served after seconds was most likely deleted again.
 func patience() wait.DelayFunc {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Cap: 5 * time.Second, Steps: 20}.DelayFunc()
 }
 
-// await all kinds, for as long as it takes. An API server that does not answer is
-// asked again.
+// await waits until all kinds are served, for as long as it takes, or until the Gate's context is
+// done, which is an error. A lookup that fails is retried.
 func (g *Gate) await(kinds []schema.GroupVersionKind) error {
 	said := ""
 	return patience().Until(g.ctx, true, true, func(context.Context) (bool, error) {
@@ -58,7 +58,8 @@ func (g *Gate) await(kinds []schema.GroupVersionKind) error {
 	})
 }
 
-// missing says which of the kinds is not served, or "".
+// missing returns why the first kind that is not served cannot be used yet, or "" if all are
+// served.
 func (g *Gate) missing(kinds []schema.GroupVersionKind) string {
 	for _, k := range kinds {
 		is, err := g.served(k)

@@ -7,10 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Lookup tells whether a kind is served. It is an error when nobody can tell.
+// Lookup reports whether a kind is served. It returns an error if that cannot be found out.
 type Lookup func(schema.GroupVersionKind) (bool, error)
 
-// In asks a REST mapper, which asks the API server about what it does not know.
+// In returns a Lookup in a REST mapper, which queries the API server for kinds that it does not
+// have yet.
 func In(m meta.RESTMapper) Lookup {
 	return func(k schema.GroupVersionKind) (bool, error) {
 		_, err := m.RESTMapping(k.GroupKind(), k.Version)

@@ -1,3 +1,3 @@
-// Package kube is what the reconcilers share: how they are set up, and what they do to the
-// API server: apply, create and delete objects, and list the Jobs of one Backup or Restore.
+// Package kube contains what the reconcilers share: their setup, and their requests to the API
+// server to apply, create, find and delete objects, and to list the Jobs of one Backup or Restore.
 package kube

@@ -14,16 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Owner of the fields that are applied.
+// Owner is the field manager of the fields that the provider applies.
 const Owner = client.FieldOwner("storeplane-provider")
 
-// Kube writes with a client, and reads past its cache.
+// Kube writes objects and lists Jobs with Client, and gets single objects with Reader, past the
+// cache.
 type Kube struct {
 	Client client.Client
 	Reader client.Reader
 }
 
-// Apply an object by server-side apply.
+// Apply applies an object by server-side apply, without its status. It takes over fields that
+// another field manager owns.
 func (k Kube) Apply(ctx context.Context, o client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -38,8 +40,8 @@ func (k Kube) Apply(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// Create a Job, which cannot be changed later. That it is there already is no
-// error if it is its owner's: the cache may be behind.
+// Create creates a Job, which cannot be changed later. It is no error if the Job exists already and
+// has the same owner: the cache may be behind.
 func (k Kube) Create(ctx context.Context, j *batchv1.Job) error {
 	err := k.Client.Create(ctx, j.DeepCopy(), Owner)
 	if !kerrors.IsAlreadyExists(err) {
@@ -58,7 +60,8 @@ func (k Kube) Create(ctx context.Context, j *batchv1.Job) error {
 	return nil
 }
 
-// Remove an object and what it made, unless it is another one by now.
+// Remove deletes an object and, in the background, the objects that it owns. An object of the same
+// name with another UID stays.
 func (k Kube) Remove(ctx context.Context, o client.Object) error {
 	opts := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationBackground)}
 	if uid := o.GetUID(); uid != "" {
@@ -70,8 +73,8 @@ func (k Kube) Remove(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// Resume lets a suspended CronJob forget what it missed: it starts what is due
-// from now on.
+// Resume sets the last schedule time of a suspended CronJob to now: it skips the runs that it
+// missed and starts those that are due from now on.
 func (k Kube) Resume(ctx context.Context, c *batchv1.CronJob, now time.Time) error {
 	next := c.DeepCopy()
 	next.Status.LastScheduleTime = new(metav1.NewTime(now))
@@ -81,7 +84,7 @@ func (k Kube) Resume(ctx context.Context, c *batchv1.CronJob, now time.Time) err
 	return nil
 }
 
-// Find an object past the cache; false if there is none.
+// Find gets an object past the cache. It returns false if the object does not exist.
 func (k Kube) Find(ctx context.Context, namespace, named string, into client.Object) (bool, error) {
 	err := k.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: named}, into)
 	if kerrors.IsNotFound(err) {
@@ -93,7 +96,7 @@ func (k Kube) Find(ctx context.Context, namespace, named string, into client.Obj
 	return true, nil
 }
 
-// Work is the Jobs, CronJobs and pods with a label.
+// Work lists the Jobs, CronJobs and pods with a label, from the cache.
 func (k Kube) Work(ctx context.Context, namespace, label, value string) (*batchv1.JobList, *batchv1.CronJobList, *corev1.PodList, error) {
 	jobs, crons, pods := &batchv1.JobList{}, &batchv1.CronJobList{}, &corev1.PodList{}
 	for _, l := range []client.ObjectList{jobs, crons, pods} {
@@ -112,6 +115,5 @@ func name(o client.Object) string {
 	return kind + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// Lag is by how much a cache may be behind: what was made is not looked for
-// before.
+// Lag is by how much a cache may be behind: a created object is not expected in it sooner.
 const Lag = 2 * time.Second

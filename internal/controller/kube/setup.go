@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Reconciler of the managed resources of a kind, as all of the provider's are, by the name
-// of its controller.
+// Reconciler returns a reconciler of the managed resources of a kind, with the settings that all of
+// the provider's share. name is that of its controller.
 func Reconciler(mgr ctrl.Manager, o controller.Options, name string, kind schema.GroupVersionKind, c managed.ExternalConnector, recorder event.Recorder, poll managed.PollIntervalHook, more ...managed.ReconcilerOption) *managed.Reconciler {
 	return managed.NewReconciler(mgr, resource.ManagedKind(kind), append(more,
 		managed.WithExternalConnector(c),
@@ -29,7 +29,8 @@ func Reconciler(mgr ctrl.Manager, o controller.Options, name string, kind schema
 	)...)
 }
 
-// Named asks for the object of the same namespace that a label names.
+// Named returns a function that maps an object to a request for the object, in the same namespace,
+// that its label names.
 func Named(label string) handler.MapFunc {
 	return func(_ context.Context, o client.Object) []reconcile.Request {
 		name := o.GetLabels()[label]

@@ -31,17 +31,18 @@ import (
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 )
 
-// Owner of the annotations that are applied here, and of nothing else: when the
-// owner applies none, they go.
+// Owner is the field manager of the annotations that are applied here, and of nothing else: an
+// apply without them removes them.
 const Owner = client.FieldOwner("storeplane-pause")
 
-// Family is a kind that claims compose, and those claims' kinds.
+// Family is a kind that claims compose, and the kinds of those claims.
 type Family struct {
 	Child   schema.GroupVersionKind
 	Parents []schema.GroupVersionKind
 }
 
-// Families of all that a claim is made of and that somebody reconciles.
+// Families returns one Family for each kind that claims compose and that has a controller which
+// honours the pause.
 func Families() []Family {
 	shop := platformv1.GroupVersion.WithKind(platformv1.EcommercePlatformKind)
 	database := appsv1.GroupVersion.WithKind(appsv1.DatabaseClusterKind)
@@ -54,19 +55,19 @@ func Families() []Family {
 	}
 }
 
-// Kinds of a family: all must be served before its controller can begin.
+// Kinds returns the kinds of a family. All must be served before its controller can start.
 func (f Family) Kinds() []schema.GroupVersionKind {
 	return append([]schema.GroupVersionKind{f.Child}, f.Parents...)
 }
 
-// patience with claims that cannot be read. By default a controller that cannot
-// read for two minutes ends the whole provider, and what it does for backups and
-// configuration with it: one that is newer than its rights only does not pause.
+// patience is how long the controller waits for claims that cannot be read. By default a controller
+// whose cache is not in sync after two minutes ends the whole provider, and with it the work on
+// backups and configuration. With this time, a provider that is newer than its RBAC rules only does
+// not pause.
 const patience = 10 * 365 * 24 * time.Hour
 
-// Setup adds the controller of one family to a manager. Of all kinds only the
-// metadata is watched, by the cache of its own cluster: see
-// internal/controller.Controllers.
+// Setup adds the controller of one family to a manager. It watches only the metadata of all kinds,
+// in the cache of a cluster of its own: see newAside in package internal/controller.
 func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, f Family) error {
 	name := "pause/" + strings.ToLower(f.Child.GroupKind().String())
 	r := NewReconciler(from.GetClient(), f, o.Logger.WithValues("controller", name))
@@ -82,8 +83,8 @@ func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, f Famil
 	return b.Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter))
 }
 
-// ownerChanged passes on that an object is another claim's, or nobody's any more: what a
-// claim leaves behind that is deleted alone, while it is paused, is nobody's before the
+// ownerChanged passes the updates by which an object gets another claim as its owner, or none: when
+// a paused claim is deleted without the objects that it composes, they lose their owner before the
 // claim is gone.
 func ownerChanged() predicate.Predicate {
 	owner := func(o client.Object) types.UID {
@@ -98,10 +99,10 @@ func ownerChanged() predicate.Predicate {
 	}
 }
 
-// pauseChanged passes on that a claim was paused, goes on or went. That one came
-// which is not paused is no news: each object that it composes is looked at when
-// that comes, and for thousands of claims at the provider's start their objects
-// would be listed for each.
+// pauseChanged passes the events by which a claim is paused, resumed or deleted. It drops the
+// creation of a claim that is not paused: each object that the claim composes is reconciled by an
+// event of its own, and at the provider's start objects would be listed for each of thousands of
+// claims.
 func pauseChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return meta.IsPaused(e.Object) },
@@ -109,21 +110,21 @@ func pauseChanged() predicate.Predicate {
 	}
 }
 
-// Reconciler looks at one object of a family at a time. That it begins with what
-// is composed, and not with the claim, lets it resume also what a claim left
-// behind that is gone: paused it could never be deleted.
+// Reconciler reconciles one object of a family at a time. It starts with the composed object and
+// not with the claim, so that it also resumes an object that a deleted claim left behind: while
+// paused, that object could never be deleted.
 type Reconciler struct {
 	client client.Client
 	family Family
 	log    logging.Logger
 }
 
-// NewReconciler of a family.
+// NewReconciler returns the Reconciler of a family.
 func NewReconciler(c client.Client, f Family, log logging.Logger) *Reconciler {
 	return &Reconciler{client: c, family: f, log: log}
 }
 
-// Reconcile implements reconcile.Reconciler.
+// Reconcile pauses or resumes an object as its claim is. It implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	o := metadataOf(r.family.Child)
 	if err := r.client.Get(ctx, req.NamespacedName, o); err != nil {
@@ -147,8 +148,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-// pausedClaim that composes an object, as "Kind name", or "" when it is not
-// paused, gone, or none of ours.
+// pausedClaim returns the claim that composes an object, as "Kind name". It returns "" if the claim
+// is not paused, does not exist, or is not one of the family.
 func (r *Reconciler) pausedClaim(ctx context.Context, o client.Object) (string, error) {
 	c := metav1.GetControllerOf(o)
 	if c == nil {
@@ -171,8 +172,8 @@ func (r *Reconciler) pausedClaim(ctx context.Context, o client.Object) (string, 
 	return c.Kind + " " + c.Name, nil
 }
 
-// apply annotations, and none of ours beside them, to an object as long as it is
-// the same one.
+// apply applies annotations to an object as long as its UID is the same, and removes all others of
+// this field manager.
 func (r *Reconciler) apply(ctx context.Context, o client.Object, annotations map[string]string) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(r.family.Child)
@@ -182,17 +183,17 @@ func (r *Reconciler) apply(ctx context.Context, o client.Object, annotations map
 	u.SetAnnotations(annotations)
 	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), Owner, client.ForceOwnership)
 	if kerrors.IsNotFound(err) || kerrors.IsConflict(err) {
-		// It is gone, or another one by now, of which there is news.
+		// The object was deleted or replaced meanwhile, which causes an event of its own.
 		return nil
 	}
 	return err
 }
 
-// children of a claim.
+// children returns a request for each object of the family that a claim composes.
 func (r *Reconciler) children(ctx context.Context, claim client.Object) []reconcile.Request {
 	l := &metav1.PartialObjectMetadataList{}
 	l.SetGroupVersionKind(r.family.Child.GroupVersion().WithKind(r.family.Child.Kind + "List"))
-	// It is read from the cache, which has no errors but those of programmers.
+	// The list comes from the cache, where only a mistake in this code causes an error.
 	if err := r.client.List(ctx, l, client.InNamespace(claim.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		r.log.Info("Cannot list what a claim is made of", "error", err, "claim", client.ObjectKeyFromObject(claim).String())
 		return nil
@@ -206,7 +207,7 @@ func (r *Reconciler) children(ctx context.Context, claim client.Object) []reconc
 	return out
 }
 
-// metadataOf an object of a kind, empty.
+// metadataOf returns an empty object of a kind, of which only the metadata is read.
 func metadataOf(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(gvk)

@@ -9,7 +9,7 @@ import (
 // paused is Crossplane's own annotation.
 const paused = meta.AnnotationKeyReconciliationPaused
 
-// action on one object.
+// action is what to do with one object.
 type action string
 
 const (
@@ -18,9 +18,9 @@ const (
 	resume action = "resume"
 )
 
-// decide what becomes of an object with these annotations. with names the claim
-// that composes it while that one is paused, and is empty otherwise. An object
-// that a person has told not to be paused goes on.
+// decide returns what to do with an object that has these annotations. with names the claim that
+// composes it while that claim is paused, and is empty otherwise. An object on which a user has set
+// crossplane.io/paused to another value than "true" is not paused.
 func decide(annotations map[string]string, with string) action {
 	own, mark := annotations[paused], annotations[appsv1.PausedWithAnnotation]
 	switch {
@@ -37,8 +37,8 @@ func decide(annotations map[string]string, with string) action {
 	}
 }
 
-// annotations that an action applies: those that are left out are taken away
-// where nobody else has set them.
+// annotations returns the annotations that an action applies. Those that are left out are removed,
+// unless another field manager has set them.
 func (a action) annotations(with string) map[string]string {
 	if a == pause {
 		return map[string]string{paused: "true", appsv1.PausedWithAnnotation: with}

@@ -1,6 +1,6 @@
-// Package pause carries a claim's pause down to what the claim is made of.
-// Crossplane leaves a claim alone that has the annotation crossplane.io/paused,
-// and calls no function for it: so the smaller claims and the managed resources
-// that it composes would go on by themselves. They get the annotation too, for as
-// long as their claim has it. What a person has said on one of them holds.
+// Package pause passes the pause of a claim on to the objects that it composes. Crossplane does not
+// reconcile a claim with the annotation crossplane.io/paused, and calls no function for it, but the
+// smaller claims and the managed resources that it composes would still be reconciled. They get the
+// annotation too, for as long as their claim has it. A value that a user has set on one of them
+// stays.
 package pause

@@ -1,5 +1,5 @@
-// Package progress reports how far a managed resource is with its newest generation, in
-// the way that kstatus reads: condition Stalled, and status.observedGeneration.
+// Package progress reports how far a managed resource is with its newest generation, in the way
+// that kstatus reads: condition Stalled, and status.observedGeneration.
 //
 // crossplane-runtime defines both the field and its methods, and leaves it to the provider
 // to set it
@@ -14,13 +14,14 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// TypeStalled is True while a managed resource does not become Ready without a change.
+// TypeStalled is the condition that is True while a managed resource does not become Ready without
+// a change.
 const TypeStalled xpv2.ConditionType = "Stalled"
 
-// ReasonNotStalled of a condition that is False.
+// ReasonNotStalled is the reason of condition Stalled while it is False.
 const ReasonNotStalled xpv2.ConditionReason = backupv1.ReasonNotStalled
 
-// Object is what is reported of.
+// Object is a managed resource whose progress is reported.
 type Object interface {
 	metav1.Object
 	GetCondition(ct xpv2.ConditionType) xpv2.Condition
@@ -28,9 +29,10 @@ type Object interface {
 	SetObservedGeneration(generation int64)
 }
 
-// Report on an object whose condition Ready was set. It is done when all that its newest
-// generation asks for was carried out, and stalled when it is not Ready and does not
-// become so by itself: for Ready's reason, in Ready's words.
+// Report sets condition Stalled and the observed generation of an object whose condition Ready was
+// set. done means that all that the newest generation requests was carried out. stalled means that
+// the object does not become Ready without a change: while it is not Ready, condition Stalled is
+// True, with the reason and the message of Ready.
 func Report(o Object, stalled, done bool) {
 	ready := o.GetCondition(xpv2.TypeReady)
 	isReady := ready.Status == corev1.ConditionTrue

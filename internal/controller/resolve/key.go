@@ -12,10 +12,10 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// OwnKey of a Backup with method logical, as far as it is kept.
+// OwnKey is the generated key of a Backup with method logical, as far as it exists.
 type OwnKey struct {
-	// Secret of the Backup's namespace, nil where none was made for it. Taken says that there is
-	// another one of that name.
+	// Secret is the one in the Backup's namespace, nil if none was created for the Backup. Taken is
+	// true if another Secret has its name.
 	Secret *corev1.Secret
 	Taken  bool
 
@@ -23,7 +23,8 @@ type OwnKey struct {
 	Kept *corev1.Secret
 }
 
-// OwnKey of a Backup of a name. Nothing is read of a Secret that was not made for it.
+// OwnKey reads the generated key of the Backup of that name, and its copy in escrow. It does not
+// return the content of a Secret that was not created for the Backup.
 func (r *Resolver) OwnKey(ctx context.Context, namespace, name string) (OwnKey, error) {
 	out := OwnKey{}
 	s, err := r.find(ctx, namespace, backup.LogicalKeyName(name))
@@ -38,13 +39,13 @@ func (r *Resolver) OwnKey(ctx context.Context, namespace, name string) (OwnKey, 
 	return out, err
 }
 
-// KeptKey is the copy in escrow of a Backup's own key, or nil.
+// KeptKey returns the copy in escrow of a Backup's generated key, or nil.
 func (r *Resolver) KeptKey(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	return r.find(ctx, backup.EscrowNamespace, backup.LogicalEscrowName(namespace, name))
 }
 
-// Identities by which the backups can be read: those of the namespace, and those in escrow where
-// they are others. There are none for plain backups.
+// Identities returns the age identities with which the backups can be decrypted: those in the
+// namespace, and those in escrow if they differ. It returns nil for plain backups.
 func (o OwnKey) Identities() []byte {
 	own, kept := KeyOf(o.Secret), KeyOf(o.Kept)
 	switch {
@@ -56,7 +57,7 @@ func (o OwnKey) Identities() []byte {
 	return bytes.Join([][]byte{bytes.TrimSpace(own), bytes.TrimSpace(kept), nil}, []byte("\n"))
 }
 
-// KeyOf a Secret, nil where it holds none.
+// KeyOf returns the key that a Secret holds, or nil. The Secret may be nil.
 func KeyOf(s *corev1.Secret) []byte {
 	if s == nil || len(s.Data[backup.EscrowKey]) == 0 {
 		return nil
@@ -64,7 +65,7 @@ func KeyOf(s *corev1.Secret) []byte {
 	return s.Data[backup.EscrowKey]
 }
 
-// find a Secret, nil where there is none.
+// find returns a Secret, or nil if it does not exist.
 func (r *Resolver) find(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	s := &corev1.Secret{}
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s)

@@ -11,21 +11,22 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// Resolver of references.
+// Resolver resolves references.
 type Resolver struct {
-	// Reader of the API server, not of a cache: the provider may get Secrets,
-	// but not watch all of them.
+	// Reader reads from the API server, not from a cache: the provider's cache holds only the
+	// metadata of Secrets.
 	Reader client.Reader
 
-	// Getenv is the provider's own environment.
+	// Getenv reads the provider's own environment.
 	Getenv func(string) string
 }
 
-// PrintOf an object changes whenever it does, and tells nothing of what it
-// holds.
+// PrintOf returns a fingerprint of an object, which changes with each change of the object and
+// reveals nothing of its content.
 func PrintOf(o client.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
 
-// secret by its name. field names what refers to it.
+// secret returns a Secret by its name, or a Problem if it does not exist. field is the field that
+// refers to it.
 func (r *Resolver) secret(ctx context.Context, namespace, name, field string) (*corev1.Secret, error) {
 	s := &corev1.Secret{}
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s)
@@ -38,7 +39,8 @@ func (r *Resolver) secret(ctx context.Context, namespace, name, field string) (*
 	return s, nil
 }
 
-// Key of an encryption: its print, or "" for none.
+// Key returns the fingerprint of the Secret with the key of an encryption, or "" without
+// encryption. A key that is missing is a Problem.
 func (r *Resolver) Key(ctx context.Context, namespace string, e *backupv1.Encryption) (string, error) {
 	if e == nil {
 		return "", nil

@@ -17,21 +17,22 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// Source of data, or target of a Restore.
+// Source is the source of the data, or the target of a Restore.
 type Source struct {
 	workload.Source
 
-	// Version of the server, as far as it is known.
+	// Version of the server, or "" if it is not known.
 	Version string
 
-	// Print changes whenever what is reached may.
+	// Print is a fingerprint of the connection: it changes whenever another database may be
+	// reached.
 	Print string
 
-	// Waiting says in words why a DatabaseCluster is not ready.
+	// Waiting is a message why a DatabaseCluster is not ready, or "".
 	Waiting string
 }
 
-// Source of a database in a namespace.
+// Source resolves the connection of a database in a namespace.
 func (r *Resolver) Source(ctx context.Context, namespace string, db backupv1.Database) (Source, error) {
 	if ref := db.Connection.DatabaseClusterRef; ref != nil {
 		return r.clusterSource(ctx, namespace, ref.Name, db.Version)
@@ -52,7 +53,8 @@ func (r *Resolver) Source(ctx context.Context, namespace string, db backupv1.Dat
 	return out, nil
 }
 
-// hosts that a Secret names, as its pods will read it: none where that fails, and they say why.
+// hosts returns the hosts that a Secret names, as its pods will read it. It returns none if the
+// Secret cannot be read as a connection: the pods report why.
 func hosts(s *corev1.Secret, key string) []string {
 	keys := map[string]string{}
 	for k, from := range map[string]string{"uri": "uri", "host": "host", "port": "port"} {
@@ -68,7 +70,7 @@ func hosts(s *corev1.Secret, key string) []string {
 	return c.Addresses()
 }
 
-// hasConnection tells whether a Secret says how to connect.
+// hasConnection returns a Problem if a Secret does not contain how to connect.
 func hasConnection(s *corev1.Secret, key string) error {
 	if len(s.Data[key]) > 0 {
 		return nil
@@ -101,18 +103,18 @@ func (r *Resolver) clusterSource(ctx context.Context, namespace, name, version s
 	return out, nil
 }
 
-// Cluster is what is to know of a DatabaseCluster.
+// Cluster is what a Backup or Restore reads of a DatabaseCluster.
 type Cluster struct {
 	Version string
 	Storage resource.Quantity
 
-	// Waiting says in words why it is not ready.
+	// Waiting is a message why it is not ready, or "" if it is.
 	Waiting string
 }
 
 var clusterKind = schema.GroupVersionKind{Group: "apps.example.com", Version: "v1", Kind: "DatabaseCluster"}
 
-// Cluster of a name.
+// Cluster returns the DatabaseCluster of a name, or a Problem if it does not exist.
 func (r *Resolver) Cluster(ctx context.Context, namespace, name string) (Cluster, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(clusterKind)

@@ -18,29 +18,30 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// Store where backups lie.
+// Store is where backups are stored.
 type Store struct {
 	workload.Store
 
-	// Copy is what the Secret with the credentials must hold, if it is ours to
-	// make.
+	// Copy is what the Secret with the credentials must hold if the provider creates it, as a copy
+	// of those of a configuration.
 	Copy map[string][]byte
 
-	// Print changes whenever what is reached may.
+	// Print is a fingerprint of the credentials or the volume: it changes whenever another store
+	// may be reached.
 	Print string
 
-	// Configured tells whether a configuration was used.
+	// Configured is true if a ProviderConfig or ClusterProviderConfig was used.
 	Configured bool
 
-	// Bounds of the credentials, nil for those of the namespace.
+	// Bounds are what the credentials may be used for, nil for those of the namespace.
 	Bounds *backup.Bounds
 
-	// Platforms tells whether the credentials are those of the platform's configuration, whose
-	// word the Bounds then are, and Generates whether Backups get keys of their own with them.
+	// Platforms is true if the credentials are those of the platform's configuration, which then
+	// also sets the Bounds. Generates is true if Backups that use them get generated keys.
 	Platforms, Generates bool
 }
 
-// credentials are the keys that are copied.
+// credentials are the keys that are copied from a Secret or from the provider's environment.
 var credentials = []string{
 	"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
 	"credentials.json",
@@ -48,11 +49,11 @@ var credentials = []string{
 	"ca.crt",
 }
 
-// defaultConfig is the name of the configuration that is used where none is
-// named: it need not exist.
+// defaultConfig is the name of the ClusterProviderConfig that is used if none is named. It need not
+// exist.
 const defaultConfig = "default"
 
-// Store of a destination. copyName is the Secret that credentials of a
+// Store resolves a destination. copyName is the name of the Secret that credentials of a
 // configuration are copied to.
 func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.ProviderConfigReference, d backupv1.Destination, copyName string) (Store, error) {
 	if err := backup.CheckDestination(d); err != nil {
@@ -81,7 +82,8 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 		}
 		out.Platforms, out.Generates = true, config.Encryption != storeplanev1.EncryptionNone
 	case config.Credentials.Source == storeplanev1.CredentialsSecret:
-		// A namespace's own configuration may name a copy of the platform's credentials.
+		// A ProviderConfig of the namespace may name a copy of the platform's credentials, which
+		// has bounds.
 		named, err := r.secret(ctx, namespace, config.Credentials.SecretRef.Name, "credentials.secretRef")
 		if err != nil {
 			return Store{}, err
@@ -107,7 +109,8 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 		return out, nil
 	}
 	if err := r.credentials(ctx, namespace, config.Credentials, copyName, &out); err != nil {
-		// It is not known whether pods have credentials or an identity: no store is.
+		// It is not known whether the pods have credentials or need an identity, so the store does
+		// not count as known: an empty destination leaves the existing NetworkPolicy as it is.
 		out.Destination = backupv1.Destination{}
 		return out, err
 	}
@@ -115,7 +118,8 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 	return out, nil
 }
 
-// Resolved store of a destination that says all itself, as a DatabaseCluster's does.
+// Resolved returns the store of a destination that takes nothing from a configuration, such as that
+// of a DatabaseCluster.
 func (r *Resolver) Resolved(ctx context.Context, namespace string, d backupv1.Destination) (workload.Store, error) {
 	out := workload.Store{Destination: d}
 	if d.SecretRef == nil {
@@ -126,7 +130,8 @@ func (r *Resolver) Resolved(ctx context.Context, namespace string, d backupv1.De
 	if err != nil && !kerrors.IsNotFound(err) {
 		return workload.Store{}, fmt.Errorf("cannot get Secret %s/%s: %w", namespace, d.SecretRef.Name, err)
 	}
-	// A Secret that is missing gives no pod an identity.
+	// A missing Secret counts as one with credentials, so that no pod gets access to the cloud's
+	// identity.
 	out.Secret, out.Authenticates = d.SecretRef.Name, err != nil || authenticates(d.Type, s.Data)
 	return out, nil
 }
@@ -135,7 +140,7 @@ func authenticates(t backupv1.StoreType, data map[string][]byte) bool {
 	return backup.Authenticates(t, func(key string) bool { return len(data[key]) > 0 })
 }
 
-// readBounds of the credentials in a Secret that a field names.
+// readBounds reads the bounds of the credentials in a Secret that a field names.
 func readBounds(s *corev1.Secret, field string) (*backup.Bounds, error) {
 	b, err := backup.ReadBounds(s.Annotations)
 	if err != nil {
@@ -144,14 +149,14 @@ func readBounds(s *corev1.Secret, field string) (*backup.Bounds, error) {
 	return b, nil
 }
 
-// isPlatforms tells whether the credentials of a configuration are the platform's. What a
-// ServiceAccount of the namespace may do is the namespace's.
+// isPlatforms reports whether the credentials of a configuration are the platform's. The rights of
+// a ServiceAccount in the namespace are the namespace's own.
 func isPlatforms(ref *xpv2.ProviderConfigReference, c storeplanev1.ProviderConfigSpec) bool {
 	return (ref == nil || ref.Kind == storeplanev1.ClusterProviderConfigKind) &&
 		(c.Credentials.Source == storeplanev1.CredentialsSecret || c.Credentials.Source == storeplanev1.CredentialsEnvironment)
 }
 
-// boundsOf the platform's credentials in a namespace.
+// boundsOf returns the bounds of the platform's credentials in a namespace.
 func boundsOf(ref *xpv2.ProviderConfigReference, c storeplanev1.ProviderConfigSpec, namespace string) (*backup.Bounds, error) {
 	of := storeplanev1.ClusterProviderConfigKind + " " + defaultConfig
 	if ref != nil {
@@ -169,13 +174,13 @@ func boundsOf(ref *xpv2.ProviderConfigReference, c storeplanev1.ProviderConfigSp
 	return b, nil
 }
 
-// CheckRead says why a namespace may not restore the backups of another, if it may not.
+// CheckRead returns a Problem if the backups of namespace of may not be restored in namespace to.
 func (r *Resolver) CheckRead(ctx context.Context, b *backup.Bounds, of, to string) error {
 	if b.MayRead(of) {
 		return nil
 	}
 	grants := &backupv1.RestoreGrantList{}
-	// Where the kind is not activated there are no grants.
+	// There are no grants if the kind is not activated.
 	if err := r.Reader.List(ctx, grants, client.InNamespace(of)); err != nil && !meta.IsNoMatchError(err) && !kerrors.IsNotFound(err) {
 		return fmt.Errorf("cannot list RestoreGrants of namespace %s: %w", of, err)
 	}
@@ -199,7 +204,8 @@ func (r *Resolver) volume(ctx context.Context, namespace string, d backupv1.Dest
 	return out, nil
 }
 
-// config that a reference names.
+// config returns the configuration that a reference names, and whether it exists. Only
+// ClusterProviderConfig default, which is used without a reference, may be missing.
 func (r *Resolver) config(ctx context.Context, namespace string, ref *xpv2.ProviderConfigReference) (storeplanev1.ProviderConfigSpec, bool, error) {
 	if ref == nil {
 		ref = &xpv2.ProviderConfigReference{Kind: storeplanev1.ClusterProviderConfigKind, Name: defaultConfig}

@@ -23,7 +23,7 @@ import (
 // Setup adds the controller of Restores to a manager.
 func Setup(mgr ctrl.Manager, o controller.Options, own images.Set, getenv func(string) string, t *telemetry.Telemetry) error {
 	name := managed.ControllerName(backupv1.RestoreGroupVersionKind.GroupKind().String())
-	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other.
+	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other recorder.
 	witness := workload.NewWitness(time.Now)
 	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, own, getenv, witness, recorder)
 	r := kube.Reconciler(mgr, o, name, backupv1.RestoreGroupVersionKind, t.Count(backupv1.RestoreKind, c), recorder, poll, managed.WithCreationGracePeriod(kube.Lag))
@@ -37,14 +37,14 @@ func Setup(mgr ctrl.Manager, o controller.Options, own images.Set, getenv func(s
 		Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter))
 }
 
-// impatient is how soon a Restore that has not begun is looked at again: what it
-// lacks may be a Secret, which is not watched.
+// impatient is the longest poll interval of a Restore that has not ended: what it waits for may be
+// a Secret, which is not watched.
 const impatient = 15 * time.Second
 
-// ended is how soon a Restore that is over is looked at again: it has nothing to wait for.
+// ended is the shortest poll interval of a Restore that has ended, since it waits for nothing.
 const ended = time.Hour
 
-// poll interval with jitter.
+// poll returns the poll interval of a Restore, with jitter.
 func poll(mg resource.Managed, interval time.Duration) time.Duration {
 	if r, ok := mg.(*backupv1.Restore); ok {
 		if r.Status.AtProvider.CompletionTime == nil {

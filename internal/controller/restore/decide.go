@@ -25,54 +25,55 @@ type State struct {
 	Restore *backupv1.Restore
 	Now     time.Time
 
-	// Images of our own.
+	// Images are Storeplane's own images.
 	Images images.Set
 
-	// Problem is why the restore cannot begin, or nil.
+	// Problem is why the restore cannot start, or nil.
 	Problem *resolve.Problem
 
 	From   From
 	Target resolve.Source
 	Store  resolve.Store
 
-	// Runs of the Jobs that carry the Restore's label.
+	// Runs are those of the Jobs with the Restore's label.
 	Runs []workload.Run
 
-	// Left are the copies of the store's credentials and of a key, once the Restore has ended.
+	// Left are the remaining copies of the store's credentials and of a key, once the Restore has
+	// ended.
 	Left []*corev1.Secret
 
-	// Taken names an object that is in the way, or is "".
+	// Taken names an object of another owner whose name the Restore needs, or is "".
 	Taken string
 }
 
-// From is where the backups lie.
+// From is where the backups are stored, and how they are encrypted.
 type From struct {
 	Namespace, Name string
 	Destination     backupv1.Destination
 	Encryption      *backupv1.Encryption
 
-	// Key that was generated for the Backup, where no Encryption is named, or nil.
+	// Key is the one that was generated for the Backup, if no Encryption is named, or nil.
 	Key []byte
 
-	// Version of the server that was backed up, as far as it is known.
+	// Version of the server that was backed up, or "" if it is not known.
 	Version string
 }
 
-// Decision is what to do and what to say.
+// Decision is what to do, and what to report.
 type Decision struct {
 	Observation backupv1.RestoreObservation
 	Condition   xpv2.Condition
 	Events      []event.Event
 
-	// Apply objects, then Create the Job.
+	// Apply are the objects to apply before the Job in Create is created.
 	Apply  []client.Object
 	Create *batchv1.Job
 
-	// Remove what must not outlive the Job.
+	// Remove are the Secrets that must not outlive the Job.
 	Remove []*corev1.Secret
 }
 
-// Decide what to do about a Restore.
+// Decide decides what to do about a Restore.
 func Decide(s *State) (Decision, error) {
 	known := s.Restore.Status.AtProvider
 	d := Decision{Observation: *known.DeepCopy()}
@@ -96,7 +97,7 @@ func Decide(s *State) (Decision, error) {
 	return d, nil
 }
 
-// run of the one Job, or nil.
+// run returns the run of the Restore's Job, or nil.
 func (s *State) run() *workload.Run {
 	for i := range s.Runs {
 		if s.Runs[i].Job == jobName(s.Restore.Name) && s.Runs[i].Owner == s.Restore.UID {
@@ -106,8 +107,9 @@ func (s *State) run() *workload.Run {
 	return nil
 }
 
-// over: nothing changes any more. The credentials and the key open what was granted for this
-// Restore, and the grant may be withdrawn.
+// over decides about a Restore that has ended, which does not change any more. Its copies of the
+// credentials and of the key are removed: they give access to what was granted for this Restore,
+// and the grant may be withdrawn.
 func (d *Decision) over(s *State) {
 	d.Remove = s.Left
 	if f := d.Observation.Failure; f != nil {
@@ -117,7 +119,7 @@ func (d *Decision) over(s *State) {
 	d.Condition = condition(corev1.ConditionTrue, xpv2.ReasonAvailable, "", s.Now)
 }
 
-// follow the Job.
+// follow reports the state of the Job.
 func (d *Decision) follow(s *State, r *workload.Run) {
 	o := &d.Observation
 	o.Job, o.StartTime = r.Job, cmp.Or(o.StartTime, at(r.Created))
@@ -143,7 +145,7 @@ func (d *Decision) follow(s *State, r *workload.Run) {
 	}
 }
 
-// fail for good.
+// fail ends the Restore as failed. It is not retried.
 func (d *Decision) fail(s *State, f *backup.Failure, when time.Time) {
 	o := &d.Observation
 	o.Phase, o.Message, o.CompletionTime = backupv1.RestoreFailed, f.Message, at(when)
@@ -151,8 +153,8 @@ func (d *Decision) fail(s *State, f *backup.Failure, when time.Time) {
 	d.over(s)
 }
 
-// final reasons are of what only a change of the Restore corrects, or of what it finds in
-// its place. All others are of objects that may be applied after it.
+// final are the reasons that only a change fixes, of the Restore or of an object that it finds in
+// its place. All others may be fixed by an object that is applied later.
 var final = []xpv2.ConditionReason{
 	backupv1.ReasonMethodNotSupported,
 	backupv1.ReasonDestinationInvalid,
@@ -161,7 +163,7 @@ var final = []xpv2.ConditionReason{
 	backupv1.ReasonAlreadyExists,
 }
 
-// refuse to begin, for now.
+// refuse reports why the restore cannot start now. The phase is Failed if only a change fixes that.
 func (d *Decision) refuse(s *State, reason xpv2.ConditionReason, message string) {
 	d.Observation.Phase, d.Observation.Message = backupv1.RestorePending, message
 	if slices.Contains(final, reason) {
@@ -170,7 +172,7 @@ func (d *Decision) refuse(s *State, reason xpv2.ConditionReason, message string)
 	d.Condition = condition(corev1.ConditionFalse, reason, message, s.Now)
 }
 
-// begin the restore.
+// begin decides to start the restore.
 func (d *Decision) begin(s *State) error {
 	job, err := s.job()
 	if err != nil {
@@ -182,7 +184,7 @@ func (d *Decision) begin(s *State) error {
 	return nil
 }
 
-// news is the event for what has changed, if it is news.
+// news adds the event for a change of condition Ready, unless the Restore only waits.
 func (d *Decision) news(r *backupv1.Restore) {
 	was := r.GetCondition(xpv2.TypeReady)
 	c := d.Condition
@@ -201,5 +203,5 @@ func condition(status corev1.ConditionStatus, reason xpv2.ConditionReason, messa
 	return xpv2.Condition{Type: xpv2.TypeReady, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now)}
 }
 
-// at is a time as the API server keeps it: in UTC and whole seconds.
+// at returns a time as the API server stores it: in UTC and whole seconds.
 func at(t time.Time) *metav1.Time { return new(metav1.NewTime(t.UTC().Truncate(time.Second))) }

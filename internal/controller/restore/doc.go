@@ -1,7 +1,7 @@
-// Package restore reconciles Restores: each makes one Job, once, that writes a
-// backup into a database, and says in the Restore's status what became of it.
+// Package restore reconciles Restores: each creates one Job, once, that writes a backup into a
+// database, and reports the result in the Restore's status.
 //
-// What is to be done is decided by a pure function of what was observed and the
-// time (decide.go). A Job that has begun is never made again, whatever became of
-// it: who wants another try makes another Restore.
+// A pure function of what was observed and the time decides what is done (decide.go). A Job that
+// has started is never created again, whatever its result: a user who wants another attempt creates
+// another Restore.
 package restore

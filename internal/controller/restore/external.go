@@ -21,7 +21,7 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// connector makes a client for one reconciliation of one Restore.
+// connector creates a client for one reconciliation of one Restore.
 type connector struct {
 	kube    kube.Kube
 	reach   *resolve.Resolver
@@ -32,7 +32,7 @@ type connector struct {
 	record  event.Recorder
 }
 
-// NewConnector of Restores.
+// NewConnector returns a connector for Restores.
 func NewConnector(k kube.Kube, own images.Set, getenv func(string) string, witness *workload.Witness, record event.Recorder) managed.ExternalConnector {
 	return &connector{
 		kube:    k,
@@ -45,7 +45,7 @@ func NewConnector(k kube.Kube, own images.Set, getenv func(string) string, witne
 	}
 }
 
-// Connect to nothing: all is in the API server.
+// Connect returns a client. It connects to nothing, since all is in the API server.
 func (c *connector) Connect(context.Context, resource.Managed) (managed.ExternalClient, error) {
 	return &external{connector: c}, nil
 }
@@ -59,16 +59,16 @@ type external struct {
 
 var errNotRestore = errors.New("cannot reconcile: the managed resource is no Restore")
 
-// Observe looks at everything, decides, and writes the Restore's status. A
-// Restore exists outside of Kubernetes from its start on, and is up to date once
-// nothing of it is left that opens the store.
+// Observe reads the state, decides, and writes the Restore's status. The external resource counts
+// as missing only when the Job is to be created, and is up to date once no Secret is left that
+// gives access to the store.
 func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.ExternalObservation, error) {
 	r, ok := mg.(*backupv1.Restore)
 	if !ok {
 		return managed.ExternalObservation{}, errNotRestore
 	}
 	if xpmeta.WasDeleted(r) {
-		// The Job goes with the Restore; what it wrote stays.
+		// The Job is deleted with the Restore, and the data that it wrote stays.
 		r.SetConditions(xpv2.Deleting())
 		return managed.ExternalObservation{}, nil
 	}
@@ -88,15 +88,15 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 	return managed.ExternalObservation{ResourceExists: d.Create == nil, ResourceUpToDate: len(d.Remove) == 0}, nil
 }
 
-// setStatus to what was decided of a Restore. It runs once, so that its end is the
-// end of its work.
+// setStatus writes what was decided to a Restore's status. A Restore runs once, so all of it is
+// done once it is Ready.
 func setStatus(r *backupv1.Restore, d *Decision) {
 	r.Status.AtProvider = d.Observation
 	r.SetConditions(d.Condition.WithObservedGeneration(r.Generation))
 	progress.Report(r, d.Observation.Phase == backupv1.RestoreFailed, true)
 }
 
-// Create the Job.
+// Create applies the objects that the Job needs, and creates the Job.
 func (e *external) Create(ctx context.Context, _ resource.Managed) (managed.ExternalCreation, error) {
 	for _, o := range e.decision.Apply {
 		if err := e.kube.Apply(ctx, o); err != nil {
@@ -106,7 +106,8 @@ func (e *external) Create(ctx context.Context, _ resource.Managed) (managed.Exte
 	return managed.ExternalCreation{}, e.kube.Create(ctx, e.decision.Create)
 }
 
-// Update removes what must not outlive the Job: a Restore runs once.
+// Update removes what must not outlive the Job. A Restore runs once, so there is nothing else to
+// update.
 func (e *external) Update(ctx context.Context, _ resource.Managed) (managed.ExternalUpdate, error) {
 	for _, s := range e.decision.Remove {
 		if err := e.kube.Remove(ctx, s); err != nil {
@@ -116,10 +117,10 @@ func (e *external) Update(ctx context.Context, _ resource.Managed) (managed.Exte
 	return managed.ExternalUpdate{}, nil
 }
 
-// Delete nothing: what was restored is the database's now.
+// Delete deletes nothing: the restored data belongs to the database.
 func (e *external) Delete(context.Context, resource.Managed) (managed.ExternalDelete, error) {
 	return managed.ExternalDelete{}, nil
 }
 
-// Disconnect from nothing.
+// Disconnect does nothing: there is no connection.
 func (e *external) Disconnect(context.Context) error { return nil }

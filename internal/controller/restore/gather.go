@@ -17,8 +17,8 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// gather the State of a Restore. What it refers to is looked at until it has
-// started, and never after; what it has left, once it has ended.
+// gather reads the State of a Restore. What the Restore refers to is read until it has started, and
+// not after that. Secrets that it left are read once it has ended.
 func (e *external) gather(ctx context.Context, r *backupv1.Restore) (*State, error) {
 	s := &State{Restore: r, Now: e.now(), Images: e.images}
 	jobs, _, pods, err := e.kube.Work(ctx, r.Namespace, backupv1.RestoreLabel, r.Name)
@@ -82,7 +82,7 @@ func (e *external) resolve(ctx context.Context, s *State) (err error) {
 	return nil
 }
 
-// backup that is referred to.
+// backup returns the Backup that is referred to.
 func (e *external) backup(ctx context.Context, s *State) (*backupv1.Backup, error) {
 	r := s.Restore
 	name := r.Spec.ForProvider.Source.BackupRef.Name
@@ -103,8 +103,8 @@ func (e *external) backup(ctx context.Context, s *State) (*backupv1.Backup, erro
 	}
 	s.From = From{Namespace: b.Namespace, Name: b.Name, Destination: p.Destination, Encryption: p.Encryption, Version: p.Source.Version}
 	if ref := p.Source.Connection.DatabaseClusterRef; ref != nil && s.From.Version == "" {
-		// The cluster may be gone: then its version is not known, and the target's
-		// counts alone.
+		// The cluster may be deleted. Then its version is not known, and only that of the target
+		// counts.
 		c, err := e.reach.Cluster(ctx, r.Namespace, ref.Name)
 		if err != nil && resolve.AsProblem(err) == nil {
 			return nil, err
@@ -114,10 +114,11 @@ func (e *external) backup(ctx context.Context, s *State) (*backupv1.Backup, erro
 	return b, nil
 }
 
-// key that was generated for the Backup, where none is named. Of a location it is that of the
-// platform's store alone: what is elsewhere may have been written by another Backup of the name.
-// That of another namespace is in escrow, and was granted with its backups just before, by the
-// platform's own word: what is written on a Secret with credentials does not count.
+// key reads the key that was generated for the Backup, if none is named. For a location it only
+// does so in the platform's store: elsewhere the backups may have been written by another Backup of
+// that name. The key of another namespace is read from escrow. Its use was granted with that of the
+// backups just before, by the platform's own configuration: bounds that are written on a Secret
+// with credentials do not count.
 func (e *external) key(ctx context.Context, s *State) error {
 	byRef := s.Restore.Spec.ForProvider.Source.BackupRef != nil
 	switch {
@@ -133,7 +134,8 @@ func (e *external) key(ctx context.Context, s *State) error {
 	return err
 }
 
-// left finds the copies of the store's credentials and of a key, of a Restore that has ended.
+// left reads the copies of the store's credentials and of a key that a Restore which has ended has
+// left.
 func (e *external) left(ctx context.Context, s *State) error {
 	for _, name := range []string{storeSecretName(s.Restore.Name), keySecretName(s.Restore.Name)} {
 		copied := &corev1.Secret{}
@@ -148,7 +150,7 @@ func (e *external) left(ctx context.Context, s *State) error {
 	return nil
 }
 
-// taken finds objects of other owners under the names of ours.
+// taken finds objects of other owners that have the names of this Restore's objects.
 func (e *external) taken(ctx context.Context, s *State) error {
 	type object struct {
 		kind, name string
@@ -159,7 +161,8 @@ func (e *external) taken(ctx context.Context, s *State) error {
 		{"NetworkPolicy", jobName(s.Restore.Name), &networkingv1.NetworkPolicy{}},
 		{"Secret", storeSecretName(s.Restore.Name), &corev1.Secret{}},
 	}
-	// A Secret that a user calls so may be the one with the key that is named.
+	// Without a copied key the name is not needed: a user's Secret of that name may be the one with
+	// the named key.
 	if len(s.From.Key) > 0 {
 		objects = append(objects, object{"Secret", keySecretName(s.Restore.Name), &corev1.Secret{}})
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// Names of what a Restore makes.
+// Names of the objects that a Restore creates.
 func jobName(restore string) string         { return restore + "-restore" }
 func storeSecretName(restore string) string { return restore + "-restore-store" }
 func keySecretName(restore string) string   { return restore + "-restore-key" }
@@ -31,7 +31,7 @@ func (s *State) labels() map[string]string {
 	}
 }
 
-// meta of an object that goes with the Restore.
+// meta returns the metadata of an object that is deleted with the Restore.
 func (s *State) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:      name,
@@ -47,7 +47,7 @@ func (s *State) meta(name string) metav1.ObjectMeta {
 	}
 }
 
-// objects beside the Job.
+// objects returns the objects that the Job needs.
 func (s *State) objects() []client.Object {
 	out := []client.Object{
 		&corev1.ServiceAccount{
@@ -78,8 +78,8 @@ func (s *State) objects() []client.Object {
 	return out
 }
 
-// key of the backups that the pod mounts, nil for plain ones: the one that is named, or the copy
-// of the generated one.
+// key returns the key of the backups that the pod mounts: the one that is named, or the copy of the
+// generated one. It is nil for plain backups.
 func (s *State) key() *backupv1.SecretKey {
 	switch {
 	case s.From.Encryption != nil:
@@ -90,13 +90,14 @@ func (s *State) key() *backupv1.SecretKey {
 	return nil
 }
 
-// egress of the pods: to the store, and to the database that they restore into.
+// egress returns the rules by which the pods reach DNS, the store, and the database that they
+// restore into.
 func (s *State) egress() []networkingv1.NetworkPolicyEgressRule {
 	namespace := s.Restore.Namespace
 	return slices.Concat([]networkingv1.NetworkPolicyEgressRule{build.ToDNS()}, s.Store.Egress(namespace), s.Target.Egress(namespace, s.Restore.Spec.ForProvider.Target.Type))
 }
 
-// job that restores.
+// job returns the Job that restores.
 func (s *State) job() (*batchv1.Job, error) {
 	p := &s.Restore.Spec.ForProvider
 	flavour, err := workload.FlavourOf(p.Target.Type, s.Target.Version, s.From.Version)
@@ -135,8 +136,8 @@ func (s *State) job() (*batchv1.Job, error) {
 	}
 	job := workload.Job(s.meta(jobName(s.Restore.Name)), backup.Restore, template)
 	if p.Overwrite {
-		// Another Restore may have completed between two of its pods, and a second
-		// one would drop what that restored.
+		// Another Restore may have completed between two pods of this one. The second pod would
+		// drop what that one restored.
 		workload.Once(job)
 	}
 	return job, nil

@@ -6,15 +6,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// AppConfigs as Prometheus sees them. Which one it was is in its status and its
-// events: there may be thousands.
+// AppConfigs are the metrics of all AppConfigs together, since there may be thousands. The status
+// and the events of an AppConfig show which one it was.
 type AppConfigs struct {
 	rollouts  *prometheus.CounterVec
 	rollbacks prometheus.Counter
 	converge  prometheus.Histogram
 }
 
-// Results of rollouts, so that each is there before it was seen.
+// rolloutResults are the results of rollouts. Each has a series before it occurs.
 var rolloutResults = []string{"Succeeded", "RolledBack", "Failed", "Superseded"}
 
 func newAppConfigs() *AppConfigs {
@@ -39,7 +39,7 @@ func newAppConfigs() *AppConfigs {
 	return a
 }
 
-// Observe how a rollout ended, if one did.
+// Observe records how a rollout ended and how long it took. result is "" if none ended.
 func (a *AppConfigs) Observe(result string, took time.Duration) {
 	switch result {
 	case "":
@@ -52,7 +52,7 @@ func (a *AppConfigs) Observe(result string, took time.Duration) {
 	a.rollouts.WithLabelValues(result).Inc()
 }
 
-// collectors of all.
+// collectors returns the collectors of all metrics.
 func (a *AppConfigs) collectors() []prometheus.Collector {
 	return []prometheus.Collector{a.rollouts, a.rollbacks, a.converge}
 }

@@ -11,8 +11,8 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// Backups as Prometheus sees them. What is not known is not there: an alert asks
-// for absent().
+// Backups are the metrics of each Backup. A value that is not known has no series: an alert uses
+// absent().
 type Backups struct {
 	mu   sync.Mutex
 	seen map[types.NamespacedName]*sample
@@ -20,13 +20,13 @@ type Backups struct {
 	lastSuccess, size, duration, lastVerified, failures, count, period, verification *prometheus.Desc
 }
 
-// Periods of a Backup's schedules: the longest time between two runs. Zero while
-// there is none, or it is suspended.
+// Periods are the longest times between two runs of a Backup's schedules. A period is zero while
+// there is no schedule or it is suspended.
 type Periods struct {
 	Backup, Verification time.Duration
 }
 
-// sample of one Backup.
+// sample is what was last observed of one Backup.
 type sample struct {
 	o        backupv1.BackupObservation
 	periods  Periods
@@ -50,7 +50,7 @@ func newBackups() *Backups {
 	}
 }
 
-// Observe a Backup whose status becomes o.
+// Observe records that the status of a Backup becomes o, and counts a failure that is new in it.
 func (b *Backups) Observe(of *backupv1.Backup, o backupv1.BackupObservation, periods Periods) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,21 +67,21 @@ func (b *Backups) Observe(of *backupv1.Backup, o backupv1.BackupObservation, per
 	s.o, s.periods = o, periods
 }
 
-// Forget a Backup.
+// Forget removes the series of a Backup.
 func (b *Backups) Forget(key types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.seen, key)
 }
 
-// Describe to Prometheus what there is.
+// Describe implements prometheus.Collector.
 func (b *Backups) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{b.lastSuccess, b.size, b.duration, b.lastVerified, b.failures, b.count, b.period, b.verification} {
 		ch <- d
 	}
 }
 
-// Collect what was seen last.
+// Collect implements prometheus.Collector. It sends what was last observed.
 func (b *Backups) Collect(ch chan<- prometheus.Metric) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

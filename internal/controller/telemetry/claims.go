@@ -8,37 +8,40 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Claim as far as Prometheus is told of it. Messages are not: each new one would
-// be a series of its own.
+// Claim is what the metrics show of a claim. They show no messages: each new one would be a series
+// of its own.
 type Claim struct {
 	Kind, Namespace, Name string
 	UID                   types.UID
 
-	// Environment that the claim names.
+	// Environment is that of the claim's spec.
 	Environment string
 
-	// OwnerKind and OwnerName of what composes it. Empty where somebody filed it.
+	// OwnerKind and OwnerName are those of the claim that composes it. They are empty if a user
+	// applied it.
 	OwnerKind, OwnerName string
 
-	// Phase in its status. Empty until it has one.
+	// Phase is that of its status. It is empty until the claim has one.
 	Phase string
 
-	// Ready as its condition says, and since when it says so.
+	// Ready is whether its condition Ready is True, and Since when the status of that condition
+	// last changed.
 	Ready bool
 	Since time.Time
 
-	// Refused as its condition Accepted says: it runs as it was, and no change
+	// Refused is whether its condition Accepted is False: the claim runs as it was, and no change
 	// of it, its settings or its surroundings is carried out.
 	Refused bool
 
 	Created time.Time
 
-	// Generation of the claim, and the newest one at which all of it was healthy.
+	// Generation is that of the claim, and ReadyGeneration the newest one at which all of it was
+	// healthy.
 	Generation, ReadyGeneration int64
 }
 
-// Claims as Prometheus sees them: six series each, which go with their claim, and
-// how long it took until each was Ready.
+// Claims are the metrics of claims: six series of each, which are removed with their claim, and how
+// long it took until each was Ready.
 type Claims struct {
 	mu   sync.Mutex
 	seen map[claimKey]*claimState
@@ -75,11 +78,11 @@ func newClaims() *Claims {
 	}
 }
 
-// Observe a claim. One that is fresh was filed while this process watched.
+// Observe records a claim. fresh means that the claim was created while this process watched.
 //
-// When a claim was Ready for the first time is counted by the process that sees it
-// become so. One that comes later, after a restart or another leader, knows from
-// the claim's status that it had been.
+// The time until a claim is Ready for the first time is counted by the process that observes the
+// change. A process that starts later, after a restart or because another replica leads, reads from
+// the claim's status that it was Ready before.
 func (c *Claims) Observe(of Claim, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +93,8 @@ func (c *Claims) Observe(of Claim, fresh bool) {
 		s = &claimState{wasReady: !fresh && !again && (of.Ready || of.ReadyGeneration > 0)}
 		c.seen[key] = s
 	}
-	// It is there from now on: an increase is seen only of what was there before.
+	// The series exists from now on: an increase is only visible in a series that existed before
+	// it.
 	readyDuration := c.readyDuration.WithLabelValues(of.Kind, of.Environment)
 	if of.Ready && !s.wasReady {
 		s.wasReady = true
@@ -99,14 +103,14 @@ func (c *Claims) Observe(of Claim, fresh bool) {
 	s.claim = of
 }
 
-// Forget a claim.
+// Forget removes the series of a claim.
 func (c *Claims) Forget(kind string, of types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.seen, claimKey{kind: kind, namespace: of.Namespace, name: of.Name})
 }
 
-// Describe to Prometheus what there is.
+// Describe implements prometheus.Collector.
 func (c *Claims) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.info, c.phase, c.ready, c.accepted, c.created, c.lag} {
 		ch <- d
@@ -114,7 +118,7 @@ func (c *Claims) Describe(ch chan<- *prometheus.Desc) {
 	c.readyDuration.Describe(ch)
 }
 
-// Collect what was seen last.
+// Collect implements prometheus.Collector. It sends what was last observed.
 func (c *Claims) Collect(ch chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

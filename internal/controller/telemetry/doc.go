@@ -1,4 +1,4 @@
-// Package telemetry is what the provider tells Prometheus beside what
-// controller-runtime and crossplane-runtime do. Labels are bounded: reasons, and
-// the Backups and claims that there are, whose series go with them.
+// Package telemetry exports metrics of the provider to Prometheus, beside those of
+// controller-runtime and crossplane-runtime. Labels are bounded: reasons, and the Backups and
+// claims that exist, whose series are removed with them.
 package telemetry

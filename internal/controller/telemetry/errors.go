@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Count errors of what a connector makes.
+// Count returns a connector that counts the errors of c and of the clients that c returns.
 func (t *Telemetry) Count(kind string, c managed.ExternalConnector) managed.ExternalConnector {
 	return managed.ExternalConnectorFn(func(ctx context.Context, mg resource.Managed) (managed.ExternalClient, error) {
 		e, err := c.Connect(ctx, mg)
@@ -28,7 +28,7 @@ func (t *Telemetry) count(kind, operation string, err error) {
 	}
 }
 
-// reason of an error: the API server's, of which there are few.
+// reason returns the API server's reason of an error, of which there are few, or "Other".
 func reason(err error) string {
 	switch r := kerrors.ReasonForError(err); {
 	case r != metav1.StatusReasonUnknown:

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Telemetry of the provider.
+// Telemetry contains the metrics of the provider.
 type Telemetry struct {
 	Backups    *Backups
 	AppConfigs *AppConfigs
@@ -16,7 +16,7 @@ type Telemetry struct {
 	errors     *prometheus.CounterVec
 }
 
-// New Telemetry, registered with a registry.
+// New returns a Telemetry that is registered with a registry.
 func New(r prometheus.Registerer) *Telemetry {
 	t := &Telemetry{
 		Backups:    newBackups(),
@@ -33,8 +33,8 @@ func New(r prometheus.Registerer) *Telemetry {
 	return t
 }
 
-// Jitter moves an interval by at most a fifth.
+// Jitter changes an interval at random, by at most a fifth.
 func Jitter(interval time.Duration) time.Duration {
 	const part = 0.2
-	return interval + time.Duration((rand.Float64()*2-1)*part*float64(interval)) //nolint:gosec // Nothing depends on who can guess it.
+	return interval + time.Duration((rand.Float64()*2-1)*part*float64(interval)) //nolint:gosec // It does not matter whether the result can be guessed.
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/storeplane/storeplane/internal/waves"
 )
 
-// Upgrades as Prometheus sees them: how many claims of each wave are where, while claims wait for a
-// release.
+// Upgrades are the metrics of an upgrade: how many claims of each wave are in which state, while
+// claims wait for a release.
 type Upgrades struct {
 	mu   sync.Mutex
 	last waves.Progress
@@ -25,20 +25,20 @@ func newUpgrades() *Upgrades {
 		[]string{"release", "wave", "state"}, nil)}
 }
 
-// Observe how far an upgrade is.
+// Observe records the progress of an upgrade.
 func (u *Upgrades) Observe(p waves.Progress) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.last = p
 }
 
-// Describe to Prometheus what there is.
+// Describe implements prometheus.Collector.
 func (u *Upgrades) Describe(ch chan<- *prometheus.Desc) {
 	ch <- u.claims
 	ch <- u.halted
 }
 
-// Collect what was seen last.
+// Collect implements prometheus.Collector. It sends what was last observed.
 func (u *Upgrades) Collect(ch chan<- prometheus.Metric) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -31,25 +31,25 @@ import (
 	"github.com/storeplane/storeplane/internal/waves"
 )
 
-// Owner of the annotations that are applied here.
+// Owner is the field manager of the annotations that are applied here.
 const Owner = client.FieldOwner("storeplane-waves")
 
-// Kinds that must be served before the controller can begin.
+// Kinds returns the kinds that must be served before the controller can start.
 func Kinds() []schema.GroupVersionKind {
 	return append([]schema.GroupVersionKind{waves.SettingsKind}, claims.Kinds...)
 }
 
-// patience with claims that cannot be read: see package pause.
+// patience is how long the controller waits for claims that cannot be read: see package pause.
 const patience = 10 * 365 * 24 * time.Hour
 
-// refusedFor is how long a claim is left out that could not be annotated.
+// refusedFor is how long a claim is left out after the API server has forbidden to annotate it.
 const refusedFor = 10 * time.Minute
 
-// all claims are looked at together, so there is one request.
+// all is the only request, since all claims are reconciled together.
 var all = reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
 
-// Setup adds the controller to a manager. It watches claims and settings by the cache of its own
-// cluster: see internal/controller.Controllers.
+// Setup adds the controller to a manager. It watches claims and settings in the cache of a cluster
+// of its own: see newAside in package internal/controller.
 func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, own images.Set, t *telemetry.Upgrades) error {
 	const name = "upgrade"
 	r := NewReconciler(from.GetClient(), own, t, o.Logger.WithValues("controller", name))
@@ -70,7 +70,7 @@ func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, own ima
 	return b.Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter))
 }
 
-// upgradeChanged passes on what may move an upgrade on.
+// upgradeChanged passes the updates that may change the progress of an upgrade.
 func upgradeChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*unstructured.Unstructured)
@@ -79,22 +79,22 @@ func upgradeChanged() predicate.Predicate {
 	}}
 }
 
-// Reconciler looks at all claims at once.
+// Reconciler reconciles all claims at once.
 type Reconciler struct {
 	client  client.Client
 	images  images.Set
 	metrics *telemetry.Upgrades
 	log     logging.Logger
 
-	// refused are claims that could not be annotated, in namespaces of the system for example, and
-	// when: nothing is to be expected of those for a while.
+	// refused are the claims that could not be annotated, in namespaces of the system for example,
+	// with the time of the attempt: another one soon after is expected to fail too.
 	refused map[types.UID]time.Time
 
-	// Now is the time.
+	// Now returns the time.
 	Now func() time.Time
 }
 
-// NewReconciler of upgrades to the release with images of our own.
+// NewReconciler returns a Reconciler of upgrades to the release that has these images.
 func NewReconciler(c client.Client, own images.Set, t *telemetry.Upgrades, log logging.Logger) *Reconciler {
 	return &Reconciler{client: c, images: own, metrics: t, log: log, refused: map[types.UID]time.Time{}, Now: time.Now}
 }
@@ -131,7 +131,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return result, errors.Join(errs...)
 }
 
-// settings of the installation: the waves, and the release that the function composes with them.
+// settings returns the waves of the installation's settings, and the release that the function
+// composes with these settings. There are none without an EnvironmentConfig or without waves.
 func (r *Reconciler) settings(ctx context.Context) ([]waves.Wave, string, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(waves.SettingsKind)
@@ -149,7 +150,7 @@ func (r *Reconciler) settings(ctx context.Context) ([]waves.Wave, string, error)
 	return list, release, err
 }
 
-// claims of the cluster.
+// claims returns all claims of the cluster.
 func (r *Reconciler) claims(ctx context.Context) ([]waves.Claim, error) {
 	var out []waves.Claim
 	for _, kind := range claims.Kinds {
@@ -169,7 +170,8 @@ func (r *Reconciler) claims(ctx context.Context) ([]waves.Claim, error) {
 	return out, nil
 }
 
-// labels of namespaces, which are read where a wave depends on them.
+// labels returns a function from the name of a namespace to its labels. They are only read if a
+// wave depends on them.
 func (r *Reconciler) labels(ctx context.Context, list []waves.Wave) (func(string) map[string]string, error) {
 	of := map[string]map[string]string{}
 	for _, w := range list {
@@ -189,7 +191,8 @@ func (r *Reconciler) labels(ctx context.Context, list []waves.Wave) (func(string
 	return func(namespace string) map[string]string { return of[namespace] }, nil
 }
 
-// mark a claim, as long as it is the same one.
+// mark writes the annotations of a wave to a claim, or removes them, as long as its UID is the
+// same.
 func (r *Reconciler) mark(ctx context.Context, m waves.Marked, release string) error {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(m.APIVersion)
@@ -203,7 +206,7 @@ func (r *Reconciler) mark(ctx context.Context, m waves.Marked, release string) e
 	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), Owner, client.ForceOwnership)
 	switch {
 	case kerrors.IsNotFound(err), kerrors.IsConflict(err):
-		return nil // It is gone, or another one by now.
+		return nil // The claim was deleted or replaced meanwhile.
 	case kerrors.IsForbidden(err):
 		r.refused[m.UID] = r.Now()
 		r.log.Info("Cannot have a claim upgraded: it is left out", "kind", m.Kind, "namespace", m.Namespace, "name", m.Name, "error", err)

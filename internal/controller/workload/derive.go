@@ -11,20 +11,20 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// Derived pod: that of a CronJob somebody else made, for another Task. Physical
-// backups are made by CronJobs of the function of DatabaseCluster, which alone
-// knows what pgBackRest needs.
+// Derived is a pod with another Task than that of the CronJob from which it is derived. The
+// CronJobs of physical backups are composed by the function for a DatabaseCluster, and only the
+// function has the configuration that pgBackRest needs.
 type Derived struct {
 	From *batchv1.CronJob
 
-	// Change of the CronJob's own task.
+	// Change changes the CronJob's own task.
 	Change func(*backup.Task)
 
 	Resources *corev1.ResourceRequirements
 	Scratch   *Scratch
 }
 
-// Template of the pod.
+// Template returns the template of the pod.
 func (d Derived) Template() (corev1.PodTemplateSpec, error) {
 	out := *d.From.Spec.JobTemplate.Spec.Template.DeepCopy()
 	i := slices.IndexFunc(out.Spec.Containers, hasTask)
@@ -59,7 +59,7 @@ func hasTask(c corev1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == backup.TaskVariable })
 }
 
-// mountScratch in the place of what may be there already.
+// mountScratch mounts the scratch volume, in place of one that is there already.
 func (d Derived) mountScratch(pod *corev1.PodSpec, c *corev1.Container, labels map[string]string) {
 	at := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == backup.ScratchDir })
 	if at >= 0 {

@@ -1,7 +1,6 @@
-// Package workload makes the Jobs and CronJobs whose pods run the image backup,
-// and reads what became of them.
+// Package workload builds the Jobs and CronJobs whose pods run the image backup, and reads their
+// results.
 //
-// It is pure: it builds objects and looks at objects. What a pod may reach is
-// decided by who calls it. Nothing that it writes into a pod is a secret: those
-// are mounted.
+// It has no client: it builds objects and reads objects. The caller decides what a pod may reach.
+// No secret is written into a pod: Secrets are mounted.
 package workload

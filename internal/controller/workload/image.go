@@ -9,28 +9,29 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// majors of PostgreSQL that there is an image with tools for. pg_dump reads
-// servers of its own major version and older ones.
+// majors are the major versions of PostgreSQL for which there is an image with tools. pg_dump reads
+// servers of its own major version and of older ones.
 var majors = []int{15, 17, 18}
 
-// defaultMajor is taken where nothing says which version a server has.
+// defaultMajor is used if the version of a server is not known.
 const defaultMajor = 17
 
-// Ids that the images' processes run as. PostgreSQL's is that of the image
-// postgresql, which the other one is made from.
+// IDs of the users that the images run as. That for PostgreSQL is the one of the image postgresql,
+// from which the image backup for PostgreSQL is built.
 const (
 	postgresqlID int64 = 26
 	otherID      int64 = 10001
 )
 
-// Flavour of the image: its tag, and the id that it runs as.
+// Flavour is a variant of the image backup: its tag, and the user ID that it runs as.
 type Flavour struct {
 	Tag string
 	ID  int64
 }
 
-// FlavourOf an engine. Versions count for PostgreSQL only: the tools must be as
-// new as the newest of them.
+// FlavourOf returns the flavour for an engine. Versions matter for PostgreSQL only: the tools must
+// be as new as the newest of them. A version that cannot be read, or that is newer than all tools,
+// is an error.
 func FlavourOf(engine backupv1.Engine, versions ...string) (Flavour, error) {
 	if engine != backupv1.PostgreSQL {
 		return Flavour{Tag: string(engine), ID: otherID}, nil
@@ -57,7 +58,7 @@ func FlavourOf(engine backupv1.Engine, versions ...string) (Flavour, error) {
 	return Flavour{}, fmt.Errorf("cannot back up PostgreSQL %d: the newest version there are tools for is %d", newest, majors[len(majors)-1])
 }
 
-// Images of all flavours, without a registry.
+// Images returns the images of all flavours, without a registry.
 func Images() []string {
 	all := []string{"backup:" + string(backupv1.MySQL), "backup:" + string(backupv1.MongoDB)}
 	for _, m := range majors {
@@ -66,5 +67,5 @@ func Images() []string {
 	return all
 }
 
-// Image of a flavour.
+// Image returns the image of a flavour from a set.
 func (f Flavour) Image(of images.Set) string { return of.Image("backup:" + f.Tag) }

@@ -12,25 +12,24 @@ import (
 
 // Annotations of Jobs.
 const (
-	// DigestAnnotation is the digest of what a Job reaches.
+	// DigestAnnotation holds the digest of what a Job reaches.
 	DigestAnnotation = "backup.example.com/digest"
 
-	// ValueAnnotation is the value of the annotation that asked for a Job.
+	// ValueAnnotation holds the value of the annotation by which a user requested a Job.
 	ValueAnnotation = "backup.example.com/value"
 
-	// AttemptAnnotation counts the Jobs for one and the same purpose.
+	// AttemptAnnotation holds the number of a Job among those for the same purpose.
 	AttemptAnnotation = "backup.example.com/attempt"
 )
 
-// PermanentExit is the exit code of a failure that does not go away by trying
-// again.
+// PermanentExit is the exit code of a failure that a retry does not fix.
 const PermanentExit = 42
 
-// kept is how long a Job that nobody removed stays after its end: it is a net,
-// and long enough for a provider that was down to read it.
+// kept is how long a finished Job stays if the controller does not remove it: long enough for a
+// provider that was down to read its result.
 const kept = 7 * 24 * time.Hour
 
-// deadline of an action, so that nothing hangs for ever.
+// deadline returns how long a Job for an action may run, so that none hangs for ever.
 func deadline(a backup.Action) time.Duration {
 	switch a {
 	case backup.Check:
@@ -42,11 +41,11 @@ func deadline(a backup.Action) time.Duration {
 	return 24 * time.Hour
 }
 
-// retries of an action within one Job. A restore finds by its lock of the database
-// what a pod before wrote, and starts over.
+// retries is how often an action is retried within one Job. A restore finds by its lock in the
+// database what an earlier pod wrote, and starts over.
 const retries = 2
 
-// JobSpec that runs a pod for an action.
+// JobSpec returns the spec of a Job that runs a pod for an action.
 func JobSpec(a backup.Action, pod corev1.PodTemplateSpec) batchv1.JobSpec {
 	return batchv1.JobSpec{
 		BackoffLimit:          new(int32(retries)),
@@ -67,20 +66,21 @@ func failurePolicy() *batchv1.PodFailurePolicy {
 			},
 		},
 		{
-			// A drained node is no failure of the action.
+			// A drained node is not a failure of the action.
 			Action:          batchv1.PodFailurePolicyActionIgnore,
 			OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
 		},
 	}}
 }
 
-// Once has a Job run one pod and no other.
+// Once changes a Job so that it runs only one pod, without a retry after a failure or a drained
+// node.
 func Once(j *batchv1.Job) {
 	j.Spec.BackoffLimit = new(int32)
 	j.Spec.PodFailurePolicy.Rules = j.Spec.PodFailurePolicy.Rules[:1]
 }
 
-// Job that runs once.
+// Job returns a Job that runs a pod for an action.
 func Job(meta metav1.ObjectMeta, a backup.Action, pod corev1.PodTemplateSpec) *batchv1.Job {
 	meta.Labels = Labelled(meta.Labels, a)
 	spec := JobSpec(a, pod)
@@ -92,7 +92,7 @@ func Job(meta metav1.ObjectMeta, a backup.Action, pod corev1.PodTemplateSpec) *b
 	}
 }
 
-// Schedule of a CronJob.
+// Schedule is when a CronJob runs.
 type Schedule struct {
 	Cron     string
 	TimeZone string
@@ -102,11 +102,12 @@ type Schedule struct {
 	Period time.Duration
 }
 
-// history is how many Jobs of each end a CronJob keeps.
+// history is how many successful and how many failed Jobs a CronJob keeps.
 const history = 3
 
-// CronJob that runs on a schedule. Of the runs that were missed the last one is
-// made up for, since its deadline is the period; none runs beside another.
+// CronJob returns a CronJob that runs a pod for an action on a schedule. Of the runs that were
+// missed only the last one is made up for, since the starting deadline is the period. Runs do not
+// overlap.
 func CronJob(meta metav1.ObjectMeta, s Schedule, a backup.Action, pod corev1.PodTemplateSpec) *batchv1.CronJob {
 	meta.Labels = Labelled(meta.Labels, a)
 	cj := &batchv1.CronJob{

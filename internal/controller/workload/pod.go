@@ -16,42 +16,43 @@ import (
 // Container is the name of the container that does the work.
 const Container = "backup"
 
-// uriFile is the name under which a pod finds a connection's URI.
+// uriFile is the name of the file in which a pod finds the URI of a connection.
 const uriFile = "uri"
 
-// Source is the Secret that says how to connect to a database.
+// Source is the Secret with the connection to a database, and the servers that it leads to.
 type Source struct {
 	Secret string
 
-	// Key that holds the URI, if it is not the one that the program looks for.
+	// Key of the Secret that holds the URI, or "" if the program finds the connection under its
+	// default keys.
 	Key string
 
-	// Cluster is the DatabaseCluster that it is of, or "".
+	// Cluster is the DatabaseCluster of the connection, or "".
 	Cluster string
 
-	// Hosts of the servers of any other database, each with or without a port.
+	// Hosts are the servers of any other database, each with or without a port.
 	Hosts []string
 }
 
-// Store is where backups lie.
+// Store is where backups are stored.
 type Store struct {
-	// Destination with the defaults of a configuration filled in.
+	// Destination has the defaults of a configuration filled in.
 	Destination backupv1.Destination
 
-	// Secret with the credentials, or "" for none.
+	// Secret is the one with the credentials, or "" for none.
 	Secret string
 
-	// Authenticates says that the Secret has credentials, and not only what goes with an
-	// identity of the cloud.
+	// Authenticates is true if the Secret has credentials, and not only what is used together with
+	// an identity of the cloud.
 	Authenticates bool
 
-	// ServiceAccount that the store knows, or "" for one without rights.
+	// ServiceAccount is one that the store authorizes, or "" for one without rights.
 	ServiceAccount string
 }
 
-// Pod of the image backup.
+// Pod is a pod of the image backup.
 type Pod struct {
-	// Labels of the pod; the action is added.
+	// Labels of the pod. The label of the action is added.
 	Labels map[string]string
 
 	Task    backup.Task
@@ -62,21 +63,20 @@ type Pod struct {
 	Key     *backupv1.SecretKey
 	Account string
 
-	// Resources, or nil for those of the action.
+	// Resources are those that a user has set, or nil for the defaults of the action.
 	Resources *corev1.ResourceRequirements
 
-	// Scratch is the volume of a throw-away database, or nil for the pod's own
-	// storage.
+	// Scratch is the volume of a throw-away server, or nil for a limited part of the node's disk.
 	Scratch *Scratch
 }
 
-// Scratch is a volume that lives as long as its pod, and has its labels.
+// Scratch is a volume that is created and deleted with its pod, and has the pod's labels.
 type Scratch struct {
 	Size  resource.Quantity
 	Class string
 }
 
-// Template of the pod.
+// Template returns the template of the pod.
 func (p Pod) Template() (corev1.PodTemplateSpec, error) {
 	volumes, mounts := p.volumes()
 	work, err := p.container(mounts)
@@ -110,12 +110,12 @@ func (p Pod) Template() (corev1.PodTemplateSpec, error) {
 	if err := addThrowAway(&out, 0, p.Task, p.Resources); err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
-	// It only feeds the server.
+	// This container only feeds the throw-away server, so it gets the resources of a restore.
 	bound(&out.Spec.Containers[0], backup.Restore, nil)
 	return out, nil
 }
 
-// container of the image backup.
+// container returns the container that runs the image backup.
 func (p Pod) container(mounts []corev1.VolumeMount) (corev1.Container, error) {
 	task, err := encode(p.Task)
 	return corev1.Container{
@@ -133,11 +133,10 @@ func (p Pod) container(mounts []corev1.VolumeMount) (corev1.Container, error) {
 	}, err
 }
 
-// gracePeriod is the time in which a pod that is stopped removes what it left in
-// the store, in seconds.
+// gracePeriod is how many seconds a pod that is stopped has to remove what it left in the store.
 const gracePeriod = 60
 
-// Labelled returns labels with that of an action.
+// Labelled returns a copy of labels with the label of an action.
 func Labelled(labels map[string]string, a backup.Action) map[string]string {
 	out := maps.Clone(labels)
 	if out == nil {
@@ -155,7 +154,8 @@ func encode(t backup.Task) (string, error) {
 	return string(b), nil
 }
 
-// volumes of the pod. Deleting needs no database, and no key.
+// volumes returns the volumes and mounts of the pod. Deleting needs neither the database nor the
+// key.
 func (p Pod) volumes() ([]corev1.Volume, []corev1.VolumeMount) {
 	volumes := []corev1.Volume{emptyDir("tmp", tmpLimit)}
 	mounts := []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}}
@@ -165,7 +165,7 @@ func (p Pod) volumes() ([]corev1.Volume, []corev1.VolumeMount) {
 	}
 	switch p.Task.Action {
 	case backup.Verify:
-		// How full it is is all that there is to see here.
+		// This container only reads how full the volume is.
 		add(p.scratch(), backup.ScratchDir, true)
 	case backup.Check, backup.Backup, backup.Restore:
 		add(p.Source.volume(), backup.SourceDir, true)
@@ -183,7 +183,7 @@ func (p Pod) volumes() ([]corev1.Volume, []corev1.VolumeMount) {
 	return volumes, mounts
 }
 
-// KeyVolume is the name of the volume with the key of the encryption.
+// KeyVolume is the name of the volume with the encryption key.
 const KeyVolume = "encryption"
 
 // encryptionDir is the folder of backup.KeyFile.
@@ -193,8 +193,8 @@ func (s Source) volume() corev1.Volume {
 	if s.Key == "" || s.Key == uriFile {
 		return secret("source", s.Secret)
 	}
-	// A Secret's volume with items is all or nothing. The authority may be
-	// missing, the URI may not.
+	// A Secret volume with items is not mounted if one of them is missing. The certificate
+	// authority may be missing, the URI may not.
 	v := corev1.Volume{Name: "source"}
 	v.Projected = &corev1.ProjectedVolumeSource{
 		DefaultMode: new(secretMode),
@@ -213,7 +213,7 @@ func (p Pod) scratch() corev1.Volume {
 	return p.Scratch.volume(Labelled(p.Labels, p.Task.Action))
 }
 
-// scratch is the name of the volume of a throw-away database.
+// scratch is the name of the volume of a throw-away server.
 const scratch = "scratch"
 
 func (s Scratch) volume(labels map[string]string) corev1.Volume {
@@ -229,7 +229,7 @@ func (s Scratch) volume(labels map[string]string) corev1.Volume {
 	return v
 }
 
-// secretMode lets the group of the pod read what is mounted, and nobody write.
+// secretMode lets the group of the pod read what is mounted, and no process write it.
 const secretMode int32 = 0o440
 
 func secret(name, of string, items ...corev1.KeyToPath) corev1.Volume {
@@ -244,8 +244,8 @@ func claim(name, of string) corev1.Volume {
 	return v
 }
 
-// emptyDir of at most that size: the kubelet evicts a pod that writes more there, which would
-// fill its node's disk for all others.
+// emptyDir returns a volume of at most limit: the kubelet evicts a pod that writes more to it,
+// since that would fill the node's disk for all other pods.
 func emptyDir(name string, limit resource.Quantity) corev1.Volume {
 	v := corev1.Volume{Name: name}
 	v.EmptyDir = &corev1.EmptyDirVolumeSource{SizeLimit: &limit}

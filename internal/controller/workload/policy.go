@@ -8,11 +8,11 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// defaultPorts of servers whose connection names none.
+// defaultPorts are the ports of servers whose connection names none.
 var defaultPorts = map[backupv1.Engine]int32{backupv1.PostgreSQL: 5432, backupv1.MySQL: 3306, backupv1.MongoDB: 27017}
 
-// NetworkPolicy of pods: no connection is opened to them, since a throw-away database is for
-// its pod alone, and they open those alone that are given.
+// NetworkPolicy returns the policy of pods. It allows no connection to them, since a throw-away
+// server is for its own pod only, and from them only the connections that the rules in to allow.
 func NetworkPolicy(meta metav1.ObjectMeta, of metav1.LabelSelector, to ...networkingv1.NetworkPolicyEgressRule) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
@@ -25,7 +25,8 @@ func NetworkPolicy(meta metav1.ObjectMeta, of metav1.LabelSelector, to ...networ
 	}
 }
 
-// Egress to the store, from a namespace. A volume is mounted, and reached by no network.
+// Egress returns the rules by which pods of a namespace reach the store. A volume needs none, since
+// it is mounted.
 func (s Store) Egress(namespace string) []networkingv1.NetworkPolicyEgressRule {
 	if s.Destination.Type == backupv1.Volume || s.Destination.Type == "" {
 		return nil
@@ -33,8 +34,9 @@ func (s Store) Egress(namespace string) []networkingv1.NetworkPolicyEgressRule {
 	return build.ToStore(namespace, s.Destination.Endpoint, s.Authenticates)
 }
 
-// Egress to the servers of a database, from a namespace. Those that a replica set or a record
-// of names leads to have the ports of these, or the engine's.
+// Egress returns the rules by which pods of a namespace reach the servers of a database. Servers
+// that a replica set or a DNS record leads to must have the ports of the named hosts, or the
+// engine's.
 func (s Source) Egress(namespace string, engine backupv1.Engine) []networkingv1.NetworkPolicyEgressRule {
 	if s.Cluster != "" {
 		servers := build.Scope{Claim: s.Cluster}

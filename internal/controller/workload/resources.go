@@ -9,14 +9,14 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// leastDisk is what a pod asks for of its node's disk, for its log and what it writes to /tmp.
+// leastDisk is how much of its node's disk a pod requests, for its log and what it writes to /tmp.
 const leastDisk = "64Mi"
 
-// tmpLimit of a folder /tmp.
+// tmpLimit is the size limit of a volume for /tmp, and of other small volumes.
 var tmpLimit = resource.MustParse("1Gi")
 
-// scratchLimit of a throw-away database on its node's disk: what the pod may use of that, if
-// that is limited. Larger ones need a volume.
+// scratchLimit returns how much of its node's disk a throw-away server may use: the pod's limit of
+// ephemeral storage if it has one, and 10Gi otherwise. Larger databases need a volume.
 func scratchLimit(asked *corev1.ResourceRequirements) resource.Quantity {
 	if asked != nil {
 		if own, ok := asked.Limits[corev1.ResourceEphemeralStorage]; ok {
@@ -26,8 +26,8 @@ func scratchLimit(asked *corev1.ResourceRequirements) resource.Quantity {
 	return resource.MustParse("10Gi")
 }
 
-// memory of a pod: what it asks for and what it may use. A throw-away database
-// wants more than a dump, which is streamed.
+// memory is how much memory a container requests, and its limit. A throw-away server needs more
+// than a dump, which is streamed.
 type memory struct{ request, limit string }
 
 func memoryOf(a backup.Action) memory {
@@ -41,7 +41,7 @@ func memoryOf(a backup.Action) memory {
 	return memory{request: "128Mi", limit: "128Mi"}
 }
 
-// bound a container's resources.
+// bound sets a container's resources: those that a user has set, or the defaults of the action.
 func bound(c *corev1.Container, a backup.Action, asked *corev1.ResourceRequirements) {
 	m := memoryOf(a)
 	c.Resources = corev1.ResourceRequirements{
@@ -54,8 +54,8 @@ func bound(c *corev1.Container, a backup.Action, asked *corev1.ResourceRequireme
 	setEnv(c, "GOMEMLIMIT", goMemory(c.Resources.Limits))
 }
 
-// goMemory is what the program itself may use of a pod's memory: the rest is for
-// the tools that it runs, and what they read and write.
+// goMemory returns how many bytes of a container's memory the program itself may use. The rest is
+// for the tools that it runs, and for what they read and write.
 func goMemory(limits corev1.ResourceList) string {
 	const most = 256 << 20
 	limit, ok := limits[corev1.ResourceMemory]

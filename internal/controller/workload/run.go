@@ -24,7 +24,7 @@ const (
 	sigterm = 143
 )
 
-// Run of a Job.
+// Run is a Job and what became of it.
 type Run struct {
 	Job    string
 	UID    types.UID
@@ -32,20 +32,21 @@ type Run struct {
 
 	Created, Finished time.Time
 
-	// Scheduled is for when the schedule wanted it, if it did.
+	// Scheduled is the time at which a CronJob was due to start the Job, or zero if none started
+	// it.
 	Scheduled time.Time
 
-	// Ended is false while the Job may still do something.
+	// Ended is false while the Job runs, or its report is still awaited.
 	Ended bool
 
-	// Report of the last pod that made one. Of a Job that goes on it is of an
+	// Report is that of the last pod that wrote one. While Ended is false it may be that of an
 	// attempt that failed.
 	Report *backup.Report
 
-	// Failure of the Job, or of its last attempt while it goes on.
+	// Failure is that of the Job, or of its last attempt while Ended is false.
 	Failure *backup.Failure
 
-	// Trouble of a pod that does not come up, in words.
+	// Trouble is why a pod does not start, in words that follow "the pod", or "".
 	Trouble string
 
 	// Digest, Value and Attempt are the Job's annotations.
@@ -56,19 +57,21 @@ type Run struct {
 	Owner types.UID
 }
 
-// Succeeded tells whether the run did what it should.
+// Succeeded reports whether the run has ended without a failure.
 func (r *Run) Succeeded() bool { return r.Ended && r.Failure == nil }
 
-// Failed tells whether the run is over and did not.
+// Failed reports whether the run has ended with a failure.
 func (r *Run) Failed() bool { return r.Ended && r.Failure != nil }
 
-// Permanent tells whether trying again is of no use.
+// Permanent reports whether the run has failed for a reason that a retry does not fix.
 func (r *Run) Permanent() bool { return r.Failed() && r.Failure.Reason.Permanent() }
 
-// settled is how long after its Job a pod may be seen to end: they are watched apart.
+// settled is how long after the end of a Job the end of its pod may be observed: Jobs and pods are
+// watched separately.
 const settled = 5 * time.Second
 
-// Runs of Jobs as they are now, oldest first by their end; those that go on are last.
+// Runs returns the Jobs and what became of them until now, in the order in which they ended. Those
+// that have not ended are last, and those that are being deleted are left out.
 func Runs(jobs []batchv1.Job, pods []corev1.Pod, now time.Time) []Run {
 	byJob := map[types.UID][]*corev1.Pod{}
 	for i := range pods {
@@ -122,11 +125,12 @@ func runOf(j *batchv1.Job, pods []*corev1.Pod, now time.Time) Run {
 		r.Trouble = troubleOf(pods)
 		r.Failure = interim(r.Action, pods)
 	case end.Type == batchv1.JobComplete && r.Report == nil && now.Sub(end.LastTransitionTime.Time) < settled:
-		// What its pod said is on the way.
+		// The report of its pod may not have been observed yet.
 	case end.Type == batchv1.JobComplete:
 		r.end(end)
 		if r.Report == nil {
-			// No false success: what nobody reported is not known to have happened.
+			// Without a report it is not known that the action was done, so it does not count as a
+			// success.
 			r.Failure = &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}
 			break
 		}
@@ -146,7 +150,7 @@ func (r *Run) end(c *batchv1.JobCondition) {
 	}
 }
 
-// ending of a Job, or nil.
+// ending returns the condition by which a Job has ended, or nil.
 func ending(j *batchv1.Job) *batchv1.JobCondition {
 	for i, c := range j.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
@@ -156,7 +160,7 @@ func ending(j *batchv1.Job) *batchv1.JobCondition {
 	return nil
 }
 
-// lastReport of a Job's pods for its action.
+// lastReport returns the newest report for the action among a Job's pods, or nil.
 func lastReport(a backup.Action, pods []*corev1.Pod) *backup.Report {
 	for _, p := range slices.Backward(pods) {
 		if r := reported(a, p); r != nil {
@@ -166,7 +170,7 @@ func lastReport(a backup.Action, pods []*corev1.Pod) *backup.Report {
 	return nil
 }
 
-// reported by a pod, or nil.
+// reported returns the report of a pod for an action, or nil.
 func reported(a backup.Action, p *corev1.Pod) *backup.Report {
 	t := terminated(p)
 	if t == nil {
@@ -177,7 +181,7 @@ func reported(a backup.Action, p *corev1.Pod) *backup.Report {
 		return nil
 	}
 	if r.Failure == nil && t.ExitCode != 0 {
-		// It said that all is well, and was killed after all.
+		// The pod reported success and was killed before it ended.
 		r.Failure = &backup.Failure{Reason: backupv1.ReasonPodTerminated, Message: "the pod was stopped before its end"}
 	}
 	return r
@@ -201,7 +205,8 @@ func troubleOf(pods []*corev1.Pod) string {
 	return ""
 }
 
-// interim is why the last attempt of a Job failed that goes on.
+// interim returns why the last attempt of a Job that has not ended failed, or nil if it did not
+// fail.
 func interim(a backup.Action, pods []*corev1.Pod) *backup.Failure {
 	for _, p := range slices.Backward(pods) {
 		switch p.Status.Phase {
@@ -215,8 +220,8 @@ func interim(a backup.Action, pods []*corev1.Pod) *backup.Failure {
 	return nil
 }
 
-// said by a pod that failed, or by what is left of it. One that was evicted only
-// knows that it was asked to stop, and the kubelet knows why.
+// said returns the failure that a failed pod reported, or that its status shows. A pod that was
+// evicted only reports that it was stopped: the reason is in its status, from the kubelet.
 func said(a backup.Action, p *corev1.Pod) *backup.Failure {
 	if ranOut(p) {
 		return &backup.Failure{Reason: backupv1.ReasonOutOfMemory, Message: "the throw-away database ran out of memory: raise resources.limits.memory"}
@@ -231,8 +236,8 @@ func said(a backup.Action, p *corev1.Pod) *backup.Failure {
 	return r.Failure
 }
 
-// ranOut tells whether the throw-away database was killed for want of memory: the
-// container beside it only sees that it is gone.
+// ranOut reports whether the throw-away server was killed because it ran out of memory. The
+// container beside it can only report that the server is gone.
 func ranOut(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.InitContainerStatuses, func(s corev1.ContainerStatus) bool {
 		t := cmp.Or(s.LastTerminationState.Terminated, s.State.Terminated)
@@ -240,15 +245,15 @@ func ranOut(p *corev1.Pod) bool {
 	})
 }
 
-// isOverfull tells whether the throw-away database outgrew its place on the node's disk, which
-// the kubelet says in words alone.
+// isOverfull reports whether the throw-away server has exceeded its limit of the node's disk, which
+// the kubelet reports only in a message.
 func isOverfull(p *corev1.Pod) bool {
 	return isEvicted(p) && strings.Contains(p.Status.Message, `volume "`+scratch+`"`)
 }
 
 func isEvicted(p *corev1.Pod) bool { return p.Status.Reason == "Evicted" }
 
-// failureOf a Job that failed. The words of the last pod say most.
+// failureOf returns the failure of a Job that failed. Its last pod shows most about the cause.
 func failureOf(a backup.Action, end *batchv1.JobCondition, pods []*corev1.Pod) *backup.Failure {
 	if end.Reason == batchv1.JobReasonDeadlineExceeded {
 		if words := troubleOf(pods); words != "" {
@@ -262,7 +267,7 @@ func failureOf(a backup.Action, end *batchv1.JobCondition, pods []*corev1.Pod) *
 	return said(a, pods[len(pods)-1])
 }
 
-// wordless failure of a pod that could not report.
+// wordless returns the failure of a pod that left no report.
 func wordless(p *corev1.Pod) *backup.Failure {
 	if isEvicted(p) {
 		return &backup.Failure{Reason: backupv1.ReasonEvicted, Message: "the pod was evicted: " + p.Status.Message}
@@ -276,7 +281,7 @@ func wordless(p *corev1.Pod) *backup.Failure {
 	case t.ExitCode == 0:
 		return &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}
 	}
-	// A process that the node kills, or tells to end, says so by the signal.
+	// SIGKILL and SIGTERM are sent by the node, so they are not a crash.
 	if t.ExitCode != sigkill && t.ExitCode != sigterm {
 		return &backup.Failure{Reason: backupv1.ReasonCrashed, Message: "the pod crashed and left no report: exit code " + strconv.Itoa(int(t.ExitCode))}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// ThrowAway is the name of the container in which a backup is tried out. What a backup
-// holds may be programs, so that no Secret is mounted there.
+// ThrowAway is the name of the container with the throw-away server, into which a backup is
+// restored to verify it. A backup may contain programs, so no Secret is mounted there.
 const ThrowAway = "throw-away"
 
 // Annotations of pods that name the containers into which the webhook of a cloud puts no
@@ -23,9 +23,9 @@ const (
 	skipAzure = "azure.workload.identity/skip-containers"
 )
 
-// addThrowAway adds the container of the throw-away database beside the one at an index,
-// which reads the store and has the volume scratch. The database has the resources that
-// are asked for, and goes on for as long as that one.
+// addThrowAway adds the container of the throw-away server beside the container with the index at,
+// which reads the store and has the volume scratch. The server gets the given resources. It is a
+// sidecar, so it runs for as long as that container.
 func addThrowAway(pod *corev1.PodTemplateSpec, at int, task backup.Task, resources *corev1.ResourceRequirements) error {
 	const private, socket, archive = "tmp-" + ThrowAway, "socket", "archive"
 	value, err := encode(backup.Task{Action: backup.Serve, Method: task.Method, Namespace: task.Namespace, Name: task.Name, Database: task.Database})

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A Witness remembers pods that have ended. One that is deleted while it ends is gone
-// with its report as soon as its Job has counted it, which may be before anybody reads
-// it: what was done would then count as a failure.
+// A Witness remembers pods that have ended. A pod that is deleted while it ends disappears, with
+// its report, as soon as its Job has counted it, which may be before its report is read. The
+// finished action would then count as failed.
 type Witness struct {
 	now func() time.Time
 
@@ -31,15 +31,15 @@ type sighting struct {
 	at  time.Time
 }
 
-// remembered is for how long: a Job that ends is read within seconds.
+// remembered is how long a pod is remembered: the report of a Job that ends is read within seconds.
 const remembered = time.Hour
 
-// NewWitness with a clock.
+// NewWitness returns a Witness with a clock.
 func NewWitness(now func() time.Time) *Witness {
 	return &Witness{now: now, seen: map[types.UID]sighting{}}
 }
 
-// See an object, and remember it if it is a Job's pod that has ended.
+// See remembers an object if it is a Job's pod that has ended.
 func (w *Witness) See(o client.Object) {
 	p, ok := o.(*corev1.Pod)
 	if !ok || metav1.GetControllerOf(p) == nil || terminated(p) == nil {
@@ -56,7 +56,8 @@ func (w *Witness) See(o client.Object) {
 	w.seen[p.UID] = sighting{pod: slim, at: now}
 }
 
-// Watch objects: see each, and ask for those that it concerns.
+// Watch returns an event handler that calls See for each object, and enqueues the requests that
+// find returns.
 func (w *Witness) Watch(find handler.MapFunc) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		w.See(o)
@@ -64,7 +65,7 @@ func (w *Witness) Watch(find handler.MapFunc) handler.EventHandler {
 	})
 }
 
-// With returns pods, and those of the Jobs that were seen to end and are gone.
+// With returns pods, and the remembered pods of the Jobs that do not exist any more.
 func (w *Witness) With(jobs []batchv1.Job, pods []corev1.Pod) []corev1.Pod {
 	if w == nil {
 		return pods
