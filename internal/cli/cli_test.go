@@ -64,7 +64,7 @@ func TestPlan(t *testing.T) {
 
   guardrails   1 passed, 0 broken
 
-Plan: 4 to create, 0 to change, 0 to delete. Pods that end: 0. Interruptions: 0. Irreversible: 0. Data lost: 0.
+Plan: 4 to create, 0 to change, 0 to delete. Pods that end or restart: 0. Interruptions: 0. Irreversible: 0. Data lost: 0.
 `},
 		},
 		"Refused": {

@@ -136,9 +136,9 @@ func (s Summary) consequences() string {
 
 func ends(pods int) string {
 	if pods == 1 {
-		return "1 pod ends"
+		return "1 pod ends or restarts"
 	}
-	return fmt.Sprintf("%d pods end", pods)
+	return fmt.Sprintf("%d pods end or restart", pods)
 }
 
 // namespace is a namespace of a fleet, with its claims.

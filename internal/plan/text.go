@@ -231,7 +231,7 @@ func (s Summary) line() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Plan: %d to create, %d to change, %d to delete.", s.Create, s.Change, s.Delete)
-	fmt.Fprintf(&b, " Pods that end: %d. Interruptions: %d", s.Pods, s.Interruptions)
+	fmt.Fprintf(&b, " Pods that end or restart: %d. Interruptions: %d", s.Pods, s.Interruptions)
 	if s.Switchovers > 0 {
 		fmt.Fprintf(&b, " (%s)", count(s.Switchovers, "switchover"))
 	}
