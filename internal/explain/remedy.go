@@ -16,7 +16,7 @@ func remedy(why *podfailure.Failure) []string {
 		return []string{"Push the image, correct its name in the claim, or name a Secret with the registry's credentials in imagePullSecrets"}
 	case podfailure.ContainerStart:
 		if why.Missing != "" {
-			return []string{"Create " + why.Missing + ", or correct the reference to it in the claim"}
+			return []string{"Create " + why.MissingKind + " " + why.Missing + ", or correct the reference to it in the claim"}
 		}
 		return []string{"Correct what the claim says of container " + why.Container}
 	case podfailure.OutOfMemory:

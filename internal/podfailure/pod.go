@@ -73,8 +73,9 @@ type Failure struct {
 	// Restriction is the restriction of the pod that the image violates, or "".
 	Restriction Restriction
 
-	// Missing is the name of the ConfigMap or Secret whose absence causes ContainerStart, or "".
-	Missing string
+	// MissingKind and Missing are the kind and the name of the ConfigMap or Secret whose absence
+	// causes ContainerStart, or "".
+	MissingKind, Missing string
 }
 
 // String describes the failure, to follow the name of the pod. It is "" for nil.
@@ -134,7 +135,8 @@ func container(s corev1.ContainerStatus) *Failure {
 			return &Failure{Kind: ImagePull, Container: s.Name, Image: s.Image, Cause: pulling(w.Message)}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
 			cause, restriction := starting(w.Message)
-			return &Failure{Kind: ContainerStart, Container: s.Name, Cause: cause, Restriction: restriction, Missing: missing(w.Message)}
+			kind, name := missing(w.Message)
+			return &Failure{Kind: ContainerStart, Container: s.Name, Cause: cause, Restriction: restriction, MissingKind: kind, Missing: name}
 		}
 	}
 	switch {
@@ -148,13 +150,17 @@ func container(s corev1.ContainerStatus) *Failure {
 
 // reference matches the kubelet's message about a missing ConfigMap or Secret that a container
 // refers to. Its name is from the API server's answer.
-var reference = regexp.MustCompile(`^(?:configmap|secret) "([^"]+)" not found$`)
+var reference = regexp.MustCompile(`^(configmap|secret) "([^"]+)" not found$`)
 
-func missing(message string) string {
+// kinds of the objects by the words of the kubelet.
+var kinds = map[string]string{"configmap": "ConfigMap", "secret": "Secret"}
+
+// missing returns the kind and the name of the object that a message is about, or "".
+func missing(message string) (kind, name string) {
 	if m := reference.FindStringSubmatch(message); m != nil {
-		return m[1]
+		return kinds[m[1]], m[2]
 	}
-	return ""
+	return "", ""
 }
 
 // isFailing reports whether a container fails again and again, whether it is being restarted or

@@ -111,18 +111,18 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestMissing: what a container refers to is known by its name, whichever the kind.
+// TestMissing: what a container refers to is known by its kind and name.
 func TestMissing(t *testing.T) {
-	cases := map[string]struct{ reason, message, want string }{
-		"ConfigMap": {reason: "A ConfigMap that does not exist.", message: `configmap "store-config-1" not found`, want: "store-config-1"},
-		"Secret":    {reason: "A Secret that does not exist.", message: `secret "store-config-1" not found`, want: "store-config-1"},
+	cases := map[string]struct{ reason, message, kind, want string }{
+		"ConfigMap": {reason: "A ConfigMap that does not exist.", message: `configmap "store-config-1" not found`, kind: "ConfigMap", want: "store-config-1"},
+		"Secret":    {reason: "A Secret that does not exist.", message: `secret "store-config-1" not found`, kind: "Secret", want: "store-config-1"},
 		"Key":       {reason: "One that exists and has not what is asked for.", message: "couldn't find key a in Secret team/x"},
 		"Other":     {reason: "Another object.", message: `serviceaccount "x" not found`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{Status: status(waits("CreateContainerConfigError", tc.message))}
-			if got := Of(pod); got.Kind != ContainerStart || got.Missing != tc.want {
+			if got := Of(pod); got.Kind != ContainerStart || got.MissingKind != tc.kind || got.Missing != tc.want {
 				t.Errorf("%s\nwant a missing %q, got %+v", tc.reason, tc.want, got)
 			}
 		})
