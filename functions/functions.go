@@ -57,8 +57,8 @@ func WithReview() Option { return func(f *Function) { f.source = compose.ReviewS
 // WithSource takes random values and the time from s instead of the system.
 func WithSource(s compose.Source) Option { return func(f *Function) { f.source = s } }
 
-// WithImages sets Storeplane's own images. The settings of an installation may replace their
-// registry.
+// WithImages sets Storeplane's own images. The settings of an installation
+// may replace their registry.
 func WithImages(s images.Set) Option { return func(f *Function) { f.images = s } }
 
 // WithoutWaiting applies changes of a release at once, without waiting for a maintenance window or
@@ -77,8 +77,8 @@ func WithObserver(o func(kind, result string, took time.Duration)) Option {
 // MaxCalls returns the number of calls that are composed at once.
 func MaxCalls() int { return maxCalls }
 
-// Running returns the number of calls that are being composed now, including those that their
-// callers have cancelled.
+// Running returns the number of calls that are being composed now, including those that
+// their callers have cancelled.
 func (f *Function) Running() int { return len(f.running) }
 
 // New returns a Function that serves every intent.
@@ -121,8 +121,8 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 	return rsp, nil
 }
 
-// compose runs a call as soon as fewer than maxCalls are running. It returns a refusal if ctx ends
-// before the call has.
+// compose runs a call as soon as fewer than maxCalls are running. It returns a refusal if ctx
+// ends before the call has.
 func (f *Function) compose(ctx context.Context, req *fnv1.RunFunctionRequest, log logging.Logger) *fnv1.RunFunctionResponse {
 	select {
 	case f.running <- struct{}{}:

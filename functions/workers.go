@@ -6,8 +6,8 @@ type workers struct {
 	// calls passes a call to an idle worker.
 	calls chan func()
 
-	// waiting holds an entry for each idle worker. Its capacity is the number of workers that are
-	// kept.
+	// waiting holds an entry for each idle worker. Its capacity is the number
+	// of workers that are kept.
 	waiting chan struct{}
 }
 
@@ -15,8 +15,8 @@ func newWorkers(waiting int) *workers {
 	return &workers{calls: make(chan func()), waiting: make(chan struct{}, waiting)}
 }
 
-// start runs f on an idle worker, or on a new one if there is none. It never blocks, even while
-// other calls are stuck.
+// start runs f on an idle worker, or on a new one if there is none. It never blocks, even
+// while other calls are stuck.
 func (w *workers) start(f func()) {
 	select {
 	case w.calls <- f:
