@@ -101,7 +101,7 @@ func (b *backing) fullPeriod() float64 {
 	if every <= period {
 		return period
 	}
-	// The first run on or after the day makes a full backup.
+	// The first run on or after the day that is due makes a full backup.
 	return math.Ceil(every/period) * period
 }
 

@@ -41,7 +41,7 @@ func (d *inputs) ownKey(c *compose.Claim, b *backing, platforms bool) error {
 	drawn := false
 	has, isOwn, isNew := c.Observed(backupKey) != nil, was.isOwn(d.Name(backupKey)), !c.IsComposed(d.server)
 	if was == nil {
-		// The kind of Backups may be gone, and the objects with it.
+		// The kind Backup may have been removed, and the objects with it.
 		if isOwn, err = d.mountsKey(c); err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ type live struct {
 	// now is the time, for retries.
 	now time.Time
 
-	// jobs are the Jobs of backups outside of a schedule, by component. scheduled is true if a
+	// jobs are the Jobs of backups that are not scheduled, by component. scheduled is true if a
 	// scheduled backup is running; it is read only while the volume of the backups is full.
 	jobs      map[string]batchv1.JobStatus
 	scheduled bool

@@ -25,7 +25,7 @@ type tlsFiles struct {
 
 	// backupAuthority has signed the certificate by which pgBackRest's servers and clients
 	// authenticate to each other. It signs nothing else, so that they accept no other certificate,
-	// whoever has signed those of PostgreSQL.
+	// whichever authority has signed those of PostgreSQL.
 	backupAuthority, backup pki.Pair
 
 	// control is the certificate by which servers authenticate to each other at Patroni's API and
