@@ -21,13 +21,13 @@ import (
 	"github.com/storeplane/storeplane/internal/settings"
 )
 
-// idleWorkers is how many goroutines are kept for the next calls: more than
-// Crossplane makes at once on most days.
+// idleWorkers is the number of idle goroutines that are kept for the next calls: more than the
+// calls that Crossplane usually makes at once.
 const idleWorkers = 32
 
-// maxCalls is how many calls are composed at once; more wait. Crossplane makes up to its
-// --max-reconcile-rate, 100, for each kind. A call that its caller has given up counts until it has
-// ended, so that calls which take too long do not fill the memory.
+// maxCalls is the number of calls that are composed at once; further calls wait. Crossplane makes
+// up to --max-reconcile-rate, 100, calls at once for each kind. A call that its caller has
+// cancelled counts until it has ended, so that slow calls do not fill the memory.
 const maxCalls = 300
 
 // Function is the gRPC service that Crossplane calls.
@@ -41,45 +41,44 @@ type Function struct {
 	images  images.Set
 	log     logging.Logger
 
-	// admitsAll has no change wait for a maintenance window.
+	// admitsAll applies changes of a release at once, whatever the maintenance windows and waves.
 	admitsAll bool
 
 	observe func(kind, result string, took time.Duration)
 }
 
-// Option of a Function.
+// Option configures a Function.
 type Option func(*Function)
 
-// WithReview prints placeholders where a value would be drawn at random, so
-// that a result can be read and compared.
+// WithReview is for offline review: results contain placeholders instead of random values, and do
+// not depend on the time, so that they can be read and compared.
 func WithReview() Option { return func(f *Function) { f.source = compose.ReviewSource{} } }
 
-// WithSource draws what is random, and reads the time, from elsewhere than the
-// system.
+// WithSource takes random values and the time from s instead of the system.
 func WithSource(s compose.Source) Option { return func(f *Function) { f.source = s } }
 
-// WithImages names Storeplane's own images. An installation's settings may say that
-// they are pulled from another registry.
+// WithImages sets Storeplane's own images. The settings of an installation
+// may replace their registry.
 func WithImages(s images.Set) Option { return func(f *Function) { f.images = s } }
 
-// WithoutWaiting applies changes of a release at once, whatever the maintenance windows: to see
-// what they are.
+// WithoutWaiting applies changes of a release at once, without waiting for a maintenance window or
+// a wave: for a plan, which shows what they are.
 func WithoutWaiting() Option { return func(f *Function) { f.admitsAll = true } }
 
 // WithLogger logs each call.
 func WithLogger(l logging.Logger) Option { return func(f *Function) { f.log = l } }
 
-// WithObserver is told of each call: the composite's kind, how it ended (ok,
-// invalid or error), and how long it took.
+// WithObserver calls o after each call with the composite's kind, how the call ended (ok, invalid
+// or error), and how long it took.
 func WithObserver(o func(kind, result string, took time.Duration)) Option {
 	return func(f *Function) { f.observe = o }
 }
 
-// MaxCalls is how many calls are composed at once.
+// MaxCalls returns the number of calls that are composed at once.
 func MaxCalls() int { return maxCalls }
 
-// Running is how many calls are being composed now, those counted that their callers have
-// given up.
+// Running returns the number of calls that are being composed now, including those that
+// their callers have cancelled.
 func (f *Function) Running() int { return len(f.running) }
 
 // New returns a Function that serves every intent.
@@ -104,8 +103,8 @@ func New(opts ...Option) *Function {
 	return f
 }
 
-// RunFunction implements the function protocol. What goes wrong is a result of
-// the response, never an error of the call: Crossplane shows results to users.
+// RunFunction implements the function protocol. A failure is a result of the response, never an
+// error of the call: Crossplane shows results to users.
 func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 	start := time.Now()
 	claim := compose.NewClaim(req, f.source)
@@ -122,7 +121,8 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 	return rsp, nil
 }
 
-// compose runs a call once there is room for one more, and as long as its caller waits.
+// compose runs a call as soon as fewer than maxCalls are running. It returns a refusal if ctx
+// ends before the call has.
 func (f *Function) compose(ctx context.Context, req *fnv1.RunFunctionRequest, log logging.Logger) *fnv1.RunFunctionResponse {
 	select {
 	case f.running <- struct{}{}:
@@ -146,8 +146,8 @@ func (f *Function) compose(ctx context.Context, req *fnv1.RunFunctionRequest, lo
 	}
 }
 
-// run finds and runs the intent. A panic is an error of that one claim, not the
-// end of the server that all claims share.
+// run finds and runs the intent of the composite's kind. A panic becomes an error of that one
+// claim, so that the server, which all claims share, continues.
 func (f *Function) run(ctx context.Context, req *fnv1.RunFunctionRequest, log logging.Logger) (rsp *fnv1.RunFunctionResponse) {
 	gk := health.GroupKind(req.GetObserved().GetComposite().GetResource())
 	defer func() {
@@ -164,7 +164,8 @@ func (f *Function) run(ctx context.Context, req *fnv1.RunFunctionRequest, log lo
 	return compose.Respond(req, whileAwaited(ctx, intent), f.source)
 }
 
-// whileAwaited ends a call that nothing waits for before what it declares is decided on.
+// whileAwaited makes an intent return the error of ctx once the caller has cancelled, so that
+// nothing is decided on its plan.
 func whileAwaited(ctx context.Context, intent compose.Intent) compose.Intent {
 	return func(c *compose.Claim) (*compose.Plan, error) {
 		plan, err := intent(c)

@@ -1,13 +1,13 @@
 package functions
 
-// workers run calls on goroutines of their own, and keep some of these: a new
-// goroutine's stack would have to grow each time, and growing it costs a tenth of
-// a call.
+// workers run calls on separate goroutines and keep some of these for the next calls: the stack of
+// a new goroutine has to grow, which costs a tenth of a call.
 type workers struct {
-	// calls reaches a worker that waits for one.
+	// calls passes a call to an idle worker.
 	calls chan func()
 
-	// waiting has room for as many workers as may wait.
+	// waiting holds an entry for each idle worker. Its capacity is the number
+	// of workers that are kept.
 	waiting chan struct{}
 }
 
@@ -15,7 +15,7 @@ func newWorkers(waiting int) *workers {
 	return &workers{calls: make(chan func()), waiting: make(chan struct{}, waiting)}
 }
 
-// start f on a worker that waits, else on a new one: it never waits itself, also
+// start runs f on an idle worker, or on a new one if there is none. It never blocks, even
 // while other calls are stuck.
 func (w *workers) start(f func()) {
 	select {

@@ -1,5 +1,5 @@
-// Command backup runs in the pods that work for a Backup or a Restore: it does the
-// task in its environment, and reports in the pod's termination message.
+// Command backup runs in the pods of Backups and Restores: it does the task in its environment, and
+// reports in the pod's termination message.
 package main
 
 import (
@@ -8,15 +8,15 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
-	_ "time/tzdata" // images have no time zones
+	_ "time/tzdata" // The images contain no time zones.
 
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/run"
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 )
 
-// memory that we take ourselves: a pod has 128 MiB for us and for the tool that
-// dumps.
+// memory is the memory limit of the Go runtime, in bytes, unless GOMEMLIMIT is set. The rest of the
+// pod's memory is for the tool that it runs.
 const memory = 56 << 20
 
 func main() {

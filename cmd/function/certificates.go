@@ -8,10 +8,9 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// renewed are the certificates of a folder as they are when a connection begins.
-// The SDK reads them once. When Crossplane's certificate authority is replaced, the
-// kubelet writes new ones into the folder, and a process that kept the old ones
-// would refuse Crossplane until somebody restarts it.
+// renewed are the certificates of a folder, which are read again for each connection. The SDK reads
+// them once: when Crossplane's certificate authority is replaced, the kubelet writes new ones into
+// the folder, and a process that kept the old ones would refuse Crossplane until it is restarted.
 type renewed struct {
 	credentials.TransportCredentials
 
@@ -19,7 +18,7 @@ type renewed struct {
 	good atomic.Pointer[credentials.TransportCredentials]
 }
 
-// newRenewed certificates, which must be there to begin with.
+// newRenewed returns the certificates of a folder. It fails if these are not valid yet.
 func newRenewed(dir string) (*renewed, error) {
 	c, err := certificates(dir)
 	if err != nil {
@@ -30,15 +29,15 @@ func newRenewed(dir string) (*renewed, error) {
 	return r, nil
 }
 
-// certificates of a folder.
+// certificates reads the certificates of a folder.
 func certificates(dir string) (credentials.TransportCredentials, error) {
 	o := &function.ServeOptions{}
 	err := function.MTLSCertificates(dir)(o)
 	return o.Credentials, err
 }
 
-// ServerHandshake with the newest certificates that were good: while they are
-// written they do not fit each other.
+// ServerHandshake uses the newest certificates that were valid: while the files are written they
+// do not match each other.
 func (r *renewed) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if c, err := certificates(r.dir); err == nil {
 		r.good.Store(&c)
@@ -46,5 +45,5 @@ func (r *renewed) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo
 	return (*r.good.Load()).ServerHandshake(conn)
 }
 
-// Clone of the same folder.
+// Clone returns r, which reads the same folder.
 func (r *renewed) Clone() credentials.TransportCredentials { return r }

@@ -19,7 +19,7 @@ import (
 	"github.com/storeplane/storeplane/internal/metrics"
 )
 
-// cli is the command's flags.
+// cli holds the command's flags.
 type cli struct {
 	Debug bool `help:"Log every call, not only those that were refused." short:"d"`
 
@@ -40,7 +40,7 @@ type cli struct {
 // allocates is many times what the function keeps. GOGC overrides it.
 const gcPercent = 250
 
-// Run serves until it is stopped.
+// Run serves calls until SIGTERM.
 func (c *cli) Run() error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

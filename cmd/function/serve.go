@@ -20,12 +20,12 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// stopPatience with calls under way, after the drain. Both together end before
-// the pod's grace period of 30 seconds does.
+// stopPatience is how long calls in progress may take after the drain. Both together end before the
+// pod's grace period of 30 seconds.
 const stopPatience = 15 * time.Second
 
-// server of the function. The SDK's own neither ends calls before it stops, nor
-// lets a connection's age be limited.
+// server is the gRPC server of the function. The server of the SDK neither finishes calls before it
+// stops, nor limits the age of a connection.
 type server struct {
 	*grpc.Server
 
@@ -33,12 +33,11 @@ type server struct {
 	drain  time.Duration
 }
 
-// newServer for calls of a function.
+// newServer returns a server for the calls of a function.
 //
-// Crossplane's client spreads calls over the pods that it knows, and asks DNS for
-// pods only when it loses a connection. So each connection is closed, without
-// loss to any call, after some minutes: a pod that has come in the meantime gets
-// its share.
+// Crossplane's client spreads calls over the pods that it has resolved, and resolves the name again
+// only when it loses a connection. So each connection is closed after MaxConnectionAge, without
+// loss of a call: a pod that was added in the meantime gets its share.
 func newServer(c *cli, fn fnv1.FunctionRunnerServiceServer) (*server, error) {
 	creds, err := c.credentials()
 	if err != nil {
@@ -64,8 +63,8 @@ func newServer(c *cli, fn fnv1.FunctionRunnerServiceServer) (*server, error) {
 	return s, nil
 }
 
-// credentials that the flags ask for. Without TLS is what --insecure says, however
-// the folder comes to be named.
+// credentials returns what the flags request. --insecure takes precedence over a folder of
+// certificates, which may be set in the environment.
 func (c *cli) credentials() (credentials.TransportCredentials, error) {
 	switch {
 	case c.Insecure:
@@ -80,9 +79,9 @@ func (c *cli) credentials() (credentials.TransportCredentials, error) {
 	return creds, nil
 }
 
-// serve until the context ends, and then in a way that nobody notices: go on for
-// as long as others may still be told of this pod, refuse new connections, finish
-// the calls under way.
+// serve serves calls until ctx ends, and then stops gracefully: it continues for as long as clients
+// may still resolve this pod, then refuses new connections and finishes the calls in progress.
+// Calls that take longer than stopPatience are ended, with an error.
 func (s *server) serve(ctx context.Context, lis net.Listener) error {
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(lis) }()
@@ -110,7 +109,8 @@ func (s *server) serve(ctx context.Context, lis net.Listener) error {
 	}
 }
 
-// serveMetrics at an address, until the process ends.
+// serveMetrics serves Prometheus metrics at an address until the process ends, or nothing
+// if the address is empty.
 func serveMetrics(ctx context.Context, network, address string) error {
 	if address == "" {
 		return nil

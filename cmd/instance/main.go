@@ -1,5 +1,5 @@
-// Command instance runs beside every server of a DatabaseCluster, and before
-// one stops.
+// Command instance is the instance manager, which runs beside every server of a DatabaseCluster.
+// The kubelet, Patroni and PostgreSQL call its other commands.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 )
 
-// cli is the command's flags.
+// cli holds the command's flags.
 type cli struct {
 	Run  run  `cmd:"" help:"Run beside a server until it is stopped."`
 	Stop stop `cmd:"" help:"Prepare the server for being stopped: hand over, or wait for the last write."`
@@ -38,7 +38,7 @@ type cli struct {
 
 type run struct{ manager.Config }
 
-// Run until a signal.
+// Run runs the manager until a signal.
 func (r *run) Run(log *slog.Logger) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -55,8 +55,8 @@ func (r *run) Run(log *slog.Logger) error {
 
 type stop struct{ manager.Config }
 
-// Run once, and succeed: nothing is to hold up the server's own stop.
-func (s *stop) Run(log *slog.Logger) error { //nolint:unparam // kong wants an error
+// Run runs once and always succeeds: nothing may hold up the server's own stop.
+func (s *stop) Run(log *slog.Logger) error { //nolint:unparam // kong requires an error
 	config, err := rest.InClusterConfig()
 	if err != nil {
 		log.Info("Cannot reach the API server", "error", err.Error())
@@ -68,7 +68,7 @@ func (s *stop) Run(log *slog.Logger) error { //nolint:unparam // kong wants an e
 
 type fence struct{ manager.Config }
 
-// Run once. Where it fails Patroni does not promote the server.
+// Run runs once. If it fails, Patroni does not promote the server.
 func (f *fence) Run(log *slog.Logger) error {
 	return manager.Fence(context.Background(), f.Config, log)
 }
@@ -81,7 +81,7 @@ type start struct {
 	Args       []string `arg:"" help:"Patroni's arguments." optional:""`
 }
 
-// Run Patroni in this program's place.
+// Run prepares the data, and then replaces this program with Patroni.
 func (s *start) Run(*slog.Logger) error {
 	err := until(func(ctx context.Context) error {
 		return archive.Prepare(ctx, s.Config, s.Address, control.TLS{Dir: s.ControlDir}, os.Stderr)
@@ -93,7 +93,7 @@ func (s *start) Run(*slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("cannot find Patroni: %w", err)
 	}
-	return syscall.Exec(program, append([]string{"patroni"}, s.Args...), os.Environ()) //nolint:gosec // the image's own
+	return syscall.Exec(program, append([]string{"patroni"}, s.Args...), os.Environ()) //nolint:gosec // the program is part of the image
 }
 
 type push struct {
@@ -102,7 +102,7 @@ type push struct {
 	Segment string `arg:"" help:"File of the segment."`
 }
 
-// Run once, and end as PostgreSQL's archiver goes by.
+// Run runs once and exits with a code that PostgreSQL's archiver acts on.
 func (a *push) Run(log *slog.Logger) error {
 	err := until(func(ctx context.Context) error { return archive.Push(ctx, a.Config, a.Segment, os.Stderr) })
 	if err != nil {
@@ -118,7 +118,7 @@ type serve struct {
 	Metrics string `help:"Address at which the metrics of the repository's volume are exported. None by default."`
 }
 
-// Run until a signal. Without its metrics the server goes on.
+// Run runs until a signal. It continues if metrics cannot be exported.
 func (s *serve) Run(log *slog.Logger) error {
 	return until(func(ctx context.Context) error {
 		if s.Metrics != "" {
@@ -134,7 +134,7 @@ func (s *serve) Run(log *slog.Logger) error {
 
 type restore struct{ archive.Config }
 
-// Run once.
+// Run runs once.
 func (r *restore) Run(*slog.Logger) error {
 	return until(func(ctx context.Context) error { return archive.Restore(ctx, r.Config, os.Stderr) })
 }
@@ -143,13 +143,13 @@ type rewound struct {
 	Command []string `arg:"" help:"pg_rewind with its arguments." name:"command"`
 }
 
-// Run once, and end as pg_rewind does: Patroni goes by that.
+// Run runs once and exits with the code of pg_rewind, on which Patroni acts.
 func (r *rewound) Run(*slog.Logger) error {
 	os.Exit(rewind.Rewind{Command: r.Command, Stdout: os.Stdout, Stderr: os.Stderr, SetAside: pgdata.SetAside}.Run(context.Background()))
 	return nil
 }
 
-// until a signal.
+// until runs a function whose context ends at a signal.
 func until(do func(context.Context) error) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Command kubectl-storeplane is storeplane as a plugin of kubectl: kubectl storeplane.
+// Command kubectl-storeplane is the command storeplane as a plugin of kubectl: kubectl storeplane.
 package main
 
 import (

@@ -15,7 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// cli is the command's flags.
+// cli holds the command's flags.
 type cli struct {
 	Debug bool `help:"Log every reconciliation." short:"d"`
 

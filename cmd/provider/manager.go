@@ -45,28 +45,27 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
-// leaseName of the leader's election.
+// leaseName is the name of the Lease by which replicas elect a leader.
 const leaseName = "storeplane-provider"
 
-// A leader that vanishes is followed by another one within 20 seconds: the other
-// one looks at the lease every 1 to 2.2 retry periods, so it may be that late to
-// see the last renewal, and again to see that the lease has ended, which makes
-// 11s + 2×2.2×1.25s = 16.5s at most. What is left is for starting the
-// controllers. A leader that cannot renew stops three seconds before the lease
-// ends, which is more than clocks drift apart in it.
+// A leader that fails is replaced by another replica within 20 seconds. That replica polls the
+// Lease every 1 to 2.2 retry periods, so it may be that late to observe the last renewal, and again
+// to observe that the Lease has expired, which makes 11s + 2×2.2×1.25s = 16.5s at most. The rest is
+// for starting the controllers. A leader that cannot renew the Lease stops three seconds before it
+// expires, which is more than clocks drift apart in that time.
 const (
 	leaseDuration = 11 * time.Second
 	renewDeadline = 8 * time.Second
 	retryPeriod   = 1250 * time.Millisecond
 )
 
-// stopPatience with reconciliations under way. After it a leader that is stopped
-// gives its lease back, in time before its pod's grace period of 30 seconds ends.
+// stopPatience is how long reconciliations in progress may take after a leader is stopped. Then it
+// releases the Lease, before its pod's grace period of 30 seconds ends.
 const stopPatience = 20 * time.Second
 
-// appConfigRate is what requests are limited by, five for each: one change of an
-// AppConfig may be hundreds of requests, and an edit of another one should not
-// wait for them.
+// appConfigRate is the least rate from which the limit of requests to the API server is derived,
+// five times as many per second: one change of an AppConfig may cause hundreds of requests, and an
+// edit of another one should not wait for them.
 const appConfigRate = 40
 
 func newManager(c *cli, cfg *rest.Config) (ctrl.Manager, error) {
@@ -102,9 +101,10 @@ func newManager(c *cli, cfg *rest.Config) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// watched are the Jobs and pods that work for us and the ConfigMaps that
-// AppConfigs made, not all there are; the workloads that AppConfigs may be for;
-// and of Secrets that they are there.
+// watched returns what the cache holds of the kinds that are not cached whole: the Jobs and
+// pods of Backups and Restores, and the metadata of ConfigMaps that AppConfigs created; the
+// workloads that AppConfigs may change; the metadata of Secrets; and
+// CustomResourceDefinitions without their schemas.
 func watched() (map[client.Object]cache.ByObject, error) {
 	having := func(label string, transform func(any) (any, error)) (cache.ByObject, error) {
 		r, err := labels.NewRequirement(label, selection.Exists, nil)
@@ -135,7 +135,7 @@ func watched() (map[client.Object]cache.ByObject, error) {
 	}, nil
 }
 
-// metadata of a core kind is all that is watched of it.
+// metadata returns an object of a core kind of which only the metadata is watched.
 func metadata(kind string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
 }
@@ -143,7 +143,7 @@ func metadata(kind string) *metav1.PartialObjectMetadata {
 // stateInterval is how often managed resources are counted by their state.
 const stateInterval = 15 * time.Second
 
-// setup the controllers, metrics and probes of a manager.
+// setup sets up the controllers, metrics and probes of a manager.
 func setup(ctx context.Context, mgr ctrl.Manager, c *cli, log logging.Logger, failed chan<- error) error {
 	reconciled, states := managed.NewMRMetricRecorder(), statemetrics.NewMRStateMetrics()
 	metrics.Registry.MustRegister(reconciled, states)
@@ -184,8 +184,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, c *cli, log logging.Logger, fa
 	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ready", told(ready.Check, log)))
 }
 
-// told logs why a replica is not ready, once for each reason: the answer to a
-// probe withholds it.
+// told returns a check that logs why a replica is not ready, once for each reason: the response to
+// a probe does not contain it.
 func told(check healthz.Checker, log logging.Logger) healthz.Checker {
 	var mu sync.Mutex
 	last := "nothing was checked yet"
@@ -209,7 +209,7 @@ func told(check healthz.Checker, log logging.Logger) healthz.Checker {
 	}
 }
 
-// start the manager, and stop it if a controller cannot be started.
+// start runs the manager, and stops it if a controller cannot be started.
 func start(ctx context.Context, mgr ctrl.Manager, failed <-chan error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -1,5 +1,4 @@
-// Command storeplane reviews claims: what they become, and what an edit of one does to
-// what runs.
+// Command storeplane reviews claims: what they compose, and what an edit of one does to what runs.
 package main
 
 import (

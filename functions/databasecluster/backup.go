@@ -23,7 +23,8 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// Components of backups. All of them are of the part backup.
+// Names of components of backups, and of the schemas of Backups and RestoreGrants. The certificate
+// and the account are of the part credentials, all other components of the part backup.
 const (
 	backups         = "backup"
 	backupTLS       = "backup-tls"
@@ -42,53 +43,53 @@ const (
 	backupGuard     = "backup-networkpolicy"
 )
 
-// Defaults of spec.backup, as in the XRD, for claims that have no such field.
+// Defaults of spec.backup, as in the XRD, for claims without these fields.
 const (
 	defaultSchedule  = "0 2 * * *"
 	defaultRetention = "30d"
 )
 
-// backing is what is known of a claim's backups.
+// backing is the resolved configuration of a claim's backups.
 type backing struct {
 	enabled bool
 
 	schedule, incremental, retention string
 
-	// storage of the volume claim that is created here, and smaller that of one
-	// that the plan does not fit, as a message, or "".
+	// storage is the size of the volume claim that is created for backups, a quantity. smaller is
+	// the message about one that exists and is too small for the schedule and the retention, or "".
 	storage, smaller string
 
-	// destination with the installation's filled in. The bucket of type volume
-	// is a volume claim.
+	// destination is that of the claim, or else of the installation. The bucket of type
+	// volume is a volume claim.
 	destination backupv1.Destination
 
-	// own says that the volume claim is made here, and fallback that nobody
-	// asked for one.
+	// own is true if the volume claim is created here. fallback is true if that is because neither
+	// the claim nor the installation has a destination.
 	own, fallback bool
 
-	// authenticates says that a Secret has credentials of the store.
+	// authenticates is true if a Secret has credentials of the store.
 	authenticates bool
 
-	// store holds the credentials of the installation's store, copied, and bounds what
-	// they are for.
+	// store is a copy of the credentials of the installation's store, and
+	// bounds is what they are for.
 	store  map[string]string
 	bounds *backup.Bounds
 
 	encryption *appsv1.SecretKeyReference
 
-	// key of the database's own, or "", and whether its copy is asked for, or one that
-	// says that there is none.
+	// key is the database's generated encryption key, or "". escrowed is true if the Backup
+	// requests a copy of it, or the record that there is none.
 	key      string
 	escrowed bool
 
-	// plain says that the backups are not encrypted, though new ones in their place would be.
+	// plain is true if the backups are not encrypted, though those of a new database would be.
 	plain bool
 
-	// watched tells that there is a provider to watch over the backups.
+	// watched is true if the provider is installed, which monitors and verifies the backups.
 	watched bool
 }
 
-// secret is the name of the Secret with the store's credentials, or "".
+// secret returns the name of the Secret with the store's credentials, or "".
 func (b *backing) secret() string {
 	if b.destination.SecretRef == nil {
 		return ""
@@ -98,7 +99,7 @@ func (b *backing) secret() string {
 
 func (b *backing) isVolume() bool { return b.destination.Type == backupv1.Volume }
 
-// backing resolves the claim's backups, of volumes of a size.
+// backing resolves the claim's backups. storage is the size of the database's volumes.
 func (d *inputs) backing(c *compose.Claim, storage string) (backing, error) {
 	b := backing{}
 	err := d.resolveBackup(c, &b, storage)
@@ -159,14 +160,14 @@ func destinationOf(d *appsv1.BackupDestination) backupv1.Destination {
 	return out
 }
 
-// requireBackupSecrets looks whether the Secrets that are named are there, and
+// requireBackupSecrets checks that the Secrets which the backups need exist, and
 // copies the installation's.
 func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1.DatabaseBackup) error {
 	name, namespace := b.secret(), d.Namespace
 	if spec.Destination == nil && d.settings.Backup != nil && d.settings.Backup.SecretRef != nil {
 		name, namespace = d.settings.Backup.SecretRef.Secret(d.Namespace)
-		// What is looked for is what is mounted, also where it is in this namespace and
-		// nothing is copied.
+		// The Secret that is requested is the one that is mounted, also if it is in this
+		// namespace and nothing is copied.
 		b.destination.SecretRef = &backupv1.LocalReference{Name: name}
 		b.bounds = d.settings.Backup.Bounds(d.Namespace)
 	}
@@ -211,8 +212,8 @@ func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1
 	return nil
 }
 
-// authenticates tells whether a Secret has credentials of a store. An offline review shows what a
-// claim becomes where it has.
+// authenticates reports whether a Secret has credentials of a store. An offline
+// review assumes that it has.
 func authenticates(c *compose.Claim, secret *structpb.Struct, t backupv1.StoreType) bool {
 	return c.IsReview() || backup.Authenticates(t, func(key string) bool {
 		_, ok := compose.SecretValue(secret, key)
@@ -220,8 +221,8 @@ func authenticates(c *compose.Claim, secret *structpb.Struct, t backupv1.StoreTy
 	})
 }
 
-// readBounds of a store's credentials, which may be a copy of the platform's, and check
-// where the backups are against them.
+// readBounds returns the bounds of a store's credentials, which may be a copy of the platform's,
+// and an error if the destination of the backups is outside of them.
 func readBounds(store *structpb.Struct, where backupv1.Destination) (*backup.Bounds, error) {
 	annotations := map[string]string{}
 	if raw := annotation(store, backup.BoundsAnnotation); raw != "" {
@@ -234,13 +235,13 @@ func readBounds(store *structpb.Struct, where backupv1.Destination) (*backup.Bou
 	return bounds, bounds.Check(where)
 }
 
-// Names under which Secrets are asked for.
+// Names under which Secrets are requested.
 const (
 	storeRequirement      = "backup-store"
 	encryptionRequirement = "backup-encryption"
 )
 
-// secretValues are all of a Secret's.
+// secretValues returns all values of a Secret.
 func secretValues(secret *structpb.Struct) map[string]string {
 	out := map[string]string{}
 	for k := range secret.GetFields()["data"].GetStructValue().GetFields() {
@@ -251,14 +252,14 @@ func secretValues(secret *structpb.Struct) map[string]string {
 	return out
 }
 
-// needsRepository tells whether the servers have a certificate for backups: for
-// ever where they were restored, since another pod would be another roll-out.
+// needsRepository reports whether the servers have a certificate for backups. Those that were
+// restored keep it for good, since to remove it would replace their pods.
 func (d *cluster) needsRepository() bool { return d.backup.enabled || d.spec.RestoreFrom != nil }
 
-// backupName is that of the Backup, which its definition caps at 40 characters.
+// backupName returns the name of the Backup, which its definition limits to 40 characters.
 func (d *inputs) backupName() string { return BackupName(d.Claim) }
 
-// BackupName of a DatabaseCluster.
+// BackupName returns the name of the Backup of a DatabaseCluster.
 func BackupName(claim string) string {
 	const most, digest = 33, 10
 	if len(claim) > most {
@@ -267,7 +268,7 @@ func BackupName(claim string) string {
 	return claim + "-" + backups
 }
 
-// repositoryOf the claim's own backups.
+// repositoryOf returns the repository of the claim's own backups.
 func (d *cluster) repositoryOf() pgbackrest.Repository {
 	r := pgbackrest.Repository{Destination: d.backup.destination, Namespace: d.Namespace, Name: d.Claim, Encrypted: d.backup.encryption != nil}
 	if d.backup.isVolume() {
@@ -276,7 +277,7 @@ func (d *cluster) repositoryOf() pgbackrest.Repository {
 	return r
 }
 
-// backupFiles are what the servers read about their backups.
+// backupFiles returns what the servers read about their backups, by the names of the files.
 func (d *cluster) backupFiles() (map[string]string, error) {
 	if !d.backup.enabled {
 		return map[string]string{}, nil
@@ -297,10 +298,11 @@ func (d *cluster) backupFiles() (map[string]string, error) {
 	return out, nil
 }
 
-// fileRepository is the configuration of the server that has the volume.
+// fileRepository is the file with the configuration of the pgBackRest
+// server that serves the volume.
 const fileRepository = "repository.conf"
 
-// toldBackup is what the instance managers are told, or nil.
+// toldBackup returns the description of the backups for the instance managers, or nil.
 func (d *cluster) toldBackup() *instance.Backup {
 	if !d.backup.enabled {
 		return nil
@@ -308,12 +310,12 @@ func (d *cluster) toldBackup() *instance.Backup {
 	return &instance.Backup{Destination: d.backup.destination, Encrypted: d.backup.encryption != nil}
 }
 
-// alwaysHealthy judges what says in a condition of its own how it is: a database
+// alwaysHealthy judges components whose state a condition reports: a database
 // serves without a backup too.
 func alwaysHealthy(*structpb.Struct) health.Status { return health.Status{State: health.Healthy} }
 
-// addBackups declares the components of backups. What makes a backup waits for
-// the database.
+// addBackups declares the components of backups. What makes a backup waits for the database, except
+// for the one that makes room.
 func (d *cluster) addBackups(add func(compose.Component)) {
 	if d.needsRepository() {
 		add(compose.Component{Name: backupTLS, Part: credentials, Object: d.backupCertificate()})
@@ -337,11 +339,11 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 		add(compose.Component{Name: repositoryGuard, Part: backups, Object: d.repositoryPolicy(repository)})
 	}
 	if d.sleepsEmpty() {
-		// There has never been anything to back up.
+		// The cluster has never run, so there is nothing to back up.
 		return
 	}
 	add(compose.Component{Name: backupGuard, Part: backups, Object: d.backupPolicy()})
-	// By then the system identifier is known, too.
+	// Once these are healthy the system identifier is known, too.
 	after := []string{d.server, instances}
 	add(compose.Component{Name: backupFull, Part: backups, After: after, Make: func() compose.Object {
 		return d.backupCronJob(backupFull, b.schedule, true)
@@ -361,7 +363,8 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 		}})
 	}
 	if name := d.roomName(); name != "" {
-		// It waits for no server but the primary: they keep WAL until there is room.
+		// It waits for the primary alone, and not for the other servers: all keep
+		// WAL until there is room.
 		add(compose.Component{Name: name, Part: backups, Once: true, Aside: true, Make: func() compose.Object {
 			return d.roomBackup(name)
 		}})
@@ -371,17 +374,17 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 	}
 }
 
-// sleepsEmpty tells whether the cluster was never awake.
+// sleepsEmpty reports whether the cluster is hibernated and has never run.
 func (d *inputs) sleepsEmpty() bool { return d.spec.Hibernated && d.live.cluster.System == "" }
 
-// firstName is the component of the Job that makes the first backup into a
-// repository: without one the archive restores nothing.
+// firstName returns the component of the Job that makes the first backup into a repository: without
+// a backup the archive restores nothing.
 func (d *cluster) firstName() string {
 	o := d.backup.destination
 	return backupFirst + "-" + build.Digest(string(o.Type), o.Bucket, o.Prefix, o.Endpoint)[:8]
 }
 
-// openGap is the last gap in the archive that no backup has ended, or nil.
+// openGap returns the last gap in the archive after which no backup was completed, or nil.
 func (d *cluster) openGap() *instance.Gap {
 	a := d.live.cluster.Archive
 	if a == nil {
@@ -396,17 +399,18 @@ func (d *cluster) openGap() *instance.Gap {
 }
 
 const (
-	// gapAgain is when the backup after a gap is tried again after its Job failed:
-	// what keeps one from being made may take that long to be fixed. It lies between
-	// two that make room, too.
+	// gapAgain is the pause before the backup after a gap is retried when its Job has
+	// failed: the cause may take that long to be fixed. It is also the pause between
+	// two backups that make room.
 	gapAgain = 10 * time.Minute
 
-	// mostAttempts have names of their own, which fit a label.
+	// mostAttempts is how many attempts have names of their own, which fit a label. Then
+	// the names are used again.
 	mostAttempts = 99
 )
 
-// pollInterval is short while a backup is tried again some time after its Job has ended: no
-// event tells of that.
+// pollInterval returns the installation's interval, or a minute at most while a backup is retried
+// some time after its Job has ended: no event announces that.
 func (d *cluster) pollInterval() time.Duration {
 	interval := d.settings.Interval()
 	if !d.spec.Hibernated && (d.openGap() != nil || d.full()) && (interval == 0 || interval > time.Minute) {
@@ -415,9 +419,9 @@ func (d *cluster) pollInterval() time.Duration {
 	return interval
 }
 
-// gapName is the component of the Job that makes the backup after a gap in the
-// archive, or "": nothing is restored beyond it without one. The first backup into
-// a repository is one.
+// gapName returns the component of the Job that makes the backup after the open gap in the archive,
+// or "" without a gap: nothing beyond the gap is restored without that backup. Once all backups are
+// lost it is the Job of the first backup into the repository, until that has ended.
 func (d *cluster) gapName() string {
 	gap := d.openGap()
 	if gap == nil {
@@ -445,8 +449,8 @@ func (d *cluster) gapName() string {
 	return attempt(last)
 }
 
-// gapJobs are the components of the Jobs that make backups after gaps: the one of
-// the open gap, and those at work that have a gap ended already.
+// gapJobs returns the components of the Jobs that make backups after gaps, sorted: that of the open
+// gap, and those that still run for a gap that is closed.
 func (d *cluster) gapJobs() []string {
 	if d.spec.Hibernated {
 		return nil
@@ -465,13 +469,13 @@ func (d *cluster) gapJobs() []string {
 	return names
 }
 
-// ended tells whether the Job of a component has completed or failed.
+// ended reports whether the Job of a component has completed or failed.
 func (d *cluster) ended(component string) bool {
 	job := d.live.jobs[component]
 	return job.Succeeded > 0 || !failedAt(job).IsZero()
 }
 
-// failedAt is when a Job failed for good, or zero.
+// failedAt returns when a Job failed for good, or the zero time.
 func failedAt(job batchv1.JobStatus) time.Time {
 	for _, c := range job.Conditions {
 		if c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {
@@ -481,7 +485,7 @@ func failedAt(job batchv1.JobStatus) time.Time {
 	return time.Time{}
 }
 
-// backupResource is what watches over the backups and verifies them.
+// backupResource returns the Backup, by which the provider monitors and verifies the backups.
 func (d *cluster) backupResource() *backupv1.Backup {
 	b := &backupv1.Backup{}
 	b.APIVersion, b.Kind = backupv1.GroupVersion.String(), backupv1.BackupKind

@@ -13,19 +13,17 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// permanentExit is what the program backup ends with when trying again is of no
-// use.
+// permanentExit is the exit code of the program backup when a retry is of no use.
 const permanentExit = 42
 
-// systemAnnotation on a CronJob is the place in the repository of the cluster that
-// its backups are of: it begins with the system identifier.
+// systemAnnotation is an annotation of a CronJob with the stanza that its backups are in. A stanza
+// begins with the system identifier.
 const systemAnnotation = "storeplane.example.com/system"
 
-// backupDeadline of a Job, in seconds: nothing hangs for ever.
+// backupDeadline is how many seconds a Job may run, so that none hangs forever.
 const backupDeadline = 24 * 60 * 60
 
-// backupLabels are those by which the provider knows the Jobs that work for the
-// Backup.
+// backupLabels returns the labels by which the provider finds the Jobs of the Backup.
 func (d *cluster) backupLabels() map[string]string {
 	return build.With(d.Labels(backups, d.server), map[string]string{
 		backupv1.BackupLabel: d.backupName(),
@@ -33,7 +31,8 @@ func (d *cluster) backupLabels() map[string]string {
 	})
 }
 
-// backupCronJob makes backups with pgBackRest, from a standby if there is one.
+// backupCronJob returns the CronJob that makes backups with pgBackRest, from a
+// standby if there is one.
 func (d *cluster) backupCronJob(component, schedule string, full bool) *batchv1.CronJob {
 	meta := d.Meta(component, d.server)
 	meta.Labels = d.backupLabels()
@@ -59,8 +58,8 @@ func (d *cluster) backupCronJob(component, schedule string, full bool) *batchv1.
 	}
 }
 
-// firstBackup is made as soon as there is a database. It is tried for longer: the
-// repository is being set up meanwhile.
+// firstBackup returns a Job that makes a full backup at once. It is retried more often than
+// scheduled ones, since the repository may be being set up meanwhile.
 func (d *cluster) firstBackup(component string) *batchv1.Job {
 	meta := d.Meta(component, d.server)
 	meta.Labels = d.backupLabels()
@@ -90,7 +89,7 @@ func (d *cluster) backupJob(full bool, every int) batchv1.JobSpec {
 	}
 }
 
-// backupTask is what the program does.
+// backupTask returns the task of the program backup, as JSON.
 func (d *cluster) backupTask(full bool, every int) string {
 	t := backup.Task{
 		Action: backup.Backup, Method: backupv1.Physical, Namespace: d.Namespace, Name: d.Claim,
@@ -103,7 +102,7 @@ func (d *cluster) backupTask(full bool, every int) string {
 	}
 	b, err := json.Marshal(t)
 	if err != nil {
-		// No task has a time that cannot be written.
+		// It cannot fail: this task has no time, and all else can be written as JSON.
 		return ""
 	}
 	return string(b)
@@ -140,7 +139,7 @@ func (d *cluster) backupPod(full bool, every int) corev1.PodSpec {
 	if d.backup.isVolume() {
 		pod.Volumes = append(pod.Volumes, claimVolume(d.backup.destination.Bucket))
 		pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "volume", MountPath: backup.VolumeDir})
-		// Most volumes are one node's at a time.
+		// Most volumes can be mounted on one node at a time only.
 		if pod.Affinity == nil {
 			pod.Affinity = &corev1.Affinity{}
 		}
@@ -153,8 +152,8 @@ func (d *cluster) backupPod(full bool, every int) corev1.PodSpec {
 	return pod
 }
 
-// mountStore mounts what pgBackRest needs to write into the store. A Secret that
-// has gone must not keep a pod from starting: what misses it says so.
+// mountStore mounts the Secrets that pgBackRest needs to write into the store. One that was deleted
+// must not keep a pod from starting: the program that needs it reports that.
 func (d *cluster) mountStore(pod *corev1.PodSpec, containers ...*corev1.Container) {
 	mount := func(v corev1.Volume, path string) {
 		v.Secret.Optional = new(true)
@@ -173,7 +172,7 @@ func (d *cluster) mountStore(pod *corev1.PodSpec, containers ...*corev1.Containe
 	}
 }
 
-// encryptionVolume has backup.KeyFile, in encryptionDir.
+// encryptionVolume contains the file backup.KeyFile. It is mounted at encryptionDir.
 const (
 	encryptionVolume = "encryption"
 	encryptionDir    = "/etc/storeplane/encryption"

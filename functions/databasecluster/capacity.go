@@ -13,10 +13,9 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// planRepository resolves the size of the volume that is created for backups. A
-// claim that asks for more than a new one holds is refused. One that is there
-// already is never in the way of another change: a condition tells of it, and what
-// is oldest expires early.
+// planRepository resolves the size of the volume that is created for backups. A claim that needs
+// more than a new volume holds is refused. One that exists never blocks another change: a condition
+// reports that it is too small, and the oldest backups expire early.
 func (d *inputs) planRepository(b *backing, want, storage string) error {
 	if !b.own {
 		if want != "" && d.spec.Backup.Destination != nil {
@@ -48,7 +47,7 @@ func (d *inputs) planRepository(b *backing, want, storage string) error {
 	return nil
 }
 
-// readableDays between two runs.
+// readableDays formats the days between two runs.
 func readableDays(days float64) string {
 	if days == 1 {
 		return "day"
@@ -56,8 +55,8 @@ func readableDays(days float64) string {
 	return fmt.Sprintf("%g days", math.Round(days*10)/10)
 }
 
-// repositorySize that is wanted, and whether there is a volume. One that is there
-// keeps its size until the claim asks for more.
+// repositorySize returns the wanted size of the volume, and whether it exists. A volume that exists
+// keeps its size until the claim requests more.
 func (d *inputs) repositorySize(want, storage string) (resource.Quantity, bool, error) {
 	var have resource.Quantity
 	templates := d.live.repository.Spec.VolumeClaimTemplates
@@ -87,8 +86,8 @@ func (d *inputs) repositorySize(want, storage string) (resource.Quantity, bool, 
 	return size, len(templates) > 0, nil
 }
 
-// fullEvery is how many days lie between two full backups, where their schedule is
-// not one of full backups alone.
+// fullEvery returns how many days lie between two full backups, or 0 if all backups of their
+// schedule are full, since there is another schedule for incremental ones.
 func (b *backing) fullEvery() int {
 	if b.incremental != "" {
 		return 0
@@ -96,23 +95,23 @@ func (b *backing) fullEvery() int {
 	return pgbackrest.DefaultFullEvery
 }
 
-// fullPeriod between two full backups in days.
+// fullPeriod returns the time between two full backups in days.
 func (b *backing) fullPeriod() float64 {
 	period, every := daysBetween(b.schedule), float64(b.fullEvery())
 	if every <= period {
 		return period
 	}
-	// The first run on or after the day is the one.
+	// The first run on or after the day that is due makes a full backup.
 	return math.Ceil(every/period) * period
 }
 
-// daysBetween two runs of a schedule on average. Those that run often repeat
-// within fewer runs.
+// daysBetween returns the average number of days between two runs of a schedule, over at most 400
+// runs or a year. Schedules that run often repeat within fewer runs.
 func daysBetween(schedule string) float64 {
 	const runs, year = 400, 366 * 24 * time.Hour
 	c, err := cron.ParseStandard(schedule)
 	if err != nil {
-		// It was checked.
+		// resolveBackup has checked the schedule.
 		return 1
 	}
 	first := c.Next(time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC))
@@ -130,7 +129,7 @@ func daysBetween(schedule string) float64 {
 	return last.Sub(first).Hours() / 24 / float64(n)
 }
 
-// inGi is a quantity that people can read, rounded up.
+// inGi returns a quantity that people can read, rounded up to a GiB.
 func inGi(bytes int64) resource.Quantity {
 	const gi = 1 << 30
 	return *resource.NewQuantity((bytes+gi-1)/gi*gi, resource.BinarySI)

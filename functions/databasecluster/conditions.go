@@ -20,14 +20,14 @@ const (
 	conditionDatabasesReady     = "DatabasesReady"
 )
 
-// verdict on one side of a cluster.
+// verdict is the status of one aspect of a cluster, from which a condition is made.
 type verdict struct {
 	True    bool
 	reason  string
 	message string
 }
 
-// trouble is the message of a verdict that is not true.
+// trouble returns the message of a verdict that is not true, or "".
 func (v verdict) trouble() string {
 	if v.True {
 		return ""
@@ -50,8 +50,7 @@ func (d *cluster) conditions() []compose.Condition {
 	}
 }
 
-// archive tells whether what is written reaches the archive: nothing can be
-// restored beyond that.
+// archive reports whether WAL reaches the archive: nothing can be restored beyond what is archived.
 func (d *cluster) archive() verdict {
 	switch a := d.live.cluster.Archive; {
 	case !d.backup.enabled:
@@ -76,7 +75,7 @@ func (d *cluster) archive() verdict {
 	return verdict{True: true, reason: appsv1.ReasonArchiving}
 }
 
-// backups tells whether there is a backup to rely on.
+// backups reports whether there is a backup to rely on.
 func (d *cluster) backups() verdict {
 	w, archive := &d.live.watcher, d.archive()
 	switch {
@@ -89,7 +88,7 @@ func (d *cluster) backups() verdict {
 	case !w.exists:
 		return verdict{reason: appsv1.ReasonPending, message: "No backup has been made yet"}
 	}
-	// One failure does not make a Backup unready: the newest good one is young.
+	// A Backup stays Ready after a failure while its newest good backup is recent.
 	if f := w.Status.AtProvider.LastFailure; f != nil {
 		return verdict{reason: appsv1.ReasonBackupFailed, message: clip(f.Message)}
 	}
@@ -111,11 +110,11 @@ func (d *cluster) backups() verdict {
 	return verdict{True: true, reason: appsv1.ReasonHealthy}
 }
 
-// clip keeps a message within what people read.
+// clip shortens a message of more than 512 bytes, so that it stays readable.
 func clip(message string) string { return text.Clip(message, 512) }
 
-// replication tells whether every standby follows the primary, and whether one
-// acknowledges writes that have to be.
+// replication reports whether every standby follows the primary, and whether one acknowledges
+// writes if that is required.
 func (d *cluster) replication() verdict {
 	switch {
 	case d.spec.Hibernated:
@@ -157,7 +156,7 @@ func (d *cluster) replication() verdict {
 	return verdict{True: true, reason: appsv1.ReasonHealthy}
 }
 
-// volumes tells whether there is room, and whether the volumes have their size.
+// volumes reports whether the volumes have room, and whether they have their size.
 func (d *cluster) volumes() verdict {
 	var full, refused []string
 	reason := appsv1.ReasonNearlyFull
@@ -186,7 +185,7 @@ func (d *cluster) volumes() verdict {
 	return verdict{True: true, reason: appsv1.ReasonHealthy}
 }
 
-// problems of some subjects.
+// problems returns the verdict on some subjects of the problems that the instance managers report.
 func (d *cluster) problems(reason string, subjects ...instance.Subject) verdict {
 	var out []string
 	for _, p := range d.live.cluster.Problems {

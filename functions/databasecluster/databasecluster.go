@@ -1,24 +1,23 @@
-// Package databasecluster turns a DatabaseCluster claim into database servers.
-// What has to be done beside the servers is the instance managers', which read a
-// ConfigMap and report by another one (internal/instance).
+// Package databasecluster turns a DatabaseCluster claim into database servers. What has to be done
+// beside the servers is done by the instance managers, which read a ConfigMap and report in another
+// one (internal/instance).
 //
-// A claim goes one way through it:
+// A claim is processed in four steps:
 //
-//   - read makes inputs of it: the claim, the installation's settings and what is
-//     observed, once;
-//   - resolve makes a cluster of those, or refuses: sizes, images, backups, what is
-//     restored, secrets and certificates, what the engine and the instance managers
-//     are given. Secrets that the claim names are asked for here, all at once.
-//     Nothing of a cluster changes afterwards;
-//   - plan lists its components, each made by a builder, a pure method of cluster
-//     in the file of its kind;
-//   - status and conditions say how they are.
+//   - read returns inputs: the claim, the installation's settings and what is observed, each read
+//     once;
+//   - resolve makes a cluster of the inputs, or refuses the claim: sizes, images, backups, what is
+//     restored, secrets and certificates, the configuration of the engine and of the instance
+//     managers. Secrets that the claim names are requested here, all at once. A cluster does not
+//     change afterwards;
+//   - plan lists its components, each built by a pure method of cluster in the file of its kind;
+//   - status and conditions report their state.
 //
-// A method of inputs cannot read what is resolved later: the compiler sees to the
-// order. Of a claim that is refused inputs are all that there is, and what has to go
-// on for it (maintain.go) is made of them.
+// A method of inputs cannot read what is resolved later, so the compiler enforces the
+// order. For a claim that is refused there are only inputs: maintain.go builds from them
+// what has to change even then.
 //
-// What is the engine's own is behind engine.Engine; package postgresql is one.
+// What is specific to an engine is behind engine.Engine, which package postgresql implements.
 package databasecluster
 
 import (
@@ -60,20 +59,20 @@ const (
 	podMonitor  = "podmonitor"
 )
 
-// userComponent is the component of a user's Secret, and the end of its name.
+// userComponent returns the component of a user's Secret, whose name ends with it.
 func userComponent(name appsv1.Identifier) string {
 	return "user-" + strings.ReplaceAll(string(name), "_", "-")
 }
 
-// instancePort is the instance manager's.
+// instancePort is the port of the instance manager.
 const instancePort = 8009
 
-// inputs are what is read of a claim, once. What is computed from them alone is a
-// method of theirs.
+// inputs are what is read of a claim, once. What is computed from them alone is a method of inputs.
 type inputs struct {
 	build.Scope
 
-	// engine of the claim, and server its name: the component of the servers.
+	// engine is that of the claim, and traits are its properties. server is its name, which is also
+	// the component of the servers.
 	engine engine.Engine
 	traits engine.Traits
 	server string
@@ -83,12 +82,12 @@ type inputs struct {
 	settings settings.Settings
 	live     *live
 
-	// leadWith is the annotation that names a volume to lead with, or "".
+	// leadWith is the value of the annotation that names the volume to lead with, or "".
 	leadWith string
 }
 
-// cluster is a claim that has been resolved: all that the builders know. Nothing
-// of it changes once resolve has returned it.
+// cluster is a claim that has been resolved: all that the builders read. It does not change once
+// resolve has returned it.
 type cluster struct {
 	*inputs
 
@@ -99,24 +98,23 @@ type cluster struct {
 	secrets secrets
 	tls     tlsFiles
 
-	// facts are what the engine knows of the claim, and configuration what it
-	// makes of them.
+	// facts are what the engine reads of the claim, and configuration is what it makes of them.
 	facts         *engine.Cluster
 	configuration engine.Configuration
 
 	// files are what the servers read about their backups.
 	files map[string]string
 
-	// desired is what the instance managers read, as JSON, and settled is
-	// true once it has been brought about in the database, as far as it can be.
+	// desired is what the instance managers read, as JSON. settled is true once they have
+	// reconciled it as far as possible, and the stored passwords are the current ones.
 	desired string
 	settled bool
 
-	// scraped tells that there is somebody to read a PodMonitor.
+	// scraped is true if metrics are exported and the cluster has PodMonitors.
 	scraped bool
 }
 
-// engineOf a claim. Check refuses those that there are not.
+// engineOf returns the engine of a claim. Check refuses claims whose engine is not available.
 func engineOf(*appsv1.DatabaseClusterSpec) engine.Engine { return postgresql.Engine{} }
 
 func (d *inputs) synchronous() bool {
@@ -126,10 +124,11 @@ func (d *inputs) synchronous() bool {
 	return d.profile.Synchronous && d.spec.Size > 1
 }
 
-// strict tells whether writes stop while no standby acknowledges them.
+// strict reports whether writes are blocked while no standby acknowledges them.
 func (d *inputs) strict() bool { return d.synchronous() && d.spec.SynchronousMode == appsv1.Strict }
 
-// Intent of a DatabaseCluster.
+// Intent returns the intent of DatabaseClusters, with defaults for settings that the
+// installation does not set.
 func Intent(defaults settings.Settings) compose.Intent {
 	return func(c *compose.Claim) (*compose.Plan, error) {
 		in, err := read(c, defaults)
@@ -146,7 +145,8 @@ func Intent(defaults settings.Settings) compose.Intent {
 		case err == nil:
 			p = d.plan()
 			if p.Upgrade = upgrade; !d.live.understands() {
-				// Their managers could not read their configuration until the window opens.
+				// Instance managers of an older protocol could not read their
+				// configuration until the window opens.
 				upgrade.Urgent = func(string) bool { return true }
 			}
 		case !compose.IsInvalid(err):
@@ -157,8 +157,8 @@ func Intent(defaults settings.Settings) compose.Intent {
 	}
 }
 
-// read the claim, the installation's settings and what is observed. What could be
-// read is returned beside an error, for maintenance.
+// read reads the claim, the installation's settings and what is observed. It returns what could be
+// read beside an error, for maintenance.
 func read(c *compose.Claim, defaults settings.Settings) (*inputs, error) {
 	in := &inputs{Scope: build.ScopeOf(c), leadWith: c.Annotation(instance.LeadWithAnnotation)}
 	err := c.Spec(&in.spec)
@@ -173,7 +173,7 @@ func read(c *compose.Claim, defaults settings.Settings) (*inputs, error) {
 		return in, err
 	}
 	if !in.findsLeft(c) {
-		// With what is asked for in any case.
+		// Secrets that are needed in any case are requested in the same pass.
 		_ = in.requireSecrets(c)
 		return in, compose.ErrPending
 	}
@@ -181,8 +181,8 @@ func read(c *compose.Claim, defaults settings.Settings) (*inputs, error) {
 	return in, err
 }
 
-// resolve all that the builders need to know, each step from what is there
-// already, and refuse what cannot work.
+// resolve returns all that the builders need, each step of it from what the steps before returned,
+// or an error if the claim cannot work.
 func resolve(c *compose.Claim, in *inputs) (*cluster, error) {
 	if err := validate(&in.spec, in.live); err != nil {
 		return nil, err
@@ -201,8 +201,8 @@ func resolve(c *compose.Claim, in *inputs) (*cluster, error) {
 	if d.storage, err = storage(&in.spec, in.profile, in.live); err != nil {
 		return nil, err
 	}
-	// All ask for what they need at once: Crossplane gives up on a function
-	// that asks for more each time it is called.
+	// All steps request what they need at once: Crossplane gives up on a function that
+	// requests more on each call.
 	var pending error
 	for _, step := range []func() error{
 		func() error { return in.requireSecrets(c) },
@@ -238,7 +238,8 @@ func resolve(c *compose.Claim, in *inputs) (*cluster, error) {
 	return d, nil
 }
 
-// factsOf a claim whose secrets, certificates and backups are known.
+// factsOf returns what the engine reads of a claim whose secrets,
+// certificates and backups are known.
 func (d *cluster) factsOf() *engine.Cluster {
 	return &engine.Cluster{
 		Scope: d.Scope, Spec: &d.spec, Image: d.image(),
@@ -249,14 +250,14 @@ func (d *cluster) factsOf() *engine.Cluster {
 	}
 }
 
-// image of the servers.
+// image returns the image of the servers.
 func (d *cluster) image() string {
 	return d.settings.Image(d.server + ":" + d.release.Tag)
 }
 
-// findsLeft asks for what an earlier claim of this name may have left behind and
-// what is valid depends on: a cluster that has data is not restored, a volume of backups
-// that exists is not too small for its claim, and backups go on with their key.
+// findsLeft requests what an earlier claim of this name may have left behind, and reports whether
+// it was looked up. What is valid depends on it: a cluster that has data is not restored, a volume
+// of backups that exists is not too small for its claim, and backups continue with their key.
 func (d *inputs) findsLeft(c *compose.Claim) bool {
 	if c.IsComposed(d.server) {
 		return true
@@ -278,7 +279,8 @@ func (d *cluster) plan() *compose.Plan {
 	p := &compose.Plan{}
 	add := func(comp compose.Component) { p.Components = append(p.Components, comp) }
 
-	// The credentials outlive a mistake: without them the data is locked.
+	// The credentials are kept even if they are no longer declared: without them
+	// the data is inaccessible.
 	add(compose.Component{Name: credentials, Object: d.credentials(), HoldsData: true})
 	if d.ownAuthority() {
 		add(compose.Component{Name: authority, Part: credentials, Object: d.authority()})
@@ -288,8 +290,8 @@ func (d *cluster) plan() *compose.Plan {
 	add(compose.Component{Name: config, Part: d.server, Object: d.configMap()})
 	add(compose.Component{Name: account, Part: d.server, Object: build.ServiceAccount(d.Scope, d.server, d.server)})
 	add(compose.Component{Name: role, Part: d.server, Object: d.role()})
-	// Crossplane applies in no order, and a binding to a role that does not exist
-	// yet is refused to whoever may not bind all.
+	// Crossplane applies objects in no particular order, and a binding to a Role that does not
+	// exist yet is refused to clients that may not bind all roles.
 	add(compose.Component{Name: roleBinding, Part: d.server, Object: d.roleBinding(), After: []string{role}})
 	for _, component := range d.engine.Objects(d.facts) {
 		add(component)
@@ -301,8 +303,8 @@ func (d *cluster) plan() *compose.Plan {
 		add(compose.Component{Name: budget, Part: d.server, Object: build.DisruptionBudget(d.Scope, d.server, d.server)})
 	}
 	after := d.addKey(add)
-	// What the pods mount is applied in the same pass: to wait until it is
-	// stored would cost a pass, and the kubelet waits for it anyway.
+	// What the pods mount is applied in the same pass: to wait until it is stored would cost a
+	// pass, and the kubelet waits for it anyway.
 	add(compose.Component{Name: d.server, After: after, Object: d.statefulSet(), HoldsData: true, Health: d.judgeServers})
 	add(compose.Component{Name: primary, Part: connection, Object: d.service(primary)})
 	if d.spec.Size > 1 {
@@ -326,7 +328,7 @@ func (d *cluster) plan() *compose.Plan {
 	return p
 }
 
-// protected tells whether the claim's deletion is refused.
+// protected reports whether the deletion of the claim is refused.
 func (d *inputs) protected() bool {
 	if d.spec.DeletionProtection != nil {
 		return *d.spec.DeletionProtection
@@ -334,12 +336,12 @@ func (d *inputs) protected() bool {
 	return d.profile.DeletionProtection
 }
 
-// Endpoint of the primary of a DatabaseCluster.
+// Endpoint returns the host and port of the primary of a DatabaseCluster.
 func Endpoint(spec *appsv1.DatabaseClusterSpec, name, namespace string) string {
 	return hostPort(engineOf(spec).Traits().Port, name, primary, namespace)
 }
 
-// Authority is what an application mounts that connects by verified-uri of a
+// Authority returns the volume that an application mounts to connect by verified-uri of a
 // DatabaseCluster's connection Secret.
 func Authority(name string) appsv1.Volume {
 	return appsv1.Volume{Name: "database-authority", MountPath: engine.AuthorityDir(name), Secret: &corev1.SecretVolumeSource{
@@ -347,5 +349,5 @@ func Authority(name string) appsv1.Volume {
 	}}
 }
 
-// ConnectionSecret of a DatabaseCluster.
+// ConnectionSecret returns the name of the connection Secret of a DatabaseCluster.
 func ConnectionSecret(name string) string { return name + "-" + connection }

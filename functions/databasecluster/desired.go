@@ -13,7 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// desiredJSON is what the instance managers are told.
+// desiredJSON returns what the instance managers read, as JSON.
 func (d *cluster) desiredJSON() (string, error) {
 	protocol, _ := instance.Negotiate(d.live.members, instance.OldestProtocol, instance.Protocol)
 	out := instance.Desired{
@@ -47,11 +47,12 @@ func (d *cluster) desiredJSON() (string, error) {
 	return string(b) + "\n", nil
 }
 
-// fileControl is the authority of the servers' own APIs, for those that read their metrics.
+// fileControl is the key, in the ConfigMap, of the authority of the servers' own APIs, for clients
+// that read their metrics.
 const fileControl = "control.crt"
 
-// configMap holds what the servers start with, and what the instance managers
-// make of them.
+// configMap returns the ConfigMap with the configuration that the servers start with, and with what
+// the instance managers reconcile.
 func (d *cluster) configMap() *corev1.ConfigMap {
 	values := map[string]string{
 		engine.FilePeers:    d.tls.peers,
@@ -63,8 +64,8 @@ func (d *cluster) configMap() *corev1.ConfigMap {
 	return build.ConfigMap(d.Meta(d.server, d.server), values)
 }
 
-// instances is where the instance managers write what they see. It is made
-// here so that it is observed; its content is theirs alone.
+// instances returns the ConfigMap in which the instance managers report. It is composed so that the
+// function observes it. Its content belongs to the instance managers alone.
 func (d *cluster) instances() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},

@@ -16,19 +16,19 @@ import (
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// backupKey is the component of the Secret with a key of the database's own.
+// backupKey is the component of the Secret with the database's generated encryption key.
 const backupKey = "backup-key"
 
-// Names under which copies of keys are asked for.
+// Names under which copies of keys are requested.
 const (
 	escrowRequirement       = "backup-escrow"
 	sourceEscrowRequirement = "restore-escrow"
 )
 
-// ownKey encrypts backups with a key of the database's own, where the installation has it so.
-// What a repository began with it goes on with, whatever is set later and wherever it moves: one
-// that has a key keeps it, also where the Secret was deleted by mistake, and one that is plain
-// stays plain.
+// ownKey encrypts backups with a generated key of the database, if the installation is
+// configured so. An existing repository keeps its encryption, whatever is set later and wherever
+// it moves: one that has a key keeps it, also if the Secret was deleted by mistake, and one that
+// is not encrypted stays so.
 func (d *inputs) ownKey(c *compose.Claim, b *backing, platforms bool) error {
 	was, err := observedBackup(c)
 	if err != nil {
@@ -41,7 +41,7 @@ func (d *inputs) ownKey(c *compose.Claim, b *backing, platforms bool) error {
 	drawn := false
 	has, isOwn, isNew := c.Observed(backupKey) != nil, was.isOwn(d.Name(backupKey)), !c.IsComposed(d.server)
 	if was == nil {
-		// The kind of Backups may be gone, and the objects with it.
+		// The kind Backup may have been removed, and the objects with it.
 		if isOwn, err = d.mountsKey(c); err != nil {
 			return err
 		}
@@ -70,15 +70,15 @@ func (d *inputs) ownKey(c *compose.Claim, b *backing, platforms bool) error {
 	return nil
 }
 
-// checkKey refuses to go on with other encryption in a repository than what it has: neither
-// its backups could be read then, nor could another be made. A claim's schema refuses what it
-// can see, which is nothing where spec.backup itself comes or goes.
+// checkKey refuses to change the encryption of an existing repository: neither could its backups be
+// read then, nor could another one be made. The XRD refuses such changes too, but not where
+// spec.backup itself is added or removed.
 func (d *inputs) checkKey(was *observed, b *backing) error {
 	if was == nil || !d.hasData() || !was.isAt(b.destination) {
 		return nil
 	}
 	has, own := was.Spec.ForProvider.Encryption, was.isOwn(d.Name(backupKey))
-	// A claim may name the key that was drawn, which is the same.
+	// A claim may name the generated key itself, which changes nothing.
 	drawn := appsv1.SecretKeyReference{Name: d.Name(backupKey), Key: backup.EscrowKey}
 	named := b.encryption != nil && *b.encryption != drawn
 	const ways = "name another backup.destination with it, or undo the change"
@@ -93,14 +93,15 @@ func (d *inputs) checkKey(was *observed, b *backing) error {
 	return nil
 }
 
-// restoresOwn tells whether the claim goes on with backups of its own name. Without a copy of
-// their key they are plain, and a repository is either encrypted or not.
+// restoresOwn reports whether the claim continues the backups of an earlier cluster of its
+// own name. Without a copy of their key these are not encrypted, and a repository is
+// either encrypted or not.
 func (d *inputs) restoresOwn() bool {
 	from := d.spec.RestoreFrom
 	return from != nil && from.BackupRef == nil && cmp.Or(from.Namespace, d.Namespace) == d.Namespace && from.Name == d.Claim
 }
 
-// observed Backup of a claim, as far as its key goes.
+// observed is the part of a claim's Backup that concerns its key.
 type observed struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations"`
@@ -113,7 +114,7 @@ type observed struct {
 	} `json:"spec"`
 }
 
-// observedBackup of the claim, or nil.
+// observedBackup returns the claim's Backup, or nil.
 func observedBackup(c *compose.Claim) (*observed, error) {
 	o := &observed{}
 	if found, err := c.ReadObserved(backups, o); err != nil || !found {
@@ -122,8 +123,8 @@ func observedBackup(c *compose.Claim) (*observed, error) {
 	return o, nil
 }
 
-// isOwn tells whether it names a key of the database's own, in a Secret. One that a claim
-// names itself may have the same name.
+// isOwn reports whether the Backup names the database's generated key, in a Secret. A Secret that a
+// claim names itself may have the same name, but then the Backup does not have the annotation.
 func (o *observed) isOwn(secret string) bool {
 	if o == nil || o.Spec.ForProvider.Encryption == nil {
 		return false
@@ -131,7 +132,7 @@ func (o *observed) isOwn(secret string) bool {
 	return o.Spec.ForProvider.Encryption.SecretRef.Name == secret && o.Metadata.Annotations[backup.EscrowAnnotation] != ""
 }
 
-// mountsKey tells whether the servers were given the key of the database's own.
+// mountsKey reports whether the servers mount the database's generated key.
 func (d *inputs) mountsKey(c *compose.Claim) (bool, error) {
 	set := struct {
 		Spec struct {
@@ -148,14 +149,15 @@ func (d *inputs) mountsKey(c *compose.Claim) (bool, error) {
 	}), err
 }
 
-// isAt tells whether the backups lie at a place, however it is reached.
+// isAt reports whether the backups are at a place, however that is reached.
 func (o *observed) isAt(place backupv1.Destination) bool {
 	was := o.Spec.ForProvider.Destination
 	return was.Type == place.Type && was.Bucket == place.Bucket && was.Prefix == place.Prefix && was.Endpoint == place.Endpoint
 }
 
-// keptKey is the one in escrow, or a new one for a database that has none and is new, where
-// new ones are drawn. It is "" for one that is plain.
+// keptKey returns the key in escrow. If there is none it returns an error for a key
+// that is lost, a new key for a new database if draws is true, and otherwise "", for
+// backups that are not encrypted.
 func (d *inputs) keptKey(c *compose.Claim, lost, draws bool) (key string, drawn bool, err error) {
 	name := backup.EscrowName(d.Namespace, d.Claim)
 	kept, err := requireSecretOf(c, escrowRequirement, name, backup.EscrowNamespace)
@@ -175,9 +177,9 @@ func (d *inputs) keptKey(c *compose.Claim, lost, draws bool) (key string, drawn 
 	return key, true, err
 }
 
-// addKey declares the key of the database's own, and the Backup that asks for a copy of it. A
-// server is not started before there is one: what it would archive could not be read once the
-// namespace is lost, or the claim deleted.
+// addKey declares the database's generated key and the Backup that requests a copy of it, and
+// returns what servers come after. No server starts before there is a copy: what it archives could
+// not be read once the namespace is lost, or the claim deleted.
 func (d *cluster) addKey(add func(compose.Component)) (after []string) {
 	if d.backup.key == "" {
 		return nil
@@ -190,8 +192,8 @@ func (d *cluster) addKey(add func(compose.Component)) (after []string) {
 	return []string{backups}
 }
 
-// judgeEscrow by the Backup, until there is a database: it says in a condition of its own how it
-// is later.
+// judgeEscrow judges the Backup by its copy of the key until there is a database. After that a
+// condition reports the state of the backups.
 func (d *cluster) judgeEscrow(observed *structpb.Struct) health.Status {
 	if d.live.exists || d.hasData() {
 		return alwaysHealthy(observed)
@@ -211,14 +213,16 @@ func (d *cluster) judgeEscrow(observed *structpb.Struct) health.Status {
 	return health.Status{State: health.Progressing, Message: message}
 }
 
-// keySecret of the backups. It outlives a mistake: without it they cannot be read.
+// keySecret returns the Secret with the key of the backups. It is kept even if it is no longer
+// declared, since without it they cannot be read.
 func (d *cluster) keySecret() *corev1.Secret {
 	return build.Secret(d.Meta(backupKey, d.server), map[string]string{backup.EscrowKey: d.backup.key})
 }
 
-// sourceKey of backups of which the claim names no key: "" where there is no copy of one, or
-// where this namespace may not read it. Of another namespace it is given by what the platform
-// and that namespace grant, whatever is written on the credentials of the store.
+// sourceKey returns the escrowed key of the backups to restore, for a claim that names no key. It
+// is "" if there is no copy of a key, or if this namespace may not read it. For backups of another
+// namespace the grants of the platform and of that namespace decide, whatever the bounds of the
+// store's credentials allow.
 func (d *inputs) sourceKey(c *compose.Claim, namespace, name string) (string, error) {
 	if namespace != d.Namespace {
 		if d.settings.Backup == nil {

@@ -14,9 +14,8 @@ func progressing(message string) health.Status {
 	return health.Status{State: health.Progressing, Message: message}
 }
 
-// judgeInstances judges what the instance managers report: the cluster takes
-// writes once a primary has been elected, and is what the claim says once they
-// say so of what they were told last.
+// judgeInstances judges what the instance managers report. The cluster takes writes once a primary
+// has been elected, and is healthy once they report that the current desired state is applied.
 func (d *cluster) judgeInstances(*structpb.Struct) health.Status {
 	l := d.live
 	switch {
@@ -40,8 +39,8 @@ func (d *cluster) judgeInstances(*structpb.Struct) health.Status {
 	return health.Status{State: health.Healthy}
 }
 
-// judgeServers judges the StatefulSet. A library would call one whose pods are
-// replaced on deletion current at once.
+// judgeServers judges the StatefulSet. It does not use kstatus, which calls a StatefulSet whose
+// pods are replaced on deletion current at once.
 func (d *cluster) judgeServers(*structpb.Struct) health.Status {
 	l, want := d.live, d.replicas()
 	st := l.set.Status
@@ -62,7 +61,7 @@ func (d *cluster) judgeServers(*structpb.Struct) health.Status {
 	return health.Status{State: health.Healthy}
 }
 
-// podTrouble says in words why a pod does not come up, as far as anybody knows.
+// podTrouble returns the reason why a pod does not become ready, as far as it is known, or "".
 func (d *cluster) podTrouble() string {
 	if d.live.set.Status.ReadyReplicas == 0 {
 		return d.live.trouble
@@ -70,7 +69,7 @@ func (d *cluster) podTrouble() string {
 	return d.problem(instance.SubjectPod)
 }
 
-// problem is the first one of a subject.
+// problem returns the message of the first problem of a subject, or "".
 func (d *cluster) problem(s instance.Subject) string {
 	for _, p := range d.live.cluster.Problems {
 		if p.Subject == s {
@@ -89,8 +88,7 @@ func (d *cluster) waitsForRestart() bool {
 	return false
 }
 
-// isGrowing tells whether a volume is smaller than desired and nothing hinders
-// it from growing.
+// isGrowing reports whether a volume is smaller than desired and nothing prevents its expansion.
 func (d *cluster) isGrowing() bool {
 	want, err := resource.ParseQuantity(d.storage)
 	if err != nil || d.spec.Hibernated {

@@ -21,36 +21,36 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// live is what of the observed objects the function looks at.
+// live is the part of the observed objects that the function reads.
 type live struct {
 	exists bool
 	set    statefulSet
 
-	// repository is the server of the backups' own volume, source that of the
-	// volume that is restored from.
+	// repository is the StatefulSet that serves the backups' own volume, and source the one that
+	// serves the volume to restore from.
 	repository, source statefulSet
 
-	// watcher is the Backup.
+	// watcher is the status of the Backup.
 	watcher backupStatus
 
-	// told is what the instance managers were told last, cluster and members
-	// what they report, by pod.
+	// told is the last desired state of the instance managers. cluster and members are what
+	// they report, members by pod.
 	told    instance.Desired
 	cluster instance.Cluster
 	members map[string]instance.Member
 
-	// credentials is the resource version of the Secret.
+	// credentials is the resource version of the Secret credentials.
 	credentials string
 
-	// now is the time, for what is tried again.
+	// now is the time, for retries.
 	now time.Time
 
-	// jobs are those of backups that were begun at once, by component, and scheduled
-	// says that one of a schedule is at work, where that matters.
+	// jobs are the Jobs of backups that are not scheduled, by component. scheduled is true if a
+	// scheduled backup is running; it is read only while the volume of the backups is full.
 	jobs      map[string]batchv1.JobStatus
 	scheduled bool
 
-	// trouble of the pods in words while none of them is up.
+	// trouble is the reason why pods do not become ready, while none of them is.
 	trouble string
 }
 
@@ -67,7 +67,7 @@ type statefulSet struct {
 	Status k8sappsv1.StatefulSetStatus `json:"status"`
 }
 
-// backupStatus is what a Backup says of itself.
+// backupStatus is the part of a Backup's status that the function reads.
 type backupStatus struct {
 	exists bool
 
@@ -87,7 +87,7 @@ type backupStatus struct {
 	} `json:"status"`
 }
 
-// condition of a type, whether it is True, and whether it is False, with words.
+// condition returns whether the condition of a type is True, whether it is False, and its message.
 func (b *backupStatus) condition(typ string) (yes, no bool, words string) {
 	for _, c := range b.Status.Conditions {
 		if c.Type == typ {
@@ -120,8 +120,7 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 		l.jobs[name] = job.Status
 	}
 	l.credentials = metadata(c.Observed(credentials), "resourceVersion")
-	// What cannot be read there is as good as not written yet: the managers
-	// write it again.
+	// What cannot be read counts as not written yet: it is written again.
 	_ = json.Unmarshal([]byte(datum(c.Observed(config), instance.DesiredKey)), &l.told)
 	for key, v := range c.Observed(instances).GetFields()["data"].GetStructValue().GetFields() {
 		switch pod := instance.PodOf(key); {
@@ -143,12 +142,13 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 		}
 	}
 	if l.cluster.System == "" {
-		// Reports may be written anew; who a cluster is never changes.
+		// Reports may be rewritten from scratch, but the system identifier of
+		// a cluster never changes.
 		l.cluster.Stanza = annotation(c.Observed(backupFull), systemAnnotation)
 		l.cluster.System = pgbackrest.System(l.cluster.Stanza)
 	}
-	// While one server is up its instance manager tells about the others.
-	// Pods that run are not asked for: Patroni writes on them all the time.
+	// While one server is ready its instance manager reports on the others. Pods that run are not
+	// requested, since Patroni writes to them all the time.
 	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 && !isStarting(c) {
 		pods, _ := c.Require("pods", podsOf(s, t))
 		l.trouble = health.TroubleOf(pods)
@@ -159,8 +159,8 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 // startGrace is how long the first server may take before its pods are requested.
 const startGrace = 8 * time.Second
 
-// isStarting reports whether the first server is within its startGrace: pods that start change
-// all the time. Pods of a server that has failed are requested at once.
+// isStarting reports whether the first server is within its startGrace, in which its pods change
+// all the time. If the claim's status reports a pod failure they are requested at once.
 func isStarting(c *compose.Claim) bool {
 	age, known := c.NotReadyFor()
 	if !known || age >= startGrace || c.PodFailure() != "" {
@@ -170,7 +170,7 @@ func isStarting(c *compose.Claim) bool {
 	return true
 }
 
-// scheduledAtWork tells whether a backup of a schedule is at work.
+// scheduledAtWork reports whether a scheduled backup is running.
 func scheduledAtWork(c *compose.Claim) (bool, error) {
 	for _, name := range []string{backupFull, backupIncr} {
 		var cron struct {
@@ -202,10 +202,10 @@ func datum(configMap *structpb.Struct, key string) string {
 	return configMap.GetFields()["data"].GetStructValue().GetFields()[key].GetStringValue()
 }
 
-// version that the servers were last rolled to.
+// version returns the version that the servers were last rolled to.
 func (l *live) version() string { return l.set.Metadata.Labels[build.LabelVersion] }
 
-// running is what is known of the servers' versions.
+// running returns what is known of the servers' versions.
 func (l *live) running() engine.Running {
 	r := engine.Running{Ran: len(l.members) > 0 || l.cluster.Primary != "", Rolled: l.version()}
 	for _, m := range l.members {
@@ -214,7 +214,7 @@ func (l *live) running() engine.Running {
 	return r
 }
 
-// primary is the pod that takes writes, as far as anybody is up to take them.
+// primary returns the pod that takes writes, or "" if no server is ready.
 func (l *live) primary() string {
 	if l.set.Status.ReadyReplicas == 0 {
 		return ""
@@ -222,9 +222,10 @@ func (l *live) primary() string {
 	return l.cluster.Primary
 }
 
-// last is the number of servers that it takes to have all of those that the
-// last primary reported, and that had followed it: a new one has no writes. Its own
-// volume has every write, unless another server took over later and did not report.
+// last returns how many servers are needed so that all are among them that the last
+// primary reported and that had followed it: a new standby has no writes. It returns 0 if
+// there are none. The volume of the primary has every write, unless another server took
+// over later and did not report.
 func (l *live) last() int32 {
 	if l.cluster.Primary == "" {
 		return 0
@@ -242,8 +243,8 @@ func (l *live) last() int32 {
 	return highest + 1
 }
 
-// compared is the number of servers that it takes to compare all volumes of the
-// name, until one leads.
+// compared returns how many servers are needed to compare all volumes of this
+// name, until one leads, or 0.
 func (l *live) compared() int32 {
 	most := int32(0)
 	for _, m := range l.members {
@@ -255,7 +256,8 @@ func (l *live) compared() int32 {
 	return most
 }
 
-// held is why servers are not started: what has to be decided first.
+// held returns why servers are not started: the first reason for which a user has to
+// decide, or else the first one.
 func (d *inputs) held() instance.Held {
 	var first instance.Held
 	for i := range int32(maxSize) {
@@ -267,16 +269,16 @@ func (d *inputs) held() instance.Held {
 	return first
 }
 
-// isOutdated tells whether pods of an older revision are left.
+// isOutdated reports whether pods of an older revision are left.
 func (l *live) isOutdated() bool { return l.set.Status.UpdatedReplicas < l.set.Status.Replicas }
 
-// pod of an ordinal.
+// podName returns the name of the pod of an ordinal.
 func (d *inputs) podName(ordinal int32) string {
 	return instance.Pod(d.Name(d.server), ordinal)
 }
 
-// storage that each volume has or was to have, whichever is more, and whether
-// there are volumes.
+// storage returns the size that each volume has or was to have, whichever is larger, and
+// whether there are volumes.
 func (l *live) storage() (resource.Quantity, bool) {
 	var have resource.Quantity
 	for _, t := range l.set.Spec.VolumeClaimTemplates {
@@ -288,8 +290,8 @@ func (l *live) storage() (resource.Quantity, bool) {
 	return have, len(l.set.Spec.VolumeClaimTemplates) > 0
 }
 
-// understands tells whether all instance managers speak a version of the protocol that this release
-// speaks, too.
+// understands reports whether all instance managers speak a version of the protocol that
+// this release speaks, too.
 func (l *live) understands() bool {
 	_, all := instance.Negotiate(l.members, instance.OldestProtocol, instance.Protocol)
 	return all

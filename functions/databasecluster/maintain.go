@@ -12,11 +12,10 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// maintenance is what goes on while the claim is refused: certificates of the
-// cluster's own authorities are renewed before they expire, whoever verifies
-// them gets the authority that has signed them, and what is copied from another
-// Secret follows it. A mistake in a claim may stand for longer than a
-// certificate.
+// maintenance returns the objects that have to change even while the claim is refused, by
+// component: certificates of the cluster's own authorities are renewed before they expire, clients
+// and servers get the authority that has signed them, and copies of other Secrets follow these. A
+// claim may be invalid for longer than a certificate is valid.
 func (d *inputs) maintenance(c *compose.Claim) (map[string]*structpb.Struct, error) {
 	u := due{claim: c, objects: map[string]*structpb.Struct{}}
 	if c.Observed(authority) != nil && c.Observed(certificate) != nil {
@@ -44,27 +43,26 @@ func (d *inputs) maintenance(c *compose.Claim) (map[string]*structpb.Struct, err
 		u.secret(controlTLS, own.Values())
 		u.configMap(config, fileControl, own.Authority.Certificate)
 	}
-	// All ask for what they need at once.
+	// All of them request what they need at once.
 	var pending error
 	for _, refresh := range []func(*compose.Claim, due) error{d.refreshTLS, d.refreshStore, d.refreshSource, d.refreshPasswords} {
 		if err := refresh(c, u); errors.Is(err, compose.ErrPending) {
 			pending = err
 		}
-		// Any other error is one of the claim or of the Secret: what was copied
-		// before stays.
+		// Any other error is one of the claim or of a Secret: what was copied before stays.
 	}
 	return u.objects, pending
 }
 
-// Names under which maintenance asks for Secrets: those that are in use, which a
-// claim that is refused may not name any more.
+// Names under which maintenance requests the Secrets that are in use, which a claim that is
+// refused may no longer name.
 const (
 	tlsInUse   = "tls-in-use"
 	storeInUse = "backup-store-in-use"
 )
 
-// refreshTLS passes on the authority of the certificate that the user has brought
-// and the servers mount.
+// refreshTLS distributes the authority of the certificate that the user has
+// brought and the servers mount.
 func (d *inputs) refreshTLS(c *compose.Claim, u due) error {
 	name := mountedTLS(c.Observed(d.server))
 	if name == "" || name == d.Name(certificate) {
@@ -78,7 +76,7 @@ func (d *inputs) refreshTLS(c *compose.Claim, u due) error {
 	return nil
 }
 
-// mountedTLS is the Secret that the servers mount their certificate from.
+// mountedTLS returns the name of the Secret from which the servers mount their certificate, or "".
 func mountedTLS(set *structpb.Struct) string {
 	at := set
 	for _, field := range []string{"spec", "template", "spec"} {
@@ -93,7 +91,7 @@ func mountedTLS(set *structpb.Struct) string {
 }
 
 // refreshStore copies the credentials of the installation's store, as long as
-// backups go there.
+// backups are stored there.
 func (d *inputs) refreshStore(c *compose.Claim, u due) error {
 	s := d.settings.Backup
 	if c.Observed(backupStore) == nil || d.live == nil || d.live.told.Backup == nil || s == nil || s.SecretRef == nil {
@@ -112,8 +110,8 @@ func (d *inputs) refreshStore(c *compose.Claim, u due) error {
 	return err
 }
 
-// refreshSource copies the credentials of what is being restored, where it is
-// still the same.
+// refreshSource copies the credentials of the backups that are being restored, if
+// these are still the same.
 func (d *inputs) refreshSource(c *compose.Claim, u due) error {
 	have, ok := compose.SecretValue(c.Observed(source), instance.RestoreFile)
 	if !ok || d.live == nil {
@@ -129,8 +127,8 @@ func (d *inputs) refreshSource(c *compose.Claim, u due) error {
 	return nil
 }
 
-// refreshPasswords copies the passwords that the claim's users bring, from the Secrets
-// that those in use came from.
+// refreshPasswords copies the passwords that the claim's users bring, if they come from the Secrets
+// from which those in use were copied.
 func (d *inputs) refreshPasswords(c *compose.Claim, u due) error {
 	var pending error
 	for _, user := range d.spec.Users {
@@ -152,19 +150,20 @@ func (d *inputs) refreshPasswords(c *compose.Claim, u due) error {
 	return pending
 }
 
-// passwordFrom is the Secret that the password in a user's Secret was copied from.
+// passwordFrom returns the name of the Secret from which the password in a
+// user's Secret was copied.
 func passwordFrom(secret *structpb.Struct) string {
 	metadata := secret.GetFields()["metadata"].GetStructValue()
 	return metadata.GetFields()["annotations"].GetStructValue().GetFields()[passwordFromAnnotation].GetStringValue()
 }
 
-// due collects objects that exist and have to change.
+// due collects objects that exist and have to change, by component.
 type due struct {
 	claim   *compose.Claim
 	objects map[string]*structpb.Struct
 }
 
-// authority that clients and servers verify the servers by.
+// authority sets the authority by which clients and servers verify the servers.
 func (u due) authority(certificate string) {
 	u.configMap(config, engine.FilePeers, peersOf(certificate, datum(u.claim.Observed(config), engine.FilePeers)))
 	for _, component := range u.claim.ObservedComponents("") {
@@ -174,7 +173,7 @@ func (u due) authority(certificate string) {
 	}
 }
 
-// secret that has to hold these values.
+// secret sets those values of a Secret that differ.
 func (u due) secret(component string, values map[string]string) {
 	for k, v := range values {
 		if have, _ := compose.SecretValue(u.claim.Observed(component), k); have != v {
@@ -183,7 +182,7 @@ func (u due) secret(component string, values map[string]string) {
 	}
 }
 
-// configMap that has to hold this value.
+// configMap sets a value of a ConfigMap if it differs.
 func (u due) configMap(component, key, value string) {
 	if obj := u.claim.Observed(component); obj != nil && datum(obj, key) != value {
 		u.set(component, key, value)

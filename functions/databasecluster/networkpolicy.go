@@ -7,9 +7,9 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// networkPolicy admits the claim's clients to PostgreSQL, the servers to each
-// other, and whoever scrapes to the metrics. Patroni's own metrics share a port
-// with its API, which answers anybody who only asks.
+// networkPolicy admits the claim's clients to PostgreSQL, the servers to each other, the pods that
+// make backups to pgBackRest, and the monitoring namespace to the metrics. Patroni's metrics share
+// a port with its API, which clients without a certificate may read and not change.
 func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
 	ways := []build.Admit{
 		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.spec.Clients)}, Ports: []int32{d.traits.Port}},
@@ -24,9 +24,9 @@ func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
 	return build.Egress(build.NetworkPolicy(d.Scope, d.server, d.server, ways...), d.serverEgress()...)
 }
 
-// serverEgress is what the servers connect to: names, the API server in which the leader's
-// lock is, each other, and where backups lie. Policies add up: what else they shall reach, for
-// a foreign table or a subscription, a policy of the namespace lets them.
+// serverEgress returns what the servers may connect to: DNS, the API server, which stores the
+// leader lock, each other, and the place of the backups. Policies add up: for a foreign table or a
+// subscription, a policy of the namespace can allow more.
 func (d *cluster) serverEgress() []networkingv1.NetworkPolicyEgressRule {
 	out := []networkingv1.NetworkPolicyEgressRule{build.ToDNS(), build.ToAPIServer(), build.ToPods(d.Selector(d.server))}
 	if d.backup.enabled {
@@ -38,8 +38,8 @@ func (d *cluster) serverEgress() []networkingv1.NetworkPolicyEgressRule {
 	return out
 }
 
-// backupPolicy lets the pods that make backups reach the servers and the store, and no other
-// pod reach them. A volume they mount.
+// backupPolicy lets the pods that make backups reach the servers and the store, and denies all
+// connections to them. A volume they mount, so it needs no rule.
 func (d *cluster) backupPolicy() *networkingv1.NetworkPolicy {
 	to := []networkingv1.NetworkPolicyEgressRule{build.ToDNS(), build.ToPods(d.Selector(d.server), repositoryPort)}
 	if !d.backup.isVolume() {
@@ -48,7 +48,8 @@ func (d *cluster) backupPolicy() *networkingv1.NetworkPolicy {
 	return build.Egress(build.NetworkPolicy(d.Scope, backups, d.server), to...)
 }
 
-// storeEgress is where backups lie: in a store, or on a volume that a component serves.
+// storeEgress returns the rules by which backups are reached: in a store, or on a volume
+// that a component serves.
 func (d *cluster) storeEgress(at backupv1.Destination, component string, authenticates bool) []networkingv1.NetworkPolicyEgressRule {
 	if at.Type == backupv1.Volume {
 		return []networkingv1.NetworkPolicyEgressRule{build.ToPods(d.Selector(component), repositoryPort)}

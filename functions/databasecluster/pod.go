@@ -18,15 +18,15 @@ import (
 func (d *cluster) pod() corev1.PodSpec {
 	pod := corev1.PodSpec{
 		ServiceAccountName: d.Name(d.server),
-		// Patroni keeps its state in the cluster, and so does the manager: they have the
-		// token, and no other container of the pod.
+		// Patroni and the manager keep their state in the cluster: their containers mount the
+		// token, and no other container of the pod does.
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
 		SecurityContext:              build.PodSecurity(d.traits.User, d.traits.User),
-		// A primary hands over and writes a checkpoint before it goes.
+		// A primary hands over and writes a checkpoint before it stops.
 		TerminationGracePeriodSeconds: new(int64(120)),
-		// As a sidecar the manager is there before PostgreSQL, to grow its
-		// volume, and after it, while PostgreSQL stops.
+		// As a sidecar the manager runs before PostgreSQL, to expand its volume, and after
+		// it, while PostgreSQL stops.
 		InitContainers: []corev1.Container{d.manager(d.facts.Image)},
 		Containers:     []corev1.Container{d.database()},
 		Volumes: []corev1.Volume{
@@ -66,8 +66,8 @@ func (d *cluster) pod() corev1.PodSpec {
 	return pod
 }
 
-// placeBeside the servers what works for them: on nodes that the claim wants. How pods are to be
-// together or apart is about the servers.
+// placeBeside places a pod that works for the servers on the nodes that the claim requests. Rules
+// about other pods in the claim's affinity are about the servers, and do not apply.
 func (d *cluster) placeBeside(pod *corev1.PodSpec) {
 	build.Place(pod, &d.spec.PodOptions)
 	if a := pod.Affinity; a != nil {
@@ -78,8 +78,8 @@ func (d *cluster) placeBeside(pod *corev1.PodSpec) {
 	}
 }
 
-// tmpLimit of a pod's folder /tmp, a quantity: the servers' own temporary files lie on their
-// volumes.
+// tmpLimit is the size limit of a pod's folder /tmp, a quantity: the servers' own temporary
+// files are on their volumes.
 const tmpLimit = "1Gi"
 
 // mountRepository mounts what archiving, backups and a restore need, and adds
@@ -97,7 +97,7 @@ func (d *cluster) mountRepository(pod *corev1.PodSpec) {
 	mount := corev1.VolumeMount{Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true}
 	manager.VolumeMounts, server.VolumeMounts = append(manager.VolumeMounts, mount), append(server.VolumeMounts, mount)
 	if d.spec.RestoreFrom != nil {
-		// It goes once it has been read.
+		// The Secret is removed once the cluster has its data.
 		v := secretVolume(source, d.Name(source))
 		v.Secret.Optional = new(true)
 		pod.Volumes = append(pod.Volumes, v)
@@ -110,8 +110,8 @@ func (d *cluster) mountRepository(pod *corev1.PodSpec) {
 	pod.InitContainers = append(pod.InitContainers, d.backupServer(server.Image))
 }
 
-// backupServer lets the pods that make backups read the server's files, by a
-// certificate. It comes before PostgreSQL and is no part of its being ready.
+// backupServer returns the container that lets the pods that make backups read the server's files,
+// by a certificate. It starts before PostgreSQL, and the pod is ready without it.
 func (d *cluster) backupServer(image string) corev1.Container {
 	return corev1.Container{
 		Name:            backups,
@@ -130,11 +130,11 @@ func (d *cluster) backupServer(image string) corev1.Container {
 	}
 }
 
-// secretVolume has only the keys that are needed.
+// secretVolume returns a volume with the given keys of a Secret, or with all if none are given.
 func secretVolume(name, secret string, keys ...string) corev1.Volume {
 	v := corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 		SecretName: secret,
-		// PostgreSQL takes a private key that root owns and its group reads.
+		// PostgreSQL accepts a private key that root owns and its group can read.
 		DefaultMode: new(int32(0o440)),
 	}}}
 	for _, k := range keys {
@@ -143,10 +143,10 @@ func secretVolume(name, secret string, keys ...string) corev1.Volume {
 	return v
 }
 
-// database is the server's container, with the claim's resources.
+// database returns the server's container, with the claim's resources.
 func (d *cluster) database() corev1.Container {
 	c := d.engine.Server(d.facts)
-	// Its hooks ask the manager.
+	// Its hooks call the manager.
 	c.VolumeMounts = append(c.VolumeMounts, build.TokenMount(), controlMount())
 	c.Resources = d.profile.Database
 	if d.spec.Resources != nil {
@@ -155,7 +155,7 @@ func (d *cluster) database() corev1.Container {
 	return c
 }
 
-// keys of files, each under its own name.
+// keys returns the items by which files are mounted under their own names, sorted.
 func keys(files map[string]string) []corev1.KeyToPath {
 	out := make([]corev1.KeyToPath, 0, len(files)+1)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -164,7 +164,8 @@ func keys(files map[string]string) []corev1.KeyToPath {
 	return out
 }
 
-// controlMount is the certificate that this cluster's servers know each other by.
+// controlMount returns the mount of the certificate by which this cluster's servers
+// authenticate to each other.
 func controlMount() corev1.VolumeMount {
 	return corev1.VolumeMount{Name: control.Volume, MountPath: control.Dir, ReadOnly: true}
 }
@@ -183,8 +184,8 @@ func (d *cluster) manager(image string) corev1.Container {
 		Resources:       build.Resources("10m", "32Mi", "128Mi"),
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts:    append(slices.Clone(d.traits.Mounts), build.TokenMount(), controlMount()),
-		// It may wait for other servers, or for a decision, for as long as that
-		// takes: it is not restarted for it, which would take ever longer.
+		// The manager may wait for other servers or for a decision, as long as that takes. A
+		// restart would not help, and the back-off of restarts would only delay it.
 		StartupProbe:  &corev1.Probe{ProbeHandler: api("/started"), PeriodSeconds: 1, FailureThreshold: 24 * 60 * 60, TimeoutSeconds: 3},
 		LivenessProbe: &corev1.Probe{ProbeHandler: api("/healthz"), PeriodSeconds: 10, FailureThreshold: 6, TimeoutSeconds: 5},
 	}

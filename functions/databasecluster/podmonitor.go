@@ -12,17 +12,17 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/control"
 )
 
-// podMonitorSchema is the name under which the Composition asks whether the
+// podMonitorSchema is the name of the schema that the Composition requires to find out whether the
 // cluster has PodMonitors.
 const podMonitorSchema = "podmonitor"
 
-// monitored tells whether the servers' metrics are exported.
+// monitored reports whether the servers' metrics are exported.
 func (d *inputs) monitored() bool {
 	m := d.spec.Monitoring
 	return m == nil || m.Enabled == nil || *m.Enabled
 }
 
-// podMonitor has Prometheus read all that a server's pod tells about itself.
+// podMonitor returns the PodMonitor by which Prometheus reads all metrics of a server's pod.
 func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
 	pm := &monitoringv1.PodMonitor{
 		TypeMeta:   metav1.TypeMeta{APIVersion: monitoringv1.SchemeGroupVersion.String(), Kind: monitoringv1.PodMonitorsKind},
@@ -31,8 +31,8 @@ func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
 			Selector: d.exporters(),
 		},
 	}
-	// Alerts tell clusters apart by the first, and look for a standby in step
-	// where the second says that there has to be one.
+	// Alerts distinguish clusters by the first label, and expect a synchronous standby
+	// where the second one is true.
 	relabel := []monitoringv1.RelabelConfig{
 		{SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_app_kubernetes_io_instance"}, TargetLabel: "databasecluster"},
 		{Replacement: new(strconv.FormatBool(d.synchronous())), TargetLabel: "synchronous"},
@@ -47,7 +47,8 @@ func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
 	return pm
 }
 
-// scrapeTLS verifies the servers' APIs. The Secret has private keys, which monitoring needs not.
+// scrapeTLS returns the configuration by which Prometheus verifies the servers' APIs. It reads the
+// authority in the ConfigMap: the Secret has private keys, which monitoring does not need.
 func (d *cluster) scrapeTLS() *monitoringv1.SafeTLSConfig {
 	return &monitoringv1.SafeTLSConfig{
 		CA: monitoringv1.SecretOrConfigMap{ConfigMap: &corev1.ConfigMapKeySelector{
@@ -57,8 +58,7 @@ func (d *cluster) scrapeTLS() *monitoringv1.SafeTLSConfig {
 	}
 }
 
-// exporters are the servers, and the server of the backups' volume where there is
-// one.
+// exporters selects the servers, and the server of the backups' volume if there is one.
 func (d *cluster) exporters() metav1.LabelSelector {
 	labels := d.Selector(d.server)
 	if !d.backup.isVolume() {

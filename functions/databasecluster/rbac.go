@@ -10,12 +10,12 @@ import (
 // maxSize is the largest number of servers.
 const maxSize = instance.MaxSize
 
-// role is what Patroni needs with its state in ConfigMaps, and what the instance managers
-// need, all of it of this cluster's own objects alone: a server's token changes nothing
-// else in the namespace. Patroni asks for more
-// (https://github.com/patroni/patroni/blob/master/kubernetes/patroni_k8s.yaml), since it
-// does not say which objects it changes. Lists and watches cannot be limited to names
-// where they are by label, nor can the creation of objects:
+// role returns the rights that Patroni, with its state in ConfigMaps, and the instance managers
+// need. They are limited to this cluster's own objects: with a server's token nothing else in the
+// namespace can be changed. Patroni's example grants more
+// (https://github.com/patroni/patroni/blob/master/kubernetes/patroni_k8s.yaml), since it does not
+// name the objects that Patroni changes. Lists and watches by label cannot be limited to names, nor
+// can the creation of objects:
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources.
 func (d *cluster) role() *rbacv1.Role {
 	var pods, volumes, states []string
@@ -23,7 +23,7 @@ func (d *cluster) role() *rbacv1.Role {
 		pods = append(pods, d.podName(i))
 		volumes = append(volumes, "data-"+d.podName(i))
 	}
-	// What is desired, what the managers report, and Patroni's state.
+	// The desired state, the reports of the managers, and Patroni's state.
 	for _, state := range []string{"", "-status", "-config", "-failover", "-leader", "-sync"} {
 		states = append(states, d.Name(d.server)+state)
 	}
@@ -39,12 +39,12 @@ func (d *cluster) role() *rbacv1.Role {
 		Rules: []rbacv1.PolicyRule{
 			named("", "configmaps", states, "get", "patch", "update"),
 			named("", "configmaps", nil, "create", "list", "watch"),
-			// To label them by what they do, and to replace them one at a time. Which fields
-			// that lets through is in package/install/servers-admission.yaml.
+			// To label pods with their role, and to replace them one at a time. Which fields may be
+			// changed is limited by package/install/servers-admission.yaml.
 			named("", "pods", pods, "get", "patch", "delete"),
 			named("", "pods", nil, "list", "watch"),
 			named("apps", "statefulsets", []string{d.Name(d.server)}, "get", "list", "watch"),
-			// To grow volumes.
+			// To expand volumes.
 			named("", "persistentvolumeclaims", volumes, "get", "list", "patch", "watch"),
 			// To set passwords.
 			named("", "secrets", []string{d.Name(credentials)}, "get", "list", "watch"),

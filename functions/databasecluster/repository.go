@@ -19,20 +19,20 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// repositoryPort is pgBackRest's.
+// repositoryPort is the port of pgBackRest's server.
 const repositoryPort = 8432
 
 // repositoryTemplate is the name of the volume claim template.
 const repositoryTemplate = "data"
 
-// repositoryClaim is the volume claim that is made for backups, by the name that
-// a StatefulSet gives it.
+// repositoryClaim returns the name of the volume claim that is created for backups,
+// as a StatefulSet names it.
 func (d *inputs) repositoryClaim() string {
 	return repositoryTemplate + "-" + d.Name(repository) + "-0"
 }
 
-// repositoryServer gives the servers a way to the volume that backups lie on: a
-// volume is mounted on one node, and WAL comes from all.
+// repositoryServer returns the StatefulSet that serves the volume with the backups to the servers:
+// a volume is mounted on one node, and WAL comes from all.
 func (d *cluster) repositoryServer() *k8sappsv1.StatefulSet {
 	s := d.volumeServer(repository, &d.live.repository, d.backup.destination.Bucket, d.Name(d.server))
 	d.exportVolume(&s.Spec.Template.Spec.Containers[0])
@@ -42,19 +42,19 @@ func (d *cluster) repositoryServer() *k8sappsv1.StatefulSet {
 	s.Spec.Template.Spec.Volumes = s.Spec.Template.Spec.Volumes[:len(s.Spec.Template.Spec.Volumes)-1]
 	s.Spec.Template.Spec.Containers[0].VolumeMounts[1].Name = repositoryTemplate
 	s.Spec.PersistentVolumeClaimRetentionPolicy = d.retention()
-	// A template cannot be changed.
+	// The template of a StatefulSet that exists cannot be changed.
 	if s.Spec.VolumeClaimTemplates = d.live.repository.Spec.VolumeClaimTemplates; len(s.Spec.VolumeClaimTemplates) > 0 {
 		return s
 	}
 	claim := d.volumeClaim()
 	claim.Name, claim.Labels = repositoryTemplate, d.Labels(repository, d.server)
-	// Checked by planRepository.
+	// planRepository has checked the quantity.
 	claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(d.backup.storage)
 	s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim}
 	return s
 }
 
-// exportVolume has the server export how full its volume is.
+// exportVolume makes the server export how full its volume is.
 func (d *cluster) exportVolume(c *corev1.Container) {
 	if !d.monitored() {
 		return
@@ -63,8 +63,8 @@ func (d *cluster) exportVolume(c *corev1.Container) {
 	c.Ports = append(c.Ports, corev1.ContainerPort{Name: engine.ExporterContainer, ContainerPort: instancePort})
 }
 
-// volumeServer runs pgBackRest's server beside a volume claim. Its configuration
-// is in a ConfigMap.
+// volumeServer returns a StatefulSet that runs pgBackRest's server beside a volume claim. config is
+// the ConfigMap with its configuration, and now the StatefulSet that is observed.
 func (d *cluster) volumeServer(component string, now *statefulSet, claim, config string) *k8sappsv1.StatefulSet {
 	c := corev1.Container{
 		Name:            repository,
@@ -101,8 +101,8 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 			ServiceName:          d.Name(component),
 			Selector:             &metav1.LabelSelector{MatchLabels: d.Selector(component)},
 			RevisionHistoryLimit: new(int32(2)),
-			// Else a pod that cannot start, for want of its image say, is not
-			// replaced when the claim is fixed. It cannot be changed.
+			// Otherwise a pod that cannot start, because of its image for example, is not replaced
+			// when the claim is fixed. The policy of a StatefulSet that exists cannot be changed.
 			PodManagementPolicy: cmp.Or(now.Spec.PodManagementPolicy, k8sappsv1.ParallelPodManagement),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: build.PodMeta(d.Labels(component, d.server), nil, &d.spec.PodOptions),
@@ -112,7 +112,7 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 	}
 }
 
-// repositoryVolume has pgBackRest's configuration and certificate.
+// repositoryVolume returns the volume with pgBackRest's configuration and certificate.
 func (d *cluster) repositoryVolume(config string, files ...corev1.KeyToPath) corev1.Volume {
 	sources := []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
 		LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(backupTLS)},
@@ -128,7 +128,7 @@ func (d *cluster) repositoryVolume(config string, files ...corev1.KeyToPath) cor
 		}})
 	}
 	return corev1.Volume{Name: "repository", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		// pgBackRest takes a private key that root owns and its group reads.
+		// pgBackRest accepts a private key that root owns and its group can read.
 		DefaultMode: new(int32(0o440)), Sources: sources,
 	}}}
 }
@@ -145,8 +145,8 @@ func (d *cluster) repositoryService(component string) *corev1.Service {
 	}
 }
 
-// repositoryPolicy admits the servers, and whoever scrapes to the metrics. pgBackRest's
-// server connects to nothing.
+// repositoryPolicy admits the servers, and the monitoring namespace to the metrics. pgBackRest's
+// server opens no connections, so all egress is denied.
 func (d *cluster) repositoryPolicy(component string) *networkingv1.NetworkPolicy {
 	ways := []build.Admit{{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(d.server))}, Ports: []int32{repositoryPort}}}
 	if component == repository && d.monitored() {
@@ -155,7 +155,7 @@ func (d *cluster) repositoryPolicy(component string) *networkingv1.NetworkPolicy
 	return build.Egress(build.NetworkPolicy(d.Scope, component, d.server, ways...))
 }
 
-// backupPods are those that make backups.
+// backupPods selects the pods that make backups.
 func (d *cluster) backupPods() networkingv1.NetworkPolicyPeer {
 	return build.Pods(map[string]string{backupv1.BackupLabel: d.backupName()})
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/storeplane/storeplane/internal/structs"
 )
 
-// Components of a restore. They go once the cluster has its data.
+// Names of components of a restore. They are removed once the cluster has its data.
 const (
 	source       = "source"
 	sourceConfig = "source-config"
@@ -31,7 +31,7 @@ const (
 	sourceGuard  = "source-networkpolicy"
 )
 
-// Names under which things of the source are asked for.
+// Names under which objects of the source are requested.
 const (
 	sourceRequirement           = "restore-backup"
 	sourceStoreRequirement      = "restore-store"
@@ -39,35 +39,35 @@ const (
 	sourceGrantsRequirement     = "restore-grants"
 )
 
-// restores tells whether the cluster is being filled from a backup. It is no more
-// once it has a primary.
+// restores reports whether the cluster is being filled from a backup. It is false once the
+// cluster has had a primary.
 func (d *inputs) restores() bool { return d.spec.RestoreFrom != nil && !d.hasData() }
 
-// hasData tells whether a server has ever been primary.
+// hasData reports whether a server has ever been primary.
 func (d *inputs) hasData() bool { return d.live.cluster.Primary != "" }
 
 // origin is what a cluster is filled from.
 type origin struct {
 	restore instance.Restore
 
-	// values of the Secret that the servers read: the restore itself, and
-	// credentials.
+	// values are those of the Secret that the servers read: the restore itself, credentials of the
+	// store, and the encryption key.
 	values map[string]string
 
-	// bounds of those credentials.
+	// bounds are what those credentials are for.
 	bounds *backup.Bounds
 
-	// authenticates says that a Secret has credentials of the store.
+	// authenticates is true if a Secret has credentials of the store.
 	authenticates bool
 
-	// config of pgBackRest's server that serves the volume that they lie on.
+	// config is the configuration of the pgBackRest server that serves the volume with the backups.
 	config string
 
-	// cluster whose backups they are, where it is in this namespace.
+	// cluster is the DatabaseCluster whose backups they are, if it is in this namespace.
 	cluster string
 }
 
-// origin resolves what a new cluster is filled from, nil where it is not.
+// origin resolves what a new cluster is filled from. It returns nil if the cluster is not filled.
 func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	if !d.restores() {
 		return nil, nil
@@ -121,7 +121,7 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 		o.restore.Destination = o.bounds.Place(o.restore.Destination)
 		o.values = secretValues(store)
 		switch {
-		// A Backup says itself whether it is encrypted.
+		// A Backup declares itself whether it is encrypted.
 		case key == nil && from.BackupRef == nil:
 			kept, err := d.sourceKey(c, where.Namespace, where.Name)
 			if err != nil {
@@ -153,13 +153,15 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	return o, nil
 }
 
-// credentialsOf a source: a Secret, and what it is for where it is the platform's own.
+// credentialsOf are the credentials of a source: a Secret, and what it is for if
+// it is the platform's own.
 type credentialsOf struct {
 	secret, namespace string
 	bounds            *backup.Bounds
 }
 
-// originOf the claim's data: a Backup, or a place.
+// originOf returns the source of the claim's data, a Backup or a place, with the credentials and
+// the encryption key that the source names.
 func (d *inputs) originOf(c *compose.Claim) (instance.Restore, credentialsOf, *appsv1.SecretKeyReference, error) {
 	from := d.spec.RestoreFrom
 	if from.BackupRef == nil {
@@ -225,8 +227,9 @@ func (d *inputs) originOfBackup(name string, found *structpb.Struct) (instance.R
 	return r, secret, key, nil
 }
 
-// sourceCredentials of a place: what the claim names, or the installation's where it names
-// none. Those are for the installation's place, and for what this namespace may read.
+// sourceCredentials returns the credentials of a place: those that the claim names, or
+// else the installation's. Those are for the installation's place, and for backups that
+// this namespace may read.
 func (d *inputs) sourceCredentials(c *compose.Claim, r *instance.Restore) (credentialsOf, error) {
 	if ref := d.spec.RestoreFrom.Destination.SecretRef; ref != nil {
 		return credentialsOf{secret: ref.Name, namespace: d.Namespace}, nil
@@ -247,10 +250,10 @@ func (d *inputs) sourceCredentials(c *compose.Claim, r *instance.Restore) (crede
 	return out, nil
 }
 
-// checkRead refuses to restore the backups of another namespace without a grant. An offline
-// review does not know the grants of that namespace: it shows what the claim becomes with one.
-// A grant that is withdrawn while the cluster is filled refuses the claim until it has its
-// data: what is observed of the source proves no grant, whoever edits Secrets could write it.
+// checkRead refuses to restore the backups of another namespace without a grant. An offline review
+// cannot read the grants of that namespace, and assumes that there is one. If a grant is withdrawn
+// while the cluster is filled, the claim is refused as long as it has no data: the Secrets that are
+// observed prove no grant, since any user who edits Secrets could have written them.
 func (d *inputs) checkRead(c *compose.Claim, b *backup.Bounds, of string) error {
 	if b.MayRead(of) || c.IsReview() {
 		return nil
@@ -284,7 +287,7 @@ func (d *cluster) addSource(add func(compose.Component)) {
 		return
 	}
 	meta := d.Meta(source, d.server)
-	// Another copy of the platform's credentials is bound as the first one is.
+	// This copy of the platform's credentials has the same bounds as the first one.
 	meta.Annotations = o.bounds.Annotations()
 	add(compose.Component{Name: source, Part: credentials, Object: build.Secret(meta, o.values)})
 	if o.restore.Destination.Type != backupv1.Volume {
@@ -296,8 +299,8 @@ func (d *cluster) addSource(add func(compose.Component)) {
 	add(compose.Component{Name: sourceGuard, Part: source, Object: d.repositoryPolicy(source)})
 }
 
-// sourceServer serves the volume that the backups lie on, beside whoever else
-// has it mounted.
+// sourceServer returns the StatefulSet that serves the volume with the backups, if possible on the
+// node where the server of these backups has it mounted.
 func (d *cluster) sourceServer() *k8sappsv1.StatefulSet {
 	s := d.volumeServer(source, &d.live.source, d.origin.restore.Destination.Bucket, d.Name(source))
 	if d.origin.cluster != "" {
@@ -314,7 +317,7 @@ func (d *cluster) sourceServer() *k8sappsv1.StatefulSet {
 	return s
 }
 
-// restoring says in words how the restore goes, and whether it has failed.
+// restoring returns a message about the progress of the restore, and whether it has failed.
 func (d *cluster) restoring() (message string, failed bool) {
 	if !d.restores() {
 		return "", false

@@ -13,16 +13,16 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// full tells whether WAL is not archived since the volume of the backups has no
-// room: a backup has older ones expire.
+// full reports whether WAL is not archived because the volume of the backups is full. A backup
+// makes room, since it expires older ones.
 func (d *cluster) full() bool {
 	a := d.live.cluster.Archive
 	return a != nil && a.Full && d.backup.isVolume()
 }
 
-// roomName is the component of the Job whose backup makes room on a full volume, or
-// "" before the first one. The last one stays after it has ended: the next one begins
-// gapAgain after that at the earliest, however often the volume fills.
+// roomName returns the component of the Job whose backup makes room on a full volume, or "" before
+// the first one. The last one is declared even after it has ended: the next one begins gapAgain
+// after that at the earliest, however often the volume fills.
 func (d *cluster) roomName() string {
 	if d.spec.Hibernated || !d.backup.isVolume() {
 		return ""
@@ -48,7 +48,7 @@ func (d *cluster) roomName() string {
 	return attempt(last)
 }
 
-// backingUp tells whether another backup is at work, which makes room as well.
+// backingUp reports whether another backup is running, which makes room as well.
 func (d *cluster) backingUp() bool {
 	for name := range d.live.jobs {
 		if !strings.HasPrefix(name, backupRoom+"-") && !d.ended(name) {
@@ -58,14 +58,14 @@ func (d *cluster) backingUp() bool {
 	return d.live.scheduled
 }
 
-// gapBegins tells whether a backup after a gap begins now, which makes room as well.
+// gapBegins reports whether a backup after a gap begins now, which makes room as well.
 func (d *cluster) gapBegins() bool {
 	name := d.gapName()
 	_, begun := d.live.jobs[name]
 	return name != "" && !begun && d.judgeServers(nil).IsHealthy() && d.judgeInstances(nil).IsHealthy()
 }
 
-// roomAtWork tells whether a backup is at work that makes room.
+// roomAtWork reports whether a backup that makes room is running.
 func (d *cluster) roomAtWork() bool {
 	for name := range d.live.jobs {
 		if strings.HasPrefix(name, backupRoom+"-") && !d.ended(name) {
@@ -75,7 +75,8 @@ func (d *cluster) roomAtWork() bool {
 	return false
 }
 
-// roomBackup is full only where one is due: it takes less room.
+// roomBackup returns the Job that makes room. Its backup is full only if a full one is due, since
+// an incremental one takes less room.
 func (d *cluster) roomBackup(component string) *batchv1.Job {
 	job := d.firstBackup(component)
 	job.Spec = d.backupJob(true, cmp.Or(d.backup.fullEvery(), pgbackrest.DefaultFullEvery))
@@ -83,7 +84,7 @@ func (d *cluster) roomBackup(component string) *batchv1.Job {
 	return job
 }
 
-// fullVerdict says what is done about a volume that is full.
+// fullVerdict returns the verdict on a volume that is full, with what is done about it.
 func (d *cluster) fullVerdict() verdict {
 	return verdict{reason: appsv1.ReasonRepositoryFull, message: clip("The volume of the backups is full, so what is written is not archived: " + d.makingRoom())}
 }
@@ -108,7 +109,7 @@ func (d *cluster) makingRoom() string {
 	return "Job " + d.Name(name) + " makes room"
 }
 
-// endedAt is when a Job completed or failed, and whether it did.
+// endedAt returns when a Job completed or failed, and whether it did.
 func endedAt(job batchv1.JobStatus) (time.Time, bool) {
 	for _, c := range job.Conditions {
 		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {

@@ -16,21 +16,21 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// keyPassword of a user in its Secret.
+// keyPassword is the key of a user's password in its Secret.
 const keyPassword = "password"
 
-// passwordFromAnnotation of a user's Secret names the Secret that its password comes from,
-// where the claim brings one.
+// passwordFromAnnotation is an annotation of a user's Secret with the name of the Secret that its
+// password comes from, if the claim brings one.
 const passwordFromAnnotation = "storeplane.example.com/password-from"
 
-// secrets are drawn once and read back ever after. One whose key is taken out of
-// its Secret is drawn again: the instance managers set it, by the socket, where
-// they need none.
+// secrets are passwords. They are generated once, and read from their Secrets after that. One whose
+// key was removed from its Secret is generated again: the instance managers set it over the socket,
+// where they need no password.
 type secrets struct {
-	// own are the servers', by their keys.
+	// own are those of the servers' own users, by their keys.
 	own map[string]string
 
-	// users who may log in, by name, the first one included.
+	// users are those of the users that may log in, by name, including the first one.
 	users map[string]string
 }
 
@@ -61,7 +61,7 @@ func drawSecrets(c *compose.Claim, own []string, spec *appsv1.DatabaseClusterSpe
 	return s, nil
 }
 
-// brought is a password that a user of the claim brings.
+// brought returns the password that the claim brings for a user.
 func brought(c *compose.Claim, u appsv1.DatabaseUser) (string, error) {
 	secret, err := requireSecret(c, passwordRequirement(u.Name), u.PasswordSecretRef.Name)
 	if err != nil {
@@ -77,8 +77,8 @@ func brought(c *compose.Claim, u appsv1.DatabaseUser) (string, error) {
 	return v, nil
 }
 
-// requireSecrets asks for all Secrets that the claim names at once: Crossplane
-// gives up on a function that asks for more each time it is called.
+// requireSecrets requests all Secrets that the claim names at once: Crossplane gives up on a
+// function that requests more on each call.
 func (d *inputs) requireSecrets(c *compose.Claim) error {
 	var pending error
 	ask := func(requirement, name string) {
@@ -97,15 +97,16 @@ func (d *inputs) requireSecrets(c *compose.Claim) error {
 	return pending
 }
 
-// passwordRequirement is the name under which a user's Secret is asked for.
+// passwordRequirement returns the name under which a user's Secret is requested.
 func passwordRequirement(user appsv1.Identifier) string { return "password-" + string(user) }
 
-// requireSecret of the claim's namespace, nil when there is none.
+// requireSecret returns a Secret of the claim's namespace, or nil if there is none.
 func requireSecret(c *compose.Claim, requirement, name string) (*structpb.Struct, error) {
 	return requireSecretOf(c, requirement, name, c.Namespace())
 }
 
-// requireSecretOf another namespace.
+// requireSecretOf returns a Secret of any namespace, or nil if there is none. It returns ErrPending
+// until Crossplane has looked it up.
 func requireSecretOf(c *compose.Claim, requirement, name, namespace string) (*structpb.Struct, error) {
 	found, fetched := c.Require(requirement, &fnv1.ResourceSelector{
 		ApiVersion: "v1", Kind: "Secret", Namespace: &namespace,
@@ -113,7 +114,7 @@ func requireSecretOf(c *compose.Claim, requirement, name, namespace string) (*st
 	})
 	switch {
 	case c.IsReview():
-		// A reader gets placeholders.
+		// A review shows placeholders.
 		return nil, nil
 	case !fetched:
 		return nil, compose.ErrPending
@@ -123,7 +124,7 @@ func requireSecretOf(c *compose.Claim, requirement, name, namespace string) (*st
 	return found[0], nil
 }
 
-// values of the Secret that is for the servers alone.
+// values returns the passwords by their keys in the Secret that is for the servers alone.
 func (s *secrets) values() map[string]string {
 	out := maps.Clone(s.own)
 	for u, v := range s.users {
@@ -132,7 +133,7 @@ func (s *secrets) values() map[string]string {
 	return out
 }
 
-// observedIn tells whether a Secret holds just these values.
+// observedIn reports whether a Secret holds all of these values.
 func (s *secrets) observedIn(secret *structpb.Struct) bool {
 	for k, want := range s.values() {
 		if have, ok := compose.SecretValue(secret, k); !ok || have != want {
@@ -142,14 +143,14 @@ func (s *secrets) observedIn(secret *structpb.Struct) bool {
 	return true
 }
 
-// credentials is for the servers alone.
+// credentials returns the Secret that is for the servers alone.
 func (d *cluster) credentials() *corev1.Secret {
 	values := d.secrets.values()
 	maps.Copy(values, d.configuration.SecretFiles)
 	return build.Secret(d.Meta(credentials, d.server), values)
 }
 
-// connection is for an application: what it needs to connect as a user.
+// connection returns the Secret with what an application needs to connect as a user.
 func (d *cluster) connection(user, component string) *corev1.Secret {
 	values := d.engine.Connection(d.facts, engine.Address{
 		User: user, Database: d.databaseOf(user), Host: serviceHost(d.Claim, primary, d.Namespace), Hosts: d.servers(),
@@ -161,7 +162,7 @@ func (d *cluster) connection(user, component string) *corev1.Secret {
 	return build.Secret(d.Named(d.Name(component), connection, d.server), values)
 }
 
-// userSecret is how a user of the claim connects.
+// userSecret returns the connection Secret of a user of the claim.
 func (d *cluster) userSecret(u appsv1.DatabaseUser) *corev1.Secret {
 	secret := d.connection(string(u.Name), userComponent(u.Name))
 	if u.PasswordSecretRef != nil {
@@ -170,9 +171,9 @@ func (d *cluster) userSecret(u appsv1.DatabaseUser) *corev1.Secret {
 	return secret
 }
 
-// servers are all hosts at which the primary may be: its Service, and behind it
-// each server by its own name, since the label that the Service selects by is
-// not moved while the API server is away.
+// servers returns all hosts at which the primary may be: its Service, and each server
+// by its own name, since the label by which the Service selects is not moved while the
+// API server is unreachable.
 func (d *inputs) servers() []string {
 	out := []string{serviceHost(d.Claim, primary, d.Namespace)}
 	for i := range d.spec.Size {
@@ -181,12 +182,12 @@ func (d *inputs) servers() []string {
 	return out
 }
 
-// serverHost is the name of a server of its own.
+// serverHost returns the host name of a single server.
 func (d *inputs) serverHost(ordinal int32) string {
 	return fmt.Sprintf("%s.%s.%s.svc", d.podName(ordinal), d.Name(d.server), d.Namespace)
 }
 
-// databaseOf a user: the only one that it owns, else the first of all.
+// databaseOf returns the database of a user: the only one that it owns, or else app.
 func (d *inputs) databaseOf(user string) string {
 	owned := ""
 	for _, db := range d.spec.Databases {

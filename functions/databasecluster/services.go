@@ -9,7 +9,7 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// headlessService gives each server its own name, ready or not.
+// headlessService returns the Service that gives each server its own name, ready or not.
 func (d *cluster) headlessService() *corev1.Service {
 	return &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
@@ -23,7 +23,7 @@ func (d *cluster) headlessService() *corev1.Service {
 	}
 }
 
-// service follows a role wherever Patroni puts it.
+// service returns the Service that follows a role, on whichever server it is.
 func (d *cluster) service(role string) *corev1.Service {
 	return &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},

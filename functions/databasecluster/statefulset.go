@@ -10,13 +10,13 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// configHashAnnotation on the pods makes a change of the configuration roll
-// them.
+// configHashAnnotation is an annotation of the pods with a hash of the configuration, so that a
+// change of it replaces them.
 const configHashAnnotation = "storeplane.example.com/config-hash"
 
-// statefulSet keeps the volume claim templates that a StatefulSet already has:
-// the API server refuses a change of them, and with it all else. Volumes that
-// are made from an old template are grown by their pod's instance manager before
+// statefulSet returns the StatefulSet of the servers, with the volume claim templates that it
+// already has: the API server refuses a change of them, and with it all other changes. Volumes
+// that are created from an old template are expanded by their pod's instance manager before
 // anything is written on them.
 func (d *cluster) statefulSet() *k8sappsv1.StatefulSet {
 	templates := d.live.set.Spec.VolumeClaimTemplates
@@ -36,8 +36,8 @@ func (d *cluster) statefulSet() *k8sappsv1.StatefulSet {
 			Replicas:    new(d.replicas()),
 			ServiceName: d.Name(d.server),
 			Selector:    &metav1.LabelSelector{MatchLabels: d.Selector(d.server)},
-			// Patroni orders its servers itself, and after an outage none may
-			// wait for another that waits for it.
+			// Patroni orders its servers itself, and after an outage no server may wait
+			// for one that waits for it.
 			PodManagementPolicy:                  k8sappsv1.ParallelPodManagement,
 			RevisionHistoryLimit:                 new(int32(5)),
 			UpdateStrategy:                       d.updateStrategy(),
@@ -51,11 +51,10 @@ func (d *cluster) statefulSet() *k8sappsv1.StatefulSet {
 	}
 }
 
-// replicas is the number of pods. Fewer are asked for only once those that
-// would go hold nothing that is needed: neither the primary, nor the only
-// standby in step. That is so of servers that sleep, too: those that there were
-// wake first. Volumes that an earlier cluster left are compared by servers of
-// theirs, which go the same way.
+// replicas returns the number of pods. It is lowered only once the servers that would be removed
+// hold nothing that is needed: neither the primary, nor the only synchronous standby. This is also
+// true of hibernated servers: all that there were are started first. Servers that are started to
+// compare the volumes of an earlier cluster are removed in the same way.
 func (d *cluster) replicas() int32 {
 	have, want := d.live.set.Spec.Replicas, d.size()
 	if want > 0 {
@@ -70,9 +69,10 @@ func (d *cluster) replicas() int32 {
 	return want
 }
 
-// mayShrink once the instance manager beside a primary has read the size that is
-// wanted now: what was reported before may be of a primary that has handed over
-// since. One that takes over later is waited for by its own hook.
+// mayShrink reports whether the servers that stay include the primary and, with synchronous
+// replication, a synchronous standby. It counts only what was reported after the instance manager
+// beside a primary has read the current size: an earlier report may be of a primary that has handed
+// over since. The preStop hook of a server that becomes primary later makes it hand over first.
 func (d *cluster) mayShrink() bool {
 	l := d.live
 	if l.cluster.Applied != instance.Digest(d.desired) {
@@ -96,9 +96,10 @@ func (d *cluster) mayShrink() bool {
 	return false
 }
 
-// updateStrategy of several servers is the primary's instance manager's: it
-// replaces the standbys first, and has its own server hand over before it goes.
-// While none is up there is nobody to do that, and nothing to wait for.
+// updateStrategy returns OnDelete for several servers: the instance manager of the primary
+// replaces the standbys first, and hands over before its own server is replaced. While no
+// server is ready there is no manager to do that and nothing to wait for, and the StatefulSet
+// replaces the pods itself.
 func (d *cluster) updateStrategy() k8sappsv1.StatefulSetUpdateStrategy {
 	l := d.live
 	dead := l.exists && l.set.Status.ReadyReplicas == 0 && l.isOutdated()
@@ -108,8 +109,8 @@ func (d *cluster) updateStrategy() k8sappsv1.StatefulSetUpdateStrategy {
 	return k8sappsv1.StatefulSetUpdateStrategy{Type: k8sappsv1.RollingUpdateStatefulSetStrategyType}
 }
 
-// retention of the volumes. Scaling down keeps them: scaling up again finds its
-// data.
+// retention returns the policy for the volumes. Scaling down keeps them: scaling
+// up again finds its data.
 func (d *cluster) retention() *k8sappsv1.StatefulSetPersistentVolumeClaimRetentionPolicy {
 	r := &k8sappsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 		WhenDeleted: k8sappsv1.DeletePersistentVolumeClaimRetentionPolicyType,
@@ -127,7 +128,7 @@ func (d *cluster) volumeClaim() corev1.PersistentVolumeClaim {
 		ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: d.Labels(d.server, d.server)},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			// Checked by storage.
+			// storage has checked the quantity.
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(d.storage)}},
 		},
 	}

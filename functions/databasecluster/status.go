@@ -30,14 +30,14 @@ func (d *cluster) status(o compose.Outcome) *appsv1.DatabaseClusterStatus {
 	return s
 }
 
-// phase tells a change of the number of servers from any other.
+// phase returns the phase of the claim. A change of the number of servers has a phase of its own.
 func (d *cluster) phase(o compose.Outcome) appsv1.DatabaseClusterPhase {
 	l := d.live
 	switch {
 	case o.Phase == compose.Running && d.spec.Hibernated:
 		return "Hibernated"
 	case o.Phase == compose.Running && (!d.replication().True || !d.volumes().True || slices.Contains([]string{appsv1.ReasonFailing, appsv1.ReasonRepositoryFull, appsv1.ReasonArchiveGap}, d.archive().reason)):
-		// It serves, and needs attention.
+		// It serves, but needs attention.
 		return "Degraded"
 	case o.Phase == compose.Running:
 		return "Running"
@@ -56,7 +56,7 @@ func (d *cluster) phase(o compose.Outcome) appsv1.DatabaseClusterPhase {
 	}
 }
 
-// size is the number of servers that the claim asks for.
+// size returns the number of servers that the claim requests, 0 while it is hibernated.
 func (d *inputs) size() int32 {
 	if d.spec.Hibernated {
 		return 0
@@ -64,7 +64,7 @@ func (d *inputs) size() int32 {
 	return d.spec.Size
 }
 
-// isNew tells whether a server is on its way on which PostgreSQL has never run.
+// isNew reports whether there is a server on which PostgreSQL has never run.
 func (d *cluster) isNew() bool {
 	for i := range d.size() {
 		if d.live.members[d.podName(i)].Version == "" {

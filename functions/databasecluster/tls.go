@@ -15,27 +15,27 @@ import (
 	"github.com/storeplane/storeplane/internal/pki"
 )
 
-// tlsFiles are the cluster's own authority and what it signed for the servers.
-// Of an authority that the user brings only the certificate is known.
+// tlsFiles are the cluster's own authority and what it signed for the servers. Of an authority that
+// the user brings only the certificate is known.
 type tlsFiles struct {
 	authority, server pki.Pair
 
-	// peers are the authorities by which servers know each other.
+	// peers are the authorities by which servers verify each other.
 	peers string
 
-	// backupAuthority has signed what pgBackRest's servers and clients know each
-	// other by. It is one of its own, so that no other certificate opens their
-	// doors, whoever has signed those of PostgreSQL.
+	// backupAuthority has signed the certificate by which pgBackRest's servers and clients
+	// authenticate to each other. It signs nothing else, so that they accept no other certificate,
+	// whichever authority has signed those of PostgreSQL.
 	backupAuthority, backup pki.Pair
 
-	// control is what servers know each other by where one asks another for something:
-	// by Patroni's API and the managers'.
+	// control is the certificate by which servers authenticate to each other at Patroni's API and
+	// those of the instance managers.
 	control build.Certificates
 }
 
-// formerPeers is how many authorities before the present one servers know each
-// other by. While another one is brought, some servers have a certificate of the
-// old one still, and they must go on following each other.
+// formerPeers is the number of authorities before the present one that servers accept. While a
+// user replaces the authority some servers still have a certificate of the old one, and
+// replication must continue.
 const formerPeers = 2
 
 func (d *inputs) ownAuthority() bool { return d.spec.TLS == nil || d.spec.TLS.SecretName == "" }
@@ -44,7 +44,7 @@ func (d *inputs) tlsRequired() bool {
 	return d.spec.TLS == nil || d.spec.TLS.Required == nil || *d.spec.TLS.Required
 }
 
-// tlsSecret is what the servers mount.
+// tlsSecret returns the name of the Secret with the certificate that the servers mount.
 func (d *inputs) tlsSecret() string {
 	if d.ownAuthority() {
 		return d.Name(certificate)
@@ -52,8 +52,8 @@ func (d *inputs) tlsSecret() string {
 	return d.spec.TLS.SecretName
 }
 
-// drawTLS reads the certificates, those for backups too where there are any, and
-// makes those that there are not.
+// drawTLS reads the certificates, including those for backups if backedUp is true,
+// and generates missing ones.
 func (d *inputs) drawTLS(c *compose.Claim, backedUp bool) (tlsFiles, error) {
 	t, err := d.drawServerTLS(c)
 	if err != nil {
@@ -71,7 +71,8 @@ func (d *inputs) drawTLS(c *compose.Claim, backedUp bool) (tlsFiles, error) {
 	return t, err
 }
 
-// backupCertificates are what pgBackRest's servers and clients know each other by.
+// backupCertificates returns the certificates by which pgBackRest's servers and clients
+// authenticate to each other.
 func (d *inputs) backupCertificates(c *compose.Claim) (build.Certificates, error) {
 	in := build.Holders{Authority: backupTLS, Server: backupTLS}
 	return build.Certify(c, in, d.Claim+"-"+backups, d.backupNames(), func(authority pki.Pair, names []string, now time.Time) (pki.Pair, error) {
@@ -79,7 +80,7 @@ func (d *inputs) backupCertificates(c *compose.Claim) (build.Certificates, error
 	})
 }
 
-// controlCertificates are what servers know each other by.
+// controlCertificates returns the certificates by which servers authenticate to each other.
 func (d *inputs) controlCertificates(c *compose.Claim) (build.Certificates, error) {
 	in := build.Holders{Authority: controlTLS, Server: controlTLS}
 	names := []string{control.Name(d.Name(d.server), d.Namespace)}
@@ -88,12 +89,12 @@ func (d *inputs) controlCertificates(c *compose.Claim) (build.Certificates, erro
 	})
 }
 
-// ownCertificates are the cluster's own authority and its servers' certificate.
+// ownCertificates returns the cluster's own authority and its servers' certificate.
 func (d *inputs) ownCertificates(c *compose.Claim) (build.Certificates, error) {
 	return build.Certify(c, build.Holders{Authority: authority, Server: certificate}, d.Claim, d.serverNames(), pki.Server)
 }
 
-// backupNames are the hosts at which pgBackRest serves.
+// backupNames returns the hosts at which pgBackRest serves.
 func (d *inputs) backupNames() []string {
 	return []string{
 		serviceHost(d.Claim, repository, d.Namespace), serviceHost(d.Claim, source, d.Namespace),
@@ -101,13 +102,14 @@ func (d *inputs) backupNames() []string {
 	}
 }
 
-// backupCertificate is for pgBackRest alone.
+// backupCertificate returns the Secret with the certificate that is for pgBackRest alone.
 func (d *cluster) backupCertificate() *corev1.Secret {
 	own := build.Certificates{Authority: d.tls.backupAuthority, Server: d.tls.backup}
 	return build.Secret(d.Meta(backupTLS, d.server), own.Values())
 }
 
-// controlCertificate is for the servers' own APIs alone.
+// controlCertificate returns the Secret with the certificate that is for the
+// servers' own APIs alone.
 func (d *cluster) controlCertificate() *corev1.Secret {
 	return build.Secret(d.Meta(controlTLS, d.server), d.tls.control.Values())
 }
@@ -120,7 +122,7 @@ func (d *inputs) drawServerTLS(c *compose.Claim) (tlsFiles, error) {
 	return tlsFiles{authority: own.Authority, server: own.Server}, err
 }
 
-// broughtTLS is what a Secret of the user holds.
+// broughtTLS checks a Secret that the user brings, and returns the authority in it.
 func broughtTLS(c *compose.Claim, requirement, name string) (tlsFiles, error) {
 	s, err := requireSecret(c, requirement, name)
 	if err != nil {
@@ -143,8 +145,8 @@ func broughtTLS(c *compose.Claim, requirement, name string) (tlsFiles, error) {
 	return tlsFiles{authority: pki.Pair{Certificate: values[build.KeyAuthority]}}, nil
 }
 
-// peersOf is the present authority, before the last of those that the servers
-// already know.
+// peersOf returns the present authority, followed by at most formerPeers others that the servers
+// already accept, newest first.
 func peersOf(authority, known string) string {
 	present := certificatesIn(authority)
 	var former []string
@@ -156,7 +158,7 @@ func peersOf(authority, known string) string {
 	return strings.Join(append(present, former...), "")
 }
 
-// certificatesIn a text in PEM, one by one.
+// certificatesIn returns the certificates in a text in PEM, one by one.
 func certificatesIn(text string) []string {
 	const end = "-----END CERTIFICATE-----"
 	var out []string
@@ -168,7 +170,7 @@ func certificatesIn(text string) []string {
 	return out
 }
 
-// serverNames under which a client may verify a server.
+// serverNames returns the names under which a client can verify a server.
 func (d *inputs) serverNames() []string {
 	var out []string
 	for _, s := range []string{d.Name(primary), d.Name(replica), "*." + d.Name(d.server)} {

@@ -12,8 +12,8 @@ import (
 	"github.com/storeplane/storeplane/internal/profile"
 )
 
-// validate refuses what cannot be done, and what is not done yet: a claim that
-// asks for it must not believe that it has it.
+// validate refuses what is impossible, and what is not available yet: a claim that requests it
+// must not seem to have it.
 func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
 	if err := Check(s); err != nil {
 		return err
@@ -21,8 +21,8 @@ func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
 	return engineOf(s).CheckChange(s.Version, l.running())
 }
 
-// checkInstalled refuses a version whose image the release does not have: pods would wait for
-// it for ever. Where images are taken by their tags it is not known which there are.
+// checkInstalled refuses a version whose image the release does not have: pods would wait for it
+// forever. If images are pulled by tag it is not known which exist, and any version is accepted.
 func (d *inputs) checkInstalled() error {
 	wanted, has := d.engine.Release(d.spec.Version).Series, map[string]bool{}
 	for name := range d.settings.Digests {
@@ -36,7 +36,7 @@ func (d *inputs) checkInstalled() error {
 	return compose.Invalidf("version %s is not in this installation, which has %s: choose one of these", d.spec.Version, strings.Join(slices.Sorted(maps.Keys(has)), ", "))
 }
 
-// Check returns an error for a claim that cannot be made whatever there is.
+// Check returns an error for a claim that is invalid whatever exists in the cluster.
 func Check(s *appsv1.DatabaseClusterSpec) error {
 	if s.Engine == appsv1.MySQL {
 		return compose.Invalidf("engine mysql is not available yet: use engine postgresql")
@@ -47,8 +47,8 @@ func Check(s *appsv1.DatabaseClusterSpec) error {
 	return engineOf(s).Check(s)
 }
 
-// storage of each volume. A claim that says nothing keeps what it has when the
-// environment's default changes.
+// storage returns the size of each volume. A claim without storageSize keeps its size when the
+// default of its environment changes.
 func storage(s *appsv1.DatabaseClusterSpec, p *profile.Profile, l *live) (string, error) {
 	want := s.StorageSize
 	if want == "" {

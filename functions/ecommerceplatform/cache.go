@@ -28,11 +28,11 @@ const (
 	keySalt     = "salt"
 	keyConf     = "redis.conf"
 
-	// cacheConfDir is where Redis has its configuration.
+	// cacheConfDir is the folder with Redis' configuration.
 	cacheConfDir = "/etc/redis"
 
-	// passwordVersionAnnotation on the pods replaces them with their password,
-	// which Redis reads once.
+	// passwordVersionAnnotation is an annotation of the pods that changes with the password, so
+	// that they are replaced: Redis reads it only when it starts.
 	passwordVersionAnnotation = "storeplane.example.com/password-version"
 
 	// redisUser is the uid and gid of redis in package/images/redis.
@@ -40,8 +40,9 @@ const (
 	redisTag  = "8"
 )
 
-// readCache draws what a cache is known by. Whoever uses its password is replaced with it, so
-// one that was taken out of the Secret is drawn again.
+// readCache reads the passwords and certificates of the cache, and generates those that are
+// missing. All pods that use the password are replaced when it changes, so a password that was
+// removed from the Secret is generated again.
 func (s *shop) readCache(c *compose.Claim) (err error) {
 	if !s.hasCache() {
 		return nil
@@ -70,8 +71,8 @@ func (s *shop) readCache(c *compose.Claim) (err error) {
 	return nil
 }
 
-// cacheSecret holds the password, the URI and the authority for the backend, and that part
-// of Redis' configuration which contains the password.
+// cacheSecret returns the Secret with the password, the URI and the authority for the backend, and
+// the part of Redis' configuration that contains the password.
 func (s *shop) cacheSecret() *corev1.Secret {
 	host, scheme := s.cacheHost(), "redis"
 	if s.cacheHasTLS() {
@@ -94,8 +95,8 @@ func (s *shop) cacheSecret() *corev1.Secret {
 	return build.Secret(s.Meta(cache, cacheApp), values)
 }
 
-// checkCachePassword refuses one, set by hand, that redis.conf would read as
-// something else.
+// checkCachePassword refuses a password, set by a user, that redis.conf
+// would read as something else.
 func (s *shop) checkCachePassword() error {
 	for _, r := range s.cachePassword {
 		if r <= ' ' || r > '~' || strings.ContainsRune(`"'\`, r) {
@@ -105,9 +106,10 @@ func (s *shop) checkCachePassword() error {
 	return nil
 }
 
-// storedVersion of what Redis and its clients read: of what the Secret holds, not of what it
-// is to hold, or pods could be replaced before it does and start with the old password for
-// good. It tells nothing without the salt, which is as secret.
+// storedVersion returns a digest of what Redis and its clients read in the Secret. It is a
+// digest of what the Secret holds, not of what it is to hold: otherwise pods could be
+// replaced before the Secret changes, and keep the old password. It reveals nothing without
+// the salt, which is as secret.
 func (s *shop) storedVersion(c *compose.Claim) string {
 	salt, conf, authority := s.cacheSalt, s.redisConf(), s.cacheCertificates.Authority.Certificate
 	if secret := c.Observed(cacheSecret); secret != nil && !c.IsReview() {
@@ -122,8 +124,8 @@ func (s *shop) cacheHost() string {
 	return fmt.Sprintf("%s.%s.svc", s.Name(cache), s.Namespace)
 }
 
-// redisConf makes Redis a cache: nothing is written to disk, so it starts at
-// once.
+// redisConf returns the configuration of Redis as a cache: nothing is written to
+// disk, so it starts at once.
 func (s *shop) redisConf() string {
 	listen := fmt.Sprintf("port %d\n", cachePort)
 	if s.cacheHasTLS() {
@@ -137,8 +139,8 @@ dir /tmp
 `, listen, s.cachePassword)
 }
 
-// cacheArgs are what a claim can change. Redis reads its configuration once: as
-// arguments they are of the pod, which a change of them replaces.
+// cacheArgs returns Redis' arguments, which contain the options that a claim can change. Redis
+// reads its configuration only when it starts: a change of the arguments replaces the pod.
 func (s *shop) cacheArgs() []string {
 	memory := s.cacheMemory()
 	policy := platformv1.EvictAllKeysLRU
@@ -149,7 +151,7 @@ func (s *shop) cacheArgs() []string {
 	return append(args, s.metricsArgs()...)
 }
 
-// cacheMemory was checked by validate.
+// cacheMemory returns the memory for Redis' data. validate has checked the quantity.
 func (s *shop) cacheMemory() resource.Quantity {
 	text := s.profile.CacheMemory
 	if s.spec.Cache != nil && s.spec.Cache.Memory != "" {
@@ -159,8 +161,8 @@ func (s *shop) cacheMemory() resource.Quantity {
 	return q
 }
 
-// cacheLimit of the memory of Redis' container, which needs room beside its data: for clients and
-// for fragmentation.
+// cacheLimit returns the memory limit of Redis' container. Beside its data Redis needs memory for
+// clients and for fragmentation.
 func (s *shop) cacheLimit() string {
 	memory := s.cacheMemory()
 	limit := memory.DeepCopy()
@@ -175,16 +177,16 @@ func (s *shop) cacheService() *corev1.Service {
 		ObjectMeta: s.Meta(cache, cacheApp),
 		Spec: corev1.ServiceSpec{
 			Selector: s.Selector(cache),
-			// There is one, which clients find out by themselves when it does not answer: what
-			// exports its metrics must not take it away from them.
+			// There is only one pod, and clients notice by themselves if it does not answer. Its
+			// metrics exporter, while it is not ready, must not remove the pod from the Service.
 			PublishNotReadyAddresses: true,
 			Ports:                    []corev1.ServicePort{{Name: "redis", Port: cachePort, TargetPort: intstr.FromString("redis")}},
 		},
 	}
 }
 
-// cachePolicy admits the backend's pods, and Prometheus to the metrics. Redis connects to
-// nothing.
+// cachePolicy admits the backend's pods to Redis, and the monitoring namespace to the metrics.
+// Redis opens no connections, so all egress is denied.
 func (s *shop) cachePolicy() *networkingv1.NetworkPolicy {
 	ways := []build.Admit{{
 		From:  []networkingv1.NetworkPolicyPeer{build.Pods(map[string]string{build.LabelInstance: s.Name(backend)})},
@@ -196,11 +198,12 @@ func (s *shop) cachePolicy() *networkingv1.NetworkPolicy {
 	return build.Egress(build.NetworkPolicy(s.Scope, cache, cacheApp, ways...))
 }
 
-// awayFor is for how many seconds a node may be away before the cache is started
-// on another one. Kubernetes itself would wait for 300.
+// awayFor is how many seconds a node may be not ready or unreachable before the cache is started on
+// another one. The default of Kubernetes is 300.
 const awayFor = 30
 
-// cacheTolerations of a node that is away: there is nothing on it to wait for.
+// cacheTolerations returns the tolerations of a node that is not ready or unreachable. They are
+// short, since the cache keeps nothing on the node that is worth waiting for.
 func cacheTolerations() []corev1.Toleration {
 	away := func(taint string) corev1.Toleration {
 		return corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(awayFor))}
@@ -208,9 +211,8 @@ func cacheTolerations() []corev1.Toleration {
 	return []corev1.Toleration{away(corev1.TaintNodeNotReady), away(corev1.TaintNodeUnreachable)}
 }
 
-// cacheServer is one Redis, of a Deployment and not of a StatefulSet: that would
-// not replace a pod before the node it was on says that it is gone, and a node
-// that has died never does.
+// cacheServer returns the Deployment of the one Redis. A StatefulSet would not replace a pod before
+// its node reports that the pod is gone, which a node that has failed never does.
 func (s *shop) cacheServer() *k8sappsv1.Deployment {
 	annotations := map[string]string{passwordVersionAnnotation: s.cacheVersion}
 	mounts := []corev1.VolumeMount{
@@ -245,8 +247,7 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 		Spec: k8sappsv1.DeploymentSpec{
 			Replicas: new(int32(1)),
 			Selector: &metav1.LabelSelector{MatchLabels: s.Selector(cache)},
-			// Of two at a time each would hold copies that the other one does
-			// not know to be old.
+			// With two pods at a time a value that is invalidated in one would stay in the other.
 			Strategy:             k8sappsv1.DeploymentStrategy{Type: k8sappsv1.RecreateDeploymentStrategyType},
 			RevisionHistoryLimit: new(int32(5)),
 			Template: corev1.PodTemplateSpec{
@@ -269,7 +270,7 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 	}
 }
 
-// redis is ready as soon as it answers: it loads no data.
+// redis returns the container of Redis. It is ready as soon as it answers, since it loads no data.
 func (s *shop) redis(mounts []corev1.VolumeMount) corev1.Container {
 	memory, limit := s.cacheMemory(), s.cacheLimit()
 	alive := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("redis")}}

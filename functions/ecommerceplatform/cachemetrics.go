@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// podMonitorSchema is the name under which the Composition asks whether the cluster has
-	// PodMonitors.
+	// podMonitorSchema is the name of the schema that the Composition requires to find out whether
+	// the cluster has PodMonitors.
 	podMonitorSchema = "podmonitor"
 
 	keyMetricsPassword = "metrics-password"
@@ -22,24 +22,25 @@ const (
 	cacheMetrics     = "metrics"
 	cacheMetricsPort = 9121
 
-	// cacheSocket is where Redis answers the containers of its own pod, without TLS.
+	// cacheSocket is the socket at which Redis serves the containers of its own pod, without TLS.
 	cacheSocket = "/tmp/redis.sock"
 )
 
-// monitored tells whether the shop's metrics are exported.
+// monitored reports whether the metrics of the claim's components are exported.
 func (s *shop) monitored() bool {
 	m := s.spec.Monitoring
 	return m == nil || m.Enabled == nil || *m.Enabled
 }
 
-// metricsConf is a Redis user that reads statistics, no key and no setting: a client of the
-// exporter may have it connect to another server, with that user's password.
+// metricsConf returns the definition of a Redis user that may read statistics, but no
+// keys and no settings: a client of the exporter can make it connect to another server
+// with this user's password.
 func (s *shop) metricsConf() string {
 	return fmt.Sprintf("user %s reset on >%s +ping +info +client|setname +slowlog|len +latency|latest\n", cacheMetrics, s.metricsPassword)
 }
 
-// metricsArgs have Redis listen to its own pod, and know that user. They are of the pod, and not of
-// the Secret's redis.conf: clients are not replaced for them.
+// metricsArgs returns the arguments by which Redis listens on cacheSocket and loads that user. They
+// are not part of redis.conf in the Secret, so that a change of them does not replace the clients.
 func (s *shop) metricsArgs() []string {
 	if !s.monitored() {
 		return nil
@@ -47,7 +48,7 @@ func (s *shop) metricsArgs() []string {
 	return []string{"--unixsocket", cacheSocket, "--unixsocketperm", "700", "--include", path.Join(cacheConfDir, keyMetricsConf)}
 }
 
-// cacheExporter tells Prometheus what Redis says about itself
+// cacheExporter returns the container that exports Redis' statistics to Prometheus
 // (https://github.com/oliver006/redis_exporter).
 func (s *shop) cacheExporter() corev1.Container {
 	return corev1.Container{
@@ -59,7 +60,7 @@ func (s *shop) cacheExporter() corev1.Container {
 			{Name: "REDIS_ADDR", Value: "unix://" + cacheSocket},
 			{Name: "REDIS_USER", Value: cacheMetrics},
 			build.FromSecret("REDIS_PASSWORD", s.Name(cache), keyMetricsPassword),
-			// Settings have the password of everybody else.
+			// Settings are not exported: they contain the password of all other clients.
 			{Name: "REDIS_EXPORTER_CONFIG_COMMAND", Value: "-"},
 		},
 		Ports:           []corev1.ContainerPort{{Name: cacheMetrics, ContainerPort: cacheMetricsPort}},
@@ -69,7 +70,7 @@ func (s *shop) cacheExporter() corev1.Container {
 	}
 }
 
-// cachePodMonitor has Prometheus read the exporter.
+// cachePodMonitor returns the PodMonitor by which Prometheus reads the exporter.
 func (s *shop) cachePodMonitor() *monitoringv1.PodMonitor {
 	return &monitoringv1.PodMonitor{
 		TypeMeta:   metav1.TypeMeta{APIVersion: monitoringv1.SchemeGroupVersion.String(), Kind: monitoringv1.PodMonitorsKind},
@@ -78,7 +79,7 @@ func (s *shop) cachePodMonitor() *monitoringv1.PodMonitor {
 			Selector: metav1.LabelSelector{MatchLabels: s.Selector(cache)},
 			PodMetricsEndpoints: []monitoringv1.PodMetricsEndpoint{{
 				Port: new(cacheMetrics),
-				// Rules tell shops apart by it.
+				// Rules distinguish EcommercePlatforms by this label.
 				RelabelConfigs: []monitoringv1.RelabelConfig{
 					{SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_app_kubernetes_io_instance"}, TargetLabel: "ecommerceplatform"},
 				},

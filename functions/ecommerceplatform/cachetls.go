@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// certificateDir is where Redis has its certificate.
+	// certificateDir is the folder with Redis' certificate.
 	certificateDir = "/etc/storeplane/certificate"
 
-	// certificateVersionAnnotation on the pods replaces them with their certificate, which
-	// Redis reads once.
+	// certificateVersionAnnotation is an annotation of the pods that changes with the certificate,
+	// so that they are replaced: Redis reads it only when it starts.
 	certificateVersionAnnotation = "storeplane.example.com/certificate-version"
 )
 
@@ -26,8 +26,8 @@ func (s *shop) cacheHasTLS() bool {
 	return c == nil || c.TLS == nil || c.TLS.Enabled == nil || *c.TLS.Enabled
 }
 
-// drawCacheTLS reads the certificates of the cache, and renews what of them does not hold for
-// long any more.
+// drawCacheTLS reads the certificates of the cache, generates missing ones, and
+// renews those that expire soon.
 func (s *shop) drawCacheTLS(c *compose.Claim) (err error) {
 	if s.cacheServesTLS = s.storesTLS(c); !s.cacheHasTLS() && !s.cacheServesTLS {
 		return nil
@@ -39,8 +39,8 @@ func (s *shop) drawCacheTLS(c *compose.Claim) (err error) {
 	return nil
 }
 
-// storesTLS tells whether pods that start find TLS in the Secret of the cache. Where it is
-// turned on or off, they are replaced once the Secret has it, and not before that, too.
+// storesTLS reports whether pods that start find TLS in the Secret of the cache. When TLS is turned
+// on or off, pods are replaced only once the Secret has changed.
 func (s *shop) storesTLS(c *compose.Claim) bool {
 	secret := c.Observed(cacheSecret)
 	if secret == nil || c.IsReview() {
@@ -54,8 +54,8 @@ func (s *shop) certifyCache(c *compose.Claim) (build.Certificates, error) {
 	return build.Certify(c, build.Holders{Authority: cacheTLS, Server: cacheTLS}, s.Name(cache), s.cacheNames(), pki.StaticServer)
 }
 
-// certificateVersion is of the certificate that is stored, as with the password: pods read
-// that.
+// certificateVersion returns a digest of the stored certificate, which pods read, as
+// storedVersion does of the password.
 func certificateVersion(c *compose.Claim, salt, certificate string) string {
 	if secret := c.Observed(cacheTLS); secret != nil && !c.IsReview() {
 		certificate, _ = compose.SecretValue(secret, build.KeyCertificate)
@@ -63,20 +63,21 @@ func certificateVersion(c *compose.Claim, salt, certificate string) string {
 	return build.KeyedDigest(salt, certificate)
 }
 
-// cacheNames under which a client may verify the cache.
+// cacheNames returns the names under which a client can verify the cache.
 func (s *shop) cacheNames() []string {
 	name := s.Name(cache)
 	return []string{name, name + "." + s.Namespace, s.cacheHost(), s.cacheHost() + ".cluster.local"}
 }
 
-// cacheCertificate is for Redis. Clients have the authority in the Secret with the password.
+// cacheCertificate returns the Secret with the certificate of Redis. Clients read the authority in
+// the Secret with the password.
 func (s *shop) cacheCertificate() *corev1.Secret {
 	meta := s.Meta(cache, cacheApp)
 	meta.Name += "-tls"
 	return build.Secret(meta, s.cacheCertificates.Values())
 }
 
-// cacheCertificateVolume has what Redis reads, and not the authority's key.
+// cacheCertificateVolume returns the volume with what Redis reads, without the authority's key.
 func (s *shop) cacheCertificateVolume() corev1.Volume {
 	return corev1.Volume{Name: "certificate", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 		SecretName:  s.cacheCertificate().Name,
@@ -85,7 +86,8 @@ func (s *shop) cacheCertificateVolume() corev1.Volume {
 	}}}
 }
 
-// redisTLS has Redis admit no connection without TLS. Clients know themselves by the password.
+// redisTLS returns the configuration by which Redis refuses connections without TLS. Clients
+// authenticate by the password and need no certificate.
 func redisTLS() string {
 	return fmt.Sprintf(`port 0
 tls-port %d
@@ -95,7 +97,7 @@ tls-auth-clients no
 `, cachePort, path.Join(certificateDir, build.KeyCertificate), path.Join(certificateDir, build.KeyPrivate))
 }
 
-// cacheAuthority is what the backend mounts to verify the cache.
+// cacheAuthority returns the volume that the backend mounts to verify the cache.
 func (s *shop) cacheAuthority() appsv1.Volume {
 	return appsv1.Volume{Name: "cache-authority", MountPath: "/etc/storeplane/" + s.Name(cache), Secret: &corev1.SecretVolumeSource{
 		SecretName: s.Name(cache), Items: []corev1.KeyToPath{{Key: build.KeyAuthority, Path: build.KeyAuthority}},

@@ -10,18 +10,19 @@ import (
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// appConfig of both tiers: one config is good when both are well with it, and is
-// taken back from both when one is not.
+// appConfig returns the AppConfig of both tiers: a config is good when both are healthy with it,
+// and is rolled back in both when one is not.
 func (s *shop) appConfig() *configv1.AppConfig {
 	return s.config.AppConfig(platformName, environment(&s.spec), webapp.DeploymentName(s.Name(backend)), webapp.DeploymentName(s.Name(frontend)))
 }
 
-// bundles of the config by tier: what it runs, and what it shall run.
+// bundles are the bundles of the config by tier: those that the tiers run, and
+// those that they shall run.
 type bundles struct{ runs, shall map[string]string }
 
-// readBundles decides what the tiers shall run. A new config reaches the frontend
-// once the backend is well with it, so that one that breaks the backend breaks
-// nothing else. The way back waits for nobody.
+// readBundles decides which bundle each tier shall run. A new config reaches the frontend once the
+// backend is healthy with it, so that a config that breaks the backend breaks nothing else. A
+// rollback reaches both at once.
 func (s *shop) readBundles(c *compose.Claim) error {
 	want := s.config.Bundle()
 	s.bundles = bundles{runs: map[string]string{}, shall: map[string]string{backend: want, frontend: want}}

@@ -8,10 +8,10 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// defaultDatabaseVersion of PostgreSQL.
+// defaultDatabaseVersion is the version of PostgreSQL for a claim that names none.
 const defaultDatabaseVersion = "17"
 
-// database is a DatabaseCluster that only the backend's pods reach.
+// database returns the DatabaseCluster, which only the backend's pods can reach.
 func (s *shop) database() *appsv1.DatabaseCluster {
 	spec := s.spec.Database
 	if spec == nil {
@@ -40,10 +40,10 @@ func (s *shop) database() *appsv1.DatabaseCluster {
 			StorageSize: spec.Storage,
 			Monitoring:  s.spec.Monitoring,
 			Maintenance: s.spec.Maintenance,
-			// What else there is to say of a database is that of its own kind.
+			// All other options are those of the kind DatabaseCluster.
 			DatabaseOptions: spec.DatabaseOptions,
-			// The database is as protected as its shop: each can be deleted by
-			// itself.
+			// The database is as protected as the EcommercePlatform, since each
+			// can be deleted by itself.
 			DeletionProtection: new(s.protected()),
 			Clients:            map[string]string{build.LabelInstance: s.Name(backend)},
 		},

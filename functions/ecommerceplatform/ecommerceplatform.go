@@ -1,7 +1,6 @@
-// Package ecommerceplatform turns an EcommercePlatform claim into a database, a
-// cache, a backend and a frontend, wired by Secrets and started in the order of
-// their dependencies. Database, backend and frontend are claims of their own
-// kinds: what they become is theirs to say.
+// Package ecommerceplatform turns an EcommercePlatform claim into a database, a cache, a backend
+// and a frontend, wired by Secrets and started in the order of their dependencies. Database,
+// backend and frontend are claims of their own kinds, whose packages decide what they compose.
 package ecommerceplatform
 
 import (
@@ -19,8 +18,8 @@ import (
 	"github.com/storeplane/storeplane/internal/settings"
 )
 
-// Names of components. The cache's server is not named after its part: that was
-// a StatefulSet, and Crossplane would not remove what it takes for the same.
+// Names of components. The cache's server is not named after its part: earlier releases composed a
+// StatefulSet under that name, which Crossplane would not remove if a Deployment took it over.
 const (
 	database    = "database"
 	cache       = "cache"
@@ -40,7 +39,7 @@ const (
 	protection    = "protection"
 )
 
-// platformName is what a shop is, for app.kubernetes.io/name.
+// platformName is the value of the label app.kubernetes.io/name of the platform's own objects.
 const platformName = "ecommerceplatform"
 
 // Types of this kind's conditions.
@@ -52,7 +51,7 @@ const (
 	conditionIngress  = "IngressReady"
 )
 
-// shop is what the builders know of a claim.
+// shop is what the builders read of a claim.
 type shop struct {
 	build.Scope
 
@@ -63,51 +62,51 @@ type shop struct {
 	// connection is the key of the database's connection Secret that the backend reads.
 	connection string
 
-	// cachePassword is empty when there is no cache, and cacheSalt what makes
-	// its version a secret's that tells nothing.
+	// cachePassword is empty without a cache. cacheSalt is the secret key of the digests in
+	// cacheVersion and cacheCertificateVersion, which reveal nothing without it.
 	cachePassword, cacheSalt string
 
-	// metricsPassword is that of the user who reads the cache's metrics, where they are exported.
+	// metricsPassword is the password of the user that reads the cache's
+	// metrics, if they are exported.
 	metricsPassword string
 
-	// cacheVersion is another one for another password that Redis would read, or another
-	// authority that clients would.
+	// cacheVersion changes with the password that Redis reads, and with the
+	// authority that clients read.
 	cacheVersion string
 
-	// cacheCertificates are of a cache with TLS, and cacheCertificateVersion of the one that
-	// Redis would read.
+	// cacheCertificates are those of a cache with TLS. cacheCertificateVersion changes with the
+	// certificate that Redis reads.
 	cacheCertificates       build.Certificates
 	cacheCertificateVersion string
 
-	// cacheServesTLS tells whether Redis has TLS by what is stored.
+	// cacheServesTLS is true if Redis has TLS according to the stored Secret.
 	cacheServesTLS bool
 
-	// scraped is true where metrics are exported and the cluster has PodMonitors.
+	// scraped is true if metrics are exported and the cluster has PodMonitors.
 	scraped bool
 
-	// config is nil where the claim has none.
+	// config is nil if the claim has none.
 	config *build.Config
 
-	// allowance is the annotation of the tiers that names the AppConfigs that may
-	// change their workloads, or none.
+	// allowance is the annotation of the tiers that names the AppConfigs which may change
+	// their workloads, or nil.
 	allowance map[string]string
 
-	// bundles of the config that the tiers run and shall run.
+	// bundles are those of the config that the tiers run and shall run.
 	bundles bundles
 
-	// upgrade is when changes that no user has asked for are applied.
+	// upgrade defines when changes that no user has requested are applied.
 	upgrade *compose.Upgrade
 
-	// troubled is the first of the nested claims that serves and is not well,
-	// with its own words, or "".
+	// troubled is the name and the message of the first nested claim that is Degraded, or "".
 	troubled string
 
-	// podFailure is the first of the nested claims' pods that does not come up, with the reason,
-	// or "".
+	// podFailure is the first failure of a nested claim's pods, or "".
 	podFailure string
 }
 
-// Intent of an EcommercePlatform.
+// Intent returns the intent of EcommercePlatforms, with defaults for settings that the
+// installation does not set.
 func Intent(defaults settings.Settings) compose.Intent {
 	return func(c *compose.Claim) (*compose.Plan, error) {
 		s, p := &shop{Scope: build.ScopeOf(c)}, &compose.Plan{}
@@ -124,7 +123,8 @@ func Intent(defaults settings.Settings) compose.Intent {
 	}
 }
 
-// read the claim, the installation's settings and what is observed.
+// read reads the claim, the installation's settings and what is observed. It refuses
+// a claim that is invalid.
 func (s *shop) read(c *compose.Claim, defaults settings.Settings) (err error) {
 	if err := c.Spec(&s.spec); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (s *shop) plan() *compose.Plan {
 	b := s.bundles
 	add(compose.Component{
 		Name: backend, Make: func() compose.Object { return s.backend() },
-		// Its migration cannot be given another bundle once it has begun.
+		// The backend's migration cannot be given another bundle once it has begun.
 		After:       slices.Concat(needs, s.config.Awaits()),
 		ChangeAfter: s.config.Holds(b.runs[backend], b.shall[backend]),
 	})
@@ -231,7 +231,7 @@ func (s *shop) conditions(o compose.Outcome) []compose.Condition {
 	}
 }
 
-// protected tells whether the claim's deletion is refused.
+// protected reports whether the deletion of the claim is refused.
 func (s *shop) protected() bool {
 	if s.spec.DeletionProtection != nil {
 		return *s.spec.DeletionProtection
@@ -246,7 +246,7 @@ func hasCache(s *platformv1.EcommercePlatformSpec) bool {
 	return c == nil || c.Enabled == nil || *c.Enabled
 }
 
-// port of a tier.
+// port returns the port of a tier.
 func port(w *appsv1.Workload) int32 {
 	if w.Port != nil {
 		return *w.Port

@@ -7,9 +7,9 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// maintenance is what goes on while the claim is refused: the certificate of the cache is
-// renewed before it expires, and Redis is replaced with it. A mistake in a claim may stand for
-// longer than a certificate.
+// maintenance returns the objects that have to change even while the claim is refused, by
+// component: the certificate of the cache is renewed before it expires, and Redis is replaced with
+// it. A claim may be invalid for longer than a certificate is valid.
 func (s *shop) maintenance(c *compose.Claim) (map[string]*structpb.Struct, error) {
 	if c.Observed(cacheTLS) == nil || c.Observed(cacheSecret) == nil {
 		return nil, nil
@@ -37,7 +37,7 @@ func (s *shop) maintenance(c *compose.Claim) (map[string]*structpb.Struct, error
 	return due, nil
 }
 
-// fieldsAt a path of an object, or nil.
+// fieldsAt returns the fields at a path of an object, or nil.
 func fieldsAt(object *structpb.Struct, path ...string) map[string]*structpb.Value {
 	for _, step := range path {
 		object = object.GetFields()[step].GetStructValue()

@@ -31,15 +31,15 @@ func (s *shop) status(o compose.Outcome) *platformv1.EcommercePlatformStatus {
 		Config:       s.config.Status(o),
 	}
 	if o.Phase == compose.Running && s.troubled != "" {
-		// It serves, and needs attention.
+		// It serves, but needs attention.
 		st.Phase, st.Message = platformv1.EcommercePlatformPhase(compose.Degraded), "Degraded: "+s.troubled
 	}
 	return st
 }
 
-// troubles are the first of the nested claims that is Degraded, with its own words, or "", and
-// the first of their pods that does not come up. A database that has lost a standby is Ready all
-// the same.
+// troubles returns the name and the message of the first nested claim that is Degraded, or "", and
+// the first failure of their pods, or "". A Degraded claim can be Ready, for example a database
+// that has lost a standby.
 func troubles(c *compose.Claim) (degraded, podFailure string, err error) {
 	for _, name := range []string{database, backend, frontend} {
 		nested := struct {

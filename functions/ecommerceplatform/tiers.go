@@ -21,16 +21,16 @@ const (
 	envDatabaseURL = "DATABASE_URL"
 	envRedisURL    = "REDIS_URL"
 
-	// envRedisCA is the file of the authority that vouches for the cache.
+	// envRedisCA is the path of the file with the authority that signed the cache's certificate.
 	envRedisCA = "REDIS_CA_FILE"
 
-	// envRedisVersion is not for the application: its change replaces the pods,
-	// which read the password when they start.
+	// envRedisVersion is not for the application: a change of it replaces the pods, which read the
+	// password only when they start.
 	envRedisVersion = "REDIS_URL_VERSION"
 )
 
-// backend reaches database and cache by Secrets; only the frontend's pods reach
-// it.
+// backend returns the WebApp of the backend. It reaches database and cache by Secrets, and only the
+// frontend's pods can reach it.
 func (s *shop) backend() *appsv1.WebApp {
 	b := &s.spec.Backend
 	env := []corev1.EnvVar{build.FromSecret(envDatabaseURL, databasecluster.ConnectionSecret(s.Name(database)), s.connection)}
@@ -51,8 +51,8 @@ func (s *shop) backend() *appsv1.WebApp {
 	return wa
 }
 
-// frontend is reached by all pods of the namespace and, where there is an
-// ingress, by its controller.
+// frontend returns the WebApp of the frontend. All pods of the namespace can reach it and, with an
+// ingress, the ingress controller.
 func (s *shop) frontend() *appsv1.WebApp {
 	f := &s.spec.Frontend
 	url := webapp.URL(s.Name(backend), s.Namespace, port(&s.spec.Backend.Workload))
@@ -78,7 +78,7 @@ func (s *shop) webApp(component string, w *appsv1.Workload, replicas *int32, env
 	if replicas == nil && w.Autoscaling == nil {
 		wa.Spec.Replicas = &s.profile.Replicas
 	}
-	// What the claim sets itself comes last and wins.
+	// A variable that the claim sets itself takes precedence.
 	wa.Spec.Env = slices.DeleteFunc(env, func(e corev1.EnvVar) bool {
 		return slices.ContainsFunc(w.Env, func(own corev1.EnvVar) bool { return own.Name == e.Name })
 	})
@@ -86,8 +86,8 @@ func (s *shop) webApp(component string, w *appsv1.Workload, replicas *int32, env
 	return wa
 }
 
-// ingress leads to the frontend: an Ingress, or where the claim names a Gateway an
-// HTTPRoute.
+// ingress returns the component that leads to the frontend: an Ingress, or an HTTPRoute if
+// the claim names a Gateway.
 func (s *shop) ingress() compose.Component {
 	meta, in := s.Meta(ingress, "ingress"), *s.spec.Ingress
 	service, port := webapp.ServiceName(s.Name(frontend)), port(&s.spec.Frontend.Workload)
@@ -103,8 +103,8 @@ func (s *shop) ingress() compose.Component {
 	}}
 }
 
-// ingressPolicy lets the ingress controller reach the frontend's pods, which
-// otherwise only the namespace's own pods do.
+// ingressPolicy lets the ingress controller reach the frontend's pods, which otherwise only pods of
+// the namespace can reach.
 func (s *shop) ingressPolicy() *networkingv1.NetworkPolicy {
 	np := build.NetworkPolicy(s.Scope, ingress, "ingress", build.Admit{
 		From:  []networkingv1.NetworkPolicyPeer{build.Namespace(s.settings.Ingress.Namespace)},

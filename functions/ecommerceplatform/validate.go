@@ -15,8 +15,8 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// Most entries of a WebApp's environment, and of its volumes. Of a tier's one envFrom is
-// the config, by some env it finds the others, and the backend has a volume each to verify
+// Limits of the env, envFrom and volumes of a WebApp. The config takes one envFrom of a tier,
+// the addresses of the others some of its env, and the backend needs a volume each to verify
 // its database and its cache.
 const (
 	mostEnv     = 100
@@ -24,11 +24,11 @@ const (
 	mostVolumes = 20
 )
 
-// leastMemory with which Redis starts.
+// leastMemory is the least memory with which Redis starts.
 var leastMemory = resource.MustParse("16Mi")
 
-// validate repeats what the XRD checks, for what slips by it, and adds what
-// only a parser can tell. The smaller intents check what is theirs.
+// validate repeats the checks of the XRD, for claims that bypass them, and adds those that need a
+// parser. The intents of the nested claims check the rest.
 func (s *shop) validate() error {
 	spec, p := &s.spec, s.profile
 	for _, t := range []struct {
@@ -79,7 +79,7 @@ func (s *shop) validate() error {
 	return validateCache(spec.Cache)
 }
 
-// checkPods of the nested claims, whose own messages would name paths of theirs.
+// checkPods checks the pod options of the nested claims, whose own messages would name other paths.
 func (s *shop) checkPods(c *compose.Claim) error {
 	options := map[string]*appsv1.PodOptions{frontend: &s.spec.Frontend.PodOptions, backend: &s.spec.Backend.PodOptions}
 	if d := s.spec.Database; d != nil {
@@ -93,7 +93,7 @@ func (s *shop) checkPods(c *compose.Claim) error {
 	return nil
 }
 
-// wires are the environment variables by which a tier finds the others.
+// wires returns the environment variables by which a tier finds the others.
 func (s *shop) wires(tier string) []string {
 	if tier == frontend {
 		return []string{envBackendURL}
@@ -108,14 +108,14 @@ func (s *shop) wires(tier string) []string {
 	return names
 }
 
-// unset are those of the names that a claim does not set itself.
+// unset returns those of the names that a claim does not set itself.
 func unset(names []string, own []corev1.EnvVar) []string {
 	return slices.DeleteFunc(names, func(n string) bool {
 		return slices.ContainsFunc(own, func(e corev1.EnvVar) bool { return e.Name == n })
 	})
 }
 
-// evictionPolicies that Redis knows.
+// evictionPolicies are those that Redis supports.
 var evictionPolicies = []platformv1.EvictionPolicy{
 	"noeviction", platformv1.EvictAllKeysLRU, "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// Keys of the database's connection Secret. The second one is for a client that has the
-// file of its authority.
+// Keys of the database's connection Secret. The second one is for a client that has mounted the
+// file with the authority.
 const (
 	keyURI         = "uri"
 	keyVerifiedURI = "verified-uri"
 )
 
-// connectionRequirement is the name under which that Secret is asked for.
+// connectionRequirement is the name under which that Secret is requested.
 const connectionRequirement = "database-connection"
 
-// connectsBy is the key of the database's connection Secret that the backend reads. A
-// backend that runs already changes to a new key only once the Secret has it, or its next
-// pods could not start: the database's claim may be paused, or refused.
+// connectsBy returns the key of the database's connection Secret that the backend reads. A backend
+// that already runs with keyURI changes to keyVerifiedURI only once the Secret has that key.
+// Otherwise its next pods could not start while the database's claim is paused or refused.
 func (s *shop) connectsBy(c *compose.Claim) (string, error) {
 	if !s.verifiable() {
 		return keyURI, nil
@@ -51,14 +51,14 @@ func (s *shop) connectsBy(c *compose.Claim) (string, error) {
 	return keyURI, nil
 }
 
-// readsKey tells whether a variable is read from that key of that Secret.
+// readsKey reports whether a variable is read from a key of a Secret.
 func readsKey(e *corev1.EnvVar, secret, key string) bool {
 	return e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil && e.ValueFrom.SecretKeyRef.Name == secret && e.ValueFrom.SecretKeyRef.Key == key
 }
 
-// verifiable tells whether the backend can connect by the URI that its database's authority is
-// mounted for: unless the claim says how to connect, brings a certificate whose authority
-// and names are its own, or has volumes that leave no room for it.
+// verifiable reports whether the backend can connect by keyVerifiedURI. It cannot if the claim sets
+// the URI itself, brings a certificate, whose authority and names are its own, or has volumes that
+// leave no room for the database's authority.
 func (s *shop) verifiable() bool {
 	d := s.spec.Database
 	if len(unset([]string{envDatabaseURL}, s.spec.Backend.Env)) == 0 || d != nil && d.TLS != nil && d.TLS.SecretName != "" {
@@ -67,8 +67,8 @@ func (s *shop) verifiable() bool {
 	return fits(s.spec.Backend.Volumes, databasecluster.Authority(s.Name(database)))
 }
 
-// verifiesCache tells whether the backend connects to the cache by its Secret, be it that the
-// claim names that itself.
+// verifiesCache reports whether the backend connects to the cache by its Secret, including a claim
+// that names the Secret itself.
 func (s *shop) verifiesCache() bool {
 	if !s.hasCache() {
 		return false
@@ -77,8 +77,8 @@ func (s *shop) verifiesCache() bool {
 	return i < 0 || readsKey(&s.spec.Backend.Env[i], s.Name(cache), keyURI)
 }
 
-// checkCacheAuthority refuses a backend that would be given a cache with TLS, and nothing to
-// verify it by.
+// checkCacheAuthority refuses a backend that would have a cache with TLS and
+// nothing to verify it by.
 func (s *shop) checkCacheAuthority() error {
 	own := s.cacheAuthority()
 	if !s.verifiesCache() || !s.cacheHasTLS() || fits(s.backendVolumes(), own) {
@@ -87,7 +87,8 @@ func (s *shop) checkCacheAuthority() error {
 	return compose.Invalidf("backend.volumes leave no room for volume %s at %s, by which the backend verifies the cache: remove or move one, or set cache.tls.enabled to false", own.Name, own.MountPath)
 }
 
-// backendVolumes are the claim's own, and that of its database.
+// backendVolumes returns the claim's own volumes, and that of the database's authority if the
+// backend verifies the database.
 func (s *shop) backendVolumes() []appsv1.Volume {
 	volumes := slices.Clone(s.spec.Backend.Volumes)
 	if s.connection == keyVerifiedURI {
@@ -96,7 +97,8 @@ func (s *shop) backendVolumes() []appsv1.Volume {
 	return volumes
 }
 
-// fits tells whether there is room for a volume beside others.
+// fits reports whether there is room for a volume beside others: their number,
+// names and paths allow it.
 func fits(volumes []appsv1.Volume, own appsv1.Volume) bool {
 	return len(volumes) < mostVolumes && !slices.ContainsFunc(volumes, func(v appsv1.Volume) bool {
 		return v.Name == own.Name || strings.HasPrefix(own.MountPath+"/", v.MountPath+"/") || strings.HasPrefix(v.MountPath, own.MountPath+"/")

@@ -8,13 +8,15 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// autoscaler of a component's Deployment, which has the component's name.
+// autoscaler returns the HorizontalPodAutoscaler of a component's Deployment, which
+// has the component's name.
 func (a *app) autoscaler(component string, as *appsv1.Autoscaling) *autoscalingv2.HorizontalPodAutoscaler {
 	return build.Autoscaler(a.Meta(component, a.name()), a.Name(component), as)
 }
 
-// measured makes the use of all containers of a pod that go on known to its
-// autoscaler, if it has one.
+// measured adds the resource requests that an autoscaled pod lacks to its containers and sidecars:
+// the autoscaler measures their use relative to requests, and never scales pods in which one is
+// missing. It does nothing without autoscaling.
 func (a *app) measured(pod *corev1.PodSpec, as *appsv1.Autoscaling) {
 	if as == nil {
 		return

@@ -52,7 +52,7 @@ func (a *app) cronJob(j *appsv1.CronJob) *batchv1.CronJob {
 	return cj
 }
 
-// liveCronJob is what the function looks at of an observed CronJob.
+// liveCronJob is the part of an observed CronJob that the function reads.
 type liveCronJob struct {
 	Spec struct {
 		Suspend bool `json:"suspend"`
@@ -60,7 +60,7 @@ type liveCronJob struct {
 	Status batchv1.CronJobStatus `json:"status"`
 }
 
-// observeCronJobs reads those of the claim that exist, by their names.
+// observeCronJobs returns those of the claim's CronJobs that exist, by their names in the claim.
 func observeCronJobs(c *compose.Claim, jobs []appsv1.CronJob) (map[string]liveCronJob, error) {
 	out := map[string]liveCronJob{}
 	for i := range jobs {
@@ -76,7 +76,7 @@ func observeCronJobs(c *compose.Claim, jobs []appsv1.CronJob) (map[string]liveCr
 	return out, nil
 }
 
-// cronJobStatus of the claim's, in its order.
+// cronJobStatus returns the status of each CronJob of the claim that exists, in the claim's order.
 func (a *app) cronJobStatus() []appsv1.CronJobStatus {
 	var out []appsv1.CronJobStatus
 	for _, j := range a.spec.CronJobs {
@@ -96,8 +96,8 @@ func (a *app) cronJobStatus() []appsv1.CronJobStatus {
 	return out
 }
 
-// lastResult as far as a CronJob's status tells it: the controller takes a run
-// out of the active ones and notes its success in one update.
+// lastResult derives the result of the last run from a CronJob's status: the CronJob controller
+// removes a run from the active ones and records its success in one update.
 func lastResult(s *batchv1.CronJobStatus) appsv1.CronJobResult {
 	switch {
 	case len(s.Active) > 0:

@@ -10,11 +10,11 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// rolloutSlack is how long a rollout may take beyond a pod's start before it
-// counts as stuck: a node may have to be added and an image pulled.
+// rolloutSlack is how many seconds a rollout may take beyond a pod's start before it counts as
+// stuck: a node may have to be added and an image pulled.
 const rolloutSlack = 300
 
-// deployment of the pods that take requests.
+// deployment returns the Deployment of the pods that serve requests.
 func (a *app) deployment() *k8sappsv1.Deployment {
 	c := a.container("app", a.spec.Command, a.spec.Args)
 	c.Ports = a.ports()
@@ -29,23 +29,23 @@ func (a *app) deployment() *k8sappsv1.Deployment {
 	return d
 }
 
-// isPaused reports whether a Deployment creates no pods yet, since the migration has not completed
-// or their account is not known to exist: without it pods are not created, and a Deployment says
-// that for as long as they are not, whatever the reason is by then. It is paused and not withheld:
-// one more object of a claim later is one more generation, and four writes to the claim. One that
-// has had pods is not paused again.
+// isPaused reports whether a Deployment is paused, because the migration has not completed or the
+// pods' ServiceAccount is not known to exist. Without the account no pod can be created, and a
+// Deployment keeps reporting that until it has pods, whatever the reason is by then. It is paused
+// instead of withheld, since an object that is added to a claim later costs one more generation and
+// four writes to the claim. A Deployment that has had pods is not paused again.
 func (l *live) isPaused(d *liveDeployment) bool {
 	return !l.review && !(l.account && l.migrated) && (!d.exists || d.Spec.Paused)
 }
 
-// rolling rolls one pod up before it takes one down, so that a change never
-// lessens what serves requests.
+// rolling returns a Deployment whose rolling update adds pods before it removes old ones, so that a
+// change never reduces the number of available pods.
 func (a *app) rolling(component string, pod corev1.PodSpec, replicas *int32) *k8sappsv1.Deployment {
 	if a.profile.HighlyAvailable {
 		pod.TopologySpreadConstraints = build.Spread(a.Scope, component)
 		for i := range pod.TopologySpreadConstraints {
-			// Pods that are on their way out are not counted, or the new ones
-			// would be spread around them.
+			// Only pods of the same template are counted, or the new pods would be
+			// spread around the old ones.
 			pod.TopologySpreadConstraints[i].MatchLabelKeys = []string{k8sappsv1.DefaultDeploymentUniqueLabelKey}
 		}
 		pod.Affinity = build.AntiAffinity(a.Scope, component)
@@ -73,9 +73,9 @@ func (a *app) rolling(component string, pod corev1.PodSpec, replicas *int32) *k8
 	}
 }
 
-// replicas of a Deployment. With autoscaling they are the autoscaler's alone
-// from when it first scales: to apply none before would make them one, which is
-// what the API server defaults a field to that its owner let go.
+// replicas returns the number of replicas to apply to a Deployment, or nil to apply none. With
+// autoscaling the field is the autoscaler's alone once it has scaled. Until then the number is
+// applied, since the API server resets a field that its owner no longer applies to the default, 1.
 func replicas(fixed *int32, as *appsv1.Autoscaling, live *liveDeployment) *int32 {
 	switch {
 	case as != nil && live.scaledByOther:

@@ -15,13 +15,14 @@ import (
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// conditionMigration is the type of the condition that says how the migration of
-// the claim's image is.
+// conditionMigration is the type of the condition that reports the state of the
+// migration of the claim's image.
 const conditionMigration = "MigrationReady"
 
-// migrationName is a new one for each image and each way to call it, so that
-// each is migrated to once. Limits and the user count where they are set: who
-// changes one wants another try. A claim without a migration has none.
+// migrationName returns the component of the claim's migration, or "" without one. It contains a
+// digest of the image, the command and the arguments, so that each of these is migrated to once.
+// Limits, podSecurity baseline and the user count where they are set: a user who changes one of
+// them wants another attempt.
 func (a *app) migrationName() string {
 	m := a.spec.Migration
 	if m == nil {
@@ -43,8 +44,9 @@ func (a *app) migrationName() string {
 	return migration + "-" + build.Digest(texts...)
 }
 
-// migration of the claim's image, after what has to come first. A Job cannot be
-// changed, so its bundle must be one that will be made.
+// migration returns the component of the migration Job, which comes after the named ones. The
+// AppConfig is among these until it has decided which bundle there will be, since a Job cannot
+// be changed to another one.
 func (a *app) migration(after []string) compose.Component {
 	name := a.migrationName()
 	c := compose.Component{Name: name, Part: migration, Once: true, After: after, Health: a.migrationHealth}
@@ -55,8 +57,8 @@ func (a *app) migration(after []string) compose.Component {
 	return c
 }
 
-// migrationJob is tried again a few times: a database may be failing over. One
-// that hangs must not hold a rollout for ever.
+// migrationJob returns the Job of the migration. It is retried a few times, since a database may be
+// failing over, and has a deadline, so that a Job that hangs does not hold a rollout forever.
 func (a *app) migrationJob(name string) *batchv1.Job {
 	m := a.spec.Migration
 	return &batchv1.Job{
@@ -73,8 +75,8 @@ func (a *app) migrationJob(name string) *batchv1.Job {
 	}
 }
 
-// migrationHealth is the Job's, with what its pods say. One that failed holds the
-// rollout; where its pods are gone, it says where to look.
+// migrationHealth returns the health of the migration Job, with the reason that its pods report. A
+// Job that failed holds the rollout; if its pods report nothing, the message points to its log.
 func (a *app) migrationHealth(job *structpb.Struct) health.Status {
 	s, waits := health.Of(job), a.live.migrationWaits.Message
 	switch reason, failed := health.JobFailure(job); {
@@ -88,8 +90,8 @@ func (a *app) migrationHealth(job *structpb.Struct) health.Status {
 	return s
 }
 
-// migrationWaitsFor reads what keeps the pods of a migration's Job from running, or why they
-// failed. They are asked for only while there is something to say.
+// migrationWaitsFor returns what keeps the pods of a migration's Job from running, or why they
+// failed. The pods are requested only while there is something to report.
 func migrationWaitsFor(c *compose.Claim, name string) (health.Wait, error) {
 	job := batchv1.Job{}
 	if ok, err := c.ReadObserved(name, &job); !ok || err != nil {

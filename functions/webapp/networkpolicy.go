@@ -8,8 +8,8 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// networkPolicy admits the claim's clients, where there is an ingress its
-// controller, and whoever scrapes to the metrics.
+// networkPolicy admits the claim's clients and, with an ingress, the ingress controller to the
+// application, and the monitoring namespace to the metrics.
 func (a *app) networkPolicy() *networkingv1.NetworkPolicy {
 	from := []networkingv1.NetworkPolicyPeer{build.Pods(a.spec.Clients)}
 	if a.spec.Ingress != nil {
@@ -22,13 +22,14 @@ func (a *app) networkPolicy() *networkingv1.NetworkPolicy {
 	return build.NetworkPolicy(a.Scope, web, a.name(), ways...)
 }
 
-// hasJobs tells whether pods of Jobs run, or will.
+// hasJobs reports whether pods of Jobs run or will run.
 func (a *app) hasJobs() bool {
 	return a.spec.Migration != nil || len(a.spec.CronJobs) > 0 || len(a.live.superseded) > 0
 }
 
-// jobsPolicy admits no connections to the pods of Jobs, in which sidecars listen. It knows them by
-// the label that Kubernetes gives them: a run goes on for a time after its cronJob was removed.
+// jobsPolicy denies all connections to the pods of Jobs, whose sidecars may listen. It selects
+// them by the label that Kubernetes sets on them, since a run continues for a time after its
+// cronJob was removed from the claim.
 func (a *app) jobsPolicy() *networkingv1.NetworkPolicy {
 	np := build.NetworkPolicy(a.Scope, jobs, a.name())
 	np.Spec.PodSelector = metav1.LabelSelector{

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// drainSeconds is how long a pod that is going away still answers.
-	// Endpoints are taken out of every node's tables meanwhile, so that no
-	// request is sent to a closed port.
+	// drainSeconds is how long a pod that is being deleted continues to serve. Meanwhile its
+	// endpoint is removed on every node, so that no request is sent to a closed port.
 	drainSeconds = 5
 
-	// graceSeconds is how long the application then has to end.
+	// graceSeconds is how long the application then has to end, unless the claim sets
+	// terminationGracePeriodSeconds.
 	graceSeconds = 30
 )
 
-// container runs the application's image with its environment.
+// container returns a container that runs the application's image with its environment.
 func (a *app) container(name string, command, args []string) corev1.Container {
 	c := corev1.Container{
 		Name:            name,
@@ -32,7 +32,7 @@ func (a *app) container(name string, command, args []string) corev1.Container {
 		Resources:       a.profile.Web,
 		SecurityContext: a.containerSecurity(),
 		VolumeMounts:    a.mounts(),
-		// The claim says why it ends.
+		// The claim's status reports why the container ended.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
 	if a.spec.Resources != nil {
@@ -55,8 +55,8 @@ func (a *app) envFrom() []corev1.EnvFromSource {
 	return build.EnvFrom(a.config.Bundle(), a.spec.EnvFrom)
 }
 
-// servingPod goes on until it is replaced. Sidecars come before init containers,
-// which may need them.
+// servingPod returns a pod that runs until it is replaced. Its sidecars come before the init
+// containers, which may need them.
 func (a *app) servingPod(c corev1.Container) corev1.PodSpec {
 	pod := a.pod(c)
 	for i := range a.spec.InitContainers {
@@ -65,8 +65,8 @@ func (a *app) servingPod(c corev1.Container) corev1.PodSpec {
 	return pod
 }
 
-// jobPod runs to its end. It does without init containers: they prepare what
-// serves.
+// jobPod returns a pod that runs to completion. It has no init containers, since these
+// prepare pods that serve.
 func (a *app) jobPod(c corev1.Container) corev1.PodSpec {
 	pod := a.pod(c)
 	pod.RestartPolicy = corev1.RestartPolicyNever
@@ -74,7 +74,7 @@ func (a *app) jobPod(c corev1.Container) corev1.PodSpec {
 	return pod
 }
 
-// pod of one container and the sidecars.
+// pod returns a pod with one container and the sidecars.
 func (a *app) pod(c corev1.Container) corev1.PodSpec {
 	pod := corev1.PodSpec{
 		ServiceAccountName:           a.Name(web),
@@ -91,8 +91,8 @@ func (a *app) pod(c corev1.Container) corev1.PodSpec {
 	return pod
 }
 
-// podLabels of a component say which version of the application runs there, where
-// the image's tag does. Nothing selects by it.
+// podLabels returns the labels of a component's pods. They include the application's version, if
+// the image has a tag for it; no selector uses that label.
 func (a *app) podLabels(component string) map[string]string {
 	labels := a.Labels(component, a.name())
 	if v := build.Version(string(a.spec.Image)); v != "" {
@@ -101,14 +101,14 @@ func (a *app) podLabels(component string) map[string]string {
 	return labels
 }
 
-// podMeta of a component's pods.
+// podMeta returns the metadata of a component's pods.
 func (a *app) podMeta(component string) metav1.ObjectMeta {
 	return build.PodMeta(a.podLabels(component), nil, &a.spec.PodOptions)
 }
 
 func (a *app) grace() int64 { return *or(a.spec.TerminationGracePeriodSeconds, graceSeconds) }
 
-// or returns a value of the claim, else its default.
+// or returns a value of the claim, or its default if the claim has none.
 func or[T any](own *T, def T) *T {
 	if own != nil {
 		return own

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// podMonitorSchema is the name under which the Composition asks whether
+	// podMonitorSchema is the name of the schema that the Composition requires to find out whether
 	// the cluster has PodMonitors.
 	podMonitorSchema = "podmonitor"
 
@@ -19,7 +19,7 @@ const (
 	defaultMetricsPath = "/metrics"
 )
 
-// isScraped tells whether there is something to scrape, and somebody who does.
+// isScraped reports whether the claim has metrics and the cluster has PodMonitors.
 func (a *app) isScraped(c *compose.Claim) bool {
 	return a.spec.Metrics != nil && c.HasKind(podMonitorSchema, monitor)
 }
@@ -31,8 +31,8 @@ func (a *app) metricsPort() int32 {
 	return *a.port()
 }
 
-// metricsPortOf names the port of the container that serves the metrics, which
-// may be a sidecar's.
+// metricsPortOf returns the name of the container port that serves the metrics,
+// which may be a sidecar's.
 func (a *app) metricsPortOf() string {
 	port := a.metricsPort()
 	if port == *a.port() {
@@ -46,7 +46,7 @@ func (a *app) metricsPortOf() string {
 	return metricsPortName
 }
 
-// ports of the application's container.
+// ports returns the ports of the application's container.
 func (a *app) ports() []corev1.ContainerPort {
 	out := []corev1.ContainerPort{{Name: portName, ContainerPort: *a.port()}}
 	if a.spec.Metrics != nil && a.metricsPortOf() == metricsPortName {
@@ -55,7 +55,8 @@ func (a *app) ports() []corev1.ContainerPort {
 	return out
 }
 
-// podMonitor has Prometheus read the metrics of the pods that take requests.
+// podMonitor returns the PodMonitor by which Prometheus reads the metrics of the
+// pods that serve requests.
 func (a *app) podMonitor() *monitoringv1.PodMonitor {
 	return &monitoringv1.PodMonitor{
 		TypeMeta:   metav1.TypeMeta{APIVersion: monitoringv1.SchemeGroupVersion.String(), Kind: monitoringv1.PodMonitorsKind},
@@ -65,7 +66,7 @@ func (a *app) podMonitor() *monitoringv1.PodMonitor {
 			PodMetricsEndpoints: []monitoringv1.PodMetricsEndpoint{{
 				Port: new(a.metricsPortOf()),
 				Path: cmp.Or(a.spec.Metrics.Path, defaultMetricsPath),
-				// Rules and dashboards tell applications apart by it.
+				// Rules and dashboards distinguish applications by this label.
 				RelabelConfigs: []monitoringv1.RelabelConfig{
 					{SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_app_kubernetes_io_instance"}, TargetLabel: "webapp"},
 				},

@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// defaultStartSeconds is how long a start may take.
+// defaultStartSeconds is how many seconds a start may take, unless the claim sets a limit.
 const defaultStartSeconds = 300
 
-// probe asks a container whether it has started, takes requests, and is alive.
+// probe adds the startup, readiness and liveness probes to a container.
 func (a *app) probe(c *corev1.Container) {
 	c.StartupProbe = &corev1.Probe{ProbeHandler: a.ready(), PeriodSeconds: 1, FailureThreshold: a.startSeconds(), TimeoutSeconds: 3}
 	c.ReadinessProbe = &corev1.Probe{ProbeHandler: a.ready(), PeriodSeconds: 5, FailureThreshold: 2, TimeoutSeconds: 3}
@@ -22,8 +22,8 @@ func (a *app) startSeconds() int32 {
 	return defaultStartSeconds
 }
 
-// ready is the request that tells whether a pod takes requests: the claim's
-// path, else any connection to its port.
+// ready returns the request of the startup and readiness probes: the claim's path, or without one
+// any connection to the port.
 func (a *app) ready() corev1.ProbeHandler {
 	port := a.probePort()
 	if p := a.spec.Probe; p != nil && p.Path != "" {
@@ -32,9 +32,9 @@ func (a *app) ready() corev1.ProbeHandler {
 	return corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}}
 }
 
-// alive asks the path that the claim names for it. A dependency that is down
-// must not restart the pods, so without one it only asks whether the process
-// still accepts connections.
+// alive returns the request of the liveness probe: the path that the claim names for it.
+// Without one it only checks that the process accepts connections, since a dependency that is
+// down must not restart the pods.
 func (a *app) alive() corev1.ProbeHandler {
 	if p := a.spec.Probe; p != nil && p.Liveness != nil {
 		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: p.Liveness.Path, Port: a.probePort()}}

@@ -11,21 +11,21 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// volumesGroup may write to volume claims: whatever user an image names runs in that
-// group too.
+// volumesGroup is the group that may write to volume claims. Containers run in it,
+// whatever user their image names.
 const volumesGroup = 65532
 
-// labelEnforce of a namespace names the pod security standard that its pods must meet.
-// https://kubernetes.io/docs/concepts/security/pod-security-admission/
+// labelEnforce is the label of a namespace that names the pod security standard which its pods must
+// meet: https://kubernetes.io/docs/concepts/security/pod-security-admission/.
 const labelEnforce = "pod-security.kubernetes.io/enforce"
 
-// namespaceRequirement is the name under which the claim's namespace is asked for.
+// namespaceRequirement is the name under which the claim's namespace is requested.
 const namespaceRequirement = "namespace"
 
 func (a *app) isBaseline() bool { return a.spec.PodSecurity == appsv1.PodSecurityBaseline }
 
-// checkSecurity refuses pods that the claim's namespace would. Only a claim that asks
-// for less than restricted reads its namespace.
+// checkSecurity refuses a claim whose pods its namespace would reject. Only a claim with
+// podSecurity baseline requests its namespace.
 func (a *app) checkSecurity(c *compose.Claim) error {
 	if !a.isBaseline() {
 		return nil
@@ -45,7 +45,7 @@ func (a *app) checkSecurity(c *compose.Claim) error {
 	return nil
 }
 
-// podSecurity is the half of a pod: baseline leaves its user to the image.
+// podSecurity returns the security context of a pod. With baseline the image's user may be root.
 func (a *app) podSecurity() *corev1.PodSecurityContext {
 	ctx := build.PodSecurity(0, 0)
 	if a.isBaseline() {
@@ -59,7 +59,7 @@ func (a *app) podSecurity() *corev1.PodSecurityContext {
 	return ctx
 }
 
-// containerSecurity is the half of each container.
+// containerSecurity returns the security context of each container.
 func (a *app) containerSecurity() *corev1.SecurityContext {
 	if a.isBaseline() {
 		return build.BaselineSecurity()

@@ -10,7 +10,7 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// portName of the Service's port, and of the container's.
+// portName is the name of the Service's port, and of the container's.
 const portName = "http"
 
 func (a *app) service() *corev1.Service {
@@ -24,10 +24,10 @@ func (a *app) service() *corev1.Service {
 	}
 }
 
-// servicePortName gives way to an entry of the same name and another number,
-// which somebody made of ours by hand: server-side apply cannot take it away,
-// as it knows entries by their number and their owners, and the API server
-// refuses two of one name. So the Service serves at its port again.
+// servicePortName returns portName, or another name while an entry of the Service with another port
+// has that name, after a user has edited the port. Server-side apply cannot remove such an entry,
+// as it identifies entries by their port and their owners, and the API server refuses two entries
+// of one name. With another name the Service serves at its port again.
 func (a *app) servicePortName() string {
 	if a.live.portNameTaken {
 		return fmt.Sprintf("%s-%d", portName, *a.port())
@@ -35,8 +35,8 @@ func (a *app) servicePortName() string {
 	return portName
 }
 
-// portNameTaken tells whether somebody else's entry of the observed Service has
-// the name of ours.
+// portNameTaken reports whether an entry of the observed Service that belongs to another field
+// manager has the name portName and another port.
 func portNameTaken(c *compose.Claim, port int32) (bool, error) {
 	s := struct {
 		Spec struct {

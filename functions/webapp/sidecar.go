@@ -10,13 +10,13 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// sidecarResources of one that names none.
+// sidecarResources returns the resources of a sidecar for which the claim sets none.
 func sidecarResources() corev1.ResourceRequirements {
 	return build.Resources("20m", "32Mi", "128Mi")
 }
 
-// initContainer has the application's environment only where it runs the
-// application's image: what is in there is for nobody else's program.
+// initContainer returns an init container. It gets the application's environment only if it runs
+// the application's image: other programs must not read what the environment contains.
 func (a *app) initContainer(i *appsv1.InitContainer) corev1.Container {
 	c := a.container(i.Name, i.Command, i.Args)
 	c.Resources = a.profile.Web
@@ -35,8 +35,8 @@ func (a *app) initContainer(i *appsv1.InitContainer) corev1.Container {
 	return c
 }
 
-// sidecar is an init container that goes on: Kubernetes starts it first, and ends
-// it last without waiting for it.
+// sidecar returns an init container that keeps running: Kubernetes starts it first, and ends it
+// last without waiting for it to complete.
 func (a *app) sidecar(s *appsv1.Sidecar) corev1.Container {
 	c := a.initContainer(&s.InitContainer)
 	c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)

@@ -17,34 +17,35 @@ import (
 	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
-// live is what the function looks at of what is observed.
+// live is the part of the observed objects that the function reads.
 type live struct {
 	liveDeployment
 
 	workers  map[string]liveDeployment
 	cronJobs map[string]liveCronJob
 
-	// superseded migrations have not ended; suspended is the one that is asked
-	// for, if it was superseded for a time.
+	// superseded are the migrations that the claim no longer declares and that have not
+	// ended. suspended is the Job of the declared migration, if that was suspended while
+	// another one was declared.
 	superseded []superseded
 	suspended  *batchv1.Job
 
-	// migrationWaits is what keeps the migration's pods from running.
+	// migrationWaits is what keeps the migration's pods from running, or why they failed.
 	migrationWaits health.Wait
 
-	// account is true once that of the pods exists, and migrated where no migration has to
-	// complete.
+	// account is true once the pods' ServiceAccount exists. migrated is true once the migration has
+	// completed, or if there is none.
 	account, migrated bool
 
-	// review is true where what comes of the claim is read by people.
+	// review is true for an offline review, whose result is read by people.
 	review bool
 
-	// portNameTaken is true while somebody else's port of the Service has the
-	// name of ours.
+	// portNameTaken is true while an entry of the Service that belongs to another field manager has
+	// the name portName and another port.
 	portNameTaken bool
 }
 
-// liveDeployment is what the function looks at of an observed Deployment.
+// liveDeployment is the part of an observed Deployment that the function reads.
 type liveDeployment struct {
 	Spec struct {
 		Replicas *int32 `json:"replicas"`
@@ -62,14 +63,15 @@ type liveDeployment struct {
 
 	exists bool
 
-	// scaledByOther is true once somebody else has set the number of pods.
+	// scaledByOther is true once another field manager has set the number of replicas.
 	scaledByOther bool
 
 	// waits is what keeps its pods from becoming ready.
 	waits health.Wait
 }
 
-// judged by a judge of Deployments, with the message about its pods.
+// judged returns a function that judges a Deployment by another one, and adds
+// the message about its pods.
 func (l *liveDeployment) judged(by func(*structpb.Struct) health.Status) func(*structpb.Struct) health.Status {
 	return func(deployment *structpb.Struct) health.Status { return by(deployment).Because(l.waits.Message) }
 }
@@ -78,11 +80,12 @@ func (l *liveDeployment) judged(by func(*structpb.Struct) health.Status) func(*s
 // Crossplane watches what is requested, and each pod that starts causes a dozen events.
 const progressGrace = 3 * time.Second
 
-// startWindow is how long after an edit requested pods are read again each two seconds.
+// startWindow is how long after an edit the requested pods are read again every two seconds.
 const startWindow = 15 * time.Second
 
-// waitsFor reads what keeps the pods of a component from becoming ready. Pods are asked for
-// only while some are not, and progressGrace after the last progress.
+// waitsFor returns what keeps the pods of a component from becoming ready. Pods are requested only
+// while some are not ready, and not before progressGrace has passed since the last progress, unless
+// the claim's status already reports a pod failure.
 func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentStatus) health.Wait {
 	for _, cond := range status.Conditions {
 		if cond.Type == k8sappsv1.DeploymentReplicaFailure && cond.Status == corev1.ConditionTrue {
@@ -97,14 +100,15 @@ func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentSt
 		return health.Wait{}
 	}
 	if age, known := c.NotReadyFor(); known && age < startWindow {
-		// What happens between the answer and the first watch of pods is no event.
+		// A change between this response and the start of Crossplane's watch
+		// on pods causes no event.
 		c.RequeueWithin(2 * time.Second)
 	}
 	return waiting(c, component, build.ScopeOf(c).Selector(component))
 }
 
-// graceLeft is what is left of a rollout's progressGrace. One that has failed its deadline has
-// made no progress.
+// graceLeft returns what is left of a rollout's progressGrace. Nothing is left of it once the
+// rollout has exceeded its deadline, since such a rollout makes no progress.
 func graceLeft(c *compose.Claim, status *k8sappsv1.DeploymentStatus) time.Duration {
 	for _, cond := range status.Conditions {
 		if cond.Type == k8sappsv1.DeploymentProgressing && cond.Status == corev1.ConditionTrue && !c.Now().IsZero() {
@@ -114,8 +118,8 @@ func graceLeft(c *compose.Claim, status *k8sappsv1.DeploymentStatus) time.Durati
 	return 0
 }
 
-// waiting says what the pods of a component that have labels wait for. Crossplane watches what is
-// asked for.
+// waiting returns what the pods with some labels wait for. They are requested under a name of the
+// component, and Crossplane watches what is requested.
 func waiting(c *compose.Claim, component string, labels map[string]string) health.Wait {
 	namespace := c.Namespace()
 	pods, _ := c.Require("pods-"+component, &fnv1.ResourceSelector{
@@ -149,7 +153,7 @@ func observe(c *compose.Claim, s *appsv1.WebAppSpec, migration string, port int3
 	return l, err
 }
 
-// observeDeployment reads a component's, and tells whether there is one.
+// observeDeployment reads the Deployment of a component, and reports whether there is one.
 func observeDeployment(c *compose.Claim, component string) (liveDeployment, bool, error) {
 	l := liveDeployment{}
 	ok, err := c.ReadObserved(component, &l)
@@ -164,7 +168,7 @@ func observeDeployment(c *compose.Claim, component string) (liveDeployment, bool
 	return l, ok, nil
 }
 
-// bundle of the claim's config that the pods run, or "".
+// bundle returns the bundle of the claim's config that the pods run, or "".
 func (l *liveDeployment) bundle(s build.Scope) string {
 	for _, c := range l.Spec.Template.Spec.Containers {
 		if b := build.BundleIn(s, c.EnvFrom); b != "" {
@@ -174,7 +178,8 @@ func (l *liveDeployment) bundle(s build.Scope) string {
 	return ""
 }
 
-// podFailure is the first of what keeps pods from running and does not pass by itself, or "".
+// podFailure returns the first reason that keeps pods from running and does
+// not pass by itself, or "".
 func (a *app) podFailure() string {
 	waits := []health.Wait{a.live.migrationWaits, a.live.waits}
 	for _, w := range a.spec.Workers {

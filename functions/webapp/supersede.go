@@ -10,21 +10,19 @@ import (
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// supersededAnnotation marks a migration that was suspended since the claim asked
-// for another one. What a person suspended does not have it.
+// supersededAnnotation marks the Job of a migration that was suspended because the claim declares
+// another one. A Job that a user suspended does not have it.
 const supersededAnnotation = "storeplane.example.com/superseded"
 
-// superseded is the Job of a migration that the claim no longer asks for and that
-// has not ended. It is declared until it has, since two migrations of one database
-// must not run at once.
+// superseded is the Job of a migration that the claim no longer declares and that has not ended. It
+// is applied until it has ended, since two migrations of one database must not run at once.
 type superseded struct {
 	component string
 	job       batchv1.Job
 }
 
-// observeMigrations reads the unfinished Jobs of migrations that the claim no
-// longer asks for. Of the one that it asks for, it returns the Job if that was
-// suspended while another one was asked for.
+// observeMigrations returns the unfinished Jobs of migrations that the claim no longer declares,
+// and the Job of the declared one if that was suspended while another one was declared.
 func observeMigrations(c *compose.Claim, wanted string) (others []superseded, suspended *batchv1.Job, err error) {
 	for _, name := range c.ObservedComponents(migration + "-") {
 		observed := c.Observed(name)
@@ -48,8 +46,8 @@ func isSuperseded(job *structpb.Struct) bool {
 	return job.GetFields()["metadata"].GetStructValue().GetFields()["annotations"].GetStructValue().GetFields()[supersededAnnotation].GetStringValue() != ""
 }
 
-// hasEnded tells whether no pod of a migration's Job runs, or ever will: it has
-// completed, has failed for good, or was suspended and its pods are gone.
+// hasEnded reports whether no pod of a migration's Job runs or will ever run: the Job has
+// completed, has failed for good, or is suspended and has no pods left.
 func hasEnded(job *structpb.Struct) bool {
 	if health.IsBeingDeleted(job) {
 		return false
@@ -63,7 +61,7 @@ func hasEnded(job *structpb.Struct) bool {
 	return suspend && pods == 0 && isTrue(status["conditions"], string(batchv1.JobSuspended))
 }
 
-// isTrue tells whether a condition of a list is.
+// isTrue reports whether the condition of a type in a list is True.
 func isTrue(conditions *structpb.Value, typ string) bool {
 	for _, v := range conditions.GetListValue().GetValues() {
 		if f := v.GetStructValue().GetFields(); f["type"].GetStringValue() == typ {
@@ -73,9 +71,9 @@ func isTrue(conditions *structpb.Value, typ string) bool {
 	return false
 }
 
-// declared until it has ended. One that runs is left alone. One of which no pod
-// runs now, for example since its image cannot be pulled, is suspended: it starts
-// no pod any more, and what is asked for need not wait for its deadline.
+// declared returns the component of the Job. A Job whose pod is ready is left alone. Any other, for
+// example one whose image cannot be pulled, is suspended: it starts no more pods, and the declared
+// migration need not wait for its deadline.
 func (m *superseded) declared() compose.Component {
 	c := compose.Component{Name: m.component, Part: migration, Object: &m.job, Once: true, Health: m.health}
 	if ready := m.job.Status.Ready; ready == nil || *ready == 0 {
@@ -84,7 +82,7 @@ func (m *superseded) declared() compose.Component {
 	return c
 }
 
-// health of what is only waited for.
+// health is always Progressing: the migration that the claim declares waits for the Job to end.
 func (m *superseded) health(*structpb.Struct) health.Status {
 	name, image := m.job.Name, ""
 	if cs := m.job.Spec.Template.Spec.Containers; len(cs) > 0 {
@@ -94,7 +92,7 @@ func (m *superseded) health(*structpb.Struct) health.Status {
 		" has not ended, and the change follows once it has: to give it up, kubectl delete job/" + name + " --cascade=foreground"}
 }
 
-// suspend a Job that exists, or have it go on.
+// suspend returns an existing Job that is suspended and marked as superseded, or that continues.
 func suspend(job *batchv1.Job, suspended bool) *batchv1.Job {
 	out := &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},

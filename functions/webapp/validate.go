@@ -12,8 +12,8 @@ import (
 	"github.com/storeplane/storeplane/internal/profile"
 )
 
-// maxReplicas without an environment are those of production: who asks for more
-// must say that it is for no customers.
+// maxReplicas returns the largest number of replicas in the claim's environment. Without one it is
+// that of production: a user who requests more must name another environment.
 func maxReplicas(s *appsv1.WebAppSpec, p *profile.Profile) int32 {
 	if s.Environment == "" {
 		return profile.Of(appsv1.Production).MaxReplicas
@@ -21,8 +21,8 @@ func maxReplicas(s *appsv1.WebAppSpec, p *profile.Profile) int32 {
 	return p.MaxReplicas
 }
 
-// validate repeats what the XRD checks, for what slips by it, and adds what
-// only a parser can tell.
+// validate repeats the checks of the XRD, for claims that bypass them, and adds
+// those that need a parser.
 func validate(s *appsv1.WebAppSpec, p *profile.Profile) error {
 	if s.Image == "" {
 		return compose.Invalidf("image is missing")
@@ -46,7 +46,7 @@ func validate(s *appsv1.WebAppSpec, p *profile.Profile) error {
 	return CheckWorkload(&s.Workload, s.Environment)
 }
 
-// CheckWorkload returns an error for what could not be in one pod of an environment.
+// CheckWorkload returns an error for a workload that cannot run as one pod in an environment.
 func CheckWorkload(w *appsv1.Workload, env appsv1.Environment) error {
 	if w.PodSecurity == appsv1.PodSecurityBaseline && env == appsv1.Production {
 		return compose.Invalidf("podSecurity may be baseline only where environment is not production: use an image that runs as a user other than root")
@@ -60,8 +60,8 @@ func CheckWorkload(w *appsv1.Workload, env appsv1.Environment) error {
 	return validateContainers(w)
 }
 
-// validatePullSecrets refuses a name that is there twice, which the API server
-// takes for a mistake of Crossplane's.
+// validatePullSecrets refuses a name that occurs twice, for which the API
+// server would blame Crossplane.
 func validatePullSecrets(secrets []corev1.LocalObjectReference) error {
 	names := map[string]bool{}
 	for _, s := range secrets {
@@ -95,7 +95,7 @@ func validateVolumes(volumes []appsv1.Volume) error {
 	return nil
 }
 
-// sourceFault says what is wrong with the source of a volume, or "".
+// sourceFault returns what is wrong with the source of a volume, or "".
 func sourceFault(v *appsv1.Volume) string {
 	sources := 0
 	for _, is := range []bool{v.ConfigMap != nil, v.Secret != nil, v.EmptyDir != nil, v.PersistentVolumeClaim != nil} {
@@ -116,7 +116,7 @@ func sourceFault(v *appsv1.Volume) string {
 	return ""
 }
 
-// validateContainers refuses containers that could not be in one pod.
+// validateContainers refuses containers that cannot be in one pod.
 func validateContainers(w *appsv1.Workload) error {
 	names := map[string]bool{"app": true, cron: true, portName: true, metricsPortName: true, migration: true, worker: true}
 	take := func(field, name string) error {

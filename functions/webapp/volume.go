@@ -6,14 +6,14 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// tmp is the volume that every container has.
+// tmp is the name of the volume that every container mounts at /tmp.
 const tmp = "tmp"
 
-// tmpLimit of the folder /tmp, a quantity, where the claim does not limit how much of its
-// node's disk a pod uses.
+// tmpLimit is the size limit of /tmp, a quantity, unless the application's container has a
+// limit of ephemeral storage.
 const tmpLimit = "1Gi"
 
-// volumes of a pod whose application has those limits.
+// volumes returns the volumes of a pod whose application's container has the given limits.
 func (a *app) volumes(limits corev1.ResourceList) []corev1.Volume {
 	limit := tmpLimit
 	if own, ok := limits[corev1.ResourceEphemeralStorage]; ok {
@@ -31,7 +31,7 @@ func (a *app) volumes(limits corev1.ResourceList) []corev1.Volume {
 	return out
 }
 
-// mounts of the volumes in each container.
+// mounts returns the volume mounts of each container.
 func (a *app) mounts() []corev1.VolumeMount {
 	out := []corev1.VolumeMount{{Name: tmp, MountPath: "/tmp"}}
 	for _, v := range a.spec.Volumes {

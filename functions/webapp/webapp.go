@@ -1,5 +1,5 @@
-// Package webapp turns a WebApp claim into a Deployment behind a Service, with
-// what keeps it available and safe around it.
+// Package webapp turns a WebApp claim into a Deployment behind a Service, and the objects that
+// keep it available and safe.
 package webapp
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/storeplane/storeplane/internal/settings"
 )
 
-// Names of components. The ones of a migration, of CronJobs and of workers have
-// more after a hyphen.
+// Names of components. Those of a migration, of CronJobs and of workers have
+// a suffix after a hyphen.
 const (
 	web       = "web"
 	account   = "account"
@@ -32,10 +32,10 @@ const (
 	jobs      = "jobs"
 )
 
-// defaultPort of an application.
+// defaultPort is the port of an application whose claim names none.
 const defaultPort = 8080
 
-// app is what the builders know of a claim.
+// app is what the builders read of a claim.
 type app struct {
 	build.Scope
 
@@ -44,18 +44,19 @@ type app struct {
 	settings settings.Settings
 	live     live
 
-	// config is nil where the claim has none.
+	// config is nil if the claim has none.
 	config *build.Config
 
-	// allowance is the annotation of workloads that names the AppConfigs that may
-	// change them, or none.
+	// allowance is the annotation of workloads that names the AppConfigs which
+	// may change them, or nil.
 	allowance map[string]string
 
-	// scraped is true where the claim has metrics and the cluster PodMonitors.
+	// scraped is true if the claim has metrics and the cluster has PodMonitors.
 	scraped bool
 }
 
-// Intent of a WebApp.
+// Intent returns the intent of WebApps, with defaults for settings that the
+// installation does not set.
 func Intent(defaults settings.Settings) compose.Intent {
 	return func(c *compose.Claim) (*compose.Plan, error) {
 		a := &app{Scope: build.ScopeOf(c)}
@@ -121,21 +122,21 @@ func (a *app) plan() *compose.Plan {
 		add(m)
 		gates = append(slices.Clone(gates), m.Name)
 		if a.live.review {
-			after = gates // A review has the order of creation, and no paused objects.
+			after = gates // A review shows the order of creation, and has no paused objects.
 		}
 	}
 
-	// What the pods mount is applied in the same pass: to wait until it is
-	// stored would cost a pass, and the kubelet waits for it anyway. Their account and the
-	// migration are waited for by Deployments that are paused until then.
+	// What the pods mount is applied in the same pass: to wait until it is stored would cost a
+	// pass, and the kubelet waits for it anyway. Deployments are paused until the pods' account
+	// exists and the migration has completed.
 	changeGates := slices.Concat(gates, a.config.Holds(a.live.bundle(a.Scope), a.config.Bundle()))
 	paused, workerGates := a.live.isPaused(&a.live.liveDeployment), changeGates
 	if a.live.Spec.Paused {
-		changeGates = gates // To begin is no change of the configuration.
+		changeGates = gates // The start of a paused Deployment is no change of the configuration.
 	}
 	deployment := compose.Component{Name: web, Paused: paused, Make: func() compose.Object { return a.deployment() }, After: after, ChangeAfter: changeGates, Health: a.live.judged(health.Of)}
 	if a.spec.Autoscaling != nil {
-		// While pods are added the others serve: that is no trouble.
+		// While pods are added the others serve, so the component stays healthy.
 		deployment.Health, deployment.Scaled = a.live.judged(health.Available), true
 	}
 	add(deployment)
@@ -172,7 +173,7 @@ func (a *app) plan() *compose.Plan {
 	return p
 }
 
-// ingress is an Ingress, or where the claim names a Gateway an HTTPRoute.
+// ingress returns the component of an Ingress, or of an HTTPRoute if the claim names a Gateway.
 func (a *app) ingress() compose.Component {
 	meta, in := a.Named(a.Name(web), ingress, a.name()), *a.spec.Ingress
 	if in.Gateway != nil {
@@ -181,7 +182,7 @@ func (a *app) ingress() compose.Component {
 	return compose.Component{Name: ingress, Object: build.Ingress(a.Scope, meta, in, a.settings.Ingress.ClassName, a.Name(web), *a.port())}
 }
 
-// name of what runs, for app.kubernetes.io/name.
+// name returns what runs, the value of the label app.kubernetes.io/name.
 func (a *app) name() string { return "webapp" }
 
 func (a *app) port() *int32 {
@@ -191,16 +192,16 @@ func (a *app) port() *int32 {
 	return new(int32(defaultPort))
 }
 
-// ServiceName of a WebApp's pods.
+// ServiceName returns the name of the Service of a WebApp.
 func ServiceName(name string) string { return name + "-" + web }
 
-// DeploymentName of a WebApp.
+// DeploymentName returns the name of the Deployment of a WebApp.
 func DeploymentName(name string) string { return name + "-" + web }
 
-// PodLabels select the pods of a WebApp that serve.
+// PodLabels returns the labels that select the pods of a WebApp that serve requests.
 func PodLabels(name string) map[string]string { return build.Scope{Claim: name}.Selector(web) }
 
-// URL of a WebApp inside the cluster.
+// URL returns the URL of a WebApp inside the cluster.
 func URL(name, namespace string, port int32) string {
 	return fmt.Sprintf("http://%s.%s.svc:%d", ServiceName(name), namespace, port)
 }

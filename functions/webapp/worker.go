@@ -12,17 +12,16 @@ import (
 
 func workerComponent(w *appsv1.Worker) string { return worker + "-" + w.Name }
 
-// workerComponents are a worker's Deployment and what is around it. It rolls
-// after the migration, as the pods that take requests do.
+// workerComponents returns a worker's Deployment and the objects around it. The Deployment rolls
+// out after the migration, as the pods that serve requests do.
 func (a *app) workerComponents(w *appsv1.Worker, after, gates, changeAfter []string) []compose.Component {
 	name := workerComponent(w)
 	l := a.live.workers[w.Name]
 	if l.Spec.Paused {
-		changeAfter = gates // To begin is no change of the configuration.
+		changeAfter = gates // The start of a paused Deployment is no change of the configuration.
 	}
 	deployment := compose.Component{Name: name, Paused: a.live.isPaused(&l), Make: func() compose.Object { return a.workerDeployment(w) }, After: after, ChangeAfter: changeAfter, Health: l.judged(health.Of)}
-	// Names of its other objects begin otherwise, since a worker may have any
-	// name.
+	// The names of the other components begin with their kinds, since a worker may have any name.
 	out := []compose.Component{{Name: policy + "-" + name, Part: name, Object: build.NetworkPolicy(a.Scope, name, a.name())}}
 	if w.Autoscaling != nil {
 		deployment.Health, deployment.Scaled = l.judged(health.Available), true
@@ -57,7 +56,7 @@ func (a *app) workerDeployment(w *appsv1.Worker) *k8sappsv1.Deployment {
 	return d
 }
 
-// observeWorkers reads the Deployments of those that exist, by their names.
+// observeWorkers returns the Deployments of the workers that exist, by the workers' names.
 func observeWorkers(c *compose.Claim, workers []appsv1.Worker) (map[string]liveDeployment, error) {
 	out := map[string]liveDeployment{}
 	for i := range workers {
@@ -72,7 +71,7 @@ func observeWorkers(c *compose.Claim, workers []appsv1.Worker) (map[string]liveD
 	return out, nil
 }
 
-// workerStatus of the claim's, in its order.
+// workerStatus returns the status of each worker of the claim that exists, in the claim's order.
 func (a *app) workerStatus() []appsv1.WorkerStatus {
 	var out []appsv1.WorkerStatus
 	for _, w := range a.spec.Workers {

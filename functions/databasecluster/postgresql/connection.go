@@ -10,7 +10,7 @@ import (
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 )
 
-// Connection has keys that users of CloudNativePG know.
+// Connection returns the values of a connection Secret, under the keys that CloudNativePG uses.
 func (Engine) Connection(c *engine.Cluster, to engine.Address) map[string]string {
 	d := cluster{c}
 	host, password, database := to.Host, d.Users[to.User], to.Database
@@ -23,17 +23,17 @@ func (Engine) Connection(c *engine.Cluster, to engine.Address) map[string]string
 		"uri":        d.uri(to.User, []string{host}, database, d.sslMode()),
 		"jdbc-uri":   fmt.Sprintf("jdbc:postgresql://%s:%d/%s?user=%s&password=%s&sslmode=%s&targetServerType=primary", host, port, database, to.User, url.QueryEscape(password), d.sslMode()),
 		keyAuthority: d.Authority,
-		// Not every driver understands this one.
+		// Not every driver supports several hosts.
 		"multi-host-uri": d.uri(to.User, to.Hosts, database, d.sslMode()),
-		// This one asks for a file.
+		// This one requires the authority as a file.
 		"verified-uri": d.uri(to.User, []string{host}, database, d.verifyMode()+"&sslrootcert="+engine.AuthorityDir(d.Claim)+"/"+keyAuthority),
 	}
 }
 
-// keyAuthority is the key, and the file, of the servers' authority.
+// keyAuthority is the key of the servers' authority, and the name of its file.
 const keyAuthority = "ca.crt"
 
-// uri of a database, on the first of some hosts that takes writes.
+// uri returns the URI of a database on the first of some hosts that takes writes.
 func (d cluster) uri(user string, hosts []string, database, sslMode string) string {
 	addresses := make([]string, 0, len(hosts))
 	for _, h := range hosts {
@@ -43,7 +43,7 @@ func (d cluster) uri(user string, hosts []string, database, sslMode string) stri
 		"/" + database + "?sslmode=" + sslMode + "&target_session_attrs=read-write"
 }
 
-// sslMode that a connection string can ask for by itself: to verify a server a
+// sslMode returns the sslmode that needs no file: to verify a server a
 // client needs the file ca.crt.
 func (d cluster) sslMode() string {
 	if d.TLSRequired {
@@ -52,8 +52,8 @@ func (d cluster) sslMode() string {
 	return "prefer"
 }
 
-// verifyMode of a client that has the file: which names a certificate bears that the claim
-// brings is not known.
+// verifyMode returns the sslmode of a client that has the file. The names in a certificate that the
+// claim brings are not known, so they are not verified.
 func (d cluster) verifyMode() string {
 	if d.OwnAuthority {
 		return "verify-full"
@@ -61,7 +61,7 @@ func (d cluster) verifyMode() string {
 	return "verify-ca"
 }
 
-// WithPassword is what of a Connection changes with the password.
+// WithPassword returns those of a Connection's values that change with the password.
 func (Engine) WithPassword(values map[string]string, user, was, password string) map[string]string {
 	replace := strings.NewReplacer(
 		"//"+url.UserPassword(user, was).String()+"@", "//"+url.UserPassword(user, password).String()+"@",

@@ -16,14 +16,12 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// scopeLabel is that by which Patroni knows its objects and its pods, which it
-// marks by engine.RoleLabel:
-// https://patroni.readthedocs.io/en/latest/kubernetes.html.
+// scopeLabel is the label by which Patroni finds its objects and its pods. It marks the roles of
+// the pods with engine.RoleLabel: https://patroni.readthedocs.io/en/latest/kubernetes.html.
 const scopeLabel = "storeplane.example.com/patroni"
 
-// Files of Patroni's configuration: Patroni reads all of a folder whose name ends
-// in yaml. The authorities lie beside them, since they may change while servers
-// run.
+// Files of Patroni's configuration: Patroni reads all files of a folder whose names end in yaml.
+// The authorities are in the same folder, since they may change while servers run.
 const (
 	fileConfig      = "patroni.yaml"
 	fileCredentials = "credentials.yaml"
@@ -33,16 +31,15 @@ const (
 	configDir = "/etc/patroni"
 	secretDir = "/etc/storeplane/credentials" //nolint:gosec // a folder's name
 	volumeDir = "/var/lib/postgresql/data"
-	// dataDir is a folder of the volume: the volume's own permissions are the
-	// kubelet's (fsGroup), and PostgreSQL insists on its own.
+	// dataDir is a folder on the volume: the kubelet sets the permissions of the volume itself
+	// (fsGroup), and PostgreSQL requires its own.
 	dataDir = volumeDir + "/pgdata"
 )
 
-// patroniState is an object in which Patroni keeps its state, made here so that
-// it goes with the claim, and its name is free for the next one. Of its content
-// only the dynamic configuration is the claim's. The leader lock is not among
-// them, since it changes every few seconds and each change would run this
-// function: the instance manager ties that one to the StatefulSet.
+// patroniState returns an object in which Patroni keeps its state. It is composed so that it is
+// deleted with the claim, and its name is free for the next one. The claim owns only the dynamic
+// configuration in it. The leader lock is not composed, since it changes every few seconds and each
+// change would run this function: the instance manager makes the StatefulSet its owner.
 func (d cluster) patroniState(kind string) *corev1.ConfigMap {
 	meta := d.Named(d.Name(name)+"-"+kind, name, name)
 	meta.Labels[scopeLabel] = d.Name(name)
@@ -52,9 +49,9 @@ func (d cluster) patroniState(kind string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta}
 }
 
-// slots by which all servers keep WAL until it is archived: whichever is promoted
-// then has what the archive does not have. A manager of an older version, which
-// reports no stanza, would not let go of it.
+// slots returns the replication slot by which all servers keep WAL until it is archived: a server
+// that is promoted then has what the archive lacks. There is none while no stanza is reported: an
+// instance manager of an older version reports none, and would never release the WAL.
 func (d cluster) slots() string {
 	if !d.BackedUp || d.Archive == "" {
 		return ""
@@ -62,8 +59,8 @@ func (d cluster) slots() string {
 	return `"slots":{"` + instance.ArchiveSlot + `":{"type":"physical"}},`
 }
 
-// defaultParameters are Storeplane's own. The first five must be the same on all
-// servers, and Patroni has defaults of its own for them
+// defaultParameters are Storeplane's own defaults. The first five must be the same on all servers,
+// and Patroni has defaults of its own for them
 // (https://patroni.readthedocs.io/en/latest/patroni_configuration.html).
 var defaultParameters = map[string]string{
 	"max_connections":           "200",
@@ -77,21 +74,20 @@ var defaultParameters = map[string]string{
 	"max_wal_senders":       "20",
 	"max_replication_slots": "20",
 
-	// A primary that crashed and is back counts for nobody until its standbys
-	// have come back too: by default they try again after five seconds.
+	// A primary that has crashed and restarted is of no use until its standbys reconnect: by
+	// default they retry after five seconds.
 	"wal_retrieve_retry_interval": "1s",
 }
 
-// dynamicConfig is the configuration that all servers share, as JSON. Patroni
-// reads it from the cluster, so that a change reaches servers that run: Patroni
-// has them reload, and marks those that must restart. Times are in seconds. ttl
-// 20 and loop_wait 5 notice a dead primary in at most 20 s; failsafe_mode keeps
-// the primary when it is the API server that is away; primary_start_timeout
-// gives a primary that crashed alone half a minute to recover before another one
-// takes over; check_timeline lets no server lead that never saw the last primary's
-// timeline: what that one acknowledged is missing there, and the number of the timeline
-// that it would begin may be in the archive already. Synchronous is a quorum: any one standby in step acknowledges a
-// write, so the loss of one holds nothing up.
+// dynamicConfig returns the configuration that all servers share, as JSON. Patroni reads it from
+// the cluster, so that a change reaches running servers: Patroni reloads them, and marks those that
+// must restart. Times are in seconds. With ttl 20 and loop_wait 5 a failed primary is detected in
+// at most 20 s. failsafe_mode keeps the primary while only the API server is unreachable.
+// primary_start_timeout gives a primary that crashed alone half a minute to recover before another
+// server takes over. check_timeline prevents a server from leading that has not replayed the last
+// primary's timeline: it lacks what that primary acknowledged, and the number of the timeline that
+// it would begin may be in the archive already. Synchronous replication uses a quorum: any one
+// synchronous standby acknowledges a write, so the loss of one blocks nothing.
 func (d cluster) dynamicConfig() string {
 	var b strings.Builder
 	b.WriteString(`{"ttl":20,"loop_wait":5,"retry_timeout":5,"primary_start_timeout":30,"failsafe_mode":true,"check_timeline":true,`)
@@ -105,7 +101,7 @@ func (d cluster) dynamicConfig() string {
 	b.WriteString(`"postgresql":{"use_pg_rewind":true,"use_slots":true,"parameters":{`)
 	params := build.With(defaultParameters, d.Spec.Parameters)
 	if _, set := params["archive_timeout"]; d.BackedUp && !set {
-		// At most that much is lost with all servers.
+		// If all servers are lost, at most the writes of that many seconds are lost with them.
 		params["archive_timeout"] = "300"
 	}
 	for i, k := range slices.Sorted(maps.Keys(params)) {
@@ -118,18 +114,18 @@ func (d cluster) dynamicConfig() string {
 	return b.String()
 }
 
-// Bounds of how many bytes a standby may be behind that is promoted by itself.
+// Sizes in bytes, of which lagBound is computed.
 const (
 	lagBytes     = 1 << 20
 	segmentBytes = 16 << 20
 	anyLagBytes  = 1 << 40
 )
 
-// lagBound of the standbys. With synchronous replication it is the quorum that
-// says who may be promoted: one that has every acknowledged write, however far
-// the primary went on alone. Where WAL is archived a server that restarts begins
-// a new segment, so those that were not connected are behind by all that is left
-// of the old one, and by another one when it is stopped once more.
+// lagBound returns how many bytes a standby may be behind and still be promoted automatically. With
+// synchronous replication the quorum decides that: a standby that has every acknowledged write,
+// however far the primary continued alone. Where WAL is archived a server that restarts begins a
+// new segment, so standbys that were not connected are behind by the rest of the old one, and by
+// another one if the server is stopped once more.
 func (d cluster) lagBound() int64 {
 	switch {
 	case d.Synchronous:
@@ -140,9 +136,8 @@ func (d cluster) lagBound() int64 {
 	return lagBytes
 }
 
-// jsonString is a string that YAML reads as JSON does: YAML takes no control
-// characters as they are, and no pairs of escapes for one character. It cannot
-// fail: every string has one.
+// jsonString returns a JSON string that YAML reads in the same way: YAML allows neither raw control
+// characters nor surrogate pairs of escapes. It cannot fail: every string can be written as JSON.
 func jsonString(s string) string {
 	quoted, err := json.Marshal(s)
 	if err != nil {
@@ -159,9 +154,9 @@ func jsonString(s string) string {
 	return b.String()
 }
 
-// patroniYAML is written by hand: a marshaller costs more than all else that
-// this function does. The dynamic configuration, JSON and so YAML too, is in it
-// for a server that starts before it can read the cluster's.
+// patroniYAML returns Patroni's configuration. It is written by hand, since a marshaller costs more
+// than all else that this function does. It contains the dynamic configuration, which as JSON is
+// YAML too, for a server that starts before it can read the cluster's.
 func (d cluster) patroniYAML(dynamic string) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -185,22 +180,22 @@ func (d cluster) patroniYAML(dynamic string) string {
 	p("  listen: '*:%d'", port)
 	p("  data_dir: %s", dataDir)
 	p("  pgpass: /tmp/pgpass")
-	// A primary that goes on in the moment in which it loses its lock acknowledges
-	// nothing that the next one does not have.
+	// After the fence, a primary that continues while it loses its lock acknowledges nothing that
+	// the next primary does not have.
 	p("  pre_promote: %s fence", instance.Program)
 	p("  use_unix_socket: true")
 	p("  authentication:")
 	p("    superuser:")
 	p("      username: postgres")
-	// Servers know each other by address, which no certificate names.
+	// Servers connect to each other by address, which no certificate contains.
 	for _, u := range []string{"replication", "rewind"} {
 		p("    %s:", u)
 		p("      username: %s", map[string]string{"replication": "standby", "rewind": "rewind"}[u])
 		p("      sslmode: verify-ca")
 		p("      sslrootcert: %s/%s", configDir, engine.FilePeers)
 	}
-	// Without it a new server waits for minutes until an idle primary writes a
-	// checkpoint of its own accord.
+	// Without it a new server waits for minutes until an idle primary
+	// writes a checkpoint by itself.
 	p("  basebackup:")
 	p("    - checkpoint: fast")
 	p("  parameters:")
@@ -210,13 +205,13 @@ func (d cluster) patroniYAML(dynamic string) string {
 	p("    ssl_cert_file: %s/tls.crt", engine.TLSDir)
 	p("    ssl_key_file: %s/tls.key", engine.TLSDir)
 	if d.BackedUp {
-		// pgBackRest makes no backup unless the command has its name.
+		// pgBackRest makes no backup unless the command contains its name.
 		p("    archive_mode: 'on'")
 		p("    archive_command: '%s pgbackrest-push \"%%p\"'", instance.Program)
 	}
-	// The manager and the exporter come by the socket, as users who need no
-	// password there; nobody else is in the pod. The superuser does not come
-	// over the network, and so has nothing to guess.
+	// The manager and the exporter connect by the socket, as users that need no password there; no
+	// other client is in the pod. The superuser cannot connect over the network, so its password
+	// cannot be guessed there.
 	p("  pg_ident:")
 	p("    - pod postgres postgres")
 	p("    - pod postgres %s", monitoringUser)
@@ -243,7 +238,7 @@ func (d cluster) patroniYAML(dynamic string) string {
 	return b.String()
 }
 
-// hostKind is how users may come over the network.
+// hostKind returns the type of the entry in pg_hba by which users may connect over the network.
 func (d cluster) hostKind() string {
 	if d.TLSRequired {
 		return "hostssl"
@@ -251,8 +246,8 @@ func (d cluster) hostKind() string {
 	return "host"
 }
 
-// credentialsYAML is the part of Patroni's configuration that is secret. It
-// guards those of the REST API's calls that change something.
+// credentialsYAML returns the part of Patroni's configuration that is secret. The credentials of
+// the REST API protect those of its calls that change something.
 func (d cluster) credentialsYAML() string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -271,5 +266,5 @@ func (d cluster) credentialsYAML() string {
 	return b.String()
 }
 
-// quoted as a YAML string in double quotes.
+// quoted returns a YAML string in double quotes.
 func quoted(s string) string { return strconv.QuoteToASCII(s) }

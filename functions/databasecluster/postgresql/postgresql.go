@@ -1,6 +1,5 @@
-// Package postgresql is the engine postgresql of a DatabaseCluster: PostgreSQL
-// under Patroni. Failover is Patroni's: it happens in the pods and needs neither
-// Crossplane nor the function alive.
+// Package postgresql is the engine postgresql of a DatabaseCluster: PostgreSQL under Patroni.
+// Failover is done by Patroni in the pods, and needs neither Crossplane nor the function.
 package postgresql
 
 import (
@@ -28,14 +27,14 @@ const (
 	metricsPort = 9187
 )
 
-// Components of what Patroni keeps.
+// Components of the objects in which Patroni keeps its state.
 const (
 	state     = "patroni-config"
 	failover  = "patroni-failover"
 	syncState = "patroni-sync"
 )
 
-// Users of the servers themselves who have names in more than one file.
+// monitoringUser is the user of the metrics exporter.
 const monitoringUser = "monitoring"
 
 // Keys of the passwords of the servers' own users.
@@ -46,33 +45,33 @@ const (
 	keyRestAPI     = "restapi-password"
 )
 
-// cluster is what the builders know.
+// cluster is an engine.Cluster with the builders of PostgreSQL.
 type cluster struct{ *engine.Cluster }
 
-// Traits of PostgreSQL.
+// Traits returns the properties of PostgreSQL.
 func (Engine) Traits() engine.Traits {
 	return engine.Traits{
 		Name: name, Type: backupv1.PostgreSQL, User: user, ScopeLabel: scopeLabel,
 		Port: port, MetricsPort: metricsPort, Supervisor: engine.Port{Name: supervisor, Number: apiPort},
 		Passwords: []string{keySuperuser, keyReplication, keyRewind, keyRestAPI},
-		// The instance manager calls Patroni.
+		// The instance manager calls Patroni with this password.
 		PasswordFiles: []string{keyRestAPI},
 		Mounts:        mounts(), DataDir: volumeDir, RunDir: runDir,
 	}
 }
 
-// Configuration of Patroni.
+// Configuration returns the configuration of Patroni.
 func (Engine) Configuration(c *engine.Cluster) engine.Configuration {
 	d := cluster{c}
 	return engine.Configuration{
 		Files:       map[string]string{fileConfig: d.patroniYAML(d.dynamicConfig())},
 		SecretFiles: map[string]string{fileCredentials: d.credentialsYAML()},
-		// Patroni has running servers take over a change of the dynamic one.
+		// Patroni applies a change of the dynamic configuration to running servers.
 		Restarts: d.patroniYAML(""),
 	}
 }
 
-// Objects in which Patroni keeps its state.
+// Objects returns the objects in which Patroni keeps its state.
 func (Engine) Objects(c *engine.Cluster) []compose.Component {
 	d := cluster{c}
 	return []compose.Component{
@@ -82,12 +81,12 @@ func (Engine) Objects(c *engine.Cluster) []compose.Component {
 	}
 }
 
-// Server is PostgreSQL under Patroni.
+// Server returns the container of PostgreSQL under Patroni.
 func (Engine) Server(c *engine.Cluster) corev1.Container { return cluster{c}.server(c.Image) }
 
-// Exporter of PostgreSQL's metrics.
+// Exporter returns the container that exports PostgreSQL's metrics.
 func (Engine) Exporter(c *engine.Cluster) corev1.Container {
-	// Check has let only whole versions through.
+	// Check has accepted only valid versions.
 	version, _ := parseVersion(c.Spec.Version)
 	return exporter(c.Image, version)
 }

@@ -15,11 +15,11 @@ import (
 // supervisor is the name of Patroni's port.
 const supervisor = "patroni"
 
-// runDir has PostgreSQL's socket.
+// runDir is the folder with PostgreSQL's socket.
 const runDir = "/var/run/postgresql"
 
-// mounts of PostgreSQL and of its manager, who starts its programs and looks at
-// its files.
+// mounts returns the mounts of PostgreSQL and of its manager, which starts its
+// programs and reads its files.
 func mounts() []corev1.VolumeMount {
 	return []corev1.VolumeMount{
 		{Name: "data", MountPath: volumeDir},
@@ -38,7 +38,7 @@ func (d cluster) server(image string) corev1.Container {
 	return corev1.Container{
 		Name:  name,
 		Image: image,
-		// Patroni reads all of the folder.
+		// Patroni reads all files of the folder.
 		Args: []string{configDir},
 		Env: append(append(engine.Identity(d.Name(name)), controlEnv()...),
 			corev1.EnvVar{Name: "PATRONI_NAME", Value: "$(POD_NAME)"},
@@ -53,10 +53,9 @@ func (d cluster) server(image string) corev1.Container {
 		},
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts:    append(mounts(), corev1.VolumeMount{Name: "shm", MountPath: "/dev/shm"}),
-		// Patroni answers liveness as soon as it runs, also while a server
-		// is restored for hours. It says no when its own loop stands still,
-		// and a frozen server says nothing: such a one is better gone, since
-		// others have taken over by then.
+		// /liveness succeeds as soon as Patroni runs, also while a server is restored for hours. It
+		// fails when Patroni's own loop is stuck, and times out on a frozen server. Such a server
+		// is ended quickly, since others have taken over by then.
 		StartupProbe: &corev1.Probe{ProbeHandler: api("/liveness"), PeriodSeconds: 1, FailureThreshold: 120, TimeoutSeconds: 3},
 		LivenessProbe: &corev1.Probe{
 			ProbeHandler: api("/liveness"), PeriodSeconds: 10, FailureThreshold: 3, TimeoutSeconds: 5,
@@ -70,11 +69,11 @@ func (d cluster) server(image string) corev1.Container {
 	}
 }
 
-// controlEnv has Patroni listen and ask with TLS. It is no part of the configuration's files,
-// which reach pods that run: the probes of a pod from before have no TLS. Without a
-// certificate of this cluster's servers a client may look and change nothing. Servers ask each
-// other by address: insecure leaves out the name alone where there is a certificate to show
-// (https://github.com/patroni/patroni/blob/v4.0.7/patroni/request.py#L122).
+// controlEnv returns the environment by which Patroni serves and connects with TLS. It is not in
+// the files of the configuration, since these change in running pods, too, and the probes of an
+// older pod have no TLS. A client without a certificate of this cluster's servers may only read.
+// Servers connect to each other by address: for a client with a certificate, insecure only skips
+// the server's name (https://github.com/patroni/patroni/blob/v4.0.7/patroni/request.py#L122).
 func controlEnv() []corev1.EnvVar {
 	file := func(name string) string { return control.Dir + "/" + name }
 	return []corev1.EnvVar{
@@ -89,12 +88,12 @@ func controlEnv() []corev1.EnvVar {
 	}
 }
 
-// exporter tells Prometheus about PostgreSQL, as a user who may read statistics
-// and nothing else.
+// exporter returns the container that exports PostgreSQL's statistics to Prometheus, as a user that
+// may read these and nothing else.
 func exporter(image string, version number) corev1.Container {
 	args := []string{"--web.listen-address=:9187"}
 	if version.major >= 17 {
-		// There is no such view before, and the exporter complains each time.
+		// Older versions do not have this view, and the exporter would log an error each time.
 		args = append(args, "--collector.stat_checkpointer")
 	}
 	return corev1.Container{

@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// Check refuses what PostgreSQL cannot do.
+// Check returns an error for a spec that PostgreSQL cannot have.
 func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 	version, err := parseVersion(s.Version)
 	if err != nil {

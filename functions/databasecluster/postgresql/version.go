@@ -11,20 +11,21 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// The majors of PostgreSQL that are accepted.
+// oldestMajor and newestMajor are the first and the last major version of
+// PostgreSQL that is accepted.
 const (
 	oldestMajor = 14
 	newestMajor = 18
 )
 
-// number is a version as PostgreSQL counts: a major, and perhaps a minor. A
-// third number, which other engines have, is accepted and means nothing.
+// number is a version of PostgreSQL: a major, and perhaps a minor. A third number, which other
+// engines have, is accepted and ignored.
 type number struct {
 	major, minor int
 	hasMinor     bool
 }
 
-// pattern is the XRD's.
+// pattern is that of the XRD.
 var pattern = regexp.MustCompile(`^[0-9]+(\.[0-9]+){0,2}$`)
 
 func parseVersion(v appsv1.Version) (number, error) {
@@ -47,7 +48,7 @@ func parseVersion(v appsv1.Version) (number, error) {
 	return out, nil
 }
 
-// tag of the image that runs this version.
+// tag returns the tag of the image that runs this version.
 func (n number) tag() string {
 	if n.hasMinor {
 		return fmt.Sprintf("%d.%d", n.major, n.minor)
@@ -55,20 +56,20 @@ func (n number) tag() string {
 	return strconv.Itoa(n.major)
 }
 
-// Release of a version: versions of a major read each other's data.
+// Release returns the release of a version. Versions of one major read each other's data.
 func (Engine) Release(version appsv1.Version) engine.Release {
-	// The XRD and Check have let only whole versions through.
+	// The XRD and Check have accepted only valid versions.
 	v, _ := parseVersion(version)
 	return engine.Release{Tag: v.tag(), Series: strconv.Itoa(v.major)}
 }
 
 // CheckChange refuses a version that the data on the volumes does not fit.
 func (Engine) CheckChange(version appsv1.Version, servers engine.Running) error {
-	// Check has read it.
+	// Check has validated it.
 	want, _ := parseVersion(version)
 	have, ok := running(servers)
 	if !ok || want.tag() == servers.Rolled {
-		// What was rolled out stays accepted, whatever the image says it is.
+		// A version that was rolled out stays accepted, whatever version the image reports.
 		return nil
 	}
 	switch {
@@ -82,9 +83,9 @@ func (Engine) CheckChange(version appsv1.Version, servers engine.Running) error 
 	return nil
 }
 
-// running is the newest version that a server reports, else the major that the
-// servers were made for, once one of them has run: an image that was asked for and never ran
-// has left no data behind.
+// running returns the newest version that a server reports. If none is reported it returns the
+// major that the servers were last rolled to, provided that a server has run: an image that was
+// requested and never ran has left no data behind.
 func running(servers engine.Running) (number, bool) {
 	newest, known := number{}, false
 	for _, reported := range servers.Reported {
