@@ -39,7 +39,7 @@ type Plan struct {
 }
 
 // Annotate plans only the annotation: the template refers to the stable name, and has to change
-// only for its pods to be replaced.
+// only so that its pods are replaced.
 func (i Injection) Annotate(annotations map[string]string) Plan {
 	return Plan{
 		Template: map[string]any{"metadata": map[string]any{"annotations": map[string]any{Annotation(i.AppConfig): i.Bundle}}},

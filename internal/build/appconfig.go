@@ -13,8 +13,8 @@ import (
 
 const (
 	// ConfigComponent is the component of a claim's AppConfig. It is not named config, as a
-	// ConfigMap was: Crossplane would take both for the same component, and not remove the
-	// ConfigMap.
+	// ConfigMap of earlier releases is: Crossplane would take both for the same component, and not
+	// remove the ConfigMap.
 	ConfigComponent = "appconfig"
 
 	// ConfigPart is the part of the claim's status that the AppConfig counts for.
@@ -155,8 +155,9 @@ func (c *Config) IsRollingOut() bool {
 	return p.Bundle != "" && p.Pending == p.Bundle && p.LastGood != p.Bundle
 }
 
-// Awaits returns the components that pods must come after which cannot be changed later: which
-// bundle they should run is unknown until the AppConfig has applied a new config, or given it up.
+// Awaits returns the components that must be healthy before pods are created that cannot be changed
+// later: the bundle that they should run is unknown until the AppConfig has applied a new config,
+// or given it up.
 func (c *Config) Awaits() []string {
 	if c == nil {
 		return nil

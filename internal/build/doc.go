@@ -2,5 +2,5 @@
 // security contexts, network policies, disruption budgets.
 //
 // Builders are pure: typed values in, a typed object out, no client, clock or randomness. They
-// depend on no intent.
+// depend on no intent. Only Certify generates keys, and takes the time from the claim.
 package build

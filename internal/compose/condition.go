@@ -10,7 +10,7 @@ import (
 
 // Types of the conditions that the kernel sets on every claim.
 const (
-	// ConditionAccepted is False while the claim, or the installation's settings, ask for something
+	// ConditionAccepted is False while the claim, or the installation's settings, request something
 	// that is not possible. What runs stays as it is.
 	ConditionAccepted = "Accepted"
 

@@ -39,7 +39,7 @@ func (c *Claim) since(typ string) (time.Duration, bool) {
 	return max(0, now.Sub(at)), true
 }
 
-// isStarting reports whether the claim has not been ready for less than startWindow.
+// isStarting reports whether the claim is not ready, and has been so for less than startWindow.
 func (c *Claim) isStarting() bool {
 	age, known := c.NotReadyFor()
 	return known && age < startWindow

@@ -6,9 +6,10 @@ import (
 )
 
 // settle returns whether the claim has settled: all of it is healthy, and its status reports that.
-// Of a claim that is neither settled nor ready it sets Ready to False. Otherwise Crossplane would
-// list all objects that are not ready in the condition. status.message shows that better, and each
-// change of the list would be one more write to the claim, and one more event for its watchers.
+// It sets Ready to False while the claim is not healthy, or while its status does not report yet
+// that it is, unless it is Ready already in the latter case. Otherwise Crossplane would list all
+// objects that are not ready in the condition. status.message shows that better, and each change of
+// the list would be one more write to the claim, and one more event for its watchers.
 //
 // The status is written first, and Ready one pass later, because of the way in which Crossplane
 // writes: first the status with the conditions of its cache, and then the new conditions. If both

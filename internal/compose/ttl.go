@@ -10,7 +10,7 @@ import "time"
 const (
 	initialTTL   = 5 * time.Second
 	unsettledTTL = time.Minute
-	openTTL      = 10 * time.Second // Crossplane lets an event pass every 30 seconds.
+	openTTL      = 10 * time.Second // An open breaker lets one event pass every 30 seconds.
 
 	// reportedTTL is for a claim that is healthy and has yet to be reported ready. The event of its
 	// own status begins that pass earlier, unless it is dropped.
@@ -63,8 +63,7 @@ func (c *Claim) ttlOf(settled bool, interval time.Duration) time.Duration {
 	}
 }
 
-// grown returns the time to live in a state that has lasted for age: at least initialTTL and at
-// most most.
+// grown returns the time to live in a state that has lasted for age: between initialTTL and most.
 func grown(age, most time.Duration) time.Duration { return min(max(age/growth, initialTTL), most) }
 
 // spread returns an offset within a time, in whole seconds, that is always the same for a claim.

@@ -65,7 +65,8 @@ type Window interface {
 	String() string
 }
 
-// longestSpread is the longest time within which claims begin whose windows open together.
+// longestSpread is the longest time over which the upgrades of claims are spread whose windows open
+// together.
 const longestSpread = 30 * time.Minute
 
 // delay returns how long after the opening of its window the claim begins: claims that wait for the
@@ -211,10 +212,10 @@ var isClaimGroup = map[string]bool{appsv1.GroupVersion.Group: true, "platform.ex
 
 // hold keeps the pods of an object as they are observed, and leaves the rest of want as it is
 // declared. It does not keep them where no pod is ready: there is nothing to protect, and the
-// release may be the repair. Nor where they were edited by hand: the edit must not stay for as long
-// as the release waits. It returns whether it keeps the pods, and the value for PodsAnnotation: the
-// hash of the declared pods, or the object's previous value where they are kept. That is "" for an
-// object without pods.
+// release may be the repair. Nor does it where they were edited by hand: the edit must not stay for
+// as long as the release waits. It returns whether it keeps the pods, and the value for
+// PodsAnnotation: the hash of the declared pods, or the object's previous value where they are
+// kept. That is "" for an object without pods.
 func (d *Decision) hold(want, observed *structpb.Struct) (held bool, pods string) {
 	at := podsAt(want)
 	if at == nil {
@@ -264,7 +265,7 @@ func isDown(observed *structpb.Struct) bool {
 // isEditedByHand reports whether a client other than Crossplane has changed what is declared of an
 // object's pods, so that the change would be reverted if no release waited: such a change takes the
 // field away from Crossplane in the managed fields. Fields that others have added, or have set to
-// the same value, stay in any case. Changes of AppConfigs do not count.
+// the same value, stay in any case. Changes by AppConfigs do not count.
 func (d *Decision) isEditedByHand(observed, want *structpb.Struct, at []string) bool {
 	for manager := range fieldowner.Taken(observed, want, d.claim.manager(), at) {
 		if !strings.HasPrefix(manager, fieldowner.ConfigPrefix) {

@@ -60,7 +60,7 @@ func keepIdentity(c *instance.Cluster, status *unstructured.Unstructured, size i
 	c.System, c.Stanza, c.Set, c.Owner = cmp.Or(was.System, c.System), cmp.Or(was.Stanza, c.Stanza), was.Set, was.Owner
 	c.Began, c.Timeline = was.Began, max(was.Timeline, c.Timeline)
 	if o := instance.Ordinal(was.Primary); was.Primary != c.Primary && o >= 0 && int64(o) < size {
-		// The first server follows the old primary in its place.
+		// The first server is a standby in place of the old primary.
 		for i := range c.Standbys {
 			if c.Standbys[i].Name == was.Primary {
 				c.Standbys[i].Name = c.Primary

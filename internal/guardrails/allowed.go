@@ -8,7 +8,7 @@ import (
 	"github.com/storeplane/storeplane/internal/settings"
 )
 
-// asked is what one field of a claim asks for, of which an installation may allow only what it
+// asked is what one field of a claim requests, of which an installation may allow only what it
 // lists.
 type asked struct {
 	path, verb string

@@ -1,4 +1,4 @@
-// Package guardrails checks the guardrails: rules about what claims may ask for that a platform
+// Package guardrails checks the guardrails: rules about what claims may request that a platform
 // team sets for all of its application teams. It reads a claim's own fields and the installation's
 // settings, and nothing else.
 //

@@ -25,7 +25,7 @@ type Subject struct {
 	// namespace of the claim.
 	namespace string
 
-	// What a claim asks for that an installation may restrict to a list.
+	// What a claim requests that an installation may restrict to a list.
 	hosts, annotations, classes, tolerations, selectors, priorities, podLabels, podAnnotations []asked
 }
 
@@ -43,7 +43,7 @@ func WebApp(namespace string, s *appsv1.WebAppSpec) Subject {
 	case appsv1.Production:
 		out.capped = "in production"
 	case "":
-		// A claim that asks for more must declare that it is not for production.
+		// A claim that requests more must declare that it is not for production.
 		out.capped = "where environment does not say development or staging"
 	case appsv1.Development, appsv1.Staging:
 	}
@@ -187,7 +187,7 @@ func (s *Subject) limited(list, name string, r *corev1.ResourceRequirements) {
 	}
 }
 
-// pods adds the numbers of pods that a claim asks for, fixed or autoscaled.
+// pods adds the numbers of pods that a claim requests, fixed or autoscaled.
 func (s *Subject) pods(path string, replicas *int32, a *appsv1.Autoscaling) {
 	if replicas != nil || a == nil {
 		s.replicas = append(s.replicas, field[*int32]{path + "replicas", replicas})

@@ -12,9 +12,9 @@ type Result string
 
 // Results of a rule.
 const (
-	// Pass means that a claim may ask for it.
+	// Pass means that a claim may request what it does.
 	Pass Result = "pass"
-	// Fail means that a claim may not ask for it.
+	// Fail means that a claim may not request what it does.
 	Fail Result = "fail"
 	// Skip means that the rule does not apply to the claim.
 	Skip Result = "skip"

@@ -34,8 +34,8 @@ type Status struct {
 // IsHealthy reports whether others may rely on the object.
 func (s Status) IsHealthy() bool { return s.State == Healthy }
 
-// Because adds to the message of a workload that is not healthy what keeps its pods from becoming
-// ready, if that is known.
+// Because replaces the general message of a workload that is not healthy with what keeps its pods
+// from becoming ready, if that is known.
 func (s Status) Because(waits string) Status {
 	switch {
 	case waits == "" || s.IsHealthy():

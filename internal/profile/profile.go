@@ -13,7 +13,7 @@ import (
 type Profile struct {
 	// Replicas is the number of pods of a web tier.
 	Replicas int32
-	// MaxReplicas is the largest number of pods that a web tier may ask for.
+	// MaxReplicas is the largest number of pods that a web tier may request.
 	MaxReplicas int32
 
 	// DatabaseSize is the number of database servers.

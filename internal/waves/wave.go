@@ -23,7 +23,7 @@ const (
 	TimeAnnotation = "storeplane.example.com/wave-time"
 )
 
-// Mark is how far the upgrade of a claim is whose wave has begun.
+// Mark is the progress of a claim whose wave has begun.
 type Mark string
 
 // Marks of a claim.
