@@ -12,19 +12,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Content of a bundle.
+// Content is the content of a bundle.
 type Content struct {
 	Config map[string]string
 	Secret map[string][]byte
 }
 
-// Name of the bundle of an application with a content that has no secrets.
+// Name returns the name of an application's bundle with a content that has no secrets.
 func Name(application string, config map[string]string) string {
 	return Content{Config: config}.Name(application, nil)
 }
 
-// Name of the bundle that holds a content. Where it has secrets, the name is made
-// with a key: whoever can list names could else try which secret makes it.
+// Name returns the name of the bundle that holds a content. If the content has secrets, the name is
+// computed with a key: otherwise a client that can list names could find out a secret by trying
+// values.
 func (c Content) Name(application string, key []byte) string {
 	h := sha256.New()
 	if len(c.Secret) > 0 {
@@ -34,7 +35,7 @@ func (c Content) Name(application string, key []byte) string {
 	return StableName(application) + "-" + hex.EncodeToString(h.Sum(nil))[:digits]
 }
 
-// encode the content such that no two contents are encoded alike: sorted, and
+// encode writes the content to a hash such that no two contents have the same encoding: sorted, and
 // each part after its length.
 func (c Content) encode(h hash.Hash) {
 	size := func(n int) {
@@ -56,16 +57,17 @@ func (c Content) encode(h hash.Hash) {
 	}
 }
 
-// Equal tells whether two contents are the same.
+// Equal reports whether two contents are the same.
 func (c Content) Equal(o Content) bool {
 	return maps.Equal(c.Config, o.Config) &&
 		maps.EqualFunc(c.Secret, o.Secret, hmac.Equal)
 }
 
-// ContentOf the objects of a bundle, or of the stable name; the Secret may be nil.
+// ContentOf returns the content of a bundle's objects, or of those of the stable name. The Secret
+// may be nil.
 func ContentOf(config *corev1.ConfigMap, secret *corev1.Secret) Content {
 	c := Content{Config: maps.Clone(config.Data)}
-	// Who made it by hand may have made it of bytes.
+	// A ConfigMap that was created by hand may have binary data.
 	for k, v := range config.BinaryData {
 		if c.Config == nil {
 			c.Config = map[string]string{}
@@ -78,12 +80,12 @@ func ContentOf(config *corev1.ConfigMap, secret *corev1.Secret) Content {
 	return c
 }
 
-// Keys of the content, sorted.
+// Keys returns the keys of the content, sorted.
 func (c Content) Keys() []string {
 	return slices.Sorted(maps.Keys(c.all()))
 }
 
-// all keys, and whether each is in the Secret.
+// all returns all keys, and whether each is in the Secret.
 func (c Content) all() map[string]bool {
 	out := make(map[string]bool, len(c.Config)+len(c.Secret))
 	for k := range c.Config {

@@ -10,9 +10,9 @@ import (
 // available are the functions that templates may call.
 var available = []string{"and", "default", "eq", "indent", "index", "lower", "ne", "not", "or", "quote", "trim", "upper"}
 
-// functions of templates beside Go's own and, or and not. None is random, depends on the
-// time, or reads what is around the provider. What they read and make is spent of an
-// allowance.
+// functions returns the functions of templates in addition to Go's own and, or and not. None is
+// random, depends on the time, or reads the provider's environment. The bytes that they read and
+// produce are spent from an allowance.
 func functions(a *allowance) template.FuncMap {
 	one := func(of func(string) string) func(any) (string, error) {
 		return func(v any) (string, error) {
@@ -68,10 +68,10 @@ func functions(a *allowance) template.FuncMap {
 	}
 }
 
-// widest that indent makes.
+// widest is the largest number of spaces by which indent indents.
 const widest = 100
 
-// text of a value.
+// text returns a value as text.
 func text(v any) string {
 	if s, ok := v.(string); ok {
 		return s

@@ -10,36 +10,36 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
-// Injection is what brings a bundle into a pod template.
+// Injection adds a bundle to a pod template.
 type Injection struct {
-	// AppConfig is its name.
+	// AppConfig is the name of the AppConfig.
 	AppConfig string
 
-	// Params of the AppConfig.
+	// Params are the parameters of the AppConfig.
 	Params *configv1.AppConfigParameters
 
-	// Bundle and its content.
+	// Bundle is the name of the bundle, and Content its content.
 	Bundle  string
 	Content Content
 
-	// Containers that get it; none means the first one.
+	// Containers are the names of the containers that get the bundle; none means the first one.
 	Containers []string
 }
 
-// Plan of an injection into one pod template.
+// Plan is how an injection changes one pod template.
 type Plan struct {
 	// Template holds the fields to apply, those of this AppConfig alone.
 	Template map[string]any
 
-	// Current tells that the template holds them already.
+	// Current is true if the template has these fields already.
 	Current bool
 
-	// Refusal says in words why it cannot be done, or "".
+	// Refusal is the reason why the injection is not possible, or "".
 	Refusal string
 }
 
-// Annotate plans nothing but the annotation: the template refers to the stable
-// name, and only has to change for its pods to be replaced.
+// Annotate plans only the annotation: the template refers to the stable name, and has to change
+// only so that its pods are replaced.
 func (i Injection) Annotate(annotations map[string]string) Plan {
 	return Plan{
 		Template: map[string]any{"metadata": map[string]any{"annotations": map[string]any{Annotation(i.AppConfig): i.Bundle}}},
@@ -47,7 +47,7 @@ func (i Injection) Annotate(annotations map[string]string) Plan {
 	}
 }
 
-// Into a pod template.
+// Into plans the injection into a pod template.
 func (i Injection) Into(annotations map[string]string, spec *corev1.PodSpec) Plan {
 	p := i.Annotate(annotations)
 	names := i.Containers
@@ -94,7 +94,8 @@ func (i Injection) Into(annotations map[string]string, spec *corev1.PodSpec) Pla
 	return p
 }
 
-// container's fields, and whether it has them.
+// container returns the fields to apply to a container, whether it has them already, and the reason
+// why that is not possible, or "".
 func (i Injection) container(c corev1.Container) (fields map[string]any, current bool, refusal string) {
 	fields, current = map[string]any{"name": c.Name}, true
 	var env []any
@@ -102,7 +103,7 @@ func (i Injection) container(c corev1.Container) (fields map[string]any, current
 	for _, key := range i.variables() {
 		have := variable(c, key)
 		if have != nil && i.refersToUs(have) == "" {
-			// The container's own wins.
+			// The container's own variable takes precedence.
 			continue
 		}
 		wanted[key] = true
@@ -133,7 +134,7 @@ func (i Injection) container(c corev1.Container) (fields map[string]any, current
 	return fields, current, ""
 }
 
-// variables of the environment, by key.
+// variables returns the keys that become environment variables.
 func (i Injection) variables() []string {
 	if !injectsEnv(i.Params) {
 		return nil
@@ -141,7 +142,7 @@ func (i Injection) variables() []string {
 	return slices.DeleteFunc(i.Content.Keys(), func(k string) bool { return !envName.MatchString(k) })
 }
 
-// source of a key.
+// source returns the source of a key.
 func (i Injection) source(key string) *corev1.EnvVarSource {
 	if _, ok := i.Content.Secret[key]; ok {
 		return &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: i.Bundle}, Key: key}}
@@ -156,7 +157,7 @@ func sourceFields(s *corev1.EnvVarSource) map[string]any {
 	return map[string]any{"configMapKeyRef": map[string]any{"name": s.ConfigMapKeyRef.Name, "key": s.ConfigMapKeyRef.Key}}
 }
 
-// sameSource tells whether a variable has the source that is wanted.
+// sameSource reports whether a variable has the source that is wanted.
 func sameSource(have, want *corev1.EnvVarSource) bool {
 	if have == nil || (have.SecretKeyRef == nil) != (want.SecretKeyRef == nil) || (have.ConfigMapKeyRef == nil) != (want.ConfigMapKeyRef == nil) {
 		return false
@@ -167,7 +168,7 @@ func sameSource(have, want *corev1.EnvVarSource) bool {
 	return have.ConfigMapKeyRef.Name == want.ConfigMapKeyRef.Name && have.ConfigMapKeyRef.Key == want.ConfigMapKeyRef.Key
 }
 
-// refersToUs is the bundle of the application that a variable comes from, or "".
+// refersToUs returns the bundle of the application that a variable comes from, or "".
 func (i Injection) refersToUs(e *corev1.EnvVar) string {
 	if e.ValueFrom == nil {
 		return ""
@@ -185,7 +186,7 @@ func (i Injection) refersToUs(e *corev1.EnvVar) string {
 	return name
 }
 
-// strays are variables of a container that come from a bundle and should not.
+// strays returns the variables of a container that come from a bundle and should not.
 func (i Injection) strays(c corev1.Container, wanted map[string]bool) []string {
 	var out []string
 	for n := range c.Env {
@@ -207,8 +208,8 @@ func variable(c corev1.Container, name string) *corev1.EnvVar {
 
 func (i Injection) volume() string { return VolumeName(i.Params.Application) }
 
-// volumeFields of one volume of all keys, so that files of both objects change
-// together.
+// volumeFields returns the fields of one volume with all keys, so that files from the ConfigMap and
+// the Secret change together.
 func (i Injection) volumeFields() map[string]any {
 	sources := []any{map[string]any{"configMap": map[string]any{"name": i.Bundle}}}
 	if len(i.Content.Secret) > 0 {
@@ -226,7 +227,7 @@ func volume(spec *corev1.PodSpec, name string) *corev1.Volume {
 	return nil
 }
 
-// isOurs tells whether a volume is of a bundle.
+// isOurs reports whether a volume is of a bundle.
 func (i Injection) isOurs(v *corev1.Volume) bool {
 	return v.Projected != nil && slices.ContainsFunc(sources(v), func(name string) bool { return IsBundle(i.Params.Application, name) })
 }
@@ -246,6 +247,6 @@ func (i Injection) volumeIsCurrent(spec *corev1.PodSpec) bool {
 	return slices.Equal(sources(v), want)
 }
 
-// Mentions tells whether raw JSON, such as a ControllerRevision's, has a name
-// somewhere. It may say so once too often, and never once too few.
+// Mentions reports whether raw JSON, such as a ControllerRevision's, contains a name. It may find
+// one that is no reference, but never misses one.
 func Mentions(raw []byte, name string) bool { return strings.Contains(string(raw), `"`+name+`"`) }

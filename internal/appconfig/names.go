@@ -9,17 +9,17 @@ import (
 	"github.com/storeplane/storeplane/internal/fieldowner"
 )
 
-// digits of a content's hash in a bundle's name.
+// digits is the number of digits of a content's hash in a bundle's name.
 const digits = 10
 
-// StableName of an application's configuration: of the ConfigMap, and the Secret
-// where there is one, that always hold what the application shall run.
+// StableName returns the stable name of an application's configuration: that of the ConfigMap, and
+// of the Secret if there is one, that always hold the content that the application should run.
 func StableName(application string) string { return application + "-config" }
 
-// KeyName of the Secret with the key that contents with secrets are hashed by.
+// KeyName returns the name of the Secret with the key by which contents with secrets are hashed.
 func KeyName(application string) string { return StableName(application) + "-key" }
 
-// IsBundle tells whether a name is that of a bundle of an application.
+// IsBundle reports whether a name is that of a bundle of an application.
 func IsBundle(application, name string) bool {
 	hash, ok := strings.CutPrefix(name, StableName(application)+"-")
 	if !ok || len(hash) != digits {
@@ -28,17 +28,16 @@ func IsBundle(application, name string) bool {
 	return strings.Trim(hash, "0123456789abcdef") == ""
 }
 
-// Annotation of the pod templates that run a bundle of an AppConfig.
+// Annotation returns the annotation of the pod templates that run a bundle of an AppConfig.
 func Annotation(appConfig string) string { return configv1.BundleAnnotationPrefix + appConfig }
 
-// Allows tells whether a workload's annotations name an AppConfig among those that
-// may change it.
+// Allows reports whether a workload's annotations name an AppConfig as one that may change it.
 func Allows(annotations map[string]string, appConfig string) bool {
 	return slices.Contains(allowed(annotations), appConfig)
 }
 
-// Allow returns the value of the annotation that names an AppConfig beside those
-// that are named already, or "" where there is none.
+// Allow returns the value of the annotation with AppConfigs added to those that it names already,
+// or "" if there are none at all.
 func Allow(annotations map[string]string, appConfigs ...string) string {
 	names := append(allowed(annotations), appConfigs...)
 	slices.Sort(names)
@@ -49,9 +48,9 @@ func allowed(annotations map[string]string) []string {
 	return strings.FieldsFunc(annotations[configv1.AllowAnnotation], func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
-// FieldManager of an AppConfig: two AppConfigs on one workload do not drop each
-// other's fields.
+// FieldManager returns the field manager of an AppConfig. Each has its own, so that two AppConfigs
+// on one workload do not remove each other's fields.
 func FieldManager(appConfig string) string { return fieldowner.ConfigPrefix + appConfig }
 
-// VolumeName of the files of an application's configuration.
+// VolumeName returns the name of the volume with the files of an application's configuration.
 func VolumeName(application string) string { return StableName(application) }

@@ -6,19 +6,19 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
-// What an AppConfig asks for, with the defaults of its definition.
+// Parameters of an AppConfig, with the defaults of its definition.
 
-// ByOwner tells whether somebody else changes the targets.
+// ByOwner reports whether the owner of the targets changes them, and not the provider.
 func ByOwner(p *configv1.AppConfigParameters) bool {
 	return p.Rollout != nil && p.Rollout.By == configv1.ByOwner
 }
 
-// Sequential tells whether the targets are changed one after the other.
+// Sequential reports whether the targets are changed one after the other.
 func Sequential(p *configv1.AppConfigParameters) bool {
 	return p.Rollout != nil && p.Rollout.Order == configv1.Sequential
 }
 
-// AutoRollback tells whether the last good bundle is put back.
+// AutoRollback reports whether the last good bundle is applied again after a rollout has failed.
 func AutoRollback(p *configv1.AppConfigParameters) bool {
 	return p.Rollout == nil || p.Rollout.AutoRollback == nil || *p.Rollout.AutoRollback
 }
@@ -26,7 +26,7 @@ func AutoRollback(p *configv1.AppConfigParameters) bool {
 // defaultDeadline is the default of the definition.
 const defaultDeadline = 5 * time.Minute
 
-// Deadline of a target's progress.
+// Deadline returns the progress deadline of a target.
 func Deadline(p *configv1.AppConfigParameters) time.Duration {
 	if p.Rollout == nil || p.Rollout.ProgressDeadline == nil || p.Rollout.ProgressDeadline.Duration <= 0 {
 		return defaultDeadline
@@ -34,7 +34,7 @@ func Deadline(p *configv1.AppConfigParameters) time.Duration {
 	return p.Rollout.ProgressDeadline.Duration
 }
 
-// Labels that the targets have, where no list names them.
+// Labels returns the labels of the targets, if no list names these.
 func Labels(p *configv1.AppConfigParameters) map[string]string {
 	if p.Selector != nil {
 		return p.Selector.MatchLabels

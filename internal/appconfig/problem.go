@@ -1,7 +1,6 @@
 package appconfig
 
-// Problem is why a configuration cannot be rendered, in words for whoever wrote
-// it.
+// Problem is the reason why a configuration cannot be rendered, with a message for its author.
 type Problem struct {
 	Reason  string
 	Message string

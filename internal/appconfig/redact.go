@@ -11,21 +11,21 @@ import (
 	"unicode/utf8"
 )
 
-// What a failing container's log may take in a status.
+// Limits of a failing container's log in a status.
 const (
 	logLines = 10
 	logBytes = 512
 )
 
-// control characters: of 7 and of 8 bits, terminals' colours, and what turns the direction of text
-// around.
+// control matches control characters: those of 7 and of 8 bits, terminals' colours, and those that
+// change the direction of text.
 var control = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\u0080-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-// short values are everywhere: only whole words of them are hidden.
+// short is the length below which only whole words are hidden, since short values occur everywhere.
 const short = 4
 
-// LastWords of a log: its last lines, without the values of Secrets, in any form
-// that they are usually written in.
+// LastWords returns the last lines of a log, without the values of Secrets in any form in which
+// they are usually written, and without what Redact removes.
 func LastWords(log string, secrets map[string][]byte) string {
 	log = control.ReplaceAllString(strings.ToValidUTF8(log, ""), "")
 	for _, form := range forms(secrets) {
@@ -39,8 +39,8 @@ func LastWords(log string, secrets map[string][]byte) string {
 	return last(strings.Join(lines, "\n"), logBytes)
 }
 
-// Redact a text: without what looks like a secret, and without control characters, which a
-// terminal would obey.
+// Redact returns a text without what looks like a secret, and without control characters, which a
+// terminal would interpret.
 func Redact(text string) string {
 	text = control.ReplaceAllString(strings.ToValidUTF8(text, ""), "")
 	for _, p := range patterns {
@@ -49,7 +49,7 @@ func Redact(text string) string {
 	return text
 }
 
-// forms of all values, the longest first: one may be in another.
+// forms returns the forms of all values, the longest first: one may contain another.
 func forms(secrets map[string][]byte) []string {
 	out := map[string]bool{}
 	add := func(s string) {
@@ -68,7 +68,7 @@ func forms(secrets map[string][]byte) []string {
 		s := string(v)
 		add(s)
 		add(strings.TrimSpace(s))
-		// A log has lines, so a value of several is in none of them as a whole.
+		// A log has lines, so it contains no value of several lines as a whole.
 		for line := range strings.Lines(s) {
 			if line = strings.TrimSpace(line); len(line) > short {
 				add(line)
@@ -85,14 +85,14 @@ func hide(log, form string) string {
 		return strings.ReplaceAll(log, form, hidden)
 	}
 	word := regexp.MustCompile(`(?m)(^|[^A-Za-z0-9])` + regexp.QuoteMeta(form) + `($|[^A-Za-z0-9])`)
-	// Twice, since two of them may share what is between them.
+	// Twice, since two matches may share the character between them.
 	for range 2 {
 		log = word.ReplaceAllString(log, "${1}"+hidden+"${2}")
 	}
 	return log
 }
 
-// last bytes of a text, of whole characters.
+// last returns at most the last n bytes of a text, in whole characters.
 func last(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -7,14 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// References of a pod to ConfigMaps and Secrets, by name: sorted, each once.
+// References returns the names of the ConfigMaps and Secrets that a pod refers to: sorted, each
+// once.
 func References(spec *corev1.PodSpec) []string {
 	out := map[string]bool{}
 	walk(spec, func(name string, _ bool) { out[name] = true })
 	return slices.Sorted(maps.Keys(out))
 }
 
-// Secrets that a pod refers to, by name: sorted, each once.
+// Secrets returns the names of the Secrets that a pod refers to: sorted, each once.
 func Secrets(spec *corev1.PodSpec) []string {
 	out := map[string]bool{}
 	walk(spec, func(name string, secret bool) {
@@ -30,7 +31,7 @@ func Secrets(spec *corev1.PodSpec) []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
-// walk over each reference, and whether it is one to a Secret.
+// walk visits each reference of a pod but imagePullSecrets, with whether it is one to a Secret.
 func walk(spec *corev1.PodSpec, visit func(name string, secret bool)) {
 	add := func(name string, secret bool) {
 		if name != "" {
@@ -80,26 +81,26 @@ func walkVolume(v *corev1.Volume, visit func(name string, secret bool)) {
 	}
 }
 
-// sources of a volume, in its own order.
+// sources returns the names of the ConfigMaps and Secrets of a volume, in its order.
 func sources(v *corev1.Volume) []string {
 	var out []string
 	walkVolume(v, func(name string, _ bool) { out = append(out, name) })
 	return out
 }
 
-// Run is how a pod template takes the configuration of an AppConfig.
+// Run is how a pod template uses the configuration of an AppConfig.
 type Run struct {
-	// Bundle that it runs, or "".
+	// Bundle is the bundle that the template runs, or "".
 	Bundle string
 
-	// Annotated tells that the annotation says so.
+	// Annotated is true if the bundle is that of the annotation.
 	Annotated bool
 
-	// Reader tells that it refers to the stable name.
+	// Reader is true if the template refers to the stable name.
 	Reader bool
 }
 
-// RunOf a pod template, of the AppConfig of that name.
+// RunOf returns how a pod template uses the configuration of the AppConfig of that name.
 func RunOf(appConfig, application string, annotations map[string]string, spec *corev1.PodSpec) Run {
 	refs := References(spec)
 	r := Run{Reader: slices.Contains(refs, StableName(application))}

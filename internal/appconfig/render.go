@@ -10,10 +10,10 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
-// limit of what a ConfigMap or a Secret may hold.
+// limit is the number of bytes that a ConfigMap or a Secret may hold.
 const limit = 1 << 20
 
-// longest key of a ConfigMap.
+// longest is the greatest length of a ConfigMap's key.
 const longest = 253
 
 var (
@@ -21,9 +21,8 @@ var (
 	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// Render the content of a configuration. Secrets are the data of those that it
-// refers to, by name; one that does not exist is not among them. Either the
-// Problem is nil or the Content is empty.
+// Render returns the content of a configuration. secrets is the data of the Secrets that it refers
+// to, by name, without those that do not exist. Either the Problem is nil or the Content is empty.
 func Render(p *configv1.AppConfigParameters, namespace string, secrets map[string]map[string][]byte) (Content, *Problem) {
 	config, values := overlaid(p)
 	for _, step := range []func() *Problem{
@@ -48,8 +47,7 @@ func Render(p *configv1.AppConfigParameters, namespace string, secrets map[strin
 	return c, nil
 }
 
-// overlaid config and values: the base, and over it what the environment's
-// overlay holds.
+// overlaid returns config and values: the base, overlaid by the environment's overlay.
 func overlaid(p *configv1.AppConfigParameters) (config, values map[string]string) {
 	config, values = maps.Clone(p.Config), maps.Clone(p.Values)
 	if config == nil {
@@ -77,7 +75,7 @@ func checkKeys(config map[string]string) *Problem {
 	return nil
 }
 
-// checkKey as the API server does: it would refuse the ConfigMap.
+// checkKey checks a key as the API server does, which would refuse the ConfigMap.
 func checkKey(k string) *Problem {
 	if len(k) > longest || k == "." || k == ".." || !fileName.MatchString(k) {
 		return &Problem{Reason: configv1.ReasonInvalidKey, Message: fmt.Sprintf("key %q must have at most %d letters, digits, '-', '_' or '.'", k, longest)}
@@ -85,7 +83,7 @@ func checkKey(k string) *Problem {
 	return nil
 }
 
-// taken keys of Secrets.
+// taken returns the keys that are taken from Secrets.
 func taken(p *configv1.AppConfigParameters, config map[string]string, secrets map[string]map[string][]byte) (map[string][]byte, *Problem) {
 	out, from := map[string][]byte{}, map[string]string{}
 	add := func(name, key, as string) *Problem {
@@ -125,8 +123,7 @@ func taken(p *configv1.AppConfigParameters, config map[string]string, secrets ma
 	return out, nil
 }
 
-// fits tells whether the objects can hold the content, and the containers get all
-// of it.
+// fits checks that the objects can hold the content, and that the containers get all of it.
 func fits(p *configv1.AppConfigParameters, c Content) *Problem {
 	config, secret := 0, 0
 	for k, v := range c.Config {

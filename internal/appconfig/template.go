@@ -14,12 +14,12 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
-// expand each value of config in place.
+// expand expands each value of config in place.
 func expand(p *configv1.AppConfigParameters, namespace string, config, values map[string]string) *Problem {
 	if p.Templating == configv1.TemplatingNone {
 		return nil
 	}
-	// Maps, so that an unknown name is told as a missing key.
+	// These are maps, so that an unknown name is reported as a missing key.
 	data := map[string]any{
 		"Environment": string(environment(p)),
 		"Namespace":   namespace,
@@ -43,13 +43,13 @@ func expand(p *configv1.AppConfigParameters, namespace string, config, values ma
 	return nil
 }
 
-// position says the error of a template, which begins with the template's name:
-// the key.
+// position returns the message of a template's error, which begins with the template's name: the
+// key.
 func position(err error) string {
 	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: "), "\n", " ")
 }
 
-// execute one template.
+// execute expands one template.
 func execute(key, text string, data any, a *allowance) (string, error) {
 	t, err := template.New(key).Option("missingkey=error").Funcs(functions(a)).Parse(text)
 	if err != nil {
@@ -65,19 +65,20 @@ func execute(key, text string, data any, a *allowance) (string, error) {
 	return out.String(), nil
 }
 
-// Bounds of what templates may cost: many namespaces share one provider. Nothing in a
-// template is done twice, so its own length and what its functions read and make bound
-// what it takes. The time is for machines that are slower than anybody thought of.
+// Bounds of what templates may cost, since many namespaces share one provider. Nothing in a
+// template is repeated, so its own length and what its functions read and produce bound its cost.
+// The time is for machines that are slower than expected.
 const (
-	// longestTemplate and longestTemplates are bytes, of one and of all of a
-	// configuration. A value without braces is none.
+	// longestTemplate and longestTemplates are the largest sizes in bytes, of one template and of
+	// all templates of a configuration. A value without braces is no template.
 	longestTemplate  = 64 << 10
 	longestTemplates = 256 << 10
 
-	// effort is how many bytes the functions of all templates may read and make in all.
+	// effort is the number of bytes that the functions of all templates may read and produce in
+	// all.
 	effort = 4 << 20
 
-	// patience with all templates of a configuration.
+	// patience is the time that all templates of a configuration may take.
 	patience = 2 * time.Second
 )
 
@@ -86,7 +87,7 @@ var (
 	errTooSlow = errors.New("the templates take more than 2 seconds")
 )
 
-// capped buffer: what does not fit into a ConfigMap is not even made.
+// capped is a buffer that refuses what does not fit into a ConfigMap.
 type capped struct {
 	bytes.Buffer
 	*allowance
@@ -102,13 +103,14 @@ func (c *capped) Write(b []byte) (int, error) {
 	return c.Buffer.Write(b) //nolint:wrapcheck // A buffer has no errors.
 }
 
-// allowance of what all templates of a configuration may take.
+// allowance is what the templates of a configuration may still use.
 type allowance struct {
 	bytes int
 	until time.Time
 }
 
-// spend bytes that are read or made.
+// spend takes bytes that are read or produced from the allowance, and returns an error once it is
+// used up.
 func (a *allowance) spend(bytes int) error {
 	if a.bytes -= bytes; a.bytes < 0 {
 		return errors.New("the templates make too much text")
@@ -119,8 +121,8 @@ func (a *allowance) spend(bytes int) error {
 	return nil
 }
 
-// plain says what in a template there is not: what repeats, what calls other templates,
-// and functions but those of the list.
+// plain returns an error for a template with anything that is not available: loops, calls of other
+// templates, and functions that are not in the list.
 func plain(key string, t *template.Template) error {
 	if len(t.Templates()) > 1 {
 		return fmt.Errorf("%s: define, block and template are not available", key)
@@ -136,7 +138,7 @@ func plain(key string, t *template.Template) error {
 	return errors.New(c.problem)
 }
 
-// check of a template, by walking its tree.
+// check walks the tree of a template, and finds what is not available.
 type check struct {
 	tree    *parse.Tree
 	problem string

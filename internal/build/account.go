@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ServiceAccount of a component. Its token is not mounted by itself.
+// ServiceAccount returns the ServiceAccount of a component. Its token is not mounted automatically.
 func ServiceAccount(s Scope, component, app string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{
 		TypeMeta:                     metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},

@@ -12,19 +12,20 @@ import (
 )
 
 const (
-	// ConfigComponent is a claim's AppConfig. Its name is not config: that was a
-	// ConfigMap's, and Crossplane would not remove what it takes for the same.
+	// ConfigComponent is the component of a claim's AppConfig. It is not named config, as a
+	// ConfigMap of earlier releases is: Crossplane would take both for the same component, and not
+	// remove the ConfigMap.
 	ConfigComponent = "appconfig"
 
-	// ConfigPart is what it counts for in the claim's status.
+	// ConfigPart is the part of the claim's status that the AppConfig counts for.
 	ConfigPart = "config"
 
-	// ConditionConfig is the type of the condition that says how the config is.
+	// ConditionConfig is the type of the condition that reports whether the config is rolled out.
 	ConditionConfig = "ConfigReady"
 )
 
-// Config of a claim: what is asked for, and what has been seen of its AppConfig.
-// A claim that asks for none has a nil one.
+// Config is a claim's config: what the claim declares, and what is observed of its AppConfig. It is
+// nil for a claim without config.
 type Config struct {
 	scope  Scope
 	values map[string]string
@@ -35,7 +36,7 @@ type Config struct {
 	live liveConfig
 }
 
-// liveConfig is what a function looks at of an observed AppConfig.
+// liveConfig is the part of an observed AppConfig that a function reads.
 type liveConfig struct {
 	Metadata struct {
 		Generation int64 `json:"generation"`
@@ -59,8 +60,8 @@ type liveConfig struct {
 	} `json:"status"`
 }
 
-// ReadConfig reads what has been seen of a claim's AppConfig, if its config asks
-// for one.
+// ReadConfig reads what is observed of a claim's AppConfig. It returns nil for a claim without
+// config.
 func ReadConfig(c *compose.Claim, s Scope, values map[string]string) (*Config, error) {
 	if len(values) == 0 {
 		return nil, nil
@@ -72,7 +73,7 @@ func ReadConfig(c *compose.Claim, s Scope, values map[string]string) (*Config, e
 
 // CheckConfig returns an error for a key that no ConfigMap can hold.
 func CheckConfig(values map[string]string) error {
-	// Of several the first one in the alphabet, so that the words stay the same.
+	// Of several keys the first in the alphabet is reported, so that the message stays the same.
 	wrong := ""
 	for k := range values {
 		if len(validation.IsConfigMapKey(k)) > 0 && (wrong == "" || k < wrong) {
@@ -85,9 +86,9 @@ func CheckConfig(values map[string]string) error {
 	return compose.Invalidf("config: key %q may hold only letters, digits, '-', '_' and '.'", wrong)
 }
 
-// AppConfig that makes the bundles. Who runs them is up to the claim's own
-// objects: they take Bundle, so that a rollback reaches them the same way as a
-// change, and nobody else writes to them.
+// AppConfig returns the AppConfig that creates the bundles. The claim's own objects decide which of
+// them pods run: they take it from Bundle, so that a rollback reaches them the same way as a
+// change, and the provider does not write to them.
 func (c *Config) AppConfig(app string, env appsv1.Environment, deployments ...string) *configv1.AppConfig {
 	a := &configv1.AppConfig{}
 	a.APIVersion, a.Kind = configv1.GroupVersion.String(), configv1.AppConfigKind
@@ -108,9 +109,9 @@ func (c *Config) AppConfig(app string, env appsv1.Environment, deployments ...st
 	return a
 }
 
-// ConfigAllowance is the annotation of a claim's workloads that lets AppConfigs
-// change them: those that the claim's own annotation names, and its own one.
-// Without any there is none.
+// ConfigAllowance returns the annotation of a claim's workloads that allows AppConfigs to change
+// them: those that the claim's own annotation names, and the claim's own one. It is nil if there
+// are none.
 func ConfigAllowance(c *compose.Claim, own *Config) map[string]string {
 	var names []string
 	if own != nil {
@@ -123,7 +124,8 @@ func ConfigAllowance(c *compose.Claim, own *Config) map[string]string {
 	return map[string]string{configv1.AllowAnnotation: value}
 }
 
-// configEnvironments by a claim's, the most frugal one without.
+// configEnvironments maps a claim's environment to an AppConfig's. Without one it is the most
+// frugal.
 var configEnvironments = map[appsv1.Environment]configv1.Environment{
 	"":                 configv1.Dev,
 	appsv1.Development: configv1.Dev,
@@ -131,9 +133,9 @@ var configEnvironments = map[appsv1.Environment]configv1.Environment{
 	appsv1.Production:  configv1.Prod,
 }
 
-// Bundle that pods shall run: what the AppConfig says, be it new or the last good
-// one. Until it has said anything it will make the one that is wanted. Without a
-// config there is none.
+// Bundle returns the bundle that pods should run: the one that the AppConfig reports, be it new or
+// the last good one, or else the wanted one, which the AppConfig will create. It is "" without
+// config.
 func (c *Config) Bundle() string {
 	if c == nil {
 		return ""
@@ -144,7 +146,7 @@ func (c *Config) Bundle() string {
 	return c.wanted
 }
 
-// IsRollingOut tells whether Bundle has yet to prove itself.
+// IsRollingOut reports whether the rollout of Bundle has not finished yet.
 func (c *Config) IsRollingOut() bool {
 	if c == nil {
 		return false
@@ -153,9 +155,9 @@ func (c *Config) IsRollingOut() bool {
 	return p.Bundle != "" && p.Pending == p.Bundle && p.LastGood != p.Bundle
 }
 
-// Awaits names what pods that cannot be changed later come after: until the
-// AppConfig has taken up a new config, or given it up, nobody knows what bundle
-// there will be.
+// Awaits returns the components that must be healthy before pods are created that cannot be changed
+// later: the bundle that they should run is unknown until the AppConfig has applied a new config,
+// or given it up.
 func (c *Config) Awaits() []string {
 	if c == nil {
 		return nil
@@ -167,9 +169,9 @@ func (c *Config) Awaits() []string {
 	return []string{ConfigComponent}
 }
 
-// Holds names what a change of pods comes after, by the bundle that they run and
-// the one that they shall run. An edit of a claim and its config is one rollout so;
-// but the way back to what works waits for nothing.
+// Holds returns the components that a change of pods comes after, by the bundle that the pods run
+// and the one that they should run. So an edit of a claim and its config is one rollout, but a
+// rollback to the last good bundle waits for nothing.
 func (c *Config) Holds(run, shall string) []string {
 	if c != nil && c.live.Status.AtProvider.Bundle != "" && run != shall {
 		return nil
@@ -177,8 +179,8 @@ func (c *Config) Holds(run, shall string) []string {
 	return c.Awaits()
 }
 
-// EnvFrom puts the environment of a bundle before what a claim names itself,
-// which therefore wins. Without a bundle there is none.
+// EnvFrom returns the environment of a bundle, followed by the claim's own sources, which therefore
+// take precedence. It returns only the latter if bundle is "".
 func EnvFrom(bundle string, own []corev1.EnvFromSource) []corev1.EnvFromSource {
 	if bundle == "" {
 		return own
@@ -198,7 +200,7 @@ func BundleIn(s Scope, from []corev1.EnvFromSource) string {
 	return ""
 }
 
-// Status of the config for the claim's own.
+// Status returns the status of the config, for the claim's status.
 func (c *Config) Status(o compose.Outcome) *appsv1.ConfigStatus {
 	if c == nil {
 		return nil
@@ -207,9 +209,9 @@ func (c *Config) Status(o compose.Outcome) *appsv1.ConfigStatus {
 	return &appsv1.ConfigStatus{Bundle: c.live.Status.AtProvider.Bundle, State: c.state(o, cond.Reason), Message: cond.Message}
 }
 
-// Condition of the config for the claim: the AppConfig's Ready once that has given
-// up. What it does until then it says itself, pod by pod: each word would be two
-// writes to the claim.
+// Condition returns the condition of the config, for the claim. It repeats the AppConfig's Ready
+// only when the AppConfig has failed. The progress before that is in the AppConfig's own status,
+// pod by pod: each message would cost two writes to the claim.
 func (c *Config) Condition(o compose.Outcome) compose.Condition {
 	out := compose.PartReady(ConditionConfig, o, ConfigPart)
 	if c == nil || o.Health(ConfigComponent).State != health.Failed {
@@ -223,7 +225,7 @@ func (c *Config) Condition(o compose.Outcome) compose.Condition {
 	return out
 }
 
-// state in one word, by the reason of the AppConfig.
+// state returns the state of the config in one word, by the reason of its condition.
 func (c *Config) state(o compose.Outcome, reason string) appsv1.ConfigState {
 	h := o.Health(ConfigComponent)
 	switch {

@@ -12,10 +12,10 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
-// defaultCPUUtilization is aimed at where a claim names no target.
+// defaultCPUUtilization is the target, in percent, of a claim that sets none.
 const defaultCPUUtilization = 80
 
-// Autoscaler of a Deployment. Its targets are checked by CheckAutoscaling.
+// Autoscaler returns the autoscaler of a Deployment. CheckAutoscaling checks its targets.
 func Autoscaler(meta metav1.ObjectMeta, deployment string, a *appsv1.Autoscaling) *autoscalingv2.HorizontalPodAutoscaler {
 	return &autoscalingv2.HorizontalPodAutoscaler{
 		TypeMeta:   metav1.TypeMeta{APIVersion: autoscalingv2.SchemeGroupVersion.String(), Kind: "HorizontalPodAutoscaler"},
@@ -29,7 +29,7 @@ func Autoscaler(meta metav1.ObjectMeta, deployment string, a *appsv1.Autoscaling
 	}
 }
 
-// targets of an autoscaler. The number of pods follows the one that asks for
+// targets returns the metrics of an autoscaler. The number of pods follows the one that demands
 // most.
 func targets(a *appsv1.Autoscaling) []autoscalingv2.MetricSpec {
 	var out []autoscalingv2.MetricSpec
@@ -73,9 +73,9 @@ func metric(m *appsv1.AutoscalingMetric) autoscalingv2.MetricSpec {
 	}
 }
 
-// Measured adds to a container the requests that an autoscaler measures its use
-// by, from what it defaults to. Of pods in which one is missing the autoscaler
-// knows no use, and never scales them.
+// Measured adds to a container the requests by which an autoscaler measures its usage, from the
+// defaults. Without them the autoscaler cannot compute the usage of the pods, and never scales
+// them.
 func Measured(c *corev1.Container, a *appsv1.Autoscaling, defaults corev1.ResourceList) {
 	for _, t := range targets(a) {
 		if t.Resource == nil {
@@ -83,7 +83,7 @@ func Measured(c *corev1.Container, a *appsv1.Autoscaling, defaults corev1.Resour
 		}
 		of := t.Resource.Name
 		_, isRequested := c.Resources.Requests[of]
-		// The API server makes a limit without a request the request.
+		// The API server sets a missing request to the limit.
 		if _, isLimited := c.Resources.Limits[of]; isRequested || isLimited {
 			continue
 		}

@@ -17,10 +17,10 @@ const (
 	KeyAuthorityKey = "ca.key"
 )
 
-// Certificates of servers: an authority of their own, and what it has signed for them.
+// Certificates are those of servers: an authority of their own, and what it has signed for them.
 type Certificates struct{ Authority, Server pki.Pair }
 
-// Values of a Secret that holds them all.
+// Values returns the values of a Secret that holds all of them.
 func (t Certificates) Values() map[string]string {
 	return map[string]string{
 		KeyAuthority: t.Authority.Certificate, KeyAuthorityKey: t.Authority.Key,
@@ -28,14 +28,14 @@ func (t Certificates) Values() map[string]string {
 	}
 }
 
-// Holders are the components whose Secrets hold certificates. They may be one.
+// Holders are the components whose Secrets hold certificates. Both may be the same component.
 type Holders struct{ Authority, Server string }
 
-// Sign makes a certificate for servers of the given names.
+// Sign creates a certificate for servers of the given names.
 type Sign func(authority pki.Pair, names []string, now time.Time) (pki.Pair, error)
 
-// Certify reads certificates from composed Secrets, and makes or renews what of them does not
-// hold for long any more. A new authority gets a name. A review has placeholders.
+// Certify reads certificates from composed Secrets, and creates or renews those that are missing or
+// expire soon. name is that of a new authority. A review gets placeholders.
 func Certify(c *compose.Claim, in Holders, name string, names []string, sign Sign) (Certificates, error) {
 	if c.IsReview() {
 		p := pki.Pair{Certificate: compose.Placeholder, Key: compose.Placeholder}
@@ -57,7 +57,7 @@ func Certify(c *compose.Claim, in Holders, name string, names []string, sign Sig
 	return out, err
 }
 
-// pairOf a composed Secret, empty when there is none.
+// pairOf returns the pair in a composed Secret, or an empty one if there is none.
 func pairOf(c *compose.Claim, component, certificate, key string) pki.Pair {
 	s := c.Observed(component)
 	cert, _ := compose.SecretValue(s, certificate)

@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 )
 
-// Digest of texts, short enough for a name: 10 hex digits. Where a text ends
-// counts.
+// Digest returns a hash of texts, short enough for a name: 10 hex digits. It depends on where one
+// text ends and the next begins.
 func Digest(texts ...string) string {
 	h := sha256.New()
 	for _, t := range texts {
@@ -17,8 +17,7 @@ func Digest(texts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:10]
 }
 
-// KeyedDigest of a secret: 10 hex digits which say nothing of it to a reader
-// who lacks the key.
+// KeyedDigest returns a hash of a secret: 10 hex digits that reveal nothing of it without the key.
 func KeyedDigest(key, secret string) string {
 	h := hmac.New(sha256.New, []byte(key))
 	_, _ = h.Write([]byte(secret))

@@ -15,51 +15,52 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// A policy sees where a connection ends, behind the Service that it was opened to: port 443
-// of the API server's Service is 6443 on most clusters, and port 53 of the DNS server's may
-// be any of these where it runs without the right to bind a low one.
+// A NetworkPolicy applies to the port at which a connection ends, behind the Service: port 443 of
+// the API server's Service is 6443 on most clusters, and port 53 of the DNS server's may be any of
+// these where the DNS server runs without the right to bind a low port.
 var (
 	dnsPorts = []int32{53, 1053, 5353, 8053}
 	apiPorts = []int32{443, 6443, 8443, 16443}
 )
 
 // metadataAddresses are those at which clouds give pods their identity: the instance metadata
-// service, and those for pods of EKS, ECS and GKE.
+// service, and the services for pods of EKS, ECS and GKE.
 //
 // https://docs.aws.amazon.com/eks/latest/userguide/pod-id-how-it-works.html
 // https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity
 var metadataAddresses = []string{"169.254.169.254/32", "169.254.169.252/32", "169.254.170.2/32", "169.254.170.23/32", "fd00:ec2::254/128", "fd00:ec2::23/128"}
 
-// metadataPorts are 80, and those at which GKE's answer.
+// metadataPorts are 80 and the ports of GKE's services.
 var metadataPorts = []int32{80, 987, 988}
 
-// Egress closes the pods of a policy to all connections that they open, but for the given
-// ones. None means that they open none at all, as those of a server that only answers.
+// Egress denies the pods of a policy all connections that they open, except the given ones. Without
+// any they can open none, as is right for a server that only answers.
 func Egress(np *networkingv1.NetworkPolicy, to ...networkingv1.NetworkPolicyEgressRule) *networkingv1.NetworkPolicy {
 	np.Spec.PolicyTypes = append(np.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
 	np.Spec.Egress = append(np.Spec.Egress, to...)
 	return np
 }
 
-// ToDNS lets names be resolved, by any server: a node's own has no labels to be known by.
+// ToDNS allows names to be resolved, by any server: a node-local DNS server has no labels to
+// select.
 func ToDNS() networkingv1.NetworkPolicyEgressRule {
 	return networkingv1.NetworkPolicyEgressRule{Ports: append(ports(corev1.ProtocolUDP, dnsPorts...), ports(corev1.ProtocolTCP, dnsPorts...)...)}
 }
 
-// ToAPIServer lets the API server be reached. It has no labels either, and its address is the
-// cluster's.
+// ToAPIServer allows connections to the API server. It has no labels to select either, and its
+// address differs from cluster to cluster.
 func ToAPIServer() networkingv1.NetworkPolicyEgressRule {
 	return networkingv1.NetworkPolicyEgressRule{Ports: ports(corev1.ProtocolTCP, apiPorts...)}
 }
 
-// ToPods lets pods of the same namespace with all of these labels be reached, at those ports
-// or, without any, at all.
+// ToPods allows connections to pods of the same namespace with all of these labels, at the given
+// ports or, without any, at all ports.
 func ToPods(labels map[string]string, at ...int32) networkingv1.NetworkPolicyEgressRule {
 	return networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{Pods(labels)}, Ports: ports(corev1.ProtocolTCP, at...)}
 }
 
-// ToMetadata lets the services be reached that give pods an identity of the cloud. They give
-// that of the node too, so that only pods without credentials of their own may.
+// ToMetadata allows connections to the services that give pods an identity of the cloud. They give
+// the node's identity as well, so only pods without credentials of their own should have this rule.
 func ToMetadata() networkingv1.NetworkPolicyEgressRule {
 	out := networkingv1.NetworkPolicyEgressRule{Ports: ports(corev1.ProtocolTCP, metadataPorts...)}
 	for _, a := range metadataAddresses {
@@ -68,9 +69,9 @@ func ToMetadata() networkingv1.NetworkPolicyEgressRule {
 	return out
 }
 
-// ToStore lets a store of objects be reached from a namespace: by its endpoint, or one of a
-// cloud's own where it names none. Pods that have no credentials to authenticate with ask the
-// cloud for an identity, be it at its metadata service or at one behind HTTPS.
+// ToStore allows connections from a namespace to an object store: to its endpoint, or a cloud's own
+// if endpoint is "". Pods that have no credentials to authenticate with get an identity from the
+// cloud, at its metadata service or at one behind HTTPS.
 func ToStore(namespace, endpoint string, authenticates bool) []networkingv1.NetworkPolicyEgressRule {
 	cloud := networkingv1.NetworkPolicyEgressRule{Ports: ports(corev1.ProtocolTCP, 443)}
 	var out []networkingv1.NetworkPolicyEgressRule
@@ -80,7 +81,7 @@ func ToStore(namespace, endpoint string, authenticates bool) []networkingv1.Netw
 	if !authenticates {
 		out = append(out, ToMetadata())
 	}
-	// What is no URL is refused elsewhere, and opens nothing here.
+	// An endpoint that is no URL is refused elsewhere, and allows nothing here.
 	if u, err := url.Parse(endpoint); err == nil && u.Hostname() != "" {
 		port := int32(443)
 		if u.Scheme == "http" {
@@ -91,10 +92,10 @@ func ToStore(namespace, endpoint string, authenticates bool) []networkingv1.Netw
 	return out
 }
 
-// ToHosts lets hosts, each with or without a port, be reached from a namespace. Policies know
-// addresses and no names: a host is reached at its port, and so is every other host at that
-// port. One that may be a Service is also reached as the pods of the Service's namespace, at
-// all ports, since which one a Service leads to is its own affair.
+// ToHosts allows connections from a namespace to hosts, each with or without a port. Policies have
+// addresses and no names: every host is reachable at the ports of these. One that may be a Service
+// is also reachable as the pods of the Service's namespace, at all ports, since the port behind a
+// Service is not known.
 func ToHosts(namespace string, port int32, hosts ...string) []networkingv1.NetworkPolicyEgressRule {
 	var to []int32
 	var namespaces []string
@@ -121,7 +122,7 @@ func ToHosts(namespace string, port int32, hosts ...string) []networkingv1.Netwo
 	return out
 }
 
-// splitHost into its name and port, or that of the others.
+// splitHost splits a host into its name and its port, which defaults to port.
 func splitHost(host string, port int32) (string, int32) {
 	name, p, err := net.SplitHostPort(host)
 	if err != nil {
@@ -133,9 +134,9 @@ func splitHost(host string, port int32) (string, int32) {
 	return name, port
 }
 
-// serviceNamespace of a host that may be a Service, as a pod of a namespace resolves it:
-// name, name.namespace, or name.namespace.svc with or without the cluster's domain. It is ""
-// for a host that is none.
+// serviceNamespace returns the namespace of a host that may be a Service, as a pod of a namespace
+// resolves it: name, name.namespace, or name.namespace.svc with or without the cluster's domain. It
+// is "" for any other host.
 //
 // https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
 func serviceNamespace(namespace, host string) string {
@@ -152,7 +153,7 @@ func namespaceOf(namespace, host string) string {
 	}
 	labels := strings.Split(strings.TrimSuffix(strings.ToLower(host), "."), ".")
 	if i := slices.Index(labels, "svc"); i >= 2 {
-		// A pod behind a headless Service has a label of its own before it.
+		// The name of a pod of a headless Service has one more label in front.
 		return labels[i-1]
 	}
 	switch len(labels) {

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// RouteComponent is a claim's HTTPRoute. It is not the component of its
-	// Ingress: Crossplane would not remove what it takes for the same.
+	// RouteComponent is the component of a claim's HTTPRoute. It is not that of its Ingress:
+	// Crossplane would take both for the same component, and not remove the other one.
 	RouteComponent = "httproute"
 
-	// RouteSchema is the name under which a Composition asks whether the
-	// cluster has HTTPRoutes.
+	// RouteSchema is the name under which a Composition requires the schema of HTTPRoutes, to find
+	// out whether the cluster serves them.
 	RouteSchema = "httproute"
 )
 
-// CheckIngress returns an error for a Gateway of a cluster that knows none, and
-// for annotations that no object can have, or that are not the claim's to set.
+// CheckIngress returns an error for a Gateway in a cluster that serves no HTTPRoutes, and for
+// annotations that no object can have, or that claims must not set.
 func CheckIngress(c *compose.Claim, in *appsv1.Ingress) error {
 	if in == nil {
 		return nil
@@ -42,14 +42,14 @@ func CheckIngress(c *compose.Claim, in *appsv1.Ingress) error {
 			return compose.Invalidf("ingress.annotations: %s is not the claim's to set", k)
 		}
 	}
-	// A review has no cluster to ask.
+	// A review has no cluster.
 	if in.Gateway != nil && !c.IsReview() && !c.HasKind(RouteSchema, RouteComponent) {
 		return compose.Invalidf("ingress.gateway: this cluster has no HTTPRoute of gateway.networking.k8s.io/v1: install the Gateway API, or leave gateway out to get an Ingress")
 	}
 	return nil
 }
 
-// HTTPRoute leads one host of a Gateway to one Service.
+// HTTPRoute returns a route from one host of a Gateway to one Service.
 func HTTPRoute(meta metav1.ObjectMeta, in appsv1.Ingress, service string, port int32) *gatewayv1.HTTPRoute {
 	parent := gatewayv1.ParentReference{Name: gatewayv1.ObjectName(in.Gateway.Name)}
 	if in.Gateway.Namespace != "" {
@@ -74,7 +74,7 @@ func HTTPRoute(meta metav1.ObjectMeta, in appsv1.Ingress, service string, port i
 	}
 }
 
-// liveRoute is what tells how an HTTPRoute is.
+// liveRoute is the part of an HTTPRoute from which its health is determined.
 type liveRoute struct {
 	Metadata struct {
 		Generation int64  `json:"generation"`
@@ -97,7 +97,7 @@ type routeParent struct {
 	SectionName string `json:"sectionName"`
 }
 
-// in a namespace where the parent names none.
+// in returns the parent in a namespace, if it names none itself.
 func (p routeParent) in(namespace string) routeParent {
 	p.Namespace = cmp.Or(p.Namespace, namespace)
 	return p
@@ -110,9 +110,9 @@ type routeCondition struct {
 	ObservedGeneration int64  `json:"observedGeneration"`
 }
 
-// RouteHealth of an HTTPRoute: healthy once its Gateway has taken it as it is
-// now. What others say of it counts not: a controller that is gone leaves its
-// words behind, and of two that know the Gateway one may refuse.
+// RouteHealth returns the health of an HTTPRoute: healthy once a controller of its Gateway has
+// accepted its current generation. What others report does not count: a controller that no longer
+// exists leaves its conditions behind, and of two that know the Gateway one may refuse.
 func RouteHealth(observed *structpb.Struct) health.Status {
 	out := health.Status{State: health.Progressing, Message: "The Gateway has not taken the route yet"}
 	r := liveRoute{}
@@ -135,8 +135,8 @@ func RouteHealth(observed *structpb.Struct) health.Status {
 	return out
 }
 
-// routeVerdict of one controller: whether it has accepted this generation, and
-// what troubles it.
+// routeVerdict returns whether a controller has accepted this generation of a route, and what is
+// wrong with it.
 func routeVerdict(conditions []routeCondition, generation int64) (accepted bool, trouble string) {
 	for _, c := range conditions {
 		switch {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Version of an image as the value of a label: its tag, or "" where it has none
+// Version returns the version of an image for the value of a label: its tag, or "" if it has none
 // or one that no label can hold.
 func Version(image string) string {
 	name, _, _ := strings.Cut(image, "@")

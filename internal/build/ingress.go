@@ -9,7 +9,7 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
-// Ingress of one host for one Service. A certificate that is issued goes to the
+// Ingress returns an Ingress of one host for one Service. An issued certificate is stored in the
 // Secret <claim>-tls unless the claim names another.
 func Ingress(s Scope, meta metav1.ObjectMeta, in appsv1.Ingress, defaultClass, service string, port int32) *networkingv1.Ingress {
 	ing := &networkingv1.Ingress{
@@ -52,7 +52,7 @@ func Ingress(s Scope, meta metav1.ObjectMeta, in appsv1.Ingress, defaultClass, s
 	return ing
 }
 
-// IngressURL is where an ingress is reached.
+// IngressURL returns the URL of an ingress.
 func IngressURL(in appsv1.Ingress) string {
 	if in.TLS != nil || in.Gateway != nil && strings.HasPrefix(in.Gateway.SectionName, "https") {
 		return "https://" + in.Host

@@ -9,10 +9,10 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// defaultMaintenanceHours is for how long a window is open that does not say.
+// defaultMaintenanceHours is the length of a window that sets none.
 const defaultMaintenanceHours = 4
 
-// window of maintenance.
+// window is a maintenance window.
 type window struct {
 	days     map[time.Weekday]bool
 	at       time.Duration
@@ -21,7 +21,7 @@ type window struct {
 	text     string
 }
 
-// Window of maintenance. The error says which field is wrong.
+// Window returns a maintenance window. The error names the field that is wrong.
 func Window(m *appsv1.Maintenance) (compose.Window, error) {
 	start, err := time.Parse("15:04", m.Start)
 	if err != nil {
@@ -64,17 +64,17 @@ func weekday(name string) (time.Weekday, bool) {
 	return 0, false
 }
 
-// on is when the window opens on the day of a moment, some days later, if it does.
+// on returns when the window opens on the day that is days after now, and whether it does.
 func (w *window) on(now time.Time, days int) (time.Time, bool) {
 	day := now.In(w.location).AddDate(0, 0, days)
 	if len(w.days) > 0 && !w.days[day.Weekday()] {
 		return time.Time{}, false
 	}
-	// By the clock on the wall, also on a day that has 23 hours.
+	// By the wall clock, even on a day of 23 hours.
 	return time.Date(day.Year(), day.Month(), day.Day(), 0, int(w.at/time.Minute), 0, 0, w.location), true
 }
 
-// Open implements compose.Window. One that began yesterday may be.
+// Open implements compose.Window. A window that opened yesterday may still be open.
 func (w *window) Open(now time.Time) bool {
 	for _, days := range []int{0, -1} {
 		if from, ok := w.on(now, days); ok && !now.Before(from) && now.Before(from.Add(w.length)) {

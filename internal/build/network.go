@@ -6,16 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Admit is one way in to a component's pods.
+// Admit is a rule that admits connections to a component's pods.
 type Admit struct {
-	// From names the peers. None admits everybody.
+	// From names the peers. None admits all.
 	From []networkingv1.NetworkPolicyPeer
 	// Ports by number.
 	Ports []int32
 }
 
-// Scrapers is the way in to metrics: from the namespace that the settings name, or none
-// where they name none, since metrics tell what a component is and does.
+// Scrapers returns the rule that admits connections to metrics: from the namespace that the
+// settings name. Without one it returns none, since metrics reveal what a component is and does.
 func Scrapers(namespace string, ports ...int32) []Admit {
 	if namespace == "" {
 		return nil
@@ -23,7 +23,7 @@ func Scrapers(namespace string, ports ...int32) []Admit {
 	return []Admit{{From: []networkingv1.NetworkPolicyPeer{Namespace(namespace)}, Ports: ports}}
 }
 
-// NetworkPolicy closes a component's pods to all but the given ways in.
+// NetworkPolicy denies all connections to a component's pods, except those of the given rules.
 func NetworkPolicy(s Scope, component, app string, ways ...Admit) *networkingv1.NetworkPolicy {
 	np := &networkingv1.NetworkPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
@@ -43,12 +43,12 @@ func NetworkPolicy(s Scope, component, app string, ways ...Admit) *networkingv1.
 	return np
 }
 
-// Pods of the same namespace with all of these labels. None means all pods.
+// Pods returns the pods of the same namespace with all of these labels. None means all pods.
 func Pods(labels map[string]string) networkingv1.NetworkPolicyPeer {
 	return networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: labels}}
 }
 
-// Namespace of that name; "" means all namespaces.
+// Namespace returns the namespace of a name; "" means all namespaces.
 func Namespace(name string) networkingv1.NetworkPolicyPeer {
 	sel := &metav1.LabelSelector{}
 	if name != "" {

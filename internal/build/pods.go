@@ -17,8 +17,8 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// Place a pod where a claim wants it. Each sort of affinity that the claim has
-// takes the place of the pod's own.
+// Place sets where a pod is scheduled, as a claim declares it. Each kind of affinity that the claim
+// has replaces the pod's own.
 func Place(pod *corev1.PodSpec, o *appsv1.PodOptions) {
 	pod.NodeSelector, pod.Tolerations, pod.PriorityClassName = o.NodeSelector, o.Tolerations, o.PriorityClassName
 	if o.Affinity == nil || *o.Affinity == (corev1.Affinity{}) {
@@ -40,13 +40,13 @@ func Place(pod *corev1.PodSpec, o *appsv1.PodOptions) {
 	pod.Affinity = &affinity
 }
 
-// PodMeta is the metadata of a pod with a claim's labels and annotations beneath
-// Storeplane's own.
+// PodMeta returns the metadata of a pod with a claim's labels and annotations. Storeplane's own
+// take precedence.
 func PodMeta(labels, annotations map[string]string, o *appsv1.PodOptions) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Labels: beneath(labels, o.PodLabels), Annotations: beneath(annotations, o.PodAnnotations)}
 }
 
-// beneath puts more entries under own ones.
+// beneath adds more entries to own ones, which take precedence.
 func beneath(own, more map[string]string) map[string]string {
 	if len(more) == 0 {
 		return own
@@ -54,9 +54,9 @@ func beneath(own, more map[string]string) map[string]string {
 	return With(more, own)
 }
 
-// CheckPods returns an error, whose message begins with the field, for options that no pod
-// can have. spec is what the claim says where the options are: the API server takes an
-// affinity as it is.
+// CheckPods returns an error, whose message begins with the field, for options that no pod can
+// have. spec is the part of the claim that holds the options, as it was written: the API server
+// accepts any affinity.
 func CheckPods(o *appsv1.PodOptions, spec *structpb.Struct) error {
 	if err := checkAffinity(o.Affinity, spec.GetFields()["affinity"].GetStructValue()); err != nil {
 		return err
@@ -80,12 +80,13 @@ func CheckPods(o *appsv1.PodOptions, spec *structpb.Struct) error {
 	return nil
 }
 
-// affinityBytes is how long an affinity may be: it is in the template of all pods.
+// affinityBytes is the largest size of an affinity: it is in the template of all pods.
 const affinityBytes = 16 << 10
 
-// checkAffinity refuses one that has unknown fields, which would be dropped without a word, and
-// one that speaks of other namespaces: the scheduler holds other tenants' pods to a required
-// anti-affinity, and by a preference a pod gets beside the one that it chooses.
+// checkAffinity returns an error for an affinity that is too large, that has unknown fields, which
+// would be dropped silently, or that names other namespaces: the scheduler applies a required
+// anti-affinity to other tenants' pods too, and by a preference a pod could choose a pod of another
+// tenant to run beside.
 func checkAffinity(a *corev1.Affinity, raw *structpb.Struct) error {
 	if a == nil || raw == nil {
 		return nil
@@ -121,13 +122,15 @@ func checkAffinity(a *corev1.Affinity, raw *structpb.Struct) error {
 	return nil
 }
 
-// ownDomain of Storeplane's labels and annotations, by which its programs know pods.
+// ownDomain reports whether a key is of a domain of Storeplane's labels and annotations, by which
+// its programs identify pods.
 func ownDomain(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return slices.Contains([]string{"storeplane.example.com", "apps.example.com", "platform.example.com", "backup.example.com", "config.example.com"}, domain)
 }
 
-// isReservedLabel tells whether pods are selected by a label, or controllers know theirs by it.
+// isReservedLabel reports whether pods are selected by a label, or controllers identify theirs by
+// it.
 func isReservedLabel(key string) bool {
 	domain, _, prefixed := strings.Cut(key, "/")
 	if !prefixed {
@@ -141,8 +144,8 @@ func isReservedLabel(key string) bool {
 	return ownDomain(key)
 }
 
-// isReservedAnnotation tells whether an annotation is read by Storeplane, or takes a pod's
-// confinement away.
+// isReservedAnnotation reports whether Storeplane reads an annotation, or the annotation removes a
+// pod's confinement.
 func isReservedAnnotation(key string) bool {
 	return ownDomain(key) || strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix)
 }

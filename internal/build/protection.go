@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Protection refuses the deletion of the claim itself as long as it exists. Its
-// name must be another one for claims of another kind
+// Protection returns a Usage that refuses the deletion of the claim as long as the Usage exists.
+// Claims of different kinds need Usages of different names
 // (https://docs.crossplane.io/latest/managed-resources/usages/).
 func Protection(meta metav1.ObjectMeta, claim, apiVersion, kind string) *protectionv1beta1.Usage {
 	return &protectionv1beta1.Usage{

@@ -5,12 +5,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// leastDisk is what a container asks for of its node's disk, for its log and what it writes
-// to a Scratch.
+// leastDisk is the ephemeral storage that a container requests, for its log and what it writes to a
+// Scratch.
 const leastDisk = "64Mi"
 
-// Resources of a container, as quantities. Memory has a limit, which cannot be taken back
-// from a pod. CPU, which can, has none: a limit there only adds latency.
+// Resources returns the resources of a container, from quantities. Memory has a limit, since memory
+// cannot be taken back from a pod. CPU can, and has no limit, which would only add latency.
 func Resources(cpu, memory, memoryLimit string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{

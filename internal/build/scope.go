@@ -8,7 +8,7 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// Labels of all that a claim makes.
+// Labels of all objects of a claim.
 const (
 	LabelName      = "app.kubernetes.io/name"
 	LabelInstance  = "app.kubernetes.io/instance"
@@ -25,17 +25,17 @@ const (
 // ManagedBy is the value of LabelManagedBy.
 const ManagedBy = "storeplane"
 
-// Scope names and labels what one claim makes.
+// Scope names and labels the objects of one claim.
 type Scope struct {
 	// Claim is the name of the claim.
 	Claim string
-	// Namespace of the claim and of all that it makes.
+	// Namespace of the claim and of all its objects.
 	Namespace string
 	// Platform is the name of the outermost claim.
 	Platform string
 }
 
-// ScopeOf a claim. A nested claim carries its platform as a label.
+// ScopeOf returns the scope of a claim. A nested claim carries its platform as a label.
 func ScopeOf(c *compose.Claim) Scope {
 	s := Scope{Claim: c.Name(), Namespace: c.Namespace(), Platform: c.Label(LabelPlatform)}
 	if s.Platform == "" {
@@ -44,10 +44,10 @@ func ScopeOf(c *compose.Claim) Scope {
 	return s
 }
 
-// Name of a component's object.
+// Name returns the name of a component's object.
 func (s Scope) Name(component string) string { return s.Claim + "-" + component }
 
-// Labels of a component's objects. app is what runs there, for example redis.
+// Labels returns the labels of a component's objects. app is what runs there, for example redis.
 func (s Scope) Labels(component, app string) map[string]string {
 	return map[string]string{
 		LabelName:      app,
@@ -59,23 +59,23 @@ func (s Scope) Labels(component, app string) map[string]string {
 	}
 }
 
-// Selector of a component's pods. It can never change: a Deployment's and
-// StatefulSet's selector is immutable.
+// Selector returns the selector of a component's pods. It can never change: the selectors of
+// Deployments and StatefulSets are immutable.
 func (s Scope) Selector(component string) map[string]string {
 	return map[string]string{LabelInstance: s.Claim, LabelComponent: component}
 }
 
-// Meta of a component's object.
+// Meta returns the metadata of a component's object.
 func (s Scope) Meta(component, app string) metav1.ObjectMeta {
 	return s.Named(s.Name(component), component, app)
 }
 
-// Named is Meta for an object whose name says more than its component.
+// Named is like Meta, for an object whose name is not just that of its component.
 func (s Scope) Named(name, component, app string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: s.Labels(component, app)}
 }
 
-// With returns labels and more of them.
+// With returns labels with more added, which take precedence.
 func With(labels, more map[string]string) map[string]string {
 	out := make(map[string]string, len(labels)+len(more))
 	maps.Copy(out, labels)

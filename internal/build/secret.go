@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Secret with the given values.
+// Secret returns a Secret with the given values.
 func Secret(meta metav1.ObjectMeta, values map[string]string) *corev1.Secret {
 	data := make(map[string][]byte, len(values))
 	for k, v := range values {
@@ -19,7 +19,7 @@ func Secret(meta metav1.ObjectMeta, values map[string]string) *corev1.Secret {
 	}
 }
 
-// ConfigMap with the given values.
+// ConfigMap returns a ConfigMap with the given values.
 func ConfigMap(meta metav1.ObjectMeta, values map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},

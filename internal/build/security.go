@@ -5,9 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// PodSecurity is a pod's half of the restricted pod security standard
-// (https://kubernetes.io/docs/concepts/security/pod-security-standards/). A uid
-// of 0 leaves the user to the image, which must then name one that is not root.
+// PodSecurity returns a pod's half of the restricted pod security standard
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/). A uid of 0 leaves the
+// user to the image, which must then name one that is not root.
 func PodSecurity(uid, gid int64) *corev1.PodSecurityContext {
 	ctx := &corev1.PodSecurityContext{
 		RunAsNonRoot:   new(true),
@@ -15,13 +15,13 @@ func PodSecurity(uid, gid int64) *corev1.PodSecurityContext {
 	}
 	if uid != 0 {
 		ctx.RunAsUser, ctx.RunAsGroup, ctx.FSGroup = new(uid), new(gid), new(gid)
-		// Without it every start walks the whole volume.
+		// Without this the kubelet walks the whole volume at every start.
 		ctx.FSGroupChangePolicy = new(corev1.FSGroupChangeOnRootMismatch)
 	}
 	return ctx
 }
 
-// ContainerSecurity is a container's half, with a read-only root file system.
+// ContainerSecurity returns a container's half, with a read-only root file system.
 func ContainerSecurity() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false),
@@ -30,8 +30,8 @@ func ContainerSecurity() *corev1.SecurityContext {
 	}
 }
 
-// BaselineSecurity is a container's half of the baseline standard, for an image that needs
-// root: with the container runtime's capabilities, but for forged packets, and a writable
+// BaselineSecurity returns a container's half of the baseline standard, for an image that needs
+// root: with the container runtime's capabilities, except the one to forge packets, and a writable
 // root file system.
 func BaselineSecurity() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
@@ -40,19 +40,20 @@ func BaselineSecurity() *corev1.SecurityContext {
 	}
 }
 
-// Scratch is a writable folder in a read-only root file system, gone with the pod. The
-// kubelet evicts a pod that writes more there than the limit, a quantity, which would fill
-// its node's disk for all others.
+// Scratch returns a writable folder for a container with a read-only root file system. It is
+// removed with the pod. The kubelet evicts a pod that writes more there than limit, a quantity, so
+// that it does not fill the disk of its node.
 func Scratch(name, limit string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse(limit))}}}
 }
 
-// Memory is a folder in memory: what it holds counts to the limits of who writes there.
+// Memory returns a folder in memory: its content counts towards the memory limit of the container
+// that writes it.
 func Memory(name string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}
 }
 
-// FromSecret is an environment variable whose value is a key of a Secret.
+// FromSecret returns an environment variable whose value is a key of a Secret.
 func FromSecret(env, secret, key string) corev1.EnvVar {
 	return corev1.EnvVar{Name: env, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 		LocalObjectReference: corev1.LocalObjectReference{Name: secret},
@@ -60,7 +61,7 @@ func FromSecret(env, secret, key string) corev1.EnvVar {
 	}}}
 }
 
-// FromField is an environment variable whose value is a field of the pod.
+// FromField returns an environment variable whose value is a field of the pod.
 func FromField(env, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: env, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }

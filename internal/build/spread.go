@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Spread asks that a component's pods be spread over nodes and zones. It does
-// not insist: with too few nodes pods run beside each other.
+// Spread returns constraints by which the scheduler spreads a component's pods over nodes and
+// zones. They are preferences: with too few nodes pods run beside each other.
 func Spread(s Scope, component string) []corev1.TopologySpreadConstraint {
 	var out []corev1.TopologySpreadConstraint
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
@@ -22,8 +22,8 @@ func Spread(s Scope, component string) []corev1.TopologySpreadConstraint {
 	return out
 }
 
-// AntiAffinity asks that no two of a component's pods share a node. It does not
-// insist.
+// AntiAffinity returns an affinity by which the scheduler prefers a node without another of a
+// component's pods.
 func AntiAffinity(s Scope, component string) *corev1.Affinity {
 	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
@@ -36,8 +36,7 @@ func AntiAffinity(s Scope, component string) *corev1.Affinity {
 	}}
 }
 
-// DisruptionBudget lets a node's drain take one of a component's pods at a
-// time.
+// DisruptionBudget lets the drain of a node evict one of a component's pods at a time.
 func DisruptionBudget(s Scope, component, app string) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		TypeMeta:   metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "PodDisruptionBudget"},

@@ -2,20 +2,20 @@ package build
 
 import corev1 "k8s.io/api/core/v1"
 
-// token is the volume with what a ServiceAccount reaches the API server by. The kubelet
-// mounts such a volume into all containers of a pod unless told not to; these are for
-// those containers that need it:
+// token is the volume with the credentials by which a ServiceAccount accesses the API server. The
+// kubelet mounts such a volume into all containers of a pod unless that is turned off; this one is
+// only for the containers that need it:
 // https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#launch-a-pod-using-service-account-token-projection.
 const (
 	token     = "token"
 	tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // a folder's name
 )
 
-// tokenSeconds is for how long a token is good. The kubelet renews it before.
+// tokenSeconds is the lifetime of a token. The kubelet renews it before it expires.
 const tokenSeconds = 3607
 
-// Token is the volume with the token of the pod's ServiceAccount, the API server's
-// authority, and the namespace, under the names that clients look for.
+// Token returns the volume with the token of the pod's ServiceAccount, the API server's authority,
+// and the namespace, under the names that clients expect.
 func Token() corev1.Volume {
 	return corev1.Volume{Name: token, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: new(int32(0o440)),
@@ -32,7 +32,7 @@ func Token() corev1.Volume {
 	}}}
 }
 
-// TokenMount is where a container has it.
+// TokenMount returns the mount of that volume in a container.
 func TokenMount() corev1.VolumeMount {
 	return corev1.VolumeMount{Name: token, MountPath: tokenPath, ReadOnly: true}
 }

@@ -18,33 +18,31 @@ import (
 // installation's EnvironmentConfig.
 const SettingsRequirement = "settings"
 
-// Claim is what an intent may look at: the composite resource as it is in the
-// cluster, what has been composed of it so far, and the installation's
-// settings.
+// Claim is what an intent may read: the composite resource as it is in the cluster, what has been
+// composed for it so far, and the installation's settings.
 type Claim struct {
 	composite *structpb.Struct
 	observed  map[string]*fnv1.Resource
 	settings  *structpb.Struct
 	source    Source
 
-	// acceptedSettings are what the claim is composed with, as JSON, and
-	// settingsProblem says why they are not those that the installation has.
+	// acceptedSettings are the settings that the claim is composed with, as JSON. settingsProblem
+	// is the reason why they are not the installation's current ones, or nil.
 	acceptedSettings string
 	settingsProblem  error
 
-	// composed is how many objects Crossplane has composed for the claim, and
-	// adopted the components whose objects exist and are made the claim's own
-	// in this pass: they are among the observed ones.
+	// composed is the number of objects that Crossplane has composed for the claim. adopted are the
+	// components whose existing objects are adopted in this pass. They are in observed too.
 	composed int
 	adopted  map[string]bool
 
-	// required is what the request brought of what was asked for, and asked
-	// is what the intent asks for.
+	// required and schemas are what the request contains of what was required. asked is what the
+	// intent requires.
 	required map[string]*fnv1.Resources
 	schemas  map[string]*fnv1.Schema
 	asked    map[string]*fnv1.ResourceSelector
 
-	// requeueWithin is after what time at most the intent needs the next pass, or 0.
+	// requeueWithin is the longest time until the next pass that the intent allows, or 0.
 	requeueWithin time.Duration
 }
 
@@ -67,35 +65,35 @@ func NewClaim(req *fnv1.RunFunctionRequest, source Source) *Claim {
 	return c
 }
 
-// Name of the claim.
+// Name returns the name of the claim.
 func (c *Claim) Name() string { return c.meta("name").GetStringValue() }
 
-// UID of the claim.
+// UID returns the UID of the claim.
 func (c *Claim) UID() string { return c.meta("uid").GetStringValue() }
 
-// Namespace of the claim.
+// Namespace returns the namespace of the claim.
 func (c *Claim) Namespace() string { return c.meta("namespace").GetStringValue() }
 
-// Kind of the claim.
+// Kind returns the kind of the claim.
 func (c *Claim) Kind() string { return c.composite.GetFields()["kind"].GetStringValue() }
 
-// manager is the name under which Crossplane applies what it composes for the
-// claim (ComposedFieldOwnerName of crossplane/crossplane v2.4.0).
+// manager returns the field manager under which Crossplane applies what it composes for the claim
+// (ComposedFieldOwnerName of crossplane/crossplane v2.4.0).
 func (c *Claim) manager() string {
 	return fieldowner.Manager(c.Name(), health.GroupKind(c.composite))
 }
 
-// Label of the claim, or "".
+// Label returns the value of a label of the claim, or "".
 func (c *Claim) Label(key string) string {
 	return c.meta("labels").GetStructValue().GetFields()[key].GetStringValue()
 }
 
-// Annotation of the claim, or "".
+// Annotation returns the value of an annotation of the claim, or "".
 func (c *Claim) Annotation(key string) string {
 	return c.meta("annotations").GetStructValue().GetFields()[key].GetStringValue()
 }
 
-// Generation of the claim.
+// Generation returns the generation of the claim.
 func (c *Claim) Generation() int64 { return int64(c.meta("generation").GetNumberValue()) }
 
 // Spec reads the claim's spec into a pointer to its type.
@@ -124,8 +122,8 @@ func (c *Claim) Observed(component string) *structpb.Struct {
 	return c.observed[component].GetResource()
 }
 
-// ReadObserved reads the object composed under a component's name into a
-// pointer to its type, and tells whether there is one.
+// ReadObserved reads the object composed under a component's name into a pointer to its type, and
+// reports whether there is one.
 func (c *Claim) ReadObserved(component string, into any) (bool, error) {
 	s := c.Observed(component)
 	if s == nil {
@@ -137,13 +135,13 @@ func (c *Claim) ReadObserved(component string, into any) (bool, error) {
 	return true, nil
 }
 
-// Secret returns the value of a key of the Secret composed under a component's
-// name: what is observed there, else one drawn at random. It never draws again
-// for a Secret that exists, since whoever uses the old value would be locked
-// out.
+// Secret returns the value of a key of the Secret composed under a component's name: the observed
+// value, or a random one if there is no Secret. It never generates another value for a Secret that
+// exists, since clients that use the old one would be locked out: a missing key is an error of the
+// claim.
 func (c *Claim) Secret(component, key string, draw func(Source) (string, error)) (string, error) {
 	s := c.Observed(component)
-	// What is read by people shows no secret, also not one that exists.
+	// A review shows no secret, not even one that exists.
 	if c.IsReview() || s == nil {
 		return draw(c.source)
 	}
@@ -155,8 +153,8 @@ func (c *Claim) Secret(component, key string, draw func(Source) (string, error))
 	return v, nil
 }
 
-// Rotatable is Secret for a value that whoever uses it can be told anew: a key
-// that was taken out of the Secret is drawn again.
+// Rotatable is like Secret, for a value that all its users can be given again: a key that was
+// removed from the Secret gets a new value.
 func (c *Claim) Rotatable(component, key string, draw func(Source) (string, error)) (string, error) {
 	if v, ok := SecretValue(c.Observed(component), key); ok && !c.IsReview() {
 		return v, nil
@@ -164,14 +162,14 @@ func (c *Claim) Rotatable(component, key string, draw func(Source) (string, erro
 	return draw(c.source)
 }
 
-// SecretValue reads a key of a Secret, and tells whether it has a value.
+// SecretValue returns the value of a key of a Secret, and reports whether it has one.
 func SecretValue(secret *structpb.Struct, key string) (string, bool) {
 	v, err := base64.StdEncoding.DecodeString(secret.GetFields()["data"].GetStructValue().GetFields()[key].GetStringValue())
 	return string(v), err == nil && len(v) > 0
 }
 
-// Kept is what to apply so that a component that exists stays as it is, for an
-// intent to change what of it is due. It is nil for one that does not exist.
+// Kept returns what to apply so that a component that exists stays as it is. An intent changes in
+// it what is due. It is nil for a component that does not exist.
 func (c *Claim) Kept(component string) *structpb.Struct {
 	s := c.Observed(component)
 	if s == nil {
@@ -180,23 +178,23 @@ func (c *Claim) Kept(component string) *structpb.Struct {
 	return proto.CloneOf(c.keep(s))
 }
 
-// SecretData is a value as a Secret holds it.
+// SecretData returns a value as the data of a Secret holds it, in base64.
 func SecretData(value string) string { return base64.StdEncoding.EncodeToString([]byte(value)) }
 
-// IsReview tells whether the result is read by people: it must hold no secret,
-// and depend on no time.
+// IsReview reports whether the result is for people to read and compare: it must contain no secret,
+// and not depend on the time.
 func (c *Claim) IsReview() bool {
 	_, ok := c.source.(ReviewSource)
 	return ok
 }
 
-// Now is the time, for what expires.
+// Now returns the current time, for what expires. It is zero in a review.
 func (c *Claim) Now() time.Time { return c.source.Now() }
 
-// Require asks Crossplane for resources that are not composed, under a name of
-// the intent's choice, and returns them. Until Crossplane has looked for them it
-// returns false: the intent then returns ErrPending, or does without. Crossplane
-// watches what is asked for, so nothing that changes all the time should be.
+// Require requires resources that are not composed, under a name that the intent chooses, and
+// returns them. It returns false until Crossplane has fetched them: the intent then returns
+// ErrPending, or does without. Crossplane watches what is required, so do not require objects that
+// change all the time.
 func (c *Claim) Require(name string, sel *fnv1.ResourceSelector) ([]*structpb.Struct, bool) {
 	if c.asked == nil {
 		c.asked = map[string]*fnv1.ResourceSelector{}
@@ -210,10 +208,9 @@ func (c *Claim) Require(name string, sel *fnv1.ResourceSelector) ([]*structpb.St
 	return out, ok
 }
 
-// HasKind tells whether the cluster has the kind whose schema the pipeline step
-// requires under a name, for a component of that kind. Where the component has
-// been composed it has: discovery that fails for a moment must not withdraw what
-// exists.
+// HasKind reports whether the cluster serves the kind whose schema the pipeline step requires under
+// a name, for a component of that kind. It is true where the component has been composed: discovery
+// that fails for a moment must not remove what exists.
 func (c *Claim) HasKind(requirement, component string) bool {
 	return len(c.schemas[requirement].GetOpenapiV3().GetFields()) > 0 || c.Observed(component) != nil
 }
@@ -227,9 +224,9 @@ func (c *Claim) status(field string) *structpb.Value {
 	return c.composite.GetFields()["status"].GetStructValue().GetFields()[field]
 }
 
-// OwnedByOther tells whether somebody else than Crossplane set a field of the
-// object composed under a component's name, an autoscaler for example. The path
-// is the one of managed fields: "f:spec", "f:replicas".
+// OwnedByOther reports whether a client other than Crossplane, such as an autoscaler, has set a
+// field of the object composed under a component's name. The path is that of managed fields:
+// "f:spec", "f:replicas".
 func (c *Claim) OwnedByOther(component string, path ...string) bool {
 	for _, fields := range fieldowner.Others(c.Observed(component)) {
 		if fieldowner.Has(fields, path...) {
@@ -239,10 +236,10 @@ func (c *Claim) OwnedByOther(component string, path ...string) bool {
 	return false
 }
 
-// PodFailure is what the claim's status says of a pod that fails, or "".
+// PodFailure returns the description of a failing pod in the claim's status, or "".
 func (c *Claim) PodFailure() string { return c.status("podFailure").GetStringValue() }
 
-// wasReady tells whether all of the claim as it is now has been healthy before.
+// wasReady reports whether the claim has been ready at its current generation.
 func (c *Claim) wasReady() bool {
 	g := int64(c.status("readyGeneration").GetNumberValue())
 	return g != 0 && g == c.Generation()
@@ -251,10 +248,10 @@ func (c *Claim) wasReady() bool {
 // isWatched is false while Crossplane's circuit breaker drops the claim's events.
 func (c *Claim) isWatched() bool { return c.conditionStatus("Responsive") != "False" }
 
-// isReady tells what Crossplane says of the claim.
+// isReady reports whether the claim's condition Ready is True.
 func (c *Claim) isReady() bool { return c.conditionStatus("Ready") == "True" }
 
-// conditionStatus of a type, or "".
+// conditionStatus returns the status of the claim's condition of a type, or "".
 func (c *Claim) conditionStatus(typ string) string {
 	return c.condition(typ)["status"].GetStringValue()
 }

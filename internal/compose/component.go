@@ -18,19 +18,19 @@ type Object interface {
 
 // Component is one object that an intent declares.
 type Component struct {
-	// Name of the component: its key among the composed resources of a
-	// claim. It must never change, or the object is replaced.
+	// Name is the component's key among the composed resources of a claim. It must never change, or
+	// the object is replaced.
 	Name string
 
 	// Part is the entry of status.components that the component counts for.
 	// Defaults to Name.
 	Part string
 
-	// Object to apply.
+	// Object is the object to apply.
 	Object Object
 
-	// Make makes the Object once it is needed: for what waits long, and would
-	// be made in vain each time until then.
+	// Make returns the Object when it is needed. It is for components that wait long, whose objects
+	// would be built in vain in every pass until then.
 	Make func() Object
 
 	// After names the components that must be healthy before this one is
@@ -42,29 +42,28 @@ type Component struct {
 	// Unlike After it holds for every change, not only for the first apply.
 	ChangeAfter []string
 
-	// Once keeps the object as it was first applied, for kinds that cannot
-	// be changed, like Jobs. A changed one needs another name.
+	// Once keeps the object as it was first applied, for kinds that cannot be changed, like Jobs. A
+	// changed object needs a component of another name.
 	Once bool
 
-	// Scaled says that the number of replicas is somebody else's, an
-	// autoscaler's, and what is declared of it only a beginning. Its change is
-	// no change of the component.
+	// Scaled is true where an autoscaler owns the number of replicas, and the declared number is
+	// only the initial one. A change of the number is no change of the component.
 	Scaled bool
 
-	// Paused says that the object does nothing yet, until what its changes come after is
-	// healthy: it is created at once all the same, so that the claim references it from
-	// the beginning.
+	// Paused is true for an object that does nothing until the components of ChangeAfter are
+	// healthy. It is created at once nevertheless, so that the claim references it from the
+	// beginning.
 	Paused bool
 
-	// Aside says that the claim is ready without the object, a task whose outcome a
-	// condition reports.
+	// Aside is true for a task whose outcome a condition reports: the claim can be ready without
+	// it.
 	Aside bool
 
 	// HoldsData keeps the object when it is no longer declared, unless the
 	// plan releases it.
 	HoldsData bool
 
-	// Health judges the observed object. Defaults to health.Of.
+	// Health returns the health of the observed object. Defaults to health.Of.
 	Health func(observed *structpb.Struct) health.Status
 }
 
@@ -75,40 +74,39 @@ func (c *Component) part() string {
 	return c.Name
 }
 
-// Plan is what an intent makes of a claim.
+// Plan is what an intent declares for a claim.
 type Plan struct {
-	// Components in the order in which a reader expects them.
+	// Components in the order in which status.components lists their parts.
 	Components []Component
 
-	// Release names components that hold data, are no longer declared, and
-	// may go: the claim says so in an explicit field.
+	// Release names components that hold data, are no longer declared, and may be deleted because
+	// an explicit field of the claim allows it.
 	Release []string
 
-	// Maintain returns what goes on while the claim is refused: objects that
-	// exist and are due to change, by component, each begun with Claim.Kept. It
-	// may ask for resources, and returns ErrPending until they are there. An
-	// intent may return a plan that has nothing else beside an error of the
-	// claim.
+	// Maintain returns the changes that are applied even while the claim is refused: the objects to
+	// change, by component, each based on Claim.Kept. It may require resources, and returns
+	// ErrPending until they are fetched. An intent that returns an error of the claim may return a
+	// plan with only this field beside it.
 	Maintain func() (map[string]*structpb.Struct, error)
 
-	// Upgrade says when changes of pods that no user has asked for are applied. Without it
-	// they are at once.
+	// Upgrade decides when changes of pods are applied that no user has made. Without it they are
+	// applied at once.
 	Upgrade *Upgrade
 
-	// PollInterval is how often the claim is composed while it has settled and nothing
-	// that Crossplane watches changes, or 0 for the kernel's own: 10 to 30 minutes.
+	// PollInterval is the interval in which a settled claim is composed although nothing that
+	// Crossplane watches has changed, or 0 for the kernel's default of 10 to 30 minutes.
 	PollInterval time.Duration
 
-	// Status returns the claim's status, a pointer to its type. The kernel
-	// has filled nothing of it in: CommonStatus comes from Outcome.
+	// Status returns the claim's status, a pointer to its type. The kernel fills in none of its
+	// fields: CommonStatus is in the Outcome.
 	Status func(Outcome) any
 
-	// Conditions beside the kernel's own. Each type must be returned always,
-	// whatever its status, or an old one would stay.
+	// Conditions returns conditions in addition to the kernel's own. Each type must always be
+	// returned, whatever its status, or an old condition would stay.
 	Conditions func(Outcome) []Condition
 }
 
-// part of the component of a name.
+// part returns the part that the component of a name counts for.
 func (p *Plan) part(name string) string {
 	for i := range p.Components {
 		if p.Components[i].Name == name {
@@ -118,6 +116,6 @@ func (p *Plan) part(name string) string {
 	return name
 }
 
-// Intent turns a claim into a plan. It is pure. An error from Invalidf is the
-// claim's; any other is ours.
+// Intent turns a claim into a plan. It is pure. An error from Invalidf is an error of the claim,
+// any other an internal error.
 type Intent func(*Claim) (*Plan, error)

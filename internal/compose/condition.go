@@ -10,16 +10,16 @@ import (
 
 // Types of the conditions that the kernel sets on every claim.
 const (
-	// ConditionAccepted is False while the claim, or the installation's
-	// settings, say something that cannot be done. What runs is left alone.
+	// ConditionAccepted is False while the claim, or the installation's settings, request something
+	// that is not possible. What runs stays as it is.
 	ConditionAccepted = "Accepted"
 
-	// ConditionPruned is False while something that is no longer part of the
-	// claim stays, since it holds data.
+	// ConditionPruned is False while objects that are no longer part of the claim stay because they
+	// hold data.
 	ConditionPruned = "Pruned"
 )
 
-// Condition of a claim.
+// Condition is a condition of a claim.
 type Condition struct {
 	Type    string
 	True    bool
@@ -27,12 +27,12 @@ type Condition struct {
 	Message string
 }
 
-// PartReady is the condition that a part of a claim is healthy. A part that is
-// not declared is reported with the reason Disabled, and nobody waits for it.
+// PartReady returns the condition that a part of a claim is healthy. A part that is not declared is
+// True with the reason Disabled, so that clients do not wait for it.
 //
-// What a part waits for changes all the time while it comes up, and is in the
-// status. Conditions are written after it, by themselves: they would be a second
-// write to the claim, for the same words.
+// What a part waits for changes often while it starts, and is in the status. Crossplane writes
+// conditions in a request of their own after the status, so the same message in the condition would
+// cost a second write to the claim.
 func PartReady(typ string, o Outcome, part string) Condition {
 	p, ok := o.Part(part)
 	switch {
@@ -47,8 +47,8 @@ func PartReady(typ string, o Outcome, part string) Condition {
 	}
 }
 
-// accepted is False where the installation's settings cannot be used: the claim
-// goes on with those that it had.
+// accepted returns the condition Accepted. It is False where the installation's settings cannot be
+// used: the claim continues with its previous ones.
 func accepted(settingsProblem error) Condition {
 	if settingsProblem != nil {
 		return Condition{Type: ConditionAccepted, Reason: appsv1.ReasonSettingsInvalid, Message: settingsProblem.Error() + ". The claim goes on with the settings that it had"}

@@ -12,27 +12,27 @@ import (
 	"github.com/storeplane/storeplane/internal/structs"
 )
 
-// Decision is what the kernel makes of a plan and what is observed.
+// Decision is what the kernel decides from a plan and the observed objects.
 type Decision struct {
-	// Apply is the objects to apply, by component.
+	// Apply holds the objects to apply, by component.
 	Apply map[string]*structpb.Struct
 
-	// Health of every declared component, withheld ones included.
+	// Health holds the health of every declared component, withheld ones included.
 	Health map[string]health.Status
 
-	// Withheld names the components that wait for others, in their order.
+	// Withheld names the components that wait for others, in the order of the plan.
 	Withheld []string
 
-	// Kept names the components that are no longer declared and stay, since
-	// they hold data. Sorted.
+	// Kept names the components that are no longer declared and stay because they hold data.
+	// Sorted.
 	Kept []string
 
-	// First names the components that are applied for the first time, in their
-	// order: an object of that name must not be someone else's.
+	// First names the components that are applied for the first time, in the order of the plan. An
+	// existing object of their name must not belong to another owner.
 	First []string
 
-	// Stopped is true where nothing is changed in this pass, since the API server
-	// refused a component in the last one.
+	// Stopped is true where nothing is changed in this pass because the API server refused a
+	// component in an earlier one.
 	Stopped bool
 
 	claim   *Claim
@@ -40,11 +40,10 @@ type Decision struct {
 	objects objects
 	upgrade *upgrade
 
-	// refused is what of the claim the API server has refused.
+	// refused is what the API server has refused of the claim.
 	refused refusal
 
-	// leaving names the components that wait for an object of their name to be
-	// deleted.
+	// leaving names the components that wait until an existing object of their name is deleted.
 	leaving map[string]bool
 }
 
@@ -121,8 +120,8 @@ func Decide(claim *Claim, p *Plan) (*Decision, error) {
 	return d, nil
 }
 
-// observe judges a component that exists, and applies it. One that does not
-// exist is not healthy.
+// observe determines the health of a component that exists, and what to apply for it. One that does
+// not exist is not healthy.
 func (d *Decision) observe(c *Component, obs *structpb.Struct) error {
 	if obs == nil {
 		d.Health[c.Name] = health.Status{State: health.Progressing}
@@ -148,8 +147,8 @@ func (d *Decision) observe(c *Component, obs *structpb.Struct) error {
 	return nil
 }
 
-// pause has a component that does nothing yet wait for what its changes come after, whatever its
-// object says of itself.
+// pause reports a paused component as progressing, whatever its object reports, and withholds it
+// until the components of its ChangeAfter are healthy.
 func (d *Decision) pause(c *Component) {
 	if !c.Paused {
 		return
@@ -161,9 +160,8 @@ func (d *Decision) pause(c *Component) {
 	}
 }
 
-// gate withholds a component that does not exist until all that it comes after
-// is healthy. What is withheld is not even encoded: at first that is most of a
-// claim.
+// gate withholds a component that does not exist until all that it comes after is healthy. A
+// withheld component is not even encoded: at first that is most of a claim.
 func (d *Decision) gate(c *Component) error {
 	if w := d.waitsFor(c.After); len(w) > 0 {
 		d.Withheld = append(d.Withheld, c.Name)
@@ -186,7 +184,7 @@ func (d *Decision) gate(c *Component) error {
 	return nil
 }
 
-// wait withholds a component until an object of its name has been deleted.
+// wait withholds a component until an existing object of its name is deleted.
 func (d *Decision) wait(component, message string) {
 	delete(d.Apply, component)
 	if d.leaving == nil {
@@ -196,8 +194,8 @@ func (d *Decision) wait(component, message string) {
 	d.Health[component] = health.Status{State: health.Progressing, Message: message}
 }
 
-// holdChange keeps a component that exists as it is until all that its changes
-// come after is healthy.
+// holdChange keeps a component that exists as it is until the components of its ChangeAfter are
+// healthy.
 func (d *Decision) holdChange(c *Component, obs *structpb.Struct) {
 	if c.Once {
 		return
@@ -208,7 +206,7 @@ func (d *Decision) holdChange(c *Component, obs *structpb.Struct) {
 	}
 	kept := d.claim.keep(obs)
 	if has(kept, "spec", "replicas") && !has(d.Apply[c.Name], "spec", "replicas") {
-		// An autoscaler's.
+		// An autoscaler owns the replicas.
 		kept.Fields["spec"] = without(kept.GetFields()["spec"], "replicas")
 	}
 	d.upgrade.unfinished = true
@@ -216,13 +214,13 @@ func (d *Decision) holdChange(c *Component, obs *structpb.Struct) {
 	d.Health[c.Name] = health.Status{State: health.Progressing, Message: "Its change waits for " + strings.Join(w, ", ")}
 }
 
-// passStopped changes nothing in this pass where Crossplane stopped at a component in
-// the last one, or in an earlier one after which it is not due again: any change that is refused keeps the status from being written, and the
-// claim would be called ready for what it was before. The component that is named need
-// not be the only one that is refused, and one that bears the mark of what is declared may
-// have been edited by hand. Where a claim that has
-// been ready as it is has the component as it is to be, it may be the API server that is
-// unwell, and nothing is held back.
+// passStopped changes nothing in this pass where Crossplane stopped at a component in the last
+// pass, or in an earlier one after which the component is not yet due again. Any change that is
+// refused keeps the status from being written, and the claim would be reported ready for its
+// earlier state. The component that Crossplane named need not be the only one that is refused, and
+// one that carries the hash of its declaration may have been edited by hand. Nothing is held back
+// where the claim has been ready at its current generation and the component is as declared: the
+// cause may then be a failure of the API server.
 func (d *Decision) passStopped(observed map[string]*fnv1.Resource) {
 	stopped := d.refused.stopped
 	if d.Apply[stopped] == nil || d.claim.wasReady() && d.isInPlace(stopped, observed) {
@@ -241,13 +239,13 @@ func (d *Decision) passStopped(observed map[string]*fnv1.Resource) {
 	d.First = slices.DeleteFunc(d.First, func(n string) bool { return d.Apply[n] == nil })
 }
 
-// isInPlace tells whether a component is as it is to be.
+// isInPlace reports whether a component exists as it is declared.
 func (d *Decision) isInPlace(name string, observed map[string]*fnv1.Resource) bool {
 	obs := observed[name].GetResource()
 	return obs != nil && !d.claim.adopted[name] && isApplied(d.Apply[name], obs)
 }
 
-// make a component's object, unless it is made.
+// make builds a component's object and checks it, unless that is done already.
 func (d *Decision) make(c *Component) error {
 	if c.Object != nil {
 		return nil
@@ -271,8 +269,8 @@ func (d *Decision) waitsFor(names []string) []string {
 	return out
 }
 
-// encode returns the object to apply for a component. The pods of one that is observed stay as
-// they are where changes of the release wait, which is held then.
+// encode returns the object to apply for a component. Where changes of the release wait, the pods
+// of an observed object stay as they are, and held is true.
 func (d *Decision) encode(c *Component, observed *structpb.Struct) (s *structpb.Struct, held bool, err error) {
 	s, err = structs.EncodeObject(c.Object)
 	if err != nil {
@@ -281,10 +279,10 @@ func (d *Decision) encode(c *Component, observed *structpb.Struct) (s *structpb.
 	held, pods := d.hold(s, observed)
 	mark(c, s)
 	if was := annotation(observed, AppliedAnnotation); held && was != "" {
-		// Where the release before is installed again nothing has changed.
+		// The hash stays, so that nothing has changed if the release before is installed again.
 		annotate(s, AppliedAnnotation, was)
 	}
-	// It is no part of what was declared.
+	// The following annotations are no part of the declaration, so the hash leaves them out.
 	if pods != "" && d.upgrade.Upgrade != nil {
 		annotate(s, PodsAnnotation, pods)
 	}
@@ -294,10 +292,10 @@ func (d *Decision) encode(c *Component, observed *structpb.Struct) (s *structpb.
 	return s, held, nil
 }
 
-// mark an object with the kernel's annotations.
+// mark adds the kernel's annotations to an object.
 func mark(c *Component, s *structpb.Struct) {
-	// The hash is of what was declared, so it goes in before the other marks.
-	// None is taken of a Secret: those are compared.
+	// The hash is of the declaration, so it is taken before other annotations are added. Of a
+	// Secret no hash is taken: its data is compared.
 	if !c.Once && !isSecret(s) {
 		annotate(s, AppliedAnnotation, digest(declared(c, s)))
 	}
@@ -306,7 +304,7 @@ func mark(c *Component, s *structpb.Struct) {
 	}
 }
 
-// declared is what of an object counts as the claim's will.
+// declared returns the part of an object that the applied hash covers.
 func declared(c *Component, s *structpb.Struct) *structpb.Struct {
 	if !c.Scaled || !has(s, "spec", "replicas") {
 		return s
@@ -316,10 +314,10 @@ func declared(c *Component, s *structpb.Struct) *structpb.Struct {
 	return out
 }
 
-// judge returns the health of a component that exists. One that does not carry
-// what is declared now is not healthy, but for what is healthy once stored, of a
-// claim that has been ready as it is: such a change is ours, like a certificate
-// that is renewed, and the claim stays ready unless the API server refuses it.
+// judge returns the health of a component that exists. One that does not carry its current
+// declaration is not healthy, with one exception: an object of a kind that is healthy once stored,
+// of a claim that has been ready at its current generation. Such a change is Storeplane's own, like
+// the renewal of a certificate, and the claim stays ready unless the API server refuses the change.
 func (d *Decision) judge(c *Component, observed *structpb.Struct, applied bool) health.Status {
 	switch {
 	case d.claim.adopted[c.Name]:
@@ -336,7 +334,7 @@ func (d *Decision) judge(c *Component, observed *structpb.Struct, applied bool) 
 	return health.Of(observed)
 }
 
-// isApplied tells whether an object of the cluster carries what is to be applied.
+// isApplied reports whether an observed object carries what is to be applied.
 func isApplied(want, observed *structpb.Struct) bool {
 	if !isSecret(want) {
 		return annotation(want, AppliedAnnotation) == annotation(observed, AppliedAnnotation)
@@ -354,9 +352,8 @@ func isSecret(obj *structpb.Struct) bool {
 	return obj.GetFields()["kind"].GetStringValue() == "Secret" && obj.GetFields()["apiVersion"].GetStringValue() == "v1"
 }
 
-// missing is the health of a component that does not exist yet. It is never
-// better than progressing, whatever the judge makes of an object that has no
-// status.
+// missing returns the health of a component that does not exist yet. It is never healthy, even
+// where Health accepts an object without a status.
 func missing(c *Component, want *structpb.Struct) health.Status {
 	if c.Health == nil {
 		return health.OfMissing(want)

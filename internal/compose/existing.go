@@ -13,40 +13,39 @@ import (
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// AllowAdoptionAnnotation on an object that no claim controls allows the claim
-// that it names, as "Kind/name", to make the object its own: the claim applies
-// it from then on, and deletes it with itself. Whoever may edit the object may
-// set it.
+// AllowAdoptionAnnotation on an object that no claim controls allows the claim that it names, as
+// "Kind/name", to adopt the object: the claim applies the object from then on, and deletes it when
+// the claim is deleted. Every user who may edit the object may set it.
 const AllowAdoptionAnnotation = "storeplane.example.com/allow-adoption-by"
 
-// What Crossplane writes on all that it composes: the label names the claim, or
-// the claim that composed the claim, and the annotation the component
-// (RenderComposedResourceMetadata of crossplane/crossplane v2.4.0).
+// Metadata that Crossplane writes on all that it composes: the label names the claim, or the claim
+// that composed the claim, and the annotation the component (RenderComposedResourceMetadata of
+// crossplane/crossplane v2.4.0).
 const (
 	compositeLabel      = "crossplane.io/composite"
 	componentAnnotation = "crossplane.io/composition-resource-name"
 )
 
-// ExistingPrefix begins the names under which Crossplane is asked for the
-// objects that components would be applied over.
+// ExistingPrefix begins the names under which objects are required that components would be applied
+// over.
 const ExistingPrefix = "existing/"
 
-// standing is what an object that has the name of a component, and is not
-// observed as one, is to the claim.
+// standing is the relation to the claim of an object that has the name of a component and is not
+// observed as one.
 type standing int
 
 const (
-	// foreign is the object of someone else. It is never changed.
+	// foreign is an object of another owner. It is never changed.
 	foreign standing = iota
-	// leaving is an object that is being deleted, or was of an earlier claim of
-	// this name and kind, whose objects Kubernetes removes. It is waited for.
+	// leaving is an object that is being deleted, or that belongs to an earlier claim of this name
+	// and kind, whose objects Kubernetes removes. The claim waits for that.
 	leaving
-	// adoptable is the claim's own, was left behind by an earlier claim of this
-	// name, or carries AllowAdoptionAnnotation.
+	// adoptable is an object that belongs to the claim already, was left behind by an earlier claim
+	// of this name, or carries AllowAdoptionAnnotation.
 	adoptable
 )
 
-// standingOf an object that has the name of a component.
+// standingOf returns the standing of an object that has the name of a component.
 func (c *Claim) standingOf(component string, obj *structpb.Struct) standing {
 	if health.IsBeingDeleted(obj) {
 		return leaving
@@ -54,7 +53,7 @@ func (c *Claim) standingOf(component string, obj *structpb.Struct) standing {
 	if owner := controllerOf(obj); owner != nil {
 		switch {
 		case owner["uid"].GetStringValue() == c.meta("uid").GetStringValue():
-			// Crossplane has applied it and has not seen it yet.
+			// Crossplane has applied the object, but does not report it as observed yet.
 			return adoptable
 		case owner["kind"].GetStringValue() == c.Kind() && owner["name"].GetStringValue() == c.Name():
 			return leaving
@@ -70,9 +69,9 @@ func (c *Claim) standingOf(component string, obj *structpb.Struct) standing {
 	return foreign
 }
 
-// mayHaveApplied tells whether a claim of this name and kind has applied an object,
-// as far as its managed fields say who has: backup tools leave them out. Labels
-// alone do not tell a DatabaseCluster's object from one of an EcommercePlatform of
+// mayHaveApplied reports whether a claim of this name and kind may have applied an object, by its
+// managed fields. It is true where these name no claim at all, since backup tools leave them out.
+// Labels alone do not distinguish a DatabaseCluster's object from one of an EcommercePlatform of
 // the same name.
 func (c *Claim) mayHaveApplied(obj *structpb.Struct) bool {
 	composed := false
@@ -87,7 +86,7 @@ func (c *Claim) mayHaveApplied(obj *structpb.Struct) bool {
 	return !composed
 }
 
-// controllerOf an object: its controller reference, or nil.
+// controllerOf returns the controller reference of an object, or nil.
 func controllerOf(obj *structpb.Struct) map[string]*structpb.Value {
 	for _, v := range obj.GetFields()["metadata"].GetStructValue().GetFields()["ownerReferences"].GetListValue().GetValues() {
 		if f := v.GetStructValue().GetFields(); f["controller"].GetBoolValue() {
@@ -101,9 +100,9 @@ func label(obj *structpb.Struct, key string) string {
 	return obj.GetFields()["metadata"].GetStructValue().GetFields()["labels"].GetStructValue().GetFields()[key].GetStringValue()
 }
 
-// adopt takes what Crossplane has found of what was asked for, and the claim may
-// make its own, for observed: passwords are read from it, and what holds data is
-// changed as carefully as if the claim had made it.
+// adopt adds to observed the objects that Crossplane has fetched on request and that the claim may
+// adopt: passwords are read from them, and objects that hold data are changed as carefully as if
+// the claim had created them.
 func (c *Claim) adopt() {
 	for requirement, r := range c.required {
 		component, ok := strings.CutPrefix(requirement, ExistingPrefix)
@@ -114,11 +113,11 @@ func (c *Claim) adopt() {
 		if c.standingOf(component, obj) != adoptable {
 			continue
 		}
-		// Asked for again, also where the intent is about to refuse the claim for
-		// what it reads of it: Crossplane gives up on answers that come and go.
+		// The object is required again, even if the intent is about to refuse the claim for what
+		// the object contains: Crossplane gives up if requirements keep changing from call to call.
 		c.Require(requirement, selectorOf(obj, c.Namespace()))
 		if c.adopted == nil {
-			// The request's own map stays as it is.
+			// The request's own map must not change.
 			c.adopted, c.observed = map[string]bool{}, maps.Clone(c.observed)
 			if c.observed == nil {
 				c.observed = map[string]*fnv1.Resource{}
@@ -128,10 +127,9 @@ func (c *Claim) adopt() {
 	}
 }
 
-// Existing asks for an object that has the name of a component, for an intent that
-// has to know what was left behind before it can say whether the claim is valid:
-// one that the claim may adopt is observed from then on. It returns false until
-// Crossplane has looked.
+// Existing requires an object that has the name of a component, for an intent that must know what
+// was left behind before it can decide whether the claim is valid. An object that the claim may
+// adopt is observed from then on. It returns false until Crossplane has fetched the object.
 func (c *Claim) Existing(component, apiVersion, kind, name string) bool {
 	if c.IsComposed(component) {
 		return true
@@ -142,15 +140,15 @@ func (c *Claim) Existing(component, apiVersion, kind, name string) bool {
 	return fetched || c.IsReview()
 }
 
-// IsComposed tells whether a component exists as the claim's own.
+// IsComposed reports whether a component exists and belongs to the claim.
 func (c *Claim) IsComposed(component string) bool {
 	return c.observed[component] != nil && !c.adopted[component]
 }
 
-// checkExisting asks for the objects that would be applied over by what a
-// decision applies for the first time. It withholds what waits for one to be
-// deleted, and returns ErrPending until Crossplane has looked, else an error of
-// the claim where an object is someone else's. At rest it asks for nothing.
+// checkExisting requires the existing objects over which a decision would apply components for the
+// first time. It withholds a component while such an object is being deleted, and returns
+// ErrPending until Crossplane has fetched them, or an error of the claim where one belongs to
+// another owner. A claim at rest requires none.
 func (c *Claim) checkExisting(d *Decision) error {
 	var pending error
 	var refused []error
@@ -185,7 +183,7 @@ func (c *Claim) checkExisting(d *Decision) error {
 	return refused[0]
 }
 
-// foreignError names an object that is someone else's, and the ways out.
+// foreignError returns an error that names an object of another owner, and what to do about it.
 func (c *Claim) foreignError(obj *structpb.Struct) error {
 	title := titleOf(obj)
 	if owner := controllerOf(obj); owner != nil {
@@ -198,7 +196,7 @@ func (c *Claim) foreignError(obj *structpb.Struct) error {
 		title, resourceOf(obj), nameOf(obj), AllowAdoptionAnnotation, c.Kind(), c.Name())}
 }
 
-// titleOf an object, for messages.
+// titleOf returns kind and name of an object, for messages.
 func titleOf(obj *structpb.Struct) string {
 	return obj.GetFields()["kind"].GetStringValue() + " " + nameOf(obj)
 }
@@ -207,13 +205,13 @@ func nameOf(obj *structpb.Struct) string {
 	return obj.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()
 }
 
-// resourceOf is what kubectl calls the kind of an object.
+// resourceOf returns the name by which kubectl addresses the kind of an object.
 func resourceOf(obj *structpb.Struct) string {
 	gk := health.GroupKind(obj)
 	return strings.ToLower(strings.TrimSuffix(gk.Kind+"."+gk.Group, "."))
 }
 
-// selectorOf one object of a namespace.
+// selectorOf returns a selector of an object by its name in a namespace.
 func selectorOf(obj *structpb.Struct, namespace string) *fnv1.ResourceSelector {
 	return &fnv1.ResourceSelector{
 		ApiVersion: obj.GetFields()["apiVersion"].GetStringValue(),

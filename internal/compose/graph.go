@@ -7,17 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// objectKey tells one object of a namespace from another.
+// objectKey identifies an object in a namespace.
 type objectKey struct {
 	kind schema.GroupKind
 	name string
 }
 
-// objects of components by what tells them apart.
+// objects holds the names of components by the objects that they declare.
 type objects map[objectKey]string
 
-// check returns an error when a plan contradicts itself: that is a bug of an
-// intent, never a user's. It returns the objects that are made already.
+// check returns an error when a plan contradicts itself, which is a bug of an intent and never a
+// user's mistake. Otherwise it returns the objects that are already built.
 func check(claim string, p *Plan) (objects, error) {
 	index := make(map[string]*Component, len(p.Components))
 	objects := make(objects, len(p.Components))
@@ -57,7 +57,8 @@ func check(claim string, p *Plan) (objects, error) {
 	return objects, nil
 }
 
-// check a component's object, and that no other component has the same.
+// check returns an error if a component's object is incomplete or misnamed, or if another component
+// declares the same object.
 func (o objects) check(claim string, c *Component) error {
 	if c.Object == nil {
 		return fmt.Errorf("cannot compose: component %s has no object", c.Name)

@@ -10,13 +10,13 @@ import (
 	"github.com/storeplane/storeplane/internal/fieldowner"
 )
 
-// keptMetadata is what of an object's metadata may be applied again.
+// keptMetadata are the fields of an object's metadata that may be applied again.
 var keptMetadata = []string{"name", "namespace", "labels", "annotations"}
 
-// keep returns what to apply so that an observed object stays as it is: what
-// was applied before, or where that is not known all of it but what the API
-// server and Crossplane own. Leaving the object out of the response would delete
-// it, and applying less would take its fields away.
+// keep returns what to apply so that an observed object stays as it is: the fields that Crossplane
+// applied before or, where these are not known, all fields except those of the API server and of
+// Crossplane. An object that is missing in the response would be deleted, and a field that is not
+// applied again would be removed.
 func (c *Claim) keep(observed *structpb.Struct) *structpb.Struct {
 	own, ok := fieldowner.Applied(observed, c.manager())
 	if !ok {
@@ -37,9 +37,8 @@ func (c *Claim) keep(observed *structpb.Struct) *structpb.Struct {
 		switch k {
 		case "status", "metadata":
 		case "spec":
-			// A nested composite's spec.crossplane holds the references to
-			// what it composed: an old copy of those would orphan its newest
-			// resources.
+			// spec.crossplane of a nested composite holds the references to what it composed:
+			// applying an old copy of them would orphan its newest resources.
 			out.Fields[k] = without(v, "crossplane")
 		default:
 			out.Fields[k] = v
@@ -48,9 +47,9 @@ func (c *Claim) keep(observed *structpb.Struct) *structpb.Struct {
 	return out
 }
 
-// pauses are annotations by which an object is paused: a person's, or its own
-// claim's. Applied again they would be the claim's as well, and whoever set them
-// could not take them away any more.
+// pauses are the annotations by which a user, or the claim of an object, pauses it. Applied again
+// they would belong to Crossplane as well, and the user or claim that set them could no longer
+// remove them.
 var pauses = []string{xpmeta.AnnotationKeyReconciliationPaused, appsv1.PausedWithAnnotation}
 
 func unpaused(metadata *structpb.Struct) *structpb.Struct {
@@ -72,13 +71,13 @@ func pick(s *structpb.Struct, fields []string) *structpb.Struct {
 	return out
 }
 
-// has tells whether a struct has a field of a field.
+// has reports whether a struct has a field inner in its field outer.
 func has(s *structpb.Struct, outer, inner string) bool {
 	_, ok := s.GetFields()[outer].GetStructValue().GetFields()[inner]
 	return ok
 }
 
-// without returns v less one field.
+// without returns v without a field. It does not change v.
 func without(v *structpb.Value, field string) *structpb.Value {
 	s := v.GetStructValue()
 	if _, ok := s.GetFields()[field]; !ok {

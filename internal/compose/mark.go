@@ -10,12 +10,12 @@ import (
 
 // Annotations that the kernel puts on composed objects.
 const (
-	// AppliedAnnotation holds a hash of what was applied last. It tells an
-	// object that already carries the newest declaration from one that is
-	// about to: no generation in the cluster says that.
+	// AppliedAnnotation holds a hash of what was applied last. It distinguishes an object that
+	// carries the newest declaration from one that does not yet: no generation in the cluster shows
+	// that.
 	AppliedAnnotation = "storeplane.example.com/applied"
 
-	// HoldsDataAnnotation marks what stays when it is no longer declared.
+	// HoldsDataAnnotation marks an object that stays when it is no longer declared.
 	HoldsDataAnnotation = "storeplane.example.com/holds-data"
 )
 
@@ -28,7 +28,7 @@ func annotate(obj *structpb.Struct, key, value string) {
 	child(meta, "annotations").Fields[key] = structpb.NewStringValue(value)
 }
 
-// child returns the struct under a field, made if it is missing.
+// child returns the struct under a field, and creates it if it is missing.
 func child(s *structpb.Struct, field string) *structpb.Struct {
 	if c := s.GetFields()[field].GetStructValue(); c != nil {
 		if c.Fields == nil {
@@ -41,21 +41,20 @@ func child(s *structpb.Struct, field string) *structpb.Struct {
 	return c
 }
 
-// digest of an object: the same for the same content, whatever the order of
-// its maps. It guards against confusion, not against attack, and is never
-// taken of a Secret.
+// digest returns a hash of an object that does not depend on the order of its maps. It guards
+// against mistakes, not against attacks, and is never taken of a Secret.
 func digest(obj *structpb.Struct) string {
 	d := fnv{sum: offset64}
 	d.object(obj)
 	return strconv.FormatUint(d.sum, 16)
 }
 
-// fnv is FNV-1a of 64 bits. The standard library's takes slices of bytes, and
-// would have every string copied.
+// fnv computes the 64-bit FNV-1a hash. The standard library's implementation takes slices of bytes,
+// so every string would be copied.
 type fnv struct {
 	sum uint64
 
-	// keys of the objects that are being read, the innermost last.
+	// keys are those of the objects that are being hashed, the innermost last.
 	keys []string
 }
 
@@ -102,8 +101,8 @@ func (d *fnv) value(v *structpb.Value) {
 	}
 }
 
-// text puts the length before the content, so that no two different objects
-// read alike.
+// text hashes the length before the content, so that two different objects never give the same
+// sequence of bytes.
 func (d *fnv) text(s string) {
 	d.number('s', uint64(len(s)))
 	for i := range len(s) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ObservedComponents names the components that exist and whose names begin with a
-// prefix, sorted: those too that are declared no longer.
+// ObservedComponents returns the names of the existing components that begin with a prefix, sorted.
+// Components that are no longer declared are included.
 func (c *Claim) ObservedComponents(prefix string) []string {
 	var out []string
 	for name := range c.observed {

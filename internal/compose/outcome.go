@@ -9,26 +9,26 @@ import (
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// Phase of a claim in one word, as far as it is the same for every kind.
+// Phase is the state of a claim in one word, as far as it is the same for every kind.
 type Phase string
 
-// The phases.
+// Phases of a claim.
 const (
 	// Pending means that nothing of the claim exists yet.
 	Pending Phase = "Pending"
-	// Deploying means that the claim, or a change of it, is on its way.
+	// Deploying means that the claim, or a change of it, is being applied.
 	Deploying Phase = "Deploying"
 	// Running means that every declared component is healthy.
 	Running Phase = "Running"
-	// Degraded means that a component is not healthy any more though the
-	// claim has not changed since all were.
+	// Degraded means that a component is no longer healthy although the claim has not changed since
+	// all components were.
 	Degraded Phase = "Degraded"
-	// Failed means that a component will not get healthy without a change, or
-	// that the claim cannot be composed.
+	// Failed means that a component will not become healthy without a change, or that the claim
+	// cannot be composed.
 	Failed Phase = "Failed"
 )
 
-// Outcome is what the kernel made of a plan, for the claim's status.
+// Outcome is the result of a decision, for the claim's status.
 type Outcome struct {
 	// Phase of the claim.
 	Phase Phase
@@ -40,10 +40,10 @@ type Outcome struct {
 	Common appsv1.CommonStatus
 
 	health map[string]health.Status
-	failed map[string]bool // parts that will not get healthy without a change
+	failed map[string]bool // parts that will not become healthy without a change
 }
 
-// Health of a declared component.
+// Health returns the health of a declared component.
 func (o Outcome) Health(component string) health.Status { return o.health[component] }
 
 // Part returns the state of a part, and whether it is declared.
@@ -56,7 +56,7 @@ func (o Outcome) Part(name string) (appsv1.ComponentStatus, bool) {
 	return appsv1.ComponentStatus{}, false
 }
 
-// newOutcome sums up a decision.
+// newOutcome summarizes a decision.
 func newOutcome(c *Claim, p *Plan, d *Decision) Outcome {
 	o := Outcome{Ready: true, health: d.Health}
 	withheld := make(map[string]bool, len(d.Withheld))
@@ -91,7 +91,7 @@ func newOutcome(c *Claim, p *Plan, d *Decision) Outcome {
 	}
 
 	if d.refused.isAny() {
-		// Of another function's, or one that is not named.
+		// What was refused may belong to another function, or not be named.
 		o.Ready = false
 	}
 	o.failed = map[string]bool{}
@@ -115,16 +115,16 @@ func newOutcome(c *Claim, p *Plan, d *Decision) Outcome {
 	return o
 }
 
-// rank of a trouble: the lowest of a part's explains the part, the first of
-// equals.
+// rank orders the problems of a part: the one with the lowest rank explains the part, the first one
+// among equals.
 type rank int
 
 const (
-	// rankFailed will not go away by itself.
+	// rankFailed does not pass without a change.
 	rankFailed rank = iota
 	// rankCause is being worked on.
 	rankCause
-	// rankStoring is over with the next pass.
+	// rankStoring passes with the next pass.
 	rankStoring
 	// rankWithheld only waits for others.
 	rankWithheld
@@ -139,7 +139,7 @@ func (d *Decision) rankOf(c *Component, h health.Status, withheld bool) rank {
 	case d.leaving[c.Name]:
 		return rankCause
 	case c.Health == nil && c.Object != nil && health.IsStored(groupKind(c)):
-		// What is kept as it was applied is not made again: it has no object.
+		// Object is nil for a component that is kept as it was first applied.
 		return rankStoring
 	default:
 		return rankCause

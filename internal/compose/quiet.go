@@ -10,18 +10,18 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
-// Each write to a claim is two tokens of Crossplane's circuit breaker, of the claim's own
-// bucket and of its parent's, and a pass with all its applies for both
-// (https://github.com/crossplane/crossplane/blob/v2.4.0/internal/circuit/token_bucket.go).
-// So a claim that starts reports what its parent or its team waits for, and not each step.
+// Each write to a claim takes two tokens of Crossplane's circuit breaker, one of the claim's bucket
+// and one of its parent's, and begins a pass with all its applies for both
+// (https://github.com/crossplane/crossplane/blob/v2.4.0/internal/circuit/token_bucket.go). So a
+// claim that is starting reports what its parent or its team waits for, and not each step.
 
-// startWindow is how long a claim that is not ready counts as one that starts. After it
-// the claim reports each change.
+// startWindow is how long a claim that is not ready counts as starting. After it the claim reports
+// each change.
 const startWindow = time.Minute
 
-// NotReadyFor returns for how long the claim has not been ready, since it was or since its
-// last change of generation, and whether that is known. It is not for a claim that is
-// ready, for one that has never been composed, or where nothing may depend on the time.
+// NotReadyFor returns for how long the claim has not been ready, counted from when it last was or
+// from its last change of generation, and whether that is known. It is not known for a claim that
+// is ready, for one that has never been composed, or where nothing may depend on the time.
 func (c *Claim) NotReadyFor() (time.Duration, bool) {
 	if c.conditionStatus("Ready") != "False" {
 		return 0, false
@@ -39,7 +39,7 @@ func (c *Claim) since(typ string) (time.Duration, bool) {
 	return max(0, now.Sub(at)), true
 }
 
-// isStarting reports whether the claim is not ready, for less than startWindow.
+// isStarting reports whether the claim is not ready, and has been so for less than startWindow.
 func (c *Claim) isStarting() bool {
 	age, known := c.NotReadyFor()
 	return known && age < startWindow
@@ -55,16 +55,16 @@ func (c *Claim) isNested() bool {
 	return false
 }
 
-// holdsStatus reports whether the status stays as it is since what is new can wait:
+// holdsStatus reports whether the status stays as it is because its changes can wait:
 //
-//   - In a pass that composes new objects, but the first. Crossplane writes their references and a
-//     condition about the new generation, and in the next pass, which these begin, one
-//     more, to which a new status adds no write.
-//   - While a claim starts that another one composes: its parent has a status of its own,
-//     and waits for Ready, another phase, or a failed pod.
+//   - In a pass that composes new objects, except the first. Crossplane writes their references and
+//     a condition about the new generation. These writes begin the next pass, which writes once
+//     more, and a new status adds no write to that one.
+//   - While a claim starts that another one composes: its parent has a status of its own, and
+//     waits for Ready, another phase, or a failed pod.
 //
-// What is failed, refused or done never waits, nor do the end of that, a pod's failure and
-// its end, and the settings that the claim must remember.
+// What never waits: readiness, a failure or a refusal and its end, a pod's failure and its end, and
+// the settings that the claim must remember.
 func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, d *Decision, o Outcome) bool {
 	if c.IsReview() || o.Ready || o.Phase == Failed || hasNews(rsp, c) {
 		return false
@@ -74,7 +74,7 @@ func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, d *Decision, o Outcome
 	return isStep || phase != nil && addsReferences(c, d)
 }
 
-// hasNews reports whether the status of a response has what does not wait.
+// hasNews reports whether the status of a response contains a change that must not wait.
 func hasNews(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
 	desired := desiredStatus(rsp)
 	if !proto.Equal(desired["podFailure"], c.status("podFailure")) || isFailed(c.status("phase")) {
@@ -83,9 +83,9 @@ func hasNews(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
 	return c.status("phase") != nil && !proto.Equal(desired["acceptedSettings"], c.status("acceptedSettings"))
 }
 
-// addsReferences reports whether Crossplane references objects after this pass that it does not
-// yet. One that is observed it does, whatever its name. One that the API server refuses is
-// referenced, too, and is never observed.
+// addsReferences reports whether Crossplane will reference objects after this pass that it does not
+// reference yet. It references every observed object, whatever its name. It also references an
+// object that the API server refuses, which is never observed.
 func addsReferences(c *Claim, d *Decision) bool {
 	var before map[reference]bool
 	for name, obj := range d.Apply {
@@ -103,7 +103,7 @@ func addsReferences(c *Claim, d *Decision) bool {
 	return false
 }
 
-// references that Crossplane has written into the claim.
+// references returns the references that Crossplane has written into the claim.
 func (c *Claim) references() map[reference]bool {
 	out := map[reference]bool{}
 	for _, v := range c.SpecAt("crossplane").GetFields()["resourceRefs"].GetListValue().GetValues() {
@@ -113,15 +113,15 @@ func (c *Claim) references() map[reference]bool {
 	return out
 }
 
-// reference to an object of the claim's namespace.
+// reference identifies an object in the claim's namespace.
 type reference struct{ apiVersion, kind, name string }
 
 func referenceOf(typed, named map[string]*structpb.Value) reference {
 	return reference{typed["apiVersion"].GetStringValue(), typed["kind"].GetStringValue(), named["name"].GetStringValue()}
 }
 
-// keepStatus makes the claim's status what it is already, but for what functions before this
-// one desire of it.
+// keepStatus sets the desired status to the observed one, except for fields that functions before
+// this one desire.
 func keepStatus(rsp *fnv1.RunFunctionResponse, c *Claim) error {
 	status := shallow(c.composite.GetFields()["status"].GetStructValue())
 	delete(status.GetFields(), "conditions")
@@ -131,10 +131,10 @@ func keepStatus(rsp *fnv1.RunFunctionResponse, c *Claim) error {
 	return setStatus(rsp, c, status)
 }
 
-// holdConditions repeats those that are about to become True while the claim starts and
-// has not settled: good news come together, with Ready, in one write. What had failed does not
-// wait, nor, once the claim has been ready, what was anything but waited for; and nothing does
-// for longer than a minute.
+// holdConditions repeats conditions that are about to become True while the claim starts and has
+// not settled, so that they are written together with Ready. A condition does not wait if it had
+// failed, if the claim has been ready before and the reason was anything but waiting, or if it has
+// been False for startWindow.
 func holdConditions(c *Claim, conditions []Condition, settled bool) []Condition {
 	if settled || !c.isStarting() {
 		return conditions
@@ -154,20 +154,19 @@ func holdConditions(c *Claim, conditions []Condition, settled bool) []Condition 
 	return out
 }
 
-// circuitCooldown is after what time Crossplane's circuit breaker closes with the next event:
-// five minutes by default, and what the time of a condition leaves out, since it has no
-// fractions of a second and the condition is written after the breaker has opened.
+// circuitCooldown is the time after which Crossplane's circuit breaker closes with the next event:
+// five minutes by default, and a margin, since the time of a condition has no fractions of a second
+// and the condition is written after the breaker has opened.
 // https://github.com/crossplane/crossplane/blob/v2.4.0/cmd/crossplane/core/core.go
 const circuitCooldown = 5*time.Minute + 2*time.Second
 
-// circuitProbe is the field of the status with the time at which the claim last made an event of
-// its own.
+// circuitProbe is the status field with the time at which the claim last caused an event itself.
 const circuitProbe = "lastCircuitProbeTime"
 
-// probeCircuit makes an event once the cooldown of an open circuit breaker is over:
-// Crossplane closes it with the next event of the claim alone, and a claim at rest has none
-// (https://github.com/crossplane/crossplane/issues/7703). The event is a change of the
-// claim's own status.
+// probeCircuit causes an event once the cooldown of an open circuit breaker is over: Crossplane
+// closes the breaker only with the next event of the claim, and a claim at rest has none
+// (https://github.com/crossplane/crossplane/issues/7703). The event is a change of the claim's own
+// status.
 func probeCircuit(rsp *fnv1.RunFunctionResponse, c *Claim) {
 	last := c.status(circuitProbe)
 	if c.isProbeDue() {
@@ -178,7 +177,8 @@ func probeCircuit(rsp *fnv1.RunFunctionResponse, c *Claim) {
 	}
 }
 
-// isProbeDue reports whether a circuit breaker closes with the next event, and none was made.
+// isProbeDue reports whether a circuit breaker would close with the next event, and the claim has
+// caused none within the cooldown.
 func (c *Claim) isProbeDue() bool {
 	open, known := c.circuitOpenFor()
 	if !known || open < circuitCooldown {
@@ -188,8 +188,8 @@ func (c *Claim) isProbeDue() bool {
 	return err != nil || c.Now().Sub(at) >= circuitCooldown
 }
 
-// circuitOpenFor returns for how long the claim's circuit breaker has been open, and
-// whether it is and that is known.
+// circuitOpenFor returns for how long the claim's circuit breaker has been open, and false if it is
+// closed or that is not known.
 func (c *Claim) circuitOpenFor() (time.Duration, bool) {
 	if c.isWatched() {
 		return 0, false

@@ -5,26 +5,25 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// settle says whether the claim has settled: all of it is healthy, and its status
-// says so. One that has not is called not ready in one word: by default Crossplane
-// names all objects that are not ready in the condition, which status.message does
-// better, and each change of that list is one more write to the claim, and one
-// more event for whoever watches it.
+// settle returns whether the claim has settled: all of it is healthy, and its status reports that.
+// It sets Ready to False while the claim is not healthy, or while its status does not report yet
+// that it is, unless it is Ready already in the latter case. Otherwise Crossplane would list all
+// objects that are not ready in the condition. status.message shows that better, and each change of
+// the list would be one more write to the claim, and one more event for its watchers.
 //
-// That the status comes first, and Ready a pass later, is for Crossplane's sake. It
-// writes the status with the conditions that its cache has, and then the
-// conditions. If both change in one pass, the next one begins on the first of the
-// two writes, most often before the cache has the second, writes the old conditions
-// again and then the new ones, and so on: Ready goes to and fro until the cache
-// wins.
+// The status is written first, and Ready one pass later, because of the way in which Crossplane
+// writes: first the status with the conditions of its cache, and then the new conditions. If both
+// changed in one pass, the next pass would begin on the first of the two writes, usually before the
+// cache has the second. It would write the old conditions again and then the new ones, and so on:
+// Ready would flap until the cache is current.
 // https://github.com/crossplane/crossplane/blob/v2.4.0/internal/controller/apiextensions/composite/composition_functions.go#L726-L755
 //
-// A claim that is Ready stays so while its status changes: then there is nothing to
-// go to and fro. Whatever waits for a database must not see it fail since a standby
-// lags, or since its Composition has another revision, which is another generation.
+// A claim that is Ready stays so while its status changes, since nothing can flap then. Clients
+// that wait for a database must not see it fail because a standby lags, or because its Composition
+// has another revision, which is another generation.
 //
-// Ready is only denied, never claimed: objects of another function of the pipeline
-// count too.
+// Ready is only ever set to False, never to True: objects of another function of the pipeline count
+// too.
 func settle(rsp *fnv1.RunFunctionResponse, c *Claim, o Outcome) bool {
 	told := isTold(rsp, c)
 	if !o.Ready || !told && !c.isReady() {
@@ -33,8 +32,7 @@ func settle(rsp *fnv1.RunFunctionResponse, c *Claim, o Outcome) bool {
 	return o.Ready && told
 }
 
-// isTold says whether the claim's status says already what it is to say of its
-// health.
+// isTold reports whether the claim's observed status already has the health that it is to report.
 func isTold(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
 	desired := desiredStatus(rsp)
 	for _, f := range []string{"readyGeneration", "observedGeneration"} {

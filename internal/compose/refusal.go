@@ -16,23 +16,24 @@ import (
 	"github.com/storeplane/storeplane/internal/text"
 )
 
-// refusal is what Crossplane reports of objects of a claim that the API server does
-// not take, in the condition Synced
+// refusal is what Crossplane reports, in the condition Synced, of objects of a claim that the API
+// server does not accept
 // (https://github.com/crossplane/crossplane/blob/v2.4.0/internal/controller/apiextensions/composite/reconciler.go#L760-L893):
 //
-//   - What is invalid (422) it names, at most three of them, and goes on with the
-//     others. Why is in the claim's events alone.
-//   - At any other error, one that a webhook or a quota gives for example, it stops
-//     there, and writes no status at all.
+//   - Of objects that are invalid (422) it names at most three, and continues with the others.
+//     The cause is in the claim's events only.
+//   - At any other error, of a webhook or a quota for example, it stops, and writes no status
+//     at all.
 type refusal struct {
-	// invalid components by name, and more says that there are others.
+	// invalid are the names of invalid components, and more is true if there are others.
 	invalid []string
 	more    bool
 
-	// stopped is the component at which Crossplane stopped, and why.
+	// stopped is the component at which Crossplane stopped, and why is the error.
 	stopped, why string
 
-	// first is when the claim as it is now was stopped first, and last is when it was tried last.
+	// first is when Crossplane first stopped at the claim's current generation, and last is when
+	// the component was last tried.
 	first, last time.Time
 }
 
@@ -40,8 +41,8 @@ const refusalPrefix = "Unsynced resources: "
 
 var stoppedAt = regexp.MustCompile(`cannot apply composed resource "([^"]+)": (.*)`)
 
-// refusal of the claim as it is now: one of an earlier generation says nothing. Where Crossplane
-// stopped, the condition says so until the next pass alone: the status remembers it.
+// refusal returns the refusal of the claim's current generation. Where Crossplane stopped, the
+// condition reports that only until the next pass, so the status records it.
 func (c *Claim) refusal() refusal {
 	r, was := c.unsynced(), c.pastRefusal()
 	switch {
@@ -56,7 +57,7 @@ func (c *Claim) refusal() refusal {
 	return r
 }
 
-// unsynced is what the condition Synced says of refused components.
+// unsynced returns the refusal that the condition Synced reports.
 func (c *Claim) unsynced() refusal {
 	for _, v := range c.status("conditions").GetListValue().GetValues() {
 		f := v.GetStructValue().GetFields()
@@ -88,26 +89,26 @@ func (c *Claim) unsynced() refusal {
 	return refusal{}
 }
 
-// refusalField of the status remembers where Crossplane stopped.
+// refusalField is the status field that records where Crossplane stopped.
 const refusalField = "refusal"
 
-// pastRefusal that the status remembers of the claim as it is now.
+// pastRefusal returns the refusal that the status records of the claim's current generation.
 func (c *Claim) pastRefusal() refusal {
 	var was appsv1.Refusal
 	if err := structs.Decode(c.status(refusalField).GetStructValue(), &was); err != nil || was.Generation != c.Generation() {
-		return refusal{} // One that cannot be read is as good as none: it is tried.
+		return refusal{} // A record that cannot be read is ignored: the component is tried again.
 	}
 	return refusal{stopped: was.Component, why: was.Message, first: was.FirstTime.Time, last: was.LastTime.Time}
 }
 
-// due is when a component at which Crossplane stopped is tried again: each try is a write that
-// begins the next pass, so they become rarer the longer the component is refused.
+// due returns when a component at which Crossplane stopped is tried again. Each try is a write that
+// begins the next pass, so tries become rarer the longer the component is refused.
 func (r refusal) due() time.Time {
 	return r.last.Add(grown(r.last.Sub(r.first), unsettledTTL))
 }
 
-// remember in the status of a response where Crossplane stopped, and forget it in a pass that tries
-// again: Crossplane writes that status if nothing is refused.
+// remember records in the status of a response where Crossplane stopped, and removes the record in
+// a pass that tries again: Crossplane writes that status if nothing is refused.
 func (r refusal) remember(rsp *fnv1.RunFunctionResponse, c *Claim) error {
 	if r.first.IsZero() {
 		delete(desiredStatus(rsp), refusalField)
@@ -124,27 +125,27 @@ func (r refusal) remember(rsp *fnv1.RunFunctionResponse, c *Claim) error {
 	return nil
 }
 
-// maxRefusal is how many characters of the API server's reason a claim repeats.
+// maxRefusal is the number of characters of the API server's error that a claim repeats.
 const maxRefusal = 300
 
-// names tells whether a component was refused as invalid. Of those that are not
-// named any that is not as it is declared may be one.
+// names reports whether a component was refused as invalid. If Crossplane did not name all of them,
+// every component that is not as declared may be one.
 func (r refusal) names(component string, applied bool) bool {
 	return slices.Contains(r.invalid, component) || r.more && !applied
 }
 
-// isAny tells whether anything was refused as invalid.
+// isAny reports whether anything was refused as invalid.
 func (r refusal) isAny() bool { return r.more || len(r.invalid) > 0 }
 
-// Refuses is in the message of a claim of which the API server does not take an object.
+// Refuses is part of the message of a claim with an object that the API server does not accept.
 const Refuses = "The API server refuses it"
 
-// invalidStatus is the health of a component that was refused as invalid.
+// invalidStatus returns the health of a component that was refused as invalid.
 func invalidStatus() health.Status {
 	return health.Status{State: health.Failed, Message: Refuses + " as invalid: kubectl describe shows why in the events of this claim"}
 }
 
-// stoppedStatus is the health of the component at which Crossplane stopped.
+// stoppedStatus returns the health of the component at which Crossplane stopped.
 func (r refusal) stoppedStatus() health.Status {
 	return health.Status{State: health.Failed, Message: Refuses + ": " + text.Clip(r.why, maxRefusal)}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/storeplane/storeplane/internal/structs"
 )
 
-// Respond runs an intent for a request and returns the response, with errors
-// as results: it never fails otherwise.
+// Respond runs an intent for a request and returns the response. Errors become results of the
+// response.
 func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.RunFunctionResponse {
 	rsp := newResponse(req)
 	claim := NewClaim(req, source)
@@ -33,8 +33,8 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 		rsp.Requirements = &fnv1.Requirements{Resources: claim.asked}
 	}
 	if errors.Is(err, ErrPending) {
-		// A fatal result would end the call before anything is fetched. This
-		// response is not applied, and if it were nothing would be lost.
+		// A fatal result would end the call before anything is fetched. This response is not
+		// applied, and if it were, nothing would be lost.
 		keepAll(rsp, claim)
 		return rsp
 	}
@@ -93,7 +93,7 @@ func Refuse(req *fnv1.RunFunctionRequest, err error) *fnv1.RunFunctionResponse {
 	return refuse(newResponse(req), NewClaim(req, nil), nil, err)
 }
 
-// keepAll keeps what is composed as it is.
+// keepAll keeps all composed objects as they are.
 func keepAll(rsp *fnv1.RunFunctionResponse, c *Claim) {
 	for name, r := range c.observed {
 		if !c.adopted[name] {
@@ -102,7 +102,7 @@ func keepAll(rsp *fnv1.RunFunctionResponse, c *Claim) {
 	}
 }
 
-// newResponse carries over what functions before this one desired.
+// newResponse returns a response with what functions before this one desired.
 func newResponse(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 	rsp := &fnv1.RunFunctionResponse{
 		Meta:    &fnv1.ResponseMeta{Tag: req.GetMeta().GetTag(), Ttl: durationpb.New(initialTTL)},
@@ -119,7 +119,7 @@ func newResponse(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 	return rsp
 }
 
-// setResources writes the objects to apply, and which of them are ready.
+// setResources sets the objects to apply, and which of them are ready.
 func setResources(rsp *fnv1.RunFunctionResponse, d *Decision) {
 	for name, obj := range d.Apply {
 		ready := fnv1.Ready_READY_TRUE
@@ -134,8 +134,8 @@ func setResources(rsp *fnv1.RunFunctionResponse, d *Decision) {
 // https://github.com/crossplane/crossplane/blob/v2.4.0/internal/controller/apiextensions/composite/reconciler.go#L621-L626
 const handledReconcile = "lastHandledReconcileAt"
 
-// setStatus writes the claim's status. Crossplane applies it whole, so what is
-// left out is removed.
+// setStatus sets the claim's status. Crossplane applies it as a whole, so fields that are left out
+// are removed.
 func setStatus(rsp *fnv1.RunFunctionResponse, c *Claim, status any) error {
 	s, ok := status.(*structpb.Struct)
 	if !ok {
@@ -144,14 +144,14 @@ func setStatus(rsp *fnv1.RunFunctionResponse, c *Claim, status any) error {
 			return fmt.Errorf("cannot report status: %w", err)
 		}
 	}
-	// What functions before this one desired is the request's, and a call that
-	// is too late may still read it: it is copied, not written to.
+	// What functions before this one desired belongs to the request, which a call that has timed
+	// out may still read: it is copied, not changed.
 	xr := shallow(rsp.GetDesired().GetComposite().GetResource())
 	for _, f := range []string{"apiVersion", "kind"} {
 		xr.Fields[f] = c.composite.GetFields()[f]
 	}
 	merged := shallow(xr.GetFields()["status"].GetStructValue())
-	// Crossplane notes there which request to reconcile it has answered.
+	// Crossplane records here which request to reconcile it has answered.
 	if at := c.status(handledReconcile); at != nil {
 		merged.Fields[handledReconcile] = at
 	}
@@ -161,15 +161,15 @@ func setStatus(rsp *fnv1.RunFunctionResponse, c *Claim, status any) error {
 	return nil
 }
 
-// refuse reports an error. While something of the claim exists the result is
-// fatal: Crossplane then applies and removes nothing. The claim's other
-// conditions are repeated, or Crossplane would call them unknown. Before
-// anything exists there is nothing to protect, and the status can say Failed.
+// refuse reports an error. While objects of the claim exist the result is fatal, so that Crossplane
+// applies and removes nothing. The claim's other conditions are repeated, or Crossplane would set
+// them to Unknown. Before any object exists there is nothing to protect, and the status reports
+// Failed.
 //
-// What must go on all the same, like the renewal of a certificate, is applied
-// when it is due, and all else kept as it is: for that pass the result is a
-// warning. So it is for one pass of a refused edit, in which the status says that
-// its generation was observed: without it kstatus would wait for the edit for ever.
+// Changes that must be made nevertheless, like the renewal of a certificate, are applied when they
+// are due, and all else is kept as it is: in that pass the result is a warning. It is a warning
+// also in one pass of a refused edit, in which the status reports that the edit's generation was
+// observed: without that kstatus would wait for the edit for ever.
 func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.RunFunctionResponse {
 	reason := appsv1.ReasonInternalError
 	if invalid := (*InvalidError)(nil); errors.As(err, &invalid) {
@@ -219,7 +219,7 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.R
 	return rsp
 }
 
-// maintenance returns what is due, and whether it has to be asked for first.
+// maintenance returns the changes that are due, and whether resources must be fetched first.
 func maintenance(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan) (due map[string]*structpb.Struct, pending bool) {
 	if p == nil || p.Maintain == nil || c.IsReview() {
 		return nil, false
@@ -234,10 +234,10 @@ func maintenance(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan) (due map[stri
 	return due, false
 }
 
-// maintain keeps all that is composed as it is, but for what is due, and returns
-// whether it can. The status stays as it is, too, but for the generation that it is
-// about. Ready stays unless it is about an older one: Crossplane would give it the
-// newest, which is refused.
+// maintain applies the changes that are due and keeps all other composed objects as they are. It
+// returns false if it cannot. The status stays as it is too, except for the observed generation.
+// Ready stays unless it is about an older generation: Crossplane would give it the newest one,
+// which is refused.
 func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.Struct) bool {
 	if err := keepStatus(rsp, c); err != nil {
 		return false
@@ -246,7 +246,8 @@ func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.
 	probeCircuit(rsp, c)
 	keepAll(rsp, c)
 	rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
-	// A condition may have the generation of an edit that came after the pass which it is of.
+	// Ready alone is not enough: a condition may have the generation of an edit that was made after
+	// the pass that set it.
 	if c.isReady() && c.wasReady() {
 		rsp.Desired.Composite.Ready = fnv1.Ready_READY_TRUE
 	}
@@ -256,11 +257,12 @@ func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.
 	return true
 }
 
-// crossplaneConditions are set by Crossplane, which ignores functions there.
+// crossplaneConditions are the conditions that Crossplane sets itself. It ignores those of
+// functions.
 var crossplaneConditions = []string{"Ready", "Synced", "Healthy", "UpToDate", "Responsive"}
 
-// observedConditions returns the claim's own conditions as they are, less those that
-// a refusal sets.
+// observedConditions returns the claim's conditions as they are, except those that Crossplane or a
+// refusal sets.
 func observedConditions(c *Claim) []*fnv1.Condition {
 	var out []*fnv1.Condition
 	for _, v := range c.status("conditions").GetListValue().GetValues() {
@@ -279,7 +281,7 @@ func observedConditions(c *Claim) []*fnv1.Condition {
 	return out
 }
 
-// shallow copies a struct's own fields.
+// shallow returns a shallow copy of a struct.
 func shallow(s *structpb.Struct) *structpb.Struct {
 	out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(s.GetFields())+1)}
 	maps.Copy(out.GetFields(), s.GetFields())

@@ -9,21 +9,20 @@ import (
 	"github.com/storeplane/storeplane/internal/structs"
 )
 
-// Settings reads the data of the installation's EnvironmentConfig by a function
-// that decodes and checks it. Without any there is nothing to read.
+// Settings reads the data of the installation's EnvironmentConfig with a function that decodes and
+// checks it. Without an EnvironmentConfig there is nothing to read.
 //
-// A claim that has been composed with settings goes on with those while they
-// cannot be used or are gone, and its condition Accepted says so: a mistake in
-// them must not hold up what has nothing to do with it, and defaults in their
-// place would move every server to another registry. For another claim settings
-// that cannot be used are an error of the claim.
+// A claim that has been composed with settings continues with these while the current ones cannot
+// be used or are gone, and its condition Accepted reports that: a mistake in the settings must not
+// stop what they do not concern, and defaults in their place would move every server to another
+// registry. For any other claim, settings that cannot be used are an error of the claim.
 //
-// What the claim goes on with was checked when it was accepted. The function must not
-// check it again, see Data.IsAccepted: with a new release that checks more, settings that
-// have not changed would hold up every claim.
+// The settings that the claim continues with were checked when they were accepted. The function
+// must not check them again (see Data.IsAccepted): with a new release that checks more, settings
+// that have not changed would block every claim.
 //
-// The function returns what of them it reads: only that is remembered, since the
-// claim's status is for more eyes than the settings are.
+// The function returns the part of the settings that it reads. Only that is recorded, since more
+// people may read the claim's status than the settings.
 func (c *Claim) Settings(read func(Data) (any, error)) error {
 	last := c.lastSettings()
 	var err error
@@ -43,7 +42,7 @@ func (c *Claim) Settings(read func(Data) (any, error)) error {
 	return nil
 }
 
-// accept settings if they can be read.
+// accept reads settings, and records them as those that the claim is composed with.
 func (c *Claim) accept(read func(Data) (any, error), data Data) error {
 	used, err := read(data)
 	if err != nil {
@@ -57,13 +56,13 @@ func (c *Claim) accept(read func(Data) (any, error), data Data) error {
 	return nil
 }
 
-// Data of the installation's EnvironmentConfig.
+// Data is the data of the installation's EnvironmentConfig.
 type Data struct {
 	data     *structpb.Struct
 	accepted bool
 }
 
-// DataOf an EnvironmentConfig that no claim is composed with.
+// DataOf returns the data of an EnvironmentConfig that no claim has been composed with.
 func DataOf(data map[string]any) (Data, error) {
 	s, err := structpb.NewStruct(data)
 	if err != nil {
@@ -72,11 +71,11 @@ func DataOf(data map[string]any) (Data, error) {
 	return Data{data: s}, nil
 }
 
-// IsAccepted tells whether the claim has been composed with the data before: it passed
-// the checks of that time, and only what cannot be decoded is an error now.
+// IsAccepted reports whether the claim has been composed with the data before. It passed the checks
+// of that time, and only data that cannot be decoded is an error now.
 func (d Data) IsAccepted() bool { return d.accepted }
 
-// Decode the data into a pointer to its type.
+// Decode decodes the data into a pointer to its type.
 func (d Data) Decode(into any) error {
 	if err := structs.Decode(d.data, into); err != nil {
 		return Invalidf("cannot read EnvironmentConfig storeplane: data.%v", err)
@@ -84,7 +83,7 @@ func (d Data) Decode(into any) error {
 	return nil
 }
 
-// lastSettings that the claim was composed with, or nil.
+// lastSettings returns the settings that the claim was last composed with, or nil.
 func (c *Claim) lastSettings() *structpb.Struct {
 	text := c.status("acceptedSettings").GetStringValue()
 	if text == "" {

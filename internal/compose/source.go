@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Source is all that a function takes from outside of its request.
+// Source provides all input of a function that is not in its request.
 type Source interface {
-	// Password of 32 characters that need no escaping in URIs, files and
+	// Password returns a random password of 32 characters that need no escaping in URIs, files and
 	// shells: letters and digits.
 	Password() (string, error)
 
-	// Now is the time, for what expires. It is zero where nothing may depend
-	// on it.
+	// Now returns the current time, for what expires. It is zero where nothing may depend on the
+	// time.
 	Now() time.Time
 }
 
-// SystemSource draws from crypto/rand and reads the system's clock.
+// SystemSource reads passwords from crypto/rand and the time from the system's clock.
 type SystemSource struct{}
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -45,11 +45,11 @@ func (SystemSource) Password() (string, error) {
 // Now implements Source.
 func (SystemSource) Now() time.Time { return time.Now() }
 
-// Placeholder stands for every secret where a result is read by people.
+// Placeholder stands for every secret in a result that people read.
 const Placeholder = "generated-at-first-apply"
 
-// ReviewSource stands in where a result is read by people and compared: the
-// same placeholder each time, at no time.
+// ReviewSource is the Source of a result that people read and compare: every password is
+// Placeholder, and the time is zero.
 type ReviewSource struct{}
 
 // Password implements Source.

@@ -9,17 +9,17 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
-// ConditionStalled is True while nothing that the claim waits for helps: it has
-// failed, or is refused. Flux, and whatever else judges by kstatus, calls it failed
-// then instead of waiting for it
-// (https://github.com/fluxcd/cli-utils/blob/v1.0.0/pkg/kstatus/status/generic.go#L41-L69).
+// ConditionStalled is True while waiting does not help: the claim has failed, or is refused. Flux,
+// and any other client that evaluates kstatus, then reports the claim as failed instead of waiting
+// for it (https://github.com/fluxcd/cli-utils/blob/v1.0.0/pkg/kstatus/status/generic.go#L41-L69).
 //
-// There is no Reconciling beside it: a Ready that is False says the same, and one more
-// condition that changes with every pass is one more write.
+// There is no condition Reconciling beside it: Ready False means the same, and one more condition
+// that changes in every pass is one more write.
 const ConditionStalled = "Stalled"
 
-// stalled is the condition for a response whose status is written. It follows the phase
-// a pass later, for the reason that Ready does, but not after an edit: that is another try.
+// stalled returns the condition for a response whose status is written. It follows the phase one
+// pass later, for the same reason as Ready does (see settle), but not after an edit, which is a new
+// try.
 func stalled(rsp *fnv1.RunFunctionResponse, c *Claim) Condition {
 	status := desiredStatus(rsp)
 	now, message := isFailed(status["phase"]), status["message"].GetStringValue()
@@ -37,14 +37,14 @@ func stalled(rsp *fnv1.RunFunctionResponse, c *Claim) Condition {
 
 func isFailed(phase *structpb.Value) bool { return phase.GetStringValue() == string(Failed) }
 
-// setObservedGeneration in the status of a response: the newest one that became ready,
-// or stalled (ObservedStatus of crossplane/crossplane v2.4.0), which is the claim's if it
-// has now. It is written also where it is 0: kstatus takes a claim without the field, and
-// without conditions yet, for one that is done.
+// setObservedGeneration sets observedGeneration in the status of a response: the newest generation
+// that became ready or stalled (ObservedStatus of crossplane/crossplane v2.4.0). It is the claim's
+// current generation if that has become so now. It is written even if it is 0: kstatus takes a
+// claim without the field, and still without conditions, for one that is done.
 //
-// kstatus reads no generation of a condition: where the status has the newest one it
-// takes the conditions as they are. Crossplane writes the status with those of its cache,
-// and then the new ones. So they are about the newest generation before the status is.
+// kstatus reads no generation of a condition: if the status has the newest generation, it takes the
+// conditions as they are. Crossplane writes the status with the conditions of its cache, and then
+// the new conditions. So these must be about the newest generation before the status is.
 func setObservedGeneration(rsp *fnv1.RunFunctionResponse, c *Claim, now bool) {
 	generation := c.status("observedGeneration").GetNumberValue()
 	if now {
@@ -53,27 +53,27 @@ func setObservedGeneration(rsp *fnv1.RunFunctionResponse, c *Claim, now bool) {
 	desiredStatus(rsp)["observedGeneration"] = structpb.NewNumberValue(generation)
 }
 
-// isStalled tells whether the conditions say that the newest generation does not go on.
-// A refusal leaves Ready as it is, so it is Synced that tells: Crossplane writes it with
+// isStalled reports whether the conditions report that the newest generation makes no progress. A
+// refusal leaves Ready as it is, so the generation is that of Synced, which Crossplane writes in
 // every pass.
 func (c *Claim) isStalled() bool {
 	return c.conditionStatus(ConditionStalled) == "True" && c.isAbout("Synced")
 }
 
-// isAbout tells whether a condition of the claim is about its newest generation. One
-// without a generation is taken as it is.
+// isAbout reports whether the claim has a condition of a type that is about its newest generation.
+// A condition without a generation counts as one.
 func (c *Claim) isAbout(typ string) bool {
 	condition := c.condition(typ)
 	at, known := condition["observedGeneration"]
 	return condition != nil && (!known || int64(at.GetNumberValue()) == c.Generation())
 }
 
-// isObserved tells whether the status has the newest generation.
+// isObserved reports whether the status has the newest generation.
 func (c *Claim) isObserved() bool {
 	return int64(c.status("observedGeneration").GetNumberValue()) == c.Generation()
 }
 
-// desiredStatus of a response in which it was set.
+// desiredStatus returns the status fields of a response in which the status was set.
 func desiredStatus(rsp *fnv1.RunFunctionResponse) map[string]*structpb.Value {
 	return rsp.GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields()
 }

@@ -2,32 +2,32 @@ package compose
 
 import "time"
 
-// Times to live of responses: after these Crossplane composes a claim again though nothing
-// in the cluster has changed. Changes are watched, but a circuit breaker drops events of a
-// claim whose objects change often, so a claim that has not settled, or whose breaker is
-// open, is composed again after initialTTL at first, and less often the longer that lasts.
-// Crossplane adds a jitter of a tenth.
+// Times to live of responses, after which Crossplane composes a claim again although nothing in the
+// cluster has changed. Crossplane watches for changes, but its circuit breaker drops events of a
+// claim whose objects change often. So a claim that has not settled, or whose breaker is open, is
+// composed again after initialTTL at first, and less often the longer that lasts. Crossplane adds a
+// jitter of a tenth.
 const (
 	initialTTL   = 5 * time.Second
 	unsettledTTL = time.Minute
-	openTTL      = 10 * time.Second // Crossplane passes on an event each 30 seconds.
+	openTTL      = 10 * time.Second // An open breaker lets one event pass every 30 seconds.
 
-	// reportedTTL is for a claim that has settled and only has to be called ready,
-	// which the event of its own status sees to if it is not dropped.
+	// reportedTTL is for a claim that is healthy and has yet to be reported ready. The event of its
+	// own status begins that pass earlier, unless it is dropped.
 	reportedTTL = time.Second
 
-	// A claim that has settled is composed again after a time of its own, from settledTTL to
-	// settledSpread more, so that a thousand claims that started together are not composed
+	// A claim that has settled is composed again after a time of its own, between settledTTL and
+	// settledTTL+settledSpread, so that a thousand claims that started together are not composed
 	// together.
 	settledTTL    = 10 * time.Minute
 	settledSpread = 20 * time.Minute
 
-	// growth is the share of the time that a state has lasted after which the claim is
-	// composed again.
+	// growth divides the time that a state has lasted: after that share of it the claim is composed
+	// again.
 	growth = 6
 )
 
-// ttl of a response. Interval is the one that the installation asks for, or 0.
+// ttl returns the time to live of a response. interval is the one that the installation sets, or 0.
 func (c *Claim) ttl(settled bool, interval time.Duration) time.Duration {
 	if c.requeueWithin > 0 {
 		return min(c.requeueWithin, c.ttlOf(settled, interval))
@@ -35,7 +35,8 @@ func (c *Claim) ttl(settled bool, interval time.Duration) time.Duration {
 	return c.ttlOf(settled, interval)
 }
 
-// RequeueWithin has the next pass begin after a time at most, where no event announces that it is due.
+// RequeueWithin makes the next pass begin within a time, for changes that no event announces. Of
+// several calls the shortest time counts.
 func (c *Claim) RequeueWithin(after time.Duration) {
 	if c.requeueWithin == 0 || after < c.requeueWithin {
 		c.requeueWithin = after
@@ -62,10 +63,10 @@ func (c *Claim) ttlOf(settled bool, interval time.Duration) time.Duration {
 	}
 }
 
-// grown is the time to live in a state that has lasted for a time.
+// grown returns the time to live in a state that has lasted for age: between initialTTL and most.
 func grown(age, most time.Duration) time.Duration { return min(max(age/growth, initialTTL), most) }
 
-// spread places a claim within a time, always at the same place.
+// spread returns an offset within a time, in whole seconds, that is always the same for a claim.
 func spread(uid string, within time.Duration) time.Duration {
 	d := fnv{sum: offset64}
 	d.text(uid)

@@ -16,67 +16,69 @@ import (
 )
 
 const (
-	// UpgradeAnnotation of a claim names the release that it is to be upgraded to now, as
-	// status.pendingRelease has it. Claims that a claim composes inherit it.
+	// UpgradeAnnotation of a claim names the release, as in status.pendingRelease, to which the
+	// claim is upgraded at once. Claims that the claim composes inherit it.
 	UpgradeAnnotation = "storeplane.example.com/upgrade-to"
 
-	// PodsAnnotation holds a hash of the pods that an object was declared with last. What the
-	// API server makes of a declaration is no other one.
+	// PodsAnnotation holds a hash of the pods that an object was last declared with. It is of the
+	// declaration, so defaults that the API server fills in do not change it.
 	PodsAnnotation = "storeplane.example.com/pods"
 )
 
-// ConditionUpgraded is False while changes of a release wait for their time.
+// ConditionUpgraded is False while changes of a release wait for their time or are being applied.
 const ConditionUpgraded = "Upgraded"
 
-// Upgrade says when changes of pods are applied that no user has asked for: those of another
-// release of Storeplane, or of the installation's settings. Such a change is known by this: the
-// claim has been composed by another release, and its inputs are the same.
+// Upgrade decides when changes of pods are applied that no user has made: those of another release
+// of Storeplane, or of the installation's settings. A change counts as such if another release has
+// composed the claim before, and the claim's inputs are the same.
 type Upgrade struct {
-	// Release of Storeplane with those settings that change pods, by a name.
+	// Release names the release of Storeplane together with the settings that change pods.
 	Release string
 
-	// Inputs are what users change and pods carry beside the claim's spec: names of bundles of
-	// configuration, digests of passwords.
+	// Inputs are what users change and pods contain in addition to the claim's spec: names of
+	// configuration bundles, digests of passwords.
 	Inputs []string
 
-	// Window in which changes are applied, or nil where they are at once.
+	// Window is the time in which changes are applied, or nil if they are applied at once.
 	Window Window
 
-	// Waves tells whether claims are upgraded in waves: this one not before its wave has begun, by
-	// annotation waves.Annotation.
+	// Waves is true where claims are upgraded in waves: this one not before its wave has begun,
+	// which annotation waves.Annotation shows.
 	Waves bool
 
-	// Urgent tells whether changes from another release on wait for nothing. It may be nil.
+	// Urgent reports whether changes since the release from wait for nothing. It may be nil.
 	Urgent func(from string) bool
 }
 
-// Window of time that opens again and again.
+// Window is a recurring window of time.
 type Window interface {
-	// Open tells whether it is at a moment.
+	// Open reports whether the window is open at a time.
 	Open(now time.Time) bool
 
-	// Next moment in which it opens.
+	// Next returns the next time after now at which the window opens.
 	Next(now time.Time) time.Time
 
-	// Length is for how long it is open.
+	// Length returns for how long the window is open.
 	Length() time.Duration
 
-	// String names it, for people.
+	// String describes the window, for messages.
 	String() string
 }
 
-// longestSpread is within what time at most the claims whose window opens together begin.
+// longestSpread is the longest time over which the upgrades of claims are spread whose windows open
+// together.
 const longestSpread = 30 * time.Minute
 
-// delay of a claim in its window: claims that wait for the same one do not all begin together.
+// delay returns how long after the opening of its window the claim begins: claims that wait for the
+// same window do not all begin together.
 func (c *Claim) delay(w Window) time.Duration {
 	return spread(c.UID(), max(time.Second, min(w.Length()/2, longestSpread)))
 }
 
-// inputs of the claim: a digest of its spec, without what Crossplane and autoscalers write there
-// and without the window itself, whose edit is not one of the application; one of what else users
-// change; and one of who wrote the spec when. A release that gives a field a default changes the
-// first, without a write.
+// inputs returns digests of the claim's inputs, separated by hyphens: of its spec, without what
+// Crossplane and autoscalers write there and without the window itself, an edit of which is no edit
+// of the application; of what else users change; and of when which manager wrote the spec. A
+// release that gives a field a default changes the first digest, without a write.
 func (c *Claim) inputs(u *Upgrade) string {
 	spec := shallow(c.composite.GetFields()["spec"].GetStructValue())
 	for _, field := range []string{"crossplane", "maintenance", "replicas"} {
@@ -96,8 +98,9 @@ func (c *Claim) inputs(u *Upgrade) string {
 	return out
 }
 
-// writes is a digest of when each has written to the claim's spec last, by managed fields, or ""
-// where these say nothing. What Crossplane keeps there is not counted.
+// writes returns a digest of when each manager last wrote to the claim's spec, by managed fields,
+// or "" where these contain nothing of the spec. What Crossplane writes to spec.crossplane does not
+// count.
 func (c *Claim) writes() string {
 	d := fnv{sum: offset64}
 	for _, v := range c.meta("managedFields").GetListValue().GetValues() {
@@ -116,7 +119,7 @@ func (c *Claim) writes() string {
 	return strconv.FormatUint(d.sum, 16)
 }
 
-// isEdit tells whether a user has changed something between two inputs of a claim.
+// isEdit reports whether a user has changed something between two inputs of a claim.
 func isEdit(was, now string) bool {
 	before, after := strings.Split(was, "-"), strings.Split(now, "-")
 	if was == "" || len(before) < 2 || len(after) < 2 {
@@ -126,27 +129,28 @@ func isEdit(was, now string) bool {
 	return before[1] != after[1] || before[0] != after[0] && written
 }
 
-// upgrade of a claim in this pass.
+// upgrade is the state of a claim's upgrade in this pass.
 type upgrade struct {
 	*Upgrade
 
 	// from is the release that the claim has been composed by, or "".
 	from string
 
-	// was and inputs are those that the claim became ready with last, and those that it has.
+	// was are the inputs with which the claim last became ready, and inputs are the current ones.
 	was, inputs string
 
-	// holds says that changes of pods wait, and held are the objects that they are of.
+	// holds is true where changes of pods wait. held are the objects whose pods change, as kind and
+	// name.
 	holds bool
 	held  []string
 
-	// unfinished says that in this pass something is kept as it is that the release changes, for
+	// unfinished is true where this pass keeps something as it is that the release changes, for
 	// another reason than the window.
 	unfinished bool
 }
 
-// upgradeOf a claim: it is held where another release has composed it, with the same inputs, and
-// nothing admits this one.
+// upgradeOf returns the state of a claim's upgrade. Changes wait where another release has composed
+// the claim with the same inputs, and nothing admits this release.
 func upgradeOf(c *Claim, u *Upgrade) *upgrade {
 	if u == nil {
 		return &upgrade{}
@@ -160,7 +164,8 @@ func upgradeOf(c *Claim, u *Upgrade) *upgrade {
 	return out
 }
 
-// isAdmitted tells whether changes of the release are applied now. Those that have begun go on.
+// isAdmitted reports whether changes of the release are applied now. An upgrade that has begun
+// continues.
 func (c *Claim) isAdmitted(u *Upgrade, from string) bool {
 	now := c.Now()
 	switch {
@@ -178,19 +183,20 @@ func (c *Claim) isAdmitted(u *Upgrade, from string) bool {
 	return u.Window.Open(now) && u.Window.Open(now.Add(-c.delay(u.Window)))
 }
 
-// isInWave tells whether the claim's wave has begun, or there are none.
+// isInWave reports whether the claim's wave has begun, or there are no waves.
 func (c *Claim) isInWave(u *Upgrade) bool {
 	return !u.Waves || c.Annotation(waves.Annotation) == u.Release
 }
 
-// begins is in what time the window of the changes of the release opens.
+// begins returns the time until the changes of the release are applied in the window.
 func (c *Claim) begins(u *Upgrade) time.Duration {
 	delay := c.delay(u.Window)
 	return u.Window.Next(c.Now().Add(-delay)).Add(delay).Sub(c.Now())
 }
 
-// podsAt is where an object that has pods, or composes some, says of which kind, or nil. Jobs are
-// not among them: what they run has ended, or runs to its end.
+// podsAt returns the path of an object at which its pods are declared: the template of a workload
+// or the spec of a claim. It is nil for other kinds. Jobs have none: their pods have ended, or run
+// to their end.
 func podsAt(s *structpb.Struct) []string {
 	switch gk := health.GroupKind(s); {
 	case gk.Group == "apps":
@@ -201,13 +207,15 @@ func podsAt(s *structpb.Struct) []string {
 	return nil
 }
 
-// isClaimGroup are the groups of claims.
+// isClaimGroup contains the API groups of claims.
 var isClaimGroup = map[string]bool{appsv1.GroupVersion.Group: true, "platform.example.com": true}
 
-// hold the pods of an object as they are: what is to be applied has those that are observed, and
-// all else as it is declared. Where no pod is ready there is nothing to protect: the release may
-// be the repair. Nor is what was edited by hand to stay for as long as it waits. It returns whether it does, and the hash of the pods that the object is declared
-// with, or "" for one without pods.
+// hold keeps the pods of an object as they are observed, and leaves the rest of want as it is
+// declared. It does not keep them where no pod is ready: there is nothing to protect, and the
+// release may be the repair. Nor does it where they were edited by hand: the edit must not stay for
+// as long as the release waits. It returns whether it keeps the pods, and the value for
+// PodsAnnotation: the hash of the declared pods, or the object's previous value where they are
+// kept. That is "" for an object without pods.
 func (d *Decision) hold(want, observed *structpb.Struct) (held bool, pods string) {
 	at := podsAt(want)
 	if at == nil {
@@ -224,7 +232,7 @@ func (d *Decision) hold(want, observed *structpb.Struct) (held bool, pods string
 		return false, pods
 	}
 	if len(at) == 1 {
-		// When a claim below is upgraded is not held, nor how many pods it has.
+		// The time at which a nested claim is upgraded is not held, nor is its number of pods.
 		for _, field := range unheld {
 			has = withField(has, field, wants.GetStructValue().GetFields()[field])
 		}
@@ -234,10 +242,10 @@ func (d *Decision) hold(want, observed *structpb.Struct) (held bool, pods string
 	return true, before
 }
 
-// unheld are the fields of a claim below that are as they are declared.
+// unheld are the fields of a nested claim that are applied as declared.
 var unheld = []string{"maintenance", "replicas"}
 
-// digestOf pods as they are declared, without what is not held.
+// digestOf returns a hash of the pods as they are declared, without fields that are not held.
 func digestOf(v *structpb.Value, at []string) string {
 	s := v.GetStructValue()
 	if len(at) == 1 {
@@ -249,15 +257,15 @@ func digestOf(v *structpb.Value, at []string) string {
 	return digest(s)
 }
 
-// isDown tells whether a workload has no pod that is ready.
+// isDown reports whether a workload has no pod that is ready.
 func isDown(observed *structpb.Struct) bool {
 	return health.GroupKind(observed).Group == "apps" && observed.GetFields()["status"].GetStructValue().GetFields()["readyReplicas"].GetNumberValue() == 0
 }
 
-// isEditedByHand tells whether another than Crossplane has changed what is declared of the pods of an
-// object, which would be reverted if no release waited: with managed fields a change takes a field
-// away from Crossplane. What others have added, and what they have set to the same value, stays in any
-// case.
+// isEditedByHand reports whether a client other than Crossplane has changed what is declared of an
+// object's pods, so that the change would be reverted if no release waited: such a change takes the
+// field away from Crossplane in the managed fields. Fields that others have added, or have set to
+// the same value, stay in any case. Changes by AppConfigs do not count.
 func (d *Decision) isEditedByHand(observed, want *structpb.Struct, at []string) bool {
 	for manager := range fieldowner.Taken(observed, want, d.claim.manager(), at) {
 		if !strings.HasPrefix(manager, fieldowner.ConfigPrefix) {
@@ -267,11 +275,12 @@ func (d *Decision) isEditedByHand(observed, want *structpb.Struct, at []string) 
 	return false
 }
 
-// defaulted are the fields of lists and structs that the API server owns whole, which it fills in.
+// defaulted are the fields that the API server fills in within lists and structs that are owned as
+// a whole.
 var defaulted = map[string]bool{"apiVersion": true, "divisor": true}
 
-// sameButDefaults tells whether what is observed of pods is what is declared, of an object that
-// an older release has declared, which said no hash of it.
+// sameButDefaults reports whether observed pods are as declared, except for defaults. It is for
+// objects of an older release, which carry no hash of their pods.
 func sameButDefaults(has, wants *structpb.Value) bool {
 	switch w := wants.GetKind().(type) {
 	case *structpb.Value_StructValue:
@@ -318,7 +327,7 @@ func valueAt(s *structpb.Struct, path []string) *structpb.Value {
 	return v
 }
 
-// setAt a path whose fields but the last exist.
+// setAt sets the value at a path of which all fields but the last exist.
 func setAt(s *structpb.Struct, path []string, v *structpb.Value) {
 	for _, f := range path[:len(path)-1] {
 		s = s.GetFields()[f].GetStructValue()
@@ -338,13 +347,14 @@ func kindAndName(s *structpb.Struct) string {
 	return s.GetFields()["kind"].GetStringValue() + " " + s.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()
 }
 
-// servesPods are the kinds of objects that pods refer to: those of the release before may.
+// servesPods are the kinds of objects that pods refer to. Pods of the release before may still
+// refer to them.
 var servesPods = map[string]bool{
 	"ConfigMap": true, "Secret": true, "ServiceAccount": true, "Role": true, "RoleBinding": true, "Service": true, "PersistentVolumeClaim": true,
 }
 
-// keepUndeclared keeps what a release does not declare any more while its changes wait: pods, and
-// what these refer to.
+// keepUndeclared keeps objects that a release no longer declares while its changes wait: those with
+// pods, and those that pods refer to.
 func (d *Decision) keepUndeclared(names []string) {
 	if !d.upgrade.holds {
 		return
@@ -366,7 +376,7 @@ func (d *Decision) keepUndeclared(names []string) {
 	}
 }
 
-// hasUndeclaredPods tells whether objects with pods are observed that the release does not
+// hasUndeclaredPods reports whether objects with pods are observed that the release does not
 // declare.
 func (d *Decision) hasUndeclaredPods(declared map[string]bool) bool {
 	for name, r := range d.claim.observed {
@@ -377,11 +387,12 @@ func (d *Decision) hasUndeclaredPods(declared map[string]bool) bool {
 	return false
 }
 
-// wouldAddPods tells whether a component that does not exist has pods: the release may have given
-// it another name, and both would run beside each other. It is healthy until its time comes.
+// wouldAddPods reports whether a component that does not exist has pods. The release may have
+// renamed it, and pods of both names would run at the same time. The component counts as healthy
+// until its time comes.
 func (d *Decision) wouldAddPods(c *Component) bool {
 	if err := d.make(c); err != nil {
-		return false // It is reported where the object is made.
+		return false // The component is left to gate.
 	}
 	if group := groupKind(c).Group; group != "apps" && !isClaimGroup[group] {
 		return false
@@ -391,11 +402,12 @@ func (d *Decision) wouldAddPods(c *Component) bool {
 	return true
 }
 
-// waits tells whether a change of pods waits for its time.
+// waits reports whether a change of pods waits for its time.
 func (u *upgrade) waits() bool { return len(u.held) > 0 }
 
-// report it in a claim's status. A release that changes no pods has nothing to wait for. Inputs
-// are those of a claim that is ready with them: an edit is one until it is done.
+// report sets the release and the inputs in a claim's status. A release that changes no pods has
+// nothing to wait for. The inputs are updated once the claim is ready with them: until then an edit
+// still counts as one.
 func (u *upgrade) report(s *appsv1.CommonStatus, c *Claim, ready bool) {
 	if u.Upgrade == nil {
 		return
@@ -409,7 +421,7 @@ func (u *upgrade) report(s *appsv1.CommonStatus, c *Claim, ready bool) {
 	}
 }
 
-// condition that says what waits, and for when.
+// condition returns the condition Upgraded, with what waits, and for what.
 func (u *upgrade) condition(c *Claim) Condition {
 	switch {
 	case u.waits():

@@ -11,13 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// calls is how often Crossplane calls a function that requires something else each
-// time.
+// calls is how often Crossplane calls a function that requires something else each time.
 const calls = 6
 
-// Call calls a function as Crossplane does (FetchingFunctionRunner of
-// crossplane/crossplane v2.4.0): again, with what it requires, until it requires nothing
-// new. The function gets copies of the request, which is Call's to change.
+// Call calls a function as Crossplane does (FetchingFunctionRunner of crossplane/crossplane
+// v2.4.0): again, with what it requires, until it requires nothing new. The function gets copies of
+// the request, since Call changes it.
 func Call(ctx context.Context, function Runner, req *fnv1.RunFunctionRequest, fetch func(requirement string, selector *fnv1.ResourceSelector) (*fnv1.Resources, error)) (*fnv1.RunFunctionResponse, error) {
 	return call(ctx, copying{function}, req, fetch)
 }
@@ -52,13 +51,12 @@ func call(ctx context.Context, function Runner, req *fnv1.RunFunctionRequest, fe
 	return nil, fmt.Errorf("the function requires other resources after %d calls: %v", calls, required)
 }
 
-// IsFatal tells whether a response has a fatal result, so that Crossplane applies
-// nothing of it.
+// IsFatal reports whether a response has a fatal result, so that Crossplane applies nothing of it.
 func IsFatal(rsp *fnv1.RunFunctionResponse) bool {
 	return slices.ContainsFunc(rsp.GetResults(), func(r *fnv1.Result) bool { return r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL })
 }
 
-// call the function for a claim with what is observed of it.
+// call calls the function for a claim with its observed objects.
 func (p *play) call(ctx context.Context, claim *object) (*fnv1.RunFunctionResponse, error) {
 	req, err := p.request(ctx, claim)
 	if err != nil {
@@ -104,8 +102,7 @@ func (p *play) request(ctx context.Context, claim *object) (*fnv1.RunFunctionReq
 	return req, nil
 }
 
-// fetch the resources of the world that a selector means, and those of the cluster that are
-// no part of the world.
+// fetch returns the objects that a selector selects, of the world and of the cluster outside of it.
 func (p *play) fetch(ctx context.Context, requirement string, sel *fnv1.ResourceSelector) (*fnv1.Resources, error) {
 	all := p.world.all()
 	if p.Fetch != nil {
@@ -114,7 +111,7 @@ func (p *play) fetch(ctx context.Context, requirement string, sel *fnv1.Resource
 			return nil, err
 		}
 		for _, u := range beside {
-			// What the claim composed and does not any more is gone by now.
+			// An object that the claim composed before and does not compose now has been removed.
 			if existing(all, u) == nil && existing(p.Existing, u) == nil {
 				all = append(all, u)
 				p.world.beside[keyOf(u)] = u
@@ -144,7 +141,7 @@ func (w *world) all() []*unstructured.Unstructured {
 	return out
 }
 
-// Selects tells whether a requirement selects an object.
+// Selects reports whether a selector selects an object.
 func Selects(sel *fnv1.ResourceSelector, u *unstructured.Unstructured) bool {
 	if u.GetAPIVersion() != sel.GetApiVersion() || u.GetKind() != sel.GetKind() {
 		return false

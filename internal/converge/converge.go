@@ -12,9 +12,9 @@ import (
 	"github.com/storeplane/storeplane/internal/xrd"
 )
 
-// rounds after which a claim must have settled. A round starts everything that
-// waits only for what was started before, so this is far above the length of
-// any chain of dependencies.
+// rounds is the number of rounds after which a claim must have settled. A round starts everything
+// that waits only for what was started before, so this is far above the length of any chain of
+// dependencies.
 const rounds = 50
 
 // A Runner is a composition function.
@@ -22,59 +22,58 @@ type Runner interface {
 	RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error)
 }
 
-// A Simulator converges claims.
+// A Simulator simulates how claims converge.
 type Simulator struct {
-	// Function that composes every kind of claim.
+	// Function is the function that composes every kind of claim.
 	Function Runner
 
-	// Schemas of the claims. An object of one of these kinds is a claim
-	// wherever it is composed.
+	// Schemas are those of the claims. An object of one of these kinds is a claim wherever it is
+	// composed.
 	Schemas xrd.Schemas
 
 	// Bootstrap is what the Composition's step requires before its function
 	// is called, by requirement name.
 	Bootstrap map[string]*fnv1.ResourceSelector
 
-	// RequiredSchemas is what the Compositions' steps require the schemas of, by
-	// requirement name, where the cluster serves these kinds.
+	// RequiredSchemas are the schemas that the Compositions' steps require, by requirement name, of
+	// the kinds that the cluster serves.
 	RequiredSchemas map[string]*fnv1.Schema
 
-	// Cluster is what exists beside the claim, like an EnvironmentConfig.
+	// Cluster contains objects that exist beside the claim, like an EnvironmentConfig.
 	Cluster []*unstructured.Unstructured
 
-	// Existing is what the cluster has of the claim: itself, where it was created
-	// before, what it composes, and what the claims among that compose, with their
-	// managed fields.
+	// Existing contains what the cluster has of the claim, with managed fields: the claim itself,
+	// if it was created before, what it composes, and what the claims among that compose.
 	Existing []*unstructured.Unstructured
 
-	// Fetch finds what else exists, where a function requires it under a name. May be nil.
+	// Fetch returns other existing objects that a function requires under a name. May be nil.
 	Fetch func(ctx context.Context, requirement string, selector *fnv1.ResourceSelector) ([]*unstructured.Unstructured, error)
 
-	// Pods play what the pods of a claim's objects do to these objects once
-	// they run. May be nil.
+	// Pods simulates what the pods of a claim's objects do to these objects once they run. May be
+	// nil.
 	Pods func(composed []*unstructured.Unstructured)
 
-	// Refused is called with a composed claim that is refused, while everything else goes on as
-	// it does on a cluster. Without it such a refusal ends the run.
+	// Refused is called with a composed claim that is refused, while everything else continues as
+	// it does on a cluster. If it is nil, such a refusal ends the run.
 	Refused func(*RefusedError)
 
-	// Unchecked says that the function is trusted: statuses that it desires are not checked
-	// by the claims' schemas, and it gets requests and no copies of them. That takes half
-	// of the time.
+	// Unchecked is true if the function is trusted: statuses that it desires are not validated by
+	// the claims' schemas, and it gets requests instead of copies of them. That takes half of the
+	// time.
 	Unchecked bool
 
 	// Written is called with a claim after each write of its status. May be nil.
 	Written func(claim *unstructured.Unstructured)
 }
 
-// Run a claim until nothing changes any more. It returns an error when the
-// claim or what is composed of it is refused, and when it does not settle.
+// Run simulates a claim until nothing changes any more. It returns an error if the claim, or
+// anything that is composed for it, is refused, and if it does not settle.
 func (s *Simulator) Run(ctx context.Context, claim *unstructured.Unstructured) (*Result, error) {
 	_, r, err := s.Begin(ctx, claim)
 	return r, err
 }
 
-// Begin is Run for a claim that is edited after that.
+// Begin is like Run, for a claim that is edited afterwards.
 func (s *Simulator) Begin(ctx context.Context, claim *unstructured.Unstructured) (*Simulation, *Result, error) {
 	live, err := s.admit(existing(s.Existing, claim), claim)
 	if err != nil {
@@ -100,8 +99,8 @@ type Simulation struct {
 	root      *object
 }
 
-// Apply the claim with an edit, and run it until nothing changes any more. The steps of
-// the result are those of the edit.
+// Apply applies the claim with an edit, and simulates it until nothing changes any more. The steps
+// of the result are those of the edit.
 func (m *Simulation) Apply(ctx context.Context, claim *unstructured.Unstructured) (*Result, error) {
 	live, err := m.simulator.admit(m.root.live, claim)
 	if err != nil {
@@ -128,11 +127,11 @@ type play struct {
 	result *Result
 }
 
-// settle a claim and all claims composed of it.
+// settle reconciles a claim, and all claims composed for it, until nothing changes any more.
 func (p *play) settle(ctx context.Context, claim *object) error {
 	var before *snapshot
 	for round := range rounds {
-		// A claim that the cluster had is at rest more often than not.
+		// A claim that existed in the cluster is usually at rest.
 		maybeAtRest := claim.existed && round == 0
 		steps := len(p.result.Steps)
 		if !maybeAtRest {
@@ -157,7 +156,7 @@ func (p *play) settle(ctx context.Context, claim *object) error {
 	return fmt.Errorf("cannot settle %s: after %d rounds these still change:\n  %s", claim.ref(), rounds, strings.Join(p.world.changesSince(before), "\n  "))
 }
 
-// run what a claim composes until it is healthy.
+// run settles the claims among what a claim composes, and heals all other objects.
 func (p *play) run(ctx context.Context, claim *object) error {
 	composed := make([]*unstructured.Unstructured, 0)
 	for _, o := range p.world.composedBy(claim) {
@@ -176,8 +175,8 @@ func (p *play) run(ctx context.Context, claim *object) error {
 	return nil
 }
 
-// passes tells whether a run goes on after an error: of a composed claim that is refused,
-// where the caller wants to know of it.
+// passes reports whether a run continues after an error: if it is about a composed claim that is
+// refused, and the caller has set Refused.
 func (p *play) passes(err error) bool {
 	refused, ok := errors.AsType[*RefusedError](err)
 	if !ok || p.Refused == nil {
@@ -187,7 +186,7 @@ func (p *play) passes(err error) bool {
 	return true
 }
 
-// reconcile a claim once, as Crossplane does.
+// reconcile reconciles a claim once, as Crossplane does.
 func (p *play) reconcile(ctx context.Context, claim *object) error {
 	rsp, err := p.call(ctx, claim)
 	if err != nil {
@@ -228,7 +227,7 @@ func (p *play) reconcile(ctx context.Context, claim *object) error {
 	return nil
 }
 
-// apply a desired object. A claim is checked and defaulted as by an API server.
+// apply applies a desired object. A claim is checked and defaulted as by an API server.
 func (p *play) apply(owner *object, component string, desired *unstructured.Unstructured) (change, *object, error) {
 	if !p.Schemas.Has(desired.GroupVersionKind()) {
 		return p.world.apply(owner, component, desired, normalize)
@@ -248,8 +247,7 @@ func (p *play) apply(owner *object, component string, desired *unstructured.Unst
 	return p.world.apply(owner, component, desired, schema.Default)
 }
 
-// A RefusedError is a claim that its definition accepts and the function does
-// not.
+// A RefusedError is about a claim that its definition accepts and the function refuses.
 type RefusedError struct {
 	Claim   Ref
 	Message string
@@ -257,7 +255,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s is refused: %s", e.Claim, e.Message) }
 
-// IsRefused tells whether an error is a claim's own, in words for its author.
+// IsRefused reports whether an error is an error of the claim, with a message for its author.
 func IsRefused(err error) bool {
 	var refused *RefusedError
 	var invalid *xrd.InvalidError

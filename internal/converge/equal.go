@@ -2,8 +2,7 @@ package converge
 
 import "reflect"
 
-// Equal tells whether two JSON values are equal, in a fraction of the time of
-// reflect.DeepEqual.
+// Equal reports whether two JSON values are equal, in a fraction of the time of reflect.DeepEqual.
 func Equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:

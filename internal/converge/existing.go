@@ -10,7 +10,7 @@ import (
 	"github.com/storeplane/storeplane/internal/fieldowner"
 )
 
-// existing object of the cluster with the key of u, or nil.
+// existing returns the object with the key of u, or nil.
 func existing(all []*unstructured.Unstructured, u *unstructured.Unstructured) *unstructured.Unstructured {
 	for _, e := range all {
 		if keyOf(e) == keyOf(u) {
@@ -20,9 +20,9 @@ func existing(all []*unstructured.Unstructured, u *unstructured.Unstructured) *u
 	return nil
 }
 
-// admit a claim as the API server does, as it creates it, or updates the old one, and
-// return it as it is stored: with its defaults, and a generation more where its spec is
-// another one.
+// admit checks a claim as the API server does when it creates the claim, or updates the old one,
+// and returns it as it is stored: with its defaults, and with the next generation if its spec has
+// changed.
 func (s *Simulator) admit(old, claim *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live, err := s.Schemas.Default(claim)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Simulator) admit(old, claim *unstructured.Unstructured) (*unstructured.
 	if old == nil {
 		return live, s.Schemas.Validate(claim)
 	}
-	// One that is written as it is passes whatever rule it breaks.
+	// A claim that is written unchanged passes, whatever rule it breaks.
 	if !Equal(specOf(old), specOf(claim)) {
 		if err := s.Schemas.ValidateUpdate(old, claim); err != nil {
 			return nil, err
@@ -53,8 +53,8 @@ func (s *Simulator) admit(old, claim *unstructured.Unstructured) (*unstructured.
 	return live, nil
 }
 
-// seed the world with what the cluster has of what a claim composes, and of what the
-// claims among that compose.
+// seed adds to the world the existing objects that a claim composes, and those that the claims
+// among them compose.
 func (w *world) seed(owner *object, all []*unstructured.Unstructured) error {
 	for _, u := range all {
 		by := metav1.GetControllerOf(u)
@@ -75,9 +75,8 @@ func (w *world) seed(owner *object, all []*unstructured.Unstructured) error {
 	return nil
 }
 
-// lastApplied is what Crossplane has applied of an object that a claim composes, by the
-// object's managed fields. Where these were left out nothing is known, and so nothing
-// that is not applied any more is seen to go.
+// lastApplied returns what Crossplane has applied of an object that a claim composes, by the
+// object's managed fields. Without these nothing is known, and no field is found to be removed.
 func lastApplied(claim, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	s, err := toStruct(u)
 	if err != nil {

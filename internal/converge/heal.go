@@ -11,8 +11,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// healers set the status that an object has once the cluster is done with it,
-// by kind. A kind without one has no status that anybody waits for.
+// healers return the status that an object has once the cluster has reconciled it, by kind. The
+// status of other kinds does not matter.
 var healers = map[schema.GroupKind]func(*unstructured.Unstructured) map[string]any{
 	{Group: "apps", Kind: "Deployment"}:                     deployment,
 	{Group: "apps", Kind: "StatefulSet"}:                    statefulSet,
@@ -26,7 +26,7 @@ var healers = map[schema.GroupKind]func(*unstructured.Unstructured) map[string]a
 	{Kind: "PersistentVolumeClaim"}:                         volumeClaim,
 }
 
-// Heal makes the status of an object that is no claim what it is once all went well.
+// Heal sets the status of an object that is no claim to what it is once all went well.
 func Heal(u *unstructured.Unstructured) {
 	gk := u.GroupVersionKind().GroupKind()
 	if h, ok := healers[gk]; ok {
@@ -38,7 +38,7 @@ func Heal(u *unstructured.Unstructured) {
 	}
 }
 
-// managed is the status of a managed resource with which all is well.
+// managed returns the status of a healthy managed resource.
 func managed(u *unstructured.Unstructured) map[string]any {
 	return map[string]any{"conditions": []any{
 		condition("Synced", "True", "ReconcileSuccess", "", u.GetGeneration()),
@@ -46,7 +46,7 @@ func managed(u *unstructured.Unstructured) map[string]any {
 	}}
 }
 
-// backedUp database, with a copy of its key where one is asked for.
+// backedUp returns the status of a healthy Backup, with the copy of its key if one is requested.
 func backedUp(u *unstructured.Unstructured) map[string]any {
 	out := managed(u)
 	if u.GetAnnotations()[backup.EscrowAnnotation] != "" {
@@ -56,7 +56,7 @@ func backedUp(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// appConfig whose targets run what it asks for.
+// appConfig returns the status of an AppConfig whose targets run its configuration.
 func appConfig(u *unstructured.Unstructured) map[string]any {
 	application, _, _ := unstructured.NestedString(u.Object, "spec", "forProvider", "application")
 	config, _, _ := unstructured.NestedStringMap(u.Object, "spec", "forProvider", "config")
@@ -66,13 +66,13 @@ func appConfig(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// hasReadyCondition tells whether the kinds of a group say by a Ready condition
-// that they are healthy: Kubernetes' own do not, Prometheus' neither.
+// hasReadyCondition reports whether the kinds of a group have a Ready condition when they are
+// healthy: those of Kubernetes and of Prometheus do not.
 func hasReadyCondition(group string) bool {
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") && group != "monitoring.coreos.com"
 }
 
-// replicas of an object's spec, which the API server makes 1.
+// replicas returns the replicas of an object's spec, which the API server defaults to 1.
 func replicas(u *unstructured.Unstructured) int64 {
 	n, ok, err := unstructured.NestedInt64(u.Object, "spec", "replicas")
 	if !ok || err != nil {
@@ -150,7 +150,7 @@ func ingress(*unstructured.Unstructured) map[string]any {
 	return map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "192.0.2.1"}}}}
 }
 
-// route that its Gateway has taken.
+// route returns the status of an HTTPRoute that its Gateway has accepted.
 func route(u *unstructured.Unstructured) map[string]any {
 	parents, _, _ := unstructured.NestedSlice(u.Object, "spec", "parentRefs")
 	out := make([]any, 0, len(parents))
@@ -175,7 +175,7 @@ func volumeClaim(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// plainCondition is one of Kubernetes' own kinds', which has no generation.
+// plainCondition returns a condition of one of Kubernetes' own kinds, which has no generation.
 func plainCondition(typ, reason string) map[string]any {
 	return map[string]any{"type": typ, "status": "True", "reason": reason, "lastTransitionTime": now}
 }

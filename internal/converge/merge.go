@@ -1,7 +1,7 @@
 package converge
 
-// Merge what is applied now into what is live, and drop what was applied before and is
-// not now, as a server-side apply does.
+// Merge merges what is applied now into what is live, and removes what was applied before and is
+// not applied now, as a server-side apply does.
 func Merge(live, before, now map[string]any) map[string]any { return merge(live, before, now) }
 
 func merge(live, before, now map[string]any) map[string]any {
@@ -19,8 +19,8 @@ func merge(live, before, now map[string]any) map[string]any {
 	return out
 }
 
-// defaults that an API server fills in, where managed fields count them to what was applied:
-// in what is taken whole, like a fieldRef, and in the keys of a list's elements.
+// defaults are those that an API server fills in and that managed fields count as applied: within
+// values that are owned as a whole, like a fieldRef, and in the keys of a list's elements.
 var defaults = map[string]string{"protocol": "TCP", "apiVersion": "v1"}
 
 func isDefault(field string, v any) bool {
@@ -53,7 +53,7 @@ func mergeValue(field string, live, before, now any) any {
 	}
 }
 
-// filled list that is taken whole, with the defaults that it has where it is live.
+// filled returns a list that is owned as a whole, with the defaults of the live one.
 func filled(live, now []any) []any {
 	if len(live) != len(now) {
 		return now
@@ -90,8 +90,8 @@ func fill(live, now any) any {
 	return now
 }
 
-// mergeList of elements that have keys: those that others have added stay,
-// and those that are there keep their places.
+// mergeList merges lists of elements that have keys: those that others have added stay, and those
+// that exist keep their places.
 func mergeList(field string, keys []string, live, before, now []any) []any {
 	out := make([]any, 0, len(live)+len(now))
 	for _, e := range live {
@@ -112,10 +112,9 @@ func mergeList(field string, keys []string, live, before, now []any) []any {
 	return out
 }
 
-// listKeys tell the elements of a list apart, by the field that holds it: its
-// x-kubernetes-list-map-keys in Kubernetes' OpenAPI, with what has a default left out.
-// Lists of other fields are taken whole. Ports have as key what each kind calls
-// their number.
+// listKeys are the keys that identify the elements of a list, by the field that holds it: its
+// x-kubernetes-list-map-keys in Kubernetes' OpenAPI, without those that have a default. Lists of
+// other fields are owned as a whole. The key of a port is the field that holds its number.
 var listKeys = map[string][][]string{
 	"containers":                {{"name"}},
 	"initContainers":            {{"name"}},
@@ -129,8 +128,8 @@ var listKeys = map[string][][]string{
 	"hostAliases":               {{"ip"}},
 }
 
-// KeysOf are the fields that are the key of each element of a list that a field
-// holds, or nil where the list is taken whole: as one value, or since an element has none.
+// KeysOf returns the fields that are the key of each element of a list that a field holds, or nil
+// if the list is owned as a whole or an element lacks a key.
 func KeysOf(field string, list []any) []string {
 	for _, keys := range listKeys[field] {
 		if haveAll(keys, list) {
@@ -155,7 +154,7 @@ func haveAll(keys []string, list []any) bool {
 	return true
 }
 
-// Element of a list that has the keys of e, or nil.
+// Element returns the element of a list that has the keys of e, or nil.
 func Element(keys []string, list []any, e any) any {
 	want, ok := e.(map[string]any)
 	if !ok {
@@ -177,7 +176,7 @@ func Element(keys []string, list []any, e any) any {
 	return nil
 }
 
-// protocolOf a port: one number may be of several.
+// protocolOf returns the protocol of a port: several may use one number.
 func protocolOf(m map[string]any) any {
 	if p, ok := m["protocol"]; ok {
 		return p

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// normalize an object as an API server does when it stores it, as far as a
-// function may notice.
+// normalize changes an object as an API server does when it stores it, as far as a function may
+// notice.
 func normalize(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u.GetAPIVersion() == "v1" && u.GetKind() == "Secret" {
 		normalizeSecret(u)

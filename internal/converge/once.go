@@ -54,8 +54,8 @@ func (s *Simulator) Once(ctx context.Context, claim *unstructured.Unstructured, 
 	xr.SetGroupVersionKind(live.GroupVersionKind())
 	xr.SetNamespace(live.GetNamespace())
 	xr.SetName(live.GetName())
-	// Render's reconciler has lost the claim's generation by the time that it
-	// sets all conditions but the first.
+	// The reconciler of render no longer has the claim's generation when it sets the conditions
+	// after the first one.
 	fresh := conditionsOf(rsp, 0)
 	fresh[0] = conditionsOf(rsp, root.live.GetGeneration())[0]
 	writeConditions(xr, fresh)
@@ -71,14 +71,14 @@ func (s *Simulator) Once(ctx context.Context, claim *unstructured.Unstructured, 
 	return out, nil
 }
 
-// xrWithSpec is the claim with the status of xr.
+// xrWithSpec returns the claim with the status of xr.
 func xrWithSpec(xr, claim *unstructured.Unstructured) *unstructured.Unstructured {
 	out := claim.DeepCopy()
 	out.Object["status"] = xr.DeepCopy().Object["status"]
 	return out
 }
 
-// setReferences to all composed objects, in Crossplane's order.
+// setReferences sets the references to all composed objects, in Crossplane's order.
 func setReferences(xr *unstructured.Unstructured, desired map[string]*unstructured.Unstructured) {
 	if len(desired) == 0 {
 		return

@@ -13,9 +13,9 @@ import (
 // patroniLabel on the pods of a StatefulSet names Patroni's scope.
 const patroniLabel = "storeplane.example.com/patroni"
 
-// RunInstances plays what Patroni and the instance managers do in the pods of a
-// StatefulSet: the first one is elected, the others follow, what is desired is
-// brought about, and all of it is reported.
+// RunInstances simulates what Patroni and the instance managers do in the pods of a StatefulSet:
+// the first server is elected, the others follow it, the desired state is reached, and all of it is
+// reported.
 func RunInstances(composed []*unstructured.Unstructured) {
 	objects := map[string]*unstructured.Unstructured{}
 	for _, u := range composed {
@@ -49,8 +49,8 @@ func RunInstances(composed []*unstructured.Unstructured) {
 	}
 }
 
-// keepIdentity of a cluster that there is: what its managers have reported of it before. A
-// primary that is not among the servers that stay hands over to the first.
+// keepIdentity keeps the identity of an existing cluster, which its managers have reported before.
+// A primary that is not among the servers that stay hands over to the first.
 func keepIdentity(c *instance.Cluster, status *unstructured.Unstructured, size int64) {
 	text, ok, _ := unstructured.NestedString(status.Object, "data", instance.ClusterKey)
 	var was instance.Cluster
@@ -60,7 +60,7 @@ func keepIdentity(c *instance.Cluster, status *unstructured.Unstructured, size i
 	c.System, c.Stanza, c.Set, c.Owner = cmp.Or(was.System, c.System), cmp.Or(was.Stanza, c.Stanza), was.Set, was.Owner
 	c.Began, c.Timeline = was.Began, max(was.Timeline, c.Timeline)
 	if o := instance.Ordinal(was.Primary); was.Primary != c.Primary && o >= 0 && int64(o) < size {
-		// The others follow it.
+		// The first server is a standby in place of the old primary.
 		for i := range c.Standbys {
 			if c.Standbys[i].Name == was.Primary {
 				c.Standbys[i].Name = c.Primary
@@ -70,7 +70,7 @@ func keepIdentity(c *instance.Cluster, status *unstructured.Unstructured, size i
 	}
 }
 
-// reports of a cluster in which all is well.
+// reports returns what the instance managers of a healthy cluster report, by key.
 func reports(set, version string, desired instance.Desired, size int64) map[string]any {
 	out := map[string]any{}
 	cluster := &instance.Cluster{Primary: instance.Pod(set, 0), Timeline: 1, System: "7000000000000000001", Stanza: "7000000000000000001"}

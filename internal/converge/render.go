@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// render the objects that a response desires as Crossplane applies them, by
-// component.
+// render returns the objects that a response desires, as Crossplane applies them, by component.
 func render(claim *unstructured.Unstructured, rsp *fnv1.RunFunctionResponse) (map[string]*unstructured.Unstructured, error) {
 	out := make(map[string]*unstructured.Unstructured, len(rsp.GetDesired().GetResources()))
 	for component, r := range rsp.GetDesired().GetResources() {
@@ -32,17 +31,17 @@ func render(claim *unstructured.Unstructured, rsp *fnv1.RunFunctionResponse) (ma
 	return out, nil
 }
 
-// setMetadata sets what Crossplane derives from the claim.
+// setMetadata sets the metadata that Crossplane derives from the claim.
 func setMetadata(claim *unstructured.Unstructured, component string, u *unstructured.Unstructured) {
 	u.SetNamespace(claim.GetNamespace())
 	xcrd.SetCompositionResourceName(u, component)
-	// A claim that is composed by another carries the first one's name on.
+	// A claim that another one composes passes on the name in its own label.
 	prefix := claim.GetLabels()[xcrd.LabelKeyNamePrefixForComposed]
 	if prefix == "" {
 		prefix = claim.GetName()
 	}
 	xpmeta.AddLabels(u, map[string]string{xcrd.LabelKeyNamePrefixForComposed: prefix})
-	// Each object is rendered anew, so that it has no other controller yet.
+	// Each object is new, so it has no other controller.
 	_ = xpmeta.AddControllerReference(u, xpmeta.AsController(xpmeta.TypedReferenceTo(claim, claim.GroupVersionKind())))
 }
 
@@ -54,7 +53,7 @@ func toUnstructured(s *structpb.Struct) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: m}, nil
 }
 
-// fromValue is a value as Kubernetes' own decoder has it, which tells integers from other
+// fromValue returns a value as Kubernetes' decoder does, which distinguishes integers from other
 // numbers.
 func fromValue(v *structpb.Value) any {
 	switch k := v.GetKind().(type) {

@@ -17,42 +17,41 @@ type Step struct {
 	// Number of the step, from 1.
 	Number int
 
-	// Claim that the function was called for.
+	// Claim is the claim that the function was called for.
 	Claim Ref
 
-	// Appeared, in the order of their component names, as Crossplane applies
-	// them.
+	// Appeared are the objects that were created, in the order of their component names, in which
+	// Crossplane applies them.
 	Appeared []*unstructured.Unstructured
 
-	// Changed, in the same order.
+	// Changed are the objects that were changed, in the same order.
 	Changed []*unstructured.Unstructured
 
-	// Removed, in the same order.
+	// Removed are the objects that were removed, in the same order.
 	Removed []Ref
 }
 
-// A Result is how a claim converged.
+// A Result describes how a claim converged.
 type Result struct {
-	// Steps in their order. A claim that is composed by another converges
-	// before the other goes on.
+	// Steps in their order. A claim that is composed by another converges before the other
+	// continues.
 	Steps []Step
 
-	// Claim at the end, with its status.
+	// Claim is the claim at the end, with its status.
 	Claim *unstructured.Unstructured
 
-	// Claims are the claim and all claims composed of it, at the end, with
-	// their statuses.
+	// Claims are the claim and all claims composed for it, at the end, with their statuses.
 	Claims []*unstructured.Unstructured
 
 	// Resources are all composed objects at the end, as the cluster has them,
 	// by the claim that composes them and its component.
 	Resources map[Ref]map[string]*unstructured.Unstructured
 
-	// Rendered is what Crossplane applies of each of them, by the same.
+	// Rendered is what Crossplane applies of each of them, by the same keys.
 	Rendered map[Ref]map[string]*unstructured.Unstructured
 
-	// Adopted are the objects that existed already and are made a claim's own, as they
-	// were before that.
+	// Adopted are the objects that existed already and were adopted by a claim, as they were before
+	// that.
 	Adopted []*unstructured.Unstructured
 
 	// Ready is true when the claim's Ready condition is.
@@ -68,7 +67,7 @@ func (r *Result) add(s Step) {
 }
 
 func (r *Result) finish(w *world, root *object) {
-	// Copies, for the world may go on.
+	// These are copies, since the world may change afterwards.
 	r.Claim = root.live.DeepCopy()
 	r.Claims = []*unstructured.Unstructured{r.Claim}
 	r.Resources = map[Ref]map[string]*unstructured.Unstructured{}
@@ -89,7 +88,7 @@ func (r *Result) finish(w *world, root *object) {
 		r.Resources[at][o.component], r.Rendered[at][o.component] = o.live.DeepCopy(), o.rendered
 	}
 	for _, o := range w.objects {
-		// What composes something is a claim.
+		// An object that composes others is a claim.
 		if o.owner != nil && len(r.Resources[o.ref()]) > 0 {
 			r.Claims = append(r.Claims, r.Resources[o.owner.ref()][o.component])
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// sortedKeys of one or more maps, each key once.
+// sortedKeys returns the sorted keys of one or more maps, each key once.
 func sortedKeys[V any](in ...map[string]V) []string {
 	out := make([]string, 0)
 	for _, m := range in {

@@ -39,8 +39,8 @@ func Refusal(claim *unstructured.Unstructured) string {
 	return ""
 }
 
-// setStatus writes the claim's status as Crossplane does, after the check that
-// an API server makes of it: with the conditions that it had, and then with the new ones.
+// setStatus writes the claim's status as Crossplane does: first with the old conditions, and then
+// with the new ones. The latter is validated as by an API server.
 func (p *play) setStatus(claim *object, rsp *fnv1.RunFunctionResponse) error {
 	status, err := desiredStatus(rsp)
 	if err != nil {
@@ -84,8 +84,8 @@ func desiredStatus(rsp *fnv1.RunFunctionResponse) (map[string]any, error) {
 	return status, nil
 }
 
-// conditionsOf a response: the function's, which get no generation, and those that
-// Crossplane derives.
+// conditionsOf returns the conditions of a response: the function's, which get no generation, and
+// those that Crossplane derives.
 func conditionsOf(rsp *fnv1.RunFunctionResponse, generation int64) []map[string]any {
 	names := map[fnv1.Status]string{
 		fnv1.Status_STATUS_CONDITION_TRUE:  "True",
@@ -105,7 +105,7 @@ func conditionsOf(rsp *fnv1.RunFunctionResponse, generation int64) []map[string]
 		condition(string(ready.Type), string(ready.Status), string(ready.Reason), ready.Message, generation))
 }
 
-// Ready is the Ready condition that Crossplane derives from a response.
+// Ready returns the Ready condition that Crossplane derives from a response.
 func Ready(rsp *fnv1.RunFunctionResponse) xpv2.Condition {
 	switch rsp.GetDesired().GetComposite().GetReady() {
 	case fnv1.Ready_READY_TRUE:
@@ -137,7 +137,7 @@ func condition(typ, status, reason, message string, generation int64) map[string
 	return c
 }
 
-// conditions of an object, as they are.
+// conditions returns the conditions of an object, in their order.
 func conditions(u *unstructured.Unstructured) []map[string]any {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	out := make([]map[string]any, 0, len(list))
@@ -149,8 +149,8 @@ func conditions(u *unstructured.Unstructured) []map[string]any {
 	return out
 }
 
-// setConditions to the new ones, and those old ones that are of no new one's
-// type: Crossplane never removes one. Sorted by type.
+// setConditions sets the new conditions, and the old ones of other types: Crossplane never removes
+// one. They are sorted by type.
 func setConditions(u *unstructured.Unstructured, fresh, old []map[string]any) {
 	for _, o := range old {
 		if !slices.ContainsFunc(fresh, func(f map[string]any) bool { return f["type"] == o["type"] }) {

@@ -12,32 +12,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// now stands in for every time: a result must not depend on when it is made.
+// now replaces every time: a result must not depend on when it is computed.
 const now = "2024-01-01T00:00:00Z"
 
-// world is the cluster that a claim is played in.
+// world is the simulated cluster.
 type world struct {
-	// objects in the order in which they were created.
+	// objects are those of the claim, in the order in which they were created.
 	objects []*object
-	// others exist beside the claim.
+	// others are the objects that exist beside the claim.
 	others []*unstructured.Unstructured
-	// beside are those of them that were found when the function required them, and
-	// adopted those that a claim has made its own, as they were.
+	// beside are the existing objects that were fetched because the function required them. adopted
+	// are those that a claim has adopted, as they were before.
 	beside, adopted map[key]*unstructured.Unstructured
 }
 
-// object of the world.
+// object is an object of the world.
 type object struct {
 	// owner is the claim that composes the object, nil for the first claim.
 	owner *object
-	// component is its name among what the owner composes.
+	// component is the object's name among what the owner composes.
 	component string
-	// rendered is what Crossplane applied last, less what a cluster adds.
+	// rendered is what Crossplane applied last, without what a cluster adds.
 	rendered *unstructured.Unstructured
-	// live is what the cluster has.
+	// live is the object as the cluster has it.
 	live *unstructured.Unstructured
-	// seeded says that the cluster had it before, and existed that it is a claim that the
-	// cluster had.
+	// seeded is true for a composed object that the cluster had before, and existed for a claim
+	// that it had.
 	seeded, existed bool
 }
 
@@ -56,7 +56,7 @@ func newWorld(others []*unstructured.Unstructured) *world {
 	return &world{others: others, beside: map[key]*unstructured.Unstructured{}, adopted: map[key]*unstructured.Unstructured{}}
 }
 
-// create an object that nothing in the world owns.
+// create adds an object that no object of the world owns.
 func (w *world) create(u *unstructured.Unstructured) *object {
 	o := &object{live: u.DeepCopy(), rendered: u.DeepCopy()}
 	stamp(o.live)
@@ -73,7 +73,7 @@ func (w *world) find(k key) *object {
 	return nil
 }
 
-// composedBy a claim, sorted by component.
+// composedBy returns the objects that a claim composes, sorted by component.
 func (w *world) composedBy(claim *object) []*object {
 	out := make([]*object, 0)
 	for _, o := range w.objects {
@@ -85,7 +85,7 @@ func (w *world) composedBy(claim *object) []*object {
 	return out
 }
 
-// remove an object and all that it composes.
+// remove removes an object and all that it composes.
 func (w *world) remove(gone *object) {
 	for _, o := range w.composedBy(gone) {
 		w.remove(o)
@@ -101,13 +101,13 @@ const (
 	changed
 )
 
-// apply an object by server-side apply: what is applied replaces what was
-// applied before, and what the cluster added stays. complete does to the stored
-// object what an API server does after merging, like filling in defaults.
+// apply applies an object by server-side apply: what is applied replaces what was applied before,
+// and what the cluster added stays. complete changes the stored object as an API server does after
+// merging, like filling in defaults.
 func (w *world) apply(owner *object, component string, rendered *unstructured.Unstructured, complete func(*unstructured.Unstructured) *unstructured.Unstructured) (change, *object, error) {
 	o := w.find(keyOf(rendered))
 	if found := w.beside[keyOf(rendered)]; o == nil && found != nil {
-		// Only an object that the claim may make its own is applied over.
+		// The function applies over an existing object only if the claim may adopt it.
 		o = &object{owner: owner, component: component, rendered: &unstructured.Unstructured{Object: map[string]any{}}, live: found.DeepCopy(), seeded: true}
 		w.objects = append(w.objects, o)
 		w.adopted[keyOf(rendered)] = found
@@ -138,8 +138,8 @@ func (w *world) apply(owner *object, component string, rendered *unstructured.Un
 	return what, o, nil
 }
 
-// isChangedBy an apply that makes it merged. Of an object that the cluster had before it is
-// not known for sure what was applied last, so what counts is what it becomes.
+// isChangedBy reports whether an apply whose result is merged changes the object. Of an object that
+// existed in the cluster before it is not certain what was applied last, so its result counts.
 func (o *object) isChangedBy(merged, rendered *unstructured.Unstructured) bool {
 	if !o.seeded {
 		return !Equal(o.rendered.Object, rendered.Object)
@@ -149,7 +149,7 @@ func (o *object) isChangedBy(merged, rendered *unstructured.Unstructured) bool {
 		!maps.Equal(o.live.GetAnnotations(), merged.GetAnnotations())
 }
 
-// specOf an object is all of it that its generation counts the changes of.
+// specOf returns the part of an object whose changes its generation counts.
 func specOf(u *unstructured.Unstructured) map[string]any {
 	out := make(map[string]any, len(u.Object))
 	for k, v := range u.Object {
@@ -160,7 +160,7 @@ func specOf(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// stamp an object with what an API server sets on creation.
+// stamp sets what an API server sets on creation.
 func stamp(u *unstructured.Unstructured) {
 	if u.GetGeneration() == 0 {
 		u.SetGeneration(1)
@@ -171,13 +171,13 @@ func stamp(u *unstructured.Unstructured) {
 	_ = unstructured.SetNestedField(u.Object, now, "metadata", "creationTimestamp")
 }
 
-// uid of an object, by the rule of `crossplane composition render`.
+// uid returns the UID of an object, by the rule of `crossplane composition render`.
 func uid(u *unstructured.Unstructured) types.UID {
 	id := u.GroupVersionKind().String() + "\x00" + u.GetNamespace() + "\x00" + u.GetName()
 	return types.UID(uuid.NewSHA1(uuid.Nil, []byte(id)).String())
 }
 
-// snapshot of all that a cluster has of the world.
+// snapshot holds copies of all live objects of the world.
 type snapshot struct {
 	live map[key]*unstructured.Unstructured
 }
@@ -190,7 +190,7 @@ func (w *world) snapshot() *snapshot {
 	return s
 }
 
-// changesSince a snapshot, as readable paths, sorted.
+// changesSince returns the changes since a snapshot, as readable paths, sorted.
 func (w *world) changesSince(before *snapshot) []string {
 	out := make([]string, 0)
 	seen := make(map[key]bool, len(w.objects))

@@ -1,4 +1,4 @@
-// Package fieldowner reads out of an object's managed fields what of it a manager has applied.
+// Package fieldowner finds out, from an object's managed fields, what of it a manager has applied.
 package fieldowner
 
 import (
@@ -13,13 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ComposedPrefix begins the names under which Crossplane applies what it composes.
+// ComposedPrefix begins the field managers under which Crossplane applies what it composes.
 const ComposedPrefix = "apiextensions.crossplane.io/composed"
 
-// ConfigPrefix begins the names under which AppConfigs apply what they bring to workloads.
+// ConfigPrefix begins the field managers under which AppConfigs apply their fields to workloads.
 const ConfigPrefix = "storeplane-config-"
 
-// Others returns what others than Crossplane have set of an object, manager by manager.
+// Others returns the fields of an object that managers other than Crossplane own, by manager and
+// subresource.
 func Others(obj *structpb.Struct) map[string]*structpb.Struct {
 	out := map[string]*structpb.Struct{}
 	for _, v := range obj.GetFields()["metadata"].GetStructValue().GetFields()["managedFields"].GetListValue().GetValues() {
@@ -31,7 +32,7 @@ func Others(obj *structpb.Struct) map[string]*structpb.Struct {
 	return out
 }
 
-// Has tells whether managed fields have what a path names: "f:spec", "f:replicas".
+// Has reports whether managed fields contain a path: "f:spec", "f:replicas".
 func Has(fields *structpb.Struct, path ...string) bool {
 	for _, p := range path {
 		f, ok := fields.GetFields()[p]
@@ -43,21 +44,21 @@ func Has(fields *structpb.Struct, path ...string) bool {
 	return true
 }
 
-// Manager is the name under which Crossplane applies what it composes for a claim
+// Manager returns the field manager under which Crossplane applies what it composes for a claim
 // (ComposedFieldOwnerName of crossplane/crossplane v2.4.0).
 func Manager(claim string, kind schema.GroupKind) string {
 	sum := sha256.Sum256([]byte(claim + kind.String()))
 	return ComposedPrefix + "/" + hex.EncodeToString(sum[:])
 }
 
-// Applied is what of an object a manager has applied, by the object's managed fields, and
-// whether those say so. Applied again it changes nothing; to apply the whole object would
-// make fields the manager's that an autoscaler or a person has set, and the next apply
-// would take them away.
+// Applied returns the part of an object that a manager has applied, by the object's managed fields,
+// and whether these contain that. Applied again it changes nothing. To apply the whole object would
+// make the manager the owner of fields that an autoscaler or a user has set, and the next apply
+// would remove them.
 //
-// The format is FieldsV1: "f:name" is a field, "k:{…}" the element of a list with
-// these keys, "v:…" the element with this value, "i:n" the nth one, "." the thing
-// itself, and what has nothing below it is taken whole
+// The format is FieldsV1: "f:name" is a field, "k:{…}" the element of a list with these keys, "v:…"
+// the element with this value, "i:n" the nth one, "." the value itself, and a key with nothing
+// below it stands for the whole value
 // (https://pkg.go.dev/k8s.io/apimachinery/pkg/apis/meta/v1#FieldsV1).
 func Applied(obj *structpb.Struct, manager string) (*structpb.Struct, bool) {
 	meta := obj.GetFields()["metadata"].GetStructValue()
@@ -73,7 +74,7 @@ func Applied(obj *structpb.Struct, manager string) (*structpb.Struct, bool) {
 	return nil, false
 }
 
-// selectFields of a struct that are in a set.
+// selectFields returns the fields of a struct that are in a set.
 func selectFields(s, set *structpb.Struct) *structpb.Struct {
 	out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(set.GetFields()))}
 	for k, below := range set.GetFields() {
@@ -107,7 +108,7 @@ func selectValue(v *structpb.Value, set *structpb.Struct) *structpb.Value {
 	}
 }
 
-// selectElement of a list, or nil if it is not in the set.
+// selectElement returns the part of a list's element that is in the set, or nil if it is not in it.
 func selectElement(index int, e *structpb.Value, set *structpb.Struct) *structpb.Value {
 	for k, below := range set.GetFields() {
 		kind, text, _ := strings.Cut(k, ":")
@@ -128,7 +129,7 @@ func selectElement(index int, e *structpb.Value, set *structpb.Struct) *structpb
 			if len(below.GetStructValue().GetFields()) == 0 {
 				return e
 			}
-			// Without its keys it would be another element.
+			// Without its keys the element would be another one.
 			out := selectFields(e.GetStructValue(), below.GetStructValue())
 			for name := range want.GetStructValue().GetFields() {
 				out.Fields[name] = e.GetStructValue().GetFields()[name]

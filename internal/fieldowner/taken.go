@@ -9,9 +9,10 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Taken yields, by managers, the paths of fields below one of an object that are declared with another
-// value, that the manager has set, and that a manager of ours does not own any more: to apply them by
-// force takes a field away from the one before. Nothing is known where ours has never applied the object.
+// Taken returns, by manager, the path of a field below a given one of an object that is declared
+// with another value, that the manager has set, and that the manager ours no longer owns: an apply
+// by force takes a field away from its previous owner. It returns nothing for an object that ours
+// has never applied.
 func Taken(observed, declared *structpb.Struct, ours string, below []string) map[string]string {
 	meta := observed.GetFields()["metadata"].GetStructValue()
 	var own *structpb.Struct
@@ -46,7 +47,8 @@ func Taken(observed, declared *structpb.Struct, ours string, below []string) map
 	return out
 }
 
-// taken is the path of the first field that others own, we do not, and that is declared, or "".
+// taken returns the path of the first field that others own, own does not contain, and that is
+// declared with another value, or "".
 func taken(others, own *structpb.Struct, declared, observed *structpb.Value, path string) string {
 	for _, key := range slices.Sorted(maps.Keys(others.GetFields())) {
 		if key == "." {
@@ -71,7 +73,7 @@ func taken(others, own *structpb.Struct, declared, observed *structpb.Value, pat
 	return ""
 }
 
-// at is the part of a value that a key of managed fields names, or nil.
+// at returns the part of a value that a key of managed fields names, or nil.
 func at(v *structpb.Value, key string) *structpb.Value {
 	if field, ok := strings.CutPrefix(key, "f:"); ok {
 		return v.GetStructValue().GetFields()[field]

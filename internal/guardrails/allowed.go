@@ -8,21 +8,21 @@ import (
 	"github.com/storeplane/storeplane/internal/settings"
 )
 
-// asked is what one field of a claim asks for, where an installation may allow a list
-// of things alone.
+// asked is what one field of a claim requests, of which an installation may allow only what it
+// lists.
 type asked struct {
 	path, verb string
 
-	// values in the order of the alphabet.
+	// values are in alphabetical order.
 	values []string
 }
 
-// allowance is one rule of that sort. An empty list allows everything.
+// allowance is a rule with such a list. An empty list allows everything.
 type allowance struct {
 	asked func(*Subject) []asked
 	list  func(settings.Policy) []string
 
-	// covers tells whether an entry of the list is or means a value.
+	// covers reports whether an entry of the list is or includes a value.
 	covers func(entry, value string) bool
 }
 
@@ -51,7 +51,7 @@ func (a allowance) judge(s *Subject, p settings.Policy) []Verdict {
 	return out
 }
 
-// some of the values: the first one, and how many more there are.
+// some returns the first of the values, and how many more there are.
 func some(values []string) string {
 	first := values[0]
 	if first == "" {
@@ -66,22 +66,22 @@ func some(values []string) string {
 // everyTaint is what a toleration without a key means.
 const everyTaint = "every taint"
 
-// same is how most lists are read.
+// same reports whether an entry is a value, as in most lists.
 func same(entry, value string) bool { return entry == value }
 
-// below a domain is what *.example.com means.
+// below reports whether an entry is a host, or a pattern like *.example.com that includes it.
 func below(entry, host string) bool {
 	domain, all := strings.CutPrefix(entry, "*")
 	return entry == host || all && strings.HasSuffix(host, domain)
 }
 
-// prefixed keys are what example.com/* means.
+// prefixed reports whether an entry is a key, or a pattern like example.com/* that includes it.
 func prefixed(entry, key string) bool {
 	prefix, all := strings.CutSuffix(entry, "*")
 	return entry == key || all && strings.HasPrefix(key, prefix)
 }
 
-// labelled is by a label's key, with any value, or with one.
+// labelled reports whether an entry is a label, or the key of a label with any value.
 func labelled(entry, label string) bool {
 	return entry == label || strings.HasPrefix(label, entry+"=")
 }

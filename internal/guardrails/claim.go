@@ -8,7 +8,7 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// Of reads the subject of a claim of any kind.
+// Of returns the subject of a claim of any kind.
 func Of(c *compose.Claim) (Subject, error) {
 	switch c.Kind() {
 	case platformv1.EcommercePlatformKind:

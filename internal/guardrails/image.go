@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// The same expressions stand in package/install/admission.yaml.
+// The same expressions are in package/install/admission.yaml.
 var (
-	// withHost begins with the host of a registry: its first segment has a dot,
-	// a port or an upper-case letter, or is localhost.
+	// withHost matches an image that begins with the host of a registry: its first segment has a
+	// dot, a port or an upper-case letter, or is localhost.
 	withHost = regexp.MustCompile(`^(localhost|[^/]*[.:A-Z][^/]*)/`)
 
-	// versioned has a tag or a digest.
+	// versioned matches an image with a tag or a digest.
 	versioned = regexp.MustCompile(`@|:[^/@]+$`)
 )
 
-// qualified names the registry of an image that leaves it out, as a container
+// qualified returns an image with its registry, which it adds if it is left out, as a container
 // runtime does.
 func qualified(image string) string {
 	switch {
@@ -38,8 +38,9 @@ func holder(image string, registries []string) string {
 	return ""
 }
 
-// isFrom compares whole segments of the path: of one with a path, the last may be
-// the repository itself. After a host alone a colon begins a port, not a tag.
+// isFrom reports whether an image is from a registry, by whole segments of the path: the last
+// segment of a registry with a path may be the repository itself. After a host alone a colon begins
+// a port, not a tag.
 func isFrom(image, registry string) bool {
 	rest, ok := strings.CutPrefix(image, registry)
 	if !ok {
@@ -49,7 +50,8 @@ func isFrom(image, registry string) bool {
 		strings.Contains(registry, "/") && (rest == "" || rest[0] == ':' || rest[0] == '@')
 }
 
-// isLatest is true for an image that may be another one tomorrow by its name.
+// isLatest reports whether the name of an image may stand for another one later: it has no version,
+// or the tag latest.
 func isLatest(image string) bool {
 	return !versioned.MatchString(image) || strings.HasSuffix(image, ":latest")
 }

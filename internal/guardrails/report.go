@@ -27,7 +27,7 @@ type Summary struct {
 	Skip  int `json:"skip"`
 }
 
-// ReportResult is a Verdict in a report's words.
+// ReportResult is a Verdict in the format of a report.
 type ReportResult struct {
 	Source     string            `json:"source"`
 	Policy     string            `json:"policy"`
@@ -38,13 +38,13 @@ type ReportResult struct {
 	Properties map[string]string `json:"properties,omitempty"`
 }
 
-// source of all results, and the policy that all rules are of.
+// source is the source of all results, and guardrails the policy of all rules.
 const (
 	source     = "storeplane"
 	guardrails = "storeplane-guardrails"
 )
 
-// NewReport of the verdicts on a claim.
+// NewReport returns a report of the verdicts on a claim.
 func NewReport(scope corev1.ObjectReference, verdicts []Verdict) *Report {
 	out := &Report{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "wgpolicyk8s.io/v1alpha2", Kind: "PolicyReport"},

@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/settings"
 )
 
-// The rules by their names.
+// Names of the rules.
 const (
 	ApprovedRegistries   = "approved-registries"
 	NoLatestInProduction = "no-latest-in-production"
@@ -28,8 +28,8 @@ const (
 	AllowedPodAnnotations     = "allowed-pod-annotations"
 )
 
-// rules in the order in which they are told. Each judges the fields that it
-// finds; it has nothing to say of a claim without any.
+// rules are in the order in which they are reported. Each judges the fields that it finds, and
+// returns nothing for a claim without any.
 var rules = []struct {
 	name  string
 	judge func(s *Subject, p settings.Policy) []Verdict
@@ -64,8 +64,8 @@ var rules = []struct {
 	}.judge},
 }
 
-// Check a claim against all rules. The order is the same each time: by rule, then
-// by field as the claim's kind lists them.
+// Check checks a claim against all rules. The order is the same each time: by rule, then by field
+// as the claim's kind lists them.
 func Check(s Subject, p settings.Policy) []Verdict {
 	var out []Verdict
 	for _, r := range rules {
@@ -82,10 +82,10 @@ func Check(s Subject, p settings.Policy) []Verdict {
 
 func skip(reason string) []Verdict { return []Verdict{{Result: Skip, Message: reason}} }
 
-// onlyProduction is why a rule of production skips a claim.
+// onlyProduction is the reason why a rule of production skips a claim.
 const onlyProduction = "only claims for production are bound"
 
-// verdict whose message begins with the field.
+// verdict returns a verdict whose message begins with the field.
 func verdict(result Result, path, format string, args ...any) Verdict {
 	return Verdict{Field: path, Result: result, Message: path + " " + fmt.Sprintf(format, args...)}
 }
@@ -140,7 +140,7 @@ func limits(s *Subject, _ settings.Policy) []Verdict {
 			out = append(out, verdict(Pass, r.path, "is defaulted by production"))
 			continue
 		}
-		// No limit is what zero means, too.
+		// A limit of zero means none, too.
 		if m, ok := r.value.Limits[corev1.ResourceMemory]; ok && m.Sign() > 0 {
 			out = append(out, verdict(Pass, r.path, "has limits.memory %s", m.String()))
 			continue

@@ -11,11 +11,11 @@ import (
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 )
 
-// Subject is what the rules look at of a claim, of whatever kind.
+// Subject is what the rules check of a claim, whatever its kind.
 type Subject struct {
 	environment appsv1.Environment
 
-	// capped says why the claim's numbers of pods are, or is empty.
+	// capped is where the claim's numbers of pods are capped, for messages, or "" if they are not.
 	capped string
 
 	images    []field[string]
@@ -25,7 +25,7 @@ type Subject struct {
 	// namespace of the claim.
 	namespace string
 
-	// What an installation may allow a list of alone.
+	// What a claim requests that an installation may restrict to a list.
 	hosts, annotations, classes, tolerations, selectors, priorities, podLabels, podAnnotations []asked
 }
 
@@ -35,7 +35,7 @@ type field[T any] struct {
 	value T
 }
 
-// WebApp of a namespace is judged by itself.
+// WebApp returns the subject of a WebApp in a namespace.
 func WebApp(namespace string, s *appsv1.WebAppSpec) Subject {
 	out := Subject{environment: s.Environment, namespace: namespace}
 	out.ingress(s.Ingress)
@@ -43,7 +43,7 @@ func WebApp(namespace string, s *appsv1.WebAppSpec) Subject {
 	case appsv1.Production:
 		out.capped = "in production"
 	case "":
-		// Who asks for more must say that it is for no customers.
+		// A claim that requests more must declare that it is not for production.
 		out.capped = "where environment does not say development or staging"
 	case appsv1.Development, appsv1.Staging:
 	}
@@ -51,7 +51,8 @@ func WebApp(namespace string, s *appsv1.WebAppSpec) Subject {
 	return out
 }
 
-// EcommercePlatform of a namespace is judged by its tiers and its database.
+// EcommercePlatform returns the subject of an EcommercePlatform in a namespace: its tiers and its
+// database.
 func EcommercePlatform(namespace string, s *platformv1.EcommercePlatformSpec) Subject {
 	out := Subject{environment: s.Environment, namespace: namespace}
 	out.ingress(s.Ingress)
@@ -68,14 +69,15 @@ func EcommercePlatform(namespace string, s *platformv1.EcommercePlatformSpec) Su
 	return out
 }
 
-// DatabaseCluster brings no image, and its size has a cap of its own.
+// DatabaseCluster returns the subject of a DatabaseCluster in a namespace. It names no image, and
+// its size has a cap of its own.
 func DatabaseCluster(namespace string, s *appsv1.DatabaseClusterSpec) Subject {
 	out := Subject{environment: s.Environment, namespace: namespace, resources: []field[*corev1.ResourceRequirements]{{"resources", s.Resources}}}
 	out.scheduling("", &s.PodOptions)
 	return out
 }
 
-// tier is a workload of a claim, and what runs its image beside it.
+// tier is a workload of a claim, with the cron jobs and workers that run its image.
 type tier struct {
 	path     string
 	workload *appsv1.Workload
@@ -106,7 +108,7 @@ func (s *Subject) add(t tier) {
 	}
 }
 
-// ingress of a claim, or nil.
+// ingress adds the ingress of a claim, if it has one.
 func (s *Subject) ingress(i *appsv1.Ingress) {
 	if i == nil {
 		return
@@ -115,11 +117,11 @@ func (s *Subject) ingress(i *appsv1.Ingress) {
 	if keys := slices.Sorted(maps.Keys(i.Annotations)); len(keys) > 0 {
 		s.annotations = append(s.annotations, asked{"ingress.annotations", "sets", keys})
 	}
-	// Whoever may not name cert-manager by its annotation does not by this field.
+	// A claim that may not set cert-manager's annotation may not set it by this field either.
 	if i.TLS != nil && i.TLS.Issuer != "" {
 		s.annotations = append(s.annotations, asked{"ingress.tls.issuer", "sets", []string{appsv1.AnnotationClusterIssuer}})
 	}
-	// Without any it is the installation's.
+	// Without a class it is the installation's.
 	if i.ClassName != "" {
 		s.classes = append(s.classes, asked{"ingress.className", "is", []string{i.ClassName}})
 	}
@@ -131,10 +133,10 @@ func (s *Subject) ingress(i *appsv1.Ingress) {
 	}
 }
 
-// classAnnotation names the class of an Ingress, as it did before there was a field.
+// classAnnotation names the class of an Ingress. It is older than the field.
 const classAnnotation = "kubernetes.io/ingress.class"
 
-// scheduling of pods.
+// scheduling adds the options of pods at a path.
 func (s *Subject) scheduling(path string, w *appsv1.PodOptions) {
 	var taints, labels []string
 	for i := range w.Tolerations {
@@ -151,7 +153,7 @@ func (s *Subject) scheduling(path string, w *appsv1.PodOptions) {
 	if len(labels) > 0 {
 		s.selectors = append(s.selectors, asked{path + "nodeSelector", "asks for", labels})
 	}
-	// It says more than a list of labels could allow.
+	// Node affinity can express more than a list of labels could allow.
 	if a := w.Affinity; a != nil && a.NodeAffinity != nil {
 		s.selectors = append(s.selectors, asked{path + "affinity", "asks for", []string{"nodeAffinity instead of nodeSelector"}})
 	}
@@ -171,21 +173,21 @@ func (s *Subject) container(list string, c *appsv1.InitContainer) {
 	s.limited(list, c.Name, c.Resources)
 }
 
-// image that a claim names. Without one it is the application's.
+// image adds an image that a claim names. Without one it is the application's.
 func (s *Subject) image(path string, i appsv1.Image) {
 	if i != "" {
 		s.images = append(s.images, field[string]{path, string(i)})
 	}
 }
 
-// limited are resources beside the application's own, where the claim sets them.
+// limited adds resources besides the application's own, if the claim sets them.
 func (s *Subject) limited(list, name string, r *corev1.ResourceRequirements) {
 	if r != nil {
 		s.resources = append(s.resources, field[*corev1.ResourceRequirements]{item(list, name) + ".resources", r})
 	}
 }
 
-// pods that a claim asks for, fixed or autoscaled.
+// pods adds the numbers of pods that a claim requests, fixed or autoscaled.
 func (s *Subject) pods(path string, replicas *int32, a *appsv1.Autoscaling) {
 	if replicas != nil || a == nil {
 		s.replicas = append(s.replicas, field[*int32]{path + "replicas", replicas})
@@ -195,5 +197,5 @@ func (s *Subject) pods(path string, replicas *int32, a *appsv1.Autoscaling) {
 	}
 }
 
-// item of a list by its name.
+// item returns the path of an item of a list, by its name.
 func item(list, name string) string { return list + "[" + name + "]" }

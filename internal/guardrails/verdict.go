@@ -7,31 +7,31 @@ import (
 	"github.com/storeplane/storeplane/internal/settings"
 )
 
-// Result of a rule, in the words of policy reports.
+// Result is the result of a rule, as policy reports name it.
 type Result string
 
-// The results of a rule.
+// Results of a rule.
 const (
-	// Pass is what a claim may ask for.
+	// Pass means that a claim may request what it does.
 	Pass Result = "pass"
-	// Fail is what it may not.
+	// Fail means that a claim may not request what it does.
 	Fail Result = "fail"
-	// Skip says that the rule does not bind the claim.
+	// Skip means that the rule does not apply to the claim.
 	Skip Result = "skip"
 )
 
-// Verdict of one rule on one field.
+// Verdict is the result of one rule for one field.
 type Verdict struct {
-	// Rule by its name.
+	// Rule is the name of the rule.
 	Rule string
 
-	// Field is the path of what was judged, like spec.frontend.image. A rule
-	// that does not bind the claim has none.
+	// Field is the path of the field, like spec.frontend.image. It is "" if the rule does not apply
+	// to the claim.
 	Field string
 
 	Result Result
 
-	// Message says what was found, and of a failure what to change.
+	// Message describes what was found, and for a failure what to change.
 	Message string
 }
 

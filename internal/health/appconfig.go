@@ -8,8 +8,8 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
-// appConfig is a managed resource whose Ready condition has a reason with which it has given up:
-// it will not get ready without a change.
+// appConfig returns the health of an AppConfig. It has failed, and will not become ready without a
+// change, if its Ready condition has a reason with which the provider has given up.
 func appConfig(obj *structpb.Struct) Status {
 	s := readyCondition(obj)
 	ready := condition(obj, "Ready")

@@ -4,9 +4,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Available judges a Deployment whose number of pods changes by itself: healthy
-// when it is available and all its pods are of the newest template, though more
-// of them may be on their way.
+// Available returns the health of a Deployment whose number of pods changes by itself: healthy when
+// it is available and all its pods are of the newest template, even while more of them start.
 func Available(deployment *structpb.Struct) Status {
 	meta := deployment.GetFields()["metadata"].GetStructValue().GetFields()
 	st := deployment.GetFields()["status"].GetStructValue().GetFields()

@@ -1,42 +1,41 @@
-// Package health judges whether an object of the cluster is healthy, by its
-// generation and its kind.
+// Package health determines whether an object of the cluster is healthy, by its generation and its
+// kind.
 //
-// Most kinds are kstatus's (github.com/fluxcd/cli-utils), which Flux and Argo
-// users know. This package adds what kstatus does not know or sees otherwise:
-// a Job is healthy once it completed, since here it is a gate; a CronJob once
-// it is stored; composite and managed resources by a Ready condition of their
-// current generation, an AppConfig failed when it has given up. An old generation
-// is never healthy.
+// Most kinds are evaluated by kstatus (github.com/fluxcd/cli-utils), as in Flux. This package adds
+// what kstatus does not cover or evaluates differently: a Job is healthy once it has completed,
+// since other components wait for that; a CronJob once it is stored; composite and managed
+// resources by a Ready condition of their current generation; and an AppConfig has failed when it
+// has given up. An old generation is never healthy.
 //
-// The package looks at one object only. It knows no dependencies.
+// Each object is evaluated by itself, without its dependencies.
 package health
 
-// State of an object.
+// State is the state of an object.
 type State int
 
-// The states, from worst to best.
+// States, from worst to best.
 const (
-	// Failed means that it will not get healthy without a change.
+	// Failed means that the object will not become healthy without a change.
 	Failed State = iota
-	// Progressing means that it is on its way.
+	// Progressing means that the object is not healthy yet.
 	Progressing
 	// Healthy means that others may rely on it.
 	Healthy
 )
 
-// Status is a judgement.
+// Status is the health of an object.
 type Status struct {
 	State State
-	// Message says in words why the object is not healthy, in one line
-	// without counters of time. Empty when healthy.
+	// Message is the reason why the object is not healthy, in one line without counters of time.
+	// Empty when healthy.
 	Message string
 }
 
-// IsHealthy is true when others may rely on the object.
+// IsHealthy reports whether others may rely on the object.
 func (s Status) IsHealthy() bool { return s.State == Healthy }
 
-// Because says of a workload that is not healthy what keeps its pods from becoming ready, where
-// that is known.
+// Because replaces the general message of a workload that is not healthy with what keeps its pods
+// from becoming ready, if that is known.
 func (s Status) Because(waits string) Status {
 	switch {
 	case waits == "" || s.IsHealthy():
@@ -48,7 +47,7 @@ func (s Status) Because(waits string) Status {
 	return s
 }
 
-// Words of workloads whose pods are not ready.
+// Messages of workloads whose pods are not ready.
 const (
 	podsUnready = "Not all pods are ready"
 	stuck       = "Rollout exceeded its progress deadline: "

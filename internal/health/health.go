@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// stored lists the kinds that are healthy once the API server has them: there
-// is nothing to wait for, or (CronJob, HorizontalPodAutoscaler) what there is
-// to wait for does not hinder anybody.
+// stored lists the kinds that are healthy once the API server has stored them: there is nothing to
+// wait for, or (CronJob, HorizontalPodAutoscaler) what there is to wait for blocks nothing.
 var stored = map[schema.GroupKind]bool{
 	{Kind: "ConfigMap"}:               true,
 	{Kind: "Secret"}:                  true,
@@ -30,8 +29,8 @@ var stored = map[schema.GroupKind]bool{
 	{Group: "monitoring.coreos.com", Kind: "PrometheusRule"}:  true,
 }
 
-// kstatusGroups are judged by kstatus. All else with a status is expected to
-// have a Ready condition.
+// kstatusGroups are evaluated by kstatus. All other kinds with a status are expected to have a
+// Ready condition.
 var kstatusGroups = map[string]bool{"": true, "apps": true, "batch": true}
 
 var (
@@ -39,11 +38,10 @@ var (
 	appConfigKind = schema.GroupKind{Group: "config.example.com", Kind: "AppConfig"}
 )
 
-// IsStored tells whether objects of this kind are healthy as soon as they are
-// stored.
+// IsStored reports whether objects of this kind are healthy as soon as they are stored.
 func IsStored(gk schema.GroupKind) bool { return stored[gk] }
 
-// Of judges an object of the cluster.
+// Of returns the health of an object of the cluster.
 func Of(obj *structpb.Struct) Status {
 	if IsBeingDeleted(obj) {
 		return progressing("Being deleted")
@@ -63,14 +61,14 @@ func Of(obj *structpb.Struct) Status {
 	}
 }
 
-// IsBeingDeleted tells whether an object is on its way out.
+// IsBeingDeleted reports whether an object is being deleted.
 func IsBeingDeleted(obj *structpb.Struct) bool {
 	return obj.GetFields()["metadata"].GetStructValue().GetFields()["deletionTimestamp"].GetStringValue() != ""
 }
 
-// OfMissing judges an object that is to be applied and does not exist yet. It
-// says what Of will say once it does, so that the message does not change for
-// nothing.
+// OfMissing returns the health of an object that is to be applied and does not exist yet. Where
+// possible its message is the one that Of will return for the new object, so that it does not
+// change needlessly.
 func OfMissing(want *structpb.Struct) Status {
 	gk := GroupKind(want)
 	switch {
@@ -85,7 +83,7 @@ func OfMissing(want *structpb.Struct) Status {
 	}
 }
 
-// GroupKind of an object, from its apiVersion and kind.
+// GroupKind returns the group and kind of an object, from its apiVersion and kind.
 func GroupKind(obj *structpb.Struct) schema.GroupKind {
 	gv, err := schema.ParseGroupVersion(obj.GetFields()["apiVersion"].GetStringValue())
 	if err != nil {
@@ -94,11 +92,11 @@ func GroupKind(obj *structpb.Struct) schema.GroupKind {
 	return schema.GroupKind{Group: gv.Group, Kind: obj.GetFields()["kind"].GetStringValue()}
 }
 
-// unread is what of a spec kstatus never looks at: most of it.
+// unread are the fields of a spec that kstatus never reads: most of it.
 var unread = map[string]bool{"template": true, "volumeClaimTemplates": true, "selector": true}
 
-// kstatus asks the library. Only what it looks at is converted: managed fields
-// and pod templates are the greater part of an object.
+// kstatus returns the health that the library computes. Only what it reads is converted: managed
+// fields and pod templates are the greater part of an object.
 func kstatus(obj *structpb.Struct) Status {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	for _, f := range []string{"apiVersion", "kind", "status"} {
@@ -136,8 +134,7 @@ func kstatus(obj *structpb.Struct) Status {
 	return progressing(words(obj, r.Message))
 }
 
-// integers returns v as encoding/json's users in Kubernetes expect it: numbers
-// without a fraction are int64.
+// integers returns v as Kubernetes' JSON decoders do: numbers without a fraction are int64.
 func integers(v *structpb.Value) any {
 	switch k := v.GetKind().(type) {
 	case *structpb.Value_NumberValue:
@@ -162,9 +159,8 @@ func integers(v *structpb.Value) any {
 	}
 }
 
-// words says what is waited for. There are no counts in it: each change of a
-// message is a write to the claim and an event for whoever watches it, and the
-// status has fields for counts.
+// words returns the message of a workload. It has no counts: each change of a message is a write to
+// the claim and an event for its watchers, and the status has fields for counts.
 func words(obj *structpb.Struct, fallback string) string {
 	kind := obj.GetFields()["kind"].GetStringValue()
 	if kind != "Deployment" && kind != "StatefulSet" && kind != "DaemonSet" {

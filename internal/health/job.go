@@ -4,8 +4,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// job is healthy once it has completed: Jobs are gates here. kstatus calls a
-// Job current as soon as it has started.
+// job returns the health of a Job: healthy once it has completed, since other components wait for
+// that. kstatus reports a Job as current as soon as it has started.
 func job(obj *structpb.Struct) Status {
 	if c := condition(obj, "Complete"); c["status"].GetStringValue() == "True" {
 		return healthy()
@@ -19,7 +19,7 @@ func job(obj *structpb.Struct) Status {
 	return progressing("The Job has not completed yet")
 }
 
-// JobFailure is the reason for which a Job has failed, if it has.
+// JobFailure returns the reason why a Job has failed, and whether it has.
 func JobFailure(obj *structpb.Struct) (reason string, failed bool) {
 	c := condition(obj, "Failed")
 	return c["reason"].GetStringValue(), c["status"].GetStringValue() == "True"

@@ -14,8 +14,8 @@ import (
 	"github.com/storeplane/storeplane/internal/text"
 )
 
-// TroubleOf pods says in words why the first one of them, by name, does not come
-// up, or "". A pod that cannot be read says nothing.
+// TroubleOf returns a message about the first pod, by name, that does not start, or "". A pod that
+// cannot be read is ignored.
 func TroubleOf(pods []*structpb.Struct) string {
 	var name, words string
 	for _, s := range pods {
@@ -33,17 +33,17 @@ func TroubleOf(pods []*structpb.Struct) string {
 	return name + ": " + words
 }
 
-// Wait is what keeps pods from becoming ready.
+// Wait describes what keeps pods from becoming ready.
 type Wait struct {
-	// Message that names the pod and the reason, or "".
+	// Message names the pod and the reason, or is "".
 	Message string
 
-	// Lasting tells that it does not pass by itself, as far as one can tell.
+	// Lasting is true if that does not pass by itself, as far as is known.
 	Lasting bool
 }
 
-// passing ranks failures: what does not pass by itself comes first, and a pod that its node has
-// ended, which its ReplicaSet leaves behind, last.
+// passing ranks failures: first those that do not pass by themselves, then those that may, and last
+// a pod that its node has ended, which its ReplicaSet leaves behind.
 func passing(k podfailure.Kind) int {
 	switch k {
 	case podfailure.Stopped:
@@ -55,10 +55,10 @@ func passing(k podfailure.Kind) int {
 	}
 }
 
-// Waiting is the message that names the first of some pods, by what does not pass by itself and
-// then by name, that is not ready at a moment, and the reason, or "". What may pass by itself counts too, since the message is about
-// a rollout that waits for the pods. The last line of a container's log is in it, without what
-// looks like a secret.
+// Waiting returns which pod is not ready at a time, and the reason. Of several pods it is the first
+// one by passing and then by name. Failures that may pass by themselves count too, since the
+// message is about a rollout that waits for the pods. It contains the last line of a container's
+// log, without what looks like a secret.
 func Waiting(pods []*structpb.Struct, now time.Time) Wait {
 	var name, words string
 	rank := 0
@@ -95,7 +95,7 @@ func Waiting(pods []*structpb.Struct, now time.Time) Wait {
 	return Wait{Message: name + ": " + words, Lasting: rank == 0}
 }
 
-// podFrom reads what trouble is told by: the rest of a pod is long.
+// podFrom reads the fields of a pod that show why it fails: the whole pod is long.
 func podFrom(s *structpb.Struct) (*corev1.Pod, bool) {
 	var read struct {
 		Metadata struct {

@@ -9,12 +9,11 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
-// readyCondition judges composite and managed resources: healthy when Ready is
-// True for the current generation. What they wait for they say themselves, in
-// their own status. It is not repeated while they are made or changed, when it
-// changes all the time: each change would be two writes to their owner, whose
-// events Crossplane counts. One that was well and is not any more is explained, and so
-// are pods that do not come up.
+// readyCondition returns the health of a composite or managed resource: healthy when Ready is True
+// for the current generation. What it waits for is in its own status. That is not repeated while
+// the resource is created or changed, when it changes often: each change would cost two writes to
+// its owner, whose events Crossplane counts. It is repeated if the resource was healthy before and
+// is not any more, or if its pods do not start.
 func readyCondition(obj *structpb.Struct) Status {
 	meta := obj.GetFields()["metadata"].GetStructValue().GetFields()
 	st := obj.GetFields()["status"].GetStructValue().GetFields()
@@ -23,8 +22,7 @@ func readyCondition(obj *structpb.Struct) Status {
 	ready, synced := condition(obj, "Ready"), condition(obj, "Synced")
 	accepted := condition(obj, "Accepted")
 	switch {
-	// Crossplane writes Synced with every pass, so it tells what generation
-	// all that follows is about.
+	// Crossplane writes Synced in every pass, so its generation is that of all conditions below.
 	case isOld(synced, meta):
 		return progressing(notReady(obj))
 	case accepted["status"].GetStringValue() == "False" && accepted["reason"].GetStringValue() != appsv1.ReasonSettingsInvalid:
@@ -42,18 +40,18 @@ func readyCondition(obj *structpb.Struct) Status {
 	}
 }
 
-// waitingFor begins what a claim says of the parts that hold it up. Their owner
-// says the same of it, and once is enough.
+// waitingFor begins a claim's message about the parts that are not healthy. The message of its
+// owner begins the same way, so it is not repeated there.
 const waitingFor = "Waiting for "
 
-// isOld tells whether a condition is about an older generation. One without a
-// generation is older than the field, and taken as it is.
+// isOld reports whether a condition is about an older generation. One without a generation was
+// written before that field existed, and counts as current.
 func isOld(condition, meta map[string]*structpb.Value) bool {
 	og, ok := condition["observedGeneration"]
 	return ok && og.GetNumberValue() < meta["generation"].GetNumberValue()
 }
 
-// notReady says where to look.
+// notReady returns a message that names the object to inspect.
 func notReady(obj *structpb.Struct) string {
 	name := obj.GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue()
 	return "Not ready yet: see " + obj.GetFields()["kind"].GetStringValue() + " " + name

@@ -1,7 +1,7 @@
-// Package images names Storeplane's own images: those that claims and Jobs run beside
-// their owners'. A release knows each by its digest, so that one name means the same
-// program on every node, a new release rolls out what has changed in it, and going back
-// to an older release brings its programs back.
+// Package images names Storeplane's own images: those that claims and Jobs run besides their
+// owners'. A release has a digest for each, so that one name means the same program on every node,
+// a new release rolls out what has changed in it, and an older release that is installed again
+// restores its programs.
 package images
 
 import (
@@ -12,33 +12,33 @@ import (
 	"regexp"
 )
 
-// Digests of the images of a release, by their names without a registry, for example
-// postgresql:17.
+// Digests are those of the images of a release, by the images' names without a registry, for
+// example postgresql:17.
 type Digests map[string]string
 
 // Release is the file images.json of a release.
 type Release struct {
-	// Version of the release. Each image of it has a tag that ends with it, for
-	// example postgresql:17-v0.1.0: what has a tag no registry collects.
+	// Version of the release. Each of its images has a tag that ends with it, for example
+	// postgresql:17-v0.1.0: registries do not garbage-collect an image that has a tag.
 	Version string `json:"version"`
 
 	Digests Digests `json:"digests"`
 }
 
-// Set of images: of one release, in one registry.
+// Set is a set of images: of one release, in one registry.
 type Set struct {
 	// Registry and path that the images are below, for example
 	// registry.example.com/storeplane.
 	Registry string
 
-	// Digests of the images. One that is not among them is taken by its tag.
+	// Digests of the images. An image without one is pulled by its tag.
 	Digests Digests
 
 	// Version of the release, or "" for images of none.
 	Version string
 }
 
-// Image by its name without a registry, as a pod pulls it.
+// Image returns an image as a pod pulls it, by its name without a registry.
 func (s Set) Image(name string) string {
 	image := s.Registry + "/" + name
 	if digest := s.Digests[name]; digest != "" {
@@ -47,17 +47,17 @@ func (s Set) Image(name string) string {
 	return image
 }
 
-// Tagged is the name of an image of a release which no other release has.
+// Tagged returns the name of an image that is unique to the release.
 func (r Release) Tagged(name string) string { return name + "-" + r.Version }
 
-// The parts of a file of a release.
+// Patterns of the names and digests in the file of a release.
 var (
 	validName   = regexp.MustCompile(`^[a-z0-9]+([._/-][a-z0-9]+)*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 	validDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
 
-// Read a release from its file images.json. No path means no release: images are taken by their
-// tags then. An image that could not be pulled is an error.
+// Read reads a release from its file images.json. Without a path there is no release, and images
+// are pulled by their tags. A name or digest that cannot be pulled is an error.
 func Read(path string) (Release, error) {
 	if path == "" {
 		return Release{}, nil

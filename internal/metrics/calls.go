@@ -1,5 +1,5 @@
-// Package metrics holds what Storeplane tells Prometheus about itself. Labels
-// are bounded: kinds and results, never names.
+// Package metrics holds the metrics of Storeplane itself, for Prometheus. Labels are bounded: kinds
+// and results, never names.
 package metrics
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Calls of the function.
+// Calls are the metrics of the function's calls.
 type Calls struct{ seconds *prometheus.HistogramVec }
 
-// NewCalls registers with Prometheus' default registry.
+// NewCalls registers the metrics with Prometheus' default registry.
 func NewCalls() *Calls {
 	return &Calls{seconds: promauto.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "storeplane_function_call_duration_seconds",
@@ -21,7 +21,7 @@ func NewCalls() *Calls {
 	}, []string{"kind", "result"})}
 }
 
-// Running registers how many calls are being composed, and how many can be at once.
+// Running registers the number of calls that are being composed, and how many can be at once.
 func (c *Calls) Running(limit int, now func() int) {
 	promauto.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "storeplane_function_calls_running",
@@ -33,7 +33,7 @@ func (c *Calls) Running(limit int, now func() int) {
 	}).Set(float64(limit))
 }
 
-// Observe a call.
+// Observe records a call.
 func (c *Calls) Observe(kind, result string, took time.Duration) {
 	c.seconds.WithLabelValues(kind, result).Observe(took.Seconds())
 }

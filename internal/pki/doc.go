@@ -1,4 +1,4 @@
-// Package pki makes the certificates with which a cluster's servers prove who
-// they are: an authority of its own for each cluster, and server certificates
-// that it signs. It keeps nothing and knows no clock.
+// Package pki creates the certificates with which a cluster's servers authenticate: an authority of
+// its own for each cluster, and server certificates that it signs. It stores nothing, and its
+// callers pass the time.
 package pki

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Peer makes a certificate for those who are both a server, under the given
-// names, and a client, under a common name. ServerHolds judges it too.
+// Peer creates a certificate for a program that is both a server, under the given names, and a
+// client, under a common name. ServerHolds checks it too.
 func Peer(authority Pair, common string, names []string, now time.Time) (Pair, error) {
 	parent, signer, err := parse(authority)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// How long certificates hold, and how long before their end they are renewed.
+// Lifetimes of certificates, and how long before their end certificates are renewed.
 const (
 	AuthorityLifetime = 10 * 365 * 24 * time.Hour
 	AuthorityRenewal  = 3 * 365 * 24 * time.Hour
@@ -24,15 +24,14 @@ const (
 	ServerRenewal     = 30 * 24 * time.Hour
 )
 
-// skew is how much a clock elsewhere may be behind.
+// skew is how far the clock of another machine may be behind.
 const skew = 5 * time.Minute
 
 // Pair is a certificate and its private key, both in PEM.
 type Pair struct{ Certificate, Key string }
 
-// Authority makes a new authority, or renews an old one that can be read. A
-// renewed one has the key and the name of the old one, so who trusts either
-// trusts what both have signed.
+// Authority creates an authority, or renews an old one that can be read. The renewed one has the
+// key and the name of the old one, so a client that trusts either trusts what both have signed.
 func Authority(name string, old Pair, now time.Time) (Pair, error) {
 	_, key, err := parse(old)
 	if err != nil {
@@ -52,13 +51,13 @@ func Authority(name string, old Pair, now time.Time) (Pair, error) {
 	return sign(template, template, key, key)
 }
 
-// Server makes a certificate for servers of the given names, signed by an
-// authority.
+// Server creates a certificate for servers of the given names, signed by an authority.
 func Server(authority Pair, names []string, now time.Time) (Pair, error) {
 	return server(authority, names, now, ServerLifetime)
 }
 
-// StaticServer makes one for a server that reads it once, and is replaced with it.
+// StaticServer creates a certificate for a server that reads it once, and is replaced when it
+// changes.
 func StaticServer(authority Pair, names []string, now time.Time) (Pair, error) {
 	return server(authority, names, now, StaticLifetime)
 }
@@ -77,8 +76,8 @@ func server(authority Pair, names []string, now time.Time, lifetime time.Duratio
 		until = parent.NotAfter
 	}
 	template := &x509.Certificate{
-		// The names that count are the alternative ones; this one may have 64
-		// characters, which those may exceed.
+		// Clients compare only the alternative names. These may be longer than a common name, which
+		// has at most 64 characters.
 		Subject:     pkix.Name{CommonName: "server"},
 		DNSNames:    names,
 		NotBefore:   now.Add(-skew),
@@ -89,15 +88,14 @@ func server(authority Pair, names []string, now time.Time, lifetime time.Duratio
 	return sign(template, parent, key, signer)
 }
 
-// AuthorityHolds tells whether an authority can be used and is not to be
-// renewed yet.
+// AuthorityHolds reports whether an authority can be used and is not due for renewal.
 func AuthorityHolds(p Pair, now time.Time) bool {
 	cert, _, err := parse(p)
 	return err == nil && cert.IsCA && cert.NotAfter.Sub(now) > AuthorityRenewal
 }
 
-// ServerHolds tells whether a server's certificate is signed by the authority,
-// for these names, and is not to be renewed yet.
+// ServerHolds reports whether a server's certificate is signed by the authority, for these names,
+// and not due for renewal.
 func ServerHolds(p, authority Pair, names []string, now time.Time) bool {
 	cert, _, err := parse(p)
 	if err != nil || cert.NotAfter.Sub(now) <= ServerRenewal || !slices.Equal(cert.DNSNames, names) {
@@ -107,11 +105,11 @@ func ServerHolds(p, authority Pair, names []string, now time.Time) bool {
 	return err == nil && cert.CheckSignatureFrom(ca) == nil
 }
 
-// Check that a certificate and a key that a user brings belong together, and
-// that the authority is one.
+// Check checks that a certificate and a key that a user provides belong together, and that the
+// authority is a certificate.
 func Check(p Pair, authority string) error {
 	if _, err := tls.X509KeyPair([]byte(p.Certificate), []byte(p.Key)); err != nil {
-		// What it says names no part of either.
+		// The text of the error contains no part of either.
 		return fmt.Errorf("tls.crt and tls.key are no pair: %s", strings.TrimPrefix(err.Error(), "tls: "))
 	}
 	if _, err := certificateOf(authority); err != nil {
@@ -143,7 +141,7 @@ func newKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// parse a pair of our own making: its key is an elliptic curve's.
+// parse reads a pair that this package has created: its key is on an elliptic curve.
 func parse(p Pair) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	cert, err := certificateOf(p.Certificate)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package profile holds what each environment defaults to. Every value can be
-// overridden by its own field of the claim.
+// Package profile holds the defaults of each environment. Every value can be overridden by its own
+// field of the claim.
 package profile
 
 import (
@@ -9,33 +9,33 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// Profile is the defaults of one environment.
+// Profile holds the defaults of one environment.
 type Profile struct {
-	// Replicas of a web tier.
+	// Replicas is the number of pods of a web tier.
 	Replicas int32
-	// MaxReplicas is the most pods that a web tier may ask for.
+	// MaxReplicas is the largest number of pods that a web tier may request.
 	MaxReplicas int32
 
 	// DatabaseSize is the number of database servers.
 	DatabaseSize int32
-	// DatabaseStorage of each of them.
+	// DatabaseStorage is the storage of each of them.
 	DatabaseStorage string
-	// Synchronous replication of databases.
+	// Synchronous turns on synchronous replication of databases.
 	Synchronous bool
-	// Backups of databases.
+	// Backups turns on backups of databases.
 	Backups bool
-	// KeepVolumes when a database is deleted.
+	// KeepVolumes retains the volumes of a database that is deleted.
 	KeepVolumes bool
-	// DeletionProtection of databases.
+	// DeletionProtection protects databases from deletion.
 	DeletionProtection bool
 
-	// CacheMemory of Redis, and the CPU that it requests.
+	// CacheMemory is the memory of Redis, and CacheCPU the CPU that it requests.
 	CacheMemory, CacheCPU string
 
 	// HighlyAvailable adds disruption budgets and spread over nodes and zones.
 	HighlyAvailable bool
 
-	// Web, Database are the resources of one pod.
+	// Web and Database are the resources of one pod.
 	Web, Database corev1.ResourceRequirements
 }
 

@@ -1,5 +1,5 @@
-// Package settings reads what an installation may set for all claims: one
-// EnvironmentConfig named storeplane. Everything works without it.
+// Package settings reads what an installation may configure for all claims: one EnvironmentConfig
+// named storeplane. Everything works without it.
 package settings
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/storeplane/storeplane/internal/waves"
 )
 
-// Settings of an installation: the data of the EnvironmentConfig storeplane.
+// Settings are those of an installation: the data of the EnvironmentConfig storeplane.
 type Settings struct {
-	// ImageRegistry is the registry and path of Storeplane's own images, for
-	// example registry.example.com/storeplane. It defaults to where the
-	// function's own image was built for.
+	// ImageRegistry is the registry and path of Storeplane's own images, for example
+	// registry.example.com/storeplane. It defaults to the one that the function's own image was
+	// built for.
 	ImageRegistry string `json:"imageRegistry,omitempty"`
 
-	// Digests of Storeplane's own images are the release's, which no installation
-	// sets: a registry of its own holds copies.
+	// Digests of Storeplane's own images are those of the release. No installation sets them: a
+	// registry of its own holds copies of the images.
 	Digests images.Digests `json:"-"`
 
 	// Ingress of all claims.
@@ -34,95 +34,93 @@ type Settings struct {
 	// cluster's default class.
 	StorageClassName string `json:"storageClassName,omitempty"`
 
-	// Backup is where backups go whose claim names no destination.
+	// Backup is the destination of backups whose claim names none.
 	Backup *Backup `json:"backup,omitempty"`
 
 	// Monitoring of all claims.
 	Monitoring Monitoring `json:"monitoring,omitzero"`
 
-	// Policy is what all claims are bound to.
+	// Policy holds the guardrails of all claims.
 	Policy Policy `json:"policy,omitzero"`
 
-	// Version of the release that composes, and AdmitAll where nothing waits: neither is an
-	// installation's to set.
+	// Version is that of the release with which claims are composed, and AdmitAll is true if no
+	// upgrade waits. An installation sets neither.
 	Version  string `json:"-"`
 	AdmitAll bool   `json:"-"`
 
-	// Maintenance is when pods of claims may be replaced for a new release or for other
-	// settings, by the environment of claims which do not say: development, staging or
-	// production.
+	// Maintenance is when pods may be replaced for a new release or for other settings, of claims
+	// without a window of their own, by environment: development, staging or production.
 	Maintenance map[appsv1.Environment]*appsv1.Maintenance `json:"maintenance,omitempty"`
 
 	// Upgrades of claims.
 	Upgrades Upgrades `json:"upgrades,omitzero"`
 
-	// PollInterval is how often Crossplane composes a claim that has settled, though nothing
-	// that it watches has changed: a duration like 1m, from 10s to 24h. Without it each claim
-	// is composed every 10 to 30 minutes. Crossplane before 2.4 does not watch this
-	// EnvironmentConfig, nor Secrets and grants that claims name: there it is also how long
-	// a change of those takes to reach claims.
+	// PollInterval is the interval in which Crossplane composes a claim that has settled, although
+	// nothing that it watches has changed: a duration like 1m, from 10s to 24h. Without it each
+	// claim is composed every 10 to 30 minutes. Crossplane before 2.4 does not watch this
+	// EnvironmentConfig, nor Secrets and grants that claims name: there it is also how long a
+	// change of those takes to reach claims.
 	PollInterval string `json:"pollInterval,omitempty"`
 }
 
-// Interval is PollInterval, or 0 where there is none.
+// Interval returns PollInterval, or 0 if there is none.
 func (s *Settings) Interval() time.Duration {
-	d, _ := time.ParseDuration(s.PollInterval) // It was checked.
+	d, _ := time.ParseDuration(s.PollInterval) // It has been checked.
 	return d
 }
 
-// Upgrades settings.
+// Upgrades are the settings of upgrades.
 type Upgrades struct {
-	// Urgent are versions of Storeplane that wait for no maintenance window, for example
-	// v0.2.1: those that close a hole. A later version has what they have.
+	// Urgent are versions of Storeplane that wait for no maintenance window, for example v0.2.1,
+	// since they fix a vulnerability. A later version contains them.
 	Urgent []string `json:"urgent,omitempty"`
 
 	// Waves in which claims are upgraded to another release or to other settings, one after the
-	// other. Without any all claims are upgraded at once, each in its window if it has one.
+	// other. Without any, all claims are upgraded at once, each in its window if it has one.
 	Waves []waves.Wave `json:"waves,omitempty"`
 }
 
-// Policy settings.
+// Policy are the settings of guardrails.
 type Policy struct {
-	// ApprovedRegistries are where images of claims may come from: hosts, with
-	// or without a path below. Without any they may come from everywhere.
+	// ApprovedRegistries are the registries that images of claims may come from: hosts, with or
+	// without a path. Without any, images may come from all registries.
 	ApprovedRegistries []string `json:"approvedRegistries,omitempty"`
 
-	// AllowedIngressHosts are the hosts that claims may have: names, or *.example.com
-	// for all below a domain. {namespace} in one stands for the claim's namespace.
-	// Without any they may have all.
+	// AllowedIngressHosts are the hosts that claims may have: names, or *.example.com for all below
+	// a domain. {namespace} in one stands for the claim's namespace. Without any, claims may have
+	// all hosts.
 	AllowedIngressHosts []string `json:"allowedIngressHosts,omitempty"`
 
-	// AllowedIngressAnnotations are those that claims may set on an Ingress or
-	// HTTPRoute: keys, or example.com/* for all of a prefix. Without any they may set
-	// all.
+	// AllowedIngressAnnotations are the annotations that claims may set on an Ingress or HTTPRoute:
+	// keys, or example.com/* for all of a prefix. Without any, claims may set all annotations.
 	AllowedIngressAnnotations []string `json:"allowedIngressAnnotations,omitempty"`
 
-	// AllowedIngressClasses are those that claims may name: names of IngressClasses, and
-	// Gateways as namespace/name. {namespace} in one stands for the claim's namespace.
-	// Without any they may name all.
+	// AllowedIngressClasses are the classes that claims may name: names of IngressClasses, and
+	// Gateways as namespace/name. {namespace} in one stands for the claim's namespace. Without any,
+	// claims may name all classes.
 	AllowedIngressClasses []string `json:"allowedIngressClasses,omitempty"`
 
-	// AllowedTolerations are the keys of taints that pods of claims may tolerate.
-	// Without any they may tolerate all.
+	// AllowedTolerations are the keys of taints that pods of claims may tolerate. Without any, they
+	// may tolerate all taints.
 	AllowedTolerations []string `json:"allowedTolerations,omitempty"`
 
-	// AllowedNodeSelectors are the labels of nodes that claims may name: keys, or
-	// key=value. Without any they may name all.
+	// AllowedNodeSelectors are the labels of nodes that claims may name: keys, or key=value.
+	// Without any, claims may name all labels.
 	AllowedNodeSelectors []string `json:"allowedNodeSelectors,omitempty"`
 
-	// AllowedPriorityClasses are those that claims may name. Without any they may name
-	// all.
+	// AllowedPriorityClasses are the PriorityClasses that claims may name. Without any, claims may
+	// name all.
 	AllowedPriorityClasses []string `json:"allowedPriorityClasses,omitempty"`
 
-	// AllowedPodLabels and AllowedPodAnnotations are those that claims may set on their
-	// pods: keys, or example.com/* for all of a prefix. Without any they may set all that
-	// are not Storeplane's.
+	// AllowedPodLabels and AllowedPodAnnotations are those that claims may set on their pods: keys,
+	// or example.com/* for all of a prefix. Without any, claims may set all except Storeplane's
+	// own.
 	AllowedPodLabels      []string `json:"allowedPodLabels,omitempty"`
 	AllowedPodAnnotations []string `json:"allowedPodAnnotations,omitempty"`
 }
 
-// Backup settings: a destination as in a claim. Only the Secret is named with its
-// namespace, and copied into that of each claim.
+// Backup is a destination as in a claim, except that its Secret is named with its namespace, and
+// copied into that of each claim.
 type Backup struct {
 	Type      string     `json:"type"`
 	Bucket    string     `json:"bucket,omitempty"`
@@ -131,38 +129,38 @@ type Backup struct {
 	Region    string     `json:"region,omitempty"`
 	SecretRef *SecretRef `json:"secretRef,omitempty"`
 
-	// Encryption of databases whose claims name no key. Generated draws one for each new
-	// database, keeps it in the claim's namespace, and a copy in namespace
-	// storeplane-escrow; None leaves their backups plain. Defaults to Generated, but for
-	// type volume, which is a volume for each claim: there it is None.
+	// Encryption of databases whose claims name no key. Generated creates one for each new database
+	// and stores it in the claim's namespace, and a copy in namespace storeplane-escrow. None
+	// leaves their backups unencrypted. Defaults to Generated, except for type volume, where each
+	// claim has a volume of its own: there it is None.
 	Encryption string `json:"encryption,omitempty"`
 
-	// Grants let claims of one namespace restore what another one has backed up with the
-	// Secret: a namespace that is lost, for example.
+	// Grants let claims of one namespace restore backups that another one has made with the Secret,
+	// for example after a namespace is lost.
 	Grants []Grant `json:"grants,omitempty"`
 }
 
-// SecretRef names a Secret. Without a namespace it is one of each claim's own.
+// SecretRef names a Secret. Without a namespace it is in that of each claim.
 type SecretRef struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"`
 
-	// PerNamespace says that there is one for each namespace of claims, whose name
-	// follows after a hyphen: store-shop.
+	// PerNamespace is true if there is one Secret for each namespace of claims, whose name follows
+	// after a hyphen: store-shop.
 	PerNamespace bool `json:"perNamespace,omitempty"`
 
-	// Shared says that one for all is meant: whoever may read Secrets in a namespace of
-	// a claim can then read and delete the backups of all.
+	// Shared is true if all claims use this one Secret: users who may read Secrets in the namespace
+	// of a claim can then read and delete the backups of all claims.
 	Shared bool `json:"shared,omitempty"`
 }
 
-// Grant to restore in namespaces what another one has backed up.
+// Grant lets namespaces restore the backups of another one.
 type Grant struct {
 	Of string   `json:"of"`
 	To []string `json:"to"`
 }
 
-// Secret for claims of a namespace, and the namespace that it is in.
+// Secret returns the name of the Secret for claims of a namespace, and the namespace that it is in.
 func (r *SecretRef) Secret(namespace string) (name, in string) {
 	switch {
 	case r.Namespace == "":
@@ -173,7 +171,8 @@ func (r *SecretRef) Secret(namespace string) (name, in string) {
 	return r.Name, r.Namespace
 }
 
-// Bounds of the Secret's credentials in a namespace, nil where they are its own.
+// Bounds returns the bounds of the Secret's credentials in a namespace, or nil if the Secret is the
+// namespace's own.
 func (b *Backup) Bounds(namespace string) *backup.Bounds {
 	if b.SecretRef == nil || b.SecretRef.Namespace == "" {
 		return nil
@@ -181,8 +180,9 @@ func (b *Backup) Bounds(namespace string) *backup.Bounds {
 	return b.Readable(namespace)
 }
 
-// Readable is the place of backups, and whose of them a namespace may read, whoever has the
-// credentials for it: the keys that they are encrypted with are the platform's to give.
+// Readable returns the place of backups, and of which namespaces a namespace may read them,
+// whatever credentials it has: the platform decides which namespaces get the keys that encrypt
+// them.
 func (b *Backup) Readable(namespace string) *backup.Bounds {
 	out := &backup.Bounds{Of: "EnvironmentConfig storeplane", Bucket: b.Bucket, Prefix: b.Prefix, Endpoint: b.Endpoint, Region: b.Region, Reads: []string{namespace}}
 	for _, g := range b.Grants {
@@ -199,12 +199,12 @@ const (
 	EncryptionGenerated = "Generated"
 )
 
-// Generates tells whether new databases get a key of their own for their backups.
+// Generates reports whether new databases get a generated key for their backups.
 func (b *Backup) Generates() bool {
 	return b != nil && b.Type != "volume" && b.Encryption != EncryptionNone
 }
 
-// Destination of a claim that names none.
+// Destination returns the destination of a claim that names none.
 func (b *Backup) Destination() *appsv1.BackupDestination {
 	d := &appsv1.BackupDestination{Type: b.Type, Bucket: b.Bucket, Prefix: b.Prefix, Endpoint: b.Endpoint, Region: b.Region}
 	if b.SecretRef != nil {
@@ -213,20 +213,20 @@ func (b *Backup) Destination() *appsv1.BackupDestination {
 	return d
 }
 
-// Monitoring settings.
+// Monitoring are the settings of monitoring.
 type Monitoring struct {
-	// Namespace in which Prometheus' pods run. Network policies admit it to
-	// metrics; without it they admit no namespace.
+	// Namespace in which Prometheus' pods run. Network policies admit it to metrics. Without it
+	// they admit no namespace.
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Ingress settings.
+// Ingress are the settings of ingresses.
 type Ingress struct {
 	// ClassName of Ingresses whose claim names none.
 	ClassName string `json:"className,omitempty"`
 
-	// Namespace in which the ingress controller's pods run. Network policies
-	// admit it; without it they admit all namespaces to what has an ingress.
+	// Namespace in which the ingress controller's pods run. Network policies admit it. Without it
+	// they admit all namespaces to pods that have an ingress.
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -245,14 +245,14 @@ var (
 	dnsName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 )
 
-// Image of Storeplane's own, by its name without a registry.
+// Image returns one of Storeplane's own images, by its name without a registry.
 func (s *Settings) Image(name string) string {
 	return images.Set{Registry: s.ImageRegistry, Digests: s.Digests}.Image(name)
 }
 
-// Read returns the installation's settings over the given defaults. What it
-// cannot use is an error of the claim, or the claim goes on with what it had:
-// see compose.Claim.Settings.
+// Read returns the installation's settings over the given defaults. Settings that cannot be used
+// are an error of the claim, unless the claim continues with its previous ones: see
+// compose.Claim.Settings.
 func Read(c *compose.Claim, defaults Settings) (Settings, error) {
 	s := defaults
 	err := c.Settings(func(data compose.Data) (any, error) {
@@ -267,7 +267,8 @@ func Read(c *compose.Claim, defaults Settings) (Settings, error) {
 	return s, err
 }
 
-// parse the data of the EnvironmentConfig. What was accepted before is not checked again.
+// parse reads the data of the EnvironmentConfig. Settings that were accepted before are not checked
+// again.
 func parse(data compose.Data, defaults Settings) (Settings, error) {
 	s := defaults
 	if err := data.Decode(&s); err != nil {
@@ -283,7 +284,7 @@ func parse(data compose.Data, defaults Settings) (Settings, error) {
 	if err := s.check(); err != nil {
 		return Settings{}, err
 	}
-	// A field of a wave that is misspelt would have it take all claims.
+	// With a misspelt field a wave would take all claims.
 	raw := struct {
 		Upgrades struct {
 			Waves []map[string]any `json:"waves"`
@@ -298,7 +299,7 @@ func parse(data compose.Data, defaults Settings) (Settings, error) {
 	return s, nil
 }
 
-// check all settings.
+// check checks all settings.
 func (s *Settings) check() error {
 	checks := []struct {
 		field, value string
@@ -336,8 +337,8 @@ func (s *Settings) check() error {
 	return s.Policy.check()
 }
 
-// check that each registry can be one of an image: one that is not would approve
-// nothing, and nobody would know why.
+// check checks that each registry can be that of an image: one that cannot would approve nothing,
+// without a message.
 func (p *Policy) check() error {
 	for i, r := range p.ApprovedRegistries {
 		if !approved.MatchString(r) {
@@ -368,7 +369,7 @@ func (p *Policy) check() error {
 	return nil
 }
 
-// check what the XRD checks of a claim's own destination.
+// check checks what the XRD checks of a claim's own destination.
 func (b *Backup) check() error {
 	fault := ""
 	switch {
@@ -404,8 +405,8 @@ func (b *Backup) check() error {
 	return nil
 }
 
-// asAccepted is what settings of an older release mean that were accepted then: a Secret
-// with a namespace was one for all, before either that or one for each had to be said.
+// asAccepted returns settings that an older release accepted with their meaning at that time: a
+// Secret with a namespace was one for all claims, before perNamespace or shared had to be set.
 func (b *Backup) asAccepted() *Backup {
 	if b == nil || b.SecretRef == nil || b.SecretRef.Namespace == "" || b.SecretRef.PerNamespace {
 		return b

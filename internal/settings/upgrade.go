@@ -15,17 +15,17 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// unreleased is the version of a function that is of no release.
+// unreleased is the version of a function that belongs to no release.
 const unreleased = "unreleased"
 
-// Release is the name of what composes: its version, and a digest of its images and of the
-// settings that pods depend on.
+// Release returns the name of the release with which claims are composed: its version, and a digest
+// of its images and of the settings that pods depend on.
 func (s *Settings) Release() string {
 	of := []string{s.ImageRegistry}
 	for _, name := range slices.Sorted(maps.Keys(s.Digests)) {
 		of = append(of, name, s.Digests[name])
 	}
-	// It is decoded from JSON: it can be encoded.
+	// It was decoded from JSON, so it can be encoded.
 	backups, _ := json.Marshal(s.Backup)
 	version := s.Version
 	if version == "" {
@@ -34,8 +34,9 @@ func (s *Settings) Release() string {
 	return version + "-" + build.Digest(append(of, string(backups))...)[:6]
 }
 
-// ReleaseOf the installation's settings, with images of our own. Settings that cannot be used are an
-// error: claims go on with those that they had.
+// ReleaseOf returns the name of the release with the installation's settings and the given images
+// of Storeplane's own. Settings that cannot be used are an error: claims continue with their
+// previous ones.
 func ReleaseOf(config *unstructured.Unstructured, own images.Set) (string, error) {
 	data, _, err := unstructured.NestedMap(config.Object, "data")
 	if err != nil {
@@ -52,8 +53,8 @@ func ReleaseOf(config *unstructured.Unstructured, own images.Set) (string, error
 	return s.Release(), nil
 }
 
-// Upgrade of a claim of an environment, by its window or else the installation's, with its
-// inputs beside its spec.
+// Upgrade returns the upgrade of a claim of an environment, with its own window or else the
+// installation's, and with its inputs in addition to its spec.
 func (s *Settings) Upgrade(env appsv1.Environment, own *appsv1.Maintenance, inputs ...string) (*compose.Upgrade, error) {
 	if env == "" {
 		env = appsv1.Development
@@ -73,8 +74,8 @@ func (s *Settings) Upgrade(env appsv1.Environment, own *appsv1.Maintenance, inpu
 	return u, nil
 }
 
-// isUrgent tells whether a change from another release to this one waits for nothing: an urgent
-// version is between them. Other settings of the same version are not urgent.
+// isUrgent reports whether a change from another release to this one waits for nothing: this
+// version, or one between the two, is urgent. Other settings of the same version are not urgent.
 func (s *Settings) isUrgent(from string) bool {
 	if s.AdmitAll {
 		return true
@@ -95,8 +96,8 @@ func (s *Settings) isUrgent(from string) bool {
 	return false
 }
 
-// check that each urgent version can be compared with others: one that cannot would wait like
-// any other, without a word.
+// check checks that each urgent version can be compared with others: one that cannot would wait
+// like any other, without a message.
 func (u *Upgrades) check() error {
 	for i, v := range u.Urgent {
 		if semver.Canonical(v) == "" || semver.Canonical(v)+semver.Build(v) != v {

@@ -13,40 +13,40 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
-// Claim as far as its upgrade depends on it.
+// Claim is the part of a claim that its upgrade depends on.
 type Claim struct {
 	APIVersion, Kind, Namespace, Name string
 
-	// UID of the claim, and of the claim that composes it, or "".
+	// UID is that of the claim, and Owner that of the claim that composes it, or "".
 	UID, Owner types.UID
 
-	// Release that its pods are of, and the one that waits, or "".
+	// Release is the one that the claim's pods are of, and Pending the one that waits, or "".
 	Release, Pending string
 
-	// Wave is the release that its wave upgrades it to, or "", Mark is how far that is, and Since
-	// since when.
+	// Wave is the release that the claim's wave upgrades it to, or "". Mark is how far that is, and
+	// Since is when the claim got the mark.
 	Wave  string
 	Mark  Mark
 	Since time.Time
 
-	// Ready tells whether the claim is, and ReadySince since when it is or is not.
+	// Ready is true if the claim is ready, and ReadySince is since when it is or is not.
 	Ready      bool
 	ReadySince time.Time
 
-	// Phase in its status, and what it says.
+	// Phase and Message are those of the claim's status.
 	Phase, Message string
 
-	// Generation of the claim, and the newest one that was ready.
+	// Generation is that of the claim, and ReadyGeneration the newest one that was ready.
 	Generation, ReadyGeneration int64
 
-	// IsRefused tells whether the claim itself cannot be composed as it is.
+	// IsRefused is true if the claim itself cannot be composed as it is.
 	IsRefused bool
 
-	// IsAside tells whether nothing is to be expected of the claim: it is paused or being deleted.
+	// IsAside is true if no progress is expected of the claim: it is paused or being deleted.
 	IsAside bool
 }
 
-// Conditions of a claim that are read.
+// Types of a claim's conditions that are read.
 const (
 	typeReady    = "Ready"
 	typeAccepted = "Accepted"
@@ -54,7 +54,7 @@ const (
 
 const pausedAnnotation = "crossplane.io/paused"
 
-// Read a claim.
+// Read reads a claim.
 func Read(u *unstructured.Unstructured) Claim {
 	a := u.GetAnnotations()
 	c := Claim{
@@ -86,42 +86,44 @@ func Read(u *unstructured.Unstructured) Claim {
 			c.Ready = f["status"] == "True"
 			c.ReadySince, _ = time.Parse(time.RFC3339, at)
 		case typeAccepted:
-			// Settings that cannot be used refuse every claim.
+			// Other reasons do not count: settings that cannot be used refuse every claim.
 			c.IsRefused = f["status"] == "False" && (f["reason"] == appsv1.ReasonInvalid || f["reason"] == appsv1.ReasonAlreadyExists)
 		}
 	}
 	return c
 }
 
-// isWell tells whether the claim is as its team wants it, which a release may change.
+// isWell reports whether the claim is in the state that its team declared, which a release may
+// change.
 func (c Claim) isWell() bool {
 	return c.Ready && !c.isBad() && !c.IsRefused && c.isSettled()
 }
 
-// isBad tells whether the claim is Degraded or Failed, though it may be Ready.
+// isBad reports whether the claim is Degraded or Failed, which it may be while it is Ready.
 func (c Claim) isBad() bool { return c.Phase == "Degraded" || c.Phase == "Failed" }
 
-// isSettled tells whether the claim has been ready as it is now: where not, its team has changed it.
+// isSettled reports whether the claim has been ready at its current generation. If not, its team
+// has changed it.
 func (c Claim) isSettled() bool { return c.Generation == c.ReadyGeneration }
 
-// has tells whether the claim's pods are those of a release.
+// has reports whether the claim's pods are those of a release.
 func (c Claim) has(release string) bool { return c.Release == release && c.Pending == "" }
 
-// needs tells whether the claim is to be upgraded to a release. One that has no release and was never
-// ready is new, and is composed by the newest.
+// needs reports whether the claim is to be upgraded to a release. A claim that has no release and
+// was never ready is new, and is composed by the newest release.
 func (c Claim) needs(release string) bool {
 	return c.Pending == release || c.Release != release && (c.Release != "" || c.ReadyGeneration > 0)
 }
 
-// isUnder tells whether the claim's wave upgrades it to a release, and is not done with it.
+// isUnder reports whether the claim's wave upgrades it to a release, and has not finished that.
 func (c Claim) isUnder(release string) bool {
 	return c.Wave == release && (c.Mark == Admitted || c.Mark == Rolling)
 }
 
-// family is a claim that a user has filed, first, and all that it composes.
+// family is a claim that a user has applied, first, and all claims that it composes.
 type family []Claim
 
-// families of claims, in an order that stays: by a hash of the first one's UID.
+// families groups claims by family, in a stable order: by a hash of the first claim's UID.
 func families(claims []Claim) []family {
 	byUID := make(map[types.UID]Claim, len(claims))
 	for _, c := range claims {

@@ -1,7 +1,7 @@
 // Package waves decides in what order the claims of a cluster are upgraded to another release of
-// Storeplane, or to other settings. It is pure: of claims that are as they are it says which are to
-// be upgraded now.
+// Storeplane, or to other settings. It is pure: from the claims as they are it decides which are
+// upgraded now.
 //
-// Nothing is remembered but what claims say themselves: which release their pods are of, which one
-// waits, since when they are ready, and, in annotations, when their wave began.
+// Nothing is remembered except what claims contain: the release of their pods, the one that waits,
+// since when they are ready, and, in annotations, when their wave began.
 package waves

@@ -7,83 +7,87 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// State of a wave.
+// State is the state of a wave.
 type State string
 
-// The states, in their order.
+// States of a wave, in their order.
 const (
-	// Waiting for the wave before.
+	// Waiting means that the wave before is not done.
 	Waiting State = "Waiting"
-	// Upgrading: its claims are upgraded, each in its maintenance window if it has one.
+	// Upgrading means that the wave's claims are upgraded, each in its maintenance window if it has
+	// one.
 	Upgrading State = "Upgrading"
-	// Halted: a claim fails since it was admitted, or no claim of the wave counts. No later wave begins.
+	// Halted means that a claim fails since it was admitted, or that no claim of the wave counts.
+	// No later wave begins.
 	Halted State = "Halted"
-	// Pausing: all claims are upgraded and ready, and the next wave begins after its pause.
+	// Pausing means that all claims are upgraded and ready, and the next wave begins after the
+	// pause.
 	Pausing State = "Pausing"
-	// Done: the next wave may begin.
+	// Done means that the next wave may begin.
 	Done State = "Done"
 )
 
 const (
-	// slow is how long an upgrade of a claim takes that fails: databases replace their servers one
-	// at a time.
+	// slow is the time after which the upgrade of a claim counts as failing. It is long, since
+	// databases replace their servers one at a time.
 	slow = 30 * time.Minute
 
-	// unwell is how long a claim is not ready that was not before its wave: an edit, or the release
-	// itself where it adds an object, take less.
+	// unwell is the time after which a claim that is not ready before its wave begins counts as
+	// unwell: an edit, or the release itself if it adds an object, takes less.
 	unwell = 10 * time.Minute
 
-	// pace is how often claims of a wave are admitted, and least and share how many families at once:
-	// not all claims of a cluster restart together.
+	// pace is the interval in which claims of a wave are admitted. least, or share if that is more,
+	// is how many families are admitted at once, so that not all claims of a cluster restart
+	// together.
 	pace  = time.Minute
 	least = 10
 	share = 10 // per cent
 
-	// again is how often an upgrade is looked at though no claim has changed: a label of a namespace
-	// may have.
+	// again is the interval in which an upgrade is checked although no claim has changed: a label
+	// of a namespace may have.
 	again = time.Minute
 )
 
-// Progress of an upgrade.
+// Progress is the progress of an upgrade.
 type Progress struct {
-	// Release that claims are upgraded to, or "" where none waits for it.
+	// Release is the one that claims are upgraded to, or "" if none waits for it.
 	Release string
 
-	// Waves in their order, the last of which is that of all other claims. Without a release they
-	// are empty.
+	// Waves are in their order, the last of which is that of all other claims. Without a release
+	// there are none.
 	Waves []WaveProgress
 
-	// Marks are what is to be written into annotations of claims.
+	// Marks are those that are to be written into annotations of claims.
 	Marks []Marked
 
-	// Next is when to look again though no claim has changed, or zero.
+	// Next is when to check again although no claim has changed, or zero.
 	Next time.Time
 }
 
-// Marked is a claim, and the mark that it gets. Without one it loses the annotations.
+// Marked is a claim, and the mark that it gets. Without a mark its annotations are removed.
 type Marked struct {
 	Claim
 	To Mark
 }
 
-// WaveProgress is how far a wave is. It counts claims with those that they compose as one.
+// WaveProgress is the progress of a wave. It counts a claim and those that it composes as one.
 type WaveProgress struct {
 	Name  string
 	State State
 
-	// Claims of the wave; of these those that are upgraded and ready, and those that do not count:
-	// paused, deleted, new, or not ready before.
+	// Claims is the number of claims of the wave, Upgraded of those that are upgraded and ready,
+	// and Aside of those that do not count: paused, deleted, new, or not ready before.
 	Claims, Upgraded, Aside int
 
-	// Failing are those that fail since they were admitted.
+	// Failing are the claims that fail since they were admitted.
 	Failing []Claim
 
-	// Until the next wave begins, while it pauses.
+	// Until is when the next wave begins, while this one pauses.
 	Until time.Time
 }
 
-// Decide how far the upgrade of a cluster's claims to a release is, and what to mark. A namespace has
-// labels, or nil.
+// Decide returns the progress of the upgrade of a cluster's claims to a release, and which claims
+// to mark. labelsOf returns the labels of a namespace, or nil.
 func Decide(waves []Wave, release string, claims []Claim, labelsOf func(namespace string) map[string]string, now time.Time) Progress {
 	p := Progress{Marks: stale(claims, release)}
 	if !isUnderWay(claims, release) {
@@ -106,15 +110,15 @@ func Decide(waves []Wave, release string, claims []Claim, labelsOf func(namespac
 	return p
 }
 
-// isUnderWay tells whether a claim waits for a release, or was admitted and is not ready with it.
+// isUnderWay reports whether a claim waits for a release, or was admitted and is not ready with it.
 func isUnderWay(claims []Claim, release string) bool {
 	return slices.ContainsFunc(claims, func(c Claim) bool {
 		return !c.IsAside && (c.Pending == release || c.isUnder(release))
 	})
 }
 
-// Target is the release that claims are upgraded to, for who does not know the installed one: that of
-// the claim that was admitted last, or else the one that most claims wait for.
+// Target returns the release that claims are upgraded to, for a caller without the installed one:
+// that of the claim under way that was marked last, or else the one that most claims wait for.
 func Target(claims []Claim) string {
 	var last Claim
 	waiting, most := map[string]int{}, ""
@@ -136,8 +140,9 @@ func Target(claims []Claim) string {
 	return most
 }
 
-// stale are the claims that were admitted to another release and never had it: if it comes again, it
-// begins with the first wave. One that is not well may be so because of it.
+// stale returns the claims that were admitted to another release and never had it, to remove their
+// marks: if that release comes again, it begins with the first wave. A claim that is not well keeps
+// its mark, since that release may be the cause.
 func stale(claims []Claim, release string) []Marked {
 	var out []Marked
 	for _, c := range claims {
@@ -148,20 +153,20 @@ func stale(claims []Claim, release string) []Marked {
 	return out
 }
 
-// members of a wave.
+// members are the families of a wave.
 type members struct {
 	Wave
 
 	families []family
 }
 
-// assign each family to the first wave that takes it.
+// assign assigns each family to the first wave that takes it.
 func assign(waves []Wave, all []family, labelsOf func(string) map[string]string) []members {
 	out := make([]members, 0, len(waves)+1)
 	for _, w := range append(slices.Clone(waves), Wave{Name: Others}) {
 		selector, err := w.selector()
 		if err != nil {
-			selector = labels.Nothing() // It was checked.
+			selector = labels.Nothing() // Check has refused such waves.
 		}
 		var taken, rest []family
 		for _, f := range all {
@@ -181,7 +186,7 @@ func assign(waves []Wave, all []family, labelsOf func(string) map[string]string)
 	return out
 }
 
-// progress of the wave, as if all before it were done.
+// progress returns the progress of the wave, as if all waves before it were done.
 func (m members) progress(release string, now time.Time) WaveProgress {
 	p := WaveProgress{Name: m.Name, State: Done, Claims: len(m.families)}
 	var last time.Time
@@ -202,7 +207,7 @@ func (m members) progress(release string, now time.Time) WaveProgress {
 		}
 	}
 	if last.After(now) {
-		last = now // Nobody but the provider's clock decides.
+		last = now // Only the clock of the provider counts.
 	}
 	switch until := last.Add(m.pause()); {
 	case len(p.Failing) > 0 || p.Claims > 0 && p.Aside == p.Claims:
@@ -215,7 +220,7 @@ func (m members) progress(release string, now time.Time) WaveProgress {
 	return p
 }
 
-// state of a family in its upgrade.
+// state is the state of a family in its upgrade.
 type state int
 
 const (
@@ -224,8 +229,8 @@ const (
 	isAside
 )
 
-// state of a family, since when it is upgraded, and which of it fails. What it composes names the
-// cause, so that comes last.
+// state returns the state of a family, since when it is upgraded, and which of its claims fails:
+// the last one, since the claims that a claim composes name the cause.
 func (f family) state(release string, now time.Time) (state, time.Time, *Claim) {
 	counts, upgraded := 0, 0
 	var at time.Time
@@ -259,8 +264,8 @@ func (f family) state(release string, now time.Time) (state, time.Time, *Claim) 
 	return isUpgrading, at, failing
 }
 
-// fails tells whether a claim that is under way fails: it has Failed with the release, or is not ready
-// with it for long, or has Failed or was refused before it got it.
+// fails reports whether a claim under way fails: it has Failed with the release, or has not become
+// ready with it in time, or it has not got the release in time and has Failed or is refused.
 func (c Claim) fails(now time.Time) bool {
 	isSlow := now.Sub(c.Since) > slow
 	if c.Mark == Rolling {
@@ -269,8 +274,9 @@ func (c Claim) fails(now time.Time) bool {
 	return isSlow && (c.Phase == "Failed" || c.IsRefused)
 }
 
-// marks of the wave's claims. While it is the wave's turn those that do not stay ready are upgraded
-// again, and, unless one fails, claims are admitted, some at a time.
+// marks returns the marks of the wave's claims. While it is the wave's turn, claims that do not
+// stay ready are marked as Rolling again, and, unless one fails, claims are admitted, a limited
+// number at a time.
 func (m members) marks(release string, isTurn, admits bool, now time.Time) []Marked {
 	room := max(least, len(m.families)*share/100)
 	for _, f := range m.families {
@@ -306,8 +312,9 @@ func (m members) marks(release string, isTurn, admits bool, now time.Time) []Mar
 	return out
 }
 
-// admission of a claim to its wave, or "" while it is not known how it is. One that is not well since
-// its wave upgraded it to another release is to be repaired by this one.
+// admission returns the mark with which a claim enters its wave, or "" while its state is not yet
+// certain. A claim that is not well since its wave upgraded it to another release is to be repaired
+// by this one.
 func (c Claim) admission(now time.Time) Mark {
 	switch {
 	case c.isWell() || c.isUnder(c.Wave):

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// SettingsKind of the installation's settings, which are one object named SettingsName.
+// SettingsKind is the kind of the installation's settings, which are one object named SettingsName.
 var SettingsKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1beta1", Kind: "EnvironmentConfig"}
 
-// SettingsName of the installation's settings.
+// SettingsName is the name of the installation's settings.
 const SettingsName = "storeplane"
 
-// Of the installation's settings, or none where these are nil. Waves that cannot be used are an
-// error.
+// Of returns the waves in the installation's settings, or none if these are nil. Waves that cannot
+// be used are an error.
 func Of(settings *unstructured.Unstructured) ([]Wave, error) {
 	if settings == nil {
 		return nil, nil

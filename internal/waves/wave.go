@@ -16,32 +16,33 @@ const (
 	// Annotation of a claim names the release that its wave upgrades it to.
 	Annotation = "storeplane.example.com/wave"
 
-	// MarkAnnotation of a claim says how far that is: a Mark.
+	// MarkAnnotation of a claim holds how far that is: a Mark.
 	MarkAnnotation = "storeplane.example.com/wave-mark"
 
-	// TimeAnnotation of a claim is since when, in RFC 3339.
+	// TimeAnnotation of a claim holds when it got the mark, in RFC 3339.
 	TimeAnnotation = "storeplane.example.com/wave-time"
 )
 
-// Mark of a claim whose wave has begun.
+// Mark is the progress of a claim whose wave has begun.
 type Mark string
 
-// The marks.
+// Marks of a claim.
 const (
 	// Admitted claims may be upgraded, each in its window if it has one.
 	Admitted Mark = "Admitted"
-	// Rolling claims have the release, and are not ready with it yet, whatever else becomes of them.
+	// Rolling claims have the release, and are not ready with it yet, whatever else happens to
+	// them.
 	Rolling Mark = "Rolling"
 	// Upgraded claims are ready with the release.
 	Upgraded Mark = "Upgraded"
-	// Unwell claims were not ready before: what becomes of them says nothing of the release.
+	// Unwell claims were not ready before: their state is no evidence about the release.
 	Unwell Mark = "Unwell"
 )
 
-// Wave of claims that are upgraded together, as the installation's settings have it in
-// upgrades.waves. The claims of no wave come after the last one.
+// Wave is a group of claims that are upgraded together, as configured in upgrades.waves of the
+// installation's settings. Claims that are in no wave come after the last one.
 type Wave struct {
-	// Name of the wave, for people.
+	// Name of the wave, for messages.
 	Name string `json:"name"`
 
 	// Namespaces whose claims are in the wave, unless they are in an earlier one. All by default.
@@ -55,15 +56,15 @@ type Wave struct {
 	Pause string `json:"pause,omitempty"`
 }
 
-// Others is the name of the wave of those claims that are in no other one.
+// Others is the name of the wave of the claims that are in no other one.
 const Others = "others"
 
-// longestPause between two waves.
+// longestPause is the longest pause between two waves.
 const longestPause = 7 * 24 * time.Hour
 
 var waveName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// Check waves as the settings have them. An error begins with the field that it is about.
+// Check checks waves of the settings. An error begins with the field that it is about.
 func Check(waves []Wave) error {
 	seen := map[string]bool{}
 	for i, w := range waves {
@@ -87,10 +88,12 @@ func Check(waves []Wave) error {
 	return nil
 }
 
-// fields of a wave: one that is misspelt would have it take all claims.
+// fields are those of a wave. Others are refused: with a misspelt one the wave would take all
+// claims.
 var fields = []string{"name", "namespaces", "pause", "percent"}
 
-// CheckFields of waves as the settings have them. An error begins with the field that it is about.
+// CheckFields checks the names of fields in waves of the settings. An error begins with the field
+// that it is about.
 func CheckFields(waves []map[string]any) error {
 	for i, w := range waves {
 		for _, field := range slices.Sorted(maps.Keys(w)) {
@@ -115,7 +118,7 @@ func (w Wave) selector() (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(w.Namespaces)
 }
 
-// pause after the wave. It was checked.
+// pause returns the pause after the wave, which Check has validated.
 func (w Wave) pause() time.Duration {
 	d, _ := time.ParseDuration(w.Pause)
 	return d
