@@ -251,7 +251,11 @@ func (d *Decision) make(c *Component) error {
 		return nil
 	}
 	c.Object = c.Make()
-	return d.objects.check(d.claim.Name(), c)
+	if err := d.objects.check(d.claim.Name(), c); err != nil {
+		c.Object = nil // The next call returns the error again.
+		return err
+	}
+	return nil
 }
 
 // waitsFor returns the parts of those of the named components that are not

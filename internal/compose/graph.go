@@ -70,10 +70,10 @@ func (o objects) check(claim string, c *Component) error {
 	if first := o[object]; first != "" {
 		return fmt.Errorf("cannot compose: components %s and %s are both %s %s", first, c.Name, groupKind(c).Kind, c.Object.GetName())
 	}
-	o[object] = c.Name
 	if n := c.Object.GetName(); !strings.HasPrefix(n, claim+"-") {
 		return fmt.Errorf("cannot compose: component %s is named %q, not %s-<component>", c.Name, n, claim)
 	}
+	o[object] = c.Name
 	return nil
 }
 

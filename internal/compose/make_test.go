@@ -71,3 +71,17 @@ func TestMakeErrors(t *testing.T) {
 		})
 	}
 }
+
+// TestMakeAgain: an object that is refused is refused each time that it is needed in a pass.
+func TestMakeAgain(t *testing.T) {
+	for name, o := range map[string]Object{"Named": withName("b"), "Nothing": nil} {
+		t.Run(name, func(t *testing.T) {
+			d := &Decision{claim: claimOf(nil), objects: objects{}}
+			c := &Component{Name: "web", Make: func() Object { return o }}
+			first, second := d.make(c), d.make(c)
+			if first == nil || second == nil || first.Error() != second.Error() {
+				t.Errorf("want the same error twice, got %v and %v", first, second)
+			}
+		})
+	}
+}

@@ -2,9 +2,11 @@
 package fieldowner
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -26,8 +28,28 @@ func Others(obj *structpb.Struct) map[string]*structpb.Struct {
 	for _, v := range obj.GetFields()["metadata"].GetStructValue().GetFields()["managedFields"].GetListValue().GetValues() {
 		entry := v.GetStructValue().GetFields()
 		if m := entry["manager"].GetStringValue(); !strings.HasPrefix(m, ComposedPrefix) {
-			out[m+"/"+entry["subresource"].GetStringValue()] = entry["fieldsV1"].GetStructValue()
+			m += "/" + entry["subresource"].GetStringValue()
+			out[m] = union(out[m], entry["fieldsV1"].GetStructValue())
 		}
+	}
+	return out
+}
+
+// union returns the fields of both. A manager has an entry for each of its operations and API
+// versions. Neither argument is changed.
+func union(a, b *structpb.Struct) *structpb.Struct {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	out := &structpb.Struct{Fields: maps.Clone(a.GetFields())}
+	if out.Fields == nil {
+		out.Fields = map[string]*structpb.Value{}
+	}
+	for k, v := range b.GetFields() {
+		if was := out.Fields[k].GetStructValue(); was != nil {
+			v = structpb.NewStructValue(union(was, v.GetStructValue()))
+		}
+		out.Fields[k] = v
 	}
 	return out
 }

@@ -23,9 +23,9 @@ func Taken(observed, declared *structpb.Struct, ours string, below []string) map
 		switch {
 		case entry["subresource"].GetStringValue() != "":
 		case manager == ours:
-			own = fields
+			own = union(own, fields)
 		case !strings.HasPrefix(manager, ComposedPrefix):
-			others[manager] = fields
+			others[manager] = union(others[manager], fields)
 		}
 	}
 	out := map[string]string{}

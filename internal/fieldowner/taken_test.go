@@ -73,3 +73,25 @@ func TestTaken(t *testing.T) {
 		})
 	}
 }
+
+// TestManagerTwice: a manager that both applies and updates an object has two entries, and owns
+// the fields of both.
+func TestManagerTwice(t *testing.T) {
+	observed := parse(t, `{metadata: {managedFields: [
+		{manager: ours, operation: Apply, fieldsV1: {"f:spec": {"f:paused": {}}}},
+		{manager: scaler, operation: Update, fieldsV1: {"f:spec": {"f:replicas": {}, "f:template": {"f:a": {}}}}},
+		{manager: scaler, operation: Apply, fieldsV1: {"f:spec": {"f:image": {}, "f:template": {"f:b": {}}}}}]},
+		spec: {replicas: 3, image: "app:2", template: {a: x, b: x}}}`)
+	fields := fieldowner.Others(observed)["scaler/"]
+	for _, path := range [][]string{{"f:spec", "f:replicas"}, {"f:spec", "f:image"}, {"f:spec", "f:template", "f:a"}, {"f:spec", "f:template", "f:b"}} {
+		if !fieldowner.Has(fields, path...) {
+			t.Errorf("Others(): want %v, got %v", path, fields)
+		}
+	}
+	for field, want := range map[string]string{"replicas": "spec.replicas", "image": "spec.image"} {
+		declared := parse(t, `{spec: {`+field+`: other}}`)
+		if got := fieldowner.Taken(observed, declared, "ours", []string{"spec"}); got["scaler"] != want {
+			t.Errorf("Taken() of %s: got %v, want %s", field, got, want)
+		}
+	}
+}
