@@ -30,12 +30,12 @@ func TestPeak(t *testing.T) {
 	}
 }
 
-// repository is a volume with backups, by the hour.
+// repository simulates a volume with backups, hour by hour.
 type repository struct {
 	size int64
 
-	// data is what a full backup takes; of it change is changed each day. Where
-	// that is spread over all files an incremental backup is a full one.
+	// data is the size of a full backup, and change is how much of it changes each day. With
+	// spread, the changes touch all files, so that an incremental backup is as large as a full one.
 	data, change int64
 	spread       bool
 
@@ -44,14 +44,14 @@ type repository struct {
 
 	sets []Set
 	log  []segment
-	full bool // it was full once
+	full bool // whether the volume has been full
 
 	peak           int64
 	early, refused int
 	shortest       time.Duration
 }
 
-// segment of WAL of an hour.
+// segment is the WAL of one hour.
 type segment struct {
 	at   time.Time
 	size int64
@@ -68,7 +68,7 @@ func (r *repository) used() int64 {
 	return sum
 }
 
-// take bytes, or have no room for them.
+// take adds bytes and returns true, or notes that the volume is full and returns false.
 func (r *repository) take(bytes int64) bool {
 	used := r.used() + bytes
 	if used > r.size {
@@ -79,7 +79,8 @@ func (r *repository) take(bytes int64) bool {
 	return true
 }
 
-// expire the oldest backup with those that depend on it, and its WAL.
+// expire removes the oldest backup with those that depend on it, and the WAL from before the next
+// one.
 func (r *repository) expire(t *testing.T, label string) {
 	t.Helper()
 	kept := r.sets[:0:0]
@@ -97,8 +98,8 @@ func (r *repository) expire(t *testing.T, label string) {
 	}
 }
 
-// age expires as pgBackRest does: all before the newest full backup that is as old
-// as the retention.
+// age expires backups as pgBackRest does: all before the newest full backup that is older than the
+// retention.
 func (r *repository) age(t *testing.T, now time.Time) {
 	t.Helper()
 	last := ""
@@ -112,7 +113,7 @@ func (r *repository) age(t *testing.T, now time.Time) {
 	}
 }
 
-// backUp as package physical does, with these functions.
+// backUp makes a backup as package physical does, with the functions of this package.
 func (r *repository) backUp(t *testing.T, now time.Time) {
 	t.Helper()
 	full := r.fullEvery == 0 || FullDue(r.sets, r.fullEvery, now)
@@ -158,7 +159,7 @@ func (r *repository) backUp(t *testing.T, now time.Time) {
 	r.age(t, now)
 }
 
-// run for so many days. It ends when the volume is full.
+// run simulates that many days, and ends early when the volume is full.
 func (r *repository) run(t *testing.T, days int) {
 	t.Helper()
 	begin := time.Date(2026, 1, 1, 2, 0, 0, 0, time.UTC)
@@ -180,8 +181,8 @@ func (r *repository) run(t *testing.T, days int) {
 	}
 }
 
-// TestDefaultRepository: what the default schedule and retention keep fits the
-// default volume, for 120 days.
+// TestDefaultRepository: with the default schedule and retention, 120 days of backups fit the
+// default repository volume.
 func TestDefaultRepository(t *testing.T) {
 	const volume = 100 * gi
 	plan := Plan{Retention: 30, Full: DefaultFullEvery}
@@ -204,7 +205,7 @@ func TestDefaultRepository(t *testing.T) {
 	}
 }
 
-// TestPeakBounds: no schedule keeps more than Peak says.
+// TestPeakBounds: no schedule uses more than Peak returns.
 func TestPeakBounds(t *testing.T) {
 	for _, retention := range []int{1, 7, 14, 30, 45} {
 		for _, every := range []int{1, 3, 7, 10, 14} {
@@ -221,8 +222,8 @@ func TestPeakBounds(t *testing.T) {
 	}
 }
 
-// TestRepositoryNeverFull: however much is changed, backups expire before the
-// volume is full, also on one of twice the database's volume, as it was once.
+// TestRepositoryNeverFull: however much changes, backups expire before the volume is full, also on
+// a repository that is only twice as large as the database's volume.
 func TestRepositoryNeverFull(t *testing.T) {
 	const volume = 100 * gi
 	for _, tc := range []struct {
@@ -256,8 +257,8 @@ func TestRepositoryNeverFull(t *testing.T) {
 	}
 }
 
-// TestRepositoryOnce: full backups each day on a volume of twice the database's
-// fill it, and nothing expires any more.
+// TestRepositoryOnce: daily full backups without early expiry fill a repository of twice the size
+// of the database's volume.
 func TestRepositoryOnce(t *testing.T) {
 	const data = 50 * gi
 	r := &repository{size: 200 * gi, data: data, change: data / 50, retention: 30}
@@ -270,8 +271,8 @@ func TestRepositoryOnce(t *testing.T) {
 	}
 }
 
-// TestRepositoryTooSmall: where nothing may expire a backup is refused, and the
-// newest full one stays.
+// TestRepositoryTooSmall: a backup is refused when no backup may expire, and the newest full backup
+// stays.
 func TestRepositoryTooSmall(t *testing.T) {
 	r := &repository{size: 150 * gi, data: 100 * gi, change: gi / 10, retention: 30, fullEvery: DefaultFullEvery, makesRoom: true}
 	r.run(t, 60)

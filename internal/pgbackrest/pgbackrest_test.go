@@ -133,8 +133,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// info is as pgBackRest 2.55 writes it, shortened: a full backup, and an
-// incremental one that was verified.
+// info is what pgBackRest 2.55 writes, shortened: a full backup, a verified incremental backup, and
+// a full backup with an error.
 const info = `[{"archive":[{"database":{"id":1,"repo-key":1},"id":"17-1","max":"00000002000000000000000A","min":"000000010000000000000001"}],"backup":[
 {"database":{"id":1,"repo-key":1},"error":false,"info":{"delta":23200697,"repository":{"delta":2772513,"size":2772513},"size":23200697},"label":"20261121-152049F","timestamp":{"start":1795274449,"stop":1795274451},"type":"full"},
 {"annotation":{"verified":"2026-01-02T03:04:05Z"},"database":{"id":1,"repo-key":1},"error":false,"info":{"delta":8450,"repository":{"delta":370,"size":2772515},"size":23200698},"label":"20261121-152049F_20261121-152051I","timestamp":{"start":1795274451,"stop":1795274453},"type":"incr"},
@@ -192,7 +192,7 @@ func TestParseInfo(t *testing.T) {
 	}
 }
 
-// TestChoose whose backup to restore, where those of several databases lie.
+// TestChoose: the right backup is chosen from a repository that holds those of several databases.
 func TestChoose(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(1795270000+s, 0).UTC() }
 	set := func(stanza, label string, stop int64) Set {
@@ -317,8 +317,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestConfigKeys: whatever the fields hold, what pgBackRest reads are the keys of a
-// repository of that kind, each once, and the values that were asked for.
+// TestConfigKeys: whatever the fields contain, the file has exactly the keys of a repository of
+// that kind, each once, and the requested values.
 func TestConfigKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := func(name string) string {
@@ -355,7 +355,7 @@ func TestConfigKeys(t *testing.T) {
 	})
 }
 
-// keysOf a configuration, as pgBackRest reads it: a line each.
+// keysOf returns the keys of a configuration as pgBackRest reads it: one per line.
 func keysOf(config string) []string {
 	var keys []string
 	for line := range strings.SplitSeq(strings.ReplaceAll(config, "\r", "\n"), "\n") {

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestUnread tells what pgBackRest's verify could not read from what is damaged. The
-// lines are as it writes them.
+// TestUnread: what pgBackRest's verify could not read is told apart from what is damaged. The lines
+// are as it writes them.
 func TestUnread(t *testing.T) {
 	cases := map[string]struct {
 		reason, line string

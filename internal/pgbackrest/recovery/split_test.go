@@ -14,8 +14,8 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// tool is a pgBackRest of which each file in a folder is in the archive, and that says of
-// all others that they are not, or what a file "fails" has.
+// tool stands for pgBackRest. Its archive holds the files of folder $ARCHIVE, and all others are
+// missing. If a file "fails" exists there, each call fails with its content.
 const tool = `#!/bin/sh
 while [ $# -gt 2 ]; do shift; done
 if [ -e "$ARCHIVE/fails" ]; then echo "ERROR: [103]: $(cat "$ARCHIVE/fails")" >&2; exit 103; fi
@@ -23,7 +23,8 @@ if [ -e "$ARCHIVE/fails" ]; then echo "ERROR: [103]: $(cat "$ARCHIVE/fails")" >&
 cp "$ARCHIVE/$1" "$2"
 `
 
-// offered archive with one segment, and the socket at which it answers.
+// offered returns the folder of an archive with one segment, a recovery that serves it, and the
+// socket on which it does.
 func offered(t *testing.T) (archive string, r Recovery, socket string) {
 	t.Helper()
 	bin, archive, work := t.TempDir(), t.TempDir(), t.TempDir()
@@ -46,8 +47,8 @@ func offered(t *testing.T) (archive string, r Recovery, socket string) {
 
 const segment = "000000010000000000000003"
 
-// TestAsk: the restore command gets of the container beside what is in the archive, and
-// why something is not.
+// TestAsk: the restore command gets files of the archive from the container beside, or the reason
+// why a file is unavailable.
 func TestAsk(t *testing.T) {
 	archive, _, socket := offered(t)
 	into := filepath.Join(t.TempDir(), "RECOVERYXLOG")
@@ -76,8 +77,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestArchiveNames: who asks may be a program that a backup contains. It gets what a
-// restore command gets, and nothing else that pgBackRest may find.
+// TestArchiveNames: the client may be a program that a backup contains, so it gets only what a
+// restore command needs, and nothing else that pgBackRest could find.
 func TestArchiveNames(t *testing.T) {
 	archive, r, _ := offered(t)
 	for _, name := range []string{"x", "..", "0000000100000000000000030", "--repo1-path=x", "00000002.history.gz", "000000010000000000000003.partial", "%2e%2e%2fetc%2fpasswd"} {
@@ -99,7 +100,7 @@ func TestArchiveNames(t *testing.T) {
 
 func listen(t *testing.T) (net.Listener, string) {
 	t.Helper()
-	// A socket's path may have 107 bytes.
+	// The path of a socket may have at most 107 bytes.
 	dir, err := os.MkdirTemp("", "r") //nolint:usetesting // that has a longer path
 	if err != nil {
 		t.Fatal(err)

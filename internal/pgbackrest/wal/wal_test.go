@@ -42,8 +42,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// history of timeline 3: the first ended in the middle of segment 5, the second
-// at the end of segment 8.
+// history is that of timeline 3: the first timeline ended in the middle of segment 5, the second at
+// the end of segment 8.
 const history = "1\t0/5000148\tno recovery target specified\n\n2\t0/9000000\tno recovery target specified\n"
 
 func TestLineage(t *testing.T) {
@@ -106,14 +106,14 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestMissingAny: whatever is taken out of an archive is found, and nothing else.
+// TestMissingAny: Missing returns exactly the segments that were removed from an archive.
 func TestMissingAny(t *testing.T) {
 	l, err := NewLineage(3, history)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for seed := range uint64(200) {
-		draw := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a seed that can be drawn again
+		draw := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // the seed makes the draw repeatable
 		gone := map[Segment]bool{}
 		for n := range uint64(300) {
 			if draw.IntN(4) == 0 {
