@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// TestAlike: what differs from the archive's segment of a name is the same where no
-// record differs, and nowhere else.
+// TestAlike: a segment counts as the archive's segment of that name only if no record differs,
+// whatever follows the last record.
 func TestAlike(t *testing.T) {
 	p := newPlace(t)
 	s := p.primary("one")
-	s.write() // what the cluster began with
-	// Records on a segment's first page, and on half of its pages.
+	s.write() // the initial content of the cluster
+	// One segment has records on its first page only, the other on half of its pages.
 	few := s.write()
 	s.exec("SELECT pg_logical_emit_message(true, 'test', repeat('x', 9000000))")
 	many := s.write()

@@ -7,8 +7,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
-// BenchmarkArchive measures how fast WAL that waits gets into a repository on a
-// volume: what a server may write for long without its volume filling.
+// BenchmarkArchive measures how fast waiting WAL is archived into a repository on a volume, which
+// is the rate at which a server may write permanently without filling its volume.
 func BenchmarkArchive(b *testing.B) {
 	p := newPlace(b)
 	s := p.primary("one")
@@ -17,13 +17,13 @@ func BenchmarkArchive(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		p.away(true)
-		// Digits of hexadecimal numbers compress to a half, much as rows do.
+		// Hexadecimal digits compress to half their size, much as rows do.
 		s.exec("INSERT INTO t SELECT i, md5(i::text) || md5((-i)::text) || md5(random()::text) || md5(random()::text) FROM generate_series(1, 2500000) i")
 		s.write()
 		before, err := db.Archiver(b.Context())
 		p.must(err)
 		p.away(false)
-		s.write() // which has PostgreSQL try again at once
+		s.write() // which makes PostgreSQL retry at once
 		began := time.Now()
 		b.StartTimer()
 		s.archived()

@@ -16,9 +16,9 @@ import (
 	"github.com/storeplane/storeplane/internal/pgtest"
 )
 
-// TestSwitchover: while the store is away the primary hands over. The standby
-// has all WAL, and PostgreSQL takes it for archived, since it came by streaming:
-// the archive has a hole for ever unless it is compared with what is there.
+// TestSwitchover: the primary hands over while the store is unavailable. The standby has all WAL,
+// but PostgreSQL takes what came by streaming for archived: the archive keeps a gap unless Complete
+// compares it with the volume.
 func TestSwitchover(t *testing.T) {
 	p := newPlace(t)
 	old := p.primary("old")
@@ -44,7 +44,7 @@ func TestSwitchover(t *testing.T) {
 	if err != nil || len(got.Lost) != 0 {
 		t.Fatalf("Complete(): got %v, %v", got, err)
 	}
-	next.write() // which has PostgreSQL look at once
+	next.write() // which makes PostgreSQL archive at once
 	next.archived()
 	if got := next.gaps(); got != "[]" {
 		t.Errorf("the archive has gaps: %s", got)
@@ -70,7 +70,7 @@ func TestKeep(t *testing.T) {
 		t.Errorf("Archiver() while nothing waits: got %+v, %v", got, err)
 	}
 	current, _ := wal.Parse(got.Current)
-	// The second time there is nothing to do, and no slot is no fault.
+	// The second call finds nothing to do, and a missing slot is no error.
 	for _, slot := range []string{instance.ArchiveSlot, instance.ArchiveSlot, "none"} {
 		p.must(db.Release(t.Context(), slot, current.Start()))
 	}
@@ -80,8 +80,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestLost: what no volume holds any more is named, until a newer backup makes
-// it of no use.
+// TestLost: WAL that no volume holds any more is reported as lost, until a newer backup makes it
+// unnecessary.
 func TestLost(t *testing.T) {
 	p := newPlace(t)
 	s := p.primary("one")
@@ -103,7 +103,7 @@ func TestLost(t *testing.T) {
 	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || len(got.Lost) != 1 || got.Lost[0] != want {
 		t.Errorf("Complete(): got %v, %v, want %v", got, err, want)
 	}
-	s.write() // which has PostgreSQL try again at once
+	s.write() // which makes PostgreSQL retry at once
 	s.archived()
 	s.backUp()
 	if got, err := Complete(t.Context(), s.Config, s.current(), testLog{t}); err != nil || len(got.Lost) != 0 {
@@ -111,8 +111,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestFill: a standby archives what the primary has lost, and nothing that it is
-// still receiving.
+// TestFill: a standby archives what the primary has lost, but no segment that it is still
+// receiving.
 func TestFill(t *testing.T) {
 	p := newPlace(t)
 	s := p.primary("one")
@@ -144,7 +144,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// forget a segment, as though the volume of a former primary were gone.
+// forget removes a segment from the volume, as if the volume of a former primary were gone.
 func (s *server) forget(name string) {
 	s.t.Helper()
 	file := filepath.Join(s.DataDir(), "pg_wal", name)
@@ -152,8 +152,8 @@ func (s *server) forget(name string) {
 	s.must(os.Remove(filepath.Join(filepath.Dir(file), "archive_status", name+".ready")))
 }
 
-// TestStoreLost: a store that has lost what it held is set up again, and what is
-// on the volume gets there.
+// TestStoreLost: a store that has lost its content is set up again, and the WAL on the volume is
+// archived into it.
 func TestStoreLost(t *testing.T) {
 	p := newPlace(t)
 	s := p.primary("one")
@@ -183,8 +183,8 @@ func TestStoreLost(t *testing.T) {
 	}
 }
 
-// TestCreateLocked: while segments are on their way a repository that is set up is
-// found to be so, though pgBackRest locks what sets it up.
+// TestCreateLocked: Create finds a repository that is set up already, even while pgBackRest holds
+// the lock because segments are being archived.
 func TestCreateLocked(t *testing.T) {
 	p := newPlace(t)
 	s := p.primary("one")
@@ -193,7 +193,7 @@ func TestCreateLocked(t *testing.T) {
 	locks := p.path("locks")
 	p.must(os.Mkdir(locks, 0o700))
 	t.Setenv("PGBACKREST_LOCK_PATH", locks)
-	// As pgBackRest locks it: the file names the process.
+	// pgBackRest locks it like this: the file names the process.
 	lock, err := os.OpenFile(filepath.Join(locks, stanza+"-archive.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	p.must(err)
 	defer func() { _ = lock.Close() }()
@@ -205,9 +205,8 @@ func TestCreateLocked(t *testing.T) {
 	}
 }
 
-// TestHoleBeforeBackup: a backup that was made before the archive was compared is
-// newer than what the archive lacks. What of that is on the volume gets there, and
-// the rest is named.
+// TestHoleBeforeBackup: the newest backup was made before the archive was compared and after the
+// gap. Missing segments that are on the volume are archived, and the others are reported as lost.
 func TestHoleBeforeBackup(t *testing.T) {
 	p := newPlace(t)
 	s := p.primary("one")
@@ -235,7 +234,7 @@ func TestHoleBeforeBackup(t *testing.T) {
 	if err != nil || len(got.Lost) != 1 || got.Lost[0] != (wal.Range{First: lost, Last: lost}) {
 		t.Errorf("Complete(): got %+v, %v, want %s lost", got, err, gone)
 	}
-	s.write() // which has PostgreSQL look at once
+	s.write() // which makes PostgreSQL archive at once
 	s.archived()
 	there := s.inStore()
 	if segment, _ := wal.Parse(here); !there[segment] {
@@ -246,7 +245,7 @@ func TestHoleBeforeBackup(t *testing.T) {
 	}
 }
 
-// before is the segment before one.
+// before returns the name of the segment before the given one.
 func (s *server) before(name string) string {
 	segment, ok := wal.Parse(name)
 	if !ok || segment.Number == 0 {
@@ -256,8 +255,8 @@ func (s *server) before(name string) string {
 	return segment.String()
 }
 
-// TestFull: what PostgreSQL cannot archive since the repository's volume is full is
-// distinguished from other failures.
+// TestFull: a failure to archive because the repository's volume is full is told apart from other
+// failures.
 func TestFull(t *testing.T) {
 	small := os.Getenv(pgtest.SmallVariable)
 	if testing.Short() || small == "" {
@@ -290,7 +289,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// zeros without an end.
+// zeros is an endless stream of zero bytes.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }

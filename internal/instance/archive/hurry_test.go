@@ -12,14 +12,14 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// TestHurried: a server whose pod is killed in a moment stops without waiting for the
-// archive, not even for the tries that PostgreSQL makes of a command that fails. What it
-// did not archive is archived once it runs again, and so long as it is not killed.
+// TestHurried: a server whose pod is about to be killed stops without waiting for the archive, and
+// without PostgreSQL's retries of a failing archive command. What it did not archive is archived
+// once it runs again, or in the time that it still has.
 func TestHurried(t *testing.T) {
 	p := newPlace(t)
 	s := p.primary("one")
 	s.write()
-	// What pgBackRest has begun in the background it may go on with.
+	// Wait for what pgBackRest has begun in the background, since it may continue with that.
 	s.archived()
 	s.exec("CREATE TABLE hurried (n int)")
 	segment, _ := wal.Parse(s.current())
@@ -31,7 +31,7 @@ func TestHurried(t *testing.T) {
 		t.Errorf("the archive command was tried %d times, want once:\n%s", tries, log)
 	}
 
-	// What is older than the pod would have lived counts no more.
+	// A mark older than the pod could have lived is ignored.
 	past := time.Now().Add(-2 * hurriedFor)
 	s.must(os.Chtimes(s.hurriedFile(), past, past))
 	s.start()
@@ -42,8 +42,8 @@ func TestHurried(t *testing.T) {
 	}
 }
 
-// TestHurriedMeanwhile: what waits for a store that does not answer is given up, since the
-// server waits for it. Once a pod's object is gone the network may not let it through.
+// TestHurriedMeanwhile: an archive command that waits for a store without an answer is ended, since
+// the server waits for the command. Once a pod's object is gone, the network may drop its traffic.
 func TestHurriedMeanwhile(t *testing.T) {
 	p := newPlace(t)
 	s := p.primary("one")

@@ -8,9 +8,8 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// TestLeft: a server that leads archives what it has of a segment in which the timeline
-// before ended, though the archive has another one of that name; and goes on refusing any
-// other segment that differs.
+// TestLeft: a new primary archives its version of the segment in which the previous timeline ended,
+// though the archive has another one of that name. Any other segment that differs is still refused.
 func TestLeft(t *testing.T) {
 	p := newPlace(t)
 	old := p.primary("old")
@@ -19,7 +18,7 @@ func TestLeft(t *testing.T) {
 	whole := old.write()
 	old.archived()
 	next.follow(old)
-	// The standby leads from the middle of a segment on, and the old primary fills that up.
+	// The standby leads from the middle of a segment on, and the old primary fills that segment.
 	next.promote()
 	left := old.write()
 	old.archived()
@@ -27,7 +26,7 @@ func TestLeft(t *testing.T) {
 
 	cut := func(name string) string {
 		content := old.segment(name)
-		// No more than the header of its first page has come.
+		// Only the header of its first page has arrived.
 		clear(content[40:])
 		file := filepath.Join(next.DataDir(), "pg_wal", name)
 		p.must(os.WriteFile(file, content, 0o600))

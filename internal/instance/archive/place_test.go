@@ -9,8 +9,8 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 )
 
-// TestSecondRestore: what is restored a second time under the same name archives,
-// though its segments have the names of the first one's.
+// TestSecondRestore: a cluster that is restored a second time under the same name archives, though
+// its segments have the names of those of the first restore.
 func TestSecondRestore(t *testing.T) {
 	p := newPlace(t)
 	source := p.primary("source")
@@ -22,7 +22,7 @@ func TestSecondRestore(t *testing.T) {
 		s := p.server(name)
 		s.restore(source)
 		p.must(takePlace(s.DataDir()))
-		// Both have the name of one claim, and so one repository.
+		// Both belong to a claim of the same name, and so use the same repository.
 		t.Setenv("PGBACKREST_REPO1_PATH", p.path("other"))
 		s.start()
 		p.must(s.Create(t.Context(), testLog{t}))
@@ -39,8 +39,8 @@ func TestSecondRestore(t *testing.T) {
 	}
 }
 
-// TestTwin: two clusters that are one cluster's copies archive to one place. The
-// one that comes second says so.
+// TestTwin: two clusters that are copies of one cluster archive to one place. The second one
+// reports that.
 func TestTwin(t *testing.T) {
 	p := newPlace(t)
 	source := p.primary("source")
@@ -60,7 +60,7 @@ func TestTwin(t *testing.T) {
 	t.Log(other.Failure())
 }
 
-// restore what a source has archived.
+// restore restores the newest backup of a source and all that it has archived.
 func (s *server) restore(source *server) {
 	s.t.Helper()
 	tool, stanza := source.tool()
@@ -71,7 +71,7 @@ func (s *server) restore(source *server) {
 	s.restoreSet(tool, set)
 }
 
-// restoreSet and all that was archived on its branch.
+// restoreSet restores a backup and all that was archived on its branch.
 func (s *server) restoreSet(tool pgbackrest.Tool, set pgbackrest.Set) {
 	s.t.Helper()
 	tool.Env = append(tool.Env, "PGBACKREST_REPO1_PATH="+s.path("store"))

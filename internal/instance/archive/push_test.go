@@ -7,8 +7,8 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// TestDone: several segments are archived at once, and yet PostgreSQL takes none
-// for archived that is not in the store. When a server has stopped all are.
+// TestDone: although several segments are archived at once, PostgreSQL never takes one for archived
+// that is not in the store. After the server has stopped, all are there.
 func TestDone(t *testing.T) {
 	p := newPlace(t)
 	s := p.primary("one")
@@ -32,7 +32,7 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// inStore are the segments that the repository has.
+// inStore returns the segments that the repository contains.
 func (s *server) inStore() map[wal.Segment]bool {
 	s.t.Helper()
 	tool, stanza := s.tool()

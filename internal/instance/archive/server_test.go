@@ -21,8 +21,8 @@ import (
 	"github.com/storeplane/storeplane/internal/pgtest"
 )
 
-// pushVariable makes this program the archive command, and restoreVariable the
-// bootstrap method: each holds the Config.
+// pushVariable makes this program run as the archive command, and restoreVariable as the bootstrap
+// method: each holds the Config as JSON.
 const (
 	pushVariable    = "STOREPLANE_TEST_PUSH"
 	restoreVariable = "STOREPLANE_TEST_RESTORE"
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m))
 }
 
-// as what a variable asks for, if it is set, and exit.
+// as runs do with the Config in the variable and exits, if the variable is set.
 func as(variable string, do func(Config) error) {
 	config, ok := os.LookupEnv(variable)
 	if !ok {
@@ -54,7 +54,7 @@ func as(variable string, do func(Config) error) {
 	os.Exit(ExitCode(err))
 }
 
-// place of a test's servers and their repository.
+// place is the folder with a test's servers and their repository.
 type place struct {
 	t   testing.TB
 	dir string
@@ -63,7 +63,7 @@ type place struct {
 func newPlace(t testing.TB) *place {
 	t.Helper()
 	pgtest.Need(t, "pgbackrest", "initdb", "pg_ctl", "pg_basebackup")
-	// The path of a socket may have 107 bytes.
+	// The path of a socket may have at most 107 bytes.
 	dir, err := os.MkdirTemp("", "a") //nolint:usetesting // that has a longer path
 	if err != nil {
 		t.Fatal(err)
@@ -100,19 +100,19 @@ func (p *place) run(program string, args ...string) {
 	}
 }
 
-// away takes the store away, or brings it back.
+// away makes the store unavailable, or available again.
 func (p *place) away(yes bool) {
 	p.t.Helper()
 	from, to := "store", "gone"
 	if !yes {
 		from, to = to, from
-		// What was archived at that moment has made the folders anew.
+		// An archive command may have created the folders again in the meantime.
 		p.must(os.RemoveAll(p.path(to)))
 	}
 	p.must(os.Rename(p.path(from), p.path(to)))
 }
 
-// server is a PostgreSQL, as it is in a pod.
+// server is a PostgreSQL server with the folders that it has in a pod.
 type server struct {
 	*place
 
@@ -129,7 +129,7 @@ func (p *place) server(name string) *server {
 	return s
 }
 
-// primary of a new cluster, whose repository is set up.
+// primary starts the primary of a new cluster and sets up its repository.
 func (p *place) primary(name string) *server {
 	s := p.server(name)
 	p.run("initdb", "-D", s.DataDir(), "-U", "postgres", "-A", "trust", "-N")
@@ -138,10 +138,10 @@ func (p *place) primary(name string) *server {
 	return s
 }
 
-// standby that follows another server.
+// standby starts a standby that follows this server.
 func (s *server) standby(name string) *server { return s.standbyBy(name, s.Socket) }
 
-// standbyBy a folder with a socket.
+// standbyBy starts a standby that connects to this server by the socket in a folder.
 func (s *server) standbyBy(name, socket string) *server {
 	o := s.server(name)
 	s.run("pg_basebackup", "-D", o.DataDir(), "-R", "-c", "fast", "-h", socket, "-U", "postgres")
@@ -154,7 +154,7 @@ func (s *server) start(options ...string) {
 	config, err := json.Marshal(s.Config)
 	s.must(err)
 	env := []string{pushVariable + "='\\''" + string(config) + "'\\''"}
-	// Each server is a pod of its own.
+	// Each server has its own lock and spool folders, as in a pod.
 	env = append(env, "PGBACKREST_LOCK_PATH="+s.path(s.name+"-lock"), "PGBACKREST_SPOOL_PATH="+s.path(s.name+"-spool"))
 	self, err := os.Executable()
 	s.must(err)
@@ -168,7 +168,7 @@ func (s *server) start(options ...string) {
 		if !strings.HasPrefix(value, "'") {
 			value = "'" + value + "'"
 		}
-		// In the file two quotes are one.
+		// Within the file, a quote is written as two.
 		value = "'" + strings.ReplaceAll(strings.ReplaceAll(value[1:len(value)-1], "'\\''", "'"), "'", "''") + "'"
 		fmt.Fprintf(&conf, "%s = %s\n", name, value)
 	}
@@ -193,7 +193,7 @@ func (s *server) running() bool {
 func (s *server) stop()    { s.run("pg_ctl", "-D", s.DataDir(), "-w", "-m", "fast", "-t", "300", "stop") }
 func (s *server) promote() { s.run("pg_ctl", "-D", s.DataDir(), "-w", "promote") }
 
-// ask for one value.
+// ask reads one value by a query.
 func (s *server) ask(sql string, into any) {
 	s.t.Helper()
 	conn, err := pgx.Connect(s.t.Context(), "postgres:///postgres?user=postgres&host="+s.Socket)
@@ -211,7 +211,7 @@ func (s *server) exec(sql string) {
 	s.must(err)
 }
 
-// write something into a segment of its own, and name it.
+// write writes a record, switches to the next segment, and returns the name of the one written.
 func (s *server) write() string {
 	s.t.Helper()
 	var segment string
@@ -220,7 +220,7 @@ func (s *server) write() string {
 	return segment
 }
 
-// current segment.
+// current returns the name of the current segment.
 func (s *server) current() string {
 	s.t.Helper()
 	var segment string
@@ -246,7 +246,7 @@ func (s *server) tool() (pgbackrest.Tool, string) {
 	return tool, stanza
 }
 
-// gaps after the newest backup.
+// gaps returns the gaps in the archive after the newest backup.
 func (s *server) gaps() string {
 	s.t.Helper()
 	tool, _ := s.tool()
@@ -257,7 +257,7 @@ func (s *server) gaps() string {
 	return fmt.Sprint(branch.Gaps())
 }
 
-// eventually something holds.
+// eventually waits until the condition holds, and fails the test after two minutes.
 func (p *place) eventually(what string, is func() bool) {
 	p.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !is(); time.Sleep(100 * time.Millisecond) {
@@ -267,19 +267,19 @@ func (p *place) eventually(what string, is func() bool) {
 	}
 }
 
-// keep has the server keep WAL, as Patroni has all of them do.
+// keep creates the slot that makes the server keep WAL, as Patroni does on all servers.
 func (s *server) keep() {
 	s.t.Helper()
 	s.ask("SELECT slot_name FROM pg_create_physical_replication_slot('"+instance.ArchiveSlot+"', true)", new(string))
 }
 
-// archived waits until nothing waits to be archived.
+// archived waits until no segment waits to be archived.
 func (s *server) archived() {
 	s.t.Helper()
 	s.eventually("all is archived", func() bool { return s.waiting() == 0 })
 }
 
-// waiting segments, to be archived.
+// waiting returns how many segments wait to be archived.
 func (s *server) waiting() (n int) {
 	s.t.Helper()
 	s.ask("SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'", &n)

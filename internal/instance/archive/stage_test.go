@@ -19,8 +19,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
-// TestKilledRestore: wherever a restore is killed there is no data folder that
-// Patroni could take for a whole one, and the next restore ends whole.
+// TestKilledRestore: wherever a restore is killed, it leaves no data folder that Patroni could take
+// for a complete one, and the next restore completes.
 func TestKilledRestore(t *testing.T) {
 	p := newPlace(t)
 	source := p.primary("source")
@@ -38,8 +38,8 @@ func TestKilledRestore(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		file   string            // of the repository, where the restore waits
-		on     func(r *killable) // from there to where it is killed
+		file   string            // the file of the repository at which the restore waits
+		on     func(r *killable) // runs from there to the point at which it is killed
 	}{
 		"Copying":  {reason: "Files are being copied.", file: copied},
 		"Replay":   {reason: "PostgreSQL replays, and has a control file.", file: replayed},
@@ -89,7 +89,7 @@ func TestKilledRestore(t *testing.T) {
 	}
 }
 
-// stored is a file of the repository.
+// stored returns a file of the repository for which the condition holds.
 func (p *place) stored(under string, is func(path string) bool) string {
 	p.t.Helper()
 	found := ""
@@ -105,7 +105,7 @@ func (p *place) stored(under string, is func(path string) bool) string {
 	return found
 }
 
-// origin of a restore, as the pod has it.
+// origin creates the folder that names the source of a restore, as the pod has it.
 func (p *place) origin(name string) string {
 	p.t.Helper()
 	dir := p.path("origin-" + name)
@@ -116,7 +116,7 @@ func (p *place) origin(name string) string {
 	return dir
 }
 
-// restorer is Restore in a process of its own.
+// restorer returns the command that runs Restore in a process of its own.
 func (s *server) restorer() *exec.Cmd {
 	s.t.Helper()
 	config, err := json.Marshal(s.Config)
@@ -130,7 +130,7 @@ func (s *server) restorer() *exec.Cmd {
 	return cmd
 }
 
-// killable restore, which waits for a file of the repository.
+// killable is a restore that waits for a file of the repository.
 type killable struct {
 	*server
 
@@ -140,8 +140,8 @@ type killable struct {
 	restore func()
 }
 
-// blocked starts a restore that waits for a file: a pipe is in its place, which
-// is opened, and from which nothing comes.
+// blocked starts a restore that waits for a file: the file is replaced by a pipe that can be opened
+// and delivers nothing.
 func (s *server) blocked(file string) *killable {
 	s.t.Helper()
 	r := &killable{server: s}
@@ -156,15 +156,15 @@ func (s *server) blocked(file string) *killable {
 	r.cmd.Stdout, r.cmd.Stderr = &said, &said
 	s.must(r.cmd.Start())
 	s.eventually("the restore reads "+filepath.Base(file), func() bool {
-		// It can be opened once it is read.
+		// Opening it for writing succeeds once the restore has opened it for reading.
 		r.pipe, err = os.OpenFile(file, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		return err == nil
 	})
 	return r
 }
 
-// toPlace goes on until all is replayed, and the cluster is to get its place,
-// which a pipe there makes wait.
+// toPlace lets the restore continue until all WAL is replayed. It then waits at the place file,
+// which is a pipe.
 func (r *killable) toPlace() {
 	r.t.Helper()
 	pid := r.file("postmaster.pid")
@@ -180,7 +180,7 @@ func (r *killable) toPlace() {
 	})
 }
 
-// file of the data that is restored, wherever that is.
+// file returns the path of a file in the restored data, whichever folder that is in.
 func (r *killable) file(name string) string {
 	r.t.Helper()
 	found, err := filepath.Glob(filepath.Join(r.Volume, "*", name))
@@ -191,7 +191,7 @@ func (r *killable) file(name string) string {
 	return found[0]
 }
 
-// kill all of a pod's processes, as its end does.
+// kill kills all processes of the restore, as the end of a pod does.
 func (r *killable) kill() {
 	r.t.Helper()
 	pids := family(r.cmd.Process.Pid)
@@ -204,7 +204,7 @@ func (r *killable) kill() {
 	r.restore()
 }
 
-// family of a process: itself, and all that it has started.
+// family returns a process and all its descendants.
 func family(pid int) []int {
 	out := []int{pid}
 	all, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -216,7 +216,7 @@ func family(pid int) []int {
 	return out
 }
 
-// statOf a process: its state and its parent.
+// statOf returns the state and the parent of a process.
 func statOf(pid int) [2]string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -231,7 +231,8 @@ func lives(pid int) bool {
 	return state != "" && state != "Z"
 }
 
-// namesNoStage: no file of the data knows where it was restored.
+// namesNoStage checks that no file of the data contains the path of the folder into which it was
+// restored.
 func (s *server) namesNoStage() {
 	s.t.Helper()
 	if _, err := os.Stat(s.stage()); err == nil {

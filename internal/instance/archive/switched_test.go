@@ -14,16 +14,15 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// TestSwitched: a primary that stops begins a new segment, and archives the one before.
-// It is killed before its standby has received all of that. The standby has it with
-// other bytes behind its last record, where nothing is ever read, and leads from then
-// on: it goes on archiving.
+// TestSwitched: a stopping primary begins a new segment and archives the one before, and is killed
+// before its standby has received all of it. The standby's copy has other bytes after the last
+// record, where nothing is read. It is promoted, and continues to archive.
 func TestSwitched(t *testing.T) {
 	p := newPlace(t)
 	old := p.primary("old")
 	link := old.link()
 	next := link.standby("next")
-	// New segments are made of old ones, which are full of records.
+	// PostgreSQL recycles old segments, which are full of records.
 	for range 3 {
 		old.exec("SELECT pg_logical_emit_message(true, 'test', repeat('old ', 5000000))")
 		old.exec("CHECKPOINT")
@@ -53,7 +52,7 @@ func TestSwitched(t *testing.T) {
 	if _, err := Complete(t.Context(), next.Config, next.current(), testLog{t}); err != nil {
 		t.Fatal(err)
 	}
-	// PostgreSQL archives what it has not archived yet before it removes it.
+	// PostgreSQL archives remaining segments before it removes them.
 	next.write()
 	next.archived()
 	db := postgres.Server{Socket: next.Socket, Port: 5432}
@@ -70,7 +69,7 @@ func TestSwitched(t *testing.T) {
 	}
 }
 
-// segment of a server's WAL.
+// segment returns the content of a WAL segment of the server.
 func (s *server) segment(name string) []byte {
 	s.t.Helper()
 	content, err := os.ReadFile(filepath.Join(s.DataDir(), "pg_wal", name))
@@ -78,7 +77,7 @@ func (s *server) segment(name string) []byte {
 	return content
 }
 
-// follow a primary up to where it is.
+// follow waits until the standby has replayed what the primary has written so far.
 func (s *server) follow(primary *server) {
 	s.t.Helper()
 	var at string
@@ -90,11 +89,11 @@ func (s *server) follow(primary *server) {
 	})
 }
 
-// link by which standbys reach a server, until it is cut.
+// link is a proxy through which standbys reach a server, until it is cut.
 type link struct {
 	*server
 
-	// left is how many bytes still get to the standbys, if it is cut.
+	// left is the number of bytes that still reach the standbys after a cut.
 	mu    sync.Mutex
 	left  int64
 	isCut bool
@@ -121,10 +120,10 @@ func (s *server) link() *link {
 
 func (l *link) socket() string { return l.path(l.name + "-l") }
 
-// standby that follows the server over the link.
+// standby starts a standby that follows the server over the link.
 func (l *link) standby(name string) *server { return l.standbyBy(name, l.socket()) }
 
-// serve a connection.
+// serve forwards one connection.
 func (l *link) serve(c net.Conn) {
 	defer func() { _ = c.Close() }()
 	to, err := (&net.Dialer{}).Dial("unix", filepath.Join(l.Socket, ".s.PGSQL.5432"))
@@ -145,7 +144,7 @@ func (l *link) serve(c net.Conn) {
 	}
 }
 
-// pass so many bytes, or not.
+// pass reports whether n more bytes get through.
 func (l *link) pass(n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,7 +152,7 @@ func (l *link) pass(n int) bool {
 	return !l.isCut || l.left >= 0
 }
 
-// cut the link after so many more bytes.
+// cut cuts the link after that many more bytes.
 func (l *link) cut(after int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,15 +20,14 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
-// TestNewTimeline: a server leads from where an older timeline was, of which the archive
-// has more: another server went on with the next timeline, and archived it. It goes on
-// with one that the archive does not know, and neither history nor WAL there is lost.
+// TestNewTimeline: a server becomes primary on an old timeline, after another server has begun and
+// archived the next one. It begins a timeline that the archive does not contain, and no history or
+// WAL in the archive is lost.
 func TestNewTimeline(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 
-		// mode in which the server has stopped whose data leads, behind by what it has
-		// not received.
+		// mode is how the server that is to lead was stopped, and behind whether it lacks WAL.
 		mode   string
 		behind bool
 	}{
@@ -91,8 +90,8 @@ func TestNewTimeline(t *testing.T) {
 				t.Errorf("%s\nthe archive's history of the timeline that was taken was overwritten: got %q, want %q", tc.reason, got, taken)
 			}
 
-			// What is backed up went on elsewhere: a backup is needed to restore what is
-			// written now, and there is none yet.
+			// The existing backups continue on another branch, so what is written now can be
+			// restored only from a new backup, which does not exist yet.
 			got, err := Complete(t.Context(), stale.Config, stale.current(), testLog{t})
 			p.must(err)
 			if len(got.Sets) != 1 || len(got.Lost) != 0 {
@@ -135,8 +134,8 @@ func TestNewTimeline(t *testing.T) {
 	}
 }
 
-// TestNewTimelineLater: a standby has followed its primary to another timeline and was
-// killed: the control file does not say so yet.
+// TestNewTimelineLater: a standby has followed its primary to another timeline and was killed
+// before its control file recorded that.
 func TestNewTimelineLater(t *testing.T) {
 	p := newPlace(t)
 	old := p.primary("old")
@@ -186,8 +185,8 @@ func TestNewTimelineLater(t *testing.T) {
 	}
 }
 
-// TestNewTimelineAlone: without an archive, too, a server that leads goes on after the last
-// timeline that the cluster is known to have had.
+// TestNewTimelineAlone: also without an archive, a new primary begins a timeline after the last one
+// that the cluster is known to have had.
 func TestNewTimelineAlone(t *testing.T) {
 	p := newPlace(t)
 	old := p.primary("old")
@@ -209,8 +208,8 @@ func TestNewTimelineAlone(t *testing.T) {
 	}
 }
 
-// TestSettle: what came of an attempt to begin a timeline counts only where nothing else was
-// decided meanwhile.
+// TestSettle: the outcome of an attempt to begin a timeline counts only if the decision has not
+// changed in the meantime.
 func TestSettle(t *testing.T) {
 	asked := instance.TimelineState{After: 3}
 	failed := errors.New("the store does not answer")
@@ -248,7 +247,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestNewTimelineAway: without the archive it is not known which timelines there are.
+// TestNewTimelineAway: while the archive is unavailable, its timelines are unknown, and the server
+// does not start.
 func TestNewTimelineAway(t *testing.T) {
 	p := newPlace(t)
 	s := p.primary("one")
@@ -299,7 +299,7 @@ func TestNewTimelineAway(t *testing.T) {
 	}
 }
 
-// lineage of the timeline that a server leads on.
+// lineage returns the lineage of the timeline on which a server leads.
 func lineage(t *testing.T, s *server) wal.Lineage {
 	t.Helper()
 	at, _ := wal.Parse(s.current())
@@ -308,7 +308,7 @@ func lineage(t *testing.T, s *server) wal.Lineage {
 	return l
 }
 
-// history of a timeline, as the archive has it.
+// history returns the history file of a timeline from the archive.
 func (s *server) history(timeline int) string {
 	s.t.Helper()
 	name := strings.Repeat("0", 7) + string(rune('0'+timeline)) + ".history"

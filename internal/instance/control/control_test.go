@@ -20,7 +20,7 @@ import (
 	"github.com/storeplane/storeplane/internal/pki"
 )
 
-// serve until the test ends.
+// serve runs a server until the test ends, and returns its URL.
 func serve(t *testing.T, by control.TLS) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(control.Certified(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -32,8 +32,8 @@ func serve(t *testing.T, by control.TLS) string {
 	return server.URL
 }
 
-// TestTLS: only a server of the same cluster changes something, and asks none but one of
-// the same cluster.
+// TestTLS: only a server of the same cluster may change something, and it connects only to servers
+// of that cluster.
 func TestTLS(t *testing.T) {
 	const name = "orders-postgresql.shop.svc"
 	own, other := controltest.Authority(t), controltest.Authority(t)
@@ -87,7 +87,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// hostile client that trusts anything and shows a certificate of another authority.
+// hostile returns a client that trusts any server and presents a certificate of another authority.
 func hostile(t *testing.T, signer pki.Pair, name string) http.RoundTripper {
 	t.Helper()
 	p, err := pki.Peer(signer, "server", []string{name}, time.Now())
@@ -102,8 +102,7 @@ func hostile(t *testing.T, signer pki.Pair, name string) http.RoundTripper {
 	return &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: show}} //nolint:gosec // as an attacker does
 }
 
-// TestRenewal: a certificate that is renewed, or an authority that is another one, is used
-// for the next connection.
+// TestRenewal: a renewed certificate, or another authority, is used from the next connection on.
 func TestRenewal(t *testing.T) {
 	const name = "orders-postgresql.shop.svc"
 	dir := t.TempDir()
@@ -131,7 +130,7 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestSilent: a server that does not answer a handshake holds up no connection for ever.
+// TestSilent: a server that does not answer the TLS handshake does not block a connection for ever.
 func TestSilent(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -154,7 +153,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestScheme: what a pod's APIs speak is said by its specification.
+// TestScheme: the scheme of a pod's APIs follows from its specification.
 func TestScheme(t *testing.T) {
 	with := corev1.PodSpec{Volumes: []corev1.Volume{{Name: "data"}, {Name: control.Volume}}}
 	if got := control.Scheme(&with); got != "https" {

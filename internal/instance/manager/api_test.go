@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// api is an API server as far as the managers use one: get, list, watch, merge
-// patch, delete and create in one namespace.
+// api is an API server as far as the managers need one: get, list, watch, merge patch, delete and
+// create in one namespace.
 type api struct {
 	t *testing.T
 
@@ -28,14 +28,14 @@ type api struct {
 	objects map[string]map[string]any
 	changed chan struct{}
 
-	// refuse says why a verb on an object is forbidden.
+	// refuse holds the reason why a verb on an object is forbidden.
 	refuse map[string]string
 
-	// deleted pods, in order.
+	// deleted holds the names of deleted pods, in order.
 	deleted []string
 }
 
-// kinds of the resources.
+// kinds holds the API version and kind of each resource.
 var kinds = map[string]struct{ version, kind string }{
 	"configmaps":             {"v1", "ConfigMap"},
 	"pods":                   {"v1", "Pod"},
@@ -52,7 +52,7 @@ func newAPI(t *testing.T) (*api, *rest.Config) {
 	return a, &rest.Config{Host: server.URL}
 }
 
-// put an object as configmaps/name.
+// put stores an object under its resource and name, such as configmaps/name.
 func (a *api) put(resource string, object metav1.Object) {
 	a.t.Helper()
 	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -65,7 +65,7 @@ func (a *api) put(resource string, object metav1.Object) {
 	a.store(resource+"/"+object.GetName(), u)
 }
 
-// change an object, if it is there.
+// change changes an object, if it exists.
 func (a *api) change(key string, change func(map[string]any)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,7 +85,7 @@ func (a *api) remove(key string) {
 
 func (a *api) store(key string, o map[string]any) {
 	a.version++
-	// Watches may read what was stored before.
+	// A watch may still be reading the stored object, so it is replaced.
 	o = runtime.DeepCopyJSON(o)
 	meta, _ := o["metadata"].(map[string]any)
 	meta["resourceVersion"] = strconv.Itoa(a.version)
@@ -101,7 +101,7 @@ func (a *api) wake() {
 	a.changed = make(chan struct{})
 }
 
-// report under a key.
+// report returns what the status ConfigMap holds under a key.
 func (a *api) report(key string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -110,7 +110,7 @@ func (a *api) report(key string) string {
 	return s
 }
 
-// annotations of an object.
+// has reports whether an object exists.
 func (a *api) has(key string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -125,7 +125,7 @@ func (a *api) annotations(key string) map[string]any {
 	return annotations
 }
 
-// events that were written, as reason and message.
+// events returns the events that were written, as type, reason and message.
 func (a *api) events() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -199,7 +199,8 @@ func (a *api) fail(w http.ResponseWriter, code int, reason metav1.StatusReason, 
 	})
 }
 
-// matching objects of a kind. Pods have one label here, so all match.
+// matching returns the objects of a kind. Label selectors are ignored: all pods have the same
+// labels.
 func (a *api) matching(resource string, r *http.Request) []map[string]any {
 	only := strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 	list := []map[string]any{}
@@ -212,7 +213,7 @@ func (a *api) matching(resource string, r *http.Request) []map[string]any {
 	return list
 }
 
-// watch sends what differs from what was sent before.
+// watch sends the differences to what it sent before.
 func (a *api) watch(w http.ResponseWriter, r *http.Request, resource string) {
 	w.Header().Set("Content-Type", "application/json")
 	sent := map[string]map[string]any{}
@@ -258,7 +259,7 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request, resource string) {
 	}
 }
 
-// encode an answer. A client that has gone does not want it.
+// encode writes an answer. An error is ignored: the client has disconnected.
 func encode(w io.Writer, answer any) {
 	data, err := json.Marshal(answer)
 	if err != nil {
@@ -267,7 +268,7 @@ func encode(w io.Writer, answer any) {
 	_, _ = w.Write(append(data, '\n'))
 }
 
-// merged is a JSON merge patch.
+// merged returns an object after a JSON merge patch.
 func merged(o, patch any) any {
 	p, ok := patch.(map[string]any)
 	if !ok {

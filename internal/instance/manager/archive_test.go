@@ -166,8 +166,8 @@ func TestJudgeArchive(t *testing.T) {
 	}
 }
 
-// TestSetUp: the repository is set up once for each configuration, and tried
-// again after a while.
+// TestSetUp: the repository is set up once for each configuration, and after a failure again after
+// createAgain.
 func TestSetUp(t *testing.T) {
 	tries, fault := 0, errors.New("cannot set up the repository: no such bucket")
 	a := &archiving{
@@ -198,8 +198,8 @@ func TestSetUp(t *testing.T) {
 	step("later", 3, "")
 }
 
-// TestReportRecoverable: a new primary does not know yet what is recoverable, and one
-// that has lost its repository knows that nothing is.
+// TestReportRecoverable: a new primary keeps the time reported before until it has found its own,
+// and one that has lost its repository reports none.
 func TestReportRecoverable(t *testing.T) {
 	earlier := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 	now := earlier.Add(time.Hour)

@@ -12,8 +12,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
-// TestBehind: a server that never saw the last primary's timeline says why it does not
-// lead, once nobody has for a while.
+// TestBehind: a server that has not reached the last primary's timeline reports why it does not
+// lead, once there has been no leader for some periods.
 func TestBehind(t *testing.T) {
 	const ways = " has not replayed, so that writes would be lost. " +
 		"To lead without them, annotate the DatabaseCluster with storeplane.example.com/lead-with=<volume claim>@dbc-20260102T030405Z, and delete that volume's pod"
@@ -25,7 +25,7 @@ func TestBehind(t *testing.T) {
 	self := patroni.Member{Name: setName + "-1", Role: patroni.RoleReplica, State: patroni.StateRunning}
 	cases := map[string]struct {
 		reason  string
-		seen    []*patroni.Status // one a period
+		seen    []*patroni.Status // one per period
 		members []patroni.Member
 		history [][]any
 		want    string

@@ -13,8 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
-// TestBegin: a cluster that was said to be under way, and that nobody makes, is
-// begun anew.
+// TestBegin: the initialization of a cluster is retried if the initializing server is gone.
 func TestBegin(t *testing.T) {
 	const taken, identifier, gone = "", "7512345678901234567", "gone"
 	empty := &patroni.Status{State: patroni.StateStopped, Role: "uninitialized"}
@@ -26,14 +25,13 @@ func TestBegin(t *testing.T) {
 	always := func(s *patroni.Status) []*patroni.Status { return []*patroni.Status{s, s, s, s, s} }
 	cases := map[string]struct {
 		reason  string
-		seen    []*patroni.Status // one a period
+		seen    []*patroni.Status // one per period
 		members []patroni.Member
 		was     string
-		// reported is what the primary has reported last, and others what the other
-		// servers say of themselves.
+		// reported is the last report of the primary, and others the status of the other servers.
 		reported instance.Cluster
 		others   *patroni.Status
-		// gone says that there is no pod of the first server.
+		// gone means that the first server has no pod.
 		gone bool
 		want string
 		held string
@@ -112,7 +110,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// watching what the primary reports.
+// watching waits until the manager has read the reports.
 func watching(t *testing.T, m *Manager) {
 	t.Helper()
 	go m.status.Run(t.Context())

@@ -15,7 +15,7 @@ func TestDrain(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 
-		// each is how long a segment takes, and count how many wait.
+		// each is how long archiving a segment takes, and count how many segments wait.
 		each  time.Duration
 		count int64
 		err   error

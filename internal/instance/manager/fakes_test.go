@@ -17,22 +17,22 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
-// servers are some PostgreSQL under Patroni that all answer at one address.
+// servers stands for several PostgreSQL servers under Patroni, which all answer at one address.
 type servers struct {
 	mu sync.Mutex
 
 	status  patroni.Status
 	cluster patroni.Cluster
 
-	// history of the primary's timeline, as Patroni has it.
+	// history is the history of the primary's timeline as Patroni returns it.
 	history [][]any
 
 	followers map[string]postgres.Follower
 	problems  []instance.Problem
 	receiving bool
 
-	// follows is whom a standby follows, up to where it has received, and told whom
-	// Patroni has it follow once it is not fenced.
+	// follows is the server that a standby follows, received how far it has received from it, and
+	// told the server that Patroni has configured for the time after the fence.
 	follows  string
 	told     string
 	received int64
@@ -40,10 +40,10 @@ type servers struct {
 	archiver postgres.Archiver
 	down     bool
 
-	// calls that changed something, in order.
+	// calls holds the calls that changed something, in order.
 	calls []string
 
-	// password that Patroni wants.
+	// password is the one that Patroni requires.
 	password string
 }
 
@@ -81,7 +81,7 @@ func (s *servers) callf(format string, args ...any) {
 	s.calls = append(s.calls, fmt.Sprintf(format, args...))
 }
 
-// ServeHTTP is Patroni's API.
+// ServeHTTP answers as Patroni's API does.
 func (s *servers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *servers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// database is the server that a manager is beside.
+// Checkpoint implements database.
 func (s *servers) Checkpoint(context.Context) error {
 	s.set(func(s *servers) { s.callf("checkpoint") })
 	return nil

@@ -19,13 +19,14 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
-// own server of a fencer: how much it has received by its time.
+// receives is the server beside a fencing manager: how much it has received, from at first and
+// later after 100 ms.
 type receives struct {
 	from, later int64
 	since       time.Time
 	err         error
 
-	// answers is how often it answers before it hangs, or 0 for always.
+	// answers is the number of answers before it hangs, or 0 for no limit.
 	answers int64
 	asked   atomic.Int64
 }
@@ -41,8 +42,8 @@ func (r *receives) Received(ctx context.Context) (int64, error) {
 	return r.from, r.err
 }
 
-// TestFence: a server is promoted only if it has all that another one has received that
-// follows the old primary.
+// TestFence: a server is promoted only if it has received all that any other standby of the old
+// primary has.
 func TestFence(t *testing.T) {
 	const first, second = setName + "-0", setName + "-1"
 	cases := map[string]struct {
@@ -117,9 +118,9 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestGuard: Patroni may see to it that the standby follows the old primary, before it has
-// heard of the new one; or it has heard of it before the fence, and looks again only
-// seconds later.
+// TestGuard: after the fence, Patroni may configure the standby to follow the old primary again,
+// because it does not know the new one yet. Or it knew the new one before the fence, and checks
+// again only seconds later.
 func TestGuard(t *testing.T) {
 	const (
 		second    = setName + "-1"
@@ -128,11 +129,11 @@ func TestGuard(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 
-		// lock is who holds it, told whom Patroni has the standby follow, and back whom
-		// that follows after the fence.
+		// lock is the holder of the leader lock, told the server that Patroni has configured, and
+		// back the one that the standby follows after the fence.
 		lock, told, back string
 
-		// down says that neither Patroni nor the API server answer.
+		// down means that neither Patroni nor the API server answers.
 		down bool
 		want []string
 	}{
@@ -158,7 +159,7 @@ func TestGuard(t *testing.T) {
 			world.put("configmaps", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: m.leaderName(), Annotations: map[string]string{leaderAnnotation: tc.lock}}})
 			m.server = s
 			s.set(func(s *servers) {
-				// It has not heard of the new leader.
+				// Patroni does not know the new leader yet.
 				s.cluster.Members[0].Host, s.follows, s.told = "192.0.2.9", old, tc.told
 			})
 			w := httptest.NewRecorder()
@@ -188,7 +189,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestServeFence refuses who does not say who is to lead.
+// TestServeFence: a request that does not name the server to be promoted is refused.
 func TestServeFence(t *testing.T) {
 	_, at := newServers(t)
 	_, config := installed(t)

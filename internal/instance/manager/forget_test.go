@@ -11,8 +11,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// TestForgetRestore: what an interrupted restore left is removed once the cluster
-// has its data, and not while it may still be running.
+// TestForgetRestore: the files of an interrupted restore are removed once the cluster has its data,
+// and not while the restore may still run.
 func TestForgetRestore(t *testing.T) {
 	cases := map[string]struct {
 		reason  string

@@ -15,18 +15,20 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata/pgdatatest"
 )
 
-// TestHurry on servers that run: how a server stops whose pod is killed in a moment.
+// TestHurry: a running server whose pod is about to be killed is stopped within the time that is
+// left.
 func TestHurry(t *testing.T) {
-	// A command that takes longer than any pod that is killed in a moment has.
+	// The archive command takes longer than a pod that is about to be killed has.
 	slow := []string{"archive_mode = on", "archive_command = 'sleep 10'"}
 	cases := map[string]struct {
 		reason string
 		config []string
 		mark   string
 		begin  error
-		// stays says that the server goes on when the hook ends.
+		// stays means that the server still runs when the hook ends.
 		stays bool
-		// atLeast and state of the data as pg_controldata calls it.
+		// atLeast is the shortest duration, and state the state of the data as pg_controldata shows
+		// it.
 		atLeast time.Duration
 		state   string
 		grace   time.Duration

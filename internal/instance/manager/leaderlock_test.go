@@ -19,7 +19,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
-// stranger is a config of a client that the API server does not know any more.
+// stranger returns the config of a client that the API server no longer authenticates.
 func stranger(t *testing.T) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -31,7 +31,7 @@ func stranger(t *testing.T) *rest.Config {
 	return &rest.Config{Host: server.URL}
 }
 
-// hung is a config of an API server that takes requests and does not answer.
+// hung returns the config of an API server that accepts requests and does not answer.
 func hung(t *testing.T) *rest.Config {
 	t.Helper()
 	closing := make(chan struct{})
@@ -45,7 +45,7 @@ func hung(t *testing.T) *rest.Config {
 	return &rest.Config{Host: server.URL}
 }
 
-// loaded is a config of the same API server, whose answers take their time.
+// loaded returns the config of the same API server with delayed answers.
 func loaded(t *testing.T, a *api, answers time.Duration) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +101,7 @@ func TestEnd(t *testing.T) {
 			a.change("configmaps/"+setName+"-leader", func(o map[string]any) {
 				annotations := map[string]any{leaderAnnotation: tc.holder, "ttl": "20"}
 				if tc.again != 0 {
-					// As Patroni writes it.
+					// The format is that of Patroni.
 					annotations["renewTime"] = time.Now().Add(tc.again).UTC().Format("2006-01-02T15:04:05.000000+00:00")
 				}
 				o["metadata"].(map[string]any)["annotations"] = annotations
@@ -166,7 +166,7 @@ func TestEnd(t *testing.T) {
 			}
 			m.end()
 
-			// What a slow one was asked for comes after this server has ended.
+			// A slow API server handles the request after this server has ended.
 			if tc.slow > 0 {
 				eventually(t, tc.reason, func() bool { return a.annotations("configmaps/" + setName + "-leader")[leaderAnnotation] == nil })
 			}
@@ -201,8 +201,8 @@ func TestReleaseRefusesNonsense(t *testing.T) {
 	}
 }
 
-// TestLeaveCut: once a pod's object is gone the network may admit no new connection of it,
-// since no policy selects it any more. Those that there are go on.
+// TestLeaveCut: once a pod's object is gone, the network may admit no new connections of the pod,
+// since no policy selects it any more. Existing connections continue.
 func TestLeaveCut(t *testing.T) {
 	const first, second = setName + "-0", setName + "-1"
 	a, good := installed(t)
@@ -244,7 +244,7 @@ func TestLeaveCut(t *testing.T) {
 	if err := beside.Listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// Its server calls a connection idle before its client does.
+	// The server reports the connection as idle before the client does.
 	eventually(t, "The connection is kept.", func() bool { return m.sibling("192.0.2.2").Knock(t.Context()) == nil })
 	m.end()
 	if holder := a.annotations("configmaps/" + setName + "-leader")[leaderAnnotation]; holder != nil {
@@ -252,7 +252,7 @@ func TestLeaveCut(t *testing.T) {
 	}
 }
 
-// TestDemoted: the pod is gone from the API server, and the kubelet has not heard of it.
+// TestDemoted: the pod is gone from the API server, and the kubelet has not noticed.
 func TestDemoted(t *testing.T) {
 	const first, second = setName + "-0", setName + "-1"
 	a, good := installed(t)

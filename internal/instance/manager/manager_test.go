@@ -49,7 +49,7 @@ func text(t *testing.T, v any) string {
 	return string(data)
 }
 
-// installed is a cluster of three on an API server, all well.
+// installed returns an API server with a healthy cluster of three servers.
 func installed(t *testing.T) (*api, *rest.Config) {
 	t.Helper()
 	a, config := newAPI(t)
@@ -95,7 +95,7 @@ func configOf(t *testing.T, pod, patroniURL string) Config {
 	}
 }
 
-// manage a pod with a manager until the test ends.
+// manage runs a manager for a pod until the test ends.
 func manage(t *testing.T, pod string, s *servers, at *httptest.Server, config *rest.Config) *Manager {
 	t.Helper()
 	m, err := New(configOf(t, pod, at.URL), config, slog.New(slog.DiscardHandler))
@@ -108,7 +108,7 @@ func manage(t *testing.T, pod string, s *servers, at *httptest.Server, config *r
 	return m
 }
 
-// run a manager until the test ends.
+// run runs a manager until the test ends.
 func run(t *testing.T, m *Manager) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -190,7 +190,7 @@ func TestPrimary(t *testing.T) {
 		}
 	}
 
-	// A change of what is desired, with a password that cannot be set up.
+	// The desired state changes, and one password cannot be set.
 	s.set(func(s *servers) {
 		s.problems = []instance.Problem{{Subject: instance.SubjectUser, Name: "other", Message: "no"}}
 	})
@@ -246,8 +246,8 @@ func TestRestart(t *testing.T) {
 	s.cluster.Members[1].PendingRestart = true
 	manage(t, setName+"-0", s, at, config)
 
-	// All answer at one address, so one restart is all of theirs; the primary
-	// waits again then.
+	// All servers answer at one address, so one restart clears the flag of all, and the flag of the
+	// primary is set again afterwards.
 	eventually(t, "the standby restarts", func() bool { return slices.Contains(s.called(), "restart") })
 	if slices.Contains(s.called(), "checkpoint") {
 		t.Errorf("calls: got %q, want the standby first", s.called())
@@ -306,8 +306,8 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// TestGrowRepository: the primary's manager grows the volume of the backups, whose
-// own pod may not, and reports what keeps it from growing.
+// TestGrowRepository: the primary's manager expands the volume of the repository, which the
+// repository's own pod may not do, and reports what prevents the expansion.
 func TestGrowRepository(t *testing.T) {
 	const name = "data-db-repository-0"
 	a, config := installed(t)
@@ -372,7 +372,7 @@ func TestFiles(t *testing.T) {
 	eventually(t, "all is read once", func() bool { return slices.Equal(s.called(), []string{"reload", "reload certificate"}) })
 	write(c.TLSDir, "2", "x", "")
 	eventually(t, "a certificate is read", func() bool { return len(s.called()) == 3 && s.called()[2] == "reload certificate" })
-	// Patroni keeps to the old password until it has read the new one.
+	// Patroni accepts the old password until it has read the new one.
 	write(c.Credentials, "2", keyREST, "new")
 	eventually(t, "the configuration is read with the old password", func() bool { return len(s.called()) == 4 && s.called()[3] == "reload" })
 }

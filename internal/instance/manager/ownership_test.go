@@ -14,7 +14,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// TestOwn: a restore never starts with the data that an earlier cluster left.
+// TestOwn: a restore never starts on data that an earlier cluster left.
 func TestOwn(t *testing.T) {
 	const me, other = "dbc", "another"
 	members := text(t, instance.Cluster{Primary: setName + "-0", Standbys: []instance.Standby{{Name: setName + "-1"}}})
@@ -22,10 +22,10 @@ func TestOwn(t *testing.T) {
 	refusedReports := map[string]string{instance.ClusterKey: members, instance.MemberKey(setName + "-1"): text(t, instance.Member{Message: "why", Restore: &instance.RestoreState{Message: "why", Failed: true}})}
 	cases := map[string]struct {
 		reason    string
-		restored  bool // begins with a backup
-		restoring bool // and has not begun yet
+		restored  bool // the cluster begins with a restored backup
+		restoring bool // and is not restored yet
 		files     map[string]string
-		reports   map[string]string // of the status ConfigMap
+		reports   map[string]string // content of the status ConfigMap
 		failed    bool
 		gone      string
 	}{
@@ -56,7 +56,7 @@ func TestOwn(t *testing.T) {
 			}})
 			a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: tc.reports})
 			s, at := newServers(t)
-			// Nothing runs beside a manager that is asked whether it may.
+			// No server runs beside a manager that decides whether one may start.
 			at.Close()
 			c := configOf(t, setName+"-1", at.URL)
 			for file, content := range tc.files {

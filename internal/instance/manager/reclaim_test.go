@@ -25,17 +25,17 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/roll"
 )
 
-// claimed is when a StatefulSet was made; its volumes are made after it, those of
-// an earlier one were made before.
+// claimed is the creation time of the StatefulSet. Its own volumes are created after it, and those
+// of an earlier StatefulSet were created before.
 var claimed = metav1.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 
-// reclaimed is a cluster that is claimed while there are volumes of its name.
+// reclaimed is a cluster that is created while there are volumes of its name.
 type reclaimed struct {
 	t      *testing.T
 	api    *api
 	config *rest.Config
 
-	// fakes answer for the server that leads.
+	// fakes stands for the server that leads.
 	fakes *servers
 	at    *httptest.Server
 }
@@ -76,7 +76,7 @@ func (r *reclaimed) desire(change func(*instance.Desired)) {
 	r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName), Data: map[string]string{instance.DesiredKey: text(r.t, desired(change))}})
 }
 
-// server that comes with a volume, or with a new one.
+// server runs the manager of a server with the given volume, or with a new one.
 func (r *reclaimed) server(n int32, v *pgdatatest.Volume) *Manager {
 	r.t.Helper()
 	none := httptest.NewServer(http.NotFoundHandler())
@@ -98,7 +98,7 @@ func (r *reclaimed) server(n int32, v *pgdatatest.Volume) *Manager {
 	return m
 }
 
-// answersAt the address of a server's own Patroni: it leads.
+// answersAt serves the address of a server's own Patroni, which reports that it leads.
 func (r *reclaimed) answersAt(m *Manager) {
 	r.t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(r.t.Context(), "tcp", strings.TrimPrefix(m.Patroni, "http://"))
@@ -110,7 +110,7 @@ func (r *reclaimed) answersAt(m *Manager) {
 	r.t.Cleanup(own.Close)
 }
 
-// leads has a server take writes.
+// leads gives a server the leader lock.
 func (r *reclaimed) leads(n int32) {
 	lock := &corev1.ConfigMap{ObjectMeta: named(setName + "-leader")}
 	lock.Annotations = map[string]string{leaderAnnotation: instance.Pod(setName, n)}
@@ -123,7 +123,7 @@ func (r *reclaimed) member(n int32) instance.Member {
 	return m
 }
 
-// held waits until a server says why it is not started.
+// held waits until a server reports why it is not started.
 func (r *reclaimed) held(n int32, m *Manager, words string) {
 	r.t.Helper()
 	eventually(r.t, "server is held: "+words, func() bool {
@@ -147,7 +147,7 @@ func (r *reclaimed) starts(m *Manager, reason string) {
 	eventually(r.t, "the server may start: "+reason, func() bool { return mayStart(r.t, m) })
 }
 
-// twoVolumes of one database: the second is newer, and went on alone.
+// twoVolumes returns two volumes of one database: newest has writes that stale lacks.
 func twoVolumes(t *testing.T) (stale, newest *pgdatatest.Volume) {
 	t.Helper()
 	newest = pgdatatest.New(t).Begin().Start()
@@ -157,8 +157,8 @@ func twoVolumes(t *testing.T) (stale, newest *pgdatatest.Volume) {
 	return stale, newest
 }
 
-// TestReclaimLarger: a cluster of one that is claimed again as three does not
-// begin with the empty volumes of the new servers.
+// TestReclaimLarger: a cluster of one server that is created again with three does not begin with
+// the empty volumes of the new servers.
 func TestReclaimLarger(t *testing.T) {
 	_, data := twoVolumes(t)
 	r := reclaim(t, 3, 0)
@@ -181,7 +181,8 @@ func TestReclaimLarger(t *testing.T) {
 	r.starts(third, "so does this one")
 }
 
-// TestReclaimStale: a volume with less than another one leads in no order.
+// TestReclaimStale: a volume with less data than another one never leads, in whichever order the
+// servers start.
 func TestReclaimStale(t *testing.T) {
 	stale, newest := twoVolumes(t)
 	r := reclaim(t, 2, 0, 1)
@@ -194,7 +195,7 @@ func TestReclaimStale(t *testing.T) {
 	}
 	r.leads(1)
 	r.starts(old, "it follows")
-	// Once it is a cluster there is nothing to compare.
+	// Once the cluster has run, nothing is compared.
 	r.api.change("configmaps/"+setName+"-status", func(o map[string]any) {
 		data, _ := o["data"].(map[string]any)
 		data[instance.ClusterKey] = `{"primary":"` + setName + `-1"}`
@@ -202,7 +203,7 @@ func TestReclaimStale(t *testing.T) {
 	eventually(t, "what was compared is reported no more", func() bool { return r.member(1).Data == nil })
 }
 
-// TestReclaimSmaller: a volume of a server that there shall not be is compared.
+// TestReclaimSmaller: the volume of a server beyond the desired size is compared too.
 func TestReclaimSmaller(t *testing.T) {
 	stale, newest := twoVolumes(t)
 	r := reclaim(t, 1, 0, 2)
@@ -216,8 +217,8 @@ func TestReclaimSmaller(t *testing.T) {
 	r.held(0, first, "Waiting for "+setName+"-2 to lead")
 }
 
-// TestReclaimForeign: two databases are not compared. What the user names leads,
-// and the other one is set aside.
+// TestReclaimForeign: two different databases are not compared. The volume that the user names
+// leads, and the other data is set aside.
 func TestReclaimForeign(t *testing.T) {
 	one, other := pgdatatest.New(t).Begin(), pgdatatest.New(t).Begin()
 	r := reclaim(t, 2, 0, 1)
@@ -239,7 +240,7 @@ func TestReclaimForeign(t *testing.T) {
 	config := &corev1.ConfigMap{ObjectMeta: named(setName + "-config")}
 	config.Annotations = map[string]string{initializeAnnotation: r.member(1).Data.System}
 	r.api.put("configmaps", config)
-	// The primary reports sooner than the other server looks who leads.
+	// The primary's report is written before the other server reads who leads.
 	view := &view{standbys: []instance.Standby{{Name: setName + "-0"}}}
 	reported := (&primary{Manager: second, archiving: &archiving{}, since: claimed.Time}).report(view, roll.Step{}, instance.Cluster{}, false)
 	r.api.change("configmaps/"+setName+"-status", func(o map[string]any) {
@@ -255,16 +256,16 @@ func TestReclaimForeign(t *testing.T) {
 	}
 }
 
-// TestReclaimNamed: in a cluster that has run a server leads that Patroni would not let,
-// since a user has named its volume. The annotation holds for that once, and what a
-// member went on with meanwhile is set aside.
+// TestReclaimNamed: in a cluster that has run, a server leads that Patroni would not promote,
+// because a user has named its volume. The annotation counts for this once, and what a member wrote
+// in the meantime is set aside.
 func TestReclaimNamed(t *testing.T) {
 	stale, newest := twoVolumes(t)
 	r := reclaim(t, 2, 0, 1)
 	const began = "20260102T030405Z"
 	r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, instance.Cluster{Primary: setName + "-0", Began: began, Timeline: 3})}})
 	r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-failover")})
-	// Patroni knows of a later timeline than was reported.
+	// Patroni has a later timeline than was reported.
 	published := &corev1.ConfigMap{ObjectMeta: named(setName + "-config")}
 	published.Annotations = map[string]string{patroni.HistoryAnnotation: `[[2,50331976,"x"],[3,67109192,"x","2026-01-02T03:04:05+00:00","db-0"]]`}
 	r.api.put("configmaps", published)
@@ -302,7 +303,7 @@ func TestReclaimNamed(t *testing.T) {
 	config := &corev1.ConfigMap{ObjectMeta: named(setName + "-config")}
 	config.Annotations = map[string]string{initializeAnnotation: pgdata.Read(t.Context(), newest.Data).System}
 	r.api.put("configmaps", config)
-	// The named server is promoted from where its data ends.
+	// The named server is promoted at the end of its data.
 	r.fakes.set(func(s *servers) {
 		s.status.Timeline, s.history = 2, [][]any{{1, uint64(pgdata.Read(t.Context(), stale.Data).Position), "no recovery target specified"}}
 	})
@@ -315,7 +316,7 @@ func TestReclaimNamed(t *testing.T) {
 	if _, err := os.Stat(newest.Data); err == nil || len(aside) != 1 {
 		t.Errorf("what the member went on with is at %v, want it aside", aside)
 	}
-	// The server that leads reports: the annotation has decided.
+	// The report of the server that leads shows that the annotation is used up.
 	p := &primary{Manager: second, archiving: &archiving{}, since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	for state, want := range map[string]bool{began: true, "20260102T040506Z": false} {
 		if got := p.named(&instance.Desired{LeadWith: decided}, state); got != want {
@@ -328,8 +329,8 @@ func TestReclaimNamed(t *testing.T) {
 	}
 }
 
-// TestReclaimSameNumber: a server went on with a timeline of the primary's number, and has no
-// room to set that aside. Pg_rewind goes by the number, and would leave it as it is.
+// TestReclaimSameNumber: a server went on with a timeline of the primary's number, and has no room
+// to set that data aside. pg_rewind compares only the number, and would leave the data as it is.
 func TestReclaimSameNumber(t *testing.T) {
 	v := pgdatatest.New(t).Begin()
 	if err := os.WriteFile(filepath.Join(v.Data, "standby.signal"), nil, 0o600); err != nil {
@@ -341,7 +342,7 @@ func TestReclaimSameNumber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It takes no room itself.
+	// The file is sparse, so it needs no room itself.
 	if err := errors.Join(large.Truncate(1<<42), large.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -357,8 +358,8 @@ func TestReclaimSameNumber(t *testing.T) {
 	r.held(1, r.server(1, v), "went on without the primary on a timeline of the same number, 2, and has no room to set that aside")
 }
 
-// TestReclaimReconsidered: a server waits for the archive to lead, and another volume is
-// named meanwhile, or backups are turned off.
+// TestReclaimReconsidered: while a server waits for the archive before it leads, another volume is
+// named, the annotation is removed, or backups are turned off.
 func TestReclaimReconsidered(t *testing.T) {
 	for name, tc := range map[string]struct{ other, withdrawn bool }{"Named": {other: true, withdrawn: true}, "Unnamed": {withdrawn: true}, "NoBackup": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -391,7 +392,7 @@ func TestReclaimReconsidered(t *testing.T) {
 				r.desire(func(d *instance.Desired) { d.Size, d.Backup = 2, &instance.Backup{} })
 			}
 			if tc.withdrawn {
-				// The pod may have changed since it was read.
+				// The pod may have changed since it was read, so its deletion is refused.
 				r.api.mu.Lock()
 				r.api.refuse["DELETE pods/"+setName+"-1"] = "it has changed"
 				r.api.mu.Unlock()
@@ -428,19 +429,19 @@ func TestReclaimReconsidered(t *testing.T) {
 	}
 }
 
-// TestReclaimWithdrawn: the annotation goes once Patroni has the server that it named, and
-// has not promoted it yet.
+// TestReclaimWithdrawn: the annotation is removed, or another server leads, after Patroni was given
+// the named server as its candidate and before it has promoted it.
 func TestReclaimWithdrawn(t *testing.T) {
 	const began = "20260102T030405Z"
 	for name, tc := range map[string]struct {
 		reason string
 
-		// member says that the server had followed the last primary, and begun that it has
-		// begun a timeline to lead on.
+		// member means that the server had followed the last primary, and begun that it has begun a
+		// timeline on which to lead.
 		member, begun bool
 
-		// role that Patroni said last that the server has, promoted that it has another one
-		// since, and leader that another one leads instead.
+		// role is the one that Patroni last reported, promoted means that the server has been
+		// promoted since, and leader that another server leads instead.
 		role     string
 		promoted bool
 		leader   bool
@@ -502,8 +503,8 @@ func TestReclaimWithdrawn(t *testing.T) {
 	}
 }
 
-// TestReclaimBegun: a server that was to lead and did not is on a timeline that nobody else
-// knows of. It waits for a primary.
+// TestReclaimBegun: a server that was to lead and did not is on a timeline of which no other server
+// has data. It waits for a primary.
 func TestReclaimBegun(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, begun string
@@ -532,8 +533,8 @@ func TestReclaimBegun(t *testing.T) {
 	}
 }
 
-// TestReclaimChosen: a server that was chosen as the newest volume, and has begun a timeline to
-// lead on, is chosen again once what is on the others is known.
+// TestReclaimChosen: a server that was chosen as the newest volume, and has begun a timeline on
+// which to lead, is chosen again once the content of the other volumes is known.
 func TestReclaimChosen(t *testing.T) {
 	newest := pgdatatest.New(t).Begin()
 	for file, text := range map[string]string{instance.BegunFile: "1", instance.CandidateFile: ""} {
@@ -551,8 +552,8 @@ func TestReclaimChosen(t *testing.T) {
 	r.starts(first, "the other volume is empty")
 }
 
-// TestReclaimAsked: a person has asked Patroni for a failover, as the runbook says, and the
-// server that is to lead starts anew.
+// TestReclaimAsked: a user has requested a failover from Patroni, as the runbook describes, and the
+// candidate restarts. The request stays.
 func TestReclaimAsked(t *testing.T) {
 	r := reclaim(t, 2)
 	r.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, instance.Cluster{Primary: setName + "-0", Standbys: []instance.Standby{{Name: setName + "-1"}}})}})
@@ -565,7 +566,7 @@ func TestReclaimAsked(t *testing.T) {
 	}
 }
 
-// TestReclaimUnreadable: what cannot be read is set aside once another server leads.
+// TestReclaimUnreadable: unreadable data is set aside once another server leads.
 func TestReclaimUnreadable(t *testing.T) {
 	bad := pgdatatest.New(t).Begin()
 	if err := os.WriteFile(filepath.Join(bad.Data, "global", "pg_control"), []byte("none"), 0o600); err != nil {
@@ -582,7 +583,7 @@ func TestReclaimUnreadable(t *testing.T) {
 	}
 }
 
-// TestReclaimed: what does not wait, and what does.
+// TestReclaimed: which servers wait for other volumes, and which do not.
 func TestReclaimed(t *testing.T) {
 	report := func(primary string, standbys ...string) string {
 		c := instance.Cluster{Primary: primary}
@@ -655,8 +656,8 @@ func TestReclaimed(t *testing.T) {
 	}
 }
 
-// TestReclaimAway: while the API server is away nothing is known, and a server
-// that runs is not held.
+// TestReclaimAway: while the API server is unavailable no new server starts, and one that runs is
+// not held.
 func TestReclaimAway(t *testing.T) {
 	r := reclaim(t, 2, 0, 1)
 	for _, path := range []string{"statefulsets/" + setName, "configmaps/" + setName, "configmaps/" + setName + "-status"} {

@@ -16,7 +16,7 @@ func TestNudge(t *testing.T) {
 	idle := &patroni.Status{State: patroni.StateRunning, Role: patroni.RoleReplica}
 	cases := map[string]struct {
 		reason string
-		seen   []*patroni.Status // one a period
+		seen   []*patroni.Status // one per period
 		want   int               // nudges
 	}{
 		"Follows":   {reason: "Who follows is left alone.", seen: []*patroni.Status{follows, follows, follows}},

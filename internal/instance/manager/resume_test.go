@@ -12,7 +12,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
-// TestRewound: a pg_rewind that failed becomes one event.
+// TestRewound: a failed pg_rewind is reported as one event.
 func TestRewound(t *testing.T) {
 	a, config := installed(t)
 	_, at := newServers(t)
@@ -31,14 +31,14 @@ func TestRewound(t *testing.T) {
 	}
 }
 
-// TestResume: a copy that was never finished is made again.
+// TestResume: an unfinished copy is made again.
 func TestResume(t *testing.T) {
 	empty := &patroni.Status{State: patroni.StateStopped, Role: "uninitialized"}
 	leads := []patroni.Member{{Name: setName + "-0", Role: "leader", State: patroni.StateRunning}}
 	always := func(s *patroni.Status) []*patroni.Status { return []*patroni.Status{s, s, s} }
 	cases := map[string]struct {
 		reason  string
-		seen    []*patroni.Status // one a period
+		seen    []*patroni.Status // one per period
 		members []patroni.Member
 		files   []string
 		want    bool

@@ -16,8 +16,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
-// TestServe: a manager listens with TLS alone, is probed without a certificate, and does
-// nothing for who has none of this cluster's, whatever password that has.
+// TestServe: a manager listens with TLS only, answers probes without a certificate, and refuses
+// requests of a client without a certificate of this cluster, whatever password it sends.
 func TestServe(t *testing.T) {
 	_, api := newServers(t)
 	_, good := installed(t)
@@ -64,7 +64,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// free address of this host, which nothing listens at.
+// free returns an address of this host on which nothing listens.
 func free(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -75,7 +75,7 @@ func free(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// TestPatroniOf: while servers are replaced there are some from before they had TLS.
+// TestPatroniOf: while servers are replaced, some still run without TLS.
 func TestPatroniOf(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -95,8 +95,9 @@ func TestPatroniOf(t *testing.T) {
 	}
 }
 
-// TestLeadsUntrusted: of a holder of the lock that this server does not trust, or cannot ask for
-// want of its own certificate, nothing is known: that no server leads would have this one lead.
+// TestLeadsUntrusted: it is an error if the holder of the lock is not trusted, or cannot be reached
+// because this server's certificate is missing: if that counted as no primary, this server would be
+// promoted.
 func TestLeadsUntrusted(t *testing.T) {
 	const name = setName + ".shop.svc"
 	signer := controltest.Authority(t)

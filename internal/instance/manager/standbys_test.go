@@ -16,7 +16,7 @@ import (
 )
 
 func TestLost(t *testing.T) {
-	// Timeline 6 was left in file 16, 7 in file 17, 8 and 9 in file 20 of the log.
+	// Timeline 6 ended in file 16, 7 in file 17, 8 and 9 in file 20 of the WAL.
 	wal := &serverLog{
 		timeline:  10,
 		ancestors: []instance.Ancestor{{Timeline: 6, End: 0x16000200}, {Timeline: 7, End: 0x17000300}, {Timeline: 8, End: 0x20000400}, {Timeline: 9, End: 0x20000500}},

@@ -40,24 +40,24 @@ func TestStop(t *testing.T) {
 		prepare func(*testing.T, *api, *servers)
 		want    []string
 		atLeast time.Duration
-		// atMost is well below what the hook would wait for.
+		// atMost is well below the time for which the hook would wait.
 		atMost time.Duration
-		// within is when the hook ends at the latest.
+		// within is the time after which the hook is ended.
 		within time.Duration
-		// stranger is a server whose token is refused, and known says that the others'
-		// are not.
+		// stranger means that the token of this server is refused, and known that those of the
+		// other servers are not.
 		stranger, known bool
-		// cut is a server whose pod's network admits no new connection.
+		// cut means that the network of the pod admits no new connection.
 		cut bool
-		// slow is how long the API server takes to answer the others.
+		// slow is how long the API server takes to answer the other servers.
 		slow time.Duration
-		// slowSelf is an API server that is as slow for this server.
+		// slowSelf means that it is as slow for this server.
 		slowSelf bool
-		// half of the others answer, and the rest does not.
+		// half means that only some of the other servers answer.
 		half bool
-		// patience of the others with it, where it is less than they have.
+		// patience is how long the other servers work on a request, if that is shorter than usual.
 		patience time.Duration
-		// hurried servers stop without archiving.
+		// hurried means that the server is to stop without archiving.
 		hurried bool
 	}{
 		"HandOver": {
@@ -299,7 +299,7 @@ func TestStop(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(c.Socket, instance.HurriedFile)); (err == nil) != tc.hurried {
 				t.Errorf("%s: want the server hurried: %t, got %v", tc.reason, tc.hurried, err)
 			}
-			// What changes while it waits does so after a time since it was prepared.
+			// Changes during the wait are timed from the end of the preparation.
 			if took := time.Since(prepared); took < tc.atLeast {
 				t.Errorf("%s: it took %s, want %s at least", tc.reason, took, tc.atLeast)
 			}
@@ -310,7 +310,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// impatient is a server whose requests end early.
+// impatient wraps a handler and ends its requests early.
 func impatient(h http.Handler, within time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), within)

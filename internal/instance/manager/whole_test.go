@@ -99,8 +99,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestKeepWhole: the archive is compared before anything is let go of, again after
-// a failure, and while there is a gap that a standby may fill.
+// TestKeepWhole: the archive is compared before any WAL is released, again after a failure, and
+// again while there is a gap that a standby may fill.
 func TestKeepWhole(t *testing.T) {
 	s := &servers{}
 	var lost []wal.Range
@@ -140,8 +140,8 @@ func TestKeepWhole(t *testing.T) {
 	}
 }
 
-// TestOlderGap: what is lost from before the newest backup has ended already, so no
-// backup begins for it, and what comes after it can be restored.
+// TestOlderGap: a gap before the newest backup has ended already, so no backup is begun for it, and
+// what comes after it can be restored.
 func TestOlderGap(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 	segment := func(n uint64) wal.Segment { return wal.Segment{Timeline: 1, Number: n} }
@@ -164,8 +164,8 @@ func TestOlderGap(t *testing.T) {
 	}
 }
 
-// TestStoreLost: once a repository has lost its backups nothing is promised until
-// there is a new one, and the gap stays the one that its backup is on the way for.
+// TestStoreLost: once a repository has lost its backups nothing is recoverable until there is a new
+// one, and the gap stays the same while its backup is under way.
 func TestStoreLost(t *testing.T) {
 	segment := func(n uint64) wal.Segment { return wal.Segment{Timeline: 1, Number: n} }
 	found := archive.Comparison{}

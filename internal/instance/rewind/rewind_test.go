@@ -13,8 +13,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/rewind"
 )
 
-// parted are a primary, and the one before it, which went on alone and stopped. It
-// keeps the log that pg_rewind needs, or only what it starts with.
+// parted returns a primary and its predecessor, which went on alone and was stopped. The
+// predecessor keeps the WAL that pg_rewind needs, or only what is kept by default.
 func parted(t *testing.T, keeps bool) (primary, old *pgdatatest.Volume) {
 	t.Helper()
 	old = pgdatatest.New(t).Begin()
@@ -34,12 +34,12 @@ func parted(t *testing.T, keeps bool) (primary, old *pgdatatest.Volume) {
 	return primary, old
 }
 
-// TestRun: data that cannot be rewound makes room for a copy, and only that.
+// TestRun: only data that cannot be rewound is moved or removed, to make room for a copy.
 func TestRun(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
-		keeps   bool // the log that pg_rewind needs
-		away    bool // the primary
+		keeps   bool // the WAL that pg_rewind needs
+		away    bool // the primary is stopped
 		noRoom  bool
 		code    int
 		stays   bool
@@ -86,7 +86,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunAsks: Patroni asks whether there is a pg_rewind by its help.
+// TestRunAsks: Patroni finds out by --help whether pg_rewind exists.
 func TestRunAsks(t *testing.T) {
 	v := pgdatatest.New(t)
 	var out, log bytes.Buffer

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// token as the API server projects it into a pod, but for the signature.
+// token returns a token as the API server projects it into a pod, with an invalid signature.
 func token(claims string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2lnbmVk"
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// whole database at a place on a timeline.
+// whole returns a complete database at a position on a timeline.
 func whole(timeline int64, position instance.LSN, history ...instance.Ancestor) *instance.Data {
 	return &instance.Data{State: instance.DataWhole, System: "1", Timeline: timeline, Position: position, History: history}
 }
@@ -47,7 +47,7 @@ func TestDecide(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		cluster Cluster
-		want    []string // of each server, of two if not said otherwise
+		want    []string // one per server, from db-0 on
 	}{
 		"New":          {reason: "Where no volume was there is nothing to wait for.", want: []string{start, start}},
 		"Empty":        {reason: "Nor where nothing is on them.", cluster: Cluster{Kept: volumes(empty, empty)}, want: []string{start, start}},

@@ -9,8 +9,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// What a volume may be when a cluster of its name comes again. Fresh ones are no
-// older than the cluster.
+// states are what a volume may contain when a cluster of its name is created again. A fresh volume
+// is no older than the cluster.
 var states = map[string]*instance.Data{
 	"fresh":      nil,
 	"empty":      only(instance.DataEmpty),
@@ -21,10 +21,10 @@ var states = map[string]*instance.Data{
 	"foreign":    of1("2"),
 }
 
-// TestEveryStateInEveryOrder: whatever is on four volumes, and in whichever order
-// their pods start, no server starts before it is known what is on all of them,
-// one with the newest data is the first, none begins with an empty database
-// where there is data, and what cannot be decided starts nothing.
+// TestEveryStateInEveryOrder: for any content of four volumes and any order in which their pods
+// start, no server starts before the content of all is known, one with the newest data is the
+// first, none begins with an empty database if there is data, and no server starts if there is no
+// decision.
 func TestEveryStateInEveryOrder(t *testing.T) {
 	const servers = 4
 	var kinds []string
@@ -50,7 +50,7 @@ func TestEveryStateInEveryOrder(t *testing.T) {
 	each(0)
 }
 
-// play the start of a cluster.
+// play simulates the start of a cluster.
 func play(t *testing.T, kinds []string, order []int) {
 	t.Helper()
 	has := func(kind string) bool { return slices.Contains(kinds, kind) }
@@ -115,9 +115,9 @@ func play(t *testing.T, kinds []string, order []int) {
 	}
 }
 
-// TestNamedInEveryOrder: of a cluster that has run, whichever servers were its members,
-// whichever is named and in whichever order they come, only the named one starts, and
-// all others once it leads.
+// TestNamedInEveryOrder: in a cluster that has run, whichever servers were members, whichever
+// volume is named and in whichever order the pods start, only the named server starts, and all
+// others once it leads.
 func TestNamedInEveryOrder(t *testing.T) {
 	const servers = 4
 	for mask := 1; mask < 1<<servers; mask++ {
@@ -144,7 +144,7 @@ func TestNamedInEveryOrder(t *testing.T) {
 	}
 }
 
-// orders of the numbers below n.
+// orders returns all permutations of the numbers below n.
 func orders(n int) [][]int {
 	if n == 0 {
 		return [][]int{nil}
@@ -158,15 +158,15 @@ func orders(n int) [][]int {
 	return out
 }
 
-// life of a cluster, as far as its volumes show it.
+// life is the history of a cluster, as far as its volumes show it.
 type life struct {
 	r       *rand.Rand
 	data    []*instance.Data
 	primary int
 }
 
-// TestNewestHasEveryWrite: whatever happened to a cluster, of the volumes that it
-// leaves behind the one that leads has what its last primary wrote.
+// TestNewestHasEveryWrite: whatever happened to a cluster, the volume that is chosen to lead has
+// what the last primary wrote.
 func TestNewestHasEveryWrite(t *testing.T) {
 	for seed := range uint64(20000) {
 		l := &life{r: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // it only has to be the same each time
@@ -186,7 +186,7 @@ func TestNewestHasEveryWrite(t *testing.T) {
 	}
 }
 
-// happen one thing: the primary writes, a standby follows, or one takes over.
+// happen lets one thing happen: the primary writes, a standby follows, or one is promoted.
 func (l *life) happen() {
 	i := l.r.IntN(len(l.data))
 	p := l.data[l.primary]
@@ -194,10 +194,10 @@ func (l *life) happen() {
 	case 0, 1:
 		p.Position += instance.LSN(1 + l.r.IntN(20)) //nolint:gosec // a few
 	case 2:
-		// It follows, rewinds, or copies: it ends up with all or some of it.
+		// It streams, rewinds or copies: either way it ends up with the primary's data.
 		*l.data[i] = instance.Data{State: p.State, System: p.System, Timeline: p.Timeline, Position: p.Position, History: slices.Clone(p.History)}
 	case 3:
-		// Only one that follows this primary knows of its timeline.
+		// Only a standby of this primary is on its timeline.
 		if s := l.data[i]; i != l.primary && s.Timeline == p.Timeline {
 			s.History = append(slices.Clone(s.History), instance.Ancestor{Timeline: s.Timeline, End: s.Position})
 			s.Timeline++

@@ -15,7 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/control"
 )
 
-// clusterJSON is as Patroni 4 answers GET /cluster.
+// clusterJSON is the answer of Patroni 4 to GET /cluster.
 const clusterJSON = `{"members": [
 	{"name": "db-0", "role": "leader", "state": "running", "api_url": "http://10.0.0.1:8008/patroni", "host": "10.0.0.1", "port": 5432, "timeline": 3, "pending_restart": true, "pending_restart_reason": {"max_connections": {"old_value": "100", "new_value": "200"}}},
 	{"name": "db-1", "role": "sync_standby", "state": "streaming", "api_url": "https://10.0.0.2:8008/patroni", "host": "10.0.0.2", "port": 5432, "timeline": 3, "lag": 0},
@@ -35,7 +35,7 @@ func TestCluster(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("/cluster: -want, +got:\n%s", diff)
 	}
-	// A manager has TLS where the Patroni of its pod has.
+	// A manager uses TLS if the Patroni of its pod does.
 	for i, want := range []string{"http://10.0.0.1:8009", "https://10.0.0.2:8009", "https://10.0.0.3:8009"} {
 		if at := got.Members[i].Manager("8009"); at != want {
 			t.Errorf("Manager(...) of %s: got %s, want %s", got.Members[i].Name, at, want)
@@ -137,7 +137,7 @@ func TestClient(t *testing.T) {
 	if err := c.Restart(t.Context()); err != nil || path != "/restart" || body != `{"restart_pending":true}` {
 		t.Errorf("Restart(): got %s %s, %v", path, body, err)
 	}
-	// The file is ahead of Patroni, until that reloads.
+	// The file has the new password before Patroni has reloaded it.
 	write("two")
 	if err := c.Reload(t.Context()); err != nil || path != "/reload" {
 		t.Errorf("Reload() with the password before: %v", err)

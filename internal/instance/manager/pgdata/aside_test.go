@@ -27,7 +27,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// TestSetAside: the data keeps all it has, and its place is free.
+// TestSetAside: the folder is renamed with all its data, and its old path is free.
 func TestSetAside(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pgdata")
 	if err := os.MkdirAll(filepath.Join(dir, "base"), 0o700); err != nil {

@@ -25,7 +25,7 @@ func await(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// caughtUp waits until a standby has what its primary has.
+// caughtUp waits until a standby has replayed what its primary has written.
 func caughtUp(t *testing.T, primary, standby *pgdatatest.Volume) {
 	t.Helper()
 	at := primary.Ask("SELECT pg_current_wal_flush_lsn()")
@@ -34,8 +34,8 @@ func caughtUp(t *testing.T, primary, standby *pgdatatest.Volume) {
 	})
 }
 
-// TestRead: what is on the volumes of two servers, however they ended, shows
-// which has more.
+// TestRead: what Read returns for the volumes of two servers shows which one has more, however the
+// servers ended.
 func TestRead(t *testing.T) {
 	read := func(v *pgdatatest.Volume) instance.Data {
 		t.Helper()
@@ -61,7 +61,7 @@ func TestRead(t *testing.T) {
 	b.Stop("fast")
 	same("A standby that followed to the last has all", read(a), read(b))
 
-	// One goes on, and is killed before a checkpoint shows that.
+	// One server continues, and is killed before a checkpoint records that.
 	before := read(a)
 	a.Start().Ask(write)
 	a.Stop("immediate")
@@ -69,7 +69,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("after a crash: got %+v, want more than %+v", after, before)
 	}
 
-	// The other follows, is killed too, and has as much.
+	// The other one follows, is killed too, and has as much.
 	a.Start()
 	b.Start()
 	a.Ask(write)
@@ -78,7 +78,7 @@ func TestRead(t *testing.T) {
 	a.Stop("immediate")
 	same("Both were killed", read(a), read(b))
 
-	// It takes over, and is killed before its first checkpoint is complete.
+	// It is promoted, and killed before its first checkpoint is complete.
 	b.Start()
 	b.Promote()
 	b.Stop("immediate")
@@ -87,7 +87,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("a server that took over: got %+v, want one on timeline 2 that came from %+v", promoted, old)
 	}
 
-	// What is damaged is said to be.
+	// Damaged data is reported as such.
 	file := filepath.Join(a.Data, "global", "pg_control")
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -102,7 +102,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadHalfCopied: a copy that is killed is known for what it is.
+// TestReadHalfCopied: an interrupted copy is recognized.
 func TestReadHalfCopied(t *testing.T) {
 	a, b := pgdatatest.New(t).Begin().Start(), pgdatatest.New(t)
 	kill := b.Begins("pg_basebackup", "-D", b.Data, "-c", "fast", "-X", "stream", "--max-rate=1M", "-d", a.Conninfo())
@@ -116,7 +116,7 @@ func TestReadHalfCopied(t *testing.T) {
 	}
 }
 
-// TestReadStates: what is no database.
+// TestReadStates: the states of folders without a database.
 func TestReadStates(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -10,8 +10,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata/pgdatatest"
 )
 
-// TestFence: once all standbys but the one that is to lead receive nothing more, the
-// primary acknowledges nothing that this one does not have.
+// TestFence: once no standby but the one to be promoted receives WAL, the primary acknowledges no
+// commit that this one does not have.
 func TestFence(t *testing.T) {
 	primary := pgdatatest.New(t).Begin()
 	primary.Configure("synchronous_standby_names = 'ANY 1 (next, other)'", "wal_retrieve_retry_interval = 100ms")
@@ -31,7 +31,7 @@ func TestFence(t *testing.T) {
 		t.Errorf("Follows(): got %q, %v", follows, err)
 	}
 
-	// The one that is to lead receives nothing any more as it is promoted.
+	// A standby stops receiving when it is promoted.
 	next.Stop("fast")
 	primary.Ask("INSERT INTO t VALUES (1)")
 	fenced, err := s.Fence(t.Context())
@@ -61,7 +61,7 @@ func TestFence(t *testing.T) {
 	if again, err := s.Fence(t.Context()); err != nil || again != (Fenced{Received: received}) {
 		t.Errorf("Fence() again: got %+v, %v, want %d", again, err, received)
 	}
-	// What its own file says is what it follows once it is let go.
+	// After Unfence it follows what its own configuration file names.
 	if told, err := s.Told(t.Context()); err != nil || !strings.Contains(told, "host="+primary.Dir+" ") {
 		t.Errorf("Told(): got %q, %v, want the primary's socket", told, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/scram"
 )
 
-// TestServer walks one real server through what a claim may become.
+// TestServer: a running server follows the changes that a claim may go through.
 func TestServer(t *testing.T) {
 	s := serve(t, pgdatatest.New(t).Begin())
 	ctx := t.Context()

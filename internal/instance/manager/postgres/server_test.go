@@ -11,8 +11,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata/pgdatatest"
 )
 
-// serve a volume by a server that lets everybody in over its socket, and logs what it is
-// asked.
+// serve starts a server on a volume that trusts all connections over its socket and logs all
+// statements.
 func serve(t *testing.T, v *pgdatatest.Volume) Server {
 	t.Helper()
 	v.Configure("log_statement = all", "log_min_duration_statement = 0", "password_encryption = 'scram-sha-256'")
@@ -35,7 +35,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// ask for one text.
+// ask returns the single value of a query as text.
 func ask(t *testing.T, s Server, database, sql string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "psql", "-X", "-A", "-t", "-h", s.Socket, "-U", Superuser, "-d", database, "-c", sql)

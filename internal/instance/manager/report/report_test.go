@@ -77,7 +77,8 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// TestPods: what the trouble of one pod is, is internal/podfailure's.
+// TestPods: the problems of pods are reported, and a reason that is known stays.
+// internal/podfailure tests the reasons themselves.
 func TestPods(t *testing.T) {
 	waiting := func(reason, message string) corev1.PodStatus {
 		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{

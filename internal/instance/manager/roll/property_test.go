@@ -7,14 +7,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is a cluster whose pods come back on their own, some later than others.
+// world is a simulated cluster whose pods come back by themselves, after one or more steps of time.
 type world struct {
 	Cluster
 
-	// away says for how many moments each server still is.
+	// away is the number of steps until each server is back.
 	away []int
 
-	// late says for how many moments no standby acknowledges yet.
+	// late is the number of steps until standbys become synchronous.
 	late int
 }
 
@@ -40,7 +40,7 @@ func drawWorld(t *rapid.T) *world {
 	return w
 }
 
-// hurt a standby for a while, in one of the ways.
+// hurt makes a standby unusable for some steps, in one of several ways.
 func (w *world) hurt(t *rapid.T, i int) {
 	s := &w.Servers[i]
 	w.away[i] = rapid.IntRange(1, 4).Draw(t, "away")
@@ -58,7 +58,7 @@ func (w *world) hurt(t *rapid.T, i int) {
 	}
 }
 
-// acknowledge by every standby that follows, as Patroni sees to after a while.
+// acknowledge makes all following standbys synchronous once late is over, as Patroni does.
 func (w *world) acknowledge() {
 	for i := range w.Servers {
 		s := &w.Servers[i]
@@ -66,7 +66,7 @@ func (w *world) acknowledge() {
 	}
 }
 
-// pass a moment: those that were away long enough are back and current.
+// pass lets one step of time pass: servers whose time is over are back and current.
 func (w *world) pass() {
 	w.late = max(w.late-1, 0)
 	for i := range w.Servers {
@@ -86,7 +86,7 @@ func (w *world) pass() {
 	w.acknowledge()
 }
 
-// take a step.
+// take executes a step.
 func (w *world) take(t *rapid.T, step Step) {
 	if step.Verb == Wait {
 		return
@@ -108,7 +108,7 @@ func (w *world) take(t *rapid.T, step Step) {
 	if step.Verb == Restart {
 		return
 	}
-	// The hook hands over before the pod goes.
+	// The preStop hook hands over before the pod is deleted.
 	for i := range w.Servers {
 		if o := &w.Servers[i]; w.follows(o) && (!w.Synchronous || o.Synchronous) {
 			w.Primary, o.Streaming, o.Synchronous = o.Pod, false, false
@@ -120,7 +120,7 @@ func (w *world) take(t *rapid.T, step Step) {
 	w.late = rapid.IntRange(0, 5).Draw(t, "late")
 }
 
-// check that a step may be taken.
+// check fails the test if the step is not allowed.
 func (w *world) check(t *rapid.T, step Step) {
 	if step.Verb == Wait {
 		return

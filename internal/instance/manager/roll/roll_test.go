@@ -9,8 +9,8 @@ import (
 
 const lagBytes = 16 << 20
 
-// cluster of three whose first is primary and whose others are in step, all
-// well, after some changes.
+// cluster returns a healthy cluster of three with primary db-0 and two synchronous standbys, after
+// some changes.
 func cluster(changes ...func(*Cluster)) Cluster {
 	c := Cluster{Primary: "db-0", Size: 3, Synchronous: true, Replace: true, LagBytes: lagBytes}
 	for i := range 3 {

@@ -7,9 +7,9 @@ import (
 )
 
 func TestVerifier(t *testing.T) {
-	// RFC 7677, section 3, gives user "user", password "pencil", this salt and
-	// 4096 iterations; the keys are those that its proofs are made of, and
-	// what PostgreSQL writes for them.
+	// RFC 7677, section 3, gives user "user", password "pencil", this salt and 4096 iterations. The
+	// keys are those from which its proofs are computed, in the form in which PostgreSQL stores
+	// them.
 	salt, err := base64.StdEncoding.DecodeString("W22ZaJ0SNY7soEsUEjb6gQ==")
 	if err != nil {
 		t.Fatal(err)
