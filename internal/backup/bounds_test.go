@@ -9,7 +9,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// TestBounds: the platform's credentials open the platform's place, and nothing else.
+// TestBounds: the platform's credentials may be used only for the place that the platform names.
 func TestBounds(t *testing.T) {
 	const of = "the credentials of ClusterProviderConfig default are for "
 	const ways = ", or name credentials of this namespace in destination.secretRef"
@@ -57,7 +57,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestCheckRead: what is another namespace's is read by a grant of that namespace's.
+// TestCheckRead: backups of another namespace may be read only with a grant of that namespace or of
+// the platform.
 func TestCheckRead(t *testing.T) {
 	const refused = "backups of namespace bank may not be restored here with the credentials of ClusterProviderConfig default: ask for a RestoreGrant to shop in namespace bank, or the platform team for a grant where that one is lost, or name credentials of this namespace in destination.secretRef"
 	grant := func(of string, to ...string) backupv1.RestoreGrant {

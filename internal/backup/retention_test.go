@@ -21,7 +21,7 @@ func at(t *testing.T, s string) time.Time {
 	return v
 }
 
-// entries named by their times; one that ends in ! was verified.
+// entries returns backups named by their times. One whose name ends in ! was verified.
 func entries(t *testing.T, times ...string) []Entry {
 	t.Helper()
 	var out []Entry
@@ -214,7 +214,8 @@ func TestExpiredProperties(t *testing.T) {
 	})
 }
 
-// newestOf those that match; of the same age the one with the greater id.
+// newestOf returns the newest of those that match. Of two of the same time it is the one with the
+// greater ID.
 func newestOf(backups []Entry, match func(Entry) bool) *Entry {
 	var out *Entry
 	for i, e := range backups {

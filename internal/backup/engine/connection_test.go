@@ -56,8 +56,8 @@ func TestParseURI(t *testing.T) {
 	}
 }
 
-// TestNoSecretInWords: neither what is wrong with a connection nor the URI that a
-// tool is given holds the password.
+// TestNoSecretInWords: neither the error about a connection nor the URI that is passed to a tool
+// contains the password.
 func TestNoSecretInWords(t *testing.T) {
 	for _, uri := range []string{"secret", "postgresql:secret", "postgresql://:secret@", "postgresql://secret%zz@/?a=%zz"} {
 		_, err := ParseURI(uri)

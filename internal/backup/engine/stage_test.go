@@ -12,13 +12,13 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// TestStage: what the container of a throw-away server says reaches the one beside it.
+// TestStage: what the container of a throw-away server reports reaches the container beside it.
 func TestStage(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		play   func(*Stage) error
 
-		// after is what happens once the server is ready.
+		// after runs once the server is ready.
 		after func(*Stage) error
 		want  backup.Reason
 		words string
@@ -95,7 +95,7 @@ func TestStage(t *testing.T) {
 	}
 }
 
-// TestAwaitEnds: who is told to stop does not wait for a server that never comes.
+// TestAwaitEnds: Await ends with its context, although the server never comes up.
 func TestAwaitEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
@@ -104,8 +104,8 @@ func TestAwaitEnds(t *testing.T) {
 	}
 }
 
-// TestRemoteLinks: the server's container may put anything in the folder, and a link
-// would lead to the files of the one that reads it.
+// TestRemoteLinks: the server's container may put anything into the folder, and a symbolic link
+// would point to files of the container that reads it.
 func TestRemoteLinks(t *testing.T) {
 	dir, secret := t.TempDir(), filepath.Join(t.TempDir(), "secretAccessKey")
 	if err := os.WriteFile(secret, []byte("s3cret"), 0o600); err != nil {
@@ -122,8 +122,8 @@ func TestRemoteLinks(t *testing.T) {
 	}
 }
 
-// TestAwaitRecovered: why a server does not start with the files of a backup is said by the
-// container that runs it, which may run anything.
+// TestAwaitRecovered: the reason why a server does not start with the files of a backup comes from
+// the container that runs it, which may run any program.
 func TestAwaitRecovered(t *testing.T) {
 	cases := map[string]struct {
 		reason string

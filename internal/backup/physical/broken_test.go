@@ -21,7 +21,7 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 )
 
-// segments of WAL in the archive, oldest first.
+// segments returns the WAL segments in the archive, oldest first.
 func (c *cluster) segments() []string {
 	c.t.Helper()
 	found, err := filepath.Glob(filepath.Join(c.path("repo"), "archive", c.stanza, "*", "*", "*-*"))
@@ -31,7 +31,7 @@ func (c *cluster) segments() []string {
 	return found
 }
 
-// refuse to read a file or folder, and return how that ends.
+// refuse makes a file or folder unreadable, and returns a function that undoes it.
 func refuse(t *testing.T, path string) (allow func()) {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -46,7 +46,7 @@ func refuse(t *testing.T, path string) (allow func()) {
 	return allow
 }
 
-// watch is a log in which a text is waited for.
+// watch is a log that calls a function once a text is written to it.
 type watch struct {
 	testLog
 
@@ -65,8 +65,8 @@ func (w *watch) Write(p []byte) (int, error) {
 // begun is what PostgreSQL logs before it reads the archive.
 const begun = "database system was interrupted"
 
-// TestRefused is of a store that refuses in the midst of a recovery. PostgreSQL takes
-// that for the end of the archive, and is up with what it has until then.
+// TestRefused: a store that refuses access during a recovery is an error, although PostgreSQL takes
+// that for the end of the archive and starts with what it has until then.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	c := filled(t, 4)
@@ -93,8 +93,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestHole is of an archive without a segment in its midst. PostgreSQL takes that for
-// its end too.
+// TestHole: a missing segment in the middle of an archive is an error, although PostgreSQL takes
+// that for the end of the archive too.
 func TestHole(t *testing.T) {
 	t.Parallel()
 	c := filled(t, 4)
@@ -116,8 +116,8 @@ func TestHole(t *testing.T) {
 	}
 }
 
-// TestTimelines: a database that failed over is whole, although the names of segments
-// begin with another timeline since.
+// TestTimelines: a database is restored completely after a failover, although the names of its
+// segments begin with another timeline since.
 func TestTimelines(t *testing.T) {
 	t.Parallel()
 	c := filled(t, 2)
@@ -141,7 +141,7 @@ func TestTimelines(t *testing.T) {
 	}
 }
 
-// awaitArchived until nothing waits for it.
+// awaitArchived waits until no segment waits to be archived.
 func (c *cluster) awaitArchived() {
 	c.t.Helper()
 	conn, err := c.connect(c.t.Context(), "postgres")
@@ -156,8 +156,8 @@ func (c *cluster) awaitArchived() {
 	}
 }
 
-// TestVerifyRefused is of a store that refuses while a backup is verified, which says
-// nothing about the backup.
+// TestVerifyRefused: a store that refuses access during a verification shows nothing about the
+// backup.
 func TestVerifyRefused(t *testing.T) {
 	t.Parallel()
 	c := filled(t, 2)
@@ -190,8 +190,8 @@ func TestVerifyRefused(t *testing.T) {
 	}
 }
 
-// TestStopped: a server that did not stop by itself has left data that is to be
-// recovered once more, and is no restore that has succeeded.
+// TestStopped: after a server that was killed, the data has to be recovered once more, so the
+// restore has not succeeded.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	c := filled(t, 2)
@@ -213,9 +213,9 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestTablespace: only who is in a server's pod can make a tablespace, and it lies
-// outside of the data folder. It is restored where it was, and never over files that
-// are there: whose they are is not known.
+// TestTablespace: only a user in a server's pod can create a tablespace, which lies outside of the
+// data folder. It is restored to its old place, and never over existing files, which may belong to
+// another database.
 func TestTablespace(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -233,7 +233,7 @@ func TestTablespace(t *testing.T) {
 		t.Errorf("want the row in the tablespace that was there, got %d rows", n)
 	}
 	c.run("pg_ctl", "-D", c.path("data"), "-w", "-m", "fast", "stop")
-	t.Cleanup(c.start) // which the cluster stops
+	t.Cleanup(c.start) // the cluster's own cleanup stops it
 	if err := os.Rename(c.path("ts"), c.path("moved")); err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// TestBlocks: a table that is changed a little takes little in an incremental
-// backup, where pgBackRest can do that, and is restored from blocks of both.
+// TestBlocks: if pgBackRest supports it, an incremental backup of a table with few changes is
+// small, and the table is restored from blocks of both backups.
 func TestBlocks(t *testing.T) {
 	c := newCluster(t)
 	version, err := pgbackrest.Version(t.Context())
@@ -47,9 +47,9 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestChain: one schedule makes a full backup and incremental ones that depend on
-// it. Each of them can be restored to, and verified; they expire together, and
-// what can be restored to begins with the next full one.
+// TestChain: one schedule makes full backups and incremental ones that depend on them. Each can be
+// restored and verified. They expire together, and the first time that can be restored is then in
+// the next full backup.
 func TestChain(t *testing.T) {
 	c := newCluster(t)
 	c.exec("CREATE TABLE t (id bigint)")

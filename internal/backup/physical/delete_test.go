@@ -9,18 +9,18 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// TestDeleteLeavesLogicalBackups: what is deleted with the repository is what
-// pgBackRest made, also where logical backups lie in its folders.
+// TestDeleteLeavesLogicalBackups: deletion removes only what pgBackRest has written, even if there
+// are logical backups in its folders.
 func TestDeleteLeavesLogicalBackups(t *testing.T) {
 	c := newCluster(t)
 	c.backUp("full")
-	// A cluster that was restored has a place of its own.
+	// A restored cluster has a stanza of its own.
 	restored := pgbackrest.StanzaOf(c.stanza, "a1b2c3d4")
 	c.must(c.tool.Run(t.Context(), restored, "stanza-create", c.local...))
 	stays := []string{
-		"logical/20260101T020000Z-abcdef/manifest.json",        // of a Backup of the cluster's name
-		"20260101T020000Z-abcdef/manifest.json",                // of one, where they lay at first
-		"backup/logical/20260101T020000Z-abcdef/manifest.json", // of one named backup, below a prefix that is the cluster's folder
+		"logical/20260101T020000Z-abcdef/manifest.json",        // of a Backup with the cluster's name
+		"20260101T020000Z-abcdef/manifest.json",                // of such a Backup in the first layout
+		"backup/logical/20260101T020000Z-abcdef/manifest.json", // of a Backup named backup, whose prefix is the cluster's folder
 		"archive/logical/20260101T020000Z-abcdef/manifest.json",
 	}
 	for _, name := range stays {

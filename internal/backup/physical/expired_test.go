@@ -11,8 +11,8 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// TestVerifyExpired: a backup that expires while it is verified is no damage, and
-// one that lacks files and stays is.
+// TestVerifyExpired: a backup that expires while it is verified is not damaged. One that lacks
+// files and stays is.
 func TestVerifyExpired(t *testing.T) {
 	c := filled(t, 2)
 	c.backUp("full")
@@ -24,8 +24,8 @@ func TestVerifyExpired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first verification meets the backup without its files, and the backup is
-	// gone from the list when it ends.
+	// The first verification finds the backup without its files, and the backup is no longer listed
+	// when it ends.
 	bundle, gone := filepath.Join(c.path("repo/backup/"+c.stanza), sets[0].Label, "bundle"), c.path("gone")
 	if err := os.Rename(bundle, gone); err != nil {
 		t.Fatal(err)

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestNoHistory: an archive that began after a failover has no history of the timeline
-// that it holds: one that was emptied, that the claim moved to, or that was turned on
-// late. What it has is restored all the same, to its end and to a time.
+// TestNoHistory: an archive that began after a failover lacks the history of the timeline that it
+// holds: it was emptied, the claim moved to it, or it was enabled late. Its content is restored all
+// the same, to its end and to a time.
 func TestNoHistory(t *testing.T) {
 	t.Parallel()
 	c := filled(t, 2)
@@ -42,7 +42,7 @@ func TestNoHistory(t *testing.T) {
 		t.Errorf("recovered to a time: got %v, %v", rows, err)
 	}
 
-	// With the next failover there is a history again.
+	// After the next failover there is a history again.
 	c.run("pg_ctl", "-D", c.path("data"), "-w", "-m", "fast", "stop")
 	if err := os.WriteFile(c.path("data/standby.signal"), nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m))
 }
 
-// cluster is a PostgreSQL whose WAL is archived by pgBackRest.
+// cluster is a PostgreSQL server whose WAL is archived by pgBackRest.
 type cluster struct {
 	t      *testing.T
 	dir    string
@@ -46,11 +46,12 @@ func newCluster(t *testing.T) *cluster {
 	return newClusterAt(t, "")
 }
 
-// newClusterAt has its repository in a folder of its own, or in one that is given.
+// newClusterAt creates a cluster with its repository in the given folder, or in its own if that is
+// empty.
 func newClusterAt(t *testing.T, repository string) *cluster {
 	t.Helper()
 	pgtest.Need(t, "pgbackrest", "initdb", "pg_ctl")
-	// A socket's path may have 107 bytes.
+	// The path of a socket may have at most 107 bytes.
 	dir, err := os.MkdirTemp("", "p") //nolint:usetesting // that has a longer path
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +100,7 @@ func (c *cluster) run(program string, args ...string) {
 	}
 }
 
-// start PostgreSQL.
+// start starts PostgreSQL.
 func (c *cluster) start() {
 	c.t.Helper()
 	archive := fmt.Sprintf("env %s pgbackrest --config=%s --stanza=%s --pg1-path=%s archive-push %%p", strings.Join(c.tool.Env, " "), c.path("conf"), c.stanza, c.path("data"))
@@ -130,7 +131,7 @@ func (c *cluster) exec(sql string) {
 	}
 }
 
-// now by the server's clock, after all that was committed before.
+// now returns the time of the server's clock, after everything that was committed before.
 func (c *cluster) now() time.Time {
 	c.t.Helper()
 	conn, err := c.connect(c.t.Context(), "postgres")
@@ -150,7 +151,7 @@ func (c *cluster) backUp(kind string) {
 	c.must(c.tool.Run(c.t.Context(), c.stanza, "backup", append(slices.Clone(c.local), "--type="+kind, "--start-fast", "--repo1-retention-full=2")...))
 }
 
-// archive all that was written.
+// archive archives all WAL that was written.
 func (c *cluster) archive() {
 	c.t.Helper()
 	c.exec("SELECT pg_switch_wal()")
@@ -179,7 +180,7 @@ func (c *cluster) places() places {
 		servers: []pgbackrest.Server{{DataDir: c.path("data"), SocketDir: c.path("s")}}}
 }
 
-// serve a throw-away server in folders of its own, as the other container of a pod does.
+// serve runs a throw-away server in folders of its own, as the other container of a pod does.
 func (c *cluster) serve(p *places, log io.Writer) (stop func()) {
 	c.t.Helper()
 	for _, dir := range []*string{&p.Scratch, &p.Socket, &p.Archive} {
@@ -206,7 +207,7 @@ func (c *cluster) serve(p *places, log io.Writer) (stop func()) {
 	}
 }
 
-// verifier is a job that verifies, with what the server beside it logs.
+// verifier returns a job that verifies. The server beside it logs to log.
 func (c *cluster) verifier(log io.Writer) *job {
 	c.t.Helper()
 	j := c.job(c.task(backup.Verify))
@@ -215,7 +216,7 @@ func (c *cluster) verifier(log io.Writer) *job {
 	return j
 }
 
-// job that is prepared for a task.
+// job returns a job that is prepared for a task.
 func (c *cluster) job(task backup.Task) *job {
 	c.t.Helper()
 	j := &job{task: task, places: c.places(), log: testLog{c.t}, now: time.Now, report: &backup.Report{}}
@@ -232,13 +233,13 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// rows of table t once a set was recovered to a time.
+// recovered returns the rows of table t after a recovery to a time.
 func (c *cluster) recovered(target time.Time) ([]int64, error) {
 	c.t.Helper()
 	return c.recoveredBy(recovery.Recovery{Target: target, Log: testLog{c.t}})
 }
 
-// recoveredBy a recovery that needs only places and a set.
+// recoveredBy returns the rows of table t after a recovery whose set and folders it fills in.
 func (c *cluster) recoveredBy(r recovery.Recovery) ([]int64, error) {
 	c.t.Helper()
 	sets, err := c.tool.Sets(c.t.Context())
@@ -336,7 +337,7 @@ func TestVerify(t *testing.T) {
 		t.Errorf("verify with a query whose first column is 0 in one row: got %+v", r.Failure)
 	}
 
-	// The query is the team's, and the repository's credentials are the platform's.
+	// The query belongs to the team, and the repository's credentials to the platform.
 	for _, q := range []string{"SELECT pg_read_file('PG_VERSION')", "SELECT set_config('session_authorization', 'postgres', false)", "SELECT lo_import('/etc/hostname')"} {
 		task.Query = q
 		if r := c.do(task); r.Failure == nil || r.Failure.Reason != backup.ContentDiffers || !strings.Contains(r.Failure.Message, "permission denied") {
@@ -360,8 +361,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestVerifyQuery: the query reads all of a database that is closed to all but its owner,
-// as those are that the platform creates, and it does nothing else.
+// TestVerifyQuery: the query can read all of a database that only its owner may connect to, like
+// those that the platform creates, and can do nothing else.
 func TestVerifyQuery(t *testing.T) {
 	t.Parallel()
 	const database = `Shop "1"`
@@ -388,7 +389,7 @@ func TestVerifyQuery(t *testing.T) {
 		t.Errorf("verify of a good backup: got %+v, %+v", r.Failure, r)
 	}
 
-	// What the role may do does not depend on which server it is on.
+	// The privileges of the role are the same on every server.
 	cases := map[string]struct{ reason, query, want string }{
 		"Closed":      {reason: "The role may connect where PUBLIC may not.", query: "SELECT count(*) = 2 FROM closed.t"},
 		"RowSecurity": {reason: "No policy hides rows: the table would look empty.", query: "SELECT count(*) = 2 FROM closed.secured"},
@@ -410,7 +411,7 @@ func TestVerifyQuery(t *testing.T) {
 	}
 }
 
-// corrupt one byte of a large file.
+// corrupt changes one byte of a file of at least the given size.
 func (c *cluster) corrupt(dir string, least int64) {
 	c.t.Helper()
 	done := false
@@ -431,9 +432,8 @@ func (c *cluster) corrupt(dir string, least int64) {
 	}
 }
 
-// TestVerifyGap: an archive from which a segment is missing restores nothing
-// beyond that, though every file that is there is good. A backup that is newer
-// needs no WAL from before it.
+// TestVerifyGap: an archive with a missing segment restores nothing beyond that segment, though
+// each existing file is good. A newer backup needs no WAL from before it.
 func TestVerifyGap(t *testing.T) {
 	c := newCluster(t)
 	c.exec("CREATE TABLE t (id bigint)")
@@ -462,7 +462,7 @@ func TestVerifyGap(t *testing.T) {
 	}
 }
 
-// lose the newest segment but one that is in the archive, and name it.
+// lose removes the last segment but one from the archive, and returns its name.
 func (c *cluster) lose() string {
 	c.t.Helper()
 	found, err := filepath.Glob(filepath.Join(c.path("repo"), "archive", c.stanza, "*-1", "*", strings.Repeat("[0-9A-F]", 24)+"-*"))

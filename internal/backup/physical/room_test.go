@@ -19,7 +19,7 @@ import (
 	"github.com/storeplane/storeplane/internal/pgtest"
 )
 
-// smallCluster has its repository on a small volume.
+// smallCluster returns a cluster with its repository on a small volume.
 func smallCluster(t *testing.T) *cluster {
 	t.Helper()
 	if testing.Short() {
@@ -41,7 +41,7 @@ func smallCluster(t *testing.T) *cluster {
 	return newClusterAt(t, small)
 }
 
-// scalar of a query.
+// scalar returns the single value of a query.
 func scalar[T any](c *cluster, sql string) T {
 	c.t.Helper()
 	conn, err := c.connect(c.t.Context(), "postgres")
@@ -56,7 +56,7 @@ func scalar[T any](c *cluster, sql string) T {
 	return out
 }
 
-// noise that no compression makes smaller, in megabytes of a table.
+// noise adds megabytes of incompressible rows to a table.
 func (c *cluster) noise(table string, megabytes int) {
 	c.t.Helper()
 	c.exec(fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %[1]s (b bytea);
@@ -64,7 +64,7 @@ func (c *cluster) noise(table string, megabytes int) {
 		INSERT INTO %[1]s SELECT (SELECT decode(string_agg(replace(gen_random_uuid()::text, '-', ''), ''), 'hex') FROM generate_series(1, 64) WHERE i > 0) FROM generate_series(1, %[2]d * 1024) i`, table, megabytes))
 }
 
-// wait until something is so.
+// wait waits until the condition holds.
 func (c *cluster) wait(what string, is func() bool) {
 	c.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(100 * time.Millisecond) {
@@ -89,8 +89,8 @@ func (c *cluster) backupTask() backup.Task {
 	return t
 }
 
-// TestNotSetUp: a backup that begins before the primary has made the repository
-// waits for it by failing in a way that is tried again, not for good.
+// TestNotSetUp: a backup that begins before the primary has set up the repository fails with a
+// reason that is retried.
 func TestNotSetUp(t *testing.T) {
 	c := newCluster(t)
 	if err := os.RemoveAll(c.path("repo")); err != nil {
@@ -109,9 +109,8 @@ func TestNotSetUp(t *testing.T) {
 	}
 }
 
-// TestFullRepositoryHeals: backups and WAL fill a volume, so that nothing is
-// archived any more and no backup succeeds. The next run has the oldest backup
-// expire first; then it succeeds, and so does archiving.
+// TestFullRepositoryHeals: backups and WAL have filled a volume, so archiving and backups fail. The
+// next run first removes the oldest backup. Then the backup succeeds, and so does archiving.
 func TestFullRepositoryHeals(t *testing.T) {
 	c := smallCluster(t)
 	c.noise("t", 6)
@@ -120,7 +119,7 @@ func TestFullRepositoryHeals(t *testing.T) {
 		t.Fatalf("first backup: %+v", r.Failure)
 	}
 	first := c.sets()[0]
-	// What expires with the first backup is more than the next one takes.
+	// More expires with the first backup than the next one needs.
 	c.noise("w", 12)
 	c.exec("DROP TABLE w")
 	c.archive()
@@ -149,7 +148,7 @@ func TestFullRepositoryHeals(t *testing.T) {
 	}
 }
 
-// fill the volume by WAL until archiving fails, and then to its last byte.
+// fill fills the volume with WAL until archiving fails, and then to its last byte.
 func (c *cluster) fill() {
 	c.t.Helper()
 	c.exec("SELECT pg_stat_reset_shared('archiver')")
@@ -172,7 +171,7 @@ func (c *cluster) fill() {
 	}
 }
 
-// zeros without an end.
+// zeros is an endless stream of zero bytes.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
@@ -186,8 +185,8 @@ func (c *cluster) sets() []pgbackrest.Set {
 	return sets
 }
 
-// TestLastGoodBackupStays: there is no room, and the only backup stays. The
-// failure names what does not fit, and nothing that was begun is left.
+// TestLastGoodBackupStays: without room for another, the only backup stays. The failure names what
+// does not fit, and no partial backup is left.
 func TestLastGoodBackupStays(t *testing.T) {
 	c := smallCluster(t)
 	c.noise("t", 20)
@@ -205,7 +204,7 @@ func TestLastGoodBackupStays(t *testing.T) {
 		t.Errorf("what there was: -want, +got:\n%s", diff)
 	}
 
-	// Without a notion of how large it is a backup fills the volume.
+	// A backup whose size cannot be estimated fills the volume.
 	c.exec("CREATE TABLE ids (id bigint)")
 	c.noise("u", 14)
 	incremental := c.backupTask()
@@ -224,8 +223,8 @@ func TestLastGoodBackupStays(t *testing.T) {
 	}
 }
 
-// TestCatalogOfFailure: the report of a backup that failed after older ones had
-// expired for it does not list those.
+// TestCatalogOfFailure: backups that expired to make room are not in the report of the backup that
+// failed afterwards.
 func TestCatalogOfFailure(t *testing.T) {
 	c := smallCluster(t)
 	c.noise("t", 2)
@@ -235,7 +234,7 @@ func TestCatalogOfFailure(t *testing.T) {
 		}
 	}
 	before := c.sets()
-	// The first attempt fills the volume, and the second fails of something else.
+	// The first attempt fills the volume, and the second fails for another reason.
 	program, err := exec.LookPath(pgbackrest.Program)
 	if err != nil {
 		t.Fatal(err)

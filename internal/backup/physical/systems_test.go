@@ -13,7 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// filled has a row in a backup, and one more in each segment of WAL that follows.
+// filled returns a cluster with one row in a backup, and one more in each following WAL segment.
 func filled(t *testing.T, rows int) *cluster {
 	t.Helper()
 	c := newCluster(t)
@@ -28,7 +28,7 @@ func filled(t *testing.T, rows int) *cluster {
 	return c
 }
 
-// TestFirst is the first recoverable time, at which a database is busy.
+// TestFirst: a busy database can be restored to the first recoverable time.
 func TestFirst(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -61,8 +61,8 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// TestTwoDatabases is of a place with the backups of a database that is gone, and of
-// an empty one that was created under its name.
+// TestTwoDatabases: a place holds the backups of a database that is gone, and of an empty one that
+// was created under its name.
 func TestTwoDatabases(t *testing.T) {
 	t.Parallel()
 	gone := filled(t, 2)

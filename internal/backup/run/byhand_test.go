@@ -17,8 +17,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// TestByHand restores backups without Storeplane, by the commands that
-// docs/backup.md gives for it, as they are written there.
+// TestByHand: backups can be restored without Storeplane by the commands in docs/backup.md, exactly
+// as they are written there.
 func TestByHand(t *testing.T) {
 	long(t)
 	need(t, "jq", "age", "zstd")
@@ -40,7 +40,7 @@ func TestByHand(t *testing.T) {
 			write(t, dir, map[string]string{"orders.key": identity.String() + "\n"})
 			env := client(t, other)
 			for _, c := range commands[engine] {
-				// As people's shells do not, it tells of failures within a pipe.
+				// Unlike in a user's shell, failures within a pipe are detected.
 				cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", c)
 				cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 				if out, err := cmd.CombinedOutput(); err != nil {
@@ -54,15 +54,15 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// rows of sums: those of FerretDB without its indexes, which mongorestore cannot
-// make.
+// rows returns the lines of sums. For FerretDB they exclude the indexes, which mongorestore cannot
+// create there.
 func rows(sums string, e backupv1.Engine) []string {
 	return slices.DeleteFunc(strings.Split(sums, "\n"), func(line string) bool {
 		return e == backupv1.MongoDB && strings.HasPrefix(line, "(indexes)")
 	})
 }
 
-// byHand are the documented commands by engine: first those for all of them.
+// byHand returns the documented commands by engine. The first of each are those for all engines.
 func byHand(t *testing.T) map[backupv1.Engine][]string {
 	t.Helper()
 	raw, err := os.ReadFile("../../../docs/backup.md")
@@ -88,8 +88,7 @@ func byHand(t *testing.T) map[backupv1.Engine][]string {
 	}
 }
 
-// client is the environment in which an engine's tools reach a server without
-// being told where it is.
+// client returns the environment in which an engine's tools connect to a server without arguments.
 func client(t *testing.T, s *source) []string {
 	t.Helper()
 	u, err := url.Parse(s.uri("orders"))
@@ -103,8 +102,8 @@ func client(t *testing.T, s *source) []string {
 		write(t, home, map[string]string{".my.cnf": fmt.Sprintf("[client]\nhost=%s\nport=%s\nuser=%s\npassword=\"%s\"\n", u.Hostname(), u.Port(), u.User.Username(), quoted)})
 		return []string{"HOME=" + home}
 	default:
-		// Its tools have neither: a function of the shell stands before them. FerretDB
-		// takes no indexes from them.
+		// MongoDB's tools read no such variable or file, so a shell function adds the arguments.
+		// FerretDB accepts no indexes from them.
 		return []string{"BASH_FUNC_mongorestore%%=() { command mongorestore --noIndexRestore --uri=" + u.Scheme + "://" + u.Host + " \"$@\"; }"}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/store"
 )
 
-// TestCatalogUnsealed: a plain backup is from before encryption was turned on where it says
-// so, the store says so, and no sealed one is older.
+// TestCatalogUnsealed: a plain backup counts as one from before encryption was turned on only if
+// both its manifest and the store date it before, and no sealed one is older.
 func TestCatalogUnsealed(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	hour := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Hour) }

@@ -18,7 +18,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/store"
 )
 
-// soon waits for something that comes to be.
+// soon waits up to a minute for the condition.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -27,18 +27,18 @@ func soon(t *testing.T, what string, is func() bool) {
 			t.Errorf("%s did not come to be", what)
 			return
 		}
-		time.Sleep(5 * time.Millisecond) // there is nothing to wait on
+		time.Sleep(5 * time.Millisecond) // there is no event to wait for
 	}
 }
 
-// half-way through a backup, do something.
+// halfWay runs a backup, and calls do when part of it is written.
 func (f *fixture) halfWay(d *destination, do func()) (backup.Report, int) {
 	f.t.Helper()
 	before := len(d.objects(f.t))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// The mark that it runs, and some objects.
+		// The marker of a running backup, and some objects.
 		soon(f.t, "a part of the backup", func() bool { return count(d) > before+4 })
 		do()
 	}()
@@ -47,7 +47,7 @@ func (f *fixture) halfWay(d *destination, do func()) (backup.Report, int) {
 	return r, code
 }
 
-// count the files of a store, some of which may go meanwhile.
+// count returns the number of files in a store, some of which may be removed meanwhile.
 func count(d *destination) int {
 	n := 0
 	_ = filepath.WalkDir(d.files, func(_ string, e os.DirEntry, err error) error {
@@ -59,7 +59,7 @@ func count(d *destination) int {
 	return n
 }
 
-// nothing is left in a store that keeps files.
+// nothingLeft checks that a store that keeps files is empty.
 func nothingLeft(t *testing.T, d *destination) {
 	t.Helper()
 	if left := d.objects(t); len(left) > 0 {
@@ -67,7 +67,7 @@ func nothingLeft(t *testing.T, d *destination) {
 	}
 }
 
-// loaded server with a database that takes a while to dump.
+// loaded starts a server with a database that takes some time to dump.
 func loaded(t *testing.T, start func(*testing.T) *source) *source {
 	t.Helper()
 	s := start(t)
@@ -80,8 +80,7 @@ func TestFaults(t *testing.T) {
 	long(t)
 	s := loaded(t, startPostgreSQL)
 
-	// Not with fake-gcs-server, which cannot list a bucket while something is
-	// deleted from it.
+	// fake-gcs-server cannot be used: it cannot list a bucket while objects are deleted from it.
 	t.Run("StoreDies", func(t *testing.T) {
 		d := startS3(t)
 		f := newFixture(t, s, "shop", d)
@@ -137,7 +136,7 @@ func TestFaults(t *testing.T) {
 	t.Run("Killed", func(t *testing.T) {
 		d := startS3(t)
 		f := newFixture(t, s, "shop", d)
-		// What a pod leaves that cannot say goodbye.
+		// This is what a pod leaves that is killed without cleanup.
 		st := f.open()
 		id := backup.NewID(time.Now().Add(-time.Hour))
 		must(t, st.Write(t.Context(), id+"/"+store.RunningObject, nil))
@@ -184,19 +183,19 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// tmpfs of a size at a folder.
+// tmpfs mounts a tmpfs of a size at a folder.
 func tmpfs(t *testing.T, dir, size string) {
 	t.Helper()
 	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=1777,size="+size)
 	if errors.Is(err, syscall.EPERM) {
-		// Only root may. The suite backup fills a pod's disk, whoever runs it.
+		// Only root may mount. The suite backup fills a pod's disk, whichever user runs it.
 		t.Skipf("a small disk cannot be mounted here: %v", err)
 	}
 	must(t, err)
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 }
 
-// testContent of a backup that was tampered with.
+// testContent: a backup that was changed is recognized.
 func testContent(t *testing.T, s *source) {
 	cases := map[string]struct {
 		reason string
@@ -259,7 +258,7 @@ func testContent(t *testing.T, s *source) {
 	}
 }
 
-// testKey that is not the backup's.
+// testKey: a backup can be read only with its key.
 func testKey(t *testing.T, s *source) {
 	d := newVolume(t)
 	f := newFixture(t, s, "shop", d)
@@ -284,7 +283,7 @@ func testKey(t *testing.T, s *source) {
 	f.task.Encrypted = false
 	f.fail(backup.Verify, backup.KeyMissing)
 
-	// A new key before the old one: both kinds of backups can be read.
+	// The new key is listed before the old one: backups for either can be read.
 	f.task.Encrypted = true
 	write(t, "", map[string]string{f.Key: "# new\n" + identity() + "# old\n" + key})
 	f.succeed(backup.Verify)
@@ -293,7 +292,7 @@ func testKey(t *testing.T, s *source) {
 	f.succeed(backup.Restore, overwrite)
 }
 
-// testRetention of what a Task keeps.
+// testRetention: the backups that a Task retains.
 func testRetention(t *testing.T, s *source) {
 	d := newVolume(t)
 	f := newFixture(t, s, "content", d)
@@ -309,7 +308,7 @@ func testRetention(t *testing.T, s *source) {
 		f.succeed(backup.Backup)
 	}
 	r := f.succeed(backup.Check)
-	// Seven by their age, and the one that was verified.
+	// Seven by their age, and the verified one.
 	if r.Catalog.Count != 8 || r.Catalog.Verified == nil || r.Catalog.Verified.ID != first.Backup.ID || !r.Catalog.Oldest.Equal(first.Backup.Time) {
 		t.Errorf("retention kept the wrong ones: %+v", r.Catalog)
 	}
@@ -318,7 +317,7 @@ func testRetention(t *testing.T, s *source) {
 	if r := f.succeed(backup.Backup); r.Expired != 1 || r.Catalog.Count != 8 {
 		t.Errorf("once a newer one is verified, the older one expires: %+v", r)
 	}
-	// By an id, or a time.
+	// A backup is selected by ID or by time.
 	at := now.Add(-36 * time.Hour)
 	if r := f.succeed(backup.Verify, func(t *backup.Task) { t.Time = &at }); r.Backup.Time.After(at) || at.Sub(r.Backup.Time) > 24*time.Hour {
 		t.Errorf("the wrong backup was taken: %+v", r.Backup)
@@ -327,7 +326,7 @@ func testRetention(t *testing.T, s *source) {
 	f.fail(backup.Verify, backup.BackupMissing, func(t *backup.Task) { t.Time = new(now.Add(-1000 * time.Hour)) })
 }
 
-// testQuery that a restored database must say yes to.
+// testQuery: verification fails unless the query returns true in the restored database.
 func testQuery(t *testing.T, s *source) {
 	f := newFixture(t, s, "shop", newVolume(t))
 	f.succeed(backup.Backup)
@@ -341,7 +340,8 @@ func testQuery(t *testing.T, s *source) {
 	f.fail(backup.Verify, backup.ContentDiffers, with("SELECT no_such_thing"))
 }
 
-// TestScratchFull: a throw-away database without enough room is no corrupt backup.
+// TestScratchFull: a throw-away database without enough disk space is reported as such, not as a
+// corrupt backup.
 func TestScratchFull(t *testing.T) {
 	long(t)
 	sizes := map[backupv1.Engine]string{backupv1.PostgreSQL: "96m", backupv1.MySQL: "64m", backupv1.MongoDB: "24m"}
@@ -359,7 +359,8 @@ func TestScratchFull(t *testing.T) {
 	}
 }
 
-// TestDatabaseDies while it is dumped, for the engines that TestFaults leaves out.
+// TestDatabaseDies: the database is killed while it is dumped, for the engines that TestFaults
+// omits.
 func TestDatabaseDies(t *testing.T) {
 	long(t)
 	for _, engine := range []backupv1.Engine{backupv1.MySQL, backupv1.MongoDB} {

@@ -27,7 +27,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/store"
 )
 
-// s3Client of a destination of type s3.
+// s3Client returns a client for a destination of type s3.
 func (d *destination) s3Client() *s3.Client {
 	return s3.New(s3.Options{
 		BaseEndpoint: &d.Endpoint, Region: d.Region, UsePathStyle: true,
@@ -36,7 +36,7 @@ func (d *destination) s3Client() *s3.Client {
 	})
 }
 
-// bucket of a destination, as another program has it.
+// bucket opens the bucket of a destination as another program would.
 func (d *destination) bucket(t *testing.T) *blob.Bucket {
 	t.Helper()
 	var b *blob.Bucket
@@ -61,7 +61,7 @@ func (d *destination) bucket(t *testing.T) *blob.Bucket {
 	return b
 }
 
-// keys in a bucket below a folder, without the folder.
+// keys returns the keys below a folder of a bucket, without the folder.
 func keys(t *testing.T, b *blob.Bucket, folder string) []string {
 	t.Helper()
 	var out []string
@@ -76,12 +76,12 @@ func keys(t *testing.T, b *blob.Bucket, folder string) []string {
 	return out
 }
 
-// folder of the fixture's name.
+// folder returns the folder of the fixture's name.
 func (f *fixture) folder() string {
 	return backup.Folder(f.task.Destination.Prefix, f.task.Namespace, f.task.Name)
 }
 
-// moved is a backup where they lay at first: in the folder of the name itself.
+// moved moves a backup to where the first layout had it: the folder of the name itself.
 func (f *fixture) moved(b *blob.Bucket, id string) {
 	f.t.Helper()
 	current := backup.Logical(f.folder())
@@ -92,7 +92,7 @@ func (f *fixture) moved(b *blob.Bucket, id string) {
 	}
 }
 
-// repository is what a DatabaseCluster of the same name has in its folder.
+// repository holds the keys of a DatabaseCluster of the same name, in the same folder.
 var repository = []string{
 	"archive/7412345678901234567/17-1/0000000100000000/000000010000000000000001-da39a3ee.zst",
 	"archive/7412345678901234567/archive.info",
@@ -100,9 +100,9 @@ var repository = []string{
 	"backup/7412345678901234567/backup.info",
 }
 
-// TestMethodsShareNoFolder: a Backup may have the name of a DatabaseCluster, whose
-// repository lies below that name too. Whatever a logical backup removes, in the
-// old layout as in the new one, the repository stays as it was.
+// TestMethodsShareNoFolder: a Backup may have the name of a DatabaseCluster, whose repository lies
+// below that name too. Whatever a logical backup removes, in the old and the new layout, the
+// repository stays unchanged.
 func TestMethodsShareNoFolder(t *testing.T) {
 	s := startPostgreSQL(t)
 	createDatabase(t, s, "shop")
@@ -150,7 +150,7 @@ func TestMethodsShareNoFolder(t *testing.T) {
 			}
 			f.succeed(backup.Verify)
 
-			// What a pod of the layout before left, and what is too old.
+			// One was left unfinished by a pod with the old layout, and one has expired.
 			dead := backup.NewID(time.Now().Add(-time.Hour))
 			must(t, b.WriteAll(t.Context(), path.Join(f.folder(), dead, store.RunningObject), nil, nil))
 			f.Now = func() time.Time { return time.Now().Add(40 * 24 * time.Hour) }
@@ -174,7 +174,7 @@ func TestMethodsShareNoFolder(t *testing.T) {
 	}
 }
 
-// uploadsStay: uploads of other programs are not aborted.
+// uploadsStay checks that multipart uploads of other programs are not aborted.
 func uploadsStay(t *testing.T, d *destination, f *fixture) {
 	t.Helper()
 	c := d.s3Client()

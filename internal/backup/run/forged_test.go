@@ -14,20 +14,21 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// testForged: somebody can write to the store, and puts backups there that are newer. What
-// was not written with the key is named, and neither counted, verified nor restored.
+// testForged: an attacker who can write to the store puts newer backups there. What was not written
+// with the key is listed, and neither counted, verified nor restored.
 func testForged(t *testing.T, s *source) {
 	identity := func() string {
 		i, err := age.GenerateX25519Identity()
 		must(t, err)
 		return i.String() + "\n"
 	}
-	// later than all that is there.
+	// later is an ID after those of all existing backups.
 	later := backup.NewID(time.Now().Add(time.Hour))
 	cases := map[string]struct {
 		reason string
 
-		// forge a backup, given a fixture of somebody else's for the same place.
+		// forge creates the forged backup. It gets the folder of a genuine one, and an attacker's
+		// fixture for the same place.
 		forge func(t *testing.T, genuine string, other *fixture)
 		names bool
 	}{
@@ -81,7 +82,8 @@ func testForged(t *testing.T, s *source) {
 		})
 	}
 
-	// before is a plain backup of the same place from before encryption was turned on.
+	// before returns a fixture with a plain backup from before encryption was turned on, and the
+	// backup's ID.
 	before := func(t *testing.T) (*fixture, string) {
 		t.Helper()
 		f := newFixture(t, s, "shop", newVolume(t))
@@ -136,7 +138,7 @@ func testForged(t *testing.T, s *source) {
 	})
 }
 
-// edit a manifest.
+// edit changes a manifest.
 func edit(t *testing.T, file string, change func(map[string]any)) {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -151,7 +153,8 @@ func edit(t *testing.T, file string, change func(map[string]any)) {
 	must(t, os.WriteFile(file, content, 0o600))
 }
 
-// TestSeal: what is sealed is sealed as a whole, by any of the keys, for one place.
+// TestSeal: a seal covers the whole manifest, is accepted for any of the keys, and holds for one
+// place only.
 func TestSeal(t *testing.T) {
 	seal := func(place string, secrets ...string) backup.Seal {
 		s, err := backup.NewSeal(secrets, secrets, place)

@@ -22,21 +22,21 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/store"
 )
 
-// The program is tried on real databases and real stores: those that the machine
-// has, and those that test/stores builds. What is missing is skipped, in words, but
-// by make test-full, which installs it.
+// The tests of this package use real databases and stores: those that are installed, and those that
+// test/stores builds. A test without its programs is skipped with a message, except by make
+// test-full, which installs them.
 
-// password of everything, with what often breaks.
+// password is used for everything. It contains characters that are often escaped wrongly.
 const password = `p4ss:w/rd@%7\"'#x`
 
-// built programs of test/stores, by name.
+// built holds the paths of the programs of test/stores, by name.
 var built = struct {
 	sync.Mutex
 
 	paths map[string]string
 }{paths: map[string]string{}}
 
-// tool of test/stores.
+// tool builds a program of test/stores, and returns its path.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	built.Lock()
@@ -60,7 +60,7 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// need programs: without them a short run skips the test, and a full one fails.
+// need requires programs: without them a short run skips the test, and a full one fails.
 func need(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -68,13 +68,13 @@ func need(t *testing.T, names ...string) {
 			if !testing.Short() {
 				t.Fatalf("there is no %s on this machine: go run ./test/cluster packages installs it", name)
 			}
-			// What cannot be installed without root is left to make test-full.
+			// What only root can install is left to make test-full.
 			t.Skipf("there is no %s on this machine", name)
 		}
 	}
 }
 
-// long tests are left to `make test-full`.
+// long skips a test that is left to `make test-full`.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -82,8 +82,7 @@ func long(t *testing.T) {
 	}
 }
 
-// TestMain puts what is needed on the PATH: Debian keeps PostgreSQL's servers off
-// it.
+// TestMain adds the folder of PostgreSQL's servers to the PATH: Debian does not.
 func TestMain(m *testing.M) {
 	if dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin"); len(dirs) > 0 {
 		_ = os.Setenv("PATH", dirs[len(dirs)-1]+":"+os.Getenv("PATH"))
@@ -91,12 +90,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// onPath puts programs on the PATH by the names that images have.
+// onPath puts programs on the PATH by the names that they have in images.
 func onPath(t *testing.T, names ...string) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range names {
-		// Not a link: who runs it may not go where it is.
+		// A copy and not a link, because the user who runs it may have no access to the original.
 		content, err := os.ReadFile(tool(t, name))
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dir, name), content, 0o755))
@@ -105,7 +104,7 @@ func onPath(t *testing.T, names ...string) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
-// openUp a test's folder to the user that servers run as.
+// openUp makes a test's folder accessible to the user that servers run as.
 func openUp(t *testing.T, dir string) {
 	t.Helper()
 	for ; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
@@ -126,7 +125,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// accepts connections.
+// accepts returns a check whether a port accepts connections.
 func accepts(port int) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var d net.Dialer
@@ -158,14 +157,14 @@ func must(t *testing.T, err error) {
 type source struct {
 	engine backupv1.Engine
 
-	// uri of a database.
+	// uri returns the URI of a database.
 	uri func(database string) string
 
 	// up and down start and kill the server.
 	up, down func()
 }
 
-// do something with R's data program: load, sums, exec.
+// data runs the data program of test/stores, with command load, sums or exec.
 func (s *source) data(t *testing.T, database string, args ...string) string {
 	t.Helper()
 	args = append([]string{args[0], string(s.engine)}, args[1:]...)
@@ -180,7 +179,7 @@ func (s *source) data(t *testing.T, database string, args ...string) string {
 	return string(out)
 }
 
-// sums of all that a database holds.
+// sums returns checksums of all that a database holds.
 func (s *source) sums(t *testing.T, database string) string {
 	t.Helper()
 	return s.data(t, database, "sums")
@@ -195,7 +194,7 @@ type fixture struct {
 	log  *bytes.Buffer
 }
 
-// newFixture for a database of a server and a store.
+// newFixture returns a fixture for a database of a server and a store.
 func newFixture(t *testing.T, s *source, database string, d *destination) *fixture {
 	t.Helper()
 	dir := t.TempDir()
@@ -209,7 +208,7 @@ func newFixture(t *testing.T, s *source, database string, d *destination) *fixtu
 		must(t, os.Mkdir(dir, 0o755))
 	}
 	openUp(t, p.Scratch)
-	// A socket's path is short.
+	// The path of a socket has to be short.
 	var err error
 	p.Socket, err = os.MkdirTemp("", "shared-")
 	must(t, err)
@@ -222,13 +221,13 @@ func newFixture(t *testing.T, s *source, database string, d *destination) *fixtu
 	return f
 }
 
-// from a database of a server, from now on.
+// from makes a database of a server the source from now on.
 func (f *fixture) from(s *source, database string) {
 	f.task.Database.Engine = s.engine
 	write(f.t, f.Source, map[string]string{"uri": s.uri(database)})
 }
 
-// do an action, and return its report, as it reaches the provider.
+// do runs an action, and returns its report as the provider receives it.
 func (f *fixture) do(ctx context.Context, a backup.Action, with ...func(*backup.Task)) (backup.Report, int) {
 	f.t.Helper()
 	task := f.task
@@ -258,7 +257,7 @@ func (f *fixture) do(ctx context.Context, a backup.Action, with ...func(*backup.
 	return r, code
 }
 
-// beServed a throw-away database, as by the container beside, until that is ended.
+// beServed runs a throw-away database, as the container beside does, until end is called.
 func (f *fixture) beServed(task backup.Task) (end func()) {
 	f.t.Helper()
 	must(f.t, os.RemoveAll(f.Socket))
@@ -280,7 +279,7 @@ func (f *fixture) beServed(task backup.Task) (end func()) {
 	}
 }
 
-// succeed in an action.
+// succeed runs an action that must succeed.
 func (f *fixture) succeed(a backup.Action, with ...func(*backup.Task)) backup.Report {
 	f.t.Helper()
 	r, code := f.do(f.t.Context(), a, with...)
@@ -290,7 +289,7 @@ func (f *fixture) succeed(a backup.Action, with ...func(*backup.Task)) backup.Re
 	return r
 }
 
-// fail in an action, for a reason.
+// fail runs an action that must fail for a reason.
 func (f *fixture) fail(a backup.Action, reason backup.Reason, with ...func(*backup.Task)) backup.Report {
 	f.t.Helper()
 	r, code := f.do(f.t.Context(), a, with...)
@@ -316,7 +315,7 @@ func (f *fixture) failed(r backup.Report, code int, reason backup.Reason) {
 	}
 }
 
-// open the store of the fixture.
+// open opens the store of the fixture.
 func (f *fixture) open() *store.Store {
 	f.t.Helper()
 	s, err := store.Open(f.t.Context(), f.task.Destination, backup.Folder(f.task.Destination.Prefix, f.task.Namespace, f.task.Name),
@@ -326,5 +325,5 @@ func (f *fixture) open() *store.Store {
 	return s
 }
 
-// discard is for logs that nobody reads.
+// discard is for logs that no test reads.
 var discard = io.Discard

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestLocalFile: a dump that asks the client for a file of the pod, where the store's
-// credentials are, is refused. Who can write to a store, or owns the server that was
-// backed up, could write such a dump.
+// TestLocalFile: a dump that requests a file of the client's pod, where the store's credentials
+// are, is refused. Users who can write to a store, or own the server that was backed up, could
+// write such a dump.
 func TestLocalFile(t *testing.T) {
 	long(t)
 	s := startMariaDB(t)

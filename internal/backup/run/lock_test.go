@@ -17,10 +17,10 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// testBeat of locks: short, and long enough for a busy machine.
+// testBeat is the interval of lock renewals: short, but long enough for a busy machine.
 const testBeat = 500 * time.Millisecond
 
-// server of a source, as the program opens it.
+// server connects to a source as the program does.
 func (s *source) server(t *testing.T) engine.Server {
 	t.Helper()
 	c, err := engine.ParseURI(s.uri(""))
@@ -31,14 +31,14 @@ func (s *source) server(t *testing.T) engine.Server {
 	return server
 }
 
-// by a Restore of a name.
+// by sets the Restore that runs a task.
 func by(name string) func(*backup.Task) {
 	return func(t *backup.Task) { t.Restore, t.UID = "shop/"+name, "uid-of-"+name }
 }
 
 func overwriting(t *backup.Task) { t.Overwrite = true }
 
-// beside the fixture, another pod with the same backups.
+// beside returns a fixture for another pod with the same backups.
 func (f *fixture) beside(s *source, database string) *fixture {
 	f.t.Helper()
 	d := &destination{Destination: f.task.Destination, credentials: f.Store, volume: f.Volume}
@@ -47,7 +47,7 @@ func (f *fixture) beside(s *source, database string) *fixture {
 	return out
 }
 
-// locked puts a lock on a database, as a pod does that was killed then.
+// locked puts a lock on a database, like one of a killed pod.
 func locked(t *testing.T, server engine.Server, database string, l engine.Lock) {
 	t.Helper()
 	l.Token, l.Beat = "dead", 7
@@ -60,7 +60,7 @@ func locked(t *testing.T, server engine.Server, database string, l engine.Lock) 
 	}
 }
 
-// unlocked tells that a database has no lock.
+// unlocked checks that a database has no lock.
 func unlocked(t *testing.T, server engine.Server, database string) {
 	t.Helper()
 	l, err := server.Locked(t.Context(), database)
@@ -70,7 +70,7 @@ func unlocked(t *testing.T, server engine.Server, database string) {
 	}
 }
 
-// TestLocks of databases by restores, for each engine.
+// TestLocks: restores lock their database, for each engine.
 func TestLocks(t *testing.T) {
 	for name, start := range sources {
 		t.Run(string(name), func(t *testing.T) {
@@ -96,7 +96,7 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 			t.Errorf("database %s: -want, +got:\n%s", database, diff)
 		}
 	}
-	// half a database, as a restore leaves it that is killed.
+	// half creates part of a database, as a killed restore leaves it.
 	half := func(t *testing.T, database string) string {
 		t.Helper()
 		createDatabase(t, s, database)
@@ -135,7 +135,7 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 	})
 
 	t.Run("Read", func(t *testing.T) {
-		// One that is taken and released all the time can be read all the time.
+		// A lock that is taken and released all the time can be read all the time.
 		createDatabase(t, s, "read")
 		ctx, cancel := context.WithCancel(t.Context())
 		var taker sync.WaitGroup
@@ -191,7 +191,7 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 			t.Errorf("it does not say whose the content is: %s", r.Failure.Message)
 		}
 		same(t, "dead", before)
-		// The first one is still free to go on.
+		// The first one may still continue.
 		r = p.succeed(backup.Restore, by("first"))
 		if r.Rows == 0 {
 			t.Errorf("the report has no rows: %+v", r)
@@ -199,7 +199,7 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		same(t, "dead", want)
 		unlocked(t, server, "dead")
 
-		// It does not go on once another one has replaced what it left.
+		// The first one does not continue once another one has replaced its content.
 		half(t, "replaced")
 		locked(t, server, "replaced", dead)
 		p = f.beside(s, "replaced")
@@ -208,7 +208,7 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		same(t, "replaced", want)
 		unlocked(t, server, "replaced")
 
-		// One that had not written anything leaves room for others.
+		// A restore that has written nothing does not block others.
 		locked(t, server, "nothing", engine.Lock{Owner: "uid-of-first", Name: "shop/first"})
 		f.beside(s, "nothing").succeed(backup.Restore, by("second"))
 		same(t, "nothing", want)
@@ -218,7 +218,7 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 	t.Run("NotItsOwn", func(t *testing.T) {
 		f.t = t
 		half(t, "theirs")
-		// It was killed before it knew whether the database is empty.
+		// It was killed before it had checked whether the database is empty.
 		locked(t, server, "theirs", engine.Lock{Owner: "uid-of-first", Name: "shop/first"})
 		before := s.sums(t, "theirs")
 		f.beside(s, "theirs").fail(backup.Restore, backup.TargetNotEmpty, by("first"))
@@ -282,13 +282,13 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 	})
 }
 
-// podVariable holds the Program and the task of a pod that is to be killed.
+// podVariable holds the Program and the task of a pod that is to be killed, as JSON.
 const podVariable = "STOREPLANE_TEST_POD"
 
-// pod is what a Program is given.
+// pod holds the fields of a Program and its task.
 type pod struct{ Source, Store, Key, Volume, Scratch, Report, Task string }
 
-// kill a pod that restores, as a node that dies does, once something is so.
+// kill starts a pod that restores, and kills it once the condition holds, as if its node died.
 func (f *fixture) kill(with func(*backup.Task), once func() bool) {
 	f.t.Helper()
 	task := f.task
@@ -300,7 +300,7 @@ func (f *fixture) kill(with func(*backup.Task), once func() bool) {
 	must(f.t, err)
 	self, err := os.Executable()
 	must(f.t, err)
-	// The tool that restores gets what it is fed through a pipe, which ends.
+	// The restoring tool reads from a pipe, which is closed when this process is killed.
 	cmd := exec.CommandContext(f.t.Context(), self, "-test.run=^TestPod$")
 	cmd.Env = append(os.Environ(), podVariable+"="+string(env))
 	must(f.t, cmd.Start())
@@ -309,7 +309,7 @@ func (f *fixture) kill(with func(*backup.Task), once func() bool) {
 	_ = cmd.Wait()
 }
 
-// TestPod is the program of a pod, in a process of its own. It is no test.
+// TestPod runs the program of a pod in a process of its own. It is no test.
 func TestPod(t *testing.T) {
 	env := os.Getenv(podVariable)
 	if env == "" {

@@ -11,8 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// TestMultiPart: objects that are written in several parts, which is what large
-// databases have.
+// TestMultiPart: objects are written in several parts, as for large databases.
 func TestMultiPart(t *testing.T) {
 	long(t)
 	s := loaded(t, startPostgreSQL)
@@ -34,8 +33,8 @@ func TestMultiPart(t *testing.T) {
 	}
 }
 
-// cancelledParts: of an upload that is cancelled, or whose pod is killed, no parts
-// are left, though no list of objects shows them.
+// cancelledParts checks that no parts are left of an upload that is cancelled or whose pod is
+// killed. No list of objects shows such parts.
 func cancelledParts(t *testing.T, f *fixture, d *destination) {
 	t.Helper()
 	parts := func() int {

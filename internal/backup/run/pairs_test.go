@@ -11,8 +11,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// TestPairs backs up each engine to each store, verifies and restores, and
-// compares what was restored row by row.
+// TestPairs: a backup of each engine to each store can be verified and restored, and the restored
+// rows are the same.
 func TestPairs(t *testing.T) {
 	identity, err := age.GenerateX25519Identity()
 	must(t, err)
@@ -68,7 +68,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// createDatabase on a server where that needs saying.
+// createDatabase creates a database, if the engine needs that.
 func createDatabase(t *testing.T, s *source, name string) {
 	t.Helper()
 	switch s.engine {
@@ -76,6 +76,6 @@ func createDatabase(t *testing.T, s *source, name string) {
 		s.data(t, "postgres", "exec", `CREATE DATABASE "`+name+`"`)
 	case "mysql":
 		s.data(t, "mysql", "exec", "CREATE DATABASE `"+name+"`")
-	default: // what is put into it makes it
+	default: // the first write creates it
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// TestStores that do not do what is asked of them say why, soon.
+// TestStores: a store that fails is reported with the reason within 90 seconds.
 func TestStores(t *testing.T) {
 	long(t)
 	s := startPostgreSQL(t)
@@ -58,7 +58,7 @@ func TestStores(t *testing.T) {
 			if took := time.Since(began); took > 90*time.Second {
 				t.Errorf("it took %s to say so", took)
 			}
-			// An address that nobody answers at.
+			// No host has this address.
 			began = time.Now()
 			f.fail(backup.Check, backup.StoreUnreachable, func(t *backup.Task) { t.Destination.Endpoint = "http://192.0.2.1:9" })
 			if took := time.Since(began); took > 90*time.Second {
@@ -68,7 +68,7 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// TestSources that do not let us in say why.
+// TestSources: a database that refuses the connection is reported with the reason.
 func TestSources(t *testing.T) {
 	for engine, start := range sources {
 		t.Run(string(engine), func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestSources(t *testing.T) {
 			u, err := url.Parse(s.uri("shop"))
 			must(t, err)
 
-			if engine != backupv1.MongoDB { // FerretDB knows no users
+			if engine != backupv1.MongoDB { // FerretDB has no users
 				must(t, os.Remove(filepath.Join(f.Source, "uri")))
 				write(t, f.Source, map[string]string{"username": "shop", "password": password, "host": u.Hostname(), "port": u.Port(), "dbname": "shop"})
 				f.succeed(backup.Check)
@@ -99,8 +99,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestSourceLate: a pod that has just started may reach its database a moment later, once
-// the network knows it. That is no failure.
+// TestSourceLate: a pod that has just started may reach its database only after a moment, when the
+// network has been set up for the pod. That is no failure.
 func TestSourceLate(t *testing.T) {
 	for engine, start := range sources {
 		t.Run(string(engine), func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestSourceLate(t *testing.T) {
 	}
 }
 
-// TestSourceNoSuchHost: a name that does not exist is not waited for.
+// TestSourceNoSuchHost: a host name that does not exist is not retried.
 func TestSourceNoSuchHost(t *testing.T) {
 	for engine, start := range sources {
 		t.Run(string(engine), func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestSourceNoSuchHost(t *testing.T) {
 			f := newFixture(t, s, "shop", newVolume(t))
 			u, err := url.Parse(s.uri("shop"))
 			must(t, err)
-			// No resolver need be asked to know that no host has this name.
+			// No resolver is needed to reject this name.
 			u.Host = "shop..example:" + u.Port()
 			write(t, f.Source, map[string]string{"uri": u.String()})
 
@@ -143,7 +143,7 @@ func TestSourceNoSuchHost(t *testing.T) {
 	}
 }
 
-// closedAddress is one that nothing listens at.
+// closedAddress returns an address on which nothing listens.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -152,7 +152,7 @@ func closedAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// forward connections to an address from now on.
+// forward forwards connections to an address from now on.
 func forward(t *testing.T, from, to string) {
 	l, err := net.Listen("tcp", from)
 	if err != nil {

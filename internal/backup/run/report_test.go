@@ -12,8 +12,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// TestEncode: whatever is reported fits, is JSON, and keeps whether it failed and
-// why.
+// TestEncode: any report fits, is valid JSON, and keeps whether the action failed and why.
 func TestEncode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := backup.Report{Action: backup.Backup, Started: time.Now(), Finished: time.Now(), Expired: 3}

@@ -14,14 +14,14 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// sources by engine.
+// sources holds the functions that start a server, by engine.
 var sources = map[backupv1.Engine]func(*testing.T) *source{
 	backupv1.PostgreSQL: startPostgreSQL,
 	backupv1.MySQL:      startMariaDB,
 	backupv1.MongoDB:    startFerretDB,
 }
 
-// daemon for a server of tests.
+// daemon returns a daemon that runs a server for a test.
 func daemon(t *testing.T) *engine.Daemon {
 	t.Helper()
 	d, err := engine.NewDaemon("", "")
@@ -30,7 +30,7 @@ func daemon(t *testing.T) *engine.Daemon {
 	return d
 }
 
-// startPostgreSQL with a password.
+// startPostgreSQL starts PostgreSQL with a password.
 func startPostgreSQL(t *testing.T) *source {
 	t.Helper()
 	need(t, "initdb", "postgres", "pg_dump", "pg_restore")
@@ -50,7 +50,7 @@ func startPostgreSQL(t *testing.T) *source {
 		return fmt.Sprintf("postgresql://%s@127.0.0.1:%d/%s", url.UserPassword("shop", password), port, url.PathEscape(database))
 	}
 	s.up = func() {
-		// It accepts connections before it lets anybody in.
+		// It accepts connections before it accepts logins.
 		ready := func(ctx context.Context) error {
 			return exec.CommandContext(ctx, "pg_isready", "--quiet", "--host=127.0.0.1", "--port="+strconv.Itoa(port)).Run()
 		}
@@ -62,7 +62,7 @@ func startPostgreSQL(t *testing.T) *source {
 	return s
 }
 
-// startMariaDB with a user that has a password.
+// startMariaDB starts MariaDB with a user that has a password.
 func startMariaDB(t *testing.T) *source {
 	t.Helper()
 	need(t, "mariadb-install-db", "mariadbd", "mariadb-dump", "mariadb")
@@ -93,7 +93,7 @@ GRANT ALL ON *.* TO shop@'%' WITH GRANT OPTION;`+"\n"), 0o644))
 	return s
 }
 
-// startFerretDB, which knows no users.
+// startFerretDB starts FerretDB, which has no users.
 func startFerretDB(t *testing.T) *source {
 	t.Helper()
 	onPath(t, "ferretdb", "mongodump", "mongorestore")

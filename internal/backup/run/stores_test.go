@@ -14,7 +14,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// storeKey of the stores for tests. Azurite takes no other one.
+// storeKey is the key of all stores for tests. Azurite accepts only this one.
 const storeKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 // A destination for tests.
@@ -23,14 +23,14 @@ type destination struct {
 
 	credentials, volume string
 
-	// files is where a server keeps the objects as files, or empty.
+	// files is the folder in which a server keeps the objects as files, or empty.
 	files string
 
 	// up and down start and kill the server, if there is one.
 	up, down func()
 }
 
-// destinations by type.
+// destinations holds the functions that start a store, by type.
 var destinations = map[backupv1.StoreType]func(*testing.T) *destination{
 	backupv1.S3:     startS3,
 	backupv1.GCS:    startGCS,
@@ -49,14 +49,13 @@ func startS3(t *testing.T) *destination {
 	t.Helper()
 	path, port, dir := tool(t, "versitygw"), freePort(t), t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "backups"), 0o755))
-	// What it knows of parts lies beside the files: not every file system has
-	// extended attributes.
+	// versitygw keeps the data about parts in files: not every file system has extended attributes.
 	beside := t.TempDir()
 	d := &destination{credentials: t.TempDir(), files: filepath.Join(dir, "backups")}
 	d.Destination = backupv1.Destination{Type: backupv1.S3, Bucket: "backups", Endpoint: fmt.Sprintf("http://127.0.0.1:%d", port), Region: "us-east-1"}
 	write(t, d.credentials, map[string]string{"AWS_ACCESS_KEY_ID": "shop", "AWS_SECRET_ACCESS_KEY": storeKey})
 	server := daemon(t)
-	server.User = nil // it is kept where nobody else may go
+	server.User = nil // its folder is not accessible to other users
 	d.up = func() {
 		must(t, server.Start(t.Context(), discard, accepts(port), path,
 			"--access", "shop", "--secret", storeKey, "--port", fmt.Sprintf("127.0.0.1:%d", port), "--quiet", "posix", "--sidecar", beside, dir))
@@ -74,7 +73,7 @@ func startGCS(t *testing.T) *destination {
 	d := &destination{credentials: t.TempDir(), files: filepath.Join(dir, "backups")}
 	d.Destination = backupv1.Destination{Type: backupv1.GCS, Bucket: "backups", Prefix: "p", Endpoint: fmt.Sprintf("http://127.0.0.1:%d", port)}
 	server := daemon(t)
-	server.User = nil // it is kept where nobody else may go
+	server.User = nil // its folder is not accessible to other users
 	d.up = func() {
 		host := fmt.Sprintf("127.0.0.1:%d", port)
 		must(t, server.Start(t.Context(), discard, accepts(port), path, "-scheme", "http", "-host", "127.0.0.1", "-port", strconv.Itoa(port),
@@ -95,7 +94,7 @@ func startAzure(t *testing.T) *destination {
 	d.Destination = backupv1.Destination{Type: backupv1.Azure, Bucket: "backups", Prefix: "a/b", Endpoint: fmt.Sprintf("http://127.0.0.1:%d/%s", port, account)}
 	write(t, d.credentials, map[string]string{"AZURE_STORAGE_ACCOUNT": account, "AZURE_STORAGE_KEY": storeKey})
 	server := daemon(t)
-	server.User = nil // it is kept where nobody else may go
+	server.User = nil // its folder is not accessible to other users
 	d.up = func() {
 		must(t, server.Start(t.Context(), discard, accepts(port), path, "--blobHost", "127.0.0.1", "--blobPort", strconv.Itoa(port),
 			"--location", server.Dir, "--silent", "--skipApiVersionCheck", "--disableTelemetry"))
@@ -111,7 +110,7 @@ func startAzure(t *testing.T) *destination {
 	return d
 }
 
-// objects of a store that keeps them as files, by their names in the bucket.
+// objects returns the names in the bucket of a store that keeps objects as files.
 func (d *destination) objects(t *testing.T) []string {
 	t.Helper()
 	var out []string

@@ -23,9 +23,9 @@ type memory struct {
 	mu      sync.Mutex
 	objects map[string][]byte
 
-	// failAfter bytes that were written, unless 0.
+	// failAfter is the number of bytes after which writing fails, or 0 for no limit.
 	failAfter int
-	// breakAfter bytes of each read, unless 0.
+	// breakAfter is the number of bytes after which each read breaks, or 0 for no limit.
 	breakAfter int
 }
 
@@ -101,7 +101,7 @@ func newKey(t interface{ Fatal(args ...any) }) Key {
 	return k
 }
 
-// put a dump into a store.
+// put writes a dump into a store.
 func put(t interface{ Fatal(args ...any) }, m *memory, dump []byte, o Options) []backup.Object {
 	w, err := NewWriter(context.Background(), m, "id", o)
 	if err != nil {
@@ -117,7 +117,7 @@ func put(t interface{ Fatal(args ...any) }, m *memory, dump []byte, o Options) [
 	return objects
 }
 
-// get a dump back.
+// get reads a dump.
 func get(m *memory, objects []backup.Object, o Options, key Key) ([]byte, error) {
 	r, err := NewReader(context.Background(), m, "id", objects, o.Compression, o.Key.Recipient(), key)
 	if err != nil {
@@ -127,8 +127,8 @@ func get(m *memory, objects []backup.Object, o Options, key Key) ([]byte, error)
 	return io.ReadAll(r)
 }
 
-// TestThereAndBack: what was written is read, in whatever pieces; and no byte of it
-// can change without that being noticed.
+// TestThereAndBack: what was written is read, however it is split into objects, and any changed
+// byte is detected.
 func TestThereAndBack(t *testing.T) {
 	key := newKey(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -228,7 +228,7 @@ func TestAborted(t *testing.T) {
 	}
 }
 
-// TestBreaks: a connection that breaks is made anew, from where it broke.
+// TestBreaks: a broken connection is opened again, from where it broke.
 func TestBreaks(t *testing.T) {
 	m := newMemory()
 	dump := bytes.Repeat([]byte("0123456789"), 100)
@@ -241,7 +241,7 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
-// text is like a dump: rows of numbers, words and noise.
+// text returns rows of numbers, words and noise, like a dump.
 func text(n int) []byte {
 	var b bytes.Buffer
 	x := uint64(1)
@@ -258,7 +258,7 @@ func text(n int) []byte {
 	return b.Bytes()[:n]
 }
 
-// BenchmarkStream compares what we do with a dump with a plain pipe: zstd alone.
+// BenchmarkStream compares the processing of a dump with a plain pipe, which is zstd alone.
 func BenchmarkStream(b *testing.B) {
 	dump := text(64 << 20)
 	key := newKey(b)
@@ -313,7 +313,7 @@ type (
 	onlyWriter struct{ io.Writer }
 )
 
-// null is a store that forgets.
+// null is a store that discards everything.
 type null struct{}
 
 type nullWriter struct{ io.Writer }

@@ -54,7 +54,7 @@ func TestCounter(t *testing.T) {
 	}
 }
 
-// TestCounterPieces: a dump comes in whatever pieces.
+// TestCounterPieces: rows are counted correctly, whatever the pieces in which a dump arrives.
 func TestCounterPieces(t *testing.T) {
 	dump := "CREATE TABLE `t` (\n);\nINSERT INTO `t` VALUES\n(1,'" + strings.Repeat("x", 2*lineSize) + "'),\n(2,'');\n-- Dump completed\n"
 	rapid.Check(t, func(t *rapid.T) {
