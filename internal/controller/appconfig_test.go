@@ -18,7 +18,7 @@ import (
 
 var named = map[string]string{"app.kubernetes.io/name": "shop"}
 
-// targets of an application: one workload of each kind.
+// targets returns one workload of each kind of an application.
 func targets() []client.Object {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "uid", Generation: 1, Labels: named, Annotations: map[string]string{configv1.AllowAnnotation: "shop"}}
@@ -43,7 +43,7 @@ func anAppConfig() *configv1.AppConfig {
 	}
 }
 
-// lifeOfAppConfig from its making to its end: rolled out to one workload of each
+// lifeOfAppConfig runs an AppConfig from creation to deletion: rolled out to one workload of each
 // kind, changed, rolled back, and deleted.
 func lifeOfAppConfig(t *testing.T) *world {
 	t.Helper()
@@ -71,7 +71,7 @@ func lifeOfAppConfig(t *testing.T) *world {
 	pass()
 	first := observed().Bundle
 	w.healthy(t)
-	pass() // CronJobs come after what proves the bundle.
+	pass() // CronJobs are changed after the workloads that prove the bundle.
 	pass()
 	if o := observed(); o.LastGood != first || o.Pending != "" {
 		t.Fatalf("want bundle %s to be good, got %+v", first, o)
@@ -105,7 +105,7 @@ func lifeOfAppConfig(t *testing.T) *world {
 	if log := observed().Failed.Log; log != "cannot log in as u with p: bad title" {
 		t.Errorf("want the log, got %q", log)
 	}
-	// The StatefulSet's pod of the bad bundle is in the way of the good one.
+	// The StatefulSet's pod with the bad bundle blocks the rollout of the good one.
 	w.pod(t, "db-0", second, time.Now(), false)
 	pass()
 	w.later += time.Minute
@@ -143,7 +143,7 @@ func lifeOfAppConfig(t *testing.T) *world {
 	return w
 }
 
-// healthy makes the workloads' controllers say that all is well.
+// healthy sets the status of all workloads to healthy.
 func (w *world) healthy(t testing.TB) {
 	t.Helper()
 	ctx := t.Context()
@@ -163,7 +163,7 @@ func (w *world) healthy(t testing.TB) {
 	}
 }
 
-// sick workloads have pods that are not ready.
+// sick sets the status of workloads with pods that are not ready.
 func (w *world) sick(t testing.TB) {
 	t.Helper()
 	d, s := &appsv1.Deployment{}, &appsv1.StatefulSet{}
@@ -180,7 +180,7 @@ func (w *world) sick(t testing.TB) {
 	}
 }
 
-// pod that runs a bundle and is not ready.
+// pod creates a pod that runs a bundle and is not ready.
 func (w *world) pod(t testing.TB, name, bundle string, since time.Time, crashes bool) {
 	t.Helper()
 	p := &corev1.Pod{
@@ -198,7 +198,7 @@ func (w *world) pod(t testing.TB, name, bundle string, since time.Time, crashes 
 	}
 }
 
-// bundles there are, by name.
+// bundles returns the names of all bundles.
 func (w *world) bundles(t testing.TB) []string {
 	t.Helper()
 	l := &corev1.ConfigMapList{}

@@ -13,7 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
-// informers of a cache, whose requests are remembered.
+// informers are the informers of a cache, whose requests are recorded.
 type informers struct {
 	informertest.FakeInformers
 
@@ -25,7 +25,7 @@ func (i *informers) GetInformer(ctx context.Context, o client.Object, opts ...ca
 	return i.FakeInformers.GetInformer(ctx, o, opts...)
 }
 
-// watchOfClaims of every kind.
+// watchOfClaims watches claims of every kind.
 func watchOfClaims(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)

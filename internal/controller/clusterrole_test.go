@@ -24,11 +24,11 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// granted by Crossplane to each provider: its own kinds, and these.
+// granted is what Crossplane grants to each provider besides its own kinds.
 var granted = []string{"/secrets", "/configmaps", "/events", "coordination.k8s.io/leases"}
 
-// TestClusterRole proves that the provider may do what it does, and no more: its
-// reconcilers are played through, and each request is remembered.
+// TestClusterRole: the ClusterRole grants the provider exactly what it needs. The test runs its
+// reconcilers and compares the recorded requests with the role.
 func TestClusterRole(t *testing.T) {
 	got := map[string][]string{}
 	collect := func(w *world) {
@@ -72,8 +72,8 @@ func TestClusterRole(t *testing.T) {
 
 const checkReport = `{"action":"check","finished":"2026-03-01T12:00:00Z","catalog":{"count":0}}`
 
-// lifeOfBackup from its making to its end: suspended, resumed, run by hand, its
-// schedule taken away, and deleted with its data.
+// lifeOfBackup runs a Backup from creation to deletion: suspended, resumed, run manually, its
+// schedule removed, and deleted with its data.
 func lifeOfBackup(t *testing.T) *world {
 	t.Helper()
 	b := aBackup()
@@ -94,7 +94,7 @@ func lifeOfBackup(t *testing.T) *world {
 		}
 	}
 	step(func() {})
-	// Once to see that there are no plain backups, and again with the key.
+	// The first check finds that there are no plain backups, and the second one has the key.
 	for range 2 {
 		check := w.jobs(t)
 		if len(check) != 1 {

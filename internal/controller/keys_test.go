@@ -16,7 +16,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// keyOf a Secret, "" where there is none.
+// keyOf returns the key in a Secret, or "" if there is none.
 func (w *world) keyOf(t testing.TB, namespace, name string) string {
 	t.Helper()
 	s := &corev1.Secret{}
@@ -27,7 +27,7 @@ func (w *world) keyOf(t testing.TB, namespace, name string) string {
 	return string(s.Data[backup.EscrowKey])
 }
 
-// begin a Backup, to its CronJobs, where the first check reports what is in the store.
+// begin reconciles a Backup until it has its CronJobs. Its checks report what is in the store.
 func (w *world) begin(t testing.TB, b *backupv1.Backup, report string) {
 	t.Helper()
 	if _, err := w.reconcile(t, b); err != nil {
@@ -43,7 +43,7 @@ func (w *world) begin(t testing.TB, b *backupv1.Backup, report string) {
 	}
 }
 
-// mounts tells which Secret with a key the pods of the schedule mount, if there is one.
+// mounts returns the name of the Secret with a key that pods of the schedule mount, or "".
 func (w *world) mounts(t testing.TB) string {
 	t.Helper()
 	c := &batchv1.CronJob{}
@@ -58,8 +58,8 @@ func (w *world) mounts(t testing.TB) string {
 	return ""
 }
 
-// TestOwnKeyOfBackup from its drawing on: it is kept before there is a schedule, comes back when
-// its Secret is deleted, and when its Backup is made again.
+// TestOwnKeyOfBackup: a generated key is copied to escrow before there is a schedule, and is
+// restored from there when its Secret is deleted or its Backup is created again.
 func TestOwnKeyOfBackup(t *testing.T) {
 	b := aBackup()
 	w := newWorld(t, append(shop(), b)...)
@@ -101,7 +101,7 @@ func TestOwnKeyOfBackup(t *testing.T) {
 	if err := w.Update(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	// Its namespace is lost with all that is in it.
+	// The Backup's namespace is lost with its content.
 	remove(secret("shop", "orders-dump-key", nil))
 	remove(b)
 	remove(&batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-dump"}})
@@ -115,7 +115,8 @@ func TestOwnKeyOfBackup(t *testing.T) {
 	}
 }
 
-// TestPlainBackup: one that has plain backups stays plain, and so does one where keys are turned off.
+// TestPlainBackup: a Backup that has plain backups stays plain, and so does one whose store has
+// generated keys turned off.
 func TestPlainBackup(t *testing.T) {
 	b := aBackup()
 	w := newWorld(t, append(shop(), b)...)
@@ -145,7 +146,8 @@ func TestPlainBackup(t *testing.T) {
 	}
 }
 
-// TestRestoreOwnKey: who may restore backups with the platform's credentials gets their key.
+// TestRestoreOwnKey: a Restore gets the generated key if it may read the backups with the
+// platform's credentials.
 func TestRestoreOwnKey(t *testing.T) {
 	key := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-dump-key", Labels: map[string]string{backupv1.BackupLabel: "orders", "app.kubernetes.io/managed-by": "storeplane"}},
@@ -168,7 +170,7 @@ func TestRestoreOwnKey(t *testing.T) {
 		reason   string
 		objects  []client.Object
 		location *backupv1.Location // or the Backup itself
-		want     string             // key that the Restore's own Secret has
+		want     string             // the key in the Restore's own Secret
 		refused  string
 	}{
 		"Backup":    {reason: "A Backup has its key in its namespace.", objects: []client.Object{aBackup(), key, kept}, want: "k1"},

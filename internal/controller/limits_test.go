@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestLimited: thousands of resources that wait for one controller hold up no other one.
+// TestLimited: thousands of requests that wait for one controller do not delay another one.
 func TestLimited(t *testing.T) {
 	c := &Controllers{MaxRate: 10}
 	pauses, restores := c.limited(controller.Options{}), c.limited(controller.Options{})

@@ -13,8 +13,8 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/pause"
 )
 
-// lifeOfPause of one object of each family, which is paused with its claim and
-// goes on when that is gone.
+// lifeOfPause pauses one object of each family with its claim, and resumes it when the claim is
+// gone.
 func lifeOfPause(t *testing.T) *world {
 	t.Helper()
 	object := func(gvk schema.GroupVersionKind, name string) *unstructured.Unstructured {
@@ -28,7 +28,7 @@ func lifeOfPause(t *testing.T) *world {
 	w := newWorld(t)
 	for _, f := range pause.Families() {
 		for _, k := range f.Kinds() {
-			// The controller watches the metadata of each.
+			// The controller watches the metadata of each kind.
 			w.note(k, "", "list", "watch")
 		}
 		for _, p := range f.Parents {

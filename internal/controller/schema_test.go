@@ -98,8 +98,8 @@ func schemas(t testing.TB) xrd.Schemas {
 	return out
 }
 
-// edit of a manifest: a path like spec.forProvider.schedule, and YAML, or
-// nothing to remove it.
+// edit changes a manifest at a path such as spec.forProvider.schedule to a value in YAML, or
+// removes it if the value is empty.
 type edit struct{ path, value string }
 
 func edited(t testing.TB, manifest string, edits ...edit) *unstructured.Unstructured {
@@ -121,7 +121,7 @@ func edited(t testing.TB, manifest string, edits ...edit) *unstructured.Unstruct
 	return u
 }
 
-// parse YAML with integers, as the API server does.
+// parse reads YAML with integers, as the API server does.
 func parse(t testing.TB, text string, into any) {
 	t.Helper()
 	b, err := yaml.YAMLToJSON([]byte(text))
@@ -150,7 +150,7 @@ func TestDefinitionsRefuse(t *testing.T) {
 		reason   string
 		manifest string
 		edits    []edit
-		want     string // part of the words; "" accepts
+		want     string // part of the message; "" if it is accepted
 	}{
 		"Backup":           {reason: "The smallest one.", manifest: backupYAML},
 		"NoSchedule":       {reason: "Backups may be made only when asked for.", manifest: backupYAML, edits: []edit{{p + "schedule", ""}}},
@@ -251,7 +251,7 @@ func TestDefinitionsImmutable(t *testing.T) {
 	const p = "spec.forProvider."
 	cases := map[string]struct {
 		reason   string
-		manifest string // a Backup's unless given
+		manifest string // of a Backup unless given
 		edits    []edit
 		want     string
 	}{
@@ -275,8 +275,8 @@ func TestDefinitionsImmutable(t *testing.T) {
 	}
 }
 
-// TestRestoreImmutable: a Restore can be changed until it has started. Its rule
-// looks at the status, which is not part of what internal/xrd compares.
+// TestRestoreImmutable: a Restore can be changed until it has started. This rule reads the status,
+// which is not part of what internal/xrd compares.
 func TestRestoreImmutable(t *testing.T) {
 	started := edit{"status.atProvider", `{phase: Running, startTime: "2026-01-01T00:00:00Z"}`}
 	changed := edit{"spec.forProvider.overwrite", `true`}
@@ -288,8 +288,8 @@ func TestRestoreImmutable(t *testing.T) {
 	})
 }
 
-// TestClusterProviderConfigOfBefore: one that was there before its credentials had to be
-// called shared can be written: its users are counted, and its finalizer goes.
+// TestClusterProviderConfigOfBefore: an object from before its credentials had to be declared
+// shared can still be written, so that its users can be counted and its finalizer removed.
 func TestClusterProviderConfigOfBefore(t *testing.T) {
 	const needs = "credentials of source Secret need either perNamespace: true, for a Secret <name>-<namespace> for the Backups of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all"
 	credentials := func(more string) edit {
@@ -307,14 +307,14 @@ func TestClusterProviderConfigOfBefore(t *testing.T) {
 	})
 }
 
-// update of an object.
+// update is the update of an object.
 type update struct {
 	reason   string
 	old, new []edit
 	want     string
 }
 
-// testUpdates by the rules of a definition as a whole.
+// testUpdates validates updates against all rules of a definition.
 func testUpdates(t *testing.T, kind, manifest string, cases map[string]update) {
 	t.Helper()
 	props := definitions(t)[kind].Spec.Versions[0].Schema.OpenAPIV3Schema

@@ -13,9 +13,9 @@ import (
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 )
 
-// TestNamespaceTerminates: in a namespace that is being deleted nothing can be created, and
-// what is in it goes in any order. A Backup whose ProviderConfigUsage went first must not
-// want it back: it would hold up the namespace for ever.
+// TestNamespaceTerminates: in a terminating namespace nothing can be created, and objects are
+// deleted in any order. A Backup whose ProviderConfigUsage was deleted first must not try to create
+// it again, which would block the namespace for ever.
 func TestNamespaceTerminates(t *testing.T) {
 	for _, policy := range []backupv1.DeletionPolicy{backupv1.Orphan, backupv1.Delete} {
 		t.Run(string(policy), func(t *testing.T) {

@@ -21,7 +21,8 @@ import (
 	"github.com/storeplane/storeplane/internal/waves"
 )
 
-// settings with two waves, and claims of both, of which one has been upgraded by an edit.
+// upgradeWorld holds settings with two waves and claims of both, one of which was upgraded by an
+// edit.
 const upgradeWorld = `
 apiVersion: apiextensions.crossplane.io/v1beta1
 kind: EnvironmentConfig
@@ -51,7 +52,7 @@ metadata: {name: web, namespace: shop, uid: web, generation: 1}
 status: {release: v2, phase: Running, readyGeneration: 1, conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-03-01T10:00:00Z"}]}
 `
 
-// lifeOfUpgrade of three claims in two waves.
+// lifeOfUpgrade upgrades three claims in two waves.
 func lifeOfUpgrade(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -70,7 +71,7 @@ func lifeOfUpgrade(t *testing.T) *world {
 	for _, k := range upgrade.Kinds() {
 		w.note(k, "", "list", "watch")
 	}
-	// Their metadata is watched.
+	// The metadata of namespaces is watched.
 	w.note(corev1.SchemeGroupVersion.WithKind("Namespace"), "", "list", "watch")
 	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	r := upgrade.NewReconciler(w.provider, own, telemetry.New(prometheus.NewRegistry()).Upgrades, logging.NewNopLogger())
@@ -116,7 +117,7 @@ func lifeOfUpgrade(t *testing.T) *world {
 	now = now.Add(9*time.Minute + 30*time.Second)
 	marked(map[string]string{"store": upgraded, "orders": "", "web": ""}, 30*time.Second)
 	now = now.Add(30 * time.Second)
-	// The WebApp has the release by an edit.
+	// The WebApp has the release already, by an edit.
 	marked(map[string]string{"store": upgraded, "orders": release + " Admitted 2026-03-01T12:11:00Z", "web": ""}, time.Minute)
 	return w
 }

@@ -43,15 +43,15 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// world is an API server that remembers what it was asked.
+// world is an API server that records the requests to it.
 type world struct {
 	client.WithWatch
 
-	// provider's requests are remembered; the tests' own are not. What its reader
-	// lists is not watched.
+	// provider is the client whose requests are recorded, unlike the tests' own. What reader lists
+	// is not watched.
 	provider, reader client.Client
 
-	// appconfigs knows what it did before, and its clock can be put forward.
+	// appconfigs keeps what it did before, and later is how far its clock is ahead.
 	appconfigs *appconfig.Connector
 	later      time.Duration
 
@@ -86,10 +86,10 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 	return w
 }
 
-// budget of rollouts of a namespace.
+// budget is the number of concurrent rollouts of a namespace.
 const budget = 20
 
-// note a request.
+// note records a request.
 func (w *world) note(gvk schema.GroupVersionKind, sub string, verbs ...string) {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	key := gvk.Group + "/" + plural.Resource + sub
@@ -101,13 +101,13 @@ func (w *world) note(gvk schema.GroupVersionKind, sub string, verbs ...string) {
 	}
 }
 
-// logs of pods that crash.
+// logs returns the log of a crashing pod.
 func (w *world) logs(context.Context, string, string, string, bool) (string, error) {
 	w.note(corev1.SchemeGroupVersion.WithKind("Pod"), "/log", "get")
 	return "cannot log in as u with p: bad title\n", nil
 }
 
-// ask remembers each request. To list is to list, or more.
+// ask returns functions that record each request. A list request counts as the given verbs.
 func (w *world) ask(scheme *runtime.Scheme, list ...string) interceptor.Funcs {
 	note := w.note
 	of := func(o runtime.Object) schema.GroupVersionKind {
@@ -124,7 +124,7 @@ func (w *world) ask(scheme *runtime.Scheme, list ...string) interceptor.Funcs {
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-			// What is listed comes from a cache, unless it is the reader that does.
+			// What is listed comes from a cache, which also watches, except with the reader.
 			note(of(l), "", list...)
 			return c.List(ctx, l, opts...)
 		},
@@ -141,7 +141,7 @@ func (w *world) ask(scheme *runtime.Scheme, list ...string) interceptor.Funcs {
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
 			note(of(o), "", "delete")
-			// The fake knows no preconditions.
+			// The fake client does not support preconditions.
 			return c.Delete(ctx, o)
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
@@ -154,7 +154,7 @@ func (w *world) ask(scheme *runtime.Scheme, list ...string) interceptor.Funcs {
 				return err
 			}
 			if u.GetUID() != "" {
-				// It can only change what is there.
+				// An object with a UID can only be changed, not created.
 				note(u.GroupVersionKind(), "", "patch")
 				return merge(ctx, c, scheme, u)
 			}
@@ -168,7 +168,8 @@ func (w *world) ask(scheme *runtime.Scheme, list ...string) interceptor.Funcs {
 	}
 }
 
-// merge what is applied into an object, for the same reason: lists by name.
+// merge merges what is applied into an object, with lists by name. The fake client cannot apply all
+// kinds.
 func merge(ctx context.Context, c client.Client, scheme *runtime.Scheme, u *unstructured.Unstructured) error {
 	if u.Object["spec"] == nil {
 		return annotate(ctx, c, u)
@@ -190,8 +191,8 @@ func merge(ctx context.Context, c client.Client, scheme *runtime.Scheme, u *unst
 	return c.Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, b))
 }
 
-// annotate an object with what is applied and nothing else: all annotations are
-// the provider's here.
+// annotate replaces the annotations of an object and changes nothing else: here, all annotations
+// belong to the provider.
 func annotate(ctx context.Context, c client.Client, u *unstructured.Unstructured) error {
 	have := &unstructured.Unstructured{}
 	have.SetGroupVersionKind(u.GroupVersionKind())
@@ -202,8 +203,7 @@ func annotate(ctx context.Context, c client.Client, u *unstructured.Unstructured
 	return c.Update(ctx, have)
 }
 
-// replace an object by what is applied: the fake's own way cannot apply all
-// kinds.
+// replace replaces an object by what is applied: the fake client cannot apply all kinds.
 func replace(ctx context.Context, c client.Client, scheme *runtime.Scheme, u *unstructured.Unstructured) error {
 	made, err := scheme.New(u.GroupVersionKind())
 	if err != nil {
@@ -227,7 +227,7 @@ func replace(ctx context.Context, c client.Client, scheme *runtime.Scheme, u *un
 	return c.Update(ctx, o)
 }
 
-// verbs that were asked for.
+// verbs returns the recorded verbs by group/resource.
 func (w *world) verbs() map[string][]string {
 	out := map[string][]string{}
 	for k, v := range w.asked {
@@ -236,9 +236,9 @@ func (w *world) verbs() map[string][]string {
 	return out
 }
 
-// reconcile an object once, as crossplane-runtime does, without its own
-// bookkeeping: look, and make, change or delete. It tells whether the object
-// still exists outside.
+// reconcile reconciles an object once, as crossplane-runtime does but without its bookkeeping: it
+// observes, and then creates, updates or deletes. The observation shows whether the external
+// resource still exists.
 func (w *world) reconcile(t testing.TB, mg resource.Managed) (managed.ExternalObservation, error) {
 	t.Helper()
 	ctx := t.Context()
@@ -266,7 +266,7 @@ func (w *world) reconcile(t testing.TB, mg resource.Managed) (managed.ExternalOb
 	}
 	status := mg.DeepCopyObject().(client.Object)
 	if _, ok := mg.(*configv1.AppConfig); ok {
-		// What it could not do is in its status.
+		// What could not be done is in its status.
 		status = mg
 	}
 	switch {
@@ -284,7 +284,7 @@ func (w *world) reconcile(t testing.TB, mg resource.Managed) (managed.ExternalOb
 	return o, err
 }
 
-// finish a Job with a report.
+// finish ends a Job with a report.
 func (w *world) finish(t testing.TB, job string, end batchv1.JobConditionType, report string) {
 	t.Helper()
 	ctx := t.Context()
@@ -308,7 +308,7 @@ func (w *world) finish(t testing.TB, job string, end batchv1.JobConditionType, r
 	}
 }
 
-// jobs there are, by name.
+// jobs returns the names of all Jobs.
 func (w *world) jobs(t testing.TB) []string {
 	t.Helper()
 	l := &batchv1.JobList{}
@@ -331,8 +331,7 @@ func secret(namespace, name string, values map[string]string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
 }
 
-// shop is a namespace with a database's Secret, and a store that all namespaces
-// use.
+// shop returns a namespace with the Secret of a database, and a store that all namespaces use.
 func shop() []client.Object {
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},

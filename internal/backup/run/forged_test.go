@@ -27,8 +27,8 @@ func testForged(t *testing.T, s *source) {
 	cases := map[string]struct {
 		reason string
 
-		// forge creates the forged backup. It gets the folder of a genuine one, and an attacker's
-		// fixture for the same place.
+		// forge creates the forged backup. genuine is the folder of a genuine one, and other an
+		// attacker's fixture for the same place.
 		forge func(t *testing.T, genuine string, other *fixture)
 		names bool
 	}{

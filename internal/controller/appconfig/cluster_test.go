@@ -28,9 +28,9 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// cluster is a control plane without nodes, with the provider beside it. What a
-// kubelet would do to the pods is played: those whose TITLE begins with "hang"
-// never become ready, those whose begins with "crash" crash.
+// cluster is a control plane without nodes, and the provider beside it. The kubelet's changes to
+// pods are simulated: a pod whose TITLE begins with "hang" never becomes ready, and one whose TITLE
+// begins with "crash" crashes.
 type cluster struct {
 	client.Client
 
@@ -52,7 +52,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// start the provider.
+// start starts the provider.
 func (c *cluster) start(t *testing.T) {
 	t.Helper()
 	kubeconfig, err := c.plane.Kubeconfig(plane.Provider)
@@ -78,13 +78,13 @@ func (c *cluster) start(t *testing.T) {
 	})
 }
 
-// kill the provider, without a warning.
+// kill kills the provider without a graceful shutdown.
 func (c *cluster) kill() {
 	_ = c.provider.Process.Kill()
 	_ = c.provider.Wait()
 }
 
-// kubelet plays what nodes do to pods.
+// kubelet simulates what nodes do to pods.
 func (c *cluster) kubelet(ctx context.Context) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -106,11 +106,11 @@ func (c *cluster) kubelet(ctx context.Context) {
 	}
 }
 
-// run a pod: its configuration decides what becomes of it.
+// run starts a pod. Its configuration decides whether it becomes ready.
 func (c *cluster) run(ctx context.Context, p *corev1.Pod) {
 	title, ok := c.title(ctx, p)
 	if !ok {
-		return // A container waits until its configuration is there.
+		return // a container waits until its configuration exists
 	}
 	s := corev1.ContainerStatus{Name: "app", Image: "a", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}
 	if strings.HasPrefix(title, "hang") {
@@ -129,11 +129,11 @@ func (c *cluster) run(ctx context.Context, p *corev1.Pod) {
 	for _, t := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: t, Status: is, LastTransitionTime: metav1.Now()})
 	}
-	// The next round tries again.
+	// A failure is retried in the next round.
 	_ = c.Status().Update(ctx, p)
 }
 
-// title of a pod; false while what it refers to is not there.
+// title returns the TITLE of a pod, and false while a ConfigMap that it refers to is missing.
 func (c *cluster) title(ctx context.Context, p *corev1.Pod) (string, bool) {
 	for _, e := range p.Spec.Containers[0].Env {
 		if e.ValueFrom == nil || e.ValueFrom.ConfigMapKeyRef == nil {
@@ -150,7 +150,7 @@ func (c *cluster) title(ctx context.Context, p *corev1.Pod) (string, bool) {
 	return "", true
 }
 
-// namespace of a test, with workloads of an application.
+// namespace creates a namespace with the workloads of an application.
 func (c *cluster) namespace(t *testing.T, name string, objects ...client.Object) {
 	t.Helper()
 	c.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -167,7 +167,7 @@ func (c *cluster) create(t *testing.T, o client.Object) {
 	}
 }
 
-// open to the AppConfig of the tests.
+// open are the annotations that let the AppConfig of the tests change a workload.
 var open = map[string]string{configv1.AllowAnnotation: "shop"}
 
 func labels(app string) map[string]string {
@@ -213,7 +213,7 @@ func appConfig(title string) *configv1.AppConfig {
 	}
 }
 
-// soon is how long anything may take.
+// soon is how long each expected change may take.
 const soon = 60 * time.Second
 
 func (c *cluster) appConfig(t *testing.T, namespace string) *configv1.AppConfig {
@@ -225,7 +225,7 @@ func (c *cluster) appConfig(t *testing.T, namespace string) *configv1.AppConfig 
 	return a
 }
 
-// edit an AppConfig, whoever else writes to it.
+// edit changes an AppConfig, and retries on conflicts with other writers.
 func (c *cluster) edit(t *testing.T, namespace string, change func(*configv1.AppConfigParameters)) {
 	t.Helper()
 	for {
@@ -245,7 +245,7 @@ func retitle(title string) func(*configv1.AppConfigParameters) {
 	return func(p *configv1.AppConfigParameters) { p.Config["TITLE"] = title }
 }
 
-// is waits until an AppConfig's Ready has a reason, of its present generation.
+// is waits until the AppConfig's Ready condition has a reason for the current generation.
 func (c *cluster) is(t *testing.T, namespace, reason string) *configv1.AppConfig {
 	t.Helper()
 	var a *configv1.AppConfig
@@ -268,7 +268,7 @@ func (c *cluster) replicaSets(t *testing.T, namespace string) int {
 	return len(l.Items)
 }
 
-// age lets a rollout have begun long ago.
+// age moves the start of the last rollout to an hour ago.
 func (c *cluster) age(t *testing.T, namespace string) {
 	t.Helper()
 	planetest.Eventually(t, soon, "the status is written", func() error {
@@ -278,7 +278,7 @@ func (c *cluster) age(t *testing.T, namespace string) {
 	})
 }
 
-// allRun says which pod of a namespace is not ready, or does not run a bundle.
+// allRun returns an error if a pod of a namespace is not ready or does not run the bundle.
 func (c *cluster) allRun(t *testing.T, namespace, bundle string) error {
 	t.Helper()
 	pods := &corev1.PodList{}

@@ -18,10 +18,10 @@ import (
 	"github.com/storeplane/storeplane/test/gitops/states"
 )
 
-// noon of the tests.
+// noon is the current time in the tests.
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// ago by seconds.
+// ago returns the time some seconds before noon.
 func ago(seconds int) *metav1.Time {
 	return new(metav1.NewTime(noon.Add(-time.Duration(seconds) * time.Second)))
 }
@@ -41,8 +41,8 @@ var (
 	report = Key{Kind: configv1.CronJob, Name: "report"}
 )
 
-// given an AppConfig that asks for the second bundle while the first one runs, on
-// one Deployment.
+// given returns the state of an AppConfig that requests the second bundle while the first one runs
+// on one Deployment.
 func given(changes ...func(*State)) *State {
 	a := &configv1.AppConfig{
 		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: configv1.AppConfigKind},
@@ -59,7 +59,7 @@ func given(changes ...func(*State)) *State {
 	return s
 }
 
-// runs a bundle, and is healthy.
+// runs returns a healthy target that runs a bundle.
 func runs(k Key, bundle string, changes ...func(*Target)) Target {
 	t := Target{Key: k, Bundle: bundle, Annotated: bundle != "", Current: true, Health: health.Status{State: health.Healthy}}
 	for _, c := range changes {
@@ -82,26 +82,26 @@ func params(change func(*configv1.AppConfigParameters)) func(*State) {
 	return func(s *State) { change(&s.AppConfig.Spec.ForProvider) }
 }
 
-// pending is the second bundle, for some seconds.
+// pending makes the second bundle the pending one, for some seconds.
 func pending(seconds int) func(*State) {
 	return known(func(o *configv1.AppConfigObservation) {
 		o.Bundle, o.Pending, o.PendingSince, o.LastStarted = second, second, ago(seconds), ago(seconds)
 	})
 }
 
-// recorded state of a target, for some seconds.
+// recorded adds a target to the status, in a state for some seconds.
 func recorded(k Key, bundle string, state configv1.TargetState, seconds int, message ...string) func(*State) {
 	return known(func(o *configv1.AppConfigObservation) {
 		o.Targets = append(o.Targets, configv1.TargetStatus{Kind: k.Kind, Name: k.Name, Bundle: bundle, State: state, Since: ago(seconds), Message: strings.Join(message, "")})
 	})
 }
 
-// because of a reason the target that was recorded last is not changed.
+// because sets the reason why the last recorded target is not changed.
 func because(reason string) func(*State) {
 	return known(func(o *configv1.AppConfigObservation) { o.Targets[len(o.Targets)-1].Reason = reason })
 }
 
-// closed is what is recorded of a target that does not allow the AppConfig.
+// closed returns the message about a target that does not allow the AppConfig.
 func closed(allow string) string {
 	return "It does not allow this AppConfig to change it: set its annotation config.example.com/appconfigs: " + allow
 }
@@ -110,14 +110,15 @@ func failedSecond(o *configv1.AppConfigObservation) {
 	o.Failed = &configv1.FailedRollout{Bundle: second, Message: "Deployment web: pod x: container a keeps failing"}
 }
 
-// outcome of a decision in few words.
+// told is the outcome of a decision in short form.
 type told struct {
 	Bundle, Pending, LastGood, Failed string
 	Ready                             string
 	Targets, Do, Events               []string
 }
 
-// expected of an AppConfig: it waits for what it still has to do, and for a Secret.
+// expected returns how the state is to be classified: an AppConfig is working while there is
+// something to do, or while a Secret is missing.
 func expected(s *State, o told) states.Expectation {
 	acts := slices.ContainsFunc(o.Do, func(do string) bool { return do != "make" })
 	switch {
@@ -492,7 +493,7 @@ func TestDecide(t *testing.T) {
 			if tc.again != 0 && d.Again != tc.again {
 				t.Errorf("%s\nDecide(...): want a look in %s, got %s", tc.reason, tc.again, d.Again)
 			}
-			// What is written down is read back, and decides nothing else.
+			// Decide with the recorded status must reach the same decision.
 			next := *tc.state
 			next.AppConfig = tc.state.AppConfig.DeepCopy()
 			next.AppConfig.Status.AtProvider = d.Observation

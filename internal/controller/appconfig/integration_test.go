@@ -41,8 +41,8 @@ func TestIntegration(t *testing.T) {
 	}
 }
 
-// testLife: one workload of each kind gets all keys, a Secret's change is one
-// rollout with the config's, and what pods need outlives the AppConfig.
+// testLife: one workload of each kind gets all keys, changes of a Secret and of the config are one
+// rollout, and what pods need stays when the AppConfig is deleted.
 func testLife(t *testing.T, c *cluster) {
 	const ns = "life"
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "db"}, StringData: map[string]string{"password": "one"}}
@@ -107,8 +107,8 @@ func testLife(t *testing.T, c *cluster) {
 	}
 }
 
-// testBound: the platform's credentials of a store are bound to a place by an annotation of
-// their Secret, which a bundle would not have.
+// testBound: a Secret with an annotation that binds it to a place holds the platform's credentials
+// of a store, and is not copied into a bundle, which would lack the annotation.
 func testBound(t *testing.T, c *cluster) {
 	const ns = "bound"
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "orders-dump-store", Annotations: (&backup.Bounds{Of: "ClusterProviderConfig default"}).Annotations()}, StringData: map[string]string{"AWS_ACCESS_KEY_ID": "key"}}
@@ -126,8 +126,8 @@ func testBound(t *testing.T, c *cluster) {
 	}
 }
 
-// testPlanted: who may make a ConfigMap can foretell the name of a bundle. What it holds then
-// does not reach pods.
+// testPlanted: a user who may create ConfigMaps can predict the name of a bundle and create it
+// first. Its content does not reach pods.
 func testPlanted(t *testing.T, c *cluster) {
 	const ns = "planted"
 	a := appConfig("one")
@@ -188,14 +188,14 @@ func testPlanted(t *testing.T, c *cluster) {
 	}
 }
 
-// testRollback: what crashes is taken back at once, what hangs at its deadline, in
-// StatefulSets too, and neither is tried again.
+// testRollback: a bundle that crashes is rolled back at once, one that hangs at its deadline, also
+// in StatefulSets, and neither is retried.
 func testRollback(t *testing.T, c *cluster) {
 	const ns = "rollback"
 	c.namespace(t, ns, deployment("web", corev1.Container{}), statefulSet("db"), appConfig("one"))
 	good := c.is(t, ns, "Available").Status.AtProvider.Bundle
 	for _, bad := range []string{"crash", "hang"} {
-		// The next one is not held back by the one before.
+		// The next rollout is not delayed because of the last one.
 		c.age(t, ns)
 		c.edit(t, ns, retitle(bad))
 		a := c.is(t, ns, "RolledBack")
@@ -218,7 +218,7 @@ func testRollback(t *testing.T, c *cluster) {
 	}
 }
 
-// testStorm: twenty edits in ten seconds are two rollouts.
+// testStorm: twenty edits in ten seconds cause two rollouts.
 func testStorm(t *testing.T, c *cluster) {
 	const ns = "storm"
 	c.namespace(t, ns, deployment("web", corev1.Container{}), appConfig("0"))
@@ -239,8 +239,8 @@ func testStorm(t *testing.T, c *cluster) {
 	}
 }
 
-// testKilled: the provider is killed at moments of a rollout, and each one that
-// follows goes on. A start of its own changes nothing.
+// testKilled: the provider is killed at several points of a rollout, and the next one continues it.
+// A restart by itself changes nothing.
 func testKilled(t *testing.T, c *cluster) {
 	const ns = "killed"
 	c.namespace(t, ns, deployment("web", corev1.Container{}), statefulSet("db"), appConfig("0"))
@@ -271,7 +271,7 @@ func testKilled(t *testing.T, c *cluster) {
 	}
 }
 
-// testReader: what reads the stable name is adopted without a restart.
+// testReader: a workload that reads the stable name is adopted without a restart.
 func testReader(t *testing.T, c *cluster) {
 	const ns = "reader"
 	web := deployment("web", corev1.Container{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "shop-config"}}}}})
@@ -293,7 +293,7 @@ func testReader(t *testing.T, c *cluster) {
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "shop-config"}, stable); err != nil || stable.Data["TITLE"] != "two" {
 		t.Errorf("want the stable name to hold what runs, got %v, %v", stable.Data, err)
 	}
-	// What is changed by hand is put back.
+	// A manual change is reverted.
 	stable.Data["TITLE"] = "hand"
 	if err := c.Update(t.Context(), stable); err != nil {
 		t.Fatal(err)
@@ -309,7 +309,7 @@ func testReader(t *testing.T, c *cluster) {
 	})
 }
 
-// testRefused: a target that may not be changed is told, and the others go on.
+// testRefused: a target that must not be changed is reported, and the others are rolled out.
 func testRefused(t *testing.T, c *cluster) {
 	const ns = "refused"
 	fail := admissionv1.Fail
@@ -328,7 +328,7 @@ func testRefused(t *testing.T, c *cluster) {
 	c.create(t, binding)
 	taken := deployment("taken", corev1.Container{})
 	c.namespace(t, ns, deployment("locked", corev1.Container{}), taken, deployment("free", corev1.Container{}))
-	// Somebody else owns a field that is ours.
+	// Another field manager owns a field of the provider.
 	c.applyAs(t, "somebody", map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": ns, "name": "taken"},
 		"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{appconfig.Annotation("shop"): "mine"}}}},
@@ -357,7 +357,8 @@ func testRefused(t *testing.T, c *cluster) {
 	}
 }
 
-// testFights: whoever applies the workload again and again takes nothing away.
+// testFights: a client that applies the workload again and again does not remove the provider's
+// fields.
 func testFights(t *testing.T, c *cluster) {
 	const ns = "fights"
 	c.namespace(t, ns)
@@ -395,7 +396,8 @@ func testFights(t *testing.T, c *cluster) {
 	}
 }
 
-// testOwner: the provider changes no target, and waits until its owner has.
+// testOwner: with rollout.by Owner the provider changes no target, and waits until the owner has
+// changed it.
 func testOwner(t *testing.T, c *cluster) {
 	const ns = "owner"
 	name := appconfig.Name("shop", map[string]string{"TITLE": "one"})
@@ -404,7 +406,7 @@ func testOwner(t *testing.T, c *cluster) {
 	}
 	a := appConfig("one")
 	a.Spec.ForProvider.Rollout.By = configv1.ByOwner
-	// The Deployment names the bundle before it is there.
+	// The Deployment names the bundle before it exists.
 	web := deployment("web", of(name))
 	c.namespace(t, ns, web, a)
 	if got := c.is(t, ns, "Available").Status.AtProvider; got.Bundle != name {
@@ -428,7 +430,7 @@ func testOwner(t *testing.T, c *cluster) {
 	}
 }
 
-// testOrder: one target after the other, and no more than one that is bad.
+// testOrder: targets are changed one after the other, and only the first one gets a bad bundle.
 func testOrder(t *testing.T, c *cluster) {
 	const ns = "order"
 	a := appConfig("one")

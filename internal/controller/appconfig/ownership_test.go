@@ -10,8 +10,8 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
-// TestUnowned: what was left behind with an AppConfig goes with the claim that has
-// adopted it.
+// TestUnowned: bundles that an earlier AppConfig left behind get the claim that has adopted it as
+// owner.
 func TestUnowned(t *testing.T) {
 	owned := func(uid types.UID) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{Kind: "EcommercePlatform", Name: "store", UID: uid, Controller: new(true)}}

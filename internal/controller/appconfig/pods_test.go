@@ -11,7 +11,7 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
-// aPod of a bundle, made an hour ago.
+// aPod returns a pod with a bundle that was created an hour ago.
 func aPod(name, bundle string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", CreationTimestamp: *ago(3600), Annotations: map[string]string{configv1.BundleAnnotationPrefix + "shop": bundle}},
@@ -47,13 +47,13 @@ func TestLook(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		key    Key
-		bundle string // that the template holds; the second unless given
+		bundle string // the bundle of the template; the second unless given
 		pods   []*corev1.Pod
 		state  *State
 		want   Pods
 
-		// container whose log would tell, whether it is that of the run before,
-		// and whether it is asked for.
+		// container is the one whose log would show the cause, previous whether that is the log of
+		// its last run, and log whether it is requested.
 		container string
 		previous  bool
 		log       bool
@@ -107,8 +107,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestLedger: two workers do not both take the last place, and who is gone takes
-// none.
+// TestLedger: two workers cannot both take the last place of the budget, and an AppConfig that is
+// gone takes none.
 func TestLedger(t *testing.T) {
 	l := newLedger()
 	of := func(name string, k Key) *State {
@@ -122,7 +122,7 @@ func TestLedger(t *testing.T) {
 	if d := l.decide(of("b", worker), nil); len(d.Patch) != 0 {
 		t.Errorf("want no place left, got %+v", d)
 	}
-	// The cache still shows it, but it is known to have ended.
+	// The cache still shows it, but the ledger has recorded that it ended.
 	done := of("a", web)
 	done.Wanted = first
 	recorded(web, first, configv1.TargetUpdated, 60)(done)

@@ -13,17 +13,17 @@ import (
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// outcome of a content, whoever runs it.
+// outcome is what becomes of pods with a content, on any workload.
 type outcome int
 
 const (
 	good outcome = iota
-	_            // Its pods never become ready.
-	// crashes: its pods crash.
+	_            // the pods never become ready
+	// crashes means that the pods crash.
 	crashes
 )
 
-// pod of the simulation.
+// pod is a pod of the simulation.
 type pod struct {
 	bundle string
 	born   time.Time
@@ -31,31 +31,31 @@ type pod struct {
 	since  time.Time
 }
 
-// load is a workload with the controller that Kubernetes has for it.
+// load is a workload, with a simulation of its Kubernetes controller.
 type load struct {
 	key      Key
 	bundle   string
-	since    time.Time // of the template
+	since    time.Time // when the template last changed
 	pods     []pod
 	replicas int
 	paused   bool
 	gone     bool
 	forbids  bool
 
-	// ours says that it was healthy until it was changed.
+	// ours means that it was healthy until the AppConfig changed it.
 	ours bool
 }
 
-// isDisturbed tells whether a workload serves less, or differently, than its
-// template says.
+// isDisturbed reports whether a workload has fewer ready pods than it should, or pods that differ
+// from its template.
 func (l *load) isDisturbed() bool {
 	return !l.gone && (len(l.pods) != l.replicas || slices.ContainsFunc(l.pods, func(p pod) bool { return !p.ready || p.bundle != l.bundle }))
 }
 
-// world of the simulation: a namespace with one AppConfig.
+// simulation is a namespace with one AppConfig.
 type simulation struct {
 	now      time.Time
-	app      *configv1.AppConfig // with the status that is stored
+	app      *configv1.AppConfig // with the stored status
 	content  int
 	outcomes []outcome
 	whole    map[string]bool
@@ -63,8 +63,8 @@ type simulation struct {
 	loads    []*load
 	budget   int
 
-	// epoch counts the changes of what is asked for, tried what was started in
-	// each.
+	// epoch counts the changes of the requested content, and tried how often each bundle was
+	// started in each epoch.
 	epoch int
 	tried map[string]int
 }
@@ -80,7 +80,7 @@ func (w *simulation) outcome(bundle string) outcome {
 	return good
 }
 
-// newSimulation of workloads that run nothing of ours yet.
+// newSimulation draws a namespace with workloads that have no bundle yet.
 func newSimulation(t *rapid.T) *simulation {
 	w := &simulation{now: time.Unix(1e9, 0), whole: map[string]bool{}, tried: map[string]int{}, budget: rapid.IntRange(1, 4).Draw(t, "budget")}
 	w.app = &configv1.AppConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", Generation: 1}}
@@ -102,7 +102,7 @@ func newSimulation(t *rapid.T) *simulation {
 		w.loads = append(w.loads, l)
 		p.Targets = append(p.Targets, configv1.Target{Kind: l.key.Kind, Name: l.key.Name})
 	}
-	// The first content is good, as that of an application that runs is.
+	// The first content is good, like that of a running application.
 	w.outcomes = append(w.outcomes, good)
 	for range rapid.IntRange(1, 4).Draw(t, "contents") {
 		w.outcomes = append(w.outcomes, outcome(rapid.IntRange(0, 2).Draw(t, "outcome")))
@@ -110,7 +110,7 @@ func newSimulation(t *rapid.T) *simulation {
 	return w
 }
 
-// tick of the clock, with what Kubernetes does meanwhile.
+// tick advances the clock and simulates what Kubernetes does meanwhile.
 func (w *simulation) tick(by time.Duration) {
 	w.now = w.now.Add(by)
 	for _, l := range w.loads {
@@ -132,12 +132,13 @@ func (w *simulation) tick(by time.Duration) {
 	}
 }
 
-// roll a Deployment with one pod more than it needs, and none less.
+// roll simulates the rolling update of a Deployment, with one pod more than it needs, and none
+// less.
 func (l *load) roll(now time.Time) {
 	if l.paused {
 		return
 	}
-	// Old pods that are not ready serve nobody.
+	// Old pods that are not ready serve no requests.
 	l.pods = slices.DeleteFunc(l.pods, func(p pod) bool { return !p.ready && p.bundle != l.bundle })
 	ready, fresh := 0, 0
 	for _, p := range l.pods {
@@ -158,7 +159,7 @@ func (l *load) roll(now time.Time) {
 	}
 }
 
-// replace the pods of a StatefulSet, the last one first, while all are ready.
+// replace simulates a StatefulSet: it replaces pods, the last one first, while all are ready.
 func (l *load) replace(now time.Time) {
 	for len(l.pods) < l.replicas {
 		l.pods = append(l.pods, pod{bundle: l.bundle, born: now})
@@ -176,7 +177,7 @@ func (l *load) replace(now time.Time) {
 	}
 }
 
-// state as the reconciler gathers it.
+// state returns the state as the reconciler gathers it.
 func (w *simulation) state() *State {
 	s := &State{AppConfig: w.app.DeepCopy(), Now: w.now, Wanted: bundleOf(w.content), Whole: w.whole, Holds: w.holds, Budget: w.budget}
 	for _, l := range w.loads {
@@ -216,7 +217,7 @@ func (w *simulation) lookAt(l *load, t *Target) {
 	}
 }
 
-// reconcile once, and stop after some steps: a crash.
+// reconcile reconciles once, and stops after some steps to simulate a crash.
 func (w *simulation) reconcile(t *rapid.T, steps int) {
 	s := w.state()
 	d := Decide(s)
@@ -251,7 +252,7 @@ func (w *simulation) reconcile(t *rapid.T, steps int) {
 	}
 }
 
-// evict a pod, by the workload's name and its ordinal.
+// evict replaces a pod, by the name podName.
 func (w *simulation) evict(t *rapid.T, name string) {
 	for _, l := range w.loads {
 		for i := range l.pods {
@@ -268,7 +269,7 @@ func (w *simulation) evict(t *rapid.T, name string) {
 
 func podName(l *load, i int) string { return fmt.Sprintf("%s-%d", l.key.Name, i) }
 
-// write the status.
+// write stores the status, and checks it.
 func (w *simulation) write(t *rapid.T, d Decision) {
 	was, is := &w.app.Status.AtProvider, d.Observation
 	if is.Pending != "" && (was.Pending != is.Pending || !was.PendingSince.Equal(is.PendingSince)) {
@@ -286,7 +287,7 @@ func (w *simulation) write(t *rapid.T, d Decision) {
 	w.app.SetConditions(d.Conditions...)
 }
 
-// patch a workload, as far as the API server lets.
+// patch changes a workload as far as the API server permits, and checks the budget.
 func (w *simulation) patch(t *rapid.T, k Key, bundle string) {
 	for _, l := range w.loads {
 		if l.key != k {
@@ -298,7 +299,7 @@ func (w *simulation) patch(t *rapid.T, k Key, bundle string) {
 		case l.paused:
 			t.Fatalf("%s is paused, and was patched", k)
 		case l.forbids:
-			l.ours = false // What cannot be changed takes nobody's place.
+			l.ours = false // a workload that cannot be changed takes no place of the budget
 			for i := range w.app.Status.AtProvider.Targets {
 				if s := &w.app.Status.AtProvider.Targets[i]; s.Kind == k.Kind && s.Name == k.Name {
 					s.State, s.Reason, s.Message = configv1.TargetForbidden, configv1.ReasonForbidden, "forbidden"
@@ -317,13 +318,13 @@ func (w *simulation) patch(t *rapid.T, k Key, bundle string) {
 			disturbed++
 		}
 	}
-	// One that is superseded while it waits for its turn again stays as it is.
+	// With order Sequential, a superseded workload stays disturbed while it waits for its turn.
 	if disturbed > w.budget && w.app.Spec.ForProvider.Rollout.Order != configv1.Sequential {
 		t.Fatalf("%d workloads are disturbed at a time, and the budget is %d", disturbed, w.budget)
 	}
 }
 
-// edit what is asked for.
+// edit changes the requested content.
 func (w *simulation) edit(to int) {
 	if w.content != to {
 		w.content = to
@@ -331,10 +332,10 @@ func (w *simulation) edit(to int) {
 	}
 }
 
-// never crashes.
+// never is a number of steps that reconcile does not reach.
 const never = 1 << 20
 
-// settle until nothing can change any more.
+// settle runs the simulation until nothing changes any more.
 func (w *simulation) settle(t *rapid.T) {
 	for range 400 {
 		w.tick(2 * time.Second)
@@ -342,8 +343,7 @@ func (w *simulation) settle(t *rapid.T) {
 	}
 }
 
-// TestPropertyConverges: whatever happens, in the end each target runs the newest
-// good bundle.
+// TestPropertyConverges: whatever happens, in the end each target runs the newest good bundle.
 func TestPropertyConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newSimulation(t)
@@ -386,7 +386,7 @@ func TestPropertyConverges(t *testing.T) {
 	})
 }
 
-// isSettled tells whether the world is as it shall be.
+// isSettled fails the test if the namespace is not in the final state.
 func (w *simulation) isSettled(t *rapid.T) {
 	o := &w.app.Status.AtProvider
 	wanted := bundleOf(w.content)
@@ -404,8 +404,8 @@ func (w *simulation) isSettled(t *rapid.T) {
 		t.Fatalf("want %s to run, got %+v", expect, o)
 	}
 	if w.outcome(expect) != good {
-		// It was called good while nobody had a pod to prove it by. It goes no
-		// further once somebody has.
+		// The bundle was accepted while no workload had pods to prove it. It is rolled out no
+		// further once one has.
 		return
 	}
 	for _, l := range w.loads {

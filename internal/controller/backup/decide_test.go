@@ -21,7 +21,7 @@ import (
 	"github.com/storeplane/storeplane/test/gitops/states"
 )
 
-// outcome of a decision in few words.
+// outcome is the outcome of a decision in short form.
 type outcome struct {
 	Phase    backupv1.BackupPhase
 	Ready    string
@@ -30,8 +30,8 @@ type outcome struct {
 	Events   []string
 }
 
-// expected of a Backup: what is refused for its own spec has failed, and what failed and
-// is tried again is degraded.
+// expected returns how the state is to be classified: a Backup whose own spec is rejected has
+// failed, and one with a failure that is retried is degraded.
 func expected(b *backupv1.Backup, o outcome) states.Expectation {
 	for _, final := range []string{"InvalidSchedule", "VersionUnknown", "AlreadyExists", "DestinationInvalid", "InvalidTask", "EscrowDiffers"} {
 		if strings.HasPrefix(o.Ready, "False "+final) {
@@ -644,31 +644,32 @@ func TestDecide(t *testing.T) {
 	states.Compare(t, "testdata/states.yaml", *update, seen)
 }
 
-// scheduled2 is a verification of the CronJob.
+// scheduled2 returns a verification of the CronJob.
 func scheduled2(created, finished time.Time) workload.Run {
 	r := run("orders-verify-1", backup.Verify, created, finished)
 	r.Owner = "cronjob"
 	return r
 }
 
-// encrypted are the backups from now on.
+// encrypted turns encryption on.
 func encrypted(s *State) {
 	s.params().Encryption = &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "key", Key: "key"}}
 }
 
-// unsealed is a list of a store that has plain backups of before.
+// unsealed adds plain backups from before encryption to the report of a run.
 func unsealed(r workload.Run) workload.Run {
 	r.Report.Catalog.Unsealed = 3
 	return r
 }
 
-// attempted2 is a run that others of its purpose went before.
+// attempted2 returns the n-th attempt of a run.
 func attempted2(n int, r workload.Run) workload.Run {
 	r.Attempt = n
 	return r
 }
 
-// TestDecideSystems: a status is of one database, and names others in the same place.
+// TestDecideSystems: a status describes the backups of one database, and lists others in the same
+// place.
 func TestDecideSystems(t *testing.T) {
 	r := listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))
 	r.Report.Catalog.System = "7200"
@@ -706,7 +707,7 @@ func TestDecideObservation(t *testing.T) {
 	}
 }
 
-// TestDecidePeriods: what is not to come is not missed.
+// TestDecidePeriods: a backup or verification that is not scheduled is not reported as overdue.
 func TestDecidePeriods(t *testing.T) {
 	const day = 24 * time.Hour
 	cases := map[string]struct {
@@ -728,7 +729,7 @@ func TestDecidePeriods(t *testing.T) {
 	}
 }
 
-// TestPhysicalArchive: what was archived can be restored to.
+// TestPhysicalArchive: any time up to the last archived one can be restored.
 func TestPhysicalArchive(t *testing.T) {
 	s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))), func(s *State) { s.Archived = hours(2.9) })
 	if diff := cmp.Diff(at(hours(2.9)), decide(t, s).Observation.LastRecoverableTime); diff != "" {
@@ -736,7 +737,7 @@ func TestPhysicalArchive(t *testing.T) {
 	}
 }
 
-// TestPhysicalGaps: what cannot be restored is said.
+// TestPhysicalGaps: times that cannot be restored are reported.
 func TestPhysicalGaps(t *testing.T) {
 	from, to := hours(1), hours(2.1)
 	s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))), func(s *State) {
@@ -748,7 +749,7 @@ func TestPhysicalGaps(t *testing.T) {
 	}
 }
 
-// TestPhysicalLost: once the repository has lost all backups no time is promised.
+// TestPhysicalLost: once the repository has lost all backups, no recoverable time is reported.
 func TestPhysicalLost(t *testing.T) {
 	from := hours(1)
 	s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))), func(s *State) {
@@ -763,8 +764,8 @@ func TestPhysicalLost(t *testing.T) {
 	}
 }
 
-// TestNoFlapping: messages hold no times and no counts, so the same trouble later
-// is the same condition.
+// TestNoFlapping: messages contain neither times nor counts, so a lasting problem does not change
+// its condition.
 func TestNoFlapping(t *testing.T) {
 	later := func(now time.Time) outcome {
 		return outcomeOf(decide(t, state(settle(t), at2(now), checked(t), known(func(o *backupv1.BackupObservation) { o.LastSuccessfulTime = at(hours(2)) }),
@@ -784,8 +785,8 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-// TestDerived: the pods of a verification are those of the DatabaseCluster's own
-// backups, but for what they do and where.
+// TestDerived: the pods of a verification are those of the DatabaseCluster's own backups, except
+// for the task and the volumes for it.
 func TestDerived(t *testing.T) {
 	s := state(physical, params(func(p *backupv1.BackupParameters) { p.Verification.Query = "select true" }))
 	pod, err := s.template(backup.Verify)
@@ -811,8 +812,7 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// TestPhysicalFirst: until something is archived after the first backup there is
-// no time to go back to.
+// TestPhysicalFirst: until WAL is archived after the first backup there is no recoverable time.
 func TestPhysicalFirst(t *testing.T) {
 	r := listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))
 	r.Report.Catalog.Latest = new(hours(1.9))

@@ -81,8 +81,8 @@ func TestDecideDeletion(t *testing.T) {
 	}
 }
 
-// TestDeletionPolicy: the pod that deletes reaches the store, and a policy of its name that is
-// another's is left alone.
+// TestDeletionPolicy: the pod that deletes may connect to the store, and an object of the policy's
+// name with another owner is not changed.
 func TestDeletionPolicy(t *testing.T) {
 	wanted := params(func(p *backupv1.BackupParameters) { p.DeletionPolicy = backupv1.Delete })
 	cases := map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// TestDecideEscrow: a copy is made once, and is never written over.
+// TestDecideEscrow: a copy of the key is created once, and never overwritten.
 func TestDecideEscrow(t *testing.T) {
 	copied := func(key string) *corev1.Secret {
 		out := &corev1.Secret{}
@@ -88,7 +88,7 @@ func TestDecideEscrow(t *testing.T) {
 	}
 }
 
-// TestDecideOwnKey: a Backup with method logical goes on with what its backups began with.
+// TestDecideOwnKey: a Backup with method logical keeps the encryption with which its backups began.
 func TestDecideOwnKey(t *testing.T) {
 	const (
 		first  = "AGE-SECRET-KEY-1QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQPZRY9X8GF2TVDW0S3JN5"
@@ -106,7 +106,7 @@ func TestDecideOwnKey(t *testing.T) {
 		}
 		return out
 	}
-	// made is the Backup's account, its policies, and no CronJobs.
+	// made sets up the Backup's account and policies, and no CronJobs.
 	made := func(s *State) {
 		settle(t)(s)
 		s.CronJobs = nil
@@ -137,9 +137,9 @@ func TestDecideOwnKey(t *testing.T) {
 	type want struct {
 		Escrowed string
 		Do       []string
-		Kept     string // what is kept of the key
-		Key      string // what the Secret gets
-		Mounts   string // Secret that pods mount
+		Kept     string // what escrow gets
+		Key      string // what the Backup's own Secret gets
+		Mounts   string // the Secret that pods mount
 	}
 	pending := "False EscrowPending: Waiting for Secret storeplane-escrow/shop.orders.backup, the copy of the database's key"
 	isPlain := "True Kept: The backups are plain, as they were before keys were generated: to encrypt them, name a key in spec.forProvider.encryption"
@@ -295,7 +295,7 @@ func identity(t testing.TB) []byte {
 	return out
 }
 
-// TestDecideOwnKeyTaken says whose name it is.
+// TestDecideOwnKeyTaken: the message names the Secret that is in the way.
 func TestDecideOwnKeyTaken(t *testing.T) {
 	s := state(settle(t), func(s *State) {
 		s.CronJobs = nil

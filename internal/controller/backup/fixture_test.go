@@ -18,13 +18,13 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// born is when the Backup of the tests was made: a Sunday.
+// born is when the Backup of the tests was created: a Sunday.
 var born = time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
 
-// hours after it was.
+// hours returns the time some hours after born.
 func hours(n float64) time.Time { return born.Add(time.Duration(n * float64(time.Hour))) }
 
-// state of a Backup of PostgreSQL in S3, nightly at two.
+// state returns the state of a Backup of PostgreSQL to S3, nightly at two.
 func state(changes ...func(*State)) *State {
 	b := &backupv1.Backup{
 		TypeMeta:   metav1.TypeMeta{APIVersion: backupv1.GroupVersion.String(), Kind: backupv1.BackupKind},
@@ -53,8 +53,8 @@ func state(changes ...func(*State)) *State {
 	return s
 }
 
-// settle plays what the API server would have made of the objects that are
-// applied, so that only what is left is news.
+// settle adds the objects and the status as if they had been applied already, so that only later
+// changes are left to do.
 func settle(t testing.TB) func(*State) {
 	t.Helper()
 	return func(s *State) {
@@ -104,7 +104,7 @@ func says(c xpv2.Condition) func(*State) {
 	return func(s *State) { s.Backup.SetConditions(c) }
 }
 
-// checked: the store and the database were reached.
+// checked marks the store and the database as reached.
 func checked(t testing.TB) func(*State) {
 	t.Helper()
 	return func(s *State) { s.Backup.Status.AtProvider.Checked = digestOf(t, s) }
@@ -114,7 +114,7 @@ func with(runs ...workload.Run) func(*State) {
 	return func(s *State) { s.Runs = append(s.Runs, runs...) }
 }
 
-// run of a Job that the reconciler made.
+// run returns the run of a Job that the reconciler created.
 func run(name string, a backup.Action, created, finished time.Time) workload.Run {
 	r := workload.Run{Job: name, UID: types.UID(name), Action: a, Created: created, Finished: finished, Ended: !finished.IsZero(), Owner: "backup", Attempt: 1}
 	if r.Ended {
@@ -123,7 +123,7 @@ func run(name string, a backup.Action, created, finished time.Time) workload.Run
 	return r
 }
 
-// scheduled run of a CronJob.
+// scheduled returns a run of the CronJob.
 func scheduled(created, finished time.Time) workload.Run {
 	r := run("orders-backup-"+created.Format("150405"), backup.Backup, created, finished)
 	r.Owner, r.Scheduled = "cronjob", created.Truncate(time.Minute)
@@ -144,7 +144,7 @@ func digested(t testing.TB, s *State, r workload.Run) workload.Run {
 	return r
 }
 
-// entry of a backup that began then.
+// entry returns a backup that began at a time.
 func entry(began time.Time) backup.Entry {
 	return backup.Entry{ID: began.UTC().Format(backup.IDFormat), Time: began, Seconds: 60, Size: 5 << 20}
 }
@@ -154,7 +154,7 @@ func verified(e backup.Entry, when time.Time) backup.Entry {
 	return e
 }
 
-// listing adds what was in the store, newest first.
+// listing adds the content of the store to the report of a run, newest first.
 func listing(r workload.Run, entries ...backup.Entry) workload.Run {
 	c := &backup.Catalog{Count: len(entries), Backups: entries}
 	if len(entries) > 0 {
@@ -172,8 +172,7 @@ func listing(r workload.Run, entries ...backup.Entry) workload.Run {
 	return r
 }
 
-// physical turns the Backup into that of a DatabaseCluster whose CronJob is
-// there.
+// physical turns the Backup into that of a DatabaseCluster whose CronJob exists.
 func physical(s *State) {
 	p := s.params()
 	p.Method, p.Schedule = backupv1.Physical, ""
@@ -183,7 +182,7 @@ func physical(s *State) {
 	s.CronJobs = append(s.CronJobs, foreignCronJob())
 }
 
-// foreignCronJob is as the function of DatabaseCluster makes them.
+// foreignCronJob returns a CronJob as the function creates it for a DatabaseCluster.
 func foreignCronJob() batchv1.CronJob {
 	pod := workload.Pod{
 		Labels: map[string]string{backupv1.BackupLabel: "orders-backup"},

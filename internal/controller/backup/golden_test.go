@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
-// TestGolden writes all that a Backup makes: what it always has, its CronJobs,
+// TestGolden: the golden files hold all that a Backup creates: its permanent objects, its CronJobs,
 // and one Job of each action.
 func TestGolden(t *testing.T) {
 	cases := map[string]*State{
@@ -71,7 +71,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// everything that a Backup ever makes.
+// everything returns all objects that a Backup may create.
 func everything(t *testing.T, s *State) []client.Object {
 	t.Helper()
 	v := &view{State: s}

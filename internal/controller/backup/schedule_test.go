@@ -37,7 +37,7 @@ func TestPeriod(t *testing.T) {
 		"*/5 9-17 * * 1": 6*day + 15*time.Hour + 5*time.Minute,
 		"0 0 1 * *":      31 * day,
 		"0 5 * * 0":      7 * day,
-		"0 0 29 2 *":     8 * 366 * day, // 2096 to 2104, but for the days of common years
+		"0 0 29 2 *":     8 * 366 * day, // from 2096 to 2104; 2100 is no leap year
 		"0 0 31 2 *":     day,           // never
 	}
 	for spec, want := range cases {
@@ -88,8 +88,8 @@ func TestTooOld(t *testing.T) {
 	}
 }
 
-// TestTooOldNever: a backup that was made at each time that one was due is never
-// too old, whatever the clocks do.
+// TestTooOldNever: a backup that was made at each scheduled time is never too old, whatever clock
+// changes there are.
 func TestTooOldNever(t *testing.T) {
 	specs := []string{"0 2 * * *", "30 2 * * *", "*/15 * * * *", "0 0 * * 0", "15 1 1 * *", "0 3 * * 1-5"}
 	zones := []string{"Etc/UTC", "Europe/Vienna", "America/New_York", "Australia/Lord_Howe"}

@@ -15,7 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// drawRuns that one store may have seen, in the order of their ends.
+// drawRuns draws runs against one store, in the order in which they ended.
 func drawRuns(t *rapid.T) []workload.Run {
 	var entries []backup.Entry
 	now := hours(0)
@@ -51,8 +51,8 @@ func drawRuns(t *rapid.T) []workload.Run {
 	return out
 }
 
-// TestAbsorbTwice: what is in the status is not news, so that a Job whose report
-// is can go.
+// TestAbsorbTwice: a report that is in the status already changes nothing, so its Job can be
+// deleted.
 func TestAbsorbTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := drawRuns(t)
@@ -64,7 +64,7 @@ func TestAbsorbTwice(t *testing.T) {
 	})
 }
 
-// TestAbsorbForgets: nothing is taken back when Jobs go, in whatever order.
+// TestAbsorbForgets: nothing is removed from the status when Jobs are deleted, in any order.
 func TestAbsorbForgets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := drawRuns(t)
@@ -77,8 +77,8 @@ func TestAbsorbForgets(t *testing.T) {
 	})
 }
 
-// TestAbsorbPiecemeal: a provider that was down reads what it missed, and comes
-// to the same.
+// TestAbsorbPiecemeal: a provider that was down reads what it missed, and arrives at the same
+// status.
 func TestAbsorbPiecemeal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := drawRuns(t)
@@ -91,8 +91,8 @@ func TestAbsorbPiecemeal(t *testing.T) {
 	})
 }
 
-// TestNoFalseSuccess: a backup is only ever said to be there that a report
-// listed, and the last failure stands unless something succeeded after it.
+// TestNoFalseSuccess: a backup is reported only if a report listed one, and the last failure stays
+// unless a later run succeeded.
 func TestNoFalseSuccess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := drawRuns(t)
@@ -121,7 +121,7 @@ func TestNoFalseSuccess(t *testing.T) {
 }
 
 func TestAbsorbPhysical(t *testing.T) {
-	// A repository of pgBackRest does not know what was verified.
+	// A pgBackRest repository does not record what was verified.
 	runs := []workload.Run{
 		listing(scheduled(hours(2), hours(2.1)), entry(hours(2))),
 		func() workload.Run {

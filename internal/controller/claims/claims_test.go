@@ -20,7 +20,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
-// backend of a shop, as the API server tells it.
+// backend is the backend of a shop as the API server returns it.
 const backend = `
 apiVersion: apps.example.com/v1
 kind: WebApp
@@ -150,8 +150,8 @@ status:
 	}
 }
 
-// TestStripApplied: what kubectl applied last goes where nothing but metadata is
-// kept, and stays where all of an object may be written back.
+// TestStripApplied: the annotation with the last applied configuration is removed from objects of
+// which only metadata is kept, and stays on objects that may be written back as a whole.
 func TestStripApplied(t *testing.T) {
 	m := metav1.ObjectMeta{
 		Name: "store", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
@@ -182,7 +182,7 @@ type registration struct {
 	toolscache.ResourceEventHandlerRegistration
 }
 
-// informer hands out what its handler is told.
+// informer is a cache that keeps the event handler, so that a test can call it.
 type informer struct {
 	cache.Informer
 

@@ -31,11 +31,11 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// patience with an API server on a machine that has other work.
+// patience is how long to wait for the API server on a busy machine.
 const patience = 2 * time.Minute
 
-// TestClaims: with the provider's rights and no more, claims are told of from when
-// their kind is installed, which may be after the provider was.
+// TestClaims: with the provider's permissions only, claims are reported as soon as their kind is
+// installed, which may be after the provider has started.
 func TestClaims(t *testing.T) {
 	p, admin := planetest.Installed(t, "../../..", false)
 	registry := prometheus.NewPedanticRegistry()
@@ -107,7 +107,7 @@ storeplane_claim_ready_duration_seconds_count{environment="staging",kind="WebApp
 	tells("", "storeplane_claim_info", "storeplane_claim_ready")
 }
 
-// begin to watch, as the provider does.
+// begin starts to watch claims as the provider does.
 func begin(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, into *telemetry.Claims) {
 	t.Helper()
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{

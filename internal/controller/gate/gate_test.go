@@ -23,7 +23,7 @@ var (
 	worker = group.WithKind("Worker")
 )
 
-// server says of each kind what it was told to.
+// server reports the kinds, or the error, that the test has set.
 type server struct {
 	mu    sync.Mutex
 	err   error
@@ -47,8 +47,8 @@ func (s *server) serves(k schema.GroupVersionKind) (bool, error) {
 	return s.kinds[k], s.err
 }
 
-// TestGate: an API server says that a definition is established before it serves
-// its kind.
+// TestGate: controllers start only when a kind is served, which is after its definition is
+// established.
 func TestGate(t *testing.T) {
 	type step struct {
 		reason      string
@@ -130,7 +130,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestGateAsksSeldom: a kind that was deleted again costs next to nothing.
+// TestGateAsksSeldom: a kind that was deleted again causes at most one request in five seconds.
 func TestGateAsksSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -39,8 +39,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// object is what server-side apply does to annotations: each has a value, and
-// owners without whom it goes.
+// object simulates the annotations of an object under server-side apply: each has a value and
+// owners, and is removed with its last owner.
 type object struct {
 	values map[string]string
 	owners map[string]map[string]bool
@@ -48,7 +48,7 @@ type object struct {
 
 func (o *object) set(who, key, value string) {
 	if v, ok := o.values[key]; ok && v == value {
-		return // Nothing changes, and so nobody's name is written down.
+		return // the value is unchanged, so no owner is recorded
 	}
 	o.values[key], o.owners[key] = value, map[string]bool{who: true}
 }
@@ -58,7 +58,7 @@ func (o *object) remove(key string) {
 	delete(o.owners, key)
 }
 
-// apply by force, as the controller does.
+// apply applies annotations with force, as the controller does.
 func (o *object) apply(who string, annotations map[string]string) {
 	for k, v := range annotations {
 		if o.values[k] != v {
@@ -76,9 +76,9 @@ func (o *object) apply(who string, annotations map[string]string) {
 	}
 }
 
-// TestPauseComesAndGoes: whatever a person does to an object and to its claim,
-// in whatever order, an object whose claim is paused is paused unless the person
-// said no, and one whose claim goes on is as the person left it.
+// TestPauseComesAndGoes: whatever a user does to an object and to its claim, in any order, the
+// object is paused while its claim is, unless the user has exempted it. Once the claim is resumed,
+// the object is as the user left it.
 func TestPauseComesAndGoes(t *testing.T) {
 	const us, person = "us", "person"
 	rapid.Check(t, func(t *rapid.T) {

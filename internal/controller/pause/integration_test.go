@@ -27,8 +27,8 @@ import (
 
 const namespace = "shop"
 
-// world is an API server with the claims' kinds, and the controllers beside it,
-// who have the provider's rights.
+// world is an API server with the kinds of claims, and the controllers beside it, which have the
+// provider's permissions.
 type world struct {
 	client.Client
 
@@ -47,7 +47,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// begin the controllers.
+// begin starts the controllers.
 func (w *world) begin(cfg *rest.Config) {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: w.Scheme(), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0"})
@@ -63,7 +63,7 @@ func (w *world) begin(cfg *rest.Config) {
 	planetest.Run(w.t, mgr)
 }
 
-// create an object of YAML, composed by another one if there is one.
+// create creates an object from YAML, controlled by another one if that is given.
 func (w *world) create(text string, by *unstructured.Unstructured) *unstructured.Unstructured {
 	w.t.Helper()
 	u := &unstructured.Unstructured{}
@@ -80,7 +80,7 @@ func (w *world) create(text string, by *unstructured.Unstructured) *unstructured
 	return u
 }
 
-// annotate by hand: with kubectl's own way, a merge patch.
+// annotate sets the pause annotation as kubectl annotate does, with a merge patch.
 func (w *world) annotate(o *unstructured.Unstructured, value string) {
 	w.t.Helper()
 	text := "null"
@@ -93,7 +93,7 @@ func (w *world) annotate(o *unstructured.Unstructured, value string) {
 	}
 }
 
-// state is what an object says of its pause.
+// state returns the values of an object's two annotations about its pause.
 func (w *world) state(o *unstructured.Unstructured) [2]string {
 	have := o.DeepCopy()
 	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(o), have); err != nil {
@@ -103,9 +103,9 @@ func (w *world) state(o *unstructured.Unstructured) [2]string {
 	return [2]string{a["crossplane.io/paused"], a[appsv1.PausedWithAnnotation]}
 }
 
-// TestPauseReachesAll: on a real API server, with the provider's own rights. A
-// shop's pause reaches the database and the database's Backup; what a person
-// paused before stays paused, and what a person exempts goes on.
+// TestPauseReachesAll: on a real API server, with the provider's permissions, the pause of a shop
+// reaches its database and the database's Backup. What a user paused before stays paused, and what
+// a user exempts is not paused.
 func TestPauseReachesAll(t *testing.T) {
 	w := newWorld(t)
 	const (
@@ -124,7 +124,7 @@ func TestPauseReachesAll(t *testing.T) {
 	objects := map[string]*unstructured.Unstructured{"database": db, "backend": backend, "frontend": frontend, "config": config, "backup": backup, "other": other}
 	is := func(when string, want map[string][2]string) {
 		t.Helper()
-		// The controllers may be on a machine that has other work.
+		// The controllers may run on a busy machine.
 		planetest.Eventually(t, 2*time.Minute, when, func() error {
 			got := map[string][2]string{}
 			for n, o := range objects {
@@ -154,13 +154,13 @@ func TestPauseReachesAll(t *testing.T) {
 		"database": none, "backend": {"true", ""}, "frontend": {"false", ""}, "config": none, "backup": none, "other": none,
 	})
 
-	// A claim that is gone left something behind: without its pause it can be
-	// deleted.
+	// The object of a claim that is gone can be deleted only when it is no longer paused.
 	w.annotate(shop, "true")
 	is("it is paused again", map[string][2]string{
 		"database": {"true", ofShop}, "backend": {"true", ofShop}, "frontend": {"false", ""}, "config": {"true", ofShop}, "backup": {"true", ofDB}, "other": none,
 	})
-	// Kubernetes takes the owner off what a claim leaves behind before the claim is gone.
+	// Kubernetes removes the owner reference from what a claim leaves behind before the claim is
+	// gone.
 	if err := w.Patch(t.Context(), config.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"ownerReferences":null}}`))); err != nil {
 		t.Fatal(err)
 	}

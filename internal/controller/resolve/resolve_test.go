@@ -43,7 +43,7 @@ func secretOf(namespace, name string, keys ...string) *corev1.Secret {
 	return s
 }
 
-// boundCopy of the platform's credentials.
+// boundCopy returns a copy of the platform's credentials with bounds.
 func boundCopy(bounds string) *corev1.Secret { return copyOf("mine", bounds) }
 
 func copyOf(name, bounds string) *corev1.Secret {
@@ -131,7 +131,7 @@ func TestStore(t *testing.T) {
 		Endpoint, Region, Secret, Account string
 		Copy                              map[string][]byte
 		Configured                        bool
-		Of                                string // whose credentials they are, of copies
+		Of                                string // whose credentials they are, for copies
 		Err                               string
 	}
 	cases := map[string]struct {
@@ -203,7 +203,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestGenerates: keys are drawn for the platform's credentials alone.
+// TestGenerates: keys are generated only for stores with the platform's credentials.
 func TestGenerates(t *testing.T) {
 	config := func(source storeplanev1.CredentialsSource, e storeplanev1.BackupEncryption) client.Object {
 		c := &storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{Bucket: "b", Encryption: e, Credentials: storeplanev1.Credentials{Source: source}}}
@@ -215,7 +215,8 @@ func TestGenerates(t *testing.T) {
 	local := &storeplanev1.ProviderConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}, Spec: storeplanev1.ProviderConfigSpec{Credentials: storeplanev1.Credentials{
 		Source: storeplanev1.CredentialsSecret, SecretRef: &xpv2.SecretReference{Namespace: "shop", Name: "mine"},
 	}}}
-	// A copy of the platform's credentials, and what anybody may write on a Secret.
+	// It is a copy of the platform's credentials, but any user may write such an annotation on a
+	// Secret.
 	bound := boundCopy(`{"of":"ClusterProviderConfig default","bucket":"b","reads":["shop","bank"]}`)
 	type want struct{ Platforms, Generates bool }
 	cases := map[string]struct {
@@ -250,7 +251,7 @@ func TestGenerates(t *testing.T) {
 	}
 }
 
-// TestOwnKey: what is kept of a Backup's own key, and what backups can be read by.
+// TestOwnKey: which copies of a Backup's generated key exist, and which keys can read its backups.
 func TestOwnKey(t *testing.T) {
 	ours := func(key string, change func(*corev1.Secret)) *corev1.Secret {
 		s := &corev1.Secret{
@@ -323,8 +324,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestGranted: with the platform's credentials a namespace reads what it has backed up
-// itself, and what the platform has granted.
+// TestGranted: with the platform's credentials a namespace may read its own backups, and those that
+// the platform has granted.
 func TestGranted(t *testing.T) {
 	config := &storeplanev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: storeplanev1.ProviderConfigSpec{
 		Bucket: "b", Credentials: storeplanev1.Credentials{Source: storeplanev1.CredentialsEnvironment},
@@ -339,8 +340,8 @@ func TestGranted(t *testing.T) {
 	}
 }
 
-// TestCheckRead: a namespace may grant by itself what it has backed up with the platform's
-// credentials.
+// TestCheckRead: a namespace may itself grant access to its backups that were made with the
+// platform's credentials.
 func TestCheckRead(t *testing.T) {
 	grant := func(of, to string) *backupv1.RestoreGrant {
 		return &backupv1.RestoreGrant{ObjectMeta: metav1.ObjectMeta{Namespace: of, Name: "g"}, Spec: backupv1.RestoreGrantSpec{To: []string{to}}}
@@ -376,7 +377,7 @@ func TestCheckRead(t *testing.T) {
 	}
 }
 
-// TestHosts are those that the pods will connect to.
+// TestHosts: the hosts are those to which the pods connect.
 func TestHosts(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -401,7 +402,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestResolved: who the pods of a DatabaseCluster are at its store.
+// TestResolved: whether the pods of a DatabaseCluster authenticate to its store with a key.
 func TestResolved(t *testing.T) {
 	azure := backupv1.Destination{Type: backupv1.Azure, Bucket: "b", SecretRef: &backupv1.LocalReference{Name: "store"}}
 	cases := map[string]struct {

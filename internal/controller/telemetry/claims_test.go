@@ -56,7 +56,7 @@ storeplane_claim_ready{environment="production",kind="WebApp",name="store-backen
 	}
 }
 
-// TestClaimsReadyDuration: what is counted of a claim's life.
+// TestClaimsReadyDuration: which times of a claim are counted until it is Ready.
 func TestClaimsReadyDuration(t *testing.T) {
 	born := time.Unix(1000, 0)
 	ready := func(uid types.UID, after time.Duration) Claim {

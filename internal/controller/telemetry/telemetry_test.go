@@ -44,7 +44,7 @@ storeplane_backup_failures_total{name="orders",namespace="shop"} 0
 	}
 	periods := Periods{Backup: time.Hour, Verification: 2 * time.Hour}
 	tel.Backups.Observe(b, full, periods)
-	tel.Backups.Observe(b, full, periods) // the status was not written, and it is told again
+	tel.Backups.Observe(b, full, periods) // the status was not written, and is observed again
 	for name, want := range map[string]float64{"last_success_timestamp_seconds": 1000, "last_verified_timestamp_seconds": 1000, "duration_seconds": 90, "size_bytes": 7, "count": 2, "failures_total": 1, "period_seconds": 3600, "verification_period_seconds": 7200} {
 		got, err := r.Gather()
 		if err != nil {
@@ -97,7 +97,7 @@ storeplane_appconfig_rollouts_total{result="Superseded"} 0
 	}
 }
 
-// failing client.
+// failing is a client whose calls fail with err.
 type failing struct {
 	managed.ExternalClient
 

@@ -9,7 +9,8 @@ import (
 	"github.com/storeplane/storeplane/internal/waves"
 )
 
-// TestUpgrades: while claims are upgraded their numbers add up, and afterwards there are none.
+// TestUpgrades: while claims are upgraded the numbers of a wave add up, and afterwards there are no
+// series.
 func TestUpgrades(t *testing.T) {
 	u := newUpgrades()
 	u.Observe(waves.Progress{Release: "v2", Waves: []waves.WaveProgress{{Name: "canaries", State: waves.Halted, Claims: 7, Upgraded: 3, Aside: 1, Failing: make([]waves.Claim, 2)}}})

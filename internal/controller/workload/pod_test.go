@@ -14,8 +14,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// TestThrowAway: nothing that is mounted where a backup is tried out is a Secret or a
-// token, and who reads the store does not write where that runs.
+// TestThrowAway: the container of a throw-away database mounts no Secret and no token, and the
+// container that reads the store cannot write to the database's files.
 func TestThrowAway(t *testing.T) {
 	p := Pod{
 		Task:  backup.Task{Action: backup.Verify, Method: backupv1.Logical, Namespace: "shop", Name: "orders", Database: backup.Database{Engine: backupv1.PostgreSQL}, Encrypted: true},
@@ -31,8 +31,8 @@ func TestThrowAway(t *testing.T) {
 		[]string{"/tmp empty", backup.ScratchDir + " empty read-only", backup.StoreDir + " secret read-only", encryptionDir + " secret read-only", backup.SocketDir + " empty read-only"})
 }
 
-// TestThrowAwayPhysical: nor where a physical backup is tried out. Who reads the store
-// restores its files there before the database starts.
+// TestThrowAwayPhysical: the same holds for a physical backup, except that the container that reads
+// the store restores the files before the database starts.
 func TestThrowAwayPhysical(t *testing.T) {
 	task, err := encode(backup.Task{Action: backup.Backup, Method: backupv1.Physical, Namespace: "shop", Name: "orders", Database: backup.Database{Engine: backupv1.PostgreSQL}, Encrypted: true, Stanza: "7", Hosts: []string{"orders-0"}})
 	if err != nil {
@@ -66,13 +66,14 @@ func TestThrowAwayPhysical(t *testing.T) {
 	}
 }
 
-// closed checks what is mounted in the container of a throw-away database, and beside it.
+// closed checks what is mounted in the container of a throw-away database, and in the one beside
+// it.
 func closed(t *testing.T, pod corev1.PodTemplateSpec, throwAway, beside []string) {
 	t.Helper()
 	if len(pod.Spec.InitContainers) != 1 || pod.Spec.InitContainers[0].Name != ThrowAway {
 		t.Fatalf("want one container for the throw-away database, got %v", pod.Spec.InitContainers)
 	}
-	// Nor does a cloud give it what it gives the ServiceAccount.
+	// A cloud does not give this container the identity of the ServiceAccount either.
 	if diff := cmp.Diff(map[string]string{"eks.amazonaws.com/skip-containers": "throw-away", "azure.workload.identity/skip-containers": "throw-away"}, pod.Annotations); diff != "" {
 		t.Errorf("the pod's annotations: -want, +got:\n%s", diff)
 	}
@@ -107,8 +108,8 @@ func closed(t *testing.T, pod corev1.PodTemplateSpec, throwAway, beside []string
 	}
 }
 
-// TestDisk: no pod fills its node's disk for all others, and a throw-away database may have
-// what its pod is let use.
+// TestDisk: no pod can fill the disk of its node, and a throw-away database may use as much as its
+// pod.
 func TestDisk(t *testing.T) {
 	own := &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("64Gi")}}
 	for name, tc := range map[string]struct {

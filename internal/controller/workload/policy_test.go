@@ -34,7 +34,8 @@ func TestEgress(t *testing.T) {
 	}
 }
 
-// A policy without rules closes as well: it is the types that do.
+// TestNetworkPolicyCloses: a policy without rules denies all traffic, because it has both policy
+// types.
 func TestNetworkPolicyCloses(t *testing.T) {
 	np := NetworkPolicy(metav1.ObjectMeta{}, metav1.LabelSelector{})
 	if diff := cmp.Diff([]networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}, np.Spec.PolicyTypes); diff != "" {

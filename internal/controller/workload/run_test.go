@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// job that backs up, with a condition.
+// job returns a Job that backs up, with conditions.
 func job(conditions ...batchv1.JobCondition) batchv1.Job {
 	return batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
@@ -33,7 +33,7 @@ func is(t batchv1.JobConditionType, reason string) batchv1.JobCondition {
 	return batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.NewTime(noon.Add(time.Hour))}
 }
 
-// pod of the job, the nth.
+// pod returns the n-th pod of the Job.
 func pod(n int, phase corev1.PodPhase, state *corev1.ContainerStateTerminated) corev1.Pod {
 	p := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -48,7 +48,7 @@ func pod(n int, phase corev1.PodPhase, state *corev1.ContainerStateTerminated) c
 	return p
 }
 
-// tryOut in a pod whose throw-away database was killed, and started again.
+// tryOut adds a throw-away database to a pod that was killed and started again.
 func tryOut(p corev1.Pod) corev1.Pod {
 	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
 		Name: ThrowAway, State: corev1.ContainerState{Terminated: exit(0, "Completed", "")},
@@ -70,8 +70,8 @@ const (
 // late is long after all Jobs have ended.
 var late = noon.AddDate(1, 0, 0)
 
-// TestUnsettled: Jobs and pods are watched apart, so that a Job may be seen to be complete
-// before its pod is.
+// TestUnsettled: Jobs and pods are watched separately, so a Job may appear complete before its pod
+// does.
 func TestUnsettled(t *testing.T) {
 	jobs := []batchv1.Job{job(is(batchv1.JobComplete, ""))}
 	running, ended := []corev1.Pod{pod(0, corev1.PodRunning, nil)}, []corev1.Pod{pod(0, corev1.PodSucceeded, exit(0, "Completed", good))}

@@ -12,7 +12,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// TestWitness: a pod that was deleted as it ended has done what it said.
+// TestWitness: the report of a pod that was deleted as it ended still counts.
 func TestWitness(t *testing.T) {
 	complete := job(is(batchv1.JobComplete, ""))
 	complete.UID = "job"
@@ -48,7 +48,7 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// other pod, of another Job.
+// other returns a pod of another Job.
 func other() corev1.Pod {
 	p := pod(1, corev1.PodSucceeded, exit(0, "Completed", good))
 	p.UID = "other"
