@@ -156,7 +156,7 @@ func lifeOfRestore(t *testing.T) *world {
 	if got := r.Status.AtProvider.Phase; got != backupv1.RestoreCompleted {
 		t.Errorf("want Completed, got %s", got)
 	}
-	// What was granted for this Restore does not outlive it.
+	// The Restore's copy of the credentials is deleted when its Job has ended.
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(credentials), credentials); !kerrors.IsNotFound(err) {
 		t.Errorf("want the store's credentials gone with the Job's end, got %v", err)
 	}
@@ -168,7 +168,7 @@ func lifeOfRestore(t *testing.T) *world {
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(others), others); err != nil {
 		t.Errorf("want a Secret of somebody else left alone: %v", err)
 	}
-	// Whatever becomes of its Job, it never runs again.
+	// Whatever happens to its Job, the Restore never runs again.
 	if err := w.Delete(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "back-restore"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func newClusterAt(t *testing.T, repository string) *cluster {
 	t.Helper()
 	pgtest.Need(t, "pgbackrest", "initdb", "pg_ctl")
 	// The path of a socket may have at most 107 bytes.
-	dir, err := os.MkdirTemp("", "p") //nolint:usetesting // that has a longer path
+	dir, err := os.MkdirTemp("", "p") //nolint:usetesting // t.TempDir returns a longer path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func newClusterAt(t *testing.T, repository string) *cluster {
 
 func (c *cluster) run(program string, args ...string) {
 	c.t.Helper()
-	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil { //nolint:noctx // PostgreSQL's own
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil { //nolint:noctx // PostgreSQL's own programs
 		c.t.Fatalf("%s: %v\n%s", program, err, out)
 	}
 }

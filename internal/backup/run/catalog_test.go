@@ -11,7 +11,8 @@ import (
 )
 
 // TestCatalogUnsealed: a plain backup counts as one from before encryption was turned on only if
-// both its manifest and the store date it before, and no sealed one is older.
+// its manifest and the store both date it before the first sealed backup, or if no backup is
+// sealed.
 func TestCatalogUnsealed(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	hour := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Hour) }

@@ -108,7 +108,7 @@ func onPath(t *testing.T, names ...string) {
 func openUp(t *testing.T, dir string) {
 	t.Helper()
 	for ; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // tests' own
+		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the folder of a test
 			t.Fatal(err)
 		}
 	}

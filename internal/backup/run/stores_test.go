@@ -17,7 +17,7 @@ import (
 // storeKey is the key of all stores for tests. Azurite accepts only this one.
 const storeKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
-// A destination for tests.
+// A destination is a store for tests.
 type destination struct {
 	backupv1.Destination
 

@@ -34,7 +34,7 @@ func newMemory() *memory { return &memory{objects: map[string][]byte{}} }
 type memoryWriter struct {
 	bytes.Buffer
 
-	ctx  context.Context //nolint:containedctx // as the real one
+	ctx  context.Context //nolint:containedctx // as in the real writer
 	m    *memory
 	name string
 }

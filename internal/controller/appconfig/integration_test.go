@@ -333,7 +333,7 @@ func testRefused(t *testing.T, c *cluster) {
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": ns, "name": "taken"},
 		"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{appconfig.Annotation("shop"): "mine"}}}},
 	})
-	// The policy needs a moment to be known.
+	// The API server enforces the policy only after a moment.
 	time.Sleep(2 * time.Second)
 	a := appConfig("one")
 	a.Namespace = ns

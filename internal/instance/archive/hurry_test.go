@@ -13,8 +13,8 @@ import (
 )
 
 // TestHurried: a server whose pod is about to be killed stops without waiting for the archive, and
-// without PostgreSQL's retries of a failing archive command. What it did not archive is archived
-// once it runs again, or in the time that it still has.
+// without PostgreSQL's retries of a failing archive command. If it is not killed after all, or runs
+// again, it archives what is missing.
 func TestHurried(t *testing.T) {
 	p := newPlace(t)
 	s := p.primary("one")

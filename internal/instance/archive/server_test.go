@@ -64,7 +64,7 @@ func newPlace(t testing.TB) *place {
 	t.Helper()
 	pgtest.Need(t, "pgbackrest", "initdb", "pg_ctl", "pg_basebackup")
 	// The path of a socket may have at most 107 bytes.
-	dir, err := os.MkdirTemp("", "a") //nolint:usetesting // that has a longer path
+	dir, err := os.MkdirTemp("", "a") //nolint:usetesting // t.TempDir returns a longer path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func (p *place) must(err error) {
 
 func (p *place) run(program string, args ...string) {
 	p.t.Helper()
-	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil { //nolint:noctx // PostgreSQL's own
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil { //nolint:noctx // PostgreSQL's own programs
 		p.t.Fatalf("%s: %v\n%s", program, err, out)
 	}
 }

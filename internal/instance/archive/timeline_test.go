@@ -273,7 +273,7 @@ func TestNewTimelineAway(t *testing.T) {
 		return state != nil && strings.Contains(state.Message, "cannot ask the archive for its timelines")
 	})
 	kubelet := http.Client{Transport: by.Transport()}
-	if res, err := kubelet.Get("https://" + address + "/liveness"); err != nil || res.StatusCode != http.StatusOK { //nolint:noctx,bodyclose // the test's own
+	if res, err := kubelet.Get("https://" + address + "/liveness"); err != nil || res.StatusCode != http.StatusOK { //nolint:noctx,bodyclose // the test's own server
 		t.Errorf("the kubelet would end the container: %v, %v", res, err)
 	}
 	cancel()

@@ -85,7 +85,7 @@ func (a *api) remove(key string) {
 
 func (a *api) store(key string, o map[string]any) {
 	a.version++
-	// A watch may still be reading the stored object, so it is replaced.
+	// Watches may still read the object that was stored before, so a copy is stored.
 	o = runtime.DeepCopyJSON(o)
 	meta, _ := o["metadata"].(map[string]any)
 	meta["resourceVersion"] = strconv.Itoa(a.version)

@@ -19,8 +19,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
-// receives is the server beside a fencing manager: how much it has received, from at first and
-// later after 100 ms.
+// receives is the server beside a fencing manager. It has received WAL up to from, and up to later
+// once 100 ms have passed.
 type receives struct {
 	from, later int64
 	since       time.Time
@@ -159,7 +159,7 @@ func TestGuard(t *testing.T) {
 			world.put("configmaps", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: m.leaderName(), Annotations: map[string]string{leaderAnnotation: tc.lock}}})
 			m.server = s
 			s.set(func(s *servers) {
-				// Patroni does not know the new leader yet.
+				// Patroni has not read the new leader yet.
 				s.cluster.Members[0].Host, s.follows, s.told = "192.0.2.9", old, tc.told
 			})
 			w := httptest.NewRecorder()

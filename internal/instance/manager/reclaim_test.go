@@ -240,7 +240,7 @@ func TestReclaimForeign(t *testing.T) {
 	config := &corev1.ConfigMap{ObjectMeta: named(setName + "-config")}
 	config.Annotations = map[string]string{initializeAnnotation: r.member(1).Data.System}
 	r.api.put("configmaps", config)
-	// The primary's report is written before the other server reads who leads.
+	// The primary's report is written before the other server reads which one leads.
 	view := &view{standbys: []instance.Standby{{Name: setName + "-0"}}}
 	reported := (&primary{Manager: second, archiving: &archiving{}, since: claimed.Time}).report(view, roll.Step{}, instance.Cluster{}, false)
 	r.api.change("configmaps/"+setName+"-status", func(o map[string]any) {

@@ -17,7 +17,7 @@ func TestNudge(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		seen   []*patroni.Status // one per period
-		want   int               // nudges
+		want   int               // number of nudges
 	}{
 		"Follows":   {reason: "Who follows is left alone.", seen: []*patroni.Status{follows, follows, follows}},
 		"Moment":    {reason: "Who does not for a moment is left alone.", seen: []*patroni.Status{follows, idle, follows, idle, follows}},

@@ -44,8 +44,8 @@ func TestStop(t *testing.T) {
 		atMost time.Duration
 		// within is the time after which the hook is ended.
 		within time.Duration
-		// stranger means that the token of this server is refused, and known that those of the
-		// other servers are not.
+		// stranger means that the API server refuses the token of this server, and known that it
+		// accepts those of the other servers.
 		stranger, known bool
 		// cut means that the network of the pod admits no new connection.
 		cut bool

@@ -28,7 +28,7 @@ cp "$ARCHIVE/$1" "$2"
 func offered(t *testing.T) (archive string, r Recovery, socket string) {
 	t.Helper()
 	bin, archive, work := t.TempDir(), t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, pgbackrest.Program), []byte(tool), 0o755); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(filepath.Join(bin, pgbackrest.Program), []byte(tool), 0o755); err != nil { //nolint:gosec // the file has to be executable
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
@@ -101,7 +101,7 @@ func TestArchiveNames(t *testing.T) {
 func listen(t *testing.T) (net.Listener, string) {
 	t.Helper()
 	// The path of a socket may have at most 107 bytes.
-	dir, err := os.MkdirTemp("", "r") //nolint:usetesting // that has a longer path
+	dir, err := os.MkdirTemp("", "r") //nolint:usetesting // t.TempDir returns a longer path
 	if err != nil {
 		t.Fatal(err)
 	}
