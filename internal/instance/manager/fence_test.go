@@ -119,8 +119,8 @@ func TestFence(t *testing.T) {
 }
 
 // TestGuard: after the fence, Patroni may configure the standby to follow the old primary again,
-// because it does not know the new one yet. Or it knew the new one before the fence, and checks
-// again only seconds later.
+// because it has not read yet which server leads. Or it had configured the new primary before the
+// fence, and checks again only seconds later.
 func TestGuard(t *testing.T) {
 	const (
 		second    = setName + "-1"
