@@ -67,7 +67,7 @@ type lsCmd struct {
 	Folder string `arg:"" help:"Folder to list."`
 }
 
-// Run the command. What goes while it is listed was not there.
+// Run prints the files. A file that is removed while the folder is listed is skipped.
 func (c *lsCmd) Run() error {
 	return filepath.WalkDir(c.Folder, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
