@@ -77,7 +77,7 @@ func TestTeamRoles(t *testing.T) {
 		key := d.Spec.Group + "/" + d.Spec.Names.Plural
 		view[key], edit[key] = viewVerbs, editVerbs
 		if strings.HasSuffix(d.Spec.Names.Kind, "Usage") {
-			edit[key] = viewVerbs // Records of the provider.
+			edit[key] = viewVerbs // The provider writes these records.
 		}
 		if d.scales() {
 			view[key+"/scale"], edit[key+"/scale"] = []string{"get"}, []string{"get", "patch", "update"}

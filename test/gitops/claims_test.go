@@ -192,7 +192,7 @@ func TestClaims(t *testing.T) {
 func watch(t *testing.T, exprs map[string]expressions, s step, before states.Expectation) func(*structpb.Struct) {
 	t.Helper()
 	writes := 0
-	const two = 4 // passes, with two writes each.
+	const two = 4 // the writes of two reconciliations
 	return func(claim *structpb.Struct) {
 		writes++
 		may := []states.Expectation{s.expect, states.Working}
