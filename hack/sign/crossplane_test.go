@@ -144,8 +144,8 @@ func aPackage(t *testing.T, name string) v1.Image {
 	return img
 }
 
-// aLog returns a server of a transparency log with the given key, with the requests that cosign
-// makes.
+// aLog returns a handler that signs entries of a transparency log with the given key. It handles
+// the one request that cosign makes.
 func aLog(t *testing.T, key *signer) http.Handler {
 	t.Helper()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

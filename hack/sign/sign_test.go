@@ -296,8 +296,8 @@ func unpack(t *testing.T, archive []byte, dir string) {
 	}
 }
 
-// TestFolder: make sign RELEASE=… adds the signatures and the public key to a release's folder
-// and signs its checksums. It rejects unlisted and damaged files.
+// TestFolder: make sign RELEASE=… adds the signatures, the public key and the trust root to a
+// release's folder and signs its checksums. It rejects unlisted and damaged files.
 func TestFolder(t *testing.T) {
 	key, img := keys(t), anImage(t)
 	dir := releaseFolder(t, img)
@@ -365,8 +365,8 @@ func TestFolder(t *testing.T) {
 	})
 }
 
-// TestLog: with the server of a transparency log, signatures get entries of that log, and no
-// trust root is written for Crossplane.
+// TestLog: with the server of a transparency log, signatures get entries of that log, and the
+// folder has no trust root for Crossplane.
 func TestLog(t *testing.T) {
 	server := httptest.NewServer(aLog(t, testSigner(t, keys(t))))
 	defer server.Close()

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// debianPackage is a Debian package. It is installed when found, which looks for what the package
-// provides, returns false.
+// debianPackage is a Debian package that is installed if found returns false. found checks
+// whether what the package provides is on this machine.
 type debianPackage struct {
 	name  string
 	found func() bool

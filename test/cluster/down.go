@@ -256,8 +256,8 @@ func (c *cluster) removeNetwork(ctx context.Context) error {
 	return errors.Join(append(errs, c.removeRules(ctx))...)
 }
 
-// networkNamespaces returns the files of the network namespaces that a container joins, from its
-// OCI configuration.
+// networkNamespaces returns the files of the named network namespaces that a container joins,
+// from its OCI configuration.
 func networkNamespaces(config []byte) []string {
 	var spec struct {
 		Linux struct {

@@ -33,7 +33,7 @@ type Plane struct {
 
 // The users of a plane.
 const (
-	// Admin is in the group system:masters.
+	// Admin is in the group system:masters, which has all rights.
 	Admin = "admin"
 	// Provider has only the rights that roles grant it.
 	Provider = "provider"

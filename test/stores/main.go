@@ -29,7 +29,7 @@ func main() {
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "stores:", err)
-		os.Exit(1) //nolint:gocritic // Nothing is left to stop.
+		os.Exit(1) //nolint:gocritic // The deferred stop is not needed.
 	}
 }
 

@@ -126,7 +126,7 @@ func (b *bench) stop() {
 		b.managers()
 	}
 	if !b.cli.Keep {
-		// The namespace goes first: pods of deleted nodes would not terminate.
+		// The namespace is deleted before the nodes: pods of deleted nodes would not terminate.
 		_ = b.cluster.Sweep(ctx, namespace)
 		_ = b.cluster.Kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: fake})
 		_ = b.cluster.Kube.CoreV1().PersistentVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: fake})
