@@ -21,9 +21,9 @@ import (
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 )
 
-// composeVerbs are the verbs that Crossplane v2.4 needs to compose a kind: get to observe, list
-// and watch to be notified of changes, create and patch to apply, update to remove its labels
-// from objects that are no longer composed, and delete.
+// composeVerbs are the verbs that Crossplane v2.4 needs to compose a kind, all of which it uses:
+// get to observe, list and watch to be notified of changes, create and patch to apply, update to
+// remove its labels from objects that are no longer composed, and delete.
 var composeVerbs = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 
 // TestClusterRole: Crossplane has the rights that it needs for what the functions compose, and no

@@ -327,7 +327,8 @@ func TestFolder(t *testing.T) {
 		}
 	})
 	t.Run("Checksums", func(t *testing.T) {
-		// openssl is on most machines, and cosign verify-blob does the same.
+		// Users can verify the checksums with openssl alone, and cosign verify-blob does the
+		// same.
 		openssl, err := exec.LookPath("openssl")
 		if err != nil {
 			t.Skip("openssl is not on the PATH")
